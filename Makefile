@@ -1,0 +1,44 @@
+# `make demo` and `make test` need Python 3.10 or newer, make and PyPI; not root. The first call makes a virtual
+# environment, in a few minutes: Intel's OpenCL runtime for CPUs is 0.9 GB. Later calls start at once.
+#
+#   make test PYTHON=python3.13      with that Python
+#   make test ARGS="-k square -x"    what else to tell pytest (or the demo)
+#   make test EXTRAS=opencl          only the OpenCL drivers that the system has (setup.cfg lists the extras)
+#   make test EXTRAS=                without OpenCL, on the reference device
+PYTHON ?= python3
+EXTRAS ?= cpu
+ARGS ?=
+
+comma := ,
+venv := .venv$(if $(filter-out cpu,$(or $(EXTRAS),none)),-$(subst $(comma),-,$(or $(EXTRAS),none)))
+bin := $(venv)/bin
+ready := $(venv)/ready-$(subst /,_,$(PYTHON))
+
+.PHONY: help demo test check clean
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
+
+demo: $(ready)
+	$(bin)/python examples/demo.py $(ARGS)
+
+test: $(ready)
+	$(bin)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
+
+check: $(ready)
+	$(bin)/ruff check .
+	$(bin)/mypy
+	$(bin)/python -m pytest -q tests/test_structure.py
+
+clean:
+	rm -rf .venv .venv-* build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(ready): setup.cfg
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo 'gpuop needs Python 3.10 or newer, and "$(PYTHON)" is not: make PYTHON=/path/to/python3' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo '"$(PYTHON)" cannot make virtual environments: install its venv module (Debian, Ubuntu: python3-venv),' \
+	    'or name another Python: make PYTHON=/path/to/python3' >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(venv)
+	$(bin)/python -m pip install --upgrade pip  # Python 3.10's own cannot install an editable package
+	$(bin)/python -m pip install --editable '.[$(if $(EXTRAS),$(EXTRAS)$(comma))test,dev]'
+	@touch $@

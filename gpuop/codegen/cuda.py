@@ -1,0 +1,100 @@
+"""CUDA C++, compiled with `--fmad=false` (OPTIONS), so that results are those of every other device."""
+
+from __future__ import annotations
+
+from gpuop.codegen.dialect import Dialect
+
+OPTIONS = ("--std=c++17", "--fmad=false")
+
+SATURATE = """
+// truncates; saturates at the bounds, whose targets are given; NaN gives 0
+template <class To, class From>
+__device__ inline To saturate(From x, From low, From high, To lowest, To highest)
+{
+    return x != x ? (To)0 : x <= low ? lowest : x >= high ? highest : (To)x;
+}
+"""
+LOAD_HALF = """
+// half in memory is float in registers
+__device__ inline float load_half(const unsigned short *p)
+{
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(*p));
+    return x;
+}
+"""
+STORE_HALF = """
+__device__ inline void store_half(unsigned short *p, float x)
+{
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(*p) : "f"(x));
+}
+"""
+ROUND_HALF = """
+// the nearest half, as a float
+__device__ inline float round_half(float x)
+{
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+    return x;
+}
+"""
+REMQUO = """
+// the sign and the low bits of the quotient that remainder rounds
+template <class T>
+__device__ inline int remquo_bits(T x, T y)
+{
+    int quotient;
+    remquo(x, y, &quotient);
+    return quotient;
+}
+"""
+BITS = """
+template <class To, class From>
+__device__ inline To bits(From x)
+{
+    union { From from; To to; } u;
+    u.from = x;
+    return u.to;
+}
+"""
+POWERS = """
+template <class T>
+__device__ inline T rootn(T x, int n)
+{
+    const T root = pow(fabs(x), (T)1 / n);
+    return n & 1 ? copysign(root, x) : n == 0 || x < 0 ? (T)nan("") : root;
+}
+"""
+
+CUDA = Dialect(
+    name="CUDA C++",
+    kernel='extern "C" __global__ void',
+    pointer="{const}{type} *__restrict__ {name}",
+    types={
+        "uchar": "unsigned char", "char": "signed char", "ushort": "unsigned short", "uint": "unsigned int", "long": "long long",
+        "ulong": "unsigned long long", "half": "unsigned short",
+    },
+    position={
+        "global": tuple(f"(blockIdx.{d} * blockDim.{d} + threadIdx.{d})" for d in "xyz"),  # type: ignore[dict-item]
+        "local": ("threadIdx.x", "threadIdx.y", "threadIdx.z"),
+        "group": ("blockIdx.x", "blockIdx.y", "blockIdx.z"),
+    },
+    suffix={"uint": "u", "long": "LL", "ulong": "ULL"},
+    special={
+        "float nan": 'nanf("")', "float inf": "__int_as_float(0x7f800000)", "double nan": 'nan("")',
+        "double inf": "__longlong_as_double(0x7ff0000000000000LL)",
+    },
+    calls={"pown": "pow({0}, {1})", "powr": "pow({0}, {1})", "nan": 'nanf("")'},
+    saturate="saturate<{type}>(({source}){x}, {low}, {high}, ({type}){low}, ({type}){high})",
+    load_half="load_half({pointer} + {offset})",
+    store_half="store_half({pointer} + {offset}, {x})",
+    bits="bits<{type}>({x})",
+    helpers={
+        "saturate": SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF, "remquo_bits": REMQUO,
+        "bits": BITS, "rootn": POWERS,
+    },
+    head="// compile with --fmad=false: results equal those of every other device",
+    unroll="#pragma unroll {n}",
+    reserved=frozenset({"saturate", "load_half", "store_half", "round_half", "bits"}),
+)  # fmt: skip

@@ -1,0 +1,85 @@
+"""A language is data: keywords, type names, how a position is spelled, and the calls that differ. And what a source is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+from gpuop.errors import Loc
+from gpuop.ir.nodes import FieldParam
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one language differs from C.
+
+    Attributes:
+        kernel: the qualifiers of an entry point.
+        pointer: a buffer argument, with `{const}`, `{type}` and `{name}`.
+        types: C names of scalar types that are spelled differently.
+        position: the text of a thread constant, by kind and dimension (0 columns, 1 rows, 2 layers × elements).
+        suffix: of integer literals, by OpenCL's type name.
+        special: infinity and NaN of float and double.
+        calls: operators that are spelled differently, with `{0}` for operands.
+        saturate: a saturating conversion, with `{type} {x} {low} {high}`.
+        load_half, store_half, round_half, bits: the forms of half access and of reinterpretation.
+        helpers: functions that are printed before the kernel when their name occurs in it.
+        head: the first lines of every source.
+        unroll: the pragma before a loop.
+    """
+
+    name: str
+    kernel: str
+    pointer: str
+    types: Mapping[str, str]
+    position: Mapping[str, tuple[str, str, str]]
+    suffix: Mapping[str, str]
+    special: Mapping[str, str]
+    calls: Mapping[str, str]
+    saturate: str
+    load_half: str
+    store_half: str
+    bits: str
+    helpers: Mapping[str, str]
+    head: str
+    unroll: str
+    reserved: frozenset[str] = frozenset()
+
+    def type(self, c: str) -> str:
+        return self.types.get(c, c)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Generated text and what a backend needs to launch it.
+
+    Attributes:
+        entry: the name of the kernel function.
+        threads, group: along (columns, rows, layers × elements); threads are rounded up to whole groups.
+        arguments: the parameters in order; a by-value field is as many scalars as it has planes.
+        fills: what outputs hold before the launch, by position among the arguments.
+        lines: the user's line behind a line of the text (counted from 1).
+        needs: features of a device, such as "double".
+    """
+
+    entry: str
+    text: str
+    threads: tuple[int, int, int]
+    group: tuple[int, int, int]
+    arguments: tuple[FieldParam, ...]
+    fills: Mapping[int, float] = field(default_factory=dict)
+    lines: Mapping[int, Loc] = field(default_factory=dict)
+    needs: frozenset[str] = frozenset()
+
+    def numbered(self) -> str:
+        """The text with line numbers."""
+        return "\n".join(f"{n:4d}  {line}" for n, line in enumerate(self.text.splitlines(), 1))
+
+    def user_lines(self, log: str) -> list[str]:
+        """The user's lines behind the line numbers that a compiler's log names."""
+        import re
+
+        numbers = {int(n) for n in re.findall(r"[:(](\d+)[:)]", log)}
+        locs = {self.lines[n]: None for n in sorted(numbers) if n in self.lines}
+        return [f"{loc}\n    {loc.text}" for loc in locs]

@@ -1,0 +1,209 @@
+"""Expressions as C text: precedence and parentheses, literals, conversions, names."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from gpuop.codegen.dialect import Dialect
+from gpuop.ir.nodes import (
+    AXES,
+    Apply,
+    Argument,
+    Array,
+    Bits,
+    Cast,
+    Const,
+    Expr,
+    FieldParam,
+    Index,
+    Load,
+    Ref,
+    Stride,
+    Var,
+)
+from gpuop.ir.ops import CALL, OPS
+from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
+
+PREFIX, SUM = 14, 12
+WRAPS = {"add", "sub", "mul", "neg", "invert", "shl"}  # C computes them in int, so narrow types cut the result
+C_WORDS = frozenset(
+    "auto bool break case char const continue default do double else enum extern float for goto half if inline int long register restrict "
+    "return short signed sizeof static struct switch typedef union unsigned void volatile while kernel global local constant private "
+    "uchar ushort uint ulong size_t image2d_t sampler_t event_t template typename class namespace new delete this true false operator "
+    "public protected friend virtual using try throw catch asm dim3 threadIdx blockIdx blockDim gridDim warpSize main NAN INFINITY NULL "
+    "quad complex vec_step y0 y1 j0 j1 signbit isnan isinf isfinite select any all dot cross length distance normalize clamp mix step sign abs "
+    "half_float out in".split()
+)
+INDEX_NAMES = {
+    "global": "_{axis}",
+    "local": "_local{Axis}",
+    "group": "_group{Axis}",
+    "global_size": "_{axis}s",
+    "local_size": "_local{Axis}s",
+}
+
+
+def index_name(index: Index) -> str:
+    """`_row`, `_localRow`, `_rows`… without the offset."""
+    if index.axis == "element":
+        return "_tensorElement" if index.kind == "global" else "_tensorElements"
+    return INDEX_NAMES[index.kind].format(axis=index.axis, Axis=index.axis.capitalize())
+
+
+class Names:
+    """Turns symbols into identifiers: the user's hints, made unique in order of appearance."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.taken = set(C_WORDS | set(OPS) | set(DTYPES) | dialect.reserved)
+        self.taken |= {index_name(Index(kind, axis)) for kind in INDEX_NAMES for axis in AXES}
+        self.names: dict[Var | Array | FieldParam, str] = {}
+        self.used: dict[str, int] = {}
+
+    def of(self, symbol: Var | Array | FieldParam) -> str:
+        if symbol not in self.names:
+            self.names[symbol] = self.fresh(symbol.hint)
+        return self.names[symbol]
+
+    def fresh(self, hint: str) -> str:
+        base = re.sub(r"\W", "_", hint, flags=re.ASCII).strip("_") or "t"
+        base = f"f{base}" if base[0].isdigit() else base
+        name, number = base, self.used.get(base, 0)
+        while name in self.taken:
+            number += 1
+            name = f"{base}_{number}"
+        self.used[base] = number
+        self.taken.add(name)
+        return name
+
+
+class Expressions:
+    """Prints the expressions of one kernel."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.names = Names(dialect)
+        self.doubles = False
+
+    def type(self, type_: Type) -> str:
+        """The C type of a private value; half is float there."""
+        self.doubles |= type_.dtype.c == "double"
+        return self.dialect.type("float" if type_.dtype is HALF else type_.dtype.c)
+
+    def text(self, expr: Expr, context: int = 0) -> str:
+        """The text of an expression, in parentheses where its precedence is below the context's."""
+        text, prec = self.render(expr)
+        return f"({text})" if prec < context else text
+
+    def render(self, expr: Expr) -> tuple[str, int]:
+        match expr:
+            case Const():
+                text = self.literal(expr)
+                return text, CALL if not text.startswith("-") else PREFIX
+            case Ref(var=var):
+                return self.names.of(var), CALL
+            case Index(offset=0):
+                return index_name(expr), CALL
+            case Index(offset=offset):
+                return f"{index_name(expr)} {'+' if offset > 0 else '-'} {abs(offset)}", SUM
+            case Stride(field=field, what=what):
+                return f"{self.names.of(field)}_{what}", CALL
+            case Argument(field=field, plane=plane):
+                return self.argument(field, plane), CALL
+            case Apply():
+                return self.apply(expr)
+            case Cast():
+                return self.cast(expr)
+            case Bits(arg=arg, type=type_):
+                return self.dialect.bits.format(
+                    type=self.type(type_), name=type_.dtype.c, x=self.text(arg), source=self.type(arg.type)
+                ), CALL
+            case Load():
+                return self.load(expr)
+        raise AssertionError(f"{type(expr).__name__} has no C text")
+
+    def argument(self, field: FieldParam, plane: int) -> str:
+        return self.names.of(field) + (f"_{'xyzw'[plane]}" if field.type.planes > 1 else "")
+
+    def apply(self, expr: Apply) -> tuple[str, int]:
+        row = OPS[expr.op]
+        special = self.dialect.calls.get(expr.op)
+        if special is not None:
+            return special.format(*map(self.text, expr.args)), CALL
+        if not row.text:
+            return f"{expr.op}({', '.join(map(self.text, expr.args))})", CALL
+        right = 0 if row.prec == PREFIX or expr.op == "choose" else 1
+        first = self.text(expr.args[0], row.prec + (1 if expr.op == "choose" else 0))
+        rest = [self.text(a, row.prec + right) for a in expr.args[1:]]
+        if row.prec == PREFIX:
+            first = f"({first})" if first.startswith(("-", "~", "!")) else first
+        text = row.text.format(first, *rest)
+        if expr.op in WRAPS and expr.type.integer and expr.type.dtype.bits < 32:
+            return f"({self.type(expr.type)})({text})", PREFIX
+        return text, row.prec
+
+    def cast(self, cast: Cast) -> tuple[str, int]:
+        given, wanted = cast.arg.type.dtype, cast.type.dtype
+        if wanted is HALF:
+            return f"round_half({self.text(cast.arg)})", CALL
+        if given is HALF and wanted.c == "float":
+            return self.render(cast.arg)
+        if wanted.kind in "iu" and (given.kind == "f" or (cast.saturate and not _contains(wanted, given))):
+            low, high = bounds(given, wanted)
+            source = DTYPES["float"] if given is HALF else given
+            limits = {"low": self.literal(Const(low, Type(source))), "high": self.literal(Const(high, Type(source)))}
+            return self.dialect.saturate.format(
+                type=self.type(cast.type),
+                name=wanted.c,
+                x=self.text(cast.arg),
+                source=self.type(Type(source)),
+                **limits,
+            ), CALL
+        return f"({self.type(cast.type)}){self.text(cast.arg, PREFIX)}", PREFIX
+
+    def load(self, load: Load) -> tuple[str, int]:
+        name = self.names.of(load.memory)
+        if isinstance(load.memory, FieldParam) and load.type.dtype is HALF:
+            return self.dialect.load_half.format(pointer=name, offset=self.text(load.index[0])), CALL
+        return name + "".join(f"[{self.text(i)}]" for i in load.index), CALL
+
+    def literal(self, const: Const) -> str:
+        """A constant in C: shortest decimal text that reads back as the same value."""
+        value, dtype = const.value, const.type.dtype
+        self.doubles |= dtype.c == "double"
+        if dtype is BOOL:
+            return "true" if value else "false"
+        if dtype.kind in "iu":
+            if value == -(2 ** (dtype.bits - 1)) and dtype.bits >= 32:
+                suffix = self.dialect.suffix.get(dtype.c, "")
+                return f"({int(value) + 1}{suffix} - 1)"
+            return f"{int(value)}{self.dialect.suffix.get(dtype.c, '')}"
+        kind = "double" if dtype.c == "double" else "float"
+        if math.isnan(value):
+            return self.dialect.special[f"{kind} nan"]
+        if math.isinf(value):
+            text = self.dialect.special[f"{kind} inf"]
+            return text if value > 0 else f"-{text}"
+        text = repr(float(value)) if kind == "double" else str(np.float32(value))
+        return text + ("f" if kind == "float" else "")
+
+
+def _contains(wanted: DType, given: DType) -> bool:
+    """Whether every value of an integer or bool type is one of the wanted type."""
+    if given.kind == "b":
+        return True
+    a, b = np.iinfo(given.numpy), np.iinfo(wanted.numpy)
+    return int(b.min) <= int(a.min) and int(a.max) <= int(b.max)
+
+
+def bounds(given: DType, wanted: DType) -> tuple[int | float, int | float]:
+    """The values of the given type between which conversion to an integer type does not saturate."""
+    info = np.iinfo(wanted.numpy)
+    low, high = int(info.min), int(info.max)
+    if given.kind == "f":
+        source = np.float32 if given.bits < 64 else np.float64
+        return float(source(low)), float(source(high))
+    own = np.iinfo(given.numpy)
+    return max(low, int(own.min)), min(high, int(own.max))

@@ -1,0 +1,29 @@
+"""Settings from the environment, read once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def _cache() -> Path:
+    given = os.environ.get("GPUOP_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(given) if given else Path(base) / "gpuop"
+
+
+@dataclass
+class Config:
+    """GPUOP_DEVICE: the default device. GPUOP_DEBUG: 1 launches, 2 fusion, 3 recorded IR, 4 source, 5 IR after each pass.
+
+    GPUOP_DUMP: a folder that generated source is written to. GPUOP_CACHE: the folder of compiled kernels.
+    """
+
+    device: str = os.environ.get("GPUOP_DEVICE", "")
+    debug: int = int(os.environ.get("GPUOP_DEBUG", "0") or 0)
+    dump: str = os.environ.get("GPUOP_DUMP", "")
+    cache: Path = _cache()
+
+
+config = Config()

@@ -1,0 +1,48 @@
+"""The vocabulary of kernel bodies: `from gpuop.dsl import *`. Every name has a leading underscore."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuop.dsl import access, blocks, declare, functions, threads
+
+_NAMES: dict[str, Any] = {
+    **access.OUTPUTS,
+    **{
+        name: getattr(access, name)
+        for name in ("_readTensor", "_readTensorElement", "_writeTensor", "_writeTensorElement")
+    },
+    **{
+        name: getattr(blocks, name)
+        for name in ("_if", "_elseif", "_else", "_for", "_while", "_break", "_continue", "_forEachTensorElement")
+    },
+    **{
+        name: getattr(declare, name)
+        for name in (
+            "_var",
+            "_tensorVar",
+            "_tensorArray",
+            "_tensorElementVar",
+            "_tensorElementArray",
+            "_vector",
+            "_convert",
+        )
+    },
+    **{name: getattr(functions, name) for name in ("_and", "_or", "_not", "_where", "_select")},
+    **declare.generated(),
+    **functions.generated(),
+    **threads.generated(),
+}
+globals().update(_NAMES)
+__all__ = sorted(_NAMES)  # noqa: PLE0605 - the table decides
+
+_LATER = {
+    "_local", "_volatile", "_pointerTo", "_syncThreadsLocal", "_syncThreadsGlobal", "_localThreads", "_globalThreads", "_sampleTensor",
+    "_constantArray", "_print", "_assert", "_any", "_all", "_bitselect",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER or name.startswith(("_atomic_", "_is")):
+        raise AttributeError(f"{name} is not available in this version of gpuop")
+    raise AttributeError(f"gpuop.dsl has no {name}")

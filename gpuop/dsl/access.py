@@ -1,0 +1,198 @@
+"""Reads and writes of fields: at the thread's own point, at explicit points with a border rule, by element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpuop.dsl.record import FieldLike, OutputSlot, Recorder, current
+from gpuop.dsl.storage import fetch, stored
+from gpuop.dsl.value import NUMBERS, Operand, Value, atom, integer, literal_atom
+from gpuop.errors import SemanticError, here
+from gpuop.ir.build import constant
+from gpuop.ir.nodes import AXES, Const, Expr, FieldParam, Read, Write
+from gpuop.ir.types import BOOL, SMALL_TENSOR, FieldType, Type
+
+BORDERS = ("clamp", "zero", "wrap", "reflect", "symmetric", "unchecked")
+
+
+@dataclass(frozen=True)
+class OutputRef:
+    """`_out0` … `_out9`: the outputs of the operator being recorded."""
+
+    index: int
+
+    def __repr__(self) -> str:
+        return f"_out{self.index}"
+
+
+OUTPUTS = {f"_out{k}": OutputRef(k) for k in range(10)}
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def _readTensor(field: Operand, *point: Operand, border: Any = "clamp") -> Value:
+    """The tensor of a field at the thread's own point, or at explicit coordinates `[layer, [row,]] column`.
+
+    Args:
+        field: a Field of small tensors (up to 4 elements), or a number, which is returned as it is.
+        border: what lies outside: "clamp", "zero", "wrap", "reflect", "symmetric" (as numpy.pad), a number, or
+            "unchecked".
+
+    Returns:
+        A scalar or vector of the field's dtype; unorm8 reads as float 0…1, complex64 as float2.
+    """
+    recorder = current("`_readTensor`")
+    if isinstance(field, NUMBERS) and not point:
+        return Value(literal_atom(field))
+    param = _field(recorder, field)
+    if param.type.planes > SMALL_TENSOR:
+        raise SemanticError(
+            f"`{param.hint}` has big tensors ({param.type.planes} elements); read elements with `_readTensorElement(f, …, element)`, "
+            "inside `with _forEachTensorElement(f.tensor_shape):`"
+        )
+    where = _point(recorder, param, point, "read")
+    rule, fill = _border(border, param.type)
+    return Value(
+        fetch(
+            recorder.build,
+            param.type,
+            Read(param, Type(param.type.storage, param.type.planes), where, None, rule, fill),
+        )
+    )
+
+
+def _readTensorElement(field: Operand, *place: Operand, border: Any = "clamp") -> Value:
+    """One element of a tensor: `_readTensorElement(f, [[layer, [row,]] column,] element)`, by default `_tensorElement`.
+
+    Elements count in row-major order of the tensor. Borders apply to the grid's coordinates, never to the element.
+    """
+    recorder = current("`_readTensorElement`")
+    param = _field(recorder, field)
+    point, element = _place(recorder, param, place)
+    rule, fill = _border(border, param.type)
+    where = _point(recorder, param, point, "read")
+    return Value(fetch(recorder.build, param.type, Read(param, Type(param.type.storage), where, element, rule, fill)))
+
+
+# --- writing --------------------------------------------------------------------------------------------------------
+
+
+def _writeTensor(out: Operand, value: Operand, *point: Operand) -> None:
+    """Write a tensor of an output at the thread's own point or at `[layer, [row,]] column`; outside it is dropped."""
+    recorder = current("`_writeTensor`")
+    slot = _output(recorder, out)
+    write_tensor(recorder, slot, value, point)
+
+
+def write_tensor(recorder: Recorder, slot: OutputSlot, value: Operand, point: tuple[Operand, ...] = ()) -> None:
+    kind, lanes = slot.param.type, slot.param.type.planes
+    if lanes > SMALL_TENSOR:
+        raise SemanticError(
+            f"{slot.param.hint} has big tensors ({lanes} elements); write them with `_writeTensorElement(out, value, element)`"
+        )
+    converted = _converted(recorder, slot, value, lanes)
+    where = _point(recorder, slot.param, point, "write")
+    recorder.emit(Write(slot.param, stored(recorder.build, kind, converted, lanes), where, None, here()))
+
+
+def _writeTensorElement(out: Operand, value: Operand, *place: Operand) -> None:
+    """Write one element: `_writeTensorElement(_outK, v, [[layer, [row,]] column,] element)`, by default `_tensorElement`."""
+    recorder = current("`_writeTensorElement`")
+    slot = _output(recorder, out)
+    point, element = _place(recorder, slot.param, place)
+    converted = _converted(recorder, slot, value, 1)
+    where = _point(recorder, slot.param, point, "write")
+    recorder.emit(Write(slot.param, stored(recorder.build, slot.param.type, converted, 1), where, element, here()))
+
+
+def _converted(recorder: Recorder, slot: OutputSlot, value: Operand, lanes: int) -> Expr:
+    """The value as an atom, checked against the output's type; stricter where that type is only the default."""
+    given, kind = atom(value), slot.param.type
+    if isinstance(given, NUMBERS):
+        fits = kind.element.holds(given) or (kind.element is BOOL and given in (0, 1))
+        given = constant(given, kind.element) if fits else literal_atom(value)
+    name = slot.param.hint
+    if given.type.lanes not in (1, lanes):
+        raise SemanticError(
+            f"a {given.type} is written to {name}, whose tensors have {lanes} elements ({kind}); declare the output's type, or build the vector"
+        )
+    if not slot.declared and kind.element.kind != "f" and given.type.kind == "f":
+        raise SemanticError(
+            f"a {given.type} is written to {name}, which is {kind.dtype} by default: convert it (`_convert_int(v)`), or declare `outputs=`"
+        )
+    if not slot.declared and given.type.lanes == 1 and lanes > 1:
+        raise SemanticError(
+            f"a scalar is written to {name}, whose default type is {kind}: declare `outputs=`, or spread it with `_vector(…)`"
+        )
+    return given
+
+
+# --- addresses ------------------------------------------------------------------------------------------------------
+
+
+def _field(recorder: Recorder, field: Operand) -> FieldParam:
+    if isinstance(field, OutputRef):
+        raise SemanticError(
+            f"{field} is write-only; keep what you wrote in a variable, or read it in a following operator"
+        )
+    if not hasattr(field, "node"):
+        raise SemanticError(
+            f"reads want a Field, not a {type(field).__name__}; wrap arrays, as in `gp.ScalarField(array)`"
+        )
+    return recorder.param(field)
+
+
+def _output(recorder: Recorder, out: Operand) -> OutputSlot:
+    if not isinstance(out, OutputRef):
+        raise SemanticError(
+            f"writes want an output, `_out0` … `_out9`, not a {type(out).__name__}: Fields are immutable"
+        )
+    return recorder.output(out.index)
+
+
+def _point(recorder: Recorder, param: FieldParam, point: tuple[Operand, ...], verb: str) -> tuple[Expr, ...] | None:
+    """Explicit coordinates, or None for the thread's own point."""
+    grid = param.type.field_shape
+    if not point:
+        if grid and grid != recorder.domain.shape:
+            raise SemanticError(
+                f"`{param.hint}` is {'×'.join(map(str, grid))}, the threads are {recorder.domain}: own points do not match; give coordinates to {verb} at"
+            )
+        if verb == "write" and not grid and recorder.domain.shape:
+            raise SemanticError(
+                f"`{param.hint}` is 0D and every thread of {recorder.domain} would write it; launch one thread with `_globalThreads(())`, or reduce first"
+            )
+        return None
+    if len(point) != len(grid):
+        names = ", ".join(AXES[3 - len(grid) : 3]) or "none"
+        raise SemanticError(
+            f"`{param.hint}` has {len(grid)} dimensions ({names}): give {len(grid)} coordinates or none, not {len(point)}"
+        )
+    where = tuple(integer(i, f"a coordinate of `{param.hint}`") for i in point)
+    if verb == "read" and grid.points == 0 and recorder.domain.threads:
+        raise SemanticError(f"`{param.hint}` has no points to read")
+    return None if grid == recorder.domain.shape and where == recorder.own_point() else where
+
+
+def _place(
+    recorder: Recorder, param: FieldParam, place: tuple[Operand, ...]
+) -> tuple[tuple[Operand, ...], Expr | None]:
+    """Split coordinates and the element; None is the only element of a scalar tensor."""
+    count = param.type.planes
+    given = place[-1] if place else Value(recorder.tensor_element())
+    element = integer(given, f"an element of `{param.hint}`")
+    if isinstance(element, Const) and not 0 <= element.value < count:
+        raise SemanticError(f"`{param.hint}` has no tensor element {element.value}: its tensors have {count}")
+    return place[:-1], None if count == 1 and isinstance(element, Const) else element
+
+
+def _border(border: Any, field_type: FieldType) -> tuple[str, Const | None]:
+    if isinstance(border, NUMBERS):
+        if not field_type.element.holds(border):
+            raise SemanticError(f"border={border!r} does not fit the field's dtype, {field_type.dtype}")
+        return "fill", constant(field_type.stored(border), field_type.storage)
+    if border not in BORDERS:
+        raise SemanticError(f"border={border!r} is none of {', '.join(BORDERS)}, or a number")
+    return ("fill", constant(0, field_type.storage)) if border == "zero" else (border, None)

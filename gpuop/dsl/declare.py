@@ -1,0 +1,163 @@
+"""Variables, arrays, vector literals and conversions of every type, generated from the list of types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.frames import assigned_name
+from gpuop.dsl.record import FieldLike, caller, current
+from gpuop.dsl.value import ArrayVariable, Operand, Value, Variable, convert, literal_atom
+from gpuop.errors import SemanticError, here
+from gpuop.ir import rules
+from gpuop.ir.nodes import Array, Declare, Expr, Var
+from gpuop.ir.types import BY_NUMPY, DTYPES, SMALL_TENSOR, Type, dtype_name
+
+VECTORS = (1, 2, 3, 4)
+
+
+def variable(type_: Type, init: Operand) -> Variable:
+    """A new variable of a type, named as the user names it."""
+    recorder = current("a variable")
+    hint = assigned_name(caller()) or "v"
+    return Variable(recorder.declare(Var(hint, type_, mutable=True), convert(init, type_)))
+
+
+def array(type_: Type, dims: tuple[Any, ...]) -> ArrayVariable:
+    """A zeroed array of 1 to 3 dimensions."""
+    recorder = current("an array")
+    if not 1 <= len(dims) <= 3:
+        raise SemanticError(f"an array has 1 to 3 dimensions, not {len(dims)}")
+    for d in dims:
+        if isinstance(d, Value) or not isinstance(d, (int, np.integer)) or d < 1:
+            raise SemanticError(f"the dimensions of an array are positive Python integers, not {d!r}")
+    declared = Array(assigned_name(caller()) or "a", type_, tuple(map(int, dims)))
+    recorder.emit(Declare(declared, here()))
+    recorder.scope_of[declared] = recorder.scope
+    return ArrayVariable(declared)
+
+
+def _var(value: Operand) -> Variable:
+    """A variable of the value's type, initialised to it."""
+    expr = literal_atom(value)
+    return variable(expr.type, Value(expr))
+
+
+def _tensor_type(field: FieldLike, whole: bool) -> Type:
+    planes = field.type.planes if whole else 1
+    if planes > SMALL_TENSOR:
+        raise SemanticError(f"a big tensor ({planes} elements) fits no variable; use `_tensorElementVar(f)`")
+    return Type(field.type.element, planes)
+
+
+def _tensorVar(field: FieldLike) -> Variable:
+    """A variable of the type of a field's tensors, zero."""
+    return variable(_tensor_type(field, True), 0)
+
+
+def _tensorArray(field: FieldLike, *dims: int) -> ArrayVariable:
+    """An array of a field's tensors."""
+    return array(_tensor_type(field, True), dims)
+
+
+def _tensorElementVar(field: FieldLike) -> Variable:
+    """A variable of the type of a field's tensor elements, zero."""
+    return variable(_tensor_type(field, False), 0)
+
+
+def _tensorElementArray(field: FieldLike, *dims: int) -> ArrayVariable:
+    """An array of a field's tensor elements."""
+    return array(_tensor_type(field, False), dims)
+
+
+def vector(type_: Type, parts: tuple[Operand, ...]) -> Value:
+    """A vector from scalars and vectors side by side; one scalar is replicated."""
+    build = current(f"`_{type_}`").build
+    if len(parts) == 1:
+        given = literal_atom(parts[0])
+        if given.type.lanes in (1, type_.lanes):
+            return Value(convert(parts[0], type_))
+    lanes: list[Expr] = []
+    for part in parts:
+        given = literal_atom(part)
+        lanes += build.lanes(convert(part, Type(type_.dtype, given.type.lanes)))
+    if len(lanes) != type_.lanes:
+        raise SemanticError(f"_{type_} has {type_.lanes} components, but its arguments have {len(lanes)}")
+    return Value(build.pack(lanes))
+
+
+def _vector(*parts: Operand) -> Value:
+    """A vector whose scalar type is the common type of its arguments."""
+    given = [literal_atom(p) for p in parts]
+    lanes = sum(e.type.lanes for e in given)
+    if not 1 <= lanes <= SMALL_TENSOR:
+        raise SemanticError(f"a vector has up to {SMALL_TENSOR} components, not {lanes}")
+    return vector(Type(rules.common([e.type for e in given]), lanes), parts)
+
+
+def _convert(value: Operand, dtype: Any) -> Value:
+    """Convert to a NumPy dtype, lane by lane; integers truncate and saturate, NaN gives 0."""
+    expr = literal_atom(value)
+    return Value(convert(value, expr.type.of(_dtype(dtype))))
+
+
+def _dtype(dtype: Any) -> Any:
+    name = dtype_name(dtype)
+    if name not in BY_NUMPY:
+        raise SemanticError(f"kernel values have no dtype {name}; one of {', '.join(BY_NUMPY)}")
+    return BY_NUMPY[name]
+
+
+def _maker(type_: Type, kind: str) -> Callable[..., Any]:
+    """One of the functions that exist for every type."""
+
+    def make_variable(init: Operand = 0) -> Variable:
+        return variable(type_, init)
+
+    def make_array(*dims: int) -> ArrayVariable:
+        return array(type_, dims)
+
+    def make_vector(*parts: Operand) -> Value:
+        return vector(type_, parts)
+
+    def make_conversion(value: Operand) -> Value:
+        return Value(convert(value, type_))
+
+    def make_bits(value: Operand) -> Value:
+        return Value(current().build.bits(literal_atom(value), type_))
+
+    makers: dict[str, tuple[Callable[..., Any], str]] = {
+        "Var": (make_variable, f"A {type_} variable, zero by default."),
+        "Array": (make_array, f"A zeroed array of {type_}, 1 to 3 dimensions."),
+        "vector": (make_vector, f"A {type_} from scalars and vectors side by side."),
+        "convert": (
+            make_conversion,
+            f"Convert to {type_}: integers truncate and saturate, NaN gives 0; a scalar spreads.",
+        ),
+        "as": (make_bits, f"Reinterpret the bits as {type_}; the size stays."),
+    }
+    made, made.__doc__ = makers[kind]
+    return made
+
+
+def generated() -> dict[str, Callable[..., Any]]:
+    """`_floatVar`, `_int3Array`, `_float4`, `_convert_uchar`, `_as_int` and their like, for every type."""
+    names: dict[str, Callable[..., Any]] = {}
+    for dtype in DTYPES.values():
+        for lanes in VECTORS:
+            type_ = Type(dtype, lanes)
+            if dtype.kind == "b" and lanes > 1:
+                continue
+            names[f"_{type_}Var"] = _maker(type_, "Var")
+            names[f"_{type_}Array"] = _maker(type_, "Array")
+            if dtype.kind == "b":
+                continue
+            if lanes > 1:
+                names[f"_{type_}"] = _maker(type_, "vector")
+            names[f"_convert_{type_}"] = _maker(type_, "convert")
+            names[f"_as_{type_}"] = _maker(type_, "as")
+    for name, function in names.items():
+        function.__name__ = function.__qualname__ = name
+    return names

@@ -1,0 +1,182 @@
+"""From a recorder to a kernel: every output written at own points gets one write at the end, and none is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gpuop.dsl.record import OutputSlot, Recorder
+from gpuop.errors import SemanticError
+from gpuop.ir.build import Builder, constant
+from gpuop.ir.nodes import (
+    Assign,
+    Block,
+    Const,
+    Domain,
+    Expr,
+    FieldParam,
+    For,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Output,
+    Read,
+    Ref,
+    Stmt,
+    Var,
+    Write,
+)
+from gpuop.ir.types import SMALL_TENSOR, Type
+from gpuop.ir.verify import Form, verify
+from gpuop.ir.visit import Copier, map_blocks, walk
+
+
+def finish(recorder: Recorder) -> Kernel:
+    """The kernel that was recorded.
+
+    Raises:
+        SemanticError: an output is not written, or not on every path.
+    """
+    recorder.check_pending()
+    body, domain = _element_axis(recorder, tuple(recorder.scopes[0].statements))
+    body = _Elements(body).copy()
+    outputs = []
+    for slot in recorder.outputs:
+        body, output = _settle(recorder, slot, body, domain)
+        outputs.append(output)
+    inputs = tuple(recorder.inputs.values())
+    kernel = Kernel(recorder.name, inputs, tuple(outputs), domain, body, None, recorder.loc)
+    return verify(kernel, Form.RECORDED)
+
+
+def _element_axis(recorder: Recorder, body: Block) -> tuple[Block, Domain]:
+    """A body that is one loop over the elements of a big tensor becomes one thread per element."""
+    domain = recorder.domain
+    loop = recorder.element_loop
+    if loop is None or body != (loop,):
+        return body, domain
+    assert isinstance(loop.stop, Const)
+    inner = Copier(loop.body, {loop.var: Index("global", "element")}).copy()
+    return inner, Domain(domain.shape, int(loop.stop.value))
+
+
+class _Elements(Copier):
+    """Element 0 of a scalar tensor is the whole tensor."""
+
+    def expr(self, expr: Expr) -> Expr:
+        copied = super().expr(expr)
+        if isinstance(copied, Read) and _only(copied.field, copied.element):
+            return replace(copied, element=None)
+        return copied
+
+    def stmt(self, stmt: Stmt) -> Block:
+        (copied,) = super().stmt(stmt)
+        if isinstance(copied, Write) and _only(copied.field, copied.element):
+            return (replace(copied, element=None),)
+        return (copied,)
+
+
+def _only(field: FieldParam, element: Expr | None) -> bool:
+    return field.type.planes == 1 and isinstance(element, Const)
+
+
+# --- writes -----------------------------------------------------------------------------------------------------------
+
+
+def _settle(recorder: Recorder, slot: OutputSlot, body: Block, domain: Domain) -> tuple[Block, Output]:
+    """Check an output's writes and bring them into canonical form."""
+    field = slot.param
+    writes = [stmt for stmt in walk(body) if isinstance(stmt, Write) and stmt.field is field]
+    if not writes:
+        raise SemanticError(
+            f"operator `{recorder.name}` never writes its output {field.hint}; add `_writeTensor({field.hint}, …)`, or declare fewer outputs",
+            recorder.loc,
+        )
+    covered = _covers(body, field, domain)
+    if not all(_is_own(w, domain) for w in writes):
+        return body, Output(field, None if covered else field.type.stored(slot.default or 0))
+    if not covered and slot.default is None:
+        raise SemanticError(
+            f"{field.hint} is not written on every path through `{recorder.name}`; write it in the other branch too, or give the output a `default=`",
+            writes[0].loc,
+        )
+    if len(writes) == 1 and writes[0] in body and covered:
+        return body, Output(field)
+    return _one_write(body, slot, domain), Output(field)
+
+
+def _is_own(write: Write, domain: Domain) -> bool:
+    if write.point is not None:
+        return False
+    if domain.elements > 1:
+        return write.element == Index("global", "element") or (write.element is None and write.field.type.planes == 1)
+    return write.element is None or (isinstance(write.element, Const) and write.field.type.planes <= SMALL_TENSOR)
+
+
+def _covers(block: Iterable[Stmt], field: FieldParam, domain: Domain) -> bool:
+    """Whether every path through the block writes every element of the thread's own tensor."""
+    return len(_written(block, field, domain)) == (field.type.planes if domain.elements == 1 else 1)
+
+
+def _written(block: Iterable[Stmt], field: FieldParam, domain: Domain) -> frozenset[int]:
+    """The elements that every path through the block writes (in a domain with an element axis: {0} or nothing)."""
+    done: frozenset[int] = frozenset()
+    whole = frozenset(range(field.type.planes if domain.elements == 1 else 1))
+    for stmt in block:
+        match stmt:
+            case Write(field=written, point=None, element=element) if written is field:
+                if domain.elements > 1:
+                    done |= whole if element == Index("global", "element") or element is None else frozenset()
+                elif element is None:
+                    done |= whole
+                elif isinstance(element, Const):
+                    done |= {int(element.value)}
+            case If(then=then, orelse=orelse):
+                done |= _written(then, field, domain) & _written(orelse, field, domain)
+            case For(var=var, start=Const(value=0), stop=Const(value=stop), step=Const(value=1), body=body):
+                every = any(
+                    isinstance(s, Write) and s.field is field and s.point is None and s.element == Ref(var)
+                    for s in body
+                )
+                if every and stop == len(whole):
+                    done |= whole
+    return done
+
+
+def _one_write(body: Block, slot: OutputSlot, domain: Domain) -> Block:
+    """Writes become assignments to a variable, which is written once at the end."""
+    field = slot.param
+    axis = domain.elements > 1 and field.type.planes > 1
+    lanes = 1 if domain.elements > 1 else field.type.planes
+    var = Var(field.hint, Type(field.type.storage, lanes), mutable=True)
+    out: list[Stmt] = []
+
+    def collector(into: list[Stmt]) -> Builder:
+        def bind(expr: Expr) -> Expr:
+            var = Var("t", expr.type)
+            into.append(Let(var, expr))
+            return Ref(var)
+
+        return Builder(bind)
+
+    def assigned(write: Write) -> list[Stmt]:
+        into: list[Stmt] = []
+        value = write.value
+        if lanes > 1 and isinstance(write.element, Const):
+            build = collector(into)
+            parts = build.lanes(Ref(var))
+            parts[int(write.element.value)] = value
+            value = build.pack(parts)
+        return [*into, Assign(var, value, write.loc)]
+
+    def rewrite(block: Block) -> Block:
+        done: list[Stmt] = []
+        for stmt in block:
+            done += assigned(stmt) if isinstance(stmt, Write) and stmt.field is field else [map_blocks(stmt, rewrite)]
+        return tuple(done)
+
+    initial = collector(out).cast(constant(field.type.stored(slot.default or 0), field.type.storage), var.type)
+    out.append(Let(var, initial))
+    element = Index("global", "element") if axis else None
+    return (*out, *rewrite(body), Write(field, Ref(var), None, element))

@@ -1,0 +1,88 @@
+"""What the recorder learns from the user's frames: the name a result is assigned to, the statement a call stands in."""
+
+from __future__ import annotations
+
+import dis
+from bisect import bisect_right
+from functools import lru_cache
+from types import CodeType, FrameType
+
+from gpuop.errors import Loc, SemanticError, writes_kernels
+
+Position = tuple[int, int]  # (identity of a frame, bytecode offset)
+MUST_CALL = ("_break", "_continue", "_syncThreadsLocal", "_syncThreadsGlobal")
+
+
+@lru_cache(maxsize=None)
+def _instructions(code: CodeType) -> tuple[list[int], list[dis.Instruction]]:
+    listing = [i for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "CACHE")]
+    return [i.offset for i in listing], listing
+
+
+def _position(code: CodeType, offset: int) -> int:
+    """The number of the instruction at an offset, which may point into its inline cache."""
+    return bisect_right(_instructions(code)[0], offset) - 1
+
+
+@lru_cache(maxsize=4096)
+def _stored_name(code: CodeType, offset: int) -> str:
+    position, listing = _position(code, offset), _instructions(code)[1]
+    if listing[position].opname.startswith("INPLACE") or listing[position].argrepr.endswith("="):
+        return ""  # `v += e` names v, not what is added
+    following = listing[position + 1 : position + 2]
+    if following and following[0].opname.startswith(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")):
+        name = following[0].argval
+        return str(name[0] if isinstance(name, tuple) else name)
+    return ""
+
+
+def assigned_name(frame: FrameType | None) -> str:
+    """The variable that the call running in `frame` is assigned to, as in `g = x * 2`; empty when there is none."""
+    return _stored_name(frame.f_code, frame.f_lasti) if frame is not None else ""
+
+
+def trail(frame: FrameType | None, root: FrameType | None) -> tuple[Position, ...]:
+    """Where the user's frames stand, up to the one of the operator's body."""
+    positions = []
+    while frame is not None:
+        if writes_kernels(frame):
+            positions.append((id(frame), frame.f_lasti))
+        if frame is root:
+            break
+        frame = frame.f_back
+    return tuple(positions)
+
+
+@lru_cache(maxsize=4096)
+def _call_start(code: CodeType, offset: int, name: str) -> int:
+    for instruction in reversed(_instructions(code)[1][: _position(code, offset) + 1]):
+        if instruction.argval == name:
+            return instruction.offset
+    return offset
+
+
+def inside_call(frame: FrameType, name: str) -> tuple[int, int, int]:
+    """The frame and the bytecode range of the expression `name(…)` that the frame is evaluating."""
+    return id(frame), _call_start(frame.f_code, frame.f_lasti, name), frame.f_lasti
+
+
+@lru_cache(maxsize=None)
+def check_called(code: CodeType) -> None:
+    """Refuse `_break` written without its parentheses: as a statement it would do nothing.
+
+    Raises:
+        SemanticError: at the line of the bare name.
+    """
+    line, listing = code.co_firstlineno, _instructions(code)[1]
+    for instruction, following in zip(listing, listing[1:], strict=False):
+        line = _line(instruction) or line
+        if instruction.argval in MUST_CALL and instruction.opname.startswith("LOAD") and following.opname == "POP_TOP":
+            message = f"`{instruction.argval}` without parentheses does nothing; write `{instruction.argval}()`"
+            raise SemanticError(message, Loc(code.co_filename, line))
+
+
+def _line(instruction: dis.Instruction) -> int | None:
+    starts = instruction.starts_line  # a bool from Python 3.13 on, a line number before
+    if isinstance(starts, bool):
+        return getattr(instruction, "line_number", None)
+    return starts

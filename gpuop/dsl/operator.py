@@ -1,0 +1,288 @@
+"""Operators: Python functions recorded into kernels; calling one with Fields yields lazy Fields."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, overload
+
+import numpy as np
+
+from gpuop.dsl import hooks
+from gpuop.dsl.access import write_tensor
+from gpuop.dsl.capture import snapshot
+from gpuop.dsl.field import Field
+from gpuop.dsl.finish import finish
+from gpuop.dsl.frames import check_called
+from gpuop.dsl.record import OutputSlot, Recorder, caller
+from gpuop.dsl.value import NUMBERS, Value, literal_atom
+from gpuop.errors import Loc, SemanticError, here
+from gpuop.ir.graph import Call, Leaf, Node, Result
+from gpuop.ir.nodes import FieldParam, Kernel
+from gpuop.ir.text import identity
+from gpuop.ir.types import BOOL, FieldType, Shape
+
+MAX_OUTPUTS = 10
+MANY_CONSTANTS = 8
+
+
+def _slots(types: tuple[FieldType, ...], default: Any, declared: bool = True) -> list[OutputSlot]:
+    if not 1 <= len(types) <= MAX_OUTPUTS:
+        raise SemanticError(f"an operator has 1 to {MAX_OUTPUTS} outputs, not {len(types)}")
+    for t in types:
+        if not isinstance(t, FieldType):
+            raise SemanticError(
+                f"an output is declared by a FieldType, not by a {type(t).__name__}; write `field.type`"
+            )
+    defaults = default if isinstance(default, tuple) else (default,) * len(types)
+    return [
+        OutputSlot(FieldParam(f"out{k}", t), declared, d) for k, (t, d) in enumerate(zip(types, defaults, strict=True))
+    ]
+
+
+def _results(kernel: Kernel, key: str, inputs: tuple[Node, ...], loc: Loc | None) -> tuple[Field, ...]:
+    call = Call(kernel, key, inputs, loc)
+    return tuple(Field.of(Result(call, k)) for k in range(len(kernel.outputs)))
+
+
+_library: dict[Any, tuple[Kernel, str, tuple[int, ...]]] = {}
+
+
+def library_call(
+    name: str, types: tuple[FieldType, ...], fields: Sequence[Field], body: Callable[[], None], key: Any
+) -> tuple[Field, ...]:
+    """Record one of gpuop's own operators, once per `key` and field types: its body captures nothing that changes."""
+    nodes = [f.node for f in fields]
+    whole = (name, types, key, tuple((n.type, isinstance(n, Leaf) and n.by_value, nodes.index(n)) for n in nodes))
+    loc = here()
+    if whole not in _library:
+        recorder = Recorder(name, types[0].field_shape, loc, _slots(types, None))
+        recorder.hints = {n: "abc"[min(i, 2)] for i, n in reversed(list(enumerate(nodes)))}
+        with recorder:
+            body()
+        kernel = finish(recorder)
+        _library[whole] = (kernel, identity(kernel), tuple(nodes.index(n) for n in recorder.inputs))
+    kernel, digest, order = _library[whole]
+    return _results(kernel, digest, tuple(nodes[i] for i in order), loc)
+
+
+class GPUOperator:
+    """Cog's form: host code around a recorded body.
+
+        with gp.GPUOperator(field.type) as op:
+            _writeTensor(_out0, _readTensor(field) / 2)
+        return op.output
+
+    Args:
+        types: a FieldType for each output, 1 to 10.
+        name: of the operator, by default the enclosing function's.
+        default: what an output holds where nothing is written; a number, or a tuple with one for each output.
+    """
+
+    def __init__(self, *types: FieldType, name: str | None = None, default: Any = None) -> None:
+        self._types, self._default, self._name = types, default, name
+        self._outputs: tuple[Field, ...] | None = None
+
+    def __enter__(self) -> GPUOperator:
+        frame = caller()
+        check_called(frame.f_code)
+        name = self._name or frame.f_code.co_name.strip("<>")
+        slots = _slots(self._types, self._default)
+        self._recorder = Recorder(name, slots[0].param.type.field_shape, here(), slots)
+        self._recorder.root = frame
+        self._recorder.hints = {v.node: k for k, v in frame.f_locals.items() if isinstance(v, Field)}
+        self._recorder.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        recorder = self._recorder
+        recorder.__exit__()
+        if kind is None:
+            kernel = finish(recorder)
+            self._outputs = _results(kernel, identity(kernel), tuple(recorder.inputs), recorder.loc)
+
+    @property
+    def outputs(self) -> tuple[Field, ...]:
+        """All outputs."""
+        if self._outputs is None:
+            raise SemanticError("the outputs of a GPUOperator exist after its `with` block")
+        return self._outputs
+
+    @property
+    def output(self) -> Field:
+        """The only output."""
+        if len(self.outputs) > 1:
+            raise SemanticError(f"this GPUOperator has {len(self.outputs)} outputs; use `.outputs`")
+        return self.outputs[0]
+
+
+class Operator:
+    """What `@gp.operator` makes of a function."""
+
+    def __init__(self, function: Callable[..., Any], outputs: Any, name: str | None, default: Any) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.declared, self.name, self.default = outputs, name or function.__name__, default
+        self.signature = inspect.signature(function)
+        self.memo: dict[Any, tuple[Any, Kernel, str, tuple[str, ...]]] = {}
+        self.constants: dict[str, set[Any]] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        loc = here()
+        bound = self._bind(args, kwargs)
+        kernel, key, inputs = self._recorded(bound)
+        results = _results(kernel, key, inputs, loc)
+        return results[0] if len(results) == 1 else results
+
+    def source(self, *field_types: Any, target: str | None = None) -> str:
+        """The generated text for arguments of these FieldTypes (other arguments as they are).
+
+        Args:
+            target: "opencl" or "cuda"; by default that of the current device.
+        """
+        fields = [Field.of(Leaf(t, None), "") if isinstance(t, FieldType) else t for t in field_types]
+        outputs = self(*fields)
+        return hooks.source(outputs if isinstance(outputs, tuple) else (outputs,), target)
+
+    # --- recording ----------------------------------------------------------------------------------------------
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as wrong:
+            raise SemanticError(f"operator `{self.name}`: {wrong}") from None
+        bound.apply_defaults()
+        for name, value in bound.arguments.items():
+            if isinstance(value, Value):
+                raise SemanticError(
+                    f"operator `{self.name}` is called with a kernel value for `{name}`; inside a body call plain Python functions, operators take Fields"
+                )
+            if isinstance(value, np.ndarray):
+                raise SemanticError(
+                    f"argument `{name}` of operator `{self.name}` is an array; wrap it in a Field (`gp.ScalarField(a)`) or a `gp.Parameter`"
+                )
+        return bound
+
+    def _key(self, bound: inspect.BoundArguments) -> Any:
+        parts: list[Any] = []
+        nodes: dict[Node, int] = {}
+        for name, value in bound.arguments.items():
+            if isinstance(value, Field):
+                number = nodes.setdefault(value.node, len(nodes))
+                parts.append((value.type, isinstance(value.node, Leaf) and value.node.by_value, number))
+                continue
+            constant = (type(value), value, repr(value) if isinstance(value, (float, np.floating)) else "")
+            try:
+                hash(constant)
+            except TypeError:
+                kinds = "a Field, a Parameter or a hashable constant"
+                raise SemanticError(
+                    f"argument `{name}` of operator `{self.name}` is a {type(value).__name__}; it must be {kinds} (a tuple instead of a list)"
+                ) from None
+            self._count(name, value, constant)
+            parts.append(constant)
+        return tuple(parts)
+
+    def _count(self, name: str, value: Any, constant: Any) -> None:
+        seen = self.constants.setdefault(name, set())
+        if isinstance(value, NUMBERS) and len(seen) <= MANY_CONSTANTS:
+            seen.add(constant)
+            if len(seen) == MANY_CONSTANTS + 1:
+                message = f"operator `{self.name}` is compiled anew for every value of `{name}`; pass a gp.Parameter, whose value can change"
+                warnings.warn(message, stacklevel=4)
+
+    def _recorded(self, bound: inspect.BoundArguments) -> tuple[Kernel, str, tuple[Node, ...]]:
+        key = self._key(bound)
+        captured = snapshot(self.function) if inspect.isfunction(self.function) else None
+        if captured is not None and key in self.memo and self.memo[key][0] == captured:
+            _, kernel, digest, names = self.memo[key]
+            return kernel, digest, tuple(bound.arguments[name].node for name in names)
+        recorder = self._record(bound)
+        kernel = finish(recorder)
+        digest = identity(kernel)
+        by_node = {value.node: name for name, value in bound.arguments.items() if isinstance(value, Field)}
+        if captured is not None and all(node in by_node for node in recorder.inputs):
+            self.memo[key] = (captured, kernel, digest, tuple(by_node[node] for node in recorder.inputs))
+        return kernel, digest, tuple(recorder.inputs)
+
+    def _record(self, bound: inspect.BoundArguments) -> Recorder:
+        fields = [v for v in bound.arguments.values() if isinstance(v, Field)]
+        code = self.function.__code__
+        check_called(code)
+        loc = Loc(code.co_filename, code.co_firstlineno)
+        declared = self.declared(*bound.args, **bound.kwargs) if callable(self.declared) else self.declared
+        if declared is not None:
+            slots = _slots(declared if isinstance(declared, tuple) else (declared,), self.default)
+            grid: Shape | None = slots[0].param.type.field_shape
+        else:
+            slots = _slots((fields[0].type,), self.default, declared=False) if fields else []
+            grid = next((f.field_shape for f in fields if f.field_shape), fields[0].field_shape if fields else None)
+        recorder = Recorder(self.name, grid, loc, slots)
+        recorder.hints = {v.node: name for name, v in reversed(bound.arguments.items()) if isinstance(v, Field)}
+        with recorder:
+            returned = self.function(*bound.args, **bound.kwargs)
+            if returned is not None:
+                self._return(recorder, returned, fields)
+        return recorder
+
+    def _return(self, recorder: Recorder, returned: Any, fields: list[Field]) -> None:
+        """Write the returned values at the thread's own point."""
+        if any(
+            getattr(stmt, "field", None) in [s.param for s in recorder.outputs]
+            for stmt in recorder.scopes[0].statements
+        ):
+            raise SemanticError(f"operator `{self.name}` both writes outputs and returns a value; do one of them")
+        values = returned if isinstance(returned, tuple) else (returned,)
+        for value in values:
+            if not isinstance(value, (Value, *NUMBERS)) and not isinstance(value, Field):
+                raise SemanticError(
+                    f"operator `{self.name}` returns a {type(value).__name__}; it returns kernel values, or nothing after `_writeTensor`"
+                )
+        atoms = [literal_atom(value) for value in values]
+        if self.declared is None:
+            grid = recorder.domain.shape
+            types = tuple(_type_of(grid, a.type.dtype, a.type.lanes, fields) for a in atoms)
+            recorder.outputs[:] = _slots(types, self.default)
+        if len(atoms) != len(recorder.outputs):
+            raise SemanticError(
+                f"operator `{self.name}` returns {len(atoms)} values for {len(recorder.outputs)} declared outputs"
+            )
+        for slot, a in zip(recorder.outputs, atoms, strict=True):
+            write_tensor(recorder, slot, Value(a))
+
+
+def _type_of(grid: Shape, dtype: Any, lanes: int, fields: list[Field]) -> FieldType:
+    """The type of a returned value; its tensor has the shape of the first argument's with as many elements."""
+    shapes = [f.tensor_shape for f in fields if f.type.tensor_points == lanes]
+    tensor = shapes[0] if shapes else (() if lanes == 1 else (lanes,))
+    return FieldType(grid, tensor, "bool" if dtype is BOOL else dtype.name)
+
+
+@overload
+def operator(function: Callable[..., Any], /) -> Operator: ...
+@overload
+def operator(
+    *, outputs: Any = None, name: str | None = None, default: Any = None
+) -> Callable[[Callable[..., Any]], Operator]: ...
+def operator(
+    function: Callable[..., Any] | None = None, /, *, outputs: Any = None, name: str | None = None, default: Any = None
+) -> Any:
+    """Make an operator of a function that records a kernel body.
+
+    Args:
+        outputs: a FieldType, a tuple of them, or a function of the arguments that gives them. Without it the types
+            follow from the returned values, or are the first Field's where the body writes `_out0`.
+        name: of the operator in generated text and in plans.
+        default: what an output holds where nothing is written.
+
+    Raises:
+        SemanticError: when called, for what is wrong in the body, at its line.
+    """
+    if function is None:
+        return lambda f: Operator(f, outputs, name, default)
+    return Operator(function, outputs, name, default)

@@ -1,0 +1,208 @@
+"""The recorder: the only mutable state of the front end. It turns the calls of a kernel body into statements."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Protocol
+
+from gpuop.dsl.frames import Position, assigned_name, trail
+from gpuop.errors import Loc, SemanticError, here, kernel_frame
+from gpuop.ir.build import Builder, constant
+from gpuop.ir.graph import Leaf, Node
+from gpuop.ir.nodes import Array, Domain, Expr, FieldParam, For, If, Index, Let, Ref, Stmt, Var
+from gpuop.ir.types import INT, FieldType, Shape
+
+
+class FieldLike(Protocol):
+    """What the recorder needs of a field."""
+
+    node: Node
+    name: str
+
+    @property
+    def type(self) -> FieldType: ...
+
+
+@dataclass(eq=False)
+class Scope:
+    """A block being recorded. `marks` runs beside `statements`: where the user's frames stood at each."""
+
+    kind: str
+    loc: Loc | None = None
+    open: bool = True
+    statements: list[Stmt] = field(default_factory=list)
+    marks: list[tuple[Position, ...]] = field(default_factory=list)
+    chain: If | None = None  # the `_if` chain at the end of `statements` that `_elseif` and `_else` may extend
+
+
+@dataclass
+class OutputSlot:
+    """An output being recorded; `declared` is False where its type is only the default."""
+
+    param: FieldParam
+    declared: bool
+    default: float | None = None
+
+
+class Recorder:
+    """Records one kernel body. Use `with recorder:` around the body, then `finish`."""
+
+    def __init__(self, name: str, grid: Shape | None, loc: Loc | None, outputs: list[OutputSlot]) -> None:
+        self.name = name
+        self.loc = loc
+        self.grid = grid
+        self.outputs = outputs
+        self.inputs: dict[Node, FieldParam] = {}
+        self.hints: dict[Node, str] = {}
+        self.scopes: list[Scope] = [Scope("body", loc)]
+        self.scope_of: dict[Var | Array, Scope] = {}
+        self.build = Builder(self.bind)
+        self.elements: list[tuple[Expr, int]] = []  # the loops over tensor elements that are open
+        self.element_loop: For | None = None
+        self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
+        self.root: FrameType | None = None
+
+    # --- the stack of recorders ---------------------------------------------------------------------------------
+
+    def __enter__(self) -> Recorder:
+        _stack().append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _stack().remove(self)
+        for scope in self.scopes:
+            scope.open = False
+        self.root = None
+
+    # --- statements ---------------------------------------------------------------------------------------------
+
+    @property
+    def scope(self) -> Scope:
+        return self.scopes[-1]
+
+    def emit(self, stmt: Stmt) -> None:
+        """Append a statement to the open block."""
+        self.check_pending()
+        self.scope.statements.append(stmt)
+        self.scope.marks.append(trail(kernel_frame(), self.root))
+
+    def check_pending(self) -> None:
+        if self.pending is not None:
+            (name, loc), self.pending = self.pending, None
+            raise SemanticError(f"`{name}(…)` stands without `with`; write `with {name}(…):`", loc)
+
+    def bind(self, expr: Expr) -> Expr:
+        """Name an expression where it is written."""
+        return self.declare(Var(assigned_name(kernel_frame()) or "t", expr.type), expr)
+
+    def declare(self, var: Var, value: Expr) -> Ref:
+        self.scope_of[var] = self.scope
+        self.emit(Let(var, value, here()))
+        return Ref(var)
+
+    def push(self, scope: Scope) -> None:
+        self.scopes.append(scope)
+
+    def pop(self) -> list[Stmt]:
+        scope = self.scopes.pop()
+        scope.open = False
+        return scope.statements
+
+    def take_since(
+        self, start: int, inside: Callable[[tuple[Position, ...]], bool]
+    ) -> list[tuple[Stmt, tuple[Position, ...]]]:
+        """Remove and return the trailing statements of the open block that satisfy a test of their marks."""
+        scope = self.scope
+        first = len(scope.statements)
+        while first > start and inside(scope.marks[first - 1]):
+            first -= 1
+        taken = list(zip(scope.statements[first:], scope.marks[first:], strict=True))
+        del scope.statements[first:], scope.marks[first:]
+        return taken
+
+    def put(self, taken: list[tuple[Stmt, tuple[Position, ...]]]) -> None:
+        """Append statements taken elsewhere; their values now belong to the open block."""
+        for stmt, mark in taken:
+            self.scope.statements.append(stmt)
+            self.scope.marks.append(mark)
+            if isinstance(stmt, Let):
+                self.scope_of[stmt.var] = self.scope
+
+    def usable(self, expr: Expr) -> Expr:
+        """The expression, if the block that made it is still open."""
+        if isinstance(expr, Ref):
+            scope = self.scope_of.get(expr.var)
+            name = f"`{expr.var.hint}`" if expr.var.hint != "t" else "this value"
+            if scope is None:
+                raise SemanticError(f"{name} was made in another operator; pass it as a Field, or compute it here")
+            if not scope.open:
+                raise SemanticError(
+                    f"{name} was made in a `{scope.kind}` block that has ended (line {scope.loc.line if scope.loc else '?'}); "
+                    "declare a variable before the block, as in `v = _var(0.0)`, and assign it inside with `v @= …`"
+                )
+        return expr
+
+    # --- the thread grid, inputs, outputs -----------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        if self.grid is None:
+            raise SemanticError(
+                f"operator `{self.name}` has no fields among its arguments: declare its outputs, as in `@gp.operator(outputs=gp.FieldType(…))`"
+            )
+        return Domain(self.grid)
+
+    def own_point(self) -> tuple[Expr, ...]:
+        return tuple(Index("global", axis) for axis in self.domain.axes)
+
+    def param(self, value: FieldLike) -> FieldParam:
+        """The parameter that stands for a field read in the body."""
+        node = value.node
+        if node not in self.inputs:
+            hint = self.hints.get(node) or value.name or f"in{len(self.inputs)}"
+            self.inputs[node] = FieldParam(hint, node.type, isinstance(node, Leaf) and node.by_value)
+        return self.inputs[node]
+
+    def output(self, index: int) -> OutputSlot:
+        if index >= len(self.outputs):
+            have = f"its outputs are _out0 … _out{len(self.outputs) - 1}" if self.outputs else "it has no outputs"
+            raise SemanticError(f"operator `{self.name}` has no _out{index}: {have}; declare more output types")
+        return self.outputs[index]
+
+    def tensor_element(self) -> Expr:
+        return self.elements[-1][0] if self.elements else constant(0, INT)
+
+
+_local = threading.local()
+
+
+def _stack() -> list[Recorder]:
+    if not hasattr(_local, "stack"):
+        _local.stack = []
+    stack: list[Recorder] = _local.stack
+    return stack
+
+
+def recording() -> Recorder | None:
+    """The innermost recorder of this thread."""
+    stack = _stack()
+    return stack[-1] if stack else None
+
+
+def current(what: Any = "this") -> Recorder:
+    """The innermost recorder, which must exist."""
+    recorder = recording()
+    if recorder is None:
+        raise SemanticError(
+            f"{what} belongs in an operator's body: a function under `@gp.operator`, or a `with gp.GPUOperator(…)` block"
+        )
+    return recorder
+
+
+def caller() -> FrameType:
+    """The frame that writes the kernel."""
+    return kernel_frame() or sys._getframe(1)

@@ -1,0 +1,28 @@
+"""Between a field's storage and what a kernel sees: bytes and bools, unorm8 and floats. Recorded as ordinary operations."""
+
+from __future__ import annotations
+
+from gpuop.ir.build import Builder
+from gpuop.ir.nodes import Expr, Read
+from gpuop.ir.types import FLOAT, UCHAR, FieldType, Type
+
+
+def fetch(build: Builder, field_type: FieldType, read: Read) -> Expr:
+    """Record a read and the conversion to the type that kernels see."""
+    stored = build.bind(read)
+    if field_type.dtype == "bool":
+        return build.apply("ne", stored, 0)
+    if field_type.dtype == "unorm8":
+        return build.apply("div", build.cast(stored, stored.type.of(FLOAT)), 255.0)
+    return stored
+
+
+def stored(build: Builder, field_type: FieldType, value: Expr, lanes: int) -> Expr:
+    """Convert a value to what the field stores: unorm8 clamps to 0…1 and rounds to nearest."""
+    seen = build.cast(value, Type(field_type.element, lanes))
+    if field_type.dtype == "bool":
+        return build.cast(seen, seen.type.of(UCHAR))
+    if field_type.dtype == "unorm8":
+        clamped = build.apply("fmin", build.apply("fmax", seen, 0.0), 1.0)
+        return build.cast(build.apply("rint", build.apply("mul", clamped, 255.0)), seen.type.of(UCHAR))
+    return seen

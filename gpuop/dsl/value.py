@@ -1,0 +1,384 @@
+"""Recorded values: Python's operators over them record code, and Python's silent misuses of them are errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from gpuop.dsl.record import FieldLike, current
+from gpuop.dsl.storage import fetch
+from gpuop.errors import SemanticError, here
+from gpuop.ir.build import Number, constant, fold_cast, literal
+from gpuop.ir.expansions import EXPANSIONS
+from gpuop.ir.nodes import Array, Assign, Const, Expr, Load, Read, Ref, Store
+from gpuop.ir.types import BOOL, DOUBLE, INT, LONG, ULONG, DType, Type
+
+SWIZZLE = re.compile(r"[xyzw]{1,4}\Z")
+NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+Operand = Any  # a Value, a number, or a 0D scalar Field: what may stand in kernel arithmetic
+
+
+class Value:
+    """A value of the device's: a scalar or a vector of 2 to 4 components."""
+
+    __slots__ = ("_expr",)
+    __array_ufunc__ = None  # NumPy scalars leave arithmetic with values to us
+
+    def __init__(self, expr: Expr) -> None:
+        self._expr = expr
+
+    @property
+    def expr(self) -> Expr:
+        """The atom that stands for this value; an error where its block has ended."""
+        return current(f"`{self!r}`").usable(self._expr)
+
+    @property
+    def type(self) -> Type:
+        return self.expr.type
+
+    def __repr__(self) -> str:
+        expr = self._expr
+        return expr.var.hint if isinstance(expr, Ref) else str(expr.value) if isinstance(expr, Const) else "value"
+
+    __hash__ = object.__hash__
+
+    # --- arithmetic ---------------------------------------------------------------------------------------------
+
+    def __add__(self, other: Operand) -> Value: return apply("add", self, other)  # fmt: skip
+
+    def __radd__(self, other: Operand) -> Value: return apply("add", other, self)  # fmt: skip
+
+    def __sub__(self, other: Operand) -> Value: return apply("sub", self, other)  # fmt: skip
+
+    def __rsub__(self, other: Operand) -> Value: return apply("sub", other, self)  # fmt: skip
+
+    def __mul__(self, other: Operand) -> Value: return apply("mul", self, other)  # fmt: skip
+
+    def __rmul__(self, other: Operand) -> Value: return apply("mul", other, self)  # fmt: skip
+
+    def __truediv__(self, other: Operand) -> Value: return apply("div", self, other)  # fmt: skip
+
+    def __rtruediv__(self, other: Operand) -> Value: return apply("div", other, self)  # fmt: skip
+
+    def __floordiv__(self, other: Operand) -> Value: return apply("floordiv", self, other)  # fmt: skip
+
+    def __rfloordiv__(self, other: Operand) -> Value: return apply("floordiv", other, self)  # fmt: skip
+
+    def __mod__(self, other: Operand) -> Value: return apply("mod", self, other)  # fmt: skip
+
+    def __rmod__(self, other: Operand) -> Value: return apply("mod", other, self)  # fmt: skip
+
+    def __pow__(self, other: Operand) -> Value: return _power(self, other)  # fmt: skip
+
+    def __rpow__(self, other: Operand) -> Value: return apply("power", other, self)  # fmt: skip
+
+    def __and__(self, other: Operand) -> Value: return apply("and", self, other)  # fmt: skip
+
+    def __rand__(self, other: Operand) -> Value: return apply("and", other, self)  # fmt: skip
+
+    def __or__(self, other: Operand) -> Value: return apply("or", self, other)  # fmt: skip
+
+    def __ror__(self, other: Operand) -> Value: return apply("or", other, self)  # fmt: skip
+
+    def __xor__(self, other: Operand) -> Value: return apply("xor", self, other)  # fmt: skip
+
+    def __rxor__(self, other: Operand) -> Value: return apply("xor", other, self)  # fmt: skip
+
+    def __lshift__(self, other: Operand) -> Value: return _shift("shl", self, other)  # fmt: skip
+
+    def __rlshift__(self, other: Operand) -> Value: return _shift("shl", other, self)  # fmt: skip
+
+    def __rshift__(self, other: Operand) -> Value: return _shift("shr", self, other)  # fmt: skip
+
+    def __rrshift__(self, other: Operand) -> Value: return _shift("shr", other, self)  # fmt: skip
+
+    def __lt__(self, other: Operand) -> Value: return apply("lt", self, other)  # fmt: skip
+
+    def __le__(self, other: Operand) -> Value: return apply("le", self, other)  # fmt: skip
+
+    def __gt__(self, other: Operand) -> Value: return apply("gt", self, other)  # fmt: skip
+
+    def __ge__(self, other: Operand) -> Value: return apply("ge", self, other)  # fmt: skip
+
+    def __eq__(self, other: Operand) -> Value: return apply("eq", self, other)  # type: ignore[override]  # fmt: skip
+
+    def __ne__(self, other: Operand) -> Value: return apply("ne", self, other)  # type: ignore[override]  # fmt: skip
+
+    def __neg__(self) -> Value: return apply("neg", self)  # fmt: skip
+
+    def __pos__(self) -> Value: return self  # fmt: skip
+
+    def __abs__(self) -> Value: return apply("absolute", self)  # fmt: skip
+
+    def __invert__(self) -> Value:
+        return apply("not" if self.type.kind == "b" else "invert", self)
+
+    # --- components ---------------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Value:
+        if name.startswith("__") or not SWIZZLE.match(name):
+            raise AttributeError(
+                f"a kernel value has no attribute {name!r}; components are x, y, z, w and their swizzles"
+            )
+        lanes = [_lane(self.type, letter) for letter in name]
+        build = current().build
+        return Value(build.pack([build.lane(self.expr, i) for i in lanes]))
+
+    def __getitem__(self, index: int) -> Value:
+        if isinstance(index, Value):
+            raise SemanticError(
+                "a vector is indexed by a Python integer; use an array (`_floatArray(n)`) for computed indices"
+            )
+        if not -self.type.lanes <= index < self.type.lanes:
+            raise SemanticError(f"component {index} of a {self.type} does not exist")
+        return Value(current().build.lane(self.expr, index % self.type.lanes))
+
+    def __iter__(self) -> Iterator[Value]:
+        if self.type.lanes == 1:
+            raise SemanticError(
+                "a scalar value cannot be unpacked or iterated over; use `with _for(n) as i:` for loops on the device"
+            )
+        return iter([self[i] for i in range(self.type.lanes)])
+
+    # --- what Python would do silently ----------------------------------------------------------------------------
+
+    def __bool__(self) -> NoReturn:
+        raise SemanticError(
+            "a recorded value has no truth value: Python's `if`, `while`, `and`, `or`, `not`, `min` and `max` cannot decide on it; "
+            "use `with _if(c):`, `with _while(c):`, `&`, `|`, `~`, `_min`, `_max`, `_where(c, a, b)`"
+        )
+
+    def __index__(self) -> NoReturn:
+        raise SemanticError(
+            "a recorded value is not a Python integer: it exists only on the device; use `with _for(n) as i:`, or an array for computed indices"
+        )
+
+    def __int__(self) -> NoReturn:
+        raise SemanticError("a recorded value is not a Python integer; convert on the device with `_convert_int(x)`")
+
+    def __float__(self) -> NoReturn:
+        raise SemanticError("a recorded value is not a Python float; convert on the device with `_convert_float(x)`")
+
+    def __imatmul__(self, other: Operand) -> Value:
+        raise SemanticError(
+            "`@=` assigns to variables, and this is an expression; make a variable of it with `v = _var(x)`"
+        )
+
+
+class Variable(Value):
+    """A variable: `v @= e` assigns, `v += e` updates, `v.x = e` sets a component."""
+
+    __slots__ = ()
+
+    def assign(self, value: Operand) -> None:
+        """`:=` of Cog; converts as writing does."""
+        recorder, target = current(), self.expr
+        assert isinstance(target, Ref)
+        if not target.var.mutable:
+            raise SemanticError(
+                f"`{target.var.hint}` is read-only: a loop's counter is not assigned; copy it with `v = _var({target.var.hint})`"
+            )
+        converted = convert(value, target.type)
+        recorder.emit(Assign(target.var, converted, here()))
+
+    def __imatmul__(self, other: Operand) -> Variable: self.assign(other); return self  # fmt: skip
+
+    def __iadd__(self, other: Operand) -> Variable: self.assign(self + other); return self  # fmt: skip
+
+    def __isub__(self, other: Operand) -> Variable: self.assign(self - other); return self  # fmt: skip
+
+    def __imul__(self, other: Operand) -> Variable: self.assign(self * other); return self  # fmt: skip
+
+    def __itruediv__(self, other: Operand) -> Variable: self.assign(self / other); return self  # fmt: skip
+
+    def __ifloordiv__(self, other: Operand) -> Variable: self.assign(self // other); return self  # fmt: skip
+
+    def __imod__(self, other: Operand) -> Variable: self.assign(self % other); return self  # fmt: skip
+
+    def __ipow__(self, other: Operand) -> Variable: self.assign(self**other); return self  # fmt: skip
+
+    def __iand__(self, other: Operand) -> Variable: self.assign(self & other); return self  # fmt: skip
+
+    def __ior__(self, other: Operand) -> Variable: self.assign(self | other); return self  # fmt: skip
+
+    def __ixor__(self, other: Operand) -> Variable: self.assign(self ^ other); return self  # fmt: skip
+
+    def __ilshift__(self, other: Operand) -> Variable: self.assign(self << other); return self  # fmt: skip
+
+    def __irshift__(self, other: Operand) -> Variable: self.assign(self >> other); return self  # fmt: skip
+
+    def __setattr__(self, name: str, value: Operand) -> None:
+        if name == "_expr":
+            object.__setattr__(self, name, value)
+        elif SWIZZLE.match(name):
+            self._set_lanes([_lane(self.type, letter) for letter in name], value)
+        else:
+            raise AttributeError(f"a kernel variable has no attribute {name!r}")
+
+    def __setitem__(self, index: int, value: Operand) -> None:
+        self[index]  # checks the index
+        self._set_lanes([index % self.type.lanes], value)
+
+    def _set_lanes(self, lanes: list[int], value: Operand) -> None:
+        if len(set(lanes)) < len(lanes):
+            raise SemanticError("a component is assigned twice")
+        build, target = current().build, self.type
+        parts = build.lanes(convert(value, Type(target.dtype, len(lanes))))
+        mine = build.lanes(self.expr)
+        for lane, part in zip(lanes, parts, strict=True):
+            mine[lane] = part
+        self.assign(Value(build.pack(mine)))
+
+
+class ArrayVariable:
+    """An array of a thread's: `a[i, j]` reads, `a[i, j] = e` and `a[i, j] += e` write."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._array.shape
+
+    def _index(self, index: Operand) -> tuple[Expr, ...]:
+        recorder = current(f"`{self._array.hint}`")
+        scope = recorder.scope_of.get(self._array)
+        if scope is None or not scope.open:
+            raise SemanticError(
+                f"array `{self._array.hint}` belongs to a block that has ended, or to another operator; declare it before the block"
+            )
+        indices = index if isinstance(index, tuple) else (index,)
+        if len(indices) != len(self.shape):
+            raise SemanticError(
+                f"array `{self._array.hint}` has {len(self.shape)} dimensions: give {len(self.shape)} indices, not {len(indices)}"
+            )
+        for i, n in zip(indices, self.shape, strict=True):
+            if isinstance(i, (int, np.integer)) and not 0 <= i < n:
+                raise SemanticError(f"index {i} is outside array `{self._array.hint}`, whose extent is {n}")
+        return tuple(integer(i, f"an index of array `{self._array.hint}`") for i in indices)
+
+    def __getitem__(self, index: Operand) -> Value:
+        return Value(current().build.bind(Load(self._array, self._index(index), self._array.type)))
+
+    def __setitem__(self, index: Operand, value: Operand) -> None:
+        place = self._index(index)
+        current().emit(Store(self._array, place, convert(value, self._array.type), here()))
+
+
+# --- from Python objects to atoms -----------------------------------------------------------------------------------
+
+
+def atom(value: Operand) -> Expr | Number:
+    """What an operand records as: an atom, or a number whose type its neighbours decide."""
+    if isinstance(value, Value):
+        return value.expr
+    if isinstance(value, NUMBERS):
+        return value
+    if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf":
+        number: Number = value[()]
+        return number
+    if hasattr(value, "node"):
+        return _scalar_field(value)
+    raise SemanticError(
+        f"a {type(value).__name__} cannot stand in a kernel; wrap arrays in a Field and read them with `_readTensor`"
+    )
+
+
+def _scalar_field(value: FieldLike) -> Expr:
+    field_type = value.type
+    if field_type.field_shape or field_type.planes > 1:
+        raise SemanticError(f"a {field_type} Field is not a kernel value; read it with `_readTensor(f)`")
+    recorder = current()
+    param = recorder.param(value)
+    return fetch(recorder.build, param.type, Read(param, Type(param.type.storage)))
+
+
+def literal_atom(value: Operand) -> Expr:
+    """As `atom`, numbers alone being int or float."""
+    found = atom(value)
+    return literal(found) if isinstance(found, NUMBERS) else found
+
+
+def apply(name: str, *args: Operand) -> Value:
+    """Record a table row or an expansion that has one result."""
+    return Value(record(name, *args))
+
+
+def record(name: str, *args: Operand) -> Any:
+    """Record a table row or an expansion: an atom, or a tuple of them."""
+    recorder = current(f"`_{name}`")
+    atoms = [atom(a) for a in args]
+    if name in EXPANSIONS:
+        return EXPANSIONS[name][1](recorder.build, *recorder.build.literals((), atoms))
+    return recorder.build.apply(name, *atoms)
+
+
+def convert(value: Operand, target: Type) -> Expr:
+    """Convert as writing does: integers truncate and saturate, scalars spread."""
+    build, given = current().build, atom(value)
+    if isinstance(given, NUMBERS):
+        given = _number(given, target.dtype)
+    return build.cast(given, target)
+
+
+def _number(value: Number, target: DType) -> Const:
+    if isinstance(value, (bool, np.bool_)):
+        return fold_cast(constant(value, BOOL), Type(target), True)
+    source = DOUBLE if isinstance(value, (float, np.floating)) else LONG if -(2**63) <= value < 2**63 else ULONG
+    if not source.holds(value):
+        raise SemanticError(f"{value} fits no type of the device's")
+    return fold_cast(constant(value, source), Type(target), True)
+
+
+def integer(value: Operand, what: str) -> Expr:
+    """An int atom for an index, a bound or an extent."""
+    expr = literal_atom(value)
+    if not expr.type.integer or expr.type.lanes > 1:
+        raise SemanticError(
+            f"{what} is a scalar integer, not a {expr.type}; convert with `_convert_int(x)`, or sample between points with `_sampleTensor`"
+        )
+    return current().build.cast(expr, Type(INT))
+
+
+def _lane(type_: Type, letter: str) -> int:
+    lane = "xyzw".index(letter)
+    if type_.lanes == 1:
+        raise SemanticError(f"a {type_} is a scalar: it has no component `{letter}`")
+    if lane >= type_.lanes:
+        raise SemanticError(
+            f"a {type_} has no component `{letter}`: its components are {', '.join('xyzw'[: type_.lanes])}"
+        )
+    return lane
+
+
+def _power(base: Value, exponent: Operand) -> Value:
+    if (
+        isinstance(exponent, (int, np.integer))
+        and not isinstance(exponent, bool)
+        and 0 <= exponent <= (64 if base.type.integer else 2)
+    ):
+        return _integer_power(base, int(exponent))
+    return apply("power", base, exponent)
+
+
+def _integer_power(base: Value, exponent: int) -> Value:
+    if exponent == 0:
+        return base * 0 + 1 if base.type.integer else apply("choose", base == base, 1.0, 1.0)
+    half = _integer_power(base, exponent // 2) if exponent > 1 else None
+    square = base if half is None else half * half
+    return square * base if exponent > 1 and exponent % 2 else square
+
+
+def _shift(op: str, value: Operand, amount: Operand) -> Value:
+    """OpenCL's shift: the amount counts modulo the width."""
+    if isinstance(amount, Value):
+        width = (value.type if isinstance(value, Value) else Type(INT)).dtype.bits
+        return apply(op, value, amount & (width - 1))
+    if not isinstance(amount, (int, np.integer)) or amount < 0:
+        raise SemanticError(f"a shift amount is an integer that is not negative, not {amount!r}")
+    return apply(op, value, int(amount) % value.type.dtype.bits)

@@ -1,0 +1,72 @@
+"""When a producer may be fused into its consumer: a refusal carries its reason, which is also what `explain` says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from gpuop.errors import Loc
+from gpuop.fusion.graph import Op
+from gpuop.ir.nodes import Const, Domain, FieldParam, Index, Kernel, Read, Write
+from gpuop.ir.visit import values, walk
+
+MAX_ARGUMENTS = 96  # OpenCL guarantees 1,024 bytes of kernel arguments
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a kernel touches its fields: the line of the first access that is not local, for each field that has one."""
+
+    gathers: dict[FieldParam, Loc | None]
+    scatters: dict[FieldParam, Loc | None]
+
+
+_accesses: WeakKeyDictionary[Op, Access] = WeakKeyDictionary()
+
+
+def is_local(domain: Domain, access: Read | Write) -> bool:
+    """Whether a thread touches only what belongs to its own point (and its own element)."""
+    if access.point is not None:
+        return False
+    if domain.elements > 1:
+        return access.element == Index("global", "element") or access.field.type.planes == 1
+    return access.element is None or (isinstance(access, Read) and isinstance(access.element, Const))
+
+
+def accesses(op: Op) -> Access:
+    if op not in _accesses:
+        _accesses[op] = _scan(op.kernel)
+    return _accesses[op]
+
+
+def _scan(kernel: Kernel) -> Access:
+    access = Access({}, {})
+    for stmt in walk(kernel.body):
+        if isinstance(stmt, Write) and not is_local(kernel.domain, stmt):
+            access.scatters.setdefault(stmt.field, stmt.loc)
+        for value in values(stmt):
+            if isinstance(value, Read) and not is_local(kernel.domain, value):
+                access.gathers.setdefault(value.field, getattr(stmt, "loc", None))
+    return access
+
+
+def why_not(producer: Op, consumer: Op, value: int) -> str | None:
+    """Why the consumer of a value cannot take it from the producer's registers; None when it can."""
+    made, used = producer.kernel, consumer.kernel
+    if made.domain != used.domain:
+        return f"`{made.name}` runs on {made.domain} threads, `{used.name}` on {used.domain}"
+    if made.group != used.group:
+        return f"`{made.name}` and `{used.name}` ask for different work-groups"
+    out = made.outputs[producer.outputs.index(value)].param
+    if out in accesses(producer).scatters:
+        return f"`{made.name}` writes {out.hint} at computed places ({_line(accesses(producer).scatters[out])}), so other threads' values are needed"
+    for position, given in enumerate(consumer.inputs):
+        param = used.inputs[position]
+        if given == value and param in accesses(consumer).gathers:
+            line = _line(accesses(consumer).gathers[param])
+            return f"`{used.name}` reads `{param.hint}` at other points ({line}), so other threads' values are needed"
+    return None
+
+
+def _line(loc: Loc | None) -> str:
+    return str(loc) if loc is not None else "the library"

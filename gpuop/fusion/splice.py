@@ -1,0 +1,116 @@
+"""One kernel from many: bodies one after another, where a consumer's read of a producer's value becomes that value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuop.fusion.graph import Op
+from gpuop.ir.nodes import (
+    Block,
+    Comment,
+    Const,
+    Expr,
+    FieldParam,
+    Kernel,
+    Lane,
+    Let,
+    Output,
+    Read,
+    Ref,
+    Stmt,
+    Var,
+    Write,
+)
+from gpuop.ir.visit import Copier
+
+MAX_NAMES = 3
+
+
+class _Splicer(Copier):
+    """Copies an operator's body: `captured` are values that are in registers, `outputs` those that go to memory."""
+
+    def __init__(
+        self,
+        op: Op,
+        fields: dict[FieldParam, FieldParam],
+        captured: dict[FieldParam, Expr],
+        outputs: dict[FieldParam, FieldParam],
+    ) -> None:
+        super().__init__(op.kernel.body, fields={**fields, **outputs})
+        self.written = set(op.kernel.written)
+        self.captured = captured
+        self.outputs = outputs
+        self.made: dict[FieldParam, Expr] = {}
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Read) and expr.field in self.captured:
+            value = self.captured[expr.field]
+            if isinstance(expr.element, Const) and value.type.lanes > 1:
+                return Lane(value, int(expr.element.value), expr.type)
+            return value
+        return super().expr(expr)
+
+    def stmt(self, stmt: Stmt) -> Block:
+        (copied,) = super().stmt(stmt)
+        if not isinstance(stmt, Write) or stmt.field not in self.written:
+            return (copied,)
+        assert isinstance(copied, Write)
+        value, before = copied.value, ()
+        if isinstance(value, Ref) and value.var.mutable:  # the variable may change after the write
+            kept = Var(value.var.hint, value.type)
+            before, value = (Let(kept, value, stmt.loc),), Ref(kept)
+        self.made[stmt.field] = value
+        return (
+            (*before, Write(copied.field, value, copied.point, copied.element, copied.loc))
+            if stmt.field in self.outputs
+            else before
+        )
+
+
+def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Kernel, tuple[int, ...], tuple[int, ...]]:
+    """Fuse operators, given producers first.
+
+    Args:
+        needed: the values that must be written to memory.
+
+    Returns:
+        The kernel, and the values that its inputs and outputs stand for.
+    """
+    inputs: dict[int, FieldParam] = {}
+    outputs: dict[int, Output] = {}
+    registers: dict[int, Expr] = {}
+    body: list[Stmt] = []
+    for op in ops:
+        fields: dict[FieldParam, FieldParam] = {}
+        captured: dict[FieldParam, Expr] = {}
+        for param, value in zip(op.kernel.inputs, op.inputs, strict=True):
+            if value in registers:
+                captured[param] = registers[value]
+            else:
+                fields[param] = inputs.setdefault(value, param)
+        kept: dict[FieldParam, FieldParam] = {}
+        for output, value in zip(op.kernel.outputs, op.outputs, strict=True):
+            if value in needed:
+                param = FieldParam(f"out{len(outputs)}", output.param.type)
+                outputs[value] = Output(param, output.fill)
+                kept[output.param] = param
+        splicer = _Splicer(op, fields, captured, kept)
+        body += [Comment(op.kernel.name, op.loc), *splicer.copy()]
+        registers.update(
+            {
+                value: splicer.made[p]
+                for p, value in zip(op.kernel.written, op.outputs, strict=True)
+                if p in splicer.made
+            }
+        )
+    first = ops[0].kernel
+    kernel = Kernel(
+        _name(ops), tuple(inputs.values()), tuple(outputs.values()), first.domain, tuple(body), first.group, first.loc
+    )
+    return kernel, tuple(inputs), tuple(outputs)
+
+
+def _name(ops: Sequence[Op]) -> str:
+    names = list(dict.fromkeys(op.kernel.name for op in ops))
+    more = [f"and_{len(names) - MAX_NAMES}_more"] if len(names) > MAX_NAMES else []
+    return "_".join(names[:MAX_NAMES] + more)

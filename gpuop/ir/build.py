@@ -1,0 +1,143 @@
+"""Typed constructors: the one place where operators are applied, conversions inserted and constants folded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuop.errors import SemanticError
+from gpuop.ir import meaning
+from gpuop.ir.nodes import ATOMS, Apply, Bits, Cast, Const, Expr, Index, Lane, Pack
+from gpuop.ir.ops import OPS, Row
+from gpuop.ir.types import BOOL, FLOAT, INT, DType, Type
+
+Number = bool | int | float | np.number[Any] | np.bool_
+
+
+def constant(value: Any, dtype: DType) -> Const:
+    """A scalar constant of a type, rounded to it."""
+    with np.errstate(over="ignore"):
+        return Const(np.asarray(value).astype(dtype.numpy).item(), Type(dtype))
+
+
+def literal(value: Number, others: Sequence[Type] = ()) -> Const:
+    """A number in a kernel takes the type of the other operands; alone it is int or float.
+
+    Raises:
+        SemanticError: the number does not fit that type.
+    """
+    kinds = {t.kind for t in others}
+    if isinstance(value, (bool, np.bool_)):
+        dtype = BOOL if not others else _widest(others)
+    elif isinstance(value, (int, np.integer)):
+        dtype = _widest(others) if kinds & set("iuf") else INT
+    else:
+        dtype = _widest([t for t in others if t.kind == "f"]) if "f" in kinds else FLOAT
+    if dtype is not BOOL and not dtype.holds(value if isinstance(value, (int, np.integer)) else float(value)):
+        raise SemanticError(
+            f"{value} does not fit {dtype.c}; convert the other side first, or give the number a type with `_convert(x, dtype)`"
+        )
+    return constant(value, dtype)
+
+
+def _widest(types: Sequence[Type]) -> DType:
+    return max((t.dtype for t in types), key=lambda d: (d.kind == "f", d.kind != "b", d.bits, d.kind == "u"))
+
+
+class Builder:
+    """Builds expressions in A-normal form: `bind` names an expression and returns the atom that stands for it."""
+
+    def __init__(self, bind: Callable[[Expr], Expr]) -> None:
+        self._bind = bind
+
+    def bind(self, expr: Expr) -> Expr:
+        return expr if isinstance(expr, ATOMS) else self._bind(expr)
+
+    def apply(self, op: str, *args: Expr | Number) -> Expr:
+        """Apply a row of the table; operands convert to the types its rule wants."""
+        row = OPS[op]
+        operands = self.literals(row.alone, args)
+        wanted, result = row.rule(op, [a.type for a in operands])
+        folded = fold(row, operands, wanted, result)
+        if folded is not None:
+            return folded
+        if op == "mod" and result.kind == "f":
+            op = "fmod"
+        converted = tuple(self.cast(a, t, saturate=False) for a, t in zip(operands, wanted, strict=True))
+        return self.bind(Apply(op, converted, result))
+
+    def literals(self, alone: Sequence[int], args: Sequence[Expr | Number]) -> list[Expr]:
+        """Numbers among operands take the type of the others, those at positions `alone` only of one another."""
+        known = [(i, a.type) for i, a in enumerate(args) if isinstance(a, _EXPR)]
+        return [
+            a if isinstance(a, _EXPR) else literal(a, [t for j, t in known if (j in alone) == (i in alone)])
+            for i, a in enumerate(args)
+        ]
+
+    def cast(self, arg: Expr, target: Type, saturate: bool = True) -> Expr:
+        """Convert; a scalar spreads over lanes."""
+        if arg.type == target:
+            return arg
+        if arg.type.lanes not in (1, target.lanes):
+            raise SemanticError(
+                f"{arg.type} does not convert to {target}: the lengths differ; take components (`v.xy`) or build one with `_{target}(…)`"
+            )
+        if isinstance(arg, Const) and target.lanes == 1:
+            return fold_cast(arg, target, saturate)
+        if target.kind == "b" and arg.type.lanes == target.lanes:
+            return self.apply("ne", arg, 0)
+        return self.bind(Cast(arg, target, saturate))
+
+    def bits(self, arg: Expr, target: Type) -> Expr:
+        if (arg.type.dtype.bits, arg.type.lanes) != (target.dtype.bits, target.lanes):
+            raise SemanticError(
+                f"{arg.type} has not the bits of {target}; reinterpretation keeps the size of every component"
+            )
+        return arg if arg.type == target else self.bind(Bits(arg, target))
+
+    def lane(self, arg: Expr, lane: int) -> Expr:
+        return arg if arg.type.lanes == 1 else self.bind(Lane(arg, lane, arg.type.scalar))
+
+    def lanes(self, arg: Expr) -> list[Expr]:
+        return [self.lane(arg, i) for i in range(arg.type.lanes)]
+
+    def pack(self, args: Sequence[Expr]) -> Expr:
+        """Scalars of one type side by side; one scalar stays a scalar."""
+        return args[0] if len(args) == 1 else self.bind(Pack(tuple(args), Type(args[0].type.dtype, len(args))))
+
+
+_EXPR = (*ATOMS, Apply, Cast, Bits, Lane, Pack)
+
+
+def fold(row: Row, args: Sequence[Expr], wanted: Sequence[Type], result: Type) -> Expr | None:
+    """Constants through exact operators, `_row + 1` into the index itself."""
+    if row.name in ("add", "sub") and result == Type(INT):
+        shifted = _shift_index(row.name, args[0], args[1])
+        if shifted is not None:
+            return shifted
+    if not row.exact or result.lanes > 1 or not all(isinstance(a, Const) for a in args):
+        return None
+    with np.errstate(all="ignore"):
+        arrays = [
+            meaning.convert(np.asarray(a.value, a.type.dtype.numpy), t.dtype.numpy, False)
+            for a, t in zip(args, wanted, strict=True)
+            if isinstance(a, Const)
+        ]
+        return Const(np.asarray(row.numpy(*arrays)).astype(result.dtype.numpy).item(), result)
+
+
+def _shift_index(op: str, a: Expr, b: Expr) -> Index | None:
+    if op == "add" and isinstance(a, Const):
+        a, b = b, a
+    if not (isinstance(a, Index) and a.kind == "global" and isinstance(b, Const) and b.type.integer):
+        return None
+    offset = a.offset + (int(b.value) if op == "add" else -int(b.value))
+    return Index(a.kind, a.axis, offset) if abs(offset) < 2**30 else None
+
+
+def fold_cast(arg: Const, target: Type, saturate: bool) -> Const:
+    with np.errstate(all="ignore"):
+        value = meaning.convert(np.asarray(arg.value, arg.type.dtype.numpy), target.dtype.numpy, saturate)
+    return Const(value.item(), target)

@@ -1,0 +1,140 @@
+"""What operators mean, in NumPy: C's integer division, OpenCL's corner cases, and functions NumPy lacks.
+
+Functions of the floating rows are called with float64 and their results rounded, so the reference is at least as
+accurate as any device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def div(a: Array, b: Array) -> Array:
+    """C's division: truncates on integers, where a zero divisor gives 0 (devices agree, by a pass)."""
+    if a.dtype.kind == "f":
+        return np.asarray(np.divide(a, b))
+    quotient = np.where(b == 0, a.dtype.type(0), a // np.where(b == 0, b.dtype.type(1), b))
+    inexact = (quotient * b != a) & ((a < 0) != (b < 0)) & (b != 0)
+    return np.asarray(quotient + inexact.astype(a.dtype), a.dtype)
+
+
+def mod(a: Array, b: Array) -> Array:
+    """C's remainder, of the sign of the dividend; a zero integer divisor gives 0."""
+    if a.dtype.kind == "f":
+        return np.asarray(np.fmod(a, b))
+    return np.asarray(np.where(b == 0, a.dtype.type(0), a - div(a, b) * b), a.dtype)
+
+
+def floor_div(a: Array, b: Array) -> Array:
+    quotient = div(a, b)
+    inexact = (quotient * b != a) & ((a < 0) != (b < 0)) & (b != 0)
+    return np.asarray(quotient - inexact.astype(a.dtype), a.dtype)
+
+
+def convert(x: Array, target: np.dtype[Any], saturate: bool) -> Array:
+    """Conversion between scalar types, as `Cast` means it."""
+    if target.kind == "b":
+        return np.asarray(x != 0)
+    if target.kind in "iu" and x.dtype.kind == "f":
+        low, high = np.iinfo(target).min, np.iinfo(target).max
+        wide = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=math.inf, neginf=-math.inf))
+        inside = np.where((wide > low) & (wide < high), wide, 0).astype(target)
+        return np.asarray(np.where(wide >= high, target.type(high), np.where(wide <= low, target.type(low), inside)))
+    if target.kind in "iu" and saturate and x.dtype.kind != "b":
+        low, high = np.iinfo(target).min, np.iinfo(target).max
+        own = np.iinfo(x.dtype)
+        return np.asarray(np.clip(x, max(low, own.min), min(high, own.max)).astype(target))
+    return x.astype(target)
+
+
+def elementwise(function: Callable[..., Any]) -> Callable[..., Array]:
+    """A scalar function of the standard library over arrays; its domain errors give NaN, its overflows infinity."""
+
+    def guarded(*args: float) -> float:
+        try:
+            return float(function(*args))
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            return math.inf
+
+    return lambda *arrays: np.asarray(np.frompyfunc(guarded, len(arrays), 1)(*arrays), np.float64)
+
+
+def tgamma(x: Array) -> Array:
+    value = elementwise(math.gamma)(x)
+    return np.where(x == 0, np.copysign(np.inf, x), value)
+
+
+def lgamma(x: Array) -> Array:
+    value = elementwise(math.lgamma)(x)
+    return np.where((x <= 0) & (x == np.floor(x)), np.inf, value)
+
+
+def ilogb(x: Array) -> Array:
+    _, exponent = np.frexp(x)
+    special = np.where(np.isnan(x) | np.isinf(x), np.iinfo(np.int32).max, np.iinfo(np.int32).min)
+    return np.where(np.isfinite(x) & (x != 0), exponent - 1, special).astype(np.int32)
+
+
+def logb(x: Array) -> Array:
+    _, exponent = np.frexp(x)
+    return np.where(x == 0, -np.inf, np.where(np.isfinite(x), exponent - 1.0, np.abs(x)))
+
+
+def round_away(x: Array) -> Array:
+    """C's round: halves go away from zero."""
+    whole = np.trunc(x)
+    return np.asarray(np.copysign(whole + np.copysign(np.abs(x - whole) >= 0.5, x), x))
+
+
+def remainder(x: Array, y: Array) -> Array:
+    """IEEE remainder: x - n·y, n the integer nearest to x/y, ties to even."""
+    ok = np.isfinite(x) & (y != 0) & ~np.isnan(y)
+    return np.where(ok, elementwise(math.remainder)(np.where(ok, x, 0.0), np.where(ok, y, 1.0)), np.nan)
+
+
+def quotient_bits(x: Array, y: Array) -> Array:
+    """The sign and the low seven bits of remainder's n."""
+    ok = np.isfinite(x) & np.isfinite(y) & (y != 0)
+    safe = np.where(ok, y, 1.0)
+    near = np.fmod(np.where(ok, x, 0.0), 128 * safe)
+    return np.fmod(np.rint((near - remainder(near, safe)) / safe), 128).astype(np.int32)
+
+
+def rootn(x: Array, n: Array) -> Array:
+    odd = n % 2 != 0
+    root = np.power(np.abs(x), 1.0 / np.where(n == 0, 1, n))
+    value = np.where(odd, np.copysign(root, x), np.where((x < 0), np.nan, root))
+    return np.where(n == 0, np.nan, value)
+
+
+def powr(x: Array, y: Array) -> Array:
+    undefined = (x < 0) | ((x == 0) & (y == 0)) | (np.isposinf(x) & (y == 0)) | ((x == 1) & np.isinf(y)) | np.isnan(x)
+    return np.where(undefined, np.nan, np.power(np.abs(x), y))
+
+
+def sinpi(x: Array) -> Array:
+    """sin(πx), exact at multiples of one half."""
+    r = np.fmod(x, 2.0)
+    near = r - 0.5 * np.rint(2 * r)
+    quarter = np.rint(2 * r).astype(np.float64) % 4
+    s, c = np.sin(np.pi * near), np.cos(np.pi * near)
+    value = np.select([quarter == 0, quarter == 1, quarter == 2], [s, c, -s], -c)
+    return np.where(np.isfinite(x), np.where(x == np.trunc(x), np.copysign(0.0, x), value), np.nan)
+
+
+def cospi(x: Array) -> Array:
+    r = np.fmod(np.abs(x), 2.0)
+    return np.where(np.isfinite(x), np.where(r % 1.0 == 0.5, 0.0, sinpi(np.where(np.isfinite(x), r, 0) + 0.5)), np.nan)
+
+
+def nan(code: Array) -> Array:
+    return np.full(code.shape, np.nan, {2: np.float16, 4: np.float32, 8: np.float64}[code.dtype.itemsize])

@@ -1,0 +1,155 @@
+"""A kernel as text, one line per statement: for people, for logs, and (without hints and names) as its identity."""
+
+from __future__ import annotations
+
+import hashlib
+
+from gpuop.ir.nodes import (
+    Apply,
+    Argument,
+    Array,
+    Assign,
+    Bits,
+    Block,
+    Break,
+    Cast,
+    Comment,
+    Const,
+    Continue,
+    Declare,
+    Expr,
+    FieldParam,
+    For,
+    If,
+    Index,
+    Kernel,
+    Lane,
+    Let,
+    Load,
+    Pack,
+    Read,
+    Ref,
+    Stmt,
+    Store,
+    Stride,
+    Var,
+    While,
+    Write,
+)
+
+Symbol = Var | FieldParam | Array
+
+
+class Text:
+    """Writes one kernel. Symbols are numbered in order of appearance; with `hints` they carry the user's names."""
+
+    def __init__(self, hints: bool) -> None:
+        self.hints = hints
+        self.numbers: dict[Symbol, int] = {}
+        self.lines: list[str] = []
+
+    def name(self, symbol: Symbol) -> str:
+        number = self.numbers.setdefault(symbol, len(self.numbers))
+        return f"{symbol.hint if self.hints else ''}%{number}"
+
+    def kernel(self, kernel: Kernel) -> str:
+        head = f"kernel {kernel.name if self.hints else ''} [{kernel.domain}] group {kernel.group}"
+        self.lines.append(head)
+        for param in kernel.inputs:
+            self.lines.append(f"in {self.name(param)}: {param.type}{' by value' if param.by_value else ''}")
+        for output in kernel.outputs:
+            self.lines.append(f"out {self.name(output.param)}: {output.param.type} fill {output.fill}")
+        self.block(kernel.body, 1)
+        return "\n".join(self.lines)
+
+    def block(self, block: Block, depth: int) -> None:
+        for stmt in block:
+            self.stmt(stmt, depth)
+
+    def put(self, depth: int, text: str) -> None:
+        self.lines.append("  " * depth + text)
+
+    def stmt(self, stmt: Stmt, depth: int) -> None:
+        match stmt:
+            case Let(var=var, value=value):
+                self.put(depth, f"{'var' if var.mutable else 'let'} {self.name(var)}: {var.type} = {self.expr(value)}")
+            case Assign(var=var, value=value):
+                self.put(depth, f"{self.name(var)} := {self.expr(value)}")
+            case Declare(array=array):
+                self.put(depth, f"array {self.name(array)}: {array.type}{list(array.shape)}")
+            case Write(field=field, value=value, point=point, element=element):
+                self.put(depth, f"write {self.name(field)}{self.at(point, element)} := {self.expr(value)}")
+            case Store(memory=memory, index=index, value=value):
+                self.put(depth, f"{self.name(memory)}[{self.list(index)}] := {self.expr(value)}")
+            case Comment(text=text):
+                if self.hints:
+                    self.put(depth, f"-- {text}")
+            case _:
+                self.nested(stmt, depth)
+
+    def nested(self, stmt: Stmt, depth: int) -> None:
+        match stmt:
+            case If(cond=cond, then=then, orelse=orelse):
+                self.put(depth, f"if {self.expr(cond)}")
+                self.block(then, depth + 1)
+                if orelse:
+                    self.put(depth, "else")
+                    self.block(orelse, depth + 1)
+            case For(var=var, start=start, stop=stop, step=step, body=body, unroll=unroll):
+                bounds = self.list((start, stop, step))
+                self.put(depth, f"for {self.name(var)} in {bounds} unroll {unroll}")
+                self.block(body, depth + 1)
+            case While(head=head, cond=cond, body=body):
+                self.put(depth, "while")
+                self.block(head, depth + 1)
+                self.put(depth, f"holds {self.expr(cond)}")
+                self.block(body, depth + 1)
+            case Break() | Continue():
+                self.put(depth, type(stmt).__name__.lower())
+
+    def at(self, point: tuple[Expr, ...] | None, element: Expr | None) -> str:
+        return ("" if point is None else f"[{self.list(point)}]") + (
+            "" if element is None else f".{self.expr(element)}"
+        )
+
+    def list(self, exprs: tuple[Expr, ...]) -> str:
+        return ", ".join(map(self.expr, exprs))
+
+    def expr(self, expr: Expr) -> str:
+        match expr:
+            case Const(text=text, type=type_):
+                return f"{text}:{type_}"
+            case Ref(var=var):
+                return self.name(var)
+            case Index(kind=kind, axis=axis, offset=offset):
+                return f"{kind}.{axis}" + (f"{offset:+d}" if offset else "")
+            case Stride(field=field, what=what, value=value):
+                return f"{self.name(field)}.{what}={value}"
+            case Argument(field=field, plane=plane):
+                return f"{self.name(field)}.{plane}"
+            case Apply(op=op, args=args):
+                return f"{op}({self.list(args)})"
+            case Cast(arg=arg, type=type_, saturate=saturate):
+                return f"{'' if saturate else 'wrap '}{type_}({self.expr(arg)})"
+            case Bits(arg=arg, type=type_):
+                return f"bits {type_}({self.expr(arg)})"
+            case Lane(arg=arg, lane=lane):
+                return f"{self.expr(arg)}.{'xyzw'[lane]}"
+            case Pack(args=args):
+                return f"({self.list(args)})"
+            case Read(field=field, point=point, element=element, border=border, fill=fill):
+                edge = "" if point is None else f" {border}{'' if fill is None else ' ' + fill.text}"
+                return f"read {self.name(field)}{self.at(point, element)}{edge}"
+            case Load(memory=memory, index=index):
+                return f"{self.name(memory)}[{self.list(index)}]"
+        raise AssertionError(expr)
+
+
+def show(kernel: Kernel) -> str:
+    """The kernel for people."""
+    return Text(hints=True).kernel(kernel)
+
+
+def identity(kernel: Kernel) -> str:
+    """A digest that two kernels share exactly when they compute the same thing the same way; names do not count."""
+    return hashlib.sha256(Text(hints=False).kernel(kernel).encode()).hexdigest()

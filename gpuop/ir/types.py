@@ -1,0 +1,207 @@
+"""Types: scalars and short vectors of kernel values, field types, and C's conversion order."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpuop.errors import SemanticError
+
+SMALL_TENSOR = 4  # more elements than this make a big tensor, handled element by element
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """A scalar type: NumPy's name, OpenCL's name, NumPy's kind letter, size in bits."""
+
+    name: str
+    c: str
+    kind: str
+    bits: int
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        return np.dtype(self.name)
+
+    def __str__(self) -> str:
+        return self.c
+
+    def holds(self, value: bool | int | float) -> bool:
+        """Whether the number is representable: integers exactly, floating values without overflow."""
+        if self.kind == "b":
+            return isinstance(value, (bool, np.bool_))
+        if self.kind == "f":
+            if not math.isfinite(value):
+                return True
+            return abs(value) <= float(np.finfo(self.numpy).max)
+        info = np.iinfo(self.numpy)
+        return float(value).is_integer() and int(info.min) <= int(value) <= int(info.max)
+
+
+BOOL = DType("bool", "bool", "b", 8)
+CHAR, UCHAR = DType("int8", "char", "i", 8), DType("uint8", "uchar", "u", 8)
+SHORT, USHORT = DType("int16", "short", "i", 16), DType("uint16", "ushort", "u", 16)
+INT, UINT = DType("int32", "int", "i", 32), DType("uint32", "uint", "u", 32)
+LONG, ULONG = DType("int64", "long", "i", 64), DType("uint64", "ulong", "u", 64)
+HALF, FLOAT, DOUBLE = (
+    DType("float16", "half", "f", 16),
+    DType("float32", "float", "f", 32),
+    DType("float64", "double", "f", 64),
+)
+DTYPES = {d.c: d for d in (BOOL, CHAR, UCHAR, SHORT, USHORT, INT, UINT, LONG, ULONG, HALF, FLOAT, DOUBLE)}
+BY_NUMPY = {d.name: d for d in DTYPES.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """The type of a kernel value: a scalar (1 lane) or a vector of 2 to 4 lanes."""
+
+    dtype: DType
+    lanes: int = 1
+
+    def __str__(self) -> str:
+        return self.dtype.c + (str(self.lanes) if self.lanes > 1 else "")
+
+    @property
+    def kind(self) -> str:
+        return self.dtype.kind
+
+    @property
+    def integer(self) -> bool:
+        return self.dtype.kind in "iu"
+
+    @property
+    def scalar(self) -> Type:
+        return Type(self.dtype)
+
+    def of(self, dtype: DType) -> Type:
+        """The same lanes of another scalar type."""
+        return Type(dtype, self.lanes)
+
+
+def promote(a: DType, b: DType) -> DType:
+    """C's rank order, without promotion to int below it: floating beats integer, wide beats narrow, unsigned wins ties."""
+    return max(a, b, key=lambda d: (d.kind == "f", d.bits if d.kind != "b" else 0, d.kind == "u"))
+
+
+class Shape(tuple[int, ...]):
+    """The extents of a field or a tensor, slowest first: `Shape(layers, rows, columns)`."""
+
+    def __new__(cls, *dims: int | Iterable[int]) -> Shape:
+        flat = dims[0] if len(dims) == 1 and isinstance(dims[0], Iterable) else dims
+        try:
+            extents = tuple(operator.index(d) for d in flat)  # type: ignore[arg-type]
+        except TypeError:
+            raise SemanticError(f"a shape is made of integers, not {dims!r}") from None
+        if any(d < 0 for d in extents):
+            raise SemanticError(f"a shape has no negative extents: {extents}")
+        return super().__new__(cls, extents)
+
+    @property
+    def dimensions(self) -> int:
+        return len(self)
+
+    @property
+    def points(self) -> int:
+        return math.prod(self)
+
+    def __repr__(self) -> str:
+        return f"Shape({', '.join(map(str, self))})"
+
+
+ShapeLike = int | Iterable[int]
+
+
+@dataclass(frozen=True)
+class FieldType:
+    """The immutable type of a field.
+
+    Args:
+        field_shape: extents of the grid, 0 to 3 of them: (layers, rows, columns).
+        tensor_shape: extents of the tensor at every point, 0 to 2 of them.
+        dtype: a NumPy dtype or its name; bool, (u)int8…64, float16/32/64, complex64 or "unorm8".
+
+    Raises:
+        SemanticError: too many dimensions, a tensor without elements, or a dtype that fields cannot have.
+    """
+
+    field_shape: Shape
+    tensor_shape: Shape = Shape()
+    dtype: str = "float32"
+
+    def __init__(self, field_shape: ShapeLike, tensor_shape: ShapeLike = (), dtype: Any = "float32") -> None:
+        for name, value in (("field_shape", field_shape), ("tensor_shape", tensor_shape)):
+            object.__setattr__(self, name, Shape(value if isinstance(value, Iterable) else (value,)))
+        object.__setattr__(self, "dtype", dtype_name(dtype))
+        if len(self.field_shape) > 3:
+            raise SemanticError(
+                f"a field has at most 3 dimensions (layers, rows, columns), not {len(self.field_shape)}: {tuple(self.field_shape)}"
+            )
+        if len(self.tensor_shape) > 2:
+            raise SemanticError(
+                f"a tensor has at most 2 dimensions, not {len(self.tensor_shape)}: {tuple(self.tensor_shape)}"
+            )
+        if self.tensor_points == 0:
+            raise SemanticError("a tensor has at least one element")
+        if self.dtype == "complex64" and self.tensor_shape:
+            raise SemanticError("complex fields have scalar tensors")
+
+    @property
+    def tensor_points(self) -> int:
+        return self.tensor_shape.points
+
+    @property
+    def array_shape(self) -> Shape:
+        """The shape of the field as a NumPy array: grid, then tensor."""
+        return Shape(self.field_shape + self.tensor_shape)
+
+    def replace(self, **changes: Any) -> FieldType:
+        """A copy with some of field_shape, tensor_shape and dtype changed."""
+        return replace(self, **changes)
+
+    @cached_property
+    def storage(self) -> DType:
+        """The scalar type in device memory: bool and unorm8 are bytes, complex is pairs of floats."""
+        return {"bool": UCHAR, "unorm8": UCHAR, "complex64": FLOAT}.get(self.dtype) or BY_NUMPY[self.dtype]
+
+    @cached_property
+    def element(self) -> DType:
+        """The scalar type that a kernel sees."""
+        return {"bool": BOOL, "unorm8": FLOAT, "complex64": FLOAT}.get(self.dtype) or BY_NUMPY[self.dtype]
+
+    @cached_property
+    def planes(self) -> int:
+        """Scalars per point; each is stored as a plane of its own."""
+        return self.tensor_points * (2 if self.dtype == "complex64" else 1)
+
+    @cached_property
+    def nbytes(self) -> int:
+        return self.field_shape.points * self.planes * self.storage.bits // 8
+
+    def stored(self, value: float) -> float:
+        """The number as it is stored."""
+        return round(min(max(float(value), 0.0), 1.0) * 255) if self.dtype == "unorm8" else value
+
+    def __str__(self) -> str:
+        tensor = f"[{'×'.join(map(str, self.tensor_shape))}]" if self.tensor_shape else ""
+        grid = "×".join(map(str, self.field_shape)) or "0D"
+        return f"{grid} {self.dtype}{tensor}"
+
+
+def dtype_name(dtype: Any) -> str:
+    """The canonical name of a dtype that fields can have."""
+    if isinstance(dtype, str) and dtype == "unorm8":
+        return dtype
+    try:
+        name = np.dtype(dtype).newbyteorder("=").name
+    except TypeError:
+        name = str(dtype)
+    if name not in BY_NUMPY and name != "complex64":
+        raise SemanticError(f"fields have no dtype {name!r}; one of {', '.join(BY_NUMPY)}, complex64, unorm8")
+    return name

@@ -1,0 +1,199 @@
+"""Traversal: children of expressions and statements, rewriting with sharing, and copies with fresh symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from gpuop.ir.nodes import (
+    Apply,
+    Array,
+    Assign,
+    Bits,
+    Block,
+    Cast,
+    Declare,
+    Expr,
+    FieldParam,
+    For,
+    If,
+    Lane,
+    Let,
+    Load,
+    Pack,
+    Read,
+    Ref,
+    Stmt,
+    Store,
+    Var,
+    While,
+    Write,
+)
+
+MapExpr = Callable[[Expr], Expr]
+
+
+def operands(expr: Expr) -> tuple[Expr, ...]:
+    """The direct operands of an expression."""
+    match expr:
+        case Apply(args=args) | Pack(args=args):
+            return args
+        case Cast(arg=arg) | Bits(arg=arg) | Lane(arg=arg):
+            return (arg,)
+        case Read(point=point, element=element):
+            return (point or ()) + (() if element is None else (element,))
+        case Load(index=index):
+            return index
+    return ()
+
+
+def with_operands(expr: Expr, f: MapExpr) -> Expr:
+    """The expression with its direct operands mapped; the same object where nothing changed."""
+    old = operands(expr)
+    new = tuple(f(e) for e in old)
+    if all(a is b for a, b in zip(old, new, strict=True)):
+        return expr
+    match expr:
+        case Apply() | Pack():
+            return replace(expr, args=new)
+        case Cast() | Bits() | Lane():
+            return replace(expr, arg=new[0])
+        case Read(point=point, element=element):
+            n = len(point or ())
+            return replace(expr, point=None if point is None else new[:n], element=None if element is None else new[n])
+        case Load():
+            return replace(expr, index=new)
+    raise AssertionError(expr)
+
+
+def values(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions that a statement evaluates itself, not those of its blocks."""
+    match stmt:
+        case Let(value=value) | Assign(value=value):
+            return (value,)
+        case Write(value=value, point=point, element=element):
+            return (value, *(point or ()), *(() if element is None else (element,)))
+        case Store(index=index, value=value):
+            return (*index, value)
+        case If(cond=cond) | While(cond=cond):
+            return (cond,)
+        case For(start=start, stop=stop, step=step):
+            return (start, stop, step)
+    return ()
+
+
+def blocks(stmt: Stmt) -> tuple[Block, ...]:
+    match stmt:
+        case If(then=then, orelse=orelse):
+            return (then, orelse)
+        case For(body=body):
+            return (body,)
+        case While(head=head, body=body):
+            return (head, body)
+    return ()
+
+
+def map_values(stmt: Stmt, f: MapExpr) -> Stmt:
+    """The statement with the expressions of `values` mapped."""
+    match stmt:
+        case Let(value=value) | Assign(value=value):
+            return replace(stmt, value=f(value))
+        case Write(value=value, point=point, element=element):
+            moved = None if point is None else tuple(f(e) for e in point)
+            return replace(stmt, value=f(value), point=moved, element=None if element is None else f(element))
+        case Store(index=index, value=value):
+            return replace(stmt, index=tuple(f(e) for e in index), value=f(value))
+        case If(cond=cond) | While(cond=cond):
+            return replace(stmt, cond=f(cond))
+        case For(start=start, stop=stop, step=step):
+            return replace(stmt, start=f(start), stop=f(stop), step=f(step))
+    return stmt
+
+
+def map_blocks(stmt: Stmt, f: Callable[[Block], Block]) -> Stmt:
+    match stmt:
+        case If(then=then, orelse=orelse):
+            return replace(stmt, then=f(then), orelse=f(orelse))
+        case For(body=body):
+            return replace(stmt, body=f(body))
+        case While(head=head, body=body):
+            return replace(stmt, head=f(head), body=f(body))
+    return stmt
+
+
+def walk(block: Block) -> Iterator[Stmt]:
+    """Every statement, in order, blocks included."""
+    for stmt in block:
+        yield stmt
+        for inner in blocks(stmt):
+            yield from walk(inner)
+
+
+def walk_expr(expr: Expr) -> Iterator[Expr]:
+    yield expr
+    for operand in operands(expr):
+        yield from walk_expr(operand)
+
+
+def expressions(block: Block) -> Iterator[Expr]:
+    """Every expression of a block, operands included."""
+    for stmt in walk(block):
+        for value in values(stmt):
+            yield from walk_expr(value)
+
+
+class Copier:
+    """Copies a block with fresh symbols for those it binds; the others stay.
+
+    `exprs` substitutes variables by atoms, `fields` fields by fields. A subclass may override `stmt` and `expr`.
+    """
+
+    def __init__(
+        self, block: Block, exprs: dict[Var, Expr] | None = None, fields: dict[FieldParam, FieldParam] | None = None
+    ) -> None:
+        self.source = block
+        self.exprs = dict(exprs or {})
+        self.fields = dict(fields or {})
+        self.vars: dict[Var, Var] = {}
+        self.arrays: dict[Array, Array] = {}
+        for stmt in walk(block):
+            match stmt:
+                case Let(var=var) | For(var=var):
+                    self.vars[var] = Var(var.hint, var.type, var.mutable)
+                case Declare(array=array):
+                    self.arrays[array] = Array(array.hint, array.type, array.shape)
+
+    def copy(self) -> Block:
+        return self.block(self.source)
+
+    def expr(self, expr: Expr) -> Expr:
+        match expr:
+            case Ref(var=var):
+                if var in self.exprs:
+                    return self.exprs[var]
+                return Ref(self.vars[var]) if var in self.vars else expr
+            case Read(field=field):
+                copied = with_operands(expr, self.expr)
+                assert isinstance(copied, Read)
+                return replace(copied, field=self.fields.get(field, field))
+            case Load(memory=Array() as memory):
+                copied = with_operands(expr, self.expr)
+                assert isinstance(copied, Load)
+                return replace(copied, memory=self.arrays.get(memory, memory))
+        return with_operands(expr, self.expr)
+
+    def block(self, block: Block) -> Block:
+        return tuple(copy for stmt in block for copy in self.stmt(stmt))
+
+    def stmt(self, stmt: Stmt) -> Block:
+        stmt = map_blocks(map_values(stmt, self.expr), self.block)
+        match stmt:
+            case Let(var=var) | Assign(var=var) | For(var=var):
+                return (replace(stmt, var=self.vars.get(var, var)),)
+            case Declare(array=array):
+                return (replace(stmt, array=self.arrays.get(array, array)),)
+            case Store(memory=Array() as memory):
+                return (replace(stmt, memory=self.arrays.get(memory, memory)),)
+            case Write(field=field):
+                return (replace(stmt, field=self.fields.get(field, field)),)
+        return (stmt,)

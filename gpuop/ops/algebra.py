@@ -1,0 +1,208 @@
+"""Host algebra: arithmetic of fields and numbers in NumPy's sense, every operator written in the public vocabulary."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl import hooks
+from gpuop.dsl.field import Field, host_array, is_big_tensor
+from gpuop.dsl.operator import library_call
+from gpuop.dsl.value import NUMBERS
+from gpuop.errors import SemanticError
+from gpuop.ir.types import BY_NUMPY, FieldType, Shape
+from gpuop.ops import complex_algebra, functions
+
+Operand = Any  # a Field or a number
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a function's operands and result are typed.
+
+    Attributes:
+        compute: from the common dtype to the one it computes in.
+        result: from that to the result's dtype.
+        kinds: the NumPy kinds of operands that it takes.
+    """
+
+    compute: Callable[[str], str]
+    result: Callable[[str], str]
+    kinds: str = "biuf"
+
+
+def _same(dtype: str) -> str:
+    return dtype
+
+
+def _number(dtype: str) -> str:
+    return "int32" if dtype == "bool" else dtype
+
+
+def _real(dtype: str) -> str:
+    return dtype if np.dtype(dtype).kind in "fc" else "float32"
+
+
+def _truth(dtype: str) -> str:
+    return "bool"
+
+
+ARITHMETIC, FLOATING = Rule(_number, _same, "biufc"), Rule(_real, _same)
+COMPARISON, TEST = Rule(_same, _truth), Rule(_real, _truth)
+EQUALITY, DIVISION = Rule(_same, _truth, "biufc"), Rule(_real, _same, "biufc")
+BITS, LOGIC = Rule(_same, _same, "biu"), Rule(_truth, _same)
+ORDER = Rule(_same, _same)
+
+RULES = {
+    "arithmetic": ARITHMETIC, "division": DIVISION, "floating": FLOATING, "comparison": COMPARISON, "equality": EQUALITY,
+    "test": TEST, "bits": BITS, "logic": LOGIC, "order": ORDER,
+}  # fmt: skip
+
+
+def apply(name: str, *operands: Operand) -> Field:
+    """An elementwise function of fields and numbers.
+
+    Raises:
+        SemanticError: shapes that do not go together, or types that the function does not take.
+    """
+    rule_name, function = functions.TABLE[name]
+    rule = RULES[rule_name]
+    common = _common(name, operands)
+    if np.dtype(common).kind not in rule.kinds:
+        raise SemanticError(f"{name} does not take {common} fields")
+    computed = rule.compute(common)
+    if computed == "complex64":
+        return complex_algebra.apply(
+            name, [_checked(name, o, "complex64") for o in operands], _result_type(name, operands, "complex64")
+        )
+    values = [_checked(name, o, computed) for o in operands]
+    return _elementwise(name, function, values, computed, _result_type(name, operands, rule.result(computed)))
+
+
+def _elementwise(
+    name: str, function: Callable[..., Any], values: Sequence[Any], computed: str, out: FieldType, truths: int = 0
+) -> Field:
+    """A call of the function on every tensor element; the first `truths` operands are conditions, the others `computed`."""
+    fields = [v for v in values if isinstance(v, Field)]
+    dtypes = ["bool"] * truths + [computed] * (len(values) - truths)
+
+    def at_point(read: Callable[[Any], Any]) -> Any:
+        return function(
+            *(k._convert(read(v) if isinstance(v, Field) else v, d) for v, d in zip(values, dtypes, strict=True))
+        )
+
+    def body() -> None:
+        if is_big_tensor(out):
+            with k._forEachTensorElement(out.tensor_shape):
+                value = at_point(lambda f: k._readTensorElement(f) if f.type.tensor_points > 1 else k._readTensor(f))
+                k._writeTensorElement(k._out0, value, k._tensorElement)
+        else:
+            k._writeTensor(k._out0, at_point(k._readTensor))
+
+    constants = tuple(None if isinstance(v, Field) else (type(v).__name__, repr(v)) for v in values)
+    return library_call(name, (out,), fields, body, (constants, computed))[0]
+
+
+# --- types ------------------------------------------------------------------------------------------------------------
+
+
+def _dtype_of(operand: Operand) -> str:
+    return {"unorm8": "float32"}.get(operand.dtype, operand.dtype)
+
+
+def _common(name: str, operands: Sequence[Operand]) -> str:
+    """NumPy's common dtype, with float32 where NumPy would turn integers into float64; numbers are weak."""
+    fields = [o for o in operands if isinstance(o, Field)]
+    for o in operands:
+        if not isinstance(o, (Field, complex, *NUMBERS, np.complexfloating)) and not (
+            isinstance(o, np.ndarray) and o.ndim == 0
+        ):
+            kind = "an array" if isinstance(o, np.ndarray) else f"a {type(o).__name__}"
+            raise SemanticError(f"{name} of a Field and {kind}: wrap it in a Field, as in `gp.ScalarField(a)`")
+    dtypes = [_dtype_of(f) for f in fields]
+    common = np.result_type(*dtypes).name
+    if common == "float64" and "float64" not in dtypes:
+        common = "float32"
+    kinds = {np.asarray(o).dtype.kind for o in operands if not isinstance(o, Field)}
+    if "c" in kinds:
+        common = "complex64"
+    elif "f" in kinds and np.dtype(common).kind in "biu":
+        common = "float32"
+    elif kinds & set("iu") and common == "bool":
+        common = "int32"
+    return "complex64" if common == "complex128" else common
+
+
+def _checked(name: str, operand: Operand, dtype: str) -> Any:
+    """The operand; a number must fit the dtype."""
+    if isinstance(operand, Field):
+        return operand
+    number = np.asarray(operand)[()].item()
+    if dtype != "complex64" and dtype != "bool" and not BY_NUMPY[dtype].holds(number):
+        raise SemanticError(f"{name}: the number {number} does not fit {dtype}")
+    return number
+
+
+def _result_type(name: str, operands: Sequence[Operand], dtype: str) -> FieldType:
+    fields = [o for o in operands if isinstance(o, Field)]
+    return FieldType(
+        _joint(name, "grids", [f.field_shape for f in fields]),
+        _joint(name, "tensors", [f.tensor_shape for f in fields]),
+        dtype,
+    )
+
+
+def _joint(name: str, what: str, shapes: Sequence[Shape]) -> Shape:
+    """The common shape: all equal, but for 0D ones, which spread."""
+    distinct = list(dict.fromkeys(s for s in shapes if s))
+    if len(distinct) > 1:
+        listed = " and ".join("×".join(map(str, s)) for s in distinct)
+        raise SemanticError(
+            f"{name}: the {what} differ, {listed}; they must be equal, or one side {'0D' if what == 'grids' else 'scalar'}"
+        )
+    return distinct[0] if distinct else Shape()
+
+
+# --- the rest of NumPy's names -------------------------------------------------------------------------------------------
+
+
+def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
+    """numpy.where with three arguments."""
+    if a is None or b is None:
+        raise SemanticError("where of a Field takes three arguments: where(condition, a, b)")
+    known = any(isinstance(o, Field) for o in (a, b))
+    computed = _common("where", (a, b)) if known else host_array([a, b]).dtype.name
+    if computed == "complex64":
+        raise SemanticError("where does not take complex64 fields")
+    mask = condition if isinstance(condition, Field) else Field(bool(condition))
+    values = [mask, _checked("where", a, computed), _checked("where", b, computed)]
+    return _elementwise("where", k._where, values, computed, _result_type("where", (mask, a, b), computed), truths=1)
+
+
+def clip(a: Operand, a_min: Operand = None, a_max: Operand = None) -> Operand:
+    """numpy.clip; None leaves a side open."""
+    if a_min is not None:
+        a = apply("maximum", a, a_min)
+    return a if a_max is None else apply("minimum", a, a_max)
+
+
+def copied(field: Field) -> Field:
+    """A copy of a field, as a result."""
+    return library_call("copy", (field.type,), [field], lambda: _copy(field), ())[0]
+
+
+def _copy(field: Field) -> None:
+    if is_big_tensor(field):
+        with k._forEachTensorElement(field.tensor_shape):
+            k._writeTensorElement(k._out0, k._readTensorElement(field))
+    else:
+        k._writeTensor(k._out0, k._readTensor(field))
+
+
+hooks.algebra.update({name: functools.partial(apply, name) for name in functions.TABLE})
+hooks.algebra.update(where=where, clip=clip)

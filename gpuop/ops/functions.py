@@ -1,0 +1,153 @@
+"""NumPy's elementwise functions in the kernel vocabulary: a type rule (see `algebra.RULES`) and a body for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpuop.dsl as k
+
+Value = Any
+Function = Callable[..., Value]
+
+
+def _floor_divide(x: Value, y: Value) -> Value:
+    """As NumPy: of floating values from the remainder, so that x == (x // y) * y + x % y to rounding."""
+    if x.type.kind != "f":
+        return x // y
+    rest = k._fmod(x, y)
+    quotient = (x - rest) / y
+    quotient = k._where((rest != 0) & ((rest < 0) != (y < 0)), quotient - 1, quotient)
+    whole = k._floor(quotient)
+    whole = k._where(quotient - whole > 0.5, whole + 1, whole)
+    exact = k._where(quotient != 0, whole, k._copysign(k._convert(0.0, quotient.type.dtype.name), x / y))
+    return k._where(y == 0, x / y, exact)
+
+
+def _remainder(x: Value, y: Value) -> Value:
+    """The remainder of the divisor's sign."""
+    rest = k._fmod(x, y) if x.type.kind == "f" else x % y
+    if x.type.kind == "u":
+        return rest
+    shifted = k._where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
+    return k._where(rest == 0, k._copysign(rest, y), shifted) if x.type.kind == "f" else shifted
+
+
+def _power(x: Value, y: Value) -> Value:
+    """Of integers by squaring; negative exponents give 0, but for 1 and -1."""
+    if x.type.kind == "f":
+        return k._pow(x, y)
+    lanes = [_integer_power(a, b) for a, b in zip(_lanes(x), _lanes(y, x.type.lanes), strict=True)]
+    return k._vector(*lanes) if len(lanes) > 1 else lanes[0]
+
+
+def _lanes(x: Value, count: int = 1) -> list[Value]:
+    return [x[i] for i in range(x.type.lanes)] if x.type.lanes > 1 else [x] * count
+
+
+def _integer_power(x: Value, y: Value) -> Value:
+    base, left = k._var(x), k._var(y)
+    result = k._var(k._convert(1, x.type.dtype.name))
+    with k._while(left > 0):
+        with k._if((left & 1) != 0):
+            result *= base
+        base *= base
+        left >>= 1
+    if x.type.kind == "u":
+        return result
+    unit = k._where(x == 1, 1, k._where(x == -1, 1 - 2 * (y & 1), 0))
+    return k._where(y < 0, unit, result)
+
+
+def _maximum(x: Value, y: Value) -> Value:
+    return k._max(x, y) if x.type.kind != "f" else k._where((x >= y) | (x != x), x, y)
+
+
+def _minimum(x: Value, y: Value) -> Value:
+    return k._min(x, y) if x.type.kind != "f" else k._where((x <= y) | (x != x), x, y)
+
+
+def _sign(x: Value) -> Value:
+    zero, one = x * 0, x * 0 + 1
+    if x.type.kind == "f":
+        return k._where(x != x, x, k._sign(x))
+    return k._where(x > 0, one, k._where(x < 0, zero - one, zero)) if x.type.kind == "i" else k._where(x > 0, one, zero)
+
+
+def _signbit(x: Value) -> Value:
+    one = k._convert(1.0, x.type.dtype.name)
+    return k._copysign(one, x) < 0
+
+
+def _invert(x: Value) -> Value:
+    return ~x
+
+
+def _left_shift(x: Value, y: Value) -> Value:
+    return x << y
+
+
+def _right_shift(x: Value, y: Value) -> Value:
+    return x >> y
+
+
+def _square(x: Value) -> Value:
+    return x * x
+
+
+def _identity(x: Value) -> Value:
+    return x
+
+
+def _divide(x: Value, y: Value) -> Value:
+    return x / y
+
+
+TABLE: dict[str, tuple[str, Function]] = {
+    "add": ("arithmetic", lambda x, y: x + y),
+    "subtract": ("arithmetic", lambda x, y: x - y),
+    "multiply": ("arithmetic", lambda x, y: x * y),
+    "negative": ("arithmetic", lambda x: -x),
+    "positive": ("arithmetic", _identity),
+    "square": ("arithmetic", _square),
+    "absolute": ("arithmetic", abs),
+    "divide": ("division", _divide),
+    "true_divide": ("division", _divide),
+    "reciprocal": ("division", lambda x: 1 / x),
+    "floor_divide": ("order", _floor_divide),
+    "remainder": ("order", _remainder),
+    "fmod": ("order", lambda x, y: x % y),
+    "power": ("order", _power),
+    "maximum": ("order", _maximum),
+    "minimum": ("order", _minimum),
+    "sign": ("order", _sign),
+    "less": ("comparison", lambda x, y: x < y),
+    "less_equal": ("comparison", lambda x, y: x <= y),
+    "greater": ("comparison", lambda x, y: x > y),
+    "greater_equal": ("comparison", lambda x, y: x >= y),
+    "equal": ("equality", lambda x, y: x == y),
+    "not_equal": ("equality", lambda x, y: x != y),
+    "bitwise_and": ("bits", lambda x, y: x & y),
+    "bitwise_or": ("bits", lambda x, y: x | y),
+    "bitwise_xor": ("bits", lambda x, y: x ^ y),
+    "invert": ("bits", _invert),
+    "left_shift": ("bits", _left_shift),
+    "right_shift": ("bits", _right_shift),
+    "logical_and": ("logic", lambda x, y: x & y),
+    "logical_or": ("logic", lambda x, y: x | y),
+    "logical_xor": ("logic", lambda x, y: x ^ y),
+    "logical_not": ("logic", _invert),
+    "isnan": ("test", lambda x: x != x),
+    "isinf": ("test", lambda x: (x == x) & (x - x != x - x)),
+    "isfinite": ("test", lambda x: x - x == x - x),
+    "signbit": ("test", _signbit),
+}
+# NumPy's name: the kernel's. They compute in float32 or float64.
+NAMES = {
+    "sqrt": "sqrt", "cbrt": "cbrt", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10",
+    "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "sinh": "sinh",
+    "cosh": "cosh", "tanh": "tanh", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "arctan2": "atan2", "hypot": "hypot",
+    "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "fabs": "fabs", "fmax": "fmax", "fmin": "fmin",
+    "copysign": "copysign", "degrees": "degrees", "radians": "radians", "rad2deg": "degrees", "deg2rad": "radians",
+}  # fmt: skip
+TABLE.update({numpy_name: ("floating", getattr(k, f"_{name}")) for numpy_name, name in NAMES.items()})

@@ -1,0 +1,40 @@
+"""From a recorded kernel to one that prints: a list of passes, each in a file of its own, read top to bottom."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from gpuop.config import config
+from gpuop.ir.nodes import Kernel
+from gpuop.ir.text import show
+from gpuop.ir.verify import Form, verify
+from gpuop.passes.division import define_division
+from gpuop.passes.guard import guard_domain
+from gpuop.passes.half import half_as_float
+from gpuop.passes.inline import inline_once
+from gpuop.passes.lower_fields import lower_fields
+from gpuop.passes.simplify import simplify
+from gpuop.passes.unroll import unroll
+
+Pass = Callable[[Kernel], Kernel]
+
+PIPELINE: tuple[tuple[Pass, Form], ...] = (
+    (unroll, Form.RECORDED),  # loops that the user wants expanded
+    (simplify, Form.RECORDED),  # nothing computed twice or in vain
+    (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic
+    (define_division, Form.LOWERED),  # integer division never traps
+    (half_as_float, Form.LOWERED),  # half computes in float and rounds
+    (simplify, Form.LOWERED),
+    (guard_domain, Form.LOWERED),  # threads are rounded up to whole groups; the surplus does nothing
+    (inline_once, Form.PRINTABLE),  # readable source
+)
+
+
+def lower(kernel: Kernel) -> Kernel:
+    """Run the pipeline, verifying what each pass leaves."""
+    for step, form in PIPELINE:
+        kernel = verify(step(kernel), form, step.__name__)
+        if config.debug >= 5:
+            print(f"--- after {step.__name__}\n{show(kernel)}", file=sys.stderr)
+    return kernel

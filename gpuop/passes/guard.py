@@ -1,0 +1,49 @@
+"""Choose the work-group and mask the threads that rounding up to whole groups adds; they never return early."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuop.ir.build import Builder
+from gpuop.ir.nodes import Domain, Expr, If, Index, Kernel, Let, Ref, Stmt, Var
+from gpuop.ir.types import Shape
+
+GROUP = 256  # threads; columns first, so that neighbours in memory are neighbours in the group
+WIDE = 64
+
+
+def work_group(domain: Domain) -> Shape:
+    """(layers × elements, rows, columns) of a group, no larger than the grid rounded up to powers of two."""
+    columns = domain.extent("column")
+    limit = GROUP if len(domain.shape) < 2 else WIDE
+    width = min(limit, _power(columns))
+    height = min(GROUP // width, _power(domain.extent("row")))
+    return Shape(1, height, width)
+
+
+def _power(n: int) -> int:
+    """The smallest power of two that is not below n."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def guard_domain(kernel: Kernel) -> Kernel:
+    group = kernel.group or work_group(kernel.domain)
+    rounded = [
+        axis for axis, size in zip(("layer", "row", "column"), group, strict=True) if kernel.domain.extent(axis) % size
+    ]
+    if not rounded:
+        return replace(kernel, group=group)
+    head: list[Stmt] = []
+
+    def bind(expr: Expr) -> Expr:
+        var = Var("inside", expr.type)
+        head.append(Let(var, expr))
+        return Ref(var)
+
+    b = Builder(bind)
+    test: Expr | None = None
+    for axis in rounded:
+        one = b.apply("lt", Index("global", axis), Index("global_size", axis))
+        test = one if test is None else b.apply("and", test, one)
+    assert test is not None
+    return replace(kernel, group=group, body=(*head, If(test, kernel.body)))

@@ -1,0 +1,77 @@
+"""PRINTABLE form: temporaries used once go back into the expression that uses them; what the user named keeps its name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from gpuop.ir.nodes import Array, Block, Expr, Kernel, Let, Load, Ref, Stmt, Var, While
+from gpuop.ir.visit import blocks, expressions, map_blocks, map_values, walk_expr, with_operands
+
+TEMPORARY = {"t", "at", "inside"}
+MAX_NODES = 14  # of an expression that goes into another: lines stay readable
+
+
+def inline_once(kernel: Kernel) -> Kernel:
+    uses = Counter(e.var for e in expressions(kernel.body) if isinstance(e, Ref))
+    return replace(kernel, body=_Inliner(uses).block(kernel.body))
+
+
+class _Inliner:
+    def __init__(self, uses: Counter[Var]) -> None:
+        self.uses = uses
+        self.waiting: dict[Var, Let] = {}  # bindings that have not been printed yet
+
+    def block(self, block: Block) -> Block:
+        return self.sequence(block, None)[0]
+
+    def nested(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, While):  # the condition is part of the head, so that `while (c)` prints where it can
+            head, cond = self.sequence(stmt.head, stmt.cond)
+            assert cond is not None
+            return replace(stmt, head=head, cond=cond, body=self.block(stmt.body))
+        return map_blocks(stmt, self.block)
+
+    def sequence(self, block: Block, tail: Expr | None) -> tuple[Block, Expr | None]:
+        """A block, and an expression that is evaluated after it."""
+        outer, self.waiting = self.waiting, {}
+        out: list[Stmt] = []
+        for stmt in block:
+            if blocks(stmt):
+                out += self.release({e.var for inner in blocks(stmt) for e in expressions(inner) if isinstance(e, Ref)})
+                stmt = stmt if isinstance(stmt, While) else map_values(stmt, self.expr)
+                out += self.release(set(self.waiting), unstable=True)
+                out.append(self.nested(stmt))
+                continue
+            stmt = map_values(stmt, self.expr)
+            if isinstance(stmt, Let) and self.postpone(stmt):
+                self.waiting[stmt.var] = stmt
+                continue
+            if not isinstance(stmt, Let):
+                out += self.release(set(self.waiting), unstable=True)
+            out.append(stmt)
+        tail = None if tail is None else self.expr(tail)
+        out += self.release(set(self.waiting))
+        self.waiting = outer
+        return tuple(out), tail
+
+    def postpone(self, stmt: Let) -> bool:
+        once = self.uses[stmt.var] == 1 and not stmt.var.mutable and stmt.var.hint in TEMPORARY
+        return once and sum(1 for _ in walk_expr(stmt.value)) <= MAX_NODES
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Ref) and expr.var in self.waiting:
+            return self.waiting.pop(expr.var).value
+        return with_operands(expr, self.expr)
+
+    def release(self, wanted: set[Var], unstable: bool = False) -> list[Stmt]:
+        """Print waiting bindings: those wanted, or of them those that a coming statement could change."""
+        now = [var for var, let in self.waiting.items() if var in wanted and (not unstable or _unstable(let.value))]
+        return [self.waiting.pop(var) for var in now]
+
+
+def _unstable(expr: Expr) -> bool:
+    return any(
+        (isinstance(e, Ref) and e.var.mutable) or (isinstance(e, Load) and isinstance(e.memory, Array))
+        for e in walk_expr(expr)
+    )

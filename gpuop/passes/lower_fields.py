@@ -1,0 +1,286 @@
+"""Tensors become scalars, points become flat offsets: LOWERED form. Fields are planar, a plane for each tensor element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from gpuop.errors import Loc
+from gpuop.ir.build import Builder, constant
+from gpuop.ir.nodes import (
+    AXES,
+    Apply,
+    Argument,
+    Array,
+    Assign,
+    Bits,
+    Block,
+    Cast,
+    Const,
+    Declare,
+    Expr,
+    FieldParam,
+    For,
+    If,
+    Index,
+    Kernel,
+    Lane,
+    Let,
+    Load,
+    Pack,
+    Read,
+    Ref,
+    Stmt,
+    Store,
+    Stride,
+    Var,
+    While,
+    Write,
+)
+from gpuop.ir.types import INT, LONG, Type
+from gpuop.passes.borders import Coordinate, inside, place
+
+COMPONENTS = "xyzw"
+EXTENTS = {"layer": "layers", "row": "rows", "column": "columns"}
+
+
+def lower_fields(kernel: Kernel) -> Kernel:
+    return replace(kernel, body=_Lowering(kernel).block(kernel.body))
+
+
+class _Lowering:
+    def __init__(self, kernel: Kernel) -> None:
+        self.domain = kernel.domain
+        self.lanes_of: dict[Var, list[Expr]] = {}
+        self.arrays: dict[Array, Array] = {}
+        self.ranges: dict[Var, tuple[int, int]] = {}
+        self.out: list[Stmt] = []
+        self.hint = "t"
+        self.loc: Loc | None = None
+        self.b = Builder(self.bind)
+
+    def bind(self, expr: Expr) -> Expr:
+        var = Var(self.hint, expr.type)
+        self.out.append(Let(var, expr, self.loc))
+        return Ref(var)
+
+    @contextmanager
+    def named(self, hint: str) -> Iterator[None]:
+        before, self.hint = self.hint, hint
+        yield
+        self.hint = before
+
+    def block(self, block: Block) -> Block:
+        outer, self.out = self.out, []
+        for stmt in block:
+            self.loc = getattr(stmt, "loc", None)
+            self.stmt(stmt)
+        done, self.out = tuple(self.out), outer
+        return done
+
+    # --- statements ---------------------------------------------------------------------------------------------
+
+    def stmt(self, stmt: Stmt) -> None:
+        match stmt:
+            case Let(var=var, value=value):
+                self.let(var, value)
+            case Assign(var=var, value=value):
+                self.assign(var, self.lanes(value))
+            case Declare(array=array):
+                lanes = (array.type.lanes,) if array.type.lanes > 1 else ()
+                self.arrays[array] = Array(array.hint, array.type.scalar, (*array.shape, *lanes))
+                self.out.append(replace(stmt, array=self.arrays[array]))
+            case Store(memory=Array() as memory, index=index, value=value):
+                self.store_array(memory, index, self.lanes(value))
+            case Write():
+                self.write(stmt)
+            case _:
+                self.nested(stmt)
+
+    def nested(self, stmt: Stmt) -> None:
+        match stmt:
+            case If(cond=cond, then=then, orelse=orelse):
+                self.out.append(replace(stmt, cond=self.scalar(cond), then=self.block(then), orelse=self.block(orelse)))
+            case For(var=var, start=start, stop=stop, step=step, body=body):
+                bounds = [self.scalar(e) for e in (start, stop, step)]
+                self.lanes_of[var] = [Ref(var)]
+                if all(isinstance(b, Const) for b in bounds):
+                    turns = range(*(int(b.value) for b in bounds if isinstance(b, Const)))
+                    self.ranges[var] = (min(turns, default=0), max(turns, default=0))
+                self.out.append(replace(stmt, start=bounds[0], stop=bounds[1], step=bounds[2], body=self.block(body)))
+            case While(head=head, cond=cond, body=body):
+                lowered = self.block(head)
+                self.out.append(replace(stmt, head=lowered, cond=self.scalar(cond), body=self.block(body)))
+            case _:
+                self.out.append(stmt)
+
+    def let(self, var: Var, value: Expr) -> None:
+        with self.named(var.hint):
+            lanes = self.lanes(value)
+        if not var.mutable:
+            # a copy of a variable must stay a copy, other atoms stand for themselves
+            self.lanes_of[var] = [self.bind(e) if isinstance(e, Ref) and e.var.mutable else e for e in lanes]
+            return
+        names = [var.hint] if len(lanes) == 1 else [f"{var.hint}_{c}" for c in COMPONENTS]
+        fresh = [Var(name, e.type, mutable=True) for name, e in zip(names, lanes, strict=False)]
+        self.out += [Let(v, e, self.loc) for v, e in zip(fresh, lanes, strict=True)]
+        self.lanes_of[var] = [Ref(v) for v in fresh]
+
+    def assign(self, var: Var, lanes: list[Expr]) -> None:
+        targets = [e.var for e in self.lanes_of[var] if isinstance(e, Ref)]
+        if len(targets) > 1:  # v @= v.yx: read all before writing any
+            lanes = [
+                self.bind(e) if isinstance(e, Ref) and e.var in targets and e.var is not t else e
+                for t, e in zip(targets, lanes, strict=True)
+            ]
+        self.out += [Assign(t, e, self.loc) for t, e in zip(targets, lanes, strict=True)]
+
+    # --- expressions --------------------------------------------------------------------------------------------
+
+    def scalar(self, expr: Expr) -> Expr:
+        (lane,) = self.lanes(expr)
+        return lane
+
+    def lanes(self, expr: Expr) -> list[Expr]:
+        """The scalars that an expression becomes."""
+        match expr:
+            case Ref(var=var):
+                return self.lanes_of[var]
+            case Apply(op=op, args=args, type=type_):
+                columns = [self.lanes(a) for a in args]
+                return [self.b.apply(op, *(c[i] for c in columns)) for i in range(type_.lanes)]
+            case Cast(arg=arg, type=type_, saturate=saturate):
+                cast = [self.b.cast(e, type_.scalar, saturate) for e in self.lanes(arg)]
+                return cast * type_.lanes if len(cast) < type_.lanes else cast
+            case Bits(arg=arg, type=type_):
+                return [self.b.bits(e, type_.scalar) for e in self.lanes(arg)]
+            case Lane(arg=arg, lane=lane):
+                return [self.lanes(arg)[lane]]
+            case Pack(args=args):
+                return [lane for a in args for lane in self.lanes(a)]
+            case Load(memory=Array() as memory, index=index):
+                return self.load_array(memory, index)
+            case Read():
+                return self.read(expr)
+        return [expr]
+
+    def load_array(self, memory: Array, index: tuple[Expr, ...]) -> list[Expr]:
+        array, at = self.arrays[memory], tuple(self.scalar(i) for i in index)
+        if memory.type.lanes == 1:
+            return [self.bind(Load(array, at, array.type))]
+        return [self.bind(Load(array, (*at, constant(k, INT)), array.type)) for k in range(memory.type.lanes)]
+
+    def store_array(self, memory: Array, index: tuple[Expr, ...], lanes: list[Expr]) -> None:
+        array, at = self.arrays[memory], tuple(self.scalar(i) for i in index)
+        for k, value in enumerate(lanes):
+            self.out.append(Store(array, at if len(lanes) == 1 else (*at, constant(k, INT)), value, self.loc))
+
+    # --- fields -------------------------------------------------------------------------------------------------
+
+    def read(self, read: Read) -> list[Expr]:
+        field, kind = read.field, Type(read.field.type.storage)
+        if field.by_value:
+            return self.read_argument(read)
+        planes = self.planes(field, read.element)
+        with self.named("at"):
+            coordinates = self.coordinates(field, read.point)
+            point = self.offset(field, [place(self.b, c, read.border) for c in coordinates])
+            offsets = [self.plane(field, point, plane, clamped=True) for plane in planes]
+            outside = self.all_of([inside(self.b, c) for c in coordinates]) if read.border == "fill" else None
+        loads = [self.bind(Load(field, (offset,), kind)) for offset in offsets]
+        if outside is None:
+            return loads
+        assert read.fill is not None
+        return [self.b.apply("choose", outside, load, read.fill) for load in loads]
+
+    def read_argument(self, read: Read) -> list[Expr]:
+        kind = Type(read.field.type.storage)
+        planes: list[Expr] = [Argument(read.field, k, kind) for k in range(read.field.type.planes)]
+        if read.element is None:
+            return planes
+        element, value = self.scalar(read.element), planes[0]
+        for k, plane in enumerate(planes[1:], 1):
+            value = self.b.apply("choose", self.b.apply("eq", element, k), plane, value)
+        return [value]
+
+    def write(self, write: Write) -> None:
+        field, lanes = write.field, self.lanes(write.value)
+        planes = self.planes(field, write.element)
+        with self.named("at"):
+            coordinates = self.coordinates(field, write.point)
+            tests = [inside(self.b, c) for c in coordinates]
+            if write.element is not None and not isinstance(write.element, Const):
+                tests.append(inside(self.b, self.element(field, planes[0])))
+            test = self.all_of(tests)
+            point = self.offset(field, [c.at for c in coordinates])
+            offsets = [self.plane(field, point, plane, clamped=False) for plane in planes]
+        stores = tuple(Store(field, (offset,), value, self.loc) for offset, value in zip(offsets, lanes, strict=True))
+        self.out += stores if test is None else (If(test, stores, (), self.loc),)
+
+    def all_of(self, tests: list[Expr | None]) -> Expr | None:
+        needed = [t for t in tests if t is not None]
+        for test in needed[1:]:
+            needed[0] = self.b.apply("and", needed[0], test)
+        return needed[0] if needed else None
+
+    def planes(self, field: FieldParam, element: Expr | None) -> list[Expr]:
+        if element is not None:
+            return [self.scalar(element)]
+        return [constant(k, INT) for k in range(field.type.planes)]
+
+    def coordinates(self, field: FieldParam, point: tuple[Expr, ...] | None) -> list[Coordinate]:
+        grid = field.type.field_shape
+        axes = AXES[3 - len(grid) : 3]
+        given = [Index("global", axis) for axis in axes] if point is None else [self.scalar(e) for e in point]
+        out = []
+        for axis, at, n in zip(axes, given, grid, strict=True):
+            low, high = (0, n - 1) if point is None else self.range(at)
+            out.append(Coordinate(at, Stride(field, EXTENTS[axis], n, Type(INT)), n, low, high))
+        return out
+
+    def range(self, at: Expr) -> tuple[int | None, int | None]:
+        """The values that a coordinate can take, where they are known."""
+        match at:
+            case Const(value=value):
+                return int(value), int(value)
+            case Index(kind="global", axis=axis, offset=offset):
+                return offset, self.domain.extent(axis) - 1 + offset
+            case Ref(var=var) if var in self.ranges:
+                return self.ranges[var]
+        return None, None
+
+    def element(self, field: FieldParam, at: Expr) -> Coordinate:
+        low, high = self.range(at)
+        count = field.type.planes
+        return Coordinate(at, Stride(field, "tensorElements", count, Type(INT)), count, low, high)
+
+    def offset(self, field: FieldParam, point: list[Expr]) -> Expr:
+        """The offset of a point within a plane."""
+        total: Expr | None = None
+        stride = 1
+        for at, n, axis in zip(
+            reversed(point), reversed(field.type.field_shape), ("column", "row", "layer"), strict=False
+        ):
+            at = self.b.cast(at, self.index_type(field))
+            term = at if axis == "column" else self.b.apply("mul", at, self.stride(field, f"{axis}Stride", stride))
+            total = term if total is None else self.b.apply("add", term, total)
+            stride *= n
+        return constant(0, self.index_type(field).dtype) if total is None else total
+
+    def plane(self, field: FieldParam, point: Expr, plane: Expr, clamped: bool) -> Expr:
+        if field.type.planes == 1 and isinstance(plane, Const):
+            return point
+        if clamped and not isinstance(plane, Const):
+            plane = place(self.b, self.element(field, plane), "clamp")
+        if plane == constant(0, INT):
+            return point
+        stride = self.stride(field, "tensorStride", field.type.field_shape.points)
+        return self.b.apply("add", self.b.apply("mul", self.b.cast(plane, self.index_type(field)), stride), point)
+
+    def stride(self, field: FieldParam, what: str, value: int) -> Stride:
+        return Stride(field, what, value, self.index_type(field))
+
+    def index_type(self, field: FieldParam) -> Type:
+        """Offsets are int, and long in fields of 2³¹ elements or more."""
+        return Type(LONG if field.type.field_shape.points * field.type.planes > 2**31 - 1 else INT)

@@ -1,0 +1,34 @@
+"""Rewriting the bindings of a kernel one by one: what a pass needs that replaces operations by several others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpuop.errors import Loc
+from gpuop.ir.build import Builder
+from gpuop.ir.nodes import Assign, Block, Expr, Let, Ref, Stmt, Var
+from gpuop.ir.visit import map_blocks
+
+Rule = Callable[[Builder, Expr], Expr | None]
+
+
+def rewrite_bindings(body: Block, rule: Rule) -> Block:
+    """Apply a rule to the value of every binding; it may bind further values, and returns None for no change."""
+    out: list[Stmt] = []
+    for stmt in body:
+        stmt = map_blocks(stmt, lambda inner: rewrite_bindings(inner, rule))
+        if isinstance(stmt, (Let, Assign)):
+            value = rule(_into(out, stmt.loc), stmt.value)
+            if value is not None:
+                stmt = Let(stmt.var, value, stmt.loc) if isinstance(stmt, Let) else Assign(stmt.var, value, stmt.loc)
+        out.append(stmt)
+    return tuple(out)
+
+
+def _into(out: list[Stmt], loc: Loc | None) -> Builder:
+    def bind(expr: Expr) -> Expr:
+        var = Var("t", expr.type)
+        out.append(Let(var, expr, loc))
+        return Ref(var)
+
+    return Builder(bind)

@@ -1,0 +1,157 @@
+"""Value numbering, constants, exact identities, and dead code: nothing is computed twice or in vain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuop.ir.build import fold, fold_cast
+from gpuop.ir.nodes import (
+    ATOMS,
+    Apply,
+    Array,
+    Assign,
+    Block,
+    Cast,
+    Const,
+    Declare,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Pack,
+    Ref,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from gpuop.ir.nodes import Lane as LaneOf
+from gpuop.ir.ops import OPS
+from gpuop.ir.visit import blocks, expressions, map_blocks, map_values, values, walk, walk_expr, with_operands
+
+
+def simplify(kernel: Kernel) -> Kernel:
+    numbered = _Numbering(kernel).block(kernel.body)
+    loaded: set[Array] = {
+        e.memory for e in expressions(numbered) if isinstance(e, Load) and isinstance(e.memory, Array)
+    }
+    return replace(kernel, body=_live(numbered, set(), loaded))
+
+
+# --- value numbering ------------------------------------------------------------------------------------------------
+
+
+class _Numbering:
+    def __init__(self, kernel: Kernel) -> None:
+        self.assigned = {stmt.var for stmt in walk(kernel.body) if isinstance(stmt, Assign)}
+        self.alias: dict[Var, Expr] = {}
+        self.packs: dict[Var, Pack] = {}
+        self.known: list[dict[Expr, Var]] = []
+
+    def varies(self, expr: Expr) -> bool:
+        """Whether the value may differ between two places: it depends on a variable or on a thread's memory."""
+        return any(
+            (isinstance(e, Ref) and e.var in self.assigned) or (isinstance(e, Load) and isinstance(e.memory, Array))
+            for e in walk_expr(expr)
+        )
+
+    def block(self, block: Block) -> Block:
+        self.known.append({})
+        out: list[Stmt] = []
+        for stmt in block:
+            out += self.stmt(stmt)
+        self.known.pop()
+        return tuple(out)
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Ref):
+            return self.alias.get(expr.var, expr)
+        return self.simpler(with_operands(expr, self.expr))
+
+    def simpler(self, expr: Expr) -> Expr:
+        match expr:
+            case Apply(op=op, args=args, type=type_):
+                folded = fold(OPS[op], args, [a.type for a in args], type_)
+                return folded if folded is not None else identity(expr)
+            case Cast(arg=Const() as arg, type=type_, saturate=saturate) if type_.lanes == 1:
+                return fold_cast(arg, type_, saturate)
+            case LaneOf(arg=Ref(var=var), lane=lane) if var in self.packs:
+                return self.packs[var].args[lane]
+        return expr
+
+    def stmt(self, stmt: Stmt) -> Block:
+        if not isinstance(stmt, While):
+            stmt = map_values(stmt, self.expr)
+        match stmt:
+            case Let(var=var, value=value) if var not in self.assigned:
+                return self.let(stmt, var, value)
+            case If(cond=Const(value=truth), then=then, orelse=orelse):
+                return self.block(then if truth else orelse)
+            case Assign(var=var, value=Ref(var=same)) if var is same:
+                return ()
+            case While(head=head, cond=cond, body=body):
+                self.known.append({})  # the condition and the body see what the head computed
+                first = tuple(s for inner in head for s in self.stmt(inner))
+                done = replace(stmt, head=first, cond=self.expr(cond), body=self.block(body))
+                self.known.pop()
+                return (done,)
+        return (map_blocks(stmt, self.block),)
+
+    def let(self, stmt: Let, var: Var, value: Expr) -> Block:
+        varies = self.varies(value)
+        if isinstance(value, ATOMS) and not varies:
+            self.alias[var] = value
+            return ()
+        if not varies:
+            for table in self.known:
+                if value in table:
+                    self.alias[var] = Ref(table[value])
+                    return ()
+            self.known[-1][value] = var
+            if isinstance(value, Pack):
+                self.packs[var] = value
+        return (stmt,)
+
+
+def identity(expr: Apply) -> Expr:
+    """Identities that are exact in floating point too."""
+    match expr:
+        case Apply(op="mul" | "div", args=(x, Const(value=1))) if x.type == expr.type:
+            return x
+        case Apply(op="mul", args=(Const(value=1), x)) if x.type == expr.type:
+            return x
+        case Apply(op="add" | "sub", args=(x, Const(value=0))) if expr.type.integer and x.type == expr.type:
+            return x
+        case Apply(op="add", args=(Const(value=0), x)) if expr.type.integer and x.type == expr.type:
+            return x
+        case Apply(op="choose", args=(_, a, b)) if a == b:
+            return a
+        case Apply(op="choose", args=(Const(value=truth), a, b)):
+            return a if truth else b
+    return expr
+
+
+# --- dead code --------------------------------------------------------------------------------------------------------
+
+
+def _live(block: Block, live: set[Var], loaded: set[Array]) -> Block:
+    """The statements that matter, given what is used after the block; `live` grows by what they use."""
+    out: list[Stmt] = []
+    for stmt in reversed(block):
+        if isinstance(stmt, (For, While)):  # a turn may use what a later statement of the body assigned
+            live.update(e.var for inner in blocks(stmt) for e in expressions(inner) if isinstance(e, Ref))
+        match stmt:
+            case Let(var=var) | Assign(var=var) if var not in live:
+                continue
+            case Declare(array=array) | Store(memory=Array() as array) if array not in loaded:
+                continue
+        if isinstance(stmt, While):
+            live.update(e.var for e in walk_expr(stmt.cond) if isinstance(e, Ref))
+        stmt = map_blocks(stmt, lambda inner: _live(inner, live, loaded))
+        if isinstance(stmt, (If, For)) and not any(blocks(stmt)):
+            continue
+        live.update(e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref))
+        out.append(stmt)
+    return tuple(reversed(out))

@@ -1,0 +1,187 @@
+"""Which devices there are, which work, and which one is meant: discovery, self-test, choice."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuop.config import config
+from gpuop.errors import DeviceError, GpuopError
+from gpuop.ir.build import constant
+from gpuop.ir.nodes import Apply, Assign, Domain, FieldParam, If, Index, Kernel, Let, Output, Read, Ref, Var, Write
+from gpuop.ir.types import BOOL, FLOAT, INT, FieldType, Shape, Type
+from gpuop.runtime.backend import Backend
+from gpuop.runtime.reference import Reference
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that was found.
+
+    Attributes:
+        name: "opencl:0", "reference"…; `aliases` are other names of it.
+        problem: why it cannot be used, or None.
+    """
+
+    name: str
+    description: str
+    problem: str | None = None
+    aliases: tuple[str, ...] = ()
+
+
+_open: dict[str, Backend] = {}
+_found: list[tuple[Device, Any]] | None = None
+_chosen: list[str] = []
+
+
+def discover() -> list[tuple[Device, Any]]:
+    """Every device and what opens it, best first; the reference is always the last."""
+    global _found
+    if _found is None:
+        none_yet = Device(
+            "cuda:0",
+            "NVIDIA GPU through CUDA",
+            "the CUDA backend is not in this version of gpuop; NVIDIA's OpenCL serves the GPU",
+        )
+        _found = [(none_yet, None), *_opencl(), (Device("reference", Reference.description), Reference)]
+    return _found
+
+
+def _opencl() -> list[tuple[Device, Any]]:
+    try:
+        from gpuop.runtime.opencl import OpenCL, device_list
+
+        listed = device_list()
+    except ImportError as missing:
+        return [(Device("opencl:0", "OpenCL", f"{missing}; install it with `pip install gpuop[cpu]`"), None)]
+    if not listed:
+        return [
+            (
+                Device(
+                    "opencl:0",
+                    "OpenCL",
+                    "pyopencl finds no driver; `pip install gpuop[cpu]` brings one for x86-64, or install PoCL",
+                ),
+                None,
+            )
+        ]
+    found, seen = [], set()
+    for number, (platform, device) in enumerate(sorted(listed, key=_rank)):
+        kind = "gpu" if _is_gpu(device) else "cpu"
+        alias = () if kind in seen else (f"opencl:{kind}",)
+        seen.add(kind)
+        name = f"opencl:{number}"
+        found.append(
+            (Device(name, f"{device.name.strip()} ({platform})", None, alias), (OpenCL, name, platform, device))
+        )
+    return found
+
+
+def _is_gpu(device: Any) -> bool:
+    return bool(device.type & 4)  # CL_DEVICE_TYPE_GPU
+
+
+def _rank(entry: tuple[str, Any]) -> tuple[bool, bool, str]:
+    """GPUs first; of CPU drivers Intel's, whose compiler vectorises."""
+    platform, device = entry
+    return not _is_gpu(device), "intel" not in platform.lower(), platform
+
+
+def devices() -> list[Device]:
+    """The devices that pass a self-test, best first; `gpuop devices` also prints the others and why."""
+    return [device for device in examined() if device.problem is None]
+
+
+def examined() -> list[Device]:
+    """Every device found, with its problem if it has one."""
+    out = []
+    for device, _ in discover():
+        if device.problem is None:
+            try:
+                opened = open_device(device.name)
+                device = Device(device.name, opened.description, None, device.aliases)
+            except GpuopError as failed:
+                device = Device(device.name, device.description, str(failed), device.aliases)
+        out.append(device)
+    return out
+
+
+def open_device(name: str) -> Backend:
+    """The device of a name, opened and tested once.
+
+    Raises:
+        DeviceError: there is none of that name, or it fails the self-test.
+    """
+    for device, opener in discover():
+        if name != device.name and name not in device.aliases:
+            continue
+        if device.problem is not None:
+            raise DeviceError(f"{name}: {device.problem}")
+        if device.name not in _open:
+            _open[device.name] = _tested(device.name, opener)
+        return _open[device.name]
+    names = ", ".join(n for device, _ in discover() for n in (device.name, *device.aliases))
+    raise DeviceError(f"there is no device {name!r}; found: {names}")
+
+
+def _tested(name: str, opener: Any) -> Backend:
+    try:
+        backend: Backend = opener[0](*opener[1:]) if isinstance(opener, tuple) else opener()
+        result = _self_test(backend)
+    except Exception as failed:  # whatever a driver does wrong, the device is skipped
+        raise DeviceError(f"{name} fails the self-test: {failed}") from failed
+    if not np.array_equal(result, [0.5, 0.5, 1, 3, 4]):
+        raise DeviceError(f"{name} fails the self-test: it computes {result.tolist()}")
+    return backend
+
+
+def _self_test(backend: Backend) -> Any:
+    """(i < 1 ? x[1] : x[i]) / 2: a branch, an address that is not the thread's own, surplus threads."""
+    kind, real, truth = FieldType(5), Type(FLOAT), Type(BOOL)
+    source, target = FieldParam("x", kind), FieldParam("out0", kind)
+    value, first, half = Var("value", real, mutable=True), Var("first", truth), Var("half", real)
+    body = (
+        Let(value, Read(source, real)),
+        Let(first, Apply("lt", (Index("global", "column"), constant(1, INT)), truth)),
+        If(Ref(first), (Assign(value, Read(source, real, (constant(1, INT),))),)),
+        Let(half, Apply("div", (Ref(value), constant(2, FLOAT)), real)),
+        Write(target, Ref(half)),
+    )
+    kernel = Kernel("self_test", (source,), (Output(target),), Domain(Shape(5)), body)
+    buffers = backend.upload(kind, np.array([[9, 1, 2, 6, 8]], np.float32)), backend.empty(kind)
+    backend.bind(backend.compile(kernel), buffers)()
+    return backend.download(kind, buffers[1])[0]
+
+
+# --- choice -----------------------------------------------------------------------------------------------------------
+
+
+def current() -> Backend:
+    """The device in use: `use_device`, else GPUOP_DEVICE, else the first that works."""
+    if _chosen:
+        return open_device(_chosen[-1])
+    if config.device:
+        return open_device(config.device)
+    for device, _ in discover():
+        if device.problem is None:
+            try:
+                return open_device(device.name)
+            except DeviceError as failed:
+                warnings.warn(f"gpuop skips a device: {failed}", stacklevel=2)
+    raise DeviceError("no device works, not even the reference")
+
+
+@contextmanager
+def use_device(name: str) -> Iterator[Backend]:
+    """Use a device inside a `with`, in all threads of the process."""
+    backend = open_device(name)
+    _chosen.append(name)
+    try:
+        yield backend
+    finally:
+        _chosen.remove(name)

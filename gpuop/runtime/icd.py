@@ -1,0 +1,129 @@
+"""Finds OpenCL drivers and tells the ICD loader of them, without importing pyopencl.
+
+By itself the loader in pyopencl's wheel reads /etc/OpenCL/vendors. That misses Intel's CPU runtime from PyPI, whose
+own .icd names a path that does not exist, and NVIDIA's driver in containers, which has none. So `prepare` writes a
+directory naming every driver found and points OCL_ICD_VENDORS at it. The loader looks once, at the first platform
+query: call `prepare` before that. Users who set one of the loader's variables themselves keep what they set.
+"""
+
+import atexit
+import ctypes
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_LINUX = sys.platform.startswith("linux")  # elsewhere the loader has other ways, and is left alone
+_VARIABLES = ("OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH")  # in the loader's order
+_OURS = "gpuop-icd-"  # child processes inherit the variable: to them it must not look like the user's choice
+_SYSTEM = Path("/etc/OpenCL/vendors")
+_LINKER_CACHE = Path("/etc/ld.so.cache")
+_NVIDIA = "libnvidia-opencl.so.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A driver library, as a path or a name for the dynamic linker, and who named it."""
+
+    library: str
+    origin: str
+
+
+def find() -> list[Driver]:
+    """The drivers that the loader gets to see. Nothing is loaded: some may turn out not to work."""
+    if not _LINUX:
+        return []
+    # Each library named once, or it is a platform twice. Of two copies of one runtime PyPI's comes first.
+    unique: dict[str, Driver] = {}
+    for driver in (*_named(), *_bundled()):
+        unique.setdefault(Path(driver.library).name, driver)
+    return list(unique.values())
+
+
+def prepare() -> list[Driver]:
+    """Make the loader see what `find` finds, and return it."""
+    drivers = find()
+    if _LINUX and _users_choice() is None:
+        bundled = set(_bundled())
+        os.environ["OCL_ICD_VENDORS"] = str(_directory([d.library for d in drivers if d not in bundled]))
+    return drivers
+
+
+def load_error(driver: Driver) -> str | None:
+    """Why the driver's library cannot be loaded (the loader passes over it in silence), or None."""
+    try:
+        ctypes.CDLL(driver.library)
+    except OSError as error:
+        return str(error)
+    return None
+
+
+def _users_choice() -> tuple[str, Path] | None:
+    chosen = ((name, Path(value)) for name in _VARIABLES if (value := os.environ.get(name)))
+    return next(((name, path) for name, path in chosen if not path.name.startswith(_OURS)), None)
+
+
+def _named() -> Iterator[Driver]:
+    if choice := _users_choice():
+        name, path = choice
+        yield from _listed(path, name) if path.is_dir() or path.suffix == ".icd" else [Driver(str(path), name)]
+        return
+    yield from _intel_wheel()
+    yield from _listed(_SYSTEM)
+    # A conda environment's drivers are here; and files of Intel's wheel that name nothing.
+    yield from (d for d in _listed(Path(sys.prefix, "etc/OpenCL/vendors")) if Path(d.library).exists())
+    if _LINKER_CACHE.exists() and f"/{_NVIDIA}\0".encode() in _LINKER_CACHE.read_bytes():  # `ldconfig -p` takes 7 ms
+        yield Driver(_NVIDIA, "loader cache (NVIDIA)")
+
+
+def _intel_wheel() -> Iterator[Driver]:
+    try:
+        files = importlib.metadata.files("intel-opencl-rt") or []
+    except importlib.metadata.PackageNotFoundError:
+        return
+    for path in (Path(str(file.locate())).resolve() for file in files if file.name == "libintelocl.so"):
+        if path.exists():  # `pip install --target` records it, but leaves it out
+            yield Driver(str(path), "PyPI intel-opencl-rt")
+
+
+def _bundled() -> Iterator[Driver]:
+    """What pocl-binary-distribution and its like put into pyopencl's wheel: its loader adds them by itself."""
+    if (spec := importlib.util.find_spec("pyopencl")) and spec.origin:
+        folder = Path(spec.origin).parent / ".libs"
+        for driver in _listed(folder):
+            yield Driver(str(folder / driver.library), f"PyPI {Path(driver.origin).stem}-binary-distribution")
+
+
+def _listed(path: Path, origin: str | None = None) -> Iterator[Driver]:
+    for file in [path] if path.suffix == ".icd" else sorted(path.glob("*.icd")):
+        text = file.read_text(errors="replace") if os.access(file, os.R_OK) else ""
+        if library := text.partition("\n")[0].strip():  # the loader too reads one line only
+            yield Driver(library, origin or str(file))
+
+
+def _directory(libraries: list[str]) -> Path:
+    """A folder of .icd files. Its name is a hash of them, so processes that write it at once write the same."""
+    name = _OURS + hashlib.sha256("\n".join(libraries).encode()).hexdigest()[:16]
+    try:
+        return _write(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "gpuop", name), libraries)
+    except (OSError, RuntimeError):  # no home, or a read-only one; in a shared folder a known name could be planted
+        folder = Path(tempfile.mkdtemp(prefix=_OURS))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return _write(folder, libraries)
+
+
+def _write(folder: Path, libraries: list[str]) -> Path:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for number, library in enumerate(libraries):
+        path = folder / f"{number:02}.icd"
+        if not path.exists() or path.read_text() != library:
+            with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
+                file.write(library)
+            os.replace(file.name, path)
+    return folder

@@ -1,0 +1,172 @@
+"""OpenCL through pyopencl: buffers, an in-order queue, and programs kept on disk."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuop.codegen.dialect import Source
+from gpuop.codegen.opencl import OPENCL
+from gpuop.codegen.printer import generate
+from gpuop.errors import CompileError, DeviceError
+from gpuop.ir.nodes import Kernel
+from gpuop.ir.types import FieldType
+from gpuop.runtime import cache, icd
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer
+from gpuop.runtime.trace import note_launch, note_source
+
+CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+
+
+def device_list() -> list[tuple[str, Any]]:
+    """(platform name, pyopencl device) for every device of every driver found. ImportError without pyopencl."""
+    icd.prepare()
+    import pyopencl as cl
+
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # no platform at all
+        return []
+    found = []
+    for platform in platforms:
+        try:
+            found += [(platform.name.strip("\0 "), device) for device in platform.get_devices()]
+        except cl.Error:
+            continue
+    return found
+
+
+class OpenCL(Backend):
+    """One OpenCL device."""
+
+    target = "opencl"
+
+    def __init__(self, name: str, platform: str, device: Any) -> None:
+        import pyopencl as cl
+
+        self.cl = cl
+        self.name = name
+        self.device = device
+        self.description = f"{device.name.strip()} ({platform}, {device.version.strip()})"
+        self.context = cl.Context([device])
+        self.queue = cl.CommandQueue(self.context)
+        self.features = {"double"} if device.double_fp_config else set()
+        divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
+        self.options = ["-cl-std=CL1.2", *divide]
+        self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
+        self.programs: dict[str, Any] = {}
+
+    # --- memory -------------------------------------------------------------------------------------------------
+
+    def _guard(self, action: Callable[[], Any], kind: FieldType) -> Any:
+        try:
+            return action()
+        except self.cl.MemoryError:
+            total = self.device.global_mem_size
+            raise DeviceError(
+                f"{self.name}: no memory for a field of {kind} ({kind.nbytes} bytes; the device has {total})"
+            ) from None
+        except self.cl.Error as failed:
+            limit = self.device.max_mem_alloc_size
+            raise DeviceError(
+                f"{self.name}: a field of {kind} ({kind.nbytes} bytes; at most {limit} at once) failed: {failed}"
+            ) from None
+
+    def empty(self, kind: FieldType) -> Buffer:
+        size = max(kind.nbytes, 1)
+        return self._guard(lambda: self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, size), kind)
+
+    def upload(self, kind: FieldType, planes: Array) -> Buffer:
+        buffer = self.empty(kind)
+        if planes.size:
+            self._guard(
+                lambda: self.cl.enqueue_copy(self.queue, buffer, np.ascontiguousarray(planes), is_blocking=True), kind
+            )
+        return buffer
+
+    def write(self, buffer: Buffer, planes: Array) -> None:
+        if planes.size:
+            self.cl.enqueue_copy(self.queue, buffer, np.ascontiguousarray(planes), is_blocking=True)
+
+    def download(self, kind: FieldType, buffer: Buffer) -> Array:
+        planes = np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
+        if planes.size:
+            self._guard(lambda: self.cl.enqueue_copy(self.queue, planes, buffer, is_blocking=True), kind)
+        return planes
+
+    def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
+        if kind.nbytes:
+            self.cl.enqueue_copy(self.queue, target, source, byte_count=kind.nbytes)
+
+    def _fill(self, buffer: Buffer, kind: FieldType, value: float) -> None:
+        if kind.nbytes:
+            self.cl.enqueue_fill_buffer(
+                self.queue, buffer, np.asarray(value).astype(kind.storage.numpy), 0, kind.nbytes
+            )
+
+    # --- kernels ------------------------------------------------------------------------------------------------
+
+    def compile(self, kernel: Kernel) -> Source:
+        source = generate(kernel, OPENCL)
+        missing = source.needs - self.features
+        if missing:
+            raise DeviceError(
+                f"{self.name} ({self.description}) has no {', '.join(sorted(missing))}; use float32 fields, or another device"
+            )
+        note_source(source, "cl")
+        if source.text not in self.programs and kernel.domain.threads:
+            self.programs[source.text] = self._build(source)
+        return source
+
+    def _build(self, source: Source) -> Any:
+        name = cache.key(source.text, self.identity)
+        binary = cache.load(name)
+        if binary is not None:
+            try:
+                return self._quiet(self.cl.Program(self.context, [self.device], [binary]))
+            except self.cl.Error:
+                pass  # another driver's leftovers: build anew
+        try:
+            program = self._quiet(self.cl.Program(self.context, source.text))
+        except self.cl.RuntimeError as refused:
+            raise CompileError(_refusal(self, source, str(refused)), source.numbered()) from None
+        cache.store(name, program.get_info(self.cl.program_info.BINARIES)[0])
+        return program
+
+    def _quiet(self, program: Any) -> Any:
+        """Build; Intel's log is never empty, which is no warning. pyopencl's own cache would hide ours and PoCL's."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", self.cl.CompilerWarning)
+            return program.build(self.options, cache_dir=False)
+
+    def bind(self, program: Source, arguments: Sequence[Argument]) -> Callable[[], None]:
+        if program.text not in self.programs:  # a grid without points
+            return lambda: None
+        kernel = self.cl.Kernel(self.programs[program.text], program.entry)
+        flat: list[Any] = []
+        for param, argument in zip(program.arguments, arguments, strict=True):
+            kind = np.float32 if param.type.storage.c == "half" else param.type.storage.numpy.type
+            flat += [kind(scalar) for scalar in argument] if param.by_value else [argument]
+        kernel.set_args(*flat)
+        fills = [(arguments[i], program.arguments[i].type, value) for i, value in program.fills.items()]
+        queue, enqueue, threads, group = self.queue, self.cl.enqueue_nd_range_kernel, program.threads, program.group
+
+        def launch() -> None:
+            for buffer, kind, value in fills:
+                self._fill(buffer, kind, value)
+            note_launch(program)
+            enqueue(queue, kernel, threads, group)
+
+        return launch
+
+    def synchronize(self) -> None:
+        self.queue.finish()
+
+
+def _refusal(backend: OpenCL, source: Source, log: str) -> str:
+    users = source.user_lines(log)
+    behind = "\n  your lines behind it:\n    " + "\n    ".join(users) if users else ""
+    return f"{backend.name} refused the kernel {source.entry}:\n{log.strip()}{behind}\n{source.numbered()}"

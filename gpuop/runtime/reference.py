@@ -1,0 +1,55 @@
+"""The reference device: a NumPy interpreter of the recorded program, always there, and the definition of every other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuop.ir.nodes import Kernel
+from gpuop.ir.types import FieldType
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer
+from gpuop.runtime.interpret import run
+
+
+class Reference(Backend):
+    name = "reference"
+    description = "NumPy interpreter of the recorded program"
+    target = ""
+
+    def empty(self, kind: FieldType) -> Buffer:
+        return np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
+
+    def upload(self, kind: FieldType, planes: Array) -> Buffer:
+        return np.array(planes)
+
+    def write(self, buffer: Buffer, planes: Array) -> None:
+        buffer[...] = planes
+
+    def download(self, kind: FieldType, buffer: Buffer) -> Array:
+        return np.array(buffer)
+
+    def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
+        target[...] = source
+
+    def compile(self, kernel: Kernel) -> Any:
+        return kernel
+
+    def bind(self, program: Any, arguments: Sequence[Argument]) -> Callable[[], None]:
+        kernel: Kernel = program
+        fields = {}
+        for param, argument in zip((*kernel.inputs, *kernel.written), arguments, strict=True):
+            scalars = np.array(argument, param.type.storage.numpy)[:, None] if param.by_value else argument
+            fields[param] = scalars
+
+        def launch() -> None:
+            for output in kernel.outputs:
+                if output.fill is not None:
+                    fields[output.param][...] = output.fill
+            run(kernel, fields)
+
+        return launch
+
+    def synchronize(self) -> None:
+        pass

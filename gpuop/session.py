@@ -1,0 +1,188 @@
+"""Evaluation: from lazy fields to planned, compiled, launched kernels. The one place that sees fusion and runtime both."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from gpuop.codegen.cuda import CUDA
+from gpuop.codegen.opencl import OPENCL
+from gpuop.codegen.printer import generate
+from gpuop.dsl import hooks
+from gpuop.dsl.field import Adjustable, Deferred, Field
+from gpuop.errors import SemanticError
+from gpuop.fusion.graph import Program, program
+from gpuop.fusion.plan import Plan, plan
+from gpuop.ir.graph import Call, Leaf, Node, Result, calls
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer, array_of, planes_of
+from gpuop.runtime.devices import current
+from gpuop.runtime.execute import Prepared
+
+PLANS_KEPT = 256
+DIALECTS = {"opencl": OPENCL, "cuda": CUDA}
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """The source of a leaf whose values are on a device already."""
+
+    backend: Backend
+    buffer: Buffer
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A computed value, good on its device while the parameters beneath it have not changed."""
+
+    backend: Backend
+    buffer: Buffer
+    versions: tuple[tuple[Adjustable, int], ...]
+
+    def good(self, backend: Backend) -> bool:
+        return self.backend is backend and all(source.state[0] == version for source, version in self.versions)
+
+
+_kept: WeakKeyDictionary[Call, dict[int, Kept]] = WeakKeyDictionary()
+_uploaded: WeakKeyDictionary[Leaf, Kept] = WeakKeyDictionary()
+_plans: OrderedDict[Any, Prepared] = OrderedDict()
+
+
+class _Given:
+    """The values that are on the device already."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    def __contains__(self, node: object) -> bool:
+        return isinstance(node, Result) and kept(node, self.backend) is not None
+
+
+def kept(node: Result, backend: Backend) -> Kept | None:
+    value = _kept.get(node.call, {}).get(node.index)
+    return value if value is not None and value.good(backend) else None
+
+
+# --- planning -----------------------------------------------------------------------------------------------------
+
+
+def prepare(what: Program, backend: Backend, optimize: bool = True) -> Prepared:
+    """The compiled plan of a program, from the cache where one of the same structure was planned before."""
+    key = (what.key, backend.name, optimize)
+    if key not in _plans:
+        _plans[key] = Prepared(backend, plan(what, optimize))
+        if len(_plans) > PLANS_KEPT:
+            _plans.popitem(last=False)
+    _plans.move_to_end(key)
+    return _plans[key]
+
+
+def argument(node: Node, backend: Backend) -> Argument:
+    """What a leaf, or a value kept earlier, is passed as."""
+    if isinstance(node, Result):
+        found = kept(node, backend)
+        assert found is not None
+        return found.buffer
+    source = node.source
+    if isinstance(source, Adjustable):
+        version, data = source.state
+        if node.by_value:
+            return tuple(planes_of(node.type, data).reshape(-1).tolist())
+        return _upload(node, data, backend, ((source, version),))
+    if isinstance(source, Evaluated):
+        if source.backend is backend:
+            return source.buffer
+        return _upload(node, array_of(node.type, source.backend.download(node.type, source.buffer)), backend, ())
+    if isinstance(source, Deferred):
+        raise SemanticError(
+            "this Field stands for an argument of a pipeline; it has values only while the pipeline runs"
+        )
+    if source is None:
+        raise SemanticError("this Field has a type but no values: it was made for `source`")
+    return _upload(node, source, backend, ())
+
+
+def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[Adjustable, int], ...]) -> Buffer:
+    found = _uploaded.get(leaf)
+    if found is None or not found.good(backend):
+        _uploaded[leaf] = found = Kept(backend, backend.upload(leaf.type, planes_of(leaf.type, array)), versions)
+    return found.buffer
+
+
+# --- evaluation ---------------------------------------------------------------------------------------------------
+
+
+def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
+    """Evaluate values together; they stay on the device, and the next evaluation finds them."""
+    what = program(nodes, _Given(backend))
+    versions = _versions(nodes)
+    prepared = prepare(what, backend)
+    values = prepared.run({number: argument(node, backend) for number, node in what.leaves.items()})
+    for node, number in zip(nodes, what.wanted, strict=True):
+        if isinstance(node, Result):
+            _kept.setdefault(node.call, {})[node.index] = Kept(backend, values[number], versions)
+    return [
+        values[number] if not isinstance(values[number], tuple) else _boxed(node, values[number], backend)
+        for node, number in zip(nodes, what.wanted, strict=True)
+    ]
+
+
+def _boxed(node: Node, scalars: tuple[Any, ...], backend: Backend) -> Buffer:
+    return backend.upload(node.type, np.array(scalars, node.type.storage.numpy)[:, None])
+
+
+def _versions(nodes: Sequence[Node]) -> tuple[tuple[Adjustable, int], ...]:
+    """The parameters beneath the nodes, with the counts of their changes."""
+    sources = {
+        n.source: None
+        for call in calls(nodes)
+        for n in call.inputs
+        if isinstance(n, Leaf) and isinstance(n.source, Adjustable)
+    }
+    return tuple((source, source.state[0]) for source in sources)
+
+
+def arrays(*fields: Field) -> list[Array]:
+    """Evaluate fields together, wait, and return their arrays."""
+    backend = current()
+    buffers = compute([f.node for f in fields], backend)
+    return [array_of(f.type, backend.download(f.type, b)) for f, b in zip(fields, buffers, strict=True)]
+
+
+def evaluate(*fields: Field) -> Any:
+    """Evaluate fields together without waiting; their values stay on the device.
+
+    Returns:
+        Fields that are leaves: iterating `u = gp.evaluate(sweep(u))` neither grows nor replans. One for one field, else
+        a tuple.
+    """
+    for f in fields:
+        if not isinstance(f, Field):
+            raise SemanticError(f"evaluate wants Fields, not a {type(f).__name__}")
+    backend = current()
+    buffers = compute([f.node for f in fields], backend)
+    leaves = tuple(Field.of(Leaf(f.type, Evaluated(backend, b)), f.name) for f, b in zip(fields, buffers, strict=True))
+    return leaves[0] if len(leaves) == 1 else leaves
+
+
+# --- text -----------------------------------------------------------------------------------------------------------
+
+
+def source_of(what: Plan, target: str | None) -> str:
+    """The generated text of every kernel of a plan."""
+    chosen = target or current().target or "opencl"
+    if chosen not in DIALECTS:
+        raise SemanticError(f"there is no target {chosen!r}; one of {', '.join(DIALECTS)}")
+    return "\n".join(generate(step.kernel, DIALECTS[chosen]).text for step in what.steps)
+
+
+def _source(fields: Sequence[Field], target: str | None) -> str:
+    return source_of(plan(program([f.node for f in fields])), target)
+
+
+hooks.evaluate = arrays
+hooks.source = _source
