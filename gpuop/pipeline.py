@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.field import Deferred, Field, Placeholder
+from gpuop.dsl.arrays import Deferred, Placeholder
+from gpuop.dsl.field import Field
 from gpuop.errors import SemanticError
 from gpuop.fusion.graph import Program, program
 from gpuop.ir.graph import Leaf, Node

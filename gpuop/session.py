@@ -14,7 +14,8 @@ from gpuop.codegen.cuda import CUDA
 from gpuop.codegen.opencl import OPENCL
 from gpuop.codegen.printer import generate
 from gpuop.dsl import hooks
-from gpuop.dsl.field import Adjustable, Deferred, Field
+from gpuop.dsl.arrays import Deferred
+from gpuop.dsl.field import Adjustable, Field
 from gpuop.errors import SemanticError
 from gpuop.fusion.graph import Program, program
 from gpuop.fusion.plan import Plan, plan

@@ -86,7 +86,7 @@ CUDA = Dialect(
         "double inf": "__longlong_as_double(0x7ff0000000000000LL)",
     },
     calls={"pown": "pow({0}, {1})", "powr": "pow({0}, {1})", "nan": 'nanf("")'},
-    saturate="saturate<{type}>(({source}){x}, {low}, {high}, ({type}){low}, ({type}){high})",
+    saturate="saturate<{type}>(({source}){x}, {low}, {high}, {lowest}, {highest})",
     load_half="load_half({pointer} + {offset})",
     store_half="store_half({pointer} + {offset}, {x})",
     bits="bits<{type}>({x})",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-
 from gpuop.errors import Loc
 from gpuop.ir.nodes import FieldParam
 

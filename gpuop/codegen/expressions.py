@@ -29,13 +29,115 @@ from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
 
 PREFIX, SUM = 14, 12
 WRAPS = {"add", "sub", "mul", "neg", "invert", "shl"}  # C computes them in int, so narrow types cut the result
+LOGICAL = {"and": ("&&", 5), "or": ("||", 4)}  # of bools; operands have no effects, so C may skip them
 C_WORDS = frozenset(
-    "auto bool break case char const continue default do double else enum extern float for goto half if inline int long register restrict "
-    "return short signed sizeof static struct switch typedef union unsigned void volatile while kernel global local constant private "
-    "uchar ushort uint ulong size_t image2d_t sampler_t event_t template typename class namespace new delete this true false operator "
-    "public protected friend virtual using try throw catch asm dim3 threadIdx blockIdx blockDim gridDim warpSize main NAN INFINITY NULL "
-    "quad complex vec_step y0 y1 j0 j1 signbit isnan isinf isfinite select any all dot cross length distance normalize clamp mix step sign abs "
-    "half_float out in".split()
+    [
+        "auto",
+        "bool",
+        "break",
+        "case",
+        "char",
+        "const",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "goto",
+        "half",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "typedef",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+        "kernel",
+        "global",
+        "local",
+        "constant",
+        "private",
+        "uchar",
+        "ushort",
+        "uint",
+        "ulong",
+        "size_t",
+        "image2d_t",
+        "sampler_t",
+        "event_t",
+        "template",
+        "typename",
+        "class",
+        "namespace",
+        "new",
+        "delete",
+        "this",
+        "true",
+        "false",
+        "operator",
+        "public",
+        "protected",
+        "friend",
+        "virtual",
+        "using",
+        "try",
+        "throw",
+        "catch",
+        "asm",
+        "dim3",
+        "threadIdx",
+        "blockIdx",
+        "blockDim",
+        "gridDim",
+        "warpSize",
+        "main",
+        "NAN",
+        "INFINITY",
+        "NULL",
+        "quad",
+        "complex",
+        "vec_step",
+        "y0",
+        "y1",
+        "j0",
+        "j1",
+        "signbit",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "select",
+        "any",
+        "all",
+        "dot",
+        "cross",
+        "length",
+        "distance",
+        "normalize",
+        "clamp",
+        "mix",
+        "step",
+        "sign",
+        "abs",
+        "half_float",
+        "out",
+        "in",
+    ]
 )
 INDEX_NAMES = {
     "global": "_{axis}",
@@ -128,6 +230,9 @@ class Expressions:
         return self.names.of(field) + (f"_{'xyzw'[plane]}" if field.type.planes > 1 else "")
 
     def apply(self, expr: Apply) -> tuple[str, int]:
+        if expr.op in LOGICAL and expr.type.kind == "b":
+            sign, prec = LOGICAL[expr.op]
+            return f" {sign} ".join(self.text(a, prec) for a in expr.args), prec
         row = OPS[expr.op]
         special = self.dialect.calls.get(expr.op)
         if special is not None:
@@ -151,17 +256,26 @@ class Expressions:
         if given is HALF and wanted.c == "float":
             return self.render(cast.arg)
         if wanted.kind in "iu" and (given.kind == "f" or (cast.saturate and not _contains(wanted, given))):
-            low, high = bounds(given, wanted)
-            source = DTYPES["float"] if given is HALF else given
-            limits = {"low": self.literal(Const(low, Type(source))), "high": self.literal(Const(high, Type(source)))}
-            return self.dialect.saturate.format(
-                type=self.type(cast.type),
-                name=wanted.c,
-                x=self.text(cast.arg),
-                source=self.type(Type(source)),
-                **limits,
-            ), CALL
+            return self.saturate(cast, Type(DTYPES["float"] if given is HALF else given)), CALL
         return f"({self.type(cast.type)}){self.text(cast.arg, PREFIX)}", PREFIX
+
+    def saturate(self, cast: Cast, source: Type) -> str:
+        """A conversion that clamps to the integers that both types have."""
+        low, high = bounds(source.dtype, cast.type.dtype)
+        info = np.iinfo(cast.type.dtype.numpy)
+        limits = {
+            "low": Const(low, source),
+            "high": Const(high, source),
+            "lowest": Const(max(int(low), int(info.min)), cast.type),
+            "highest": Const(min(int(high), int(info.max)), cast.type),
+        }
+        return self.dialect.saturate.format(
+            type=self.type(cast.type),
+            name=cast.type.dtype.c,
+            x=self.text(cast.arg),
+            source=self.type(source),
+            **{name: self.literal(limit) for name, limit in limits.items()},
+        )
 
     def load(self, load: Load) -> tuple[str, int]:
         name = self.names.of(load.memory)

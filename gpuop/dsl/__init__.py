@@ -34,7 +34,7 @@ _NAMES: dict[str, Any] = {
     **threads.generated(),
 }
 globals().update(_NAMES)
-__all__ = sorted(_NAMES)  # noqa: PLE0605 - the table decides
+__all__ = sorted(_NAMES)
 
 _LATER = {
     "_local", "_volatile", "_pointerTo", "_syncThreadsLocal", "_syncThreadsGlobal", "_localThreads", "_globalThreads", "_sampleTensor",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gpuop.dsl.record import FieldLike, OutputSlot, Recorder, current
+from gpuop.dsl.record import OutputSlot, Recorder, current
 from gpuop.dsl.storage import fetch, stored
 from gpuop.dsl.value import NUMBERS, Operand, Value, atom, integer, literal_atom
 from gpuop.errors import SemanticError, here
-from gpuop.ir.build import constant
+from gpuop.ir.build import constant, number
 from gpuop.ir.nodes import AXES, Const, Expr, FieldParam, Read, Write
 from gpuop.ir.types import BOOL, SMALL_TENSOR, FieldType, Type
 
@@ -110,7 +110,7 @@ def _writeTensorElement(out: Operand, value: Operand, *place: Operand) -> None:
 def _converted(recorder: Recorder, slot: OutputSlot, value: Operand, lanes: int) -> Expr:
     """The value as an atom, checked against the output's type; stricter where that type is only the default."""
     given, kind = atom(value), slot.param.type
-    if isinstance(given, NUMBERS):
+    if isinstance(given, (bool, int, float)):
         fits = kind.element.holds(given) or (kind.element is BOOL and given in (0, 1))
         given = constant(given, kind.element) if fits else literal_atom(value)
     name = slot.param.hint
@@ -189,10 +189,11 @@ def _place(
 
 
 def _border(border: Any, field_type: FieldType) -> tuple[str, Const | None]:
-    if isinstance(border, NUMBERS):
-        if not field_type.element.holds(border):
+    fill = number(border)
+    if fill is not None:
+        if not field_type.element.holds(fill):
             raise SemanticError(f"border={border!r} does not fit the field's dtype, {field_type.dtype}")
-        return "fill", constant(field_type.stored(border), field_type.storage)
+        return "fill", constant(field_type.stored(fill), field_type.storage)
     if border not in BORDERS:
         raise SemanticError(f"border={border!r} is none of {', '.join(BORDERS)}, or a number")
     return ("fill", constant(0, field_type.storage)) if border == "zero" else (border, None)

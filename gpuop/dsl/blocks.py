@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from gpuop.dsl.frames import Position, assigned_name, check_called, inside_call
 from gpuop.dsl.record import Recorder, Scope, caller, current
-from gpuop.dsl.value import NUMBERS, Operand, Value, Variable, atom, integer
+from gpuop.dsl.value import Operand, Value, Variable, atom, integer
 from gpuop.errors import SemanticError, here
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import Break, Const, Continue, Expr, For, If, Ref, Stmt, Var, While
@@ -77,7 +77,7 @@ class Guard:
 def condition(value: Operand, name: str) -> Expr:
     """A scalar truth value; integers and floating values count as `!= 0`."""
     given = atom(value)
-    if not isinstance(given, NUMBERS):
+    if not isinstance(given, (bool, int, float)):
         if given.type.lanes > 1:
             raise SemanticError(
                 f"`{name}` wants a scalar condition, not a {given.type}; combine the components, as in `c.x & c.y`"

@@ -138,7 +138,8 @@ def _maker(type_: Type, kind: str) -> Callable[..., Any]:
         ),
         "as": (make_bits, f"Reinterpret the bits as {type_}; the size stays."),
     }
-    made, made.__doc__ = makers[kind]
+    made, doc = makers[kind]
+    made.__doc__ = doc
     return made
 
 

@@ -4,45 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpuop.dsl import hooks
+from gpuop.dsl.arithmetic import Arithmetic
+from gpuop.dsl.arrays import Array, ArrayLike, Deferred, Placeholder, as_color, as_field, host_array
 from gpuop.dsl.value import Value
 from gpuop.errors import SemanticError
 from gpuop.ir.graph import Leaf, Node
 from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
 
-ArrayLike = Any
-Array = NDArray[Any]
 LATER = {"sum", "min", "max", "mean", "argmin", "argmax", "__getitem__", "draw"}
 
 
-@dataclass(frozen=True)
-class Placeholder:
-    """Stands for an array argument while a pipeline is traced."""
-
-    position: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-
-@dataclass(frozen=True, eq=False)
-class Deferred:
-    """The source of a leaf whose array comes with each call of a pipeline."""
-
-    placeholder: Placeholder
-    make: Callable[[Array], tuple[FieldType, Array]]
-
-
-class Field:
+class Field(Arithmetic["Field"]):
     """A grid of 0 to 3 dimensions (layers, rows, columns) with a tensor of order 0 to 2 at every point.
 
     Args:
@@ -60,7 +37,7 @@ class Field:
     name: str
 
     def __init__(self, array: ArrayLike, tensor_order: int = 0, dtype: Any = None) -> None:
-        self._from(array, lambda a: _as_field(a, tensor_order, dtype))
+        self._from(array, lambda a: as_field(a, tensor_order, dtype))
 
     def _from(self, array: ArrayLike, make: Callable[[Array], tuple[FieldType, Array]]) -> None:
         object.__setattr__(self, "name", "")
@@ -114,8 +91,6 @@ class Field:
             raise AttributeError(f"Field.{name} is not available in this version of gpuop; use `.numpy()` and NumPy")
         raise AttributeError(f"a Field has no attribute {name!r}; `.numpy()` gives an array")
 
-    __hash__ = object.__hash__
-
     # --- evaluation ---------------------------------------------------------------------------------------------
 
     def numpy(self) -> Array:
@@ -136,11 +111,14 @@ class Field:
             raise SemanticError(f"{what} of a {self.type} Field is ambiguous: only 0D scalars convert; use `.numpy()`")
         return self.numpy().reshape(())[()]
 
-    def __bool__(self) -> bool: return bool(self._scalar("the truth value"))  # fmt: skip
+    def __bool__(self) -> bool:
+        return bool(self._scalar("the truth value"))
 
-    def __float__(self) -> float: return float(self._scalar("float()"))  # fmt: skip
+    def __float__(self) -> float:
+        return float(self._scalar("float()"))
 
-    def __int__(self) -> int: return int(self._scalar("int()"))  # fmt: skip
+    def __int__(self) -> int:
+        return int(self._scalar("int()"))
 
     def __iter__(self) -> NoReturn:
         raise SemanticError(
@@ -152,73 +130,19 @@ class Field:
 
     # --- host algebra -------------------------------------------------------------------------------------------
 
-    def _algebra(self, name: str, *operands: Any) -> Any:
-        return NotImplemented if any(isinstance(o, Value) for o in operands) else hooks.algebra[name](*operands)
+    def _operate(self, name: str, *operands: Any) -> Field:
+        if any(isinstance(o, Value) for o in operands):
+            return NotImplemented  # type: ignore[no-any-return]  # the value reads this field, if it is a 0D scalar
+        result: Field = hooks.algebra[name](*operands)
+        return result
 
-    def __add__(self, other: Any) -> Field: return self._algebra("add", self, other)  # fmt: skip
-
-    def __radd__(self, other: Any) -> Field: return self._algebra("add", other, self)  # fmt: skip
-
-    def __sub__(self, other: Any) -> Field: return self._algebra("subtract", self, other)  # fmt: skip
-
-    def __rsub__(self, other: Any) -> Field: return self._algebra("subtract", other, self)  # fmt: skip
-
-    def __mul__(self, other: Any) -> Field: return self._algebra("multiply", self, other)  # fmt: skip
-
-    def __rmul__(self, other: Any) -> Field: return self._algebra("multiply", other, self)  # fmt: skip
-
-    def __truediv__(self, other: Any) -> Field: return self._algebra("divide", self, other)  # fmt: skip
-
-    def __rtruediv__(self, other: Any) -> Field: return self._algebra("divide", other, self)  # fmt: skip
-
-    def __floordiv__(self, other: Any) -> Field: return self._algebra("floor_divide", self, other)  # fmt: skip
-
-    def __rfloordiv__(self, other: Any) -> Field: return self._algebra("floor_divide", other, self)  # fmt: skip
-
-    def __mod__(self, other: Any) -> Field: return self._algebra("remainder", self, other)  # fmt: skip
-
-    def __rmod__(self, other: Any) -> Field: return self._algebra("remainder", other, self)  # fmt: skip
-
-    def __pow__(self, other: Any) -> Field: return self._algebra("power", self, other)  # fmt: skip
-
-    def __rpow__(self, other: Any) -> Field: return self._algebra("power", other, self)  # fmt: skip
-
-    def __and__(self, other: Any) -> Field: return self._algebra("bitwise_and", self, other)  # fmt: skip
-
-    def __rand__(self, other: Any) -> Field: return self._algebra("bitwise_and", other, self)  # fmt: skip
-
-    def __or__(self, other: Any) -> Field: return self._algebra("bitwise_or", self, other)  # fmt: skip
-
-    def __ror__(self, other: Any) -> Field: return self._algebra("bitwise_or", other, self)  # fmt: skip
-
-    def __xor__(self, other: Any) -> Field: return self._algebra("bitwise_xor", self, other)  # fmt: skip
-
-    def __rxor__(self, other: Any) -> Field: return self._algebra("bitwise_xor", other, self)  # fmt: skip
-
-    def __lt__(self, other: Any) -> Field: return self._algebra("less", self, other)  # fmt: skip
-
-    def __le__(self, other: Any) -> Field: return self._algebra("less_equal", self, other)  # fmt: skip
-
-    def __gt__(self, other: Any) -> Field: return self._algebra("greater", self, other)  # fmt: skip
-
-    def __ge__(self, other: Any) -> Field: return self._algebra("greater_equal", self, other)  # fmt: skip
-
-    def __eq__(self, other: Any) -> Field: return self._algebra("equal", self, other)  # type: ignore[override]  # fmt: skip
-
-    def __ne__(self, other: Any) -> Field: return self._algebra("not_equal", self, other)  # type: ignore[override]  # fmt: skip
-
-    def __neg__(self) -> Field: return self._algebra("negative", self)  # fmt: skip
-
-    def __pos__(self) -> Field: return self  # fmt: skip
-
-    def __abs__(self) -> Field: return self._algebra("absolute", self)  # fmt: skip
-
-    def __invert__(self) -> Field: return self._algebra("invert", self)  # fmt: skip
+    def __pos__(self) -> Field:
+        return self
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or kwargs or ufunc.__name__ not in hooks.algebra:
             raise TypeError(f"numpy.{ufunc.__name__} does not take Fields this way; evaluate first, with `.numpy()`")
-        return self._algebra(ufunc.__name__, *inputs)
+        return self._operate(ufunc.__name__, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function.__name__ not in ("where", "clip"):
@@ -265,7 +189,7 @@ class ColorField(Field):
     __slots__ = ()
 
     def __init__(self, array: ArrayLike) -> None:
-        self._from(array, _as_color)
+        self._from(array, as_color)
 
 
 class ComplexField(Field):
@@ -289,7 +213,7 @@ class Parameter(Field):
                 f"a Parameter is a number, a vector or a matrix, not an array of {array.ndim} dimensions; use a Field"
             )
         object.__setattr__(self, "name", "")
-        kind, data = _as_field(array, array.ndim, None)
+        kind, data = as_field(array, array.ndim, None)
         object.__setattr__(self, "_source", Adjustable(kind, data))
         object.__setattr__(self, "node", Leaf(kind, self._source, kind.planes <= SMALL_TENSOR))
 
@@ -312,47 +236,6 @@ class Adjustable:
                 f"this Parameter has shape {tuple(self.kind.array_shape)}, the new value {array.shape}; make another Parameter"
             )
         self.state = (self.state[0] + 1, np.array(array, self.kind.dtype))
-
-
-# --- arrays -----------------------------------------------------------------------------------------------------------
-
-
-def host_array(value: ArrayLike) -> Array:
-    """A NumPy array of what the user gave; Python numbers and lists become int32, float32 or complex64."""
-    if isinstance(value, Field):
-        raise SemanticError("this is a Field already; its type is in `.type`, its values come with `.numpy()`")
-    given = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
-    array = np.asarray(value)
-    if array.dtype.kind not in "biufc":
-        raise SemanticError(f"fields are made of numbers, not of {array.dtype.name} ({type(value).__name__})")
-    if given:
-        return array
-    short = {"i": "int32", "u": "int64", "f": "float32", "c": "complex64"}.get(array.dtype.kind, array.dtype.name)
-    if short == "int32" and array.size and not -(2**31) <= int(array.min()) <= int(array.max()) < 2**31:
-        raise SemanticError("an integer of this list does not fit int32; give a NumPy array of int64")
-    return array.astype(short)
-
-
-def _as_field(array: Array, order: int, dtype: Any) -> tuple[FieldType, Array]:
-    if array.ndim < order:
-        raise SemanticError(f"an array of shape {array.shape} has no {order} tensor axes at its end")
-    split = array.ndim - order
-    if isinstance(dtype, str) and dtype == "unorm8":
-        if array.dtype != np.uint8:
-            raise SemanticError(f'dtype="unorm8" reinterprets uint8, not {array.dtype.name}')
-        return FieldType(array.shape[:split], array.shape[split:], dtype), np.array(array)
-    kind = FieldType(array.shape[:split], array.shape[split:], array.dtype if dtype is None else dtype)
-    return kind, np.array(array, dtype=kind.dtype, order="C")
-
-
-def _as_color(array: Array) -> tuple[FieldType, Array]:
-    if array.ndim != 3 or array.shape[2] not in (3, 4) or array.dtype != np.uint8:
-        raise SemanticError(
-            f"a ColorField is made from uint8 of shape (rows, columns, 3 or 4), not from {array.dtype.name} of shape {array.shape}"
-        )
-    rgba = np.full((*array.shape[:2], 4), 255, np.uint8)
-    rgba[..., : array.shape[2]] = array
-    return FieldType(array.shape[:2], 4, "unorm8"), rgba
 
 
 def fromfunction(function: Callable[..., ArrayLike], field_type: FieldType) -> Field:

@@ -11,7 +11,9 @@ from gpuop.ir.build import Builder, constant
 from gpuop.ir.nodes import (
     Assign,
     Block,
+    Break,
     Const,
+    Continue,
     Domain,
     Expr,
     FieldParam,
@@ -57,6 +59,8 @@ def _element_axis(recorder: Recorder, body: Block) -> tuple[Block, Domain]:
     if loop is None or body != (loop,):
         return body, domain
     assert isinstance(loop.stop, Const)
+    if any(isinstance(stmt, Write) and stmt.element != Ref(loop.var) for stmt in walk(loop.body)):
+        return body, domain  # two turns may write one place, and the last of them wins
     inner = Copier(loop.body, {loop.var: Index("global", "element")}).copy()
     return inner, Domain(domain.shape, int(loop.stop.value))
 
@@ -110,7 +114,7 @@ def _is_own(write: Write, domain: Domain) -> bool:
     if write.point is not None:
         return False
     if domain.elements > 1:
-        return write.element == Index("global", "element") or (write.element is None and write.field.type.planes == 1)
+        return write.element == Index("global", "element") and write.field.type.planes == domain.elements
     return write.element is None or (isinstance(write.element, Const) and write.field.type.planes <= SMALL_TENSOR)
 
 
@@ -127,7 +131,11 @@ def _written(block: Iterable[Stmt], field: FieldParam, domain: Domain) -> frozen
         match stmt:
             case Write(field=written, point=None, element=element) if written is field:
                 if domain.elements > 1:
-                    done |= whole if element == Index("global", "element") or element is None else frozenset()
+                    done |= (
+                        whole
+                        if element == Index("global", "element") and field.type.planes == domain.elements
+                        else frozenset()
+                    )
                 elif element is None:
                     done |= whole
                 elif isinstance(element, Const):
@@ -139,7 +147,8 @@ def _written(block: Iterable[Stmt], field: FieldParam, domain: Domain) -> frozen
                     isinstance(s, Write) and s.field is field and s.point is None and s.element == Ref(var)
                     for s in body
                 )
-                if every and stop == len(whole):
+                leaves = any(isinstance(s, (Break, Continue)) for s in walk(body))
+                if every and stop == len(whole) and not leaves:
                     done |= whole
     return done
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dis
 from bisect import bisect_right
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import pairwise
 from types import CodeType, FrameType
 
 from gpuop.errors import Loc, SemanticError, writes_kernels
@@ -13,7 +14,7 @@ Position = tuple[int, int]  # (identity of a frame, bytecode offset)
 MUST_CALL = ("_break", "_continue", "_syncThreadsLocal", "_syncThreadsGlobal")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _instructions(code: CodeType) -> tuple[list[int], list[dis.Instruction]]:
     listing = [i for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "CACHE")]
     return [i.offset for i in listing], listing
@@ -57,7 +58,7 @@ def trail(frame: FrameType | None, root: FrameType | None) -> tuple[Position, ..
 def _call_start(code: CodeType, offset: int, name: str) -> int:
     for instruction in reversed(_instructions(code)[1][: _position(code, offset) + 1]):
         if instruction.argval == name:
-            return instruction.offset
+            return int(instruction.offset)
     return offset
 
 
@@ -66,7 +67,7 @@ def inside_call(frame: FrameType, name: str) -> tuple[int, int, int]:
     return id(frame), _call_start(frame.f_code, frame.f_lasti, name), frame.f_lasti
 
 
-@lru_cache(maxsize=None)
+@cache
 def check_called(code: CodeType) -> None:
     """Refuse `_break` written without its parentheses: as a statement it would do nothing.
 
@@ -74,7 +75,7 @@ def check_called(code: CodeType) -> None:
         SemanticError: at the line of the bare name.
     """
     line, listing = code.co_firstlineno, _instructions(code)[1]
-    for instruction, following in zip(listing, listing[1:], strict=False):
+    for instruction, following in pairwise(listing):
         line = _line(instruction) or line
         if instruction.argval in MUST_CALL and instruction.opname.startswith("LOAD") and following.opname == "POP_TOP":
             message = f"`{instruction.argval}` without parentheses does nothing; write `{instruction.argval}()`"

@@ -8,20 +8,27 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from gpuop.dsl.arithmetic import Arithmetic
 from gpuop.dsl.record import FieldLike, current
 from gpuop.dsl.storage import fetch
 from gpuop.errors import SemanticError, here
-from gpuop.ir.build import Number, constant, fold_cast, literal
+from gpuop.ir.build import Number, constant, fold_cast, literal, number
 from gpuop.ir.expansions import EXPANSIONS
 from gpuop.ir.nodes import Array, Assign, Const, Expr, Load, Read, Ref, Store
 from gpuop.ir.types import BOOL, DOUBLE, INT, LONG, ULONG, DType, Type
 
+# Python's operators by NumPy's name (see `arithmetic`), and the table's where it differs
+KERNEL_NAMES = {
+    "subtract": "sub", "multiply": "mul", "divide": "div", "floor_divide": "floordiv", "remainder": "mod", "negative": "neg",
+    "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "less": "lt", "less_equal": "le", "greater": "gt",
+    "greater_equal": "ge", "equal": "eq", "not_equal": "ne", "logical_not": "not",
+}  # fmt: skip
 SWIZZLE = re.compile(r"[xyzw]{1,4}\Z")
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 Operand = Any  # a Value, a number, or a 0D scalar Field: what may stand in kernel arithmetic
 
 
-class Value:
+class Value(Arithmetic["Value"]):
     """A value of the device's: a scalar or a vector of 2 to 4 components."""
 
     __slots__ = ("_expr",)
@@ -43,78 +50,17 @@ class Value:
         expr = self._expr
         return expr.var.hint if isinstance(expr, Ref) else str(expr.value) if isinstance(expr, Const) else "value"
 
-    __hash__ = object.__hash__
+    def _operate(self, name: str, *operands: Operand) -> Value:
+        if name in ("left_shift", "right_shift"):
+            return _shift("shl" if name == "left_shift" else "shr", *operands)
+        if name == "power" and operands[0] is self:
+            return _power(*operands)
+        if name == "invert" and self.type.kind == "b":
+            name = "logical_not"
+        return apply(KERNEL_NAMES.get(name, name), *operands)
 
-    # --- arithmetic ---------------------------------------------------------------------------------------------
-
-    def __add__(self, other: Operand) -> Value: return apply("add", self, other)  # fmt: skip
-
-    def __radd__(self, other: Operand) -> Value: return apply("add", other, self)  # fmt: skip
-
-    def __sub__(self, other: Operand) -> Value: return apply("sub", self, other)  # fmt: skip
-
-    def __rsub__(self, other: Operand) -> Value: return apply("sub", other, self)  # fmt: skip
-
-    def __mul__(self, other: Operand) -> Value: return apply("mul", self, other)  # fmt: skip
-
-    def __rmul__(self, other: Operand) -> Value: return apply("mul", other, self)  # fmt: skip
-
-    def __truediv__(self, other: Operand) -> Value: return apply("div", self, other)  # fmt: skip
-
-    def __rtruediv__(self, other: Operand) -> Value: return apply("div", other, self)  # fmt: skip
-
-    def __floordiv__(self, other: Operand) -> Value: return apply("floordiv", self, other)  # fmt: skip
-
-    def __rfloordiv__(self, other: Operand) -> Value: return apply("floordiv", other, self)  # fmt: skip
-
-    def __mod__(self, other: Operand) -> Value: return apply("mod", self, other)  # fmt: skip
-
-    def __rmod__(self, other: Operand) -> Value: return apply("mod", other, self)  # fmt: skip
-
-    def __pow__(self, other: Operand) -> Value: return _power(self, other)  # fmt: skip
-
-    def __rpow__(self, other: Operand) -> Value: return apply("power", other, self)  # fmt: skip
-
-    def __and__(self, other: Operand) -> Value: return apply("and", self, other)  # fmt: skip
-
-    def __rand__(self, other: Operand) -> Value: return apply("and", other, self)  # fmt: skip
-
-    def __or__(self, other: Operand) -> Value: return apply("or", self, other)  # fmt: skip
-
-    def __ror__(self, other: Operand) -> Value: return apply("or", other, self)  # fmt: skip
-
-    def __xor__(self, other: Operand) -> Value: return apply("xor", self, other)  # fmt: skip
-
-    def __rxor__(self, other: Operand) -> Value: return apply("xor", other, self)  # fmt: skip
-
-    def __lshift__(self, other: Operand) -> Value: return _shift("shl", self, other)  # fmt: skip
-
-    def __rlshift__(self, other: Operand) -> Value: return _shift("shl", other, self)  # fmt: skip
-
-    def __rshift__(self, other: Operand) -> Value: return _shift("shr", self, other)  # fmt: skip
-
-    def __rrshift__(self, other: Operand) -> Value: return _shift("shr", other, self)  # fmt: skip
-
-    def __lt__(self, other: Operand) -> Value: return apply("lt", self, other)  # fmt: skip
-
-    def __le__(self, other: Operand) -> Value: return apply("le", self, other)  # fmt: skip
-
-    def __gt__(self, other: Operand) -> Value: return apply("gt", self, other)  # fmt: skip
-
-    def __ge__(self, other: Operand) -> Value: return apply("ge", self, other)  # fmt: skip
-
-    def __eq__(self, other: Operand) -> Value: return apply("eq", self, other)  # type: ignore[override]  # fmt: skip
-
-    def __ne__(self, other: Operand) -> Value: return apply("ne", self, other)  # type: ignore[override]  # fmt: skip
-
-    def __neg__(self) -> Value: return apply("neg", self)  # fmt: skip
-
-    def __pos__(self) -> Value: return self  # fmt: skip
-
-    def __abs__(self) -> Value: return apply("absolute", self)  # fmt: skip
-
-    def __invert__(self) -> Value:
-        return apply("not" if self.type.kind == "b" else "invert", self)
+    def __pos__(self) -> Value:
+        return self
 
     # --- components ---------------------------------------------------------------------------------------------
 
@@ -184,31 +130,25 @@ class Variable(Value):
         converted = convert(value, target.type)
         recorder.emit(Assign(target.var, converted, here()))
 
-    def __imatmul__(self, other: Operand) -> Variable: self.assign(other); return self  # fmt: skip
+    def _become(self, value: Operand) -> Variable:
+        self.assign(value)
+        return self
 
-    def __iadd__(self, other: Operand) -> Variable: self.assign(self + other); return self  # fmt: skip
-
-    def __isub__(self, other: Operand) -> Variable: self.assign(self - other); return self  # fmt: skip
-
-    def __imul__(self, other: Operand) -> Variable: self.assign(self * other); return self  # fmt: skip
-
-    def __itruediv__(self, other: Operand) -> Variable: self.assign(self / other); return self  # fmt: skip
-
-    def __ifloordiv__(self, other: Operand) -> Variable: self.assign(self // other); return self  # fmt: skip
-
-    def __imod__(self, other: Operand) -> Variable: self.assign(self % other); return self  # fmt: skip
-
-    def __ipow__(self, other: Operand) -> Variable: self.assign(self**other); return self  # fmt: skip
-
-    def __iand__(self, other: Operand) -> Variable: self.assign(self & other); return self  # fmt: skip
-
-    def __ior__(self, other: Operand) -> Variable: self.assign(self | other); return self  # fmt: skip
-
-    def __ixor__(self, other: Operand) -> Variable: self.assign(self ^ other); return self  # fmt: skip
-
-    def __ilshift__(self, other: Operand) -> Variable: self.assign(self << other); return self  # fmt: skip
-
-    def __irshift__(self, other: Operand) -> Variable: self.assign(self >> other); return self  # fmt: skip
+    # fmt: off
+    def __imatmul__(self, other: Operand) -> Variable: return self._become(other)
+    def __iadd__(self, other: Operand) -> Variable: return self._become(self + other)
+    def __isub__(self, other: Operand) -> Variable: return self._become(self - other)
+    def __imul__(self, other: Operand) -> Variable: return self._become(self * other)
+    def __itruediv__(self, other: Operand) -> Variable: return self._become(self / other)
+    def __ifloordiv__(self, other: Operand) -> Variable: return self._become(self // other)
+    def __imod__(self, other: Operand) -> Variable: return self._become(self % other)
+    def __ipow__(self, other: Operand) -> Variable: return self._become(self ** other)
+    def __iand__(self, other: Operand) -> Variable: return self._become(self & other)
+    def __ior__(self, other: Operand) -> Variable: return self._become(self | other)
+    def __ixor__(self, other: Operand) -> Variable: return self._become(self ^ other)
+    def __ilshift__(self, other: Operand) -> Variable: return self._become(self << other)
+    def __irshift__(self, other: Operand) -> Variable: return self._become(self >> other)
+    # fmt: on
 
     def __setattr__(self, name: str, value: Operand) -> None:
         if name == "_expr":
@@ -277,11 +217,9 @@ def atom(value: Operand) -> Expr | Number:
     """What an operand records as: an atom, or a number whose type its neighbours decide."""
     if isinstance(value, Value):
         return value.expr
-    if isinstance(value, NUMBERS):
-        return value
-    if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf":
-        number: Number = value[()]
-        return number
+    plain = number(value)
+    if plain is not None:
+        return plain
     if hasattr(value, "node"):
         return _scalar_field(value)
     raise SemanticError(
@@ -301,7 +239,7 @@ def _scalar_field(value: FieldLike) -> Expr:
 def literal_atom(value: Operand) -> Expr:
     """As `atom`, numbers alone being int or float."""
     found = atom(value)
-    return literal(found) if isinstance(found, NUMBERS) else found
+    return literal(found) if isinstance(found, (bool, int, float)) else found
 
 
 def apply(name: str, *args: Operand) -> Value:
@@ -321,15 +259,15 @@ def record(name: str, *args: Operand) -> Any:
 def convert(value: Operand, target: Type) -> Expr:
     """Convert as writing does: integers truncate and saturate, scalars spread."""
     build, given = current().build, atom(value)
-    if isinstance(given, NUMBERS):
+    if isinstance(given, (bool, int, float)):
         given = _number(given, target.dtype)
     return build.cast(given, target)
 
 
 def _number(value: Number, target: DType) -> Const:
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, bool):
         return fold_cast(constant(value, BOOL), Type(target), True)
-    source = DOUBLE if isinstance(value, (float, np.floating)) else LONG if -(2**63) <= value < 2**63 else ULONG
+    source = DOUBLE if isinstance(value, float) else LONG if -(2**63) <= value < 2**63 else ULONG
     if not source.holds(value):
         raise SemanticError(f"{value} fits no type of the device's")
     return fold_cast(constant(value, source), Type(target), True)

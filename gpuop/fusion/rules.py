@@ -29,7 +29,8 @@ def is_local(domain: Domain, access: Read | Write) -> bool:
     if access.point is not None:
         return False
     if domain.elements > 1:
-        return access.element == Index("global", "element") or access.field.type.planes == 1
+        own = access.element == Index("global", "element") and access.field.type.planes == domain.elements
+        return own or access.field.type.planes == 1
     return access.element is None or (isinstance(access, Read) and isinstance(access.element, Const))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpuop.fusion.graph import Op
 from gpuop.ir.nodes import (
@@ -55,16 +56,15 @@ class _Splicer(Copier):
         if not isinstance(stmt, Write) or stmt.field not in self.written:
             return (copied,)
         assert isinstance(copied, Write)
-        value, before = copied.value, ()
+        value = copied.value
+        before: Block = ()
         if isinstance(value, Ref) and value.var.mutable:  # the variable may change after the write
             kept = Var(value.var.hint, value.type)
             before, value = (Let(kept, value, stmt.loc),), Ref(kept)
         self.made[stmt.field] = value
-        return (
-            (*before, Write(copied.field, value, copied.point, copied.element, copied.loc))
-            if stmt.field in self.outputs
-            else before
-        )
+        if stmt.field not in self.outputs:
+            return before
+        return (*before, replace(copied, value=value))
 
 
 def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Kernel, tuple[int, ...], tuple[int, ...]]:

@@ -9,11 +9,18 @@ import numpy as np
 
 from gpuop.errors import SemanticError
 from gpuop.ir import meaning
-from gpuop.ir.nodes import ATOMS, Apply, Bits, Cast, Const, Expr, Index, Lane, Pack
+from gpuop.ir.nodes import ATOMS, Apply, Bits, Cast, Const, Expr, Index, Lane, Load, Pack, Read
 from gpuop.ir.ops import OPS, Row
 from gpuop.ir.types import BOOL, FLOAT, INT, DType, Type
 
-Number = bool | int | float | np.number[Any] | np.bool_
+Number = bool | int | float
+
+
+def number(value: Any) -> Number | None:
+    """The Python number that a number of Python's or NumPy's is; None for anything else."""
+    if isinstance(value, (np.bool_, np.integer, np.floating)) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = value.item()
+    return value if isinstance(value, (bool, int, float)) else None
 
 
 def constant(value: Any, dtype: DType) -> Const:
@@ -29,13 +36,13 @@ def literal(value: Number, others: Sequence[Type] = ()) -> Const:
         SemanticError: the number does not fit that type.
     """
     kinds = {t.kind for t in others}
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, bool):
         dtype = BOOL if not others else _widest(others)
-    elif isinstance(value, (int, np.integer)):
+    elif isinstance(value, int):
         dtype = _widest(others) if kinds & set("iuf") else INT
     else:
         dtype = _widest([t for t in others if t.kind == "f"]) if "f" in kinds else FLOAT
-    if dtype is not BOOL and not dtype.holds(value if isinstance(value, (int, np.integer)) else float(value)):
+    if dtype is not BOOL and not dtype.holds(value):
         raise SemanticError(
             f"{value} does not fit {dtype.c}; convert the other side first, or give the number a type with `_convert(x, dtype)`"
         )
@@ -108,7 +115,7 @@ class Builder:
         return args[0] if len(args) == 1 else self.bind(Pack(tuple(args), Type(args[0].type.dtype, len(args))))
 
 
-_EXPR = (*ATOMS, Apply, Cast, Bits, Lane, Pack)
+_EXPR = (*ATOMS, Apply, Cast, Bits, Lane, Pack, Read, Load)
 
 
 def fold(row: Row, args: Sequence[Expr], wanted: Sequence[Type], result: Type) -> Expr | None:

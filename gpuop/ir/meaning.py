@@ -106,7 +106,8 @@ def quotient_bits(x: Array, y: Array) -> Array:
     ok = np.isfinite(x) & np.isfinite(y) & (y != 0)
     safe = np.where(ok, y, 1.0)
     near = np.fmod(np.where(ok, x, 0.0), 128 * safe)
-    return np.fmod(np.rint((near - remainder(near, safe)) / safe), 128).astype(np.int32)
+    bits: Array = np.fmod(np.rint((near - remainder(near, safe)) / safe), 128).astype(np.int32)
+    return bits
 
 
 def rootn(x: Array, n: Array) -> Array:

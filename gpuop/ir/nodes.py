@@ -8,7 +8,8 @@ Three forms, checked by `verify`:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as facts
 from typing import TypeAlias
 
 from gpuop.errors import Loc
@@ -54,7 +55,7 @@ class Array:
 class Const:
     """A scalar constant. Compared by its text, so that 0.0 and -0.0 differ and NaN equals itself."""
 
-    value: bool | int | float = field(compare=False)
+    value: bool | int | float = facts(compare=False)
     type: Type
     text: str = ""
 
@@ -180,14 +181,14 @@ ATOMS = (Const, Ref, Index, Stride, Argument)
 class Let:
     var: Var
     value: Expr
-    loc: Loc | None = field(default=None, compare=False)
+    loc: Loc | None = facts(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Assign:
     var: Var
     value: Expr
-    loc: Loc | None = field(default=None, compare=False)
+    loc: Loc | None = facts(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +196,7 @@ class Declare:
     """An array comes into being here, zeroed."""
 
     array: Array
-    loc: Loc | None = field(default=None, compare=False)
+    loc: Loc | None = facts(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,7 @@ class Write:
     value: Expr
     point: tuple[Expr, ...] | None = None
     element: Expr | None = None
-    loc: Loc | None = field(default=None, compare=False)
+    loc: Loc | None = facts(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,7 @@ class Store:
     memory: Array | FieldParam
     index: tuple[Expr, ...]
     value: Expr
-    loc: Loc | None = field(default=None, compare=False)
+    loc: Loc | None = facts(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,7 @@ class If:
     cond: Expr
     then: Block
     orelse: Block = ()
-    loc: Loc | None = field(default=None, compare=False)
+    loc: Loc | None = facts(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +234,7 @@ class For:
     step: Expr
     body: Block
     unroll: int = 1
-    loc: Loc | None = field(default=None, compare=False)
+    loc: Loc | None = facts(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,17 +244,17 @@ class While:
     head: Block
     cond: Expr
     body: Block
-    loc: Loc | None = field(default=None, compare=False)
+    loc: Loc | None = facts(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    loc: Loc | None = field(default=None, compare=False)
+    loc: Loc | None = facts(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    loc: Loc | None = field(default=None, compare=False)
+    loc: Loc | None = facts(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +262,7 @@ class Comment:
     """Names the user's operator that the statements below it come from."""
 
     text: str
-    loc: Loc | None = field(default=None, compare=False)
+    loc: Loc | None = facts(default=None, compare=False)
 
 
 Stmt: TypeAlias = Let | Assign | Declare | Write | Store | If | For | While | Break | Continue | Comment

@@ -35,7 +35,7 @@ class DType:
     def holds(self, value: bool | int | float) -> bool:
         """Whether the number is representable: integers exactly, floating values without overflow."""
         if self.kind == "b":
-            return isinstance(value, (bool, np.bool_))
+            return isinstance(value, bool)
         if self.kind == "f":
             if not math.isfinite(value):
                 return True
@@ -199,7 +199,7 @@ def dtype_name(dtype: Any) -> str:
     if isinstance(dtype, str) and dtype == "unorm8":
         return dtype
     try:
-        name = np.dtype(dtype).newbyteorder("=").name
+        name = str(np.dtype(dtype).newbyteorder("=").name)
     except TypeError:
         name = str(dtype)
     if name not in BY_NUMPY and name != "complex64":

@@ -11,7 +11,8 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.dsl import hooks
-from gpuop.dsl.field import Field, host_array, is_big_tensor
+from gpuop.dsl.arrays import host_array
+from gpuop.dsl.field import Field, is_big_tensor
 from gpuop.dsl.operator import library_call
 from gpuop.dsl.value import NUMBERS
 from gpuop.errors import SemanticError
@@ -112,7 +113,7 @@ def _elementwise(
 
 
 def _dtype_of(operand: Operand) -> str:
-    return {"unorm8": "float32"}.get(operand.dtype, operand.dtype)
+    return "float32" if operand.dtype == "unorm8" else str(operand.dtype)
 
 
 def _common(name: str, operands: Sequence[Operand]) -> str:

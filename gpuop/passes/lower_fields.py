@@ -38,7 +38,7 @@ from gpuop.ir.nodes import (
     While,
     Write,
 )
-from gpuop.ir.types import INT, LONG, Type
+from gpuop.ir.types import INT, LONG, Shape, Type
 from gpuop.passes.borders import Coordinate, inside, place
 
 COMPONENTS = "xyzw"
@@ -257,16 +257,14 @@ class _Lowering:
 
     def offset(self, field: FieldParam, point: list[Expr]) -> Expr:
         """The offset of a point within a plane."""
-        total: Expr | None = None
-        stride = 1
-        for at, n, axis in zip(
-            reversed(point), reversed(field.type.field_shape), ("column", "row", "layer"), strict=False
-        ):
-            at = self.b.cast(at, self.index_type(field))
-            term = at if axis == "column" else self.b.apply("mul", at, self.stride(field, f"{axis}Stride", stride))
-            total = term if total is None else self.b.apply("add", term, total)
-            stride *= n
-        return constant(0, self.index_type(field).dtype) if total is None else total
+        grid, kind = field.type.field_shape, self.index_type(field)
+        total: Expr = constant(0, kind.dtype)
+        for n, (at, axis) in enumerate(zip(point, AXES[3 - len(grid) : 3], strict=True)):
+            term = self.b.cast(at, kind)
+            if axis != "column":
+                term = self.b.apply("mul", term, self.stride(field, f"{axis}Stride", Shape(grid[n + 1 :]).points))
+            total = term if n == 0 else self.b.apply("add", total, term)
+        return total
 
     def plane(self, field: FieldParam, point: Expr, plane: Expr, clamped: bool) -> Expr:
         if field.type.planes == 1 and isinstance(plane, Const):
@@ -276,7 +274,7 @@ class _Lowering:
         if plane == constant(0, INT):
             return point
         stride = self.stride(field, "tensorStride", field.type.field_shape.points)
-        return self.b.apply("add", self.b.apply("mul", self.b.cast(plane, self.index_type(field)), stride), point)
+        return self.b.apply("add", point, self.b.apply("mul", self.b.cast(plane, self.index_type(field)), stride))
 
     def stride(self, field: FieldParam, what: str, value: int) -> Stride:
         return Stride(field, what, value, self.index_type(field))

@@ -126,11 +126,19 @@ def identity(expr: Apply) -> Expr:
             return x
         case Apply(op="add", args=(Const(value=0), x)) if expr.type.integer and x.type == expr.type:
             return x
+        case Apply(op="and", args=(x, Const(value=True))) | Apply(op="or", args=(x, Const(value=False))) if _bool(x):
+            return x
+        case Apply(op="ne", args=(x, Const(value=False))) | Apply(op="eq", args=(x, Const(value=True))) if _bool(x):
+            return x
         case Apply(op="choose", args=(_, a, b)) if a == b:
             return a
         case Apply(op="choose", args=(Const(value=truth), a, b)):
             return a if truth else b
     return expr
+
+
+def _bool(expr: Expr) -> bool:
+    return expr.type.kind == "b"
 
 
 # --- dead code --------------------------------------------------------------------------------------------------------

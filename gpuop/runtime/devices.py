@@ -184,4 +184,4 @@ def use_device(name: str) -> Iterator[Backend]:
     try:
         yield backend
     finally:
-        _chosen.remove(name)
+        del _chosen[len(_chosen) - 1 - _chosen[::-1].index(name)]  # the last: an outer one may have chosen the same

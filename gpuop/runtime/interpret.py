@@ -283,11 +283,11 @@ class _Threads:
 def border_index(at: NDArray[Any], n: int, border: str) -> NDArray[Any]:
     """Coordinates along an axis of n points, brought inside by a border rule."""
     if border == "wrap":
-        return at % n
+        return np.asarray(at % n)
     if border == "reflect" and n > 1:
         m = at % (2 * (n - 1))
         return np.where(m < n, m, 2 * (n - 1) - m)
     if border == "symmetric":
         m = at % (2 * n)
         return np.where(m < n, m, 2 * n - 1 - m)
-    return np.clip(at, 0, n - 1)
+    return np.asarray(np.clip(at, 0, n - 1))

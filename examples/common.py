@@ -1,0 +1,155 @@
+"""What the examples share: arguments, pictures in and out, times. How gpuop is used is in the examples themselves."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import imageio.v3 as iio
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+import gpuop as gp
+
+
+def parser(doc: str, picture: str, output: str) -> argparse.ArgumentParser:
+    """Arguments that every example takes; `picture` is the default, one of scikit-image's."""
+    made = argparse.ArgumentParser(description=doc.split("\n")[0])
+    made.add_argument("picture", nargs="?", help=f"a picture file (default: skimage.data.{picture}())")
+    made.add_argument("--output", default=output, help="the PNG to write (default: %(default)s)")
+    made.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
+    return made
+
+
+def fail(message: str, cause: BaseException | None = None) -> None:
+    """End with one sentence on stderr and exit status 1."""
+    raise SystemExit(f"error: {message}") from cause
+
+
+def load(path: str | None, default: str) -> np.ndarray:
+    """A picture as uint8 of shape (rows, columns, 3): a file, or one that comes with scikit-image."""
+    if path is None:
+        from skimage import data
+
+        return as_rgb(getattr(data, default)())
+    if not os.path.isfile(path):
+        fail(f"cannot read the picture {path}: " + ("it is not a file" if os.path.exists(path) else "no such file"))
+    try:
+        return as_rgb(iio.imread(path, index=0))
+    except Exception as wrong:  # whatever the reader of a format raises
+        return fail(f"cannot read the picture {path}: its format is unknown, or the file is damaged", wrong)
+
+
+def as_rgb(pixels: np.ndarray) -> np.ndarray:
+    """Grey, RGB or RGBA of any depth as uint8 RGB."""
+    if pixels.ndim == 2:
+        pixels = pixels[..., None]
+    if pixels.ndim != 3 or 0 in pixels.shape:
+        raise ValueError(f"not a picture: {pixels.shape}")
+    rgb = pixels[..., :3] if pixels.shape[2] >= 3 else np.repeat(pixels[..., :1], 3, axis=2)
+    if rgb.dtype == np.uint16:
+        return (rgb // 257).astype(np.uint8)
+    return rgb if rgb.dtype == np.uint8 else to_bytes(rgb)
+
+
+def to_bytes(values: np.ndarray) -> np.ndarray:
+    """0…1 as 0…255."""
+    return np.rint(np.clip(values, 0, 1) * 255).astype(np.uint8)
+
+
+def grey(rgb: np.ndarray) -> np.ndarray:
+    """The luminance of uint8 RGB, float32 in 0…1."""
+    return (rgb @ np.array([0.2125, 0.7154, 0.0721]) / 255).astype(np.float32)
+
+
+# --- pictures out -----------------------------------------------------------------------------------------------------
+
+
+def sheet(panels: dict[str, np.ndarray], columns: int = 4) -> np.ndarray:
+    """Pictures of one size in rows, each with its caption above; captions may be cut on small pictures."""
+    rows, width = next(iter(panels.values())).shape[:2]
+    columns = min(columns, len(panels))
+    text, gap = max(14, width // 24), 8
+    cell = (width + gap, rows + gap + round(1.6 * text))
+    lines = -(-len(panels) // columns)
+    canvas = Image.new("RGB", (columns * cell[0] + gap, lines * cell[1] + gap), "white")
+    draw = ImageDraw.Draw(canvas)
+    for n, (caption, panel) in enumerate(panels.items()):
+        x, y = gap + n % columns * cell[0], gap + n // columns * cell[1]
+        draw.text((x, y), caption, "black", ImageFont.load_default(text))
+        canvas.paste(Image.fromarray(as_rgb(panel)), (x, y + cell[1] - rows - gap))
+    return np.asarray(canvas)
+
+
+def save(path: str, pixels: np.ndarray, **how: Any) -> None:
+    """Write a picture, and say where."""
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        iio.imwrite(path, pixels, **how)
+    except (OSError, ValueError, KeyError) as wrong:
+        fail(f"cannot write {path}: {getattr(wrong, 'strerror', None) or wrong}", wrong)
+    print(f"picture: {path}")
+
+
+# --- the device, and what it did --------------------------------------------------------------------------------------
+
+
+def device(name: str | None) -> str:
+    """The name of the device asked for, or of the best there is; says which it is."""
+    name = name or os.environ.get("GPUOP_DEVICE")
+    try:
+        chosen = gp.device(name or gp.devices()[0].name)
+    except gp.DeviceError as none:
+        return fail(str(none), none)
+    if chosen.name == "reference" and not name:
+        print("No OpenCL device was found: this runs on the reference device, a NumPy interpreter (why: gpuop devices).")
+    else:
+        print(f"device: {chosen.name}, {chosen.description}")
+    return chosen.name
+
+
+def explain(graph: gp.ComputeGraph) -> None:
+    """Print the graph's plan."""
+    for line in graph.explain().split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        print(textwrap.fill(line, 110, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
+
+
+def step_time(graph: gp.ComputeGraph, at_least: float = 0.2) -> float:
+    """Seconds that a prepared step takes: the best of several."""
+    best, end = float("inf"), time.perf_counter() + at_least
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        graph.step()
+        graph.synchronize()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def speed(seconds: float, points: int, what: str = "megapixels") -> str:
+    """A time and a rate for people."""
+    scale, unit = (1, "s") if seconds >= 1 else (1e3, "ms")
+    return f"{seconds * scale:.3g} {unit}, {points / seconds / 1e6:.3g} {what}/s"
+
+
+def report(graph: gp.ComputeGraph, first: float, points: int) -> None:
+    """Print what was fused, and how long the first result and a prepared step take."""
+    explain(graph)
+    print(f"first result after {first:.2f} s (recording, planning, compiling, running)")
+    print(f"a prepared step takes {speed(step_time(graph), points)}")
+
+
+def progress(steps: int, what: str) -> Iterator[int]:
+    """Count steps; on a terminal a line shows how far they are."""
+    shown = time.perf_counter()
+    for n in range(1, steps + 1):
+        yield n
+        if sys.stderr.isatty() and (time.perf_counter() - shown > 0.1 or n == steps):
+            shown = time.perf_counter()
+            print(f"\r{what} {n} of {steps}", end="\n" if n == steps else "", file=sys.stderr, flush=True)

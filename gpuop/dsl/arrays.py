@@ -1,0 +1,75 @@
+"""From what the user gives to arrays that fields are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.errors import SemanticError
+from gpuop.ir.types import FieldType
+
+ArrayLike = Any
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """Stands for an array argument while a pipeline is traced."""
+
+    position: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Deferred:
+    """The source of a leaf whose array comes with each call of a pipeline."""
+
+    placeholder: Placeholder
+    make: Callable[[Array], tuple[FieldType, Array]]
+
+
+def host_array(value: ArrayLike) -> Array:
+    """A NumPy array of what the user gave; Python numbers and lists become int32, float32 or complex64."""
+    if hasattr(value, "node"):
+        raise SemanticError("this is a Field already; its type is in `.type`, its values come with `.numpy()`")
+    given = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        raise SemanticError(f"fields are made of numbers, not of {array.dtype.name} ({type(value).__name__})")
+    if given:
+        return array
+    short = {"i": "int32", "u": "int64", "f": "float32", "c": "complex64"}.get(array.dtype.kind, array.dtype.name)
+    if short == "int32" and array.size and not -(2**31) <= int(array.min()) <= int(array.max()) < 2**31:
+        raise SemanticError("an integer of this list does not fit int32; give a NumPy array of int64")
+    return array.astype(short)
+
+
+def as_field(array: Array, order: int, dtype: Any) -> tuple[FieldType, Array]:
+    if array.ndim < order:
+        raise SemanticError(f"an array of shape {array.shape} has no {order} tensor axes at its end")
+    split = array.ndim - order
+    if isinstance(dtype, str) and dtype == "unorm8":
+        if array.dtype != np.uint8:
+            raise SemanticError(f'dtype="unorm8" reinterprets uint8, not {array.dtype.name}')
+        return FieldType(array.shape[:split], array.shape[split:], dtype), np.array(array)
+    kind = FieldType(array.shape[:split], array.shape[split:], array.dtype if dtype is None else dtype)
+    return kind, np.array(array, dtype=kind.dtype, order="C")
+
+
+def as_color(array: Array) -> tuple[FieldType, Array]:
+    if array.ndim != 3 or array.shape[2] not in (3, 4) or array.dtype != np.uint8:
+        raise SemanticError(
+            f"a ColorField is made from uint8 of shape (rows, columns, 3 or 4), not from {array.dtype.name} of shape {array.shape}"
+        )
+    rgba = np.full((*array.shape[:2], 4), 255, np.uint8)
+    rgba[..., : array.shape[2]] = array
+    return FieldType(array.shape[:2], 4, "unorm8"), rgba

@@ -1,0 +1,54 @@
+"""What all tests share: a compile cache of the session's own, and a `device` to run on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+
+if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the session's
+    os.environ["GPUOP_CACHE"] = tempfile.mkdtemp(prefix="gpuop-tests-")
+
+import gpuop as gp
+from gpuop.ir.nodes import Kernel
+from gpuop.passes import lower
+from gpuop.runtime import devices
+from gpuop.runtime.reference import Reference
+
+LOWERED = "lowered"
+
+
+class Lowered(Reference):
+    """Interprets what the passes make of a kernel: the form that is printed for devices."""
+
+    name = LOWERED
+
+    def compile(self, kernel: Kernel) -> Kernel:
+        return lower(kernel)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of generated text")
+
+
+def pytest_unconfigure() -> None:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(os.environ["GPUOP_CACHE"], ignore_errors=True)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "device" in metafunc.fixturenames:
+        metafunc.parametrize("device", [LOWERED, *(d.name for d in reversed(gp.devices()))], indirect=True)
+
+
+@pytest.fixture
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of the device in use: the reference on recorded and on lowered kernels, and every OpenCL device that works."""
+    name: str = request.param
+    if name == LOWERED:
+        monkeypatch.setitem(devices._open, "reference", Lowered())
+    with gp.use_device("reference" if name == LOWERED else name):
+        yield name

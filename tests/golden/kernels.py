@@ -1,0 +1,144 @@
+"""The kernels whose generated text is kept: few, small, and each for one feature of the printer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.dsl.field import Field
+from gpuop.ir.graph import Leaf
+
+GOLDEN: dict[str, Callable[[], object]] = {}
+
+
+def golden(make: Callable[[], object]) -> Callable[[], object]:
+    GOLDEN[make.__name__] = make
+    return make
+
+
+def field(shape: tuple[int, ...], tensor: tuple[int, ...] = (), dtype: str = "float32", name: str = "image") -> Field:
+    """A field of a type, without values."""
+    return Field.of(Leaf(gp.FieldType(shape, tensor, dtype), None), name)
+
+
+@golden
+def half() -> object:
+    """The listing of the guide."""
+
+    @gp.operator
+    def half(field):
+        return _readTensor(field) / 2
+
+    return half(field((512, 512)))
+
+
+@golden
+def square_big() -> object:
+    """A big tensor: one thread per element."""
+
+    @gp.operator
+    def square(v):
+        with _forEachTensorElement(v.tensor_shape):
+            element = _tensorElementVar(v)
+            element @= _readTensorElement(v)
+            _writeTensorElement(_out0, element * element)
+
+    return square(field((15, 17), (7, 7)))
+
+
+@golden
+def upside_down() -> object:
+    """A computed address."""
+
+    @gp.operator
+    def upside_down(image):
+        return _readTensor(image, _rows - _row - 1, _column)
+
+    return upside_down(field((480, 640), (4,), "unorm8"))
+
+
+@golden
+def laplacian() -> object:
+    """A stencil; every border in one kernel."""
+
+    @gp.operator
+    def laplacian(image):
+        total = _readTensor(image, _row - 1, _column, border="clamp")
+        total += _readTensor(image, _row + 1, _column, border="wrap")
+        total += _readTensor(image, _row, _column - 1, border="reflect")
+        total += _readTensor(image, _row, _column + 1, border=0.5)
+        return total - 4 * _readTensor(image, _row + 3, _column, border="symmetric")
+
+    return laplacian(field((33, 65)))
+
+
+@golden
+def branches() -> object:
+    """Blocks of every kind."""
+
+    @gp.operator
+    def branches(image):
+        x = _var(_readTensor(image))
+        with _if(x > 1):
+            x @= _sqrt(x)
+        with _elseif(_readTensor(image, _row, 0) < 0):
+            x @= -x
+        with _else():
+            with _for(10) as i:
+                with _if(x > i):
+                    _continue()
+                x += i
+        with _while(x > 2):
+            x /= 2
+        return x
+
+    return branches(field((20, 20)))
+
+
+@golden
+def fused() -> object:
+    """Three operators and host algebra in one kernel, with a parameter passed by value."""
+
+    @gp.operator
+    def gamma(image):
+        return _pow(_readTensor(image), 2.2)
+
+    @gp.operator
+    def mixed(image):
+        red, green, blue = _readTensor(image)
+        return _float3(0.9 * red + 0.1 * green, green, 0.2 * red + 0.8 * blue)
+
+    return np.clip(mixed(gamma(field((480, 641), (3,)))) * gp.Parameter(1.25), 0, 1)
+
+
+@golden
+def types() -> object:
+    """Conversions, integer division, half, shifts, arrays, a scatter."""
+
+    @gp.operator(outputs=lambda a, b, c: (c.type, gp.FieldType(b.type.field_shape, (), "uint8")))
+    def types(a, b, c):
+        small, wide, short = _readTensor(a), _readTensor(b), _readTensor(c)
+        table = _intArray(4)
+        table[wide & 3] = wide // 3
+        _writeTensor(_out0, short * 0.1 + _convert_half(wide % wide))
+        _writeTensor(_out1, table[_column & 3] + small + _convert_int(short) + (wide << 3), _column * 2)
+
+    return types(field((100,), (), "uint8", "a"), field((100,), (), "int32", "b"), field((100,), (), "float16", "c"))
+
+
+@golden
+def doubles_3d() -> object:
+    """Three dimensions, double, long, big tensors of a 3D field."""
+
+    @gp.operator(outputs=lambda v: (v.type, gp.FieldType(v.field_shape, (), "int64")))
+    def doubles(v):
+        total = _doubleVar()
+        for k in range(3):
+            total += _readTensorElement(v, k)
+        _writeTensor(_out0, _normalize(_readTensor(v)) * total)
+        _writeTensor(_out1, _convert_long(total) + _layer * 1000 + _layers)
+
+    return doubles(field((5, 7, 3), (3,), "float64"))

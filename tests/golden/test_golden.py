@@ -1,0 +1,70 @@
+"""Generated text: readable, stable, and accepted by the compilers. Refresh the files with `pytest --update-golden`."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpuop.codegen.cuda import CUDA
+from gpuop.codegen.opencl import OPENCL
+from gpuop.codegen.printer import generate
+from gpuop.fusion.graph import program
+from gpuop.fusion.plan import plan
+from gpuop.ir.text import show
+
+from .kernels import GOLDEN
+from .nvrtc import compile_cuda
+
+HERE = Path(__file__).parent
+DIALECTS = {"cl": OPENCL, "cu": CUDA}
+
+
+def kernels(name: str) -> list:
+    """The kernels that a golden graph is planned into."""
+    result = GOLDEN[name]()
+    fields = result if isinstance(result, tuple) else (result,)
+    return [step.kernel for step in plan(program([f.node for f in fields])).steps]
+
+
+def text(name: str, suffix: str) -> str:
+    if suffix == "ir":
+        return "\n\n".join(map(show, kernels(name))) + "\n"
+    return "\n".join(generate(kernel, DIALECTS[suffix]).text for kernel in kernels(name))
+
+
+@pytest.mark.parametrize("suffix", ["ir", "cl", "cu"])
+@pytest.mark.parametrize("name", GOLDEN)
+def test_text_is_the_golden_one(name: str, suffix: str, request: pytest.FixtureRequest) -> None:
+    path = HERE / "text" / f"{name}.{suffix}"
+    if request.config.getoption("--update-golden"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text(name, suffix))
+    assert path.exists(), "no golden file: run pytest --update-golden and read what it writes"
+    assert text(name, suffix) == path.read_text()
+
+
+def test_no_golden_file_is_left_over() -> None:
+    assert {path.stem for path in (HERE / "text").iterdir()} == set(GOLDEN)
+
+
+def test_the_prolog_has_the_names_of_the_guide() -> None:
+    source = text("half", "cl")
+    for name in ("field_rows = 512", "field_columns = 512", "field_tensorElements = 1", "field_rowStride = 512", "_rows = 512"):
+        assert name in source, source
+    assert "field[_row * field_rowStride + _column] / 2.0f" in source
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_cuda_text_compiles_for_hopper(name: str) -> None:
+    source = text(name, "cu")
+    try:
+        compile_cuda(source, "sm_90")
+    except RuntimeError as refused:
+        pytest.fail(f"{refused}\n{source}")
+
+
+def test_the_cuda_compiler_refuses_nonsense() -> None:
+    with pytest.raises((RuntimeError, subprocess.CalledProcessError)):
+        compile_cuda("this is not CUDA", "sm_90")
