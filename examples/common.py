@@ -23,27 +23,29 @@ def parser(doc: str, picture: str, output: str) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=doc.split("\n")[0])
     made.add_argument("picture", nargs="?", help=f"a picture file (default: skimage.data.{picture}())")
     made.add_argument("--output", default=output, help="the PNG to write (default: %(default)s)")
+    made.set_defaults(default_picture=picture)
     made.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
     return made
 
 
-def fail(message: str, cause: BaseException | None = None) -> None:
-    """End with one sentence on stderr and exit status 1."""
-    raise SystemExit(f"error: {message}") from cause
+def error(message: str) -> SystemExit:
+    """To be raised: ends the program with one sentence on stderr and exit status 1."""
+    return SystemExit(f"error: {message}")
 
 
-def load(path: str | None, default: str) -> np.ndarray:
-    """A picture as uint8 of shape (rows, columns, 3): a file, or one that comes with scikit-image."""
+def load(args: argparse.Namespace) -> np.ndarray:
+    """The picture as uint8 of shape (rows, columns, 3): a file's, or the default."""
+    path = args.picture
     if path is None:
         from skimage import data
 
-        return as_rgb(getattr(data, default)())
+        return as_rgb(getattr(data, args.default_picture)())
     if not os.path.isfile(path):
-        fail(f"cannot read the picture {path}: " + ("it is not a file" if os.path.exists(path) else "no such file"))
+        raise error(f"cannot read the picture {path}: {'it is not a file' if os.path.exists(path) else 'no such file'}")
     try:
         return as_rgb(iio.imread(path, index=0))
     except Exception as wrong:  # whatever the reader of a format raises
-        return fail(f"cannot read the picture {path}: its format is unknown, or the file is damaged", wrong)
+        raise error(f"cannot read the picture {path}: its format is unknown, or the file is damaged") from wrong
 
 
 def as_rgb(pixels: np.ndarray) -> np.ndarray:
@@ -87,13 +89,13 @@ def sheet(panels: dict[str, np.ndarray], columns: int = 4) -> np.ndarray:
     return np.asarray(canvas)
 
 
-def save(path: str, pixels: np.ndarray, **how: Any) -> None:
+def save(path: str, pixels: np.ndarray, extension: str = ".png", **how: Any) -> None:
     """Write a picture, and say where."""
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        iio.imwrite(path, pixels, **how)
+        iio.imwrite(path, pixels, extension=extension, **how)
     except (OSError, ValueError, KeyError) as wrong:
-        fail(f"cannot write {path}: {getattr(wrong, 'strerror', None) or wrong}", wrong)
+        raise error(f"cannot write {path}: {getattr(wrong, 'strerror', None) or wrong}") from wrong
     print(f"picture: {path}")
 
 
@@ -106,9 +108,9 @@ def device(name: str | None) -> str:
     try:
         chosen = gp.device(name or gp.devices()[0].name)
     except gp.DeviceError as none:
-        return fail(str(none), none)
+        raise error(str(none)) from none
     if chosen.name == "reference" and not name:
-        print("No OpenCL device was found: this runs on the reference device, a NumPy interpreter (why: gpuop devices).")
+        print("No OpenCL was found: this runs on the reference device, a NumPy interpreter (`gpuop devices` says why).")
     else:
         print(f"device: {chosen.name}, {chosen.description}")
     return chosen.name
@@ -138,11 +140,11 @@ def speed(seconds: float, points: int, what: str = "megapixels") -> str:
     return f"{seconds * scale:.3g} {unit}, {points / seconds / 1e6:.3g} {what}/s"
 
 
-def report(graph: gp.ComputeGraph, first: float, points: int) -> None:
+def report(graph: gp.ComputeGraph, first: float, points: int, what: str = "megapixels") -> None:
     """Print what was fused, and how long the first result and a prepared step take."""
     explain(graph)
     print(f"first result after {first:.2f} s (recording, planning, compiling, running)")
-    print(f"a prepared step takes {speed(step_time(graph), points)}")
+    print(f"a prepared step takes {speed(step_time(graph), points, what)}")
 
 
 def progress(steps: int, what: str) -> Iterator[int]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
@@ -55,15 +58,42 @@ def writes_kernels(frame: FrameType) -> bool:
     return not file.startswith(PACKAGE) or file.startswith(OPERATORS)
 
 
+_blamed = threading.local()
+
+
 def here() -> Loc | None:
     """The user's current line."""
+    if getattr(_blamed, "loc", None) is not None:
+        return _blamed.loc  # type: ignore[no-any-return]
     frame = user_frame()
     return Loc(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
 
 
+@contextmanager
+def blaming(loc: Loc) -> Iterator[None]:
+    """Meanwhile `here` is this line: for what follows from a line that has run already, such as a `return`."""
+    _blamed.loc = loc
+    try:
+        yield
+    finally:
+        _blamed.loc = None
+
+
 def located(message: str, loc: Loc | None) -> str:
     """The message with the user's file, line and source text below it."""
-    return f"{message}\n  at {loc}\n    {loc.text}" if loc is not None else message
+    if loc is None:
+        return message
+    return f"{message}\n  at {loc}" + (f"\n    {loc.text}" if loc.text else "")
+
+
+def article(noun: str) -> str:
+    """The noun after "a" or "an": a float, an int."""
+    return f"an {noun}" if noun[:1] in "aeioAEIO" or noun.startswith("nd") else f"a {noun}"
+
+
+def described(value: object) -> str:
+    """What the user gave, in words: a list, an int."""
+    return article(type(value).__name__) if value is not None else "None"
 
 
 class GpuopError(Exception):
@@ -77,6 +107,14 @@ class SemanticError(GpuopError):
         self.loc = loc or here()
         self.message = message
         super().__init__(located(message, self.loc))
+
+
+class MissingError(SemanticError, AttributeError):
+    """There is no such attribute, or not yet."""
+
+
+class UnsupportedError(SemanticError, TypeError):
+    """A function of Python's or NumPy's that does not take fields or kernel values."""
 
 
 class CompileError(GpuopError):

@@ -6,11 +6,13 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
 
 from gpuop.dsl import hooks
 from gpuop.dsl.field import Adjustable, Field
-from gpuop.errors import SemanticError
+from gpuop.errors import SemanticError, described
 from gpuop.fusion.explain import explain
 from gpuop.fusion.graph import Program, program
 from gpuop.fusion.plan import Plan, plan
@@ -22,7 +24,7 @@ from gpuop.runtime.execute import Prepared
 from gpuop.session import argument, prepare, source_of
 
 _building = threading.local()
-_owner: WeakKeyDictionary[Leaf, ComputeGraph] = WeakKeyDictionary()
+_owner: WeakKeyDictionary[Leaf, ref[ComputeGraph]] = WeakKeyDictionary()  # a graph holds its states: do not hold it
 
 
 def _open_graphs() -> list[ComputeGraph]:
@@ -73,7 +75,7 @@ class ComputeGraph:
     def probe(self, field: Field, name: str | None = None) -> Field:
         """Make a field readable while the graph runs."""
         if not isinstance(field, Field):
-            raise SemanticError(f"probe wants a Field, not a {type(field).__name__}")
+            raise SemanticError(f"probe wants a Field, not {described(field)}")
         if self._closed:
             raise SemanticError("this ComputeGraph is defined already: probe inside its `with`")
         label = name or field.name or f"probe{len(self._probes)}"
@@ -92,10 +94,10 @@ class ComputeGraph:
         if leaf in _owner:
             raise SemanticError("this field has a `.next` already; a state is driven once")
         if not isinstance(value, Field):
-            raise SemanticError(f"`.next` takes a Field, not a {type(value).__name__}")
+            raise SemanticError(f"`.next` takes a Field, not {described(value)}")
         if value.type != state.type:
             raise SemanticError(f"`.next` of a {state.type} field takes a field of the same type, not {value.type}")
-        _owner[leaf] = self
+        _owner[leaf] = ref(self)
         self._states[leaf] = value
 
     # --- the plan -----------------------------------------------------------------------------------------------
@@ -110,7 +112,8 @@ class ComputeGraph:
         ]
         what = program([*(f.node for f in self._probes.values()), *nexts])
         for leaf in what.leaves.values():
-            if isinstance(leaf, Leaf) and _owner.get(leaf, self) is not self:
+            owner = _owner.get(leaf) if isinstance(leaf, Leaf) else None
+            if owner is not None and owner() is not self:
                 raise SemanticError(
                     "a state of another ComputeGraph is used here; read it there and make a field of the array"
                 )
@@ -206,7 +209,7 @@ class ComputeGraph:
         if self._running is None or self._released:
             what = self._program()
             backend = open_device(self._device) if self._device else current()
-            self._plan = (prepared := prepare(what, backend, self._optimize)).plan
+            prepared = prepare(what, backend, self._optimize)
             self._running = _Running(prepared, what, list(self._states), len(self._probes))
         return self._running
 
@@ -244,7 +247,7 @@ class _Running:
         buffers: dict[int, Argument] = {
             v: argument(n, self.backend) for v, n in self.what.leaves.items() if v not in self.initial
         }
-        made = [v for v in self.initial] + [v for step in self.prepared.plan.steps for v in step.outputs]
+        made = list(self.initial) + [v for step in self.prepared.plan.steps for v in step.outputs]
         return buffers | {v: self.backend.empty(types[v]) for v in made}
 
     def reset(self) -> None:
@@ -280,9 +283,7 @@ class _Running:
         value = self.wanted[probe]
         kind, buffer = self.what.types[value], self.buffers[value]
         if isinstance(buffer, tuple):  # a parameter, passed by value
-            node = self.what.leaves[value]
-            assert isinstance(node, Leaf)
-            return array_of(kind, planes_of(kind, node.source.state[1]))
+            return array_of(kind, np.array(buffer, kind.storage.numpy))
         return array_of(kind, self.backend.download(kind, buffer))
 
 

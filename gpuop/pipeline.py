@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuop.dsl.arrays import Deferred, Placeholder
 from gpuop.dsl.field import Field
-from gpuop.errors import SemanticError
+from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import Program, program
 from gpuop.ir.graph import Leaf, Node
 from gpuop.runtime.backend import Argument, Array, Backend, array_of, planes_of
@@ -63,7 +63,7 @@ class Pipeline:
             for f in fields:
                 if not isinstance(f, Field):
                     raise SemanticError(
-                        f"pipeline `{self.name}` returns a {type(f).__name__}; it returns a Field or a tuple of Fields"
+                        f"pipeline `{self.name}` returns {described(f)}; it returns a Field or a tuple of Fields"
                     )
             self.traced[key] = program([f.node for f in fields]), several
         return self.traced[key]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ from gpuop.codegen.printer import generate
 from gpuop.dsl import hooks
 from gpuop.dsl.arrays import Deferred
 from gpuop.dsl.field import Adjustable, Field
-from gpuop.errors import SemanticError
+from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import Program, program
 from gpuop.fusion.plan import Plan, plan
 from gpuop.ir.graph import Call, Leaf, Node, Result, calls
@@ -51,16 +53,22 @@ class Kept:
 _kept: WeakKeyDictionary[Call, dict[int, Kept]] = WeakKeyDictionary()
 _uploaded: WeakKeyDictionary[Leaf, Kept] = WeakKeyDictionary()
 _plans: OrderedDict[Any, Prepared] = OrderedDict()
+_planning = threading.Lock()
+_planning = threading.Lock()
 
 
 class _Given:
-    """The values that are on the device already."""
+    """The values that are on the device already. Those asked for stay, whoever sets a parameter meanwhile."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
+        self.found: dict[Node, Buffer] = {}
 
     def __contains__(self, node: object) -> bool:
-        return isinstance(node, Result) and kept(node, self.backend) is not None
+        value = kept(node, self.backend) if isinstance(node, Result) and node not in self.found else None
+        if value is not None and isinstance(node, Result):
+            self.found[node] = value.buffer
+        return node in self.found
 
 
 def kept(node: Result, backend: Backend) -> Kept | None:
@@ -73,21 +81,22 @@ def kept(node: Result, backend: Backend) -> Kept | None:
 
 def prepare(what: Program, backend: Backend, optimize: bool = True) -> Prepared:
     """The compiled plan of a program, from the cache where one of the same structure was planned before."""
-    key = (what.key, backend.name, optimize)
-    if key not in _plans:
-        _plans[key] = Prepared(backend, plan(what, optimize))
+    key = (what.key, backend, optimize)
+    with _planning:
+        found = _plans.get(key)
+    if found is None:
+        found = Prepared(backend, plan(what, optimize))
+    with _planning:
+        _plans[key] = found
+        _plans.move_to_end(key)
         if len(_plans) > PLANS_KEPT:
             _plans.popitem(last=False)
-    _plans.move_to_end(key)
-    return _plans[key]
+    return found
 
 
 def argument(node: Node, backend: Backend) -> Argument:
-    """What a leaf, or a value kept earlier, is passed as."""
-    if isinstance(node, Result):
-        found = kept(node, backend)
-        assert found is not None
-        return found.buffer
+    """What a leaf is passed as."""
+    assert isinstance(node, Leaf)
     source = node.source
     if isinstance(source, Adjustable):
         version, data = source.state
@@ -119,10 +128,12 @@ def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[Ad
 
 def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
     """Evaluate values together; they stay on the device, and the next evaluation finds them."""
-    what = program(nodes, _Given(backend))
-    versions = _versions(nodes)
+    versions = _versions(nodes)  # before anything is read: a parameter set meanwhile makes the values stale
+    given = _Given(backend)
+    what = program(nodes, given)
     prepared = prepare(what, backend)
-    values = prepared.run({number: argument(node, backend) for number, node in what.leaves.items()})
+    passed = {n: given.found[node] if node in given.found else argument(node, backend) for n, node in what.leaves.items()}
+    values = prepared.run(passed)
     for node, number in zip(nodes, what.wanted, strict=True):
         if isinstance(node, Result):
             _kept.setdefault(node.call, {})[node.index] = Kept(backend, values[number], versions)
@@ -163,7 +174,7 @@ def evaluate(*fields: Field) -> Any:
     """
     for f in fields:
         if not isinstance(f, Field):
-            raise SemanticError(f"evaluate wants Fields, not a {type(f).__name__}")
+            raise SemanticError(f"evaluate wants Fields, not {described(f)}")
     backend = current()
     buffers = compute([f.node for f in fields], backend)
     leaves = tuple(Field.of(Leaf(f.type, Evaluated(backend, b)), f.name) for f, b in zip(fields, buffers, strict=True))

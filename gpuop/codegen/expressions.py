@@ -199,7 +199,8 @@ class Expressions:
         text, prec = self.render(expr)
         return f"({text})" if prec < context else text
 
-    def render(self, expr: Expr) -> tuple[str, int]:
+    def render(self, expr: Expr) -> tuple[str, int]:  # noqa: C901 - a case for each kind of node
+        """The text and its precedence."""
         match expr:
             case Const():
                 text = self.literal(expr)

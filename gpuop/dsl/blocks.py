@@ -42,7 +42,8 @@ class Guard:
         self.recorder.pending = None
         self.frame = caller()
         check_called(self.frame.f_code)
-        self.held = {name: value for name, value in self.frame.f_locals.items() if isinstance(value, Value)}
+        held = {name: value for name, value in self.frame.f_locals.items() if isinstance(value, Value)}
+        self.held = {name: value for name, value in held.items() if self.recorder.alive(value)}
         self.recorder.push(Scope(self.name, self.loc))
         return self.opens()
 

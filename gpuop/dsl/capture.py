@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import dis
 import math
+from functools import lru_cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 
 from gpuop.dsl.access import OutputRef
 from gpuop.dsl.value import Value
-from gpuop.ir.types import FieldType
+from gpuop.ir.types import FieldType, Shape
 
 SIMPLE = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, FieldType, OutputRef)
 STABLE_MODULES = {"numpy", "math", "gpuop", "gpuop.dsl"}
@@ -25,10 +27,10 @@ class Unknown(Exception):
     """The body depends on something whose changes cannot be seen."""
 
 
-def snapshot(function: FunctionType) -> tuple[Any, ...] | None:
-    """The values that a body depends on besides its arguments; None when it must run every time."""
+def snapshot(*parts: Any) -> tuple[Any, ...] | None:
+    """The values that a body depends on besides Fields, given its functions and constants; None when it must run every time."""
     try:
-        return _function(function, set())
+        return tuple(_value(part, set()) for part in parts)
     except Unknown:
         return None
 
@@ -42,6 +44,7 @@ def _function(function: FunctionType, seen: set[int]) -> tuple[Any, ...]:
     captured: list[Any] = [function.__code__]
     captured += [_value(v, seen) for v in function.__defaults__ or ()]
     captured += [_value(v, seen) for v in (function.__kwdefaults__ or {}).values()]
+    captured += [(name, _value(v, seen)) for name, v in function.__dict__.items()]
     for cell in function.__closure__ or ():
         try:
             captured.append(_value(cell.cell_contents, seen))
@@ -51,12 +54,17 @@ def _function(function: FunctionType, seen: set[int]) -> tuple[Any, ...]:
     return tuple(captured)
 
 
-def _names(code: CodeType) -> list[str]:
+@lru_cache(maxsize=4096)
+def _names(code: CodeType) -> tuple[str, ...]:
+    """The globals and attributes that a function's code names, inner functions included."""
     names = list(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             names += _names(constant)
-    return names
+    imported = [i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"]
+    if not STABLE_MODULES.issuperset(imported):
+        raise Unknown
+    return tuple(names)
 
 
 def _global(name: str, scope: dict[str, Any], seen: set[int]) -> Any:
@@ -74,8 +82,8 @@ def _value(value: Any, seen: set[int]) -> Any:
         return (type(value), math.copysign(1.0, value), repr(value))
     if isinstance(value, SIMPLE):
         return (type(value), value)
-    if isinstance(value, tuple):
-        return tuple(_value(v, seen) for v in value)
+    if type(value) in (tuple, Shape):
+        return (type(value), *(_value(v, seen) for v in value))
     if isinstance(value, FunctionType):
         return _function(value, seen)
     if isinstance(value, ModuleType) and value.__name__ in STABLE_MODULES:

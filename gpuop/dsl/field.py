@@ -11,6 +11,7 @@ import numpy as np
 from gpuop.dsl import hooks
 from gpuop.dsl.arithmetic import Arithmetic
 from gpuop.dsl.arrays import Array, ArrayLike, Deferred, Placeholder, as_color, as_field, host_array
+from gpuop.dsl.record import values_seen
 from gpuop.dsl.value import Value
 from gpuop.errors import SemanticError
 from gpuop.ir.graph import Leaf, Node
@@ -99,6 +100,7 @@ class Field(Arithmetic["Field"]):
         Returns:
             An array of `field_shape + tensor_shape` in the field's dtype (uint8 for unorm8); yours to change.
         """
+        values_seen()
         result: Array = hooks.evaluate(self)[0]
         return result
 

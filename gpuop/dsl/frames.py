@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import linecache
 from bisect import bisect_right
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -11,6 +12,7 @@ from types import CodeType, FrameType
 from gpuop.errors import Loc, SemanticError, writes_kernels
 
 Position = tuple[int, int]  # (identity of a frame, bytecode offset)
+MOST_DECORATOR_LINES = 20
 MUST_CALL = ("_break", "_continue", "_syncThreadsLocal", "_syncThreadsGlobal")
 
 
@@ -65,6 +67,39 @@ def _call_start(code: CodeType, offset: int, name: str) -> int:
 def inside_call(frame: FrameType, name: str) -> tuple[int, int, int]:
     """The frame and the bytecode range of the expression `name(…)` that the frame is evaluating."""
     return id(frame), _call_start(frame.f_code, frame.f_lasti, name), frame.f_lasti
+
+
+def def_line(code: CodeType) -> Loc:
+    """The line of a function's `def`, below its decorators."""
+    first = code.co_firstlineno
+    lines = linecache.getlines(code.co_filename)[first - 1 : first + MOST_DECORATOR_LINES]
+    below = next((n for n, text in enumerate(lines) if text.lstrip().startswith("def ")), 0)
+    return Loc(code.co_filename, first + below if code.co_name != "<lambda>" else first)
+
+
+@cache
+def return_line(code: CodeType) -> Loc | None:
+    """The line of a function's only `return` of a value; None when there are several."""
+    line, listing, found = code.co_firstlineno, _instructions(code)[1], set()
+    for before, instruction in pairwise(listing):
+        line = _line(instruction) or line
+        ends = instruction.opname.startswith("RETURN_") and "GENERATOR" not in instruction.opname
+        constant = instruction if instruction.opname == "RETURN_CONST" else before
+        if ends and not (constant.opname.endswith("_CONST") and constant.argval is None):
+            found.add(line)
+    return Loc(code.co_filename, found.pop()) if len(found) == 1 else None
+
+
+def stored_line(frame: FrameType, name: str, start: int) -> int | None:
+    """The line between the bytecode offset and where the frame stands that binds a name last."""
+    code, found = frame.f_code, None
+    line = code.co_firstlineno
+    for instruction in _instructions(code)[1]:
+        line = _line(instruction) or line
+        if start <= instruction.offset <= frame.f_lasti and instruction.opname.startswith("STORE_"):
+            names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+            found = line if name in names else found
+    return found
 
 
 @cache

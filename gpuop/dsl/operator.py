@@ -16,10 +16,10 @@ from gpuop.dsl.access import write_tensor
 from gpuop.dsl.capture import snapshot
 from gpuop.dsl.field import Field
 from gpuop.dsl.finish import finish
-from gpuop.dsl.frames import check_called
+from gpuop.dsl.frames import check_called, def_line, return_line
 from gpuop.dsl.record import OutputSlot, Recorder, caller
 from gpuop.dsl.value import NUMBERS, Value, literal_atom
-from gpuop.errors import Loc, SemanticError, here
+from gpuop.errors import Loc, SemanticError, blaming, described, here
 from gpuop.ir.graph import Call, Leaf, Node, Result
 from gpuop.ir.nodes import FieldParam, Kernel
 from gpuop.ir.text import identity
@@ -35,7 +35,7 @@ def _slots(types: tuple[FieldType, ...], default: Any, declared: bool = True) ->
     for t in types:
         if not isinstance(t, FieldType):
             raise SemanticError(
-                f"an output is declared by a FieldType, not by a {type(t).__name__}; write `field.type`"
+                f"an output is declared by a FieldType, not by {described(t)}; write `field.type`"
             )
     defaults = default if isinstance(default, tuple) else (default,) * len(types)
     return [
@@ -121,6 +121,26 @@ class GPUOperator:
         return self.outputs[0]
 
 
+def _arguments(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """Every argument under a name of its own: those of `*fields` and `**fields`, and the members of tuples, one by one."""
+    flat: dict[str, Any] = {}
+
+    def add(name: str, value: Any) -> None:
+        if isinstance(value, tuple) and value:
+            for k, v in enumerate(value):
+                add(f"{name}[{k}]", v)
+        else:
+            flat[name] = value
+
+    for name, value in bound.arguments.items():
+        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+            for key, v in value.items():
+                add(key, v)
+        else:
+            add(name, value)
+    return flat
+
+
 class Operator:
     """What `@gp.operator` makes of a function."""
 
@@ -157,7 +177,7 @@ class Operator:
         except TypeError as wrong:
             raise SemanticError(f"operator `{self.name}`: {wrong}") from None
         bound.apply_defaults()
-        for name, value in bound.arguments.items():
+        for name, value in _arguments(bound).items():
             if isinstance(value, Value):
                 raise SemanticError(
                     f"operator `{self.name}` is called with a kernel value for `{name}`; inside a body call plain Python functions, operators take Fields"
@@ -171,21 +191,22 @@ class Operator:
     def _key(self, bound: inspect.BoundArguments) -> Any:
         parts: list[Any] = []
         nodes: dict[Node, int] = {}
-        for name, value in bound.arguments.items():
+        for name, value in _arguments(bound).items():
             if isinstance(value, Field):
                 number = nodes.setdefault(value.node, len(nodes))
-                parts.append((value.type, isinstance(value.node, Leaf) and value.node.by_value, number))
+                parts.append((name, value.type, isinstance(value.node, Leaf) and value.node.by_value, number))
                 continue
             constant = (type(value), value, repr(value) if isinstance(value, (float, np.floating)) else "")
             try:
                 hash(constant)
             except TypeError:
-                kinds = "a Field, a Parameter or a hashable constant"
+                wanted = "a Field, a Parameter or a hashable constant"
                 raise SemanticError(
-                    f"argument `{name}` of operator `{self.name}` is a {type(value).__name__}; it must be {kinds} (a tuple instead of a list)"
+                    f"argument `{name}` of operator `{self.name}` is {described(value)}; it must be {wanted} (a tuple instead of a list)"
                 ) from None
-            self._count(name, value, constant)
-            parts.append(constant)
+            if name in bound.arguments:
+                self._count(name, value, constant)
+            parts.append((name, constant))
         return tuple(parts)
 
     def _count(self, name: str, value: Any, constant: Any) -> None:
@@ -197,24 +218,27 @@ class Operator:
                 warnings.warn(message, stacklevel=4)
 
     def _recorded(self, bound: inspect.BoundArguments) -> tuple[Kernel, str, tuple[Node, ...]]:
-        key = self._key(bound)
-        captured = snapshot(self.function) if inspect.isfunction(self.function) else None
-        if captured is not None and key in self.memo and self.memo[key][0] == captured:
-            _, kernel, digest, names = self.memo[key]
-            return kernel, digest, tuple(bound.arguments[name].node for name in names)
+        key, given = self._key(bound), _arguments(bound)
+        constants = [value for value in given.values() if not isinstance(value, Field)]
+        captured = snapshot(self.function, self.declared, *constants)
+        known = self.memo.get(key)
+        if known is not None and known[0] == captured:
+            _, kernel, digest, names = known
+            return kernel, digest, tuple(given[name].node for name in names)
         recorder = self._record(bound)
         kernel = finish(recorder)
         digest = identity(kernel)
-        by_node = {value.node: name for name, value in bound.arguments.items() if isinstance(value, Field)}
-        if captured is not None and all(node in by_node for node in recorder.inputs):
+        by_node = {value.node: name for name, value in given.items() if isinstance(value, Field)}
+        if captured is not None and recorder.pure and all(node in by_node for node in recorder.inputs):
             self.memo[key] = (captured, kernel, digest, tuple(by_node[node] for node in recorder.inputs))
         return kernel, digest, tuple(recorder.inputs)
 
     def _record(self, bound: inspect.BoundArguments) -> Recorder:
-        fields = [v for v in bound.arguments.values() if isinstance(v, Field)]
+        given = _arguments(bound)
+        fields = [v for v in given.values() if isinstance(v, Field)]
         code = self.function.__code__
         check_called(code)
-        loc = Loc(code.co_filename, code.co_firstlineno)
+        loc = def_line(code)
         declared = self.declared(*bound.args, **bound.kwargs) if callable(self.declared) else self.declared
         if declared is not None:
             slots = _slots(declared if isinstance(declared, tuple) else (declared,), self.default)
@@ -223,11 +247,12 @@ class Operator:
             slots = _slots((fields[0].type,), self.default, declared=False) if fields else []
             grid = next((f.field_shape for f in fields if f.field_shape), fields[0].field_shape if fields else None)
         recorder = Recorder(self.name, grid, loc, slots)
-        recorder.hints = {v.node: name for name, v in reversed(bound.arguments.items()) if isinstance(v, Field)}
+        recorder.hints = {v.node: name for name, v in reversed(given.items()) if isinstance(v, Field)}
         with recorder:
             returned = self.function(*bound.args, **bound.kwargs)
             if returned is not None:
-                self._return(recorder, returned, fields)
+                with blaming(return_line(code) or loc):
+                    self._return(recorder, returned, fields)
         return recorder
 
     def _return(self, recorder: Recorder, returned: Any, fields: list[Field]) -> None:
@@ -241,7 +266,7 @@ class Operator:
         for value in values:
             if not isinstance(value, (Value, *NUMBERS)) and not isinstance(value, Field):
                 raise SemanticError(
-                    f"operator `{self.name}` returns a {type(value).__name__}; it returns kernel values, or nothing after `_writeTensor`"
+                    f"operator `{self.name}` returns {described(value)}; it returns kernel values, or nothing after `_writeTensor`"
                 )
         atoms = [literal_atom(value) for value in values]
         if self.declared is None:
@@ -250,7 +275,7 @@ class Operator:
             recorder.outputs[:] = _slots(types, self.default)
         if len(atoms) != len(recorder.outputs):
             raise SemanticError(
-                f"operator `{self.name}` returns {len(atoms)} values for {len(recorder.outputs)} declared outputs"
+                f"operator `{self.name}` returns {len(atoms)} value{'s' * (len(atoms) > 1)}, its declared outputs are {len(recorder.outputs)}"
             )
         for slot, a in zip(recorder.outputs, atoms, strict=True):
             write_tensor(recorder, slot, Value(a))

@@ -39,6 +39,16 @@ class Scope:
     chain: If | None = None  # the `_if` chain at the end of `statements` that `_elseif` and `_else` may extend
 
 
+@dataclass(frozen=True)
+class OutputRef:
+    """`_out0` … `_out9`: the outputs of the operator being recorded."""
+
+    index: int
+
+    def __repr__(self) -> str:
+        return f"_out{self.index}"
+
+
 @dataclass
 class OutputSlot:
     """An output being recorded; `declared` is False where its type is only the default."""
@@ -46,6 +56,11 @@ class OutputSlot:
     param: FieldParam
     declared: bool
     default: float | None = None
+
+    @property
+    def shown(self) -> str:
+        """As users write it."""
+        return f"_{self.param.hint}"
 
 
 class Recorder:
@@ -65,6 +80,7 @@ class Recorder:
         self.element_loop: For | None = None
         self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
         self.root: FrameType | None = None
+        self.pure = True  # False once the body has looked at a Field's values, which may be others next time
 
     # --- the stack of recorders ---------------------------------------------------------------------------------
 
@@ -146,6 +162,12 @@ class Recorder:
                 )
         return expr
 
+    def alive(self, value: Any) -> bool:
+        """Whether the block that made a value is still open."""
+        expr = getattr(value, "_expr", None)
+        scope = self.scope_of.get(expr.var) if isinstance(expr, Ref) else self.scope
+        return scope is not None and scope.open
+
     # --- the thread grid, inputs, outputs -----------------------------------------------------------------------
 
     @property
@@ -169,7 +191,8 @@ class Recorder:
 
     def output(self, index: int) -> OutputSlot:
         if index >= len(self.outputs):
-            have = f"its outputs are _out0 … _out{len(self.outputs) - 1}" if self.outputs else "it has no outputs"
+            last = len(self.outputs) - 1
+            have = f"its outputs are _out0 … _out{last}" if last > 0 else "its only output is _out0"
             raise SemanticError(f"operator `{self.name}` has no _out{index}: {have}; declare more output types")
         return self.outputs[index]
 
@@ -191,6 +214,12 @@ def recording() -> Recorder | None:
     """The innermost recorder of this thread."""
     stack = _stack()
     return stack[-1] if stack else None
+
+
+def values_seen() -> None:
+    """Note that Python code looks at values of Fields: the bodies being recorded may depend on them."""
+    for recorder in _stack():
+        recorder.pure = False
 
 
 def current(what: Any = "this") -> Recorder:

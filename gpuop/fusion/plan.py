@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -55,10 +55,8 @@ class Groups:
         self.graph.add_nodes_from(self.members)
         for op in program.ops:
             self.graph.add_edges_from((self.maker[v].number, op.number) for v in op.inputs if v in self.maker)
-        self.users: dict[int, list[Op]] = defaultdict(list)
-        for op in program.ops:
-            for value in dict.fromkeys(op.inputs):
-                self.users[value].append(op)
+        self.readers = {op.number: {value: [op] for value in op.inputs} for op in program.ops}  # of values, by group
+        self.users = Counter(value for op in program.ops for value in set(op.inputs))
         self.wanted = frozenset(program.wanted)
         self.inputs = {op.number: frozenset(op.inputs) for op in program.ops}
         self.exports = {
@@ -82,45 +80,46 @@ class Groups:
     def _interface(self, a: int, b: int) -> tuple[frozenset[int], frozenset[int]]:
         """The values that the fused kernel reads from memory, and those it writes."""
 
-        def within(op: Op) -> bool:
-            return self.of[op.number] in (a, b)
+        def outside(value: int) -> bool:
+            return sum(len(self.readers[group].get(value, ())) for group in (a, b)) < self.users[value]
 
-        inputs = frozenset(
-            v for v in self.inputs[a] | self.inputs[b] if v not in self.maker or not within(self.maker[v])
-        )
         exports = self.exports[a] | self.exports[b]
-        return inputs, frozenset(v for v in exports if v in self.wanted or not all(map(within, self.users[v])))
+        inputs = (self.inputs[a] | self.inputs[b]) - exports
+        return inputs, frozenset(v for v in exports if v in self.wanted or outside(v))
 
     def _edges(self, a: int, b: int) -> Iterator[tuple[Op, Op, int]]:
         """Every edge between two groups, in either direction."""
         for inner, outer in ((a, b), (b, a)):
             for value in self.exports[inner] & self.inputs[outer]:
-                for user in self.users[value]:
-                    if self.of[user.number] == outer:
-                        yield self.maker[value], user, value
+                for user in self.readers[outer][value]:
+                    yield self.maker[value], user, value
 
     def _detour(self, a: int, b: int) -> bool:
-        """Whether a path from a to b passes another group. Groups that start after b ends cannot be on it."""
-        last = self.span[b][1]
-        stack = [g for g in self.graph.successors(a) if g != b]
+        """Whether a path from a to b passes another group. Groups that end before a or start after b cannot be on it."""
+        first, last = self.span[a][0], self.span[b][1]
+        forward = len(self.graph.succ[a]) <= len(self.graph.pred[b])  # from the end that has fewer neighbours
+        start, goal, near = (a, b, self.graph.succ) if forward else (b, a, self.graph.pred)
+        stack = [g for g in near[start] if g != goal]
         seen = set(stack)
         while stack:
-            group = stack.pop()
-            for following in self.graph.successors(group):
-                if following == b:
+            for following in near[stack.pop()]:
+                if following == goal:
                     return True
-                if following not in seen and self.span[following][0] < last:
+                if following not in seen and self.span[following][0] < last and self.span[following][1] > first:
                     seen.add(following)
                     stack.append(following)
         return False
 
     def merge(self, a: int, b: int) -> None:
-        """Contract b into a."""
+        """Make two groups one, under the number of the one with more operators."""
+        a, b = sorted((a, b), key=lambda group: -len(self.members[group]))
         self.inputs[a], self.exports[a] = self._interface(a, b)
         del self.inputs[b], self.exports[b]
         for op in self.members[b]:
             self.of[op.number] = a
         self.members[a] += self.members.pop(b)
+        for value, readers in self.readers.pop(b).items():
+            self.readers[a].setdefault(value, []).extend(readers)
         low, high = self.span.pop(b)
         self.span[a] = (min(self.span[a][0], low), max(self.span[a][1], high))
         self.graph.add_edges_from((g, a) for g in list(self.graph.predecessors(b)) if g != a)

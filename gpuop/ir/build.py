@@ -66,7 +66,7 @@ class Builder:
         """Apply a row of the table; operands convert to the types its rule wants."""
         row = OPS[op]
         operands = self.literals(row.alone, args)
-        wanted, result = row.rule(op, [a.type for a in operands])
+        wanted, result = row.rule(row.shown, [a.type for a in operands])
         folded = fold(row, operands, wanted, result)
         if folded is not None:
             return folded

@@ -16,6 +16,7 @@ import numpy as np
 from gpuop.ir import meaning, rules
 from gpuop.ir.rules import Rule
 
+CHOICE = 3
 CALL = 16  # precedence of a call or an atom; C's other levels are below
 
 
@@ -43,6 +44,12 @@ class Row:
     exact: bool = False
     ulp: float = 0.0
     alone: tuple[int, ...] = ()
+
+
+    @property
+    def shown(self) -> str:
+        """What users write: `+`, or `_sin`."""
+        return f"_{self.name}" if self.prec in (CALL, CHOICE) else f"`{self.text.strip('{}01').strip()}`"
 
 
 OPS: dict[str, Row] = {}
@@ -80,7 +87,7 @@ exact("invert", 1, rules.bitwise, np.invert, "~{0}", 14)
 exact("shl", 2, rules.shift, np.left_shift, "{0} << {1}", 11)
 exact("shr", 2, rules.shift, np.right_shift, "{0} >> {1}", 11)
 exact("not", 1, rules.logical, np.logical_not, "!{0}", 14)
-exact("choose", 3, rules.choice, np.where, "{0} ? {1} : {2}", 3, alone=(0,))
+exact("choose", 3, rules.choice, np.where, "{0} ? {1} : {2}", CHOICE, alone=(0,))
 
 # --- math, exact ------------------------------------------------------------------------------------------------
 exact("sqrt", 1, rules.floating, np.sqrt)

@@ -115,7 +115,7 @@ class Text:
     def list(self, exprs: tuple[Expr, ...]) -> str:
         return ", ".join(map(self.expr, exprs))
 
-    def expr(self, expr: Expr) -> str:
+    def expr(self, expr: Expr) -> str:  # noqa: C901 - a case for each kind of node
         match expr:
             case Const(text=text, type=type_):
                 return f"{text}:{type_}"

@@ -15,7 +15,7 @@ from gpuop.dsl.arrays import host_array
 from gpuop.dsl.field import Field, is_big_tensor
 from gpuop.dsl.operator import library_call
 from gpuop.dsl.value import NUMBERS
-from gpuop.errors import SemanticError
+from gpuop.errors import SemanticError, described
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
 from gpuop.ops import complex_algebra, functions
 
@@ -123,7 +123,7 @@ def _common(name: str, operands: Sequence[Operand]) -> str:
         if not isinstance(o, (Field, complex, *NUMBERS, np.complexfloating)) and not (
             isinstance(o, np.ndarray) and o.ndim == 0
         ):
-            kind = "an array" if isinstance(o, np.ndarray) else f"a {type(o).__name__}"
+            kind = "an array" if isinstance(o, np.ndarray) else described(o)
             raise SemanticError(f"{name} of a Field and {kind}: wrap it in a Field, as in `gp.ScalarField(a)`")
     dtypes = [_dtype_of(f) for f in fields]
     common = np.result_type(*dtypes).name

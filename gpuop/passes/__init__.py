@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 from gpuop.config import config
@@ -35,6 +34,5 @@ def lower(kernel: Kernel) -> Kernel:
     """Run the pipeline, verifying what each pass leaves."""
     for step, form in PIPELINE:
         kernel = verify(step(kernel), form, step.__name__)
-        if config.debug >= 5:
-            print(f"--- after {step.__name__}\n{show(kernel)}", file=sys.stderr)
+        config.trace(5, lambda: f"--- after {step.__name__}\n{show(kernel)}")  # noqa: B023 - called at once
     return kernel

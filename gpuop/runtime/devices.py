@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ class Device:
 
 
 _open: dict[str, Backend] = {}
+_opening = threading.RLock()
 _found: list[tuple[Device, Any]] | None = None
 _chosen: list[str] = []
 
@@ -122,9 +124,10 @@ def open_device(name: str) -> Backend:
             continue
         if device.problem is not None:
             raise DeviceError(f"{name}: {device.problem}")
-        if device.name not in _open:
-            _open[device.name] = _tested(device.name, opener)
-        return _open[device.name]
+        with _opening:
+            if device.name not in _open:
+                _open[device.name] = _tested(device.name, opener)
+            return _open[device.name]
     names = ", ".join(n for device, _ in discover() for n in (device.name, *device.aliases))
     raise DeviceError(f"there is no device {name!r}; found: {names}")
 

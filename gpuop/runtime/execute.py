@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from gpuop.config import config
 from gpuop.fusion.explain import explain
 from gpuop.fusion.plan import Plan
@@ -17,10 +15,8 @@ class Prepared:
     def __init__(self, backend: Backend, plan: Plan) -> None:
         self.backend = backend
         self.plan = plan
-        if config.debug >= 2:
-            print(f"gpuop: {explain(plan)}", file=sys.stderr)
-        if config.debug >= 3:
-            print("\n".join(show(step.kernel) for step in plan.steps), file=sys.stderr)
+        config.trace(2, lambda: f"gpuop: {explain(plan)}")
+        config.trace(3, lambda: "\n".join(show(step.kernel) for step in plan.steps))
         self.programs = [backend.compile(step.kernel) for step in plan.steps]
         wanted = set(plan.program.wanted)
         self.last_use = {

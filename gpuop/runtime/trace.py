@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from gpuop.codegen.dialect import Source
@@ -11,8 +10,7 @@ from gpuop.config import config
 
 def note_source(source: Source, suffix: str) -> None:
     """Print generated text (level 4), and keep it in the dump folder."""
-    if config.debug >= 4:
-        print(source.text, file=sys.stderr)
+    config.trace(4, lambda: source.text)
     if config.dump:
         Path(config.dump).mkdir(parents=True, exist_ok=True)
         (Path(config.dump) / f"{source.entry}.{suffix}").write_text(source.text)
@@ -20,5 +18,4 @@ def note_source(source: Source, suffix: str) -> None:
 
 def note_launch(source: Source) -> None:
     """Print a launch (level 1)."""
-    if config.debug >= 1:
-        print(f"gpuop: launch {source.entry} threads {source.threads} group {source.group}", file=sys.stderr)
+    config.trace(1, lambda: f"gpuop: launch {source.entry} threads {source.threads} group {source.group}")

@@ -1,0 +1,131 @@
+"""Time to the first result of `half` on 4096², cold and warm, and the time of a prepared step next to a device copy.
+
+    python benchmarks/first_result.py [--device NAME] [--size 4096]
+
+Each start is a process of its own: cold with an empty compile cache (the driver's own caches are emptied too), warm with
+a filled one. The bytes of `half` are a read and a write of the field, those of the device's own buffer copy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+STARTS, STEPS = 5, 30
+
+
+def first_result(device: str, size: int) -> None:
+    """In a fresh process: import, record, compile, upload, run, download; print seconds as JSON."""
+    started = time.perf_counter()
+    import numpy as np
+
+    numpy_there = time.perf_counter()
+    import gpuop as gp
+    from gpuop.dsl import _readTensor
+
+    imported = time.perf_counter()
+    with gp.use_device(device):
+        opened = time.perf_counter()
+
+        @gp.operator
+        def half(field):  # type: ignore[no-untyped-def]
+            return _readTensor(field) / 2
+
+        image = np.random.default_rng(0).random((size, size), np.float32)
+        made = time.perf_counter()
+        result = half(gp.ScalarField(image)).numpy()
+        done = time.perf_counter()
+    assert np.array_equal(result, image / 2)
+    print(
+        json.dumps(
+            {"import": imported - numpy_there, "device": opened - imported, "first": done - made, "all": done - started}
+        )
+    )
+
+
+def starts(device: str, size: int, warm: bool) -> dict[str, list[float]]:
+    """Several fresh processes; each cold one has empty caches."""
+    times: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as kept:
+        for n in range(STARTS + warm):
+            with tempfile.TemporaryDirectory() as empty:
+                cache = kept if warm else empty
+                environment = {**os.environ, "GPUOP_CACHE": cache, "POCL_CACHE_DIR": cache, "CUDA_CACHE_PATH": cache}
+                command = [sys.executable, __file__, "--child", "--device", device, "--size", str(size)]
+                line = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+            if n or not warm:  # the first warm start fills the cache
+                for name, seconds in json.loads(line.splitlines()[-1]).items():
+                    times.setdefault(name, []).append(seconds)
+    return times
+
+
+def timed(action: Callable[[], None], wait: Callable[[], None]) -> list[float]:
+    """Milliseconds of each of several runs, after two to warm up."""
+    times = []
+    for n in range(STEPS + 2):
+        began = time.perf_counter()
+        action()
+        wait()
+        if n >= 2:
+            times.append(1e3 * (time.perf_counter() - began))
+    return times
+
+
+def steps(device: str, size: int) -> None:
+    """A prepared step, and a copy of as many bytes by the device itself."""
+    import numpy as np
+
+    import gpuop as gp
+    from gpuop.dsl import _readTensor
+
+    @gp.operator
+    def half(field):  # type: ignore[no-untyped-def]
+        return _readTensor(field) / 2
+
+    image = np.random.default_rng(0).random((size, size), np.float32)
+    backend = gp.device(device)
+    with gp.ComputeGraph(device=device) as graph:
+        field = gp.ScalarField(image)
+        graph.probe(half(field), "half")
+    graph.reset()
+    source, target = backend.upload(field.type, image.reshape(1, -1)), backend.empty(field.type)
+    copy = timed(lambda: backend.copy(field.type, source, target), backend.synchronize)
+    step = timed(graph.step, graph.synchronize)
+    moved = 2 * image.nbytes
+    for name, times in (("prepared step of half", step), ("device copy, same bytes", copy)):
+        median = statistics.median(times)
+        spread = f"{min(times):.2f} … {max(times):.2f}"
+        print(f"  {name:28} {median:8.2f} ms ({spread}), {moved / median / 1e6:6.1f} GB/s")
+    print(f"  step / copy                  {statistics.median(step) / statistics.median(copy):8.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--device", help="a device's name; by default all that work")
+    parser.add_argument("--size", type=int, default=4096)
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        first_result(options.device, options.size)
+        return
+    import gpuop as gp
+
+    for device in gp.devices() if options.device is None else [gp.device(options.device)]:
+        print(f"{device.name}: {device.description}")
+        for label, warm in (("cold", False), ("warm", True)):
+            times = starts(device.name, options.size, warm)
+            parts = ", ".join(f"{name} {statistics.median(t):.2f} s" for name, t in times.items())
+            print(f"  {label} start: first result {statistics.median(times['first']):.2f} s "
+                  f"({min(times['first']):.2f} … {max(times['first']):.2f}); {parts}")  # fmt: skip
+        steps(device.name, options.size)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""The pages that show what gpuop prints: their Python runs, and each `text` block is what the block before it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import linecache
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = ["docs/ARCHITECTURE.md"]
+BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.S)
+
+
+def run(page: Path) -> list[tuple[str, str]]:
+    """Each expected output with the actual one."""
+    pairs, scope, printed = [], {"__name__": "__page__"}, ""
+    for number, (kind, body) in enumerate(BLOCK.findall(page.read_text())):
+        if kind == "text":
+            pairs.append((body.strip(), printed.strip()))
+            continue
+        name = f"{page.name}:{number}"
+        linecache.cache[name] = (len(body), None, body.splitlines(True), name)
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(compile(body, name, "exec"), scope)
+        printed = output.getvalue()
+    return pairs
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_prints_what_it_shows(page: str, request: pytest.FixtureRequest) -> None:
+    path = ROOT / page
+    pairs = run(path)
+    assert pairs, "the page shows nothing"
+    if request.config.getoption("--update-golden"):
+        outputs = iter(actual for _, actual in pairs)
+        text = re.sub(r"```text\n.*?```", lambda _: f"```text\n{next(outputs)}\n```", path.read_text(), flags=re.S)
+        path.write_text(text)
+        return
+    for expected, actual in pairs:
+        assert actual == expected
