@@ -90,7 +90,7 @@ def main(argv=None):
     for n in common.progress(args.steps, "frame"):
         graph.step()
         if args.gif and n % 3 == 0:
-            film.append(np.hstack([common.as_rgb(graph.read(name))[::2, ::2] for name in shown]))
+            film.append(np.hstack([common.as_rgb(graph.read(name))[::3, ::3] for name in shown]))
     panels = {f"{name} {graph.tick}": graph.read(name) for name in shown}
     common.report(graph, first, rows * columns)
     common.save(args.output, common.sheet(panels))

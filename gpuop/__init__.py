@@ -14,7 +14,7 @@ from gpuop.dsl.field import (
     is_big_tensor,
 )
 from gpuop.dsl.operator import GPUOperator, operator
-from gpuop.errors import CompileError, DeviceError, GpuopError, SemanticError
+from gpuop.errors import CompileError, DeviceError, GpuopError, MissingError, SemanticError
 from gpuop.graph import ComputeGraph
 from gpuop.ir.types import FieldType, Shape
 from gpuop.pipeline import pipeline
@@ -32,5 +32,5 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in ("Sensor", "Actuator", "HostOperator", "iterate", "load_bundle"):
-        raise AttributeError(f"gpuop.{name} is not available in this version")
+        raise MissingError(f"gpuop.{name} is not available in this version")
     raise AttributeError(f"module 'gpuop' has no attribute {name!r}")

@@ -8,8 +8,6 @@ from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-import numpy as np
-
 from gpuop.dsl import hooks
 from gpuop.dsl.field import Adjustable, Field
 from gpuop.errors import SemanticError, described
@@ -18,10 +16,10 @@ from gpuop.fusion.graph import Program, program
 from gpuop.fusion.plan import Plan, plan
 from gpuop.ir.graph import Leaf, Result
 from gpuop.ops.algebra import copied
-from gpuop.runtime.backend import Argument, Array, Backend, array_of, planes_of
+from gpuop.runtime.backend import Argument, Array, Backend, planes_of
 from gpuop.runtime.devices import current, open_device
 from gpuop.runtime.execute import Prepared
-from gpuop.session import argument, prepare, source_of
+from gpuop.session import argument, download, prepare, source_of
 
 _building = threading.local()
 _owner: WeakKeyDictionary[Leaf, ref[ComputeGraph]] = WeakKeyDictionary()  # a graph holds its states: do not hold it
@@ -281,10 +279,7 @@ class _Running:
 
     def read(self, probe: int) -> Array:
         value = self.wanted[probe]
-        kind, buffer = self.what.types[value], self.buffers[value]
-        if isinstance(buffer, tuple):  # a parameter, passed by value
-            return array_of(kind, np.array(buffer, kind.storage.numpy))
-        return array_of(kind, self.backend.download(kind, buffer))
+        return download(self.what.types[value], self.buffers[value], self.backend)
 
 
 def _set_next(state: Field, value: Any) -> None:

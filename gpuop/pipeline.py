@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.arrays import Deferred, Placeholder
-from gpuop.dsl.field import Field
+from gpuop.dsl.field import Field, Parameter
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import Program, program
 from gpuop.ir.graph import Leaf, Node
-from gpuop.runtime.backend import Argument, Array, Backend, array_of, planes_of
+from gpuop.runtime.backend import Argument, Array, Backend, planes_of
 from gpuop.runtime.devices import current
-from gpuop.session import argument, prepare
+from gpuop.session import argument, download, prepare
 
 
 class Pipeline:
@@ -35,18 +35,21 @@ class Pipeline:
             raise SemanticError(f"pipeline `{self.name}`: {wrong}") from None
         bound.apply_defaults()
         given = {name: value for name, value in bound.arguments.items() if isinstance(value, np.ndarray)}
-        if any(isinstance(value, Field) for value in bound.arguments.values()):
-            if given:
+        fields = [value for value in bound.arguments.values() if isinstance(value, Field)]
+        if fields:
+            if given and not all(isinstance(value, Parameter) for value in fields):
                 raise SemanticError(
-                    f"pipeline `{self.name}` gets Fields and arrays; give it arrays only, or Fields only"
+                    f"pipeline `{self.name}` gets Fields and arrays; give it arrays and Parameters only, or Fields only"
                 )
-            return self.function(*args, **kwargs)
+            if not given:
+                return self.function(*args, **kwargs)
         what, several = self._trace(bound, given)
         results = _run(what, list(given.values()), current())
         return tuple(results) if several else results[0]
 
     def _trace(self, bound: inspect.BoundArguments, given: dict[str, Array]) -> tuple[Program, bool]:
-        others = tuple((n, type(v), v, repr(v)) for n, v in bound.arguments.items() if n not in given)
+        constants = {n: v.node if isinstance(v, Field) else v for n, v in bound.arguments.items() if n not in given}
+        others = tuple((n, type(v), v, repr(v)) for n, v in constants.items())
         key = (tuple((n, a.shape, a.dtype) for n, a in given.items()), others)
         try:
             hash(key)
@@ -77,7 +80,7 @@ def _run(what: Program, given: list[Array], backend: Backend) -> list[Array]:
         return argument(node, backend)
 
     values = prepare(what, backend).run({number: passed(node) for number, node in what.leaves.items()})
-    return [array_of(what.types[v], backend.download(what.types[v], values[v])) for v in what.wanted]
+    return [download(what.types[v], values[v], backend) for v in what.wanted]
 
 
 def pipeline(function: Callable[..., Any]) -> Pipeline:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import Program, program
 from gpuop.fusion.plan import Plan, plan
 from gpuop.ir.graph import Call, Leaf, Node, Result, calls
+from gpuop.ir.types import FieldType
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, array_of, planes_of
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
@@ -53,7 +53,6 @@ class Kept:
 _kept: WeakKeyDictionary[Call, dict[int, Kept]] = WeakKeyDictionary()
 _uploaded: WeakKeyDictionary[Leaf, Kept] = WeakKeyDictionary()
 _plans: OrderedDict[Any, Prepared] = OrderedDict()
-_planning = threading.Lock()
 _planning = threading.Lock()
 
 
@@ -114,6 +113,13 @@ def argument(node: Node, backend: Backend) -> Argument:
     if source is None:
         raise SemanticError("this Field has a type but no values: it was made for `source`")
     return _upload(node, source, backend, ())
+
+
+def download(kind: FieldType, value: Argument, backend: Backend) -> Array:
+    """The array of a value, which is a buffer or a parameter's scalars; waits."""
+    if isinstance(value, tuple):
+        return array_of(kind, np.array(value, kind.storage.numpy))
+    return array_of(kind, backend.download(kind, value))
 
 
 def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[Adjustable, int], ...]) -> Buffer:

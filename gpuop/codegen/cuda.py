@@ -39,6 +39,17 @@ __device__ inline float round_half(float x)
     return x;
 }
 """
+ROUND_DOUBLE = """
+// the nearest half of a double, as a float
+__device__ inline float round_double(double x)
+{
+    unsigned short bits;
+    float y;
+    asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(x));
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(bits));
+    return y;
+}
+"""
 REMQUO = """
 // the sign and the low bits of the quotient that remainder rounds
 template <class T>
@@ -86,15 +97,15 @@ CUDA = Dialect(
         "double inf": "__longlong_as_double(0x7ff0000000000000LL)",
     },
     calls={"pown": "pow({0}, {1})", "powr": "pow({0}, {1})", "nan": 'nanf("")'},
+    conversions={"double half": "round_double({x})"},
     saturate="saturate<{type}>(({source}){x}, {low}, {high}, {lowest}, {highest})",
     load_half="load_half({pointer} + {offset})",
     store_half="store_half({pointer} + {offset}, {x})",
     bits="bits<{type}>({x})",
     helpers={
-        "saturate": SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF, "remquo_bits": REMQUO,
-        "bits": BITS, "rootn": POWERS,
+        "saturate": SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF, "round_double": ROUND_DOUBLE,
+        "remquo_bits": REMQUO, "bits": BITS, "rootn": POWERS,
     },
     head="// compile with --fmad=false: results equal those of every other device",
     unroll="#pragma unroll {n}",
-    reserved=frozenset({"saturate", "load_half", "store_half", "round_half", "bits"}),
 )  # fmt: skip

@@ -21,6 +21,7 @@ class Dialect:
         suffix: of integer literals, by OpenCL's type name.
         special: infinity and NaN of float and double.
         calls: operators that are spelled differently, with `{0}` for operands.
+        conversions: those between two types ("float uint") that are spelled differently, with `{x}`.
         saturate: a saturating conversion, with `{type} {x} {low} {high}`.
         load_half, store_half, round_half, bits: the forms of half access and of reinterpretation.
         helpers: functions that are printed before the kernel when their name occurs in it.
@@ -36,6 +37,7 @@ class Dialect:
     suffix: Mapping[str, str]
     special: Mapping[str, str]
     calls: Mapping[str, str]
+    conversions: Mapping[str, str]
     saturate: str
     load_half: str
     store_half: str
@@ -43,7 +45,6 @@ class Dialect:
     helpers: Mapping[str, str]
     head: str
     unroll: str
-    reserved: frozenset[str] = frozenset()
 
     def type(self, c: str) -> str:
         return self.types.get(c, c)

@@ -159,7 +159,7 @@ class Names:
     """Turns symbols into identifiers: the user's hints, made unique in order of appearance."""
 
     def __init__(self, dialect: Dialect) -> None:
-        self.taken = set(C_WORDS | set(OPS) | set(DTYPES) | dialect.reserved)
+        self.taken = set(C_WORDS | set(OPS) | set(DTYPES) | set(dialect.helpers))
         self.taken |= {index_name(Index(kind, axis)) for kind in INDEX_NAMES for axis in AXES}
         self.names: dict[Var | Array | FieldParam, str] = {}
         self.used: dict[str, int] = {}
@@ -252,6 +252,9 @@ class Expressions:
 
     def cast(self, cast: Cast) -> tuple[str, int]:
         given, wanted = cast.arg.type.dtype, cast.type.dtype
+        special = self.dialect.conversions.get(f"{'float' if given is HALF else given.c} {wanted.c}")
+        if special is not None:
+            return special.format(x=self.text(cast.arg)), CALL
         if wanted is HALF:
             return f"round_half({self.text(cast.arg)})", CALL
         if given is HALF and wanted.c == "float":

@@ -13,6 +13,22 @@ float round_half(float x)
     return vload_half(0, (__private half *)&bits);
 }
 """
+ROUND_DOUBLE = """
+// the nearest half of a double, as a float
+float round_double(double x)
+{
+    ushort bits;
+    vstore_half(x, 0, (__private half *)&bits);
+    return vload_half(0, (__private half *)&bits);
+}
+"""
+TO_UINT = """
+// saturates; NaN gives 0, which convert_uint_sat alone does not on every device
+uint to_uint(float x)
+{
+    return isnan(x) ? 0 : convert_uint_sat(x);
+}
+"""
 REMQUO = """
 // the sign and the low bits of the quotient that remainder rounds
 int remquo_bits(float x, float y)
@@ -41,11 +57,12 @@ OPENCL = Dialect(
         "double inf": "(double)INFINITY",
     },
     calls={},
+    conversions={"float uint": "to_uint({x})", "double half": "round_double({x})"},
     saturate="convert_{name}_sat({x})",
     load_half="vload_half({offset}, {pointer})",
     store_half="vstore_half({x}, {offset}, {pointer})",
     bits="as_{name}({x})",
-    helpers={"round_half": ROUND_HALF, "remquo_bits": REMQUO},
+    helpers={"round_half": ROUND_HALF, "round_double": ROUND_DOUBLE, "to_uint": TO_UINT, "remquo_bits": REMQUO},
     head="#pragma OPENCL FP_CONTRACT OFF",
     unroll="#pragma unroll {n}",
 )

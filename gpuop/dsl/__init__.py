@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpuop.dsl import access, blocks, declare, functions, threads
+from gpuop.errors import MissingError
 
 _NAMES: dict[str, Any] = {
     **access.OUTPUTS,
@@ -44,5 +45,5 @@ _LATER = {
 
 def __getattr__(name: str) -> Any:
     if name in _LATER or name.startswith(("_atomic_", "_is")):
-        raise AttributeError(f"{name} is not available in this version of gpuop")
+        raise MissingError(f"{name} is not available in this version of gpuop")
     raise AttributeError(f"gpuop.dsl has no {name}")

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from gpuop.dsl.record import OutputSlot, Recorder, current
+from gpuop.dsl.record import OutputRef, OutputSlot, Recorder, current
 from gpuop.dsl.storage import fetch, stored
 from gpuop.dsl.value import NUMBERS, Operand, Value, atom, integer, literal_atom
-from gpuop.errors import SemanticError, here
+from gpuop.errors import SemanticError, article, described, here
 from gpuop.ir.build import constant, number
 from gpuop.ir.nodes import AXES, Const, Expr, FieldParam, Read, Write
 from gpuop.ir.types import BOOL, SMALL_TENSOR, FieldType, Type
 
 BORDERS = ("clamp", "zero", "wrap", "reflect", "symmetric", "unchecked")
-
-
-@dataclass(frozen=True)
-class OutputRef:
-    """`_out0` … `_out9`: the outputs of the operator being recorded."""
-
-    index: int
-
-    def __repr__(self) -> str:
-        return f"_out{self.index}"
 
 
 OUTPUTS = {f"_out{k}": OutputRef(k) for k in range(10)}
@@ -90,7 +79,7 @@ def write_tensor(recorder: Recorder, slot: OutputSlot, value: Operand, point: tu
     kind, lanes = slot.param.type, slot.param.type.planes
     if lanes > SMALL_TENSOR:
         raise SemanticError(
-            f"{slot.param.hint} has big tensors ({lanes} elements); write them with `_writeTensorElement(out, value, element)`"
+            f"{slot.shown} has big tensors ({lanes} elements); write them with `_writeTensorElement({slot.shown}, value, element)`"
         )
     converted = _converted(recorder, slot, value, lanes)
     where = _point(recorder, slot.param, point, "write")
@@ -113,18 +102,17 @@ def _converted(recorder: Recorder, slot: OutputSlot, value: Operand, lanes: int)
     if isinstance(given, (bool, int, float)):
         fits = kind.element.holds(given) or (kind.element is BOOL and given in (0, 1))
         given = constant(given, kind.element) if fits else literal_atom(value)
-    name = slot.param.hint
+    name = slot.shown
     if given.type.lanes not in (1, lanes):
-        raise SemanticError(
-            f"a {given.type} is written to {name}, whose tensors have {lanes} elements ({kind}); declare the output's type, or build the vector"
-        )
+        advice = "declare the output with the type that you mean, or write as many components as it has"
+        raise SemanticError(f"{article(str(given.type))} is written to {name}, which is {kind}: {advice}")
     if not slot.declared and kind.element.kind != "f" and given.type.kind == "f":
         raise SemanticError(
-            f"a {given.type} is written to {name}, which is {kind.dtype} by default: convert it (`_convert_int(v)`), or declare `outputs=`"
+            f"{article(str(given.type))} is written to {name}, which is {kind.dtype} by default: convert it (`_convert_int(v)`), or declare `outputs=`"
         )
     if not slot.declared and given.type.lanes == 1 and lanes > 1:
         raise SemanticError(
-            f"a scalar is written to {name}, whose default type is {kind}: declare `outputs=`, or spread it with `_vector(…)`"
+            f"a scalar is written to {name}, whose default type is {kind}: declare `outputs=`, or spread it with `_{Type(kind.element, lanes)}(v)`"
         )
     return given
 
@@ -139,40 +127,41 @@ def _field(recorder: Recorder, field: Operand) -> FieldParam:
         )
     if not hasattr(field, "node"):
         raise SemanticError(
-            f"reads want a Field, not a {type(field).__name__}; wrap arrays, as in `gp.ScalarField(array)`"
+            f"reads want a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(array)`"
         )
     return recorder.param(field)
 
 
 def _output(recorder: Recorder, out: Operand) -> OutputSlot:
     if not isinstance(out, OutputRef):
-        raise SemanticError(
-            f"writes want an output, `_out0` … `_out9`, not a {type(out).__name__}: Fields are immutable"
-        )
+        raise SemanticError(f"writes want an output, `_out0` … `_out9`, not {described(out)}: Fields are immutable")
     return recorder.output(out.index)
+
+
+def _shown(recorder: Recorder, param: FieldParam) -> str:
+    """The name of a field or an output, as users write it."""
+    return next((slot.shown for slot in recorder.outputs if slot.param is param), f"`{param.hint}`")
 
 
 def _point(recorder: Recorder, param: FieldParam, point: tuple[Operand, ...], verb: str) -> tuple[Expr, ...] | None:
     """Explicit coordinates, or None for the thread's own point."""
-    grid = param.type.field_shape
+    name, grid = _shown(recorder, param), param.type.field_shape
     if not point:
         if grid and grid != recorder.domain.shape:
             raise SemanticError(
-                f"`{param.hint}` is {'×'.join(map(str, grid))}, the threads are {recorder.domain}: own points do not match; give coordinates to {verb} at"
+                f"{name} is {'×'.join(map(str, grid))}, the threads are {recorder.domain}: own points do not match; give coordinates to {verb} at"
             )
         if verb == "write" and not grid and recorder.domain.shape:
             raise SemanticError(
-                f"`{param.hint}` is 0D and every thread of {recorder.domain} would write it; launch one thread with `_globalThreads(())`, or reduce first"
+                f"{name} is 0D and every thread of {recorder.domain} would write it; write it in an operator whose first output is 0D: that runs on one thread"
             )
         return None
     if len(point) != len(grid):
-        names = ", ".join(AXES[3 - len(grid) : 3]) or "none"
-        raise SemanticError(
-            f"`{param.hint}` has {len(grid)} dimensions ({names}): give {len(grid)} coordinates or none, not {len(point)}"
-        )
-    where = tuple(integer(i, f"a coordinate of `{param.hint}`") for i in point)
+        wanted = f"({', '.join(AXES[3 - len(grid) : 3])}), or no coordinates" if grid else "no coordinates"
+        raise SemanticError(f"{name} is {len(grid)}D: give {wanted}, not {len(point)}")
+    where = tuple(integer(i, f"a coordinate of {name}") for i in point)
     if verb == "read" and grid.points == 0 and recorder.domain.threads:
-        raise SemanticError(f"`{param.hint}` has no points to read")
+        raise SemanticError(f"{name} has no points to read")
     return None if grid == recorder.domain.shape and where == recorder.own_point() else where
 
 
@@ -182,9 +171,10 @@ def _place(
     """Split coordinates and the element; None is the only element of a scalar tensor."""
     count = param.type.planes
     given = place[-1] if place else Value(recorder.tensor_element())
-    element = integer(given, f"an element of `{param.hint}`")
+    element = integer(given, f"an element of {_shown(recorder, param)}")
     if isinstance(element, Const) and not 0 <= element.value < count:
-        raise SemanticError(f"`{param.hint}` has no tensor element {element.value}: its tensors have {count}")
+        last = f"its tensors have elements 0 … {count - 1}" if count > 1 else "its tensors are scalars, element 0"
+        raise SemanticError(f"{_shown(recorder, param)} has no tensor element {element.value}: {last}")
     return place[:-1], None if count == 1 and isinstance(element, Const) else element
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.dsl.arithmetic import Arithmetic
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
 
@@ -16,8 +17,15 @@ ArrayLike = Any
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Placeholder:
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    raise SemanticError(
+        "a pipeline's array argument has no values while the pipeline is traced: it has `.shape`, `.dtype` and `.ndim`, "
+        "and becomes a Field, as in `gp.ScalarField(image)`"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Placeholder(Arithmetic[Any]):
     """Stands for an array argument while a pipeline is traced."""
 
     position: int
@@ -27,6 +35,14 @@ class Placeholder:
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    _operate = __getitem__ = __iter__ = __len__ = __bool__ = __float__ = __int__ = __index__ = _refuse
+    __array__ = __array_ufunc__ = __array_function__ = _refuse
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # what Python and NumPy look for in any object
+            raise AttributeError(name)
+        _refuse()
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,17 +6,27 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
-from gpuop.dsl.frames import Position, assigned_name, check_called, inside_call
+from gpuop.dsl.frames import Position, assigned_name, check_called, inside_call, stored_line
 from gpuop.dsl.record import Recorder, Scope, caller, current
 from gpuop.dsl.value import Operand, Value, Variable, atom, integer
-from gpuop.errors import SemanticError, here
+from gpuop.errors import Loc, SemanticError, article, here
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import Break, Const, Continue, Expr, For, If, Ref, Stmt, Var, While
 from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, Shape, ShapeLike, Type
 from gpuop.ir.visit import Copier
 
 
-class Guard:
+class Uncalled(type):
+    """The class of the guards' classes: `with _else:` is not a block."""
+
+    def __enter__(cls) -> NoReturn:
+        raise SemanticError(f"`{cls.__name__}` opens a block when it is called; write `with {cls.__name__}(…):`")
+
+    def __exit__(cls, *exc: object) -> None:
+        """Python looks for it before it enters."""
+
+
+class Guard(metaclass=Uncalled):
     """What `_if(…)` and its like return; entering it opens the block, leaving it records the statement."""
 
     def __init__(self, name: str) -> None:
@@ -26,10 +36,14 @@ class Guard:
         self.recorder.check_pending()
         self.recorder.pending = (name, self.loc)
         self.frame: FrameType | None = None
+        self.entered = 0
         self.held: dict[str, Any] = {}
 
     def __bool__(self) -> NoReturn:
         raise SemanticError(f"`{self.name}(…)` opens a block; write `with {self.name}(…):`", self.loc)
+
+    def __iter__(self) -> NoReturn:
+        raise SemanticError(f"`{self.name}(…)` opens a block; write `with {self.name}(…) as i:`", self.loc)
 
     def opens(self) -> Any:
         """Called with the block open; what `as` binds."""
@@ -42,6 +56,7 @@ class Guard:
         self.recorder.pending = None
         self.frame = caller()
         check_called(self.frame.f_code)
+        self.entered = self.frame.f_lasti
         held = {name: value for name, value in self.frame.f_locals.items() if isinstance(value, Value)}
         self.held = {name: value for name, value in held.items() if self.recorder.alive(value)}
         self.recorder.push(Scope(self.name, self.loc))
@@ -69,9 +84,10 @@ class Guard:
                     if isinstance(value, Variable)
                     else f"declare `{name} = _var(…)` before the block and assign `{name} @= …` inside"
                 )
+                line = stored_line(frame, name, self.entered)
                 raise SemanticError(
                     f"`{name}` is bound to another value inside this `{self.name}` block, which the device cannot see; {advice}",
-                    self.loc,
+                    Loc(frame.f_code.co_filename, line) if line is not None else self.loc,
                 )
 
 
@@ -81,7 +97,7 @@ def condition(value: Operand, name: str) -> Expr:
     if not isinstance(given, (bool, int, float)):
         if given.type.lanes > 1:
             raise SemanticError(
-                f"`{name}` wants a scalar condition, not a {given.type}; combine the components, as in `c.x & c.y`"
+                f"`{name}` wants a scalar condition, not {article(str(given.type))}; combine the components, as in `c.x & c.y`"
             )
         return current().build.cast(given, Type(BOOL))
     return constant(bool(given), BOOL)

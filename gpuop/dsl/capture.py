@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.access import OutputRef
+from gpuop.dsl.record import OutputRef
 from gpuop.dsl.value import Value
 from gpuop.ir.types import FieldType, Shape
 

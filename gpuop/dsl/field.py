@@ -13,11 +13,15 @@ from gpuop.dsl.arithmetic import Arithmetic
 from gpuop.dsl.arrays import Array, ArrayLike, Deferred, Placeholder, as_color, as_field, host_array
 from gpuop.dsl.record import values_seen
 from gpuop.dsl.value import Value
-from gpuop.errors import SemanticError
+from gpuop.errors import MissingError, SemanticError, UnsupportedError
 from gpuop.ir.graph import Leaf, Node
 from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
 
-LATER = {"sum", "min", "max", "mean", "argmin", "argmax", "__getitem__", "draw"}
+LATER = {"sum", "min", "max", "mean", "argmin", "argmax", "draw"}
+INSTEAD = {
+    "shape": "its grid is in `.field_shape`, its tensor in `.tensor_shape`",
+    "ndim": "its grid is in `.field_shape`, its tensor in `.tensor_shape`",
+}
 
 
 class Field(Arithmetic["Field"]):
@@ -83,14 +87,16 @@ class Field(Arithmetic["Field"]):
         elif name == "name":
             object.__setattr__(self, name, str(value))
         else:
-            raise AttributeError(
+            raise MissingError(
                 f"a Field has no attribute {name!r} to set; fields are immutable, `.next` and `.name` are all that can be set"
             )
 
     def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # Python and NumPy ask for these
+            raise AttributeError(name)
         if name in LATER:
-            raise AttributeError(f"Field.{name} is not available in this version of gpuop; use `.numpy()` and NumPy")
-        raise AttributeError(f"a Field has no attribute {name!r}; `.numpy()` gives an array")
+            raise MissingError(f"Field.{name} is not available in this version of gpuop; use `.numpy()` and NumPy")
+        raise MissingError(f"a Field has no attribute {name!r}; {INSTEAD.get(name, '`.numpy()` gives an array')}")
 
     # --- evaluation ---------------------------------------------------------------------------------------------
 
@@ -128,7 +134,12 @@ class Field(Arithmetic["Field"]):
         )
 
     def __getitem__(self, index: Any) -> NoReturn:
-        self.__getattr__("__getitem__")
+        raise SemanticError(
+            "indexing a Field is not available in this version of gpuop: take an array, `f.numpy()[…]`, or read at points in an operator"
+        )
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise SemanticError("a Field is immutable: operators make new ones; `np.where(c, a, b)` chooses between values")
 
     # --- host algebra -------------------------------------------------------------------------------------------
 
@@ -143,12 +154,15 @@ class Field(Arithmetic["Field"]):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or kwargs or ufunc.__name__ not in hooks.algebra:
-            raise TypeError(f"numpy.{ufunc.__name__} does not take Fields this way; evaluate first, with `.numpy()`")
+            call = ufunc.__name__ + (f".{method}" if method != "__call__" else "")
+            raise UnsupportedError(
+                f"numpy.{call} does not take Fields{' with options' * bool(options)}; evaluate first, with `.numpy()`"
+            )
         return self._operate(ufunc.__name__, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function.__name__ not in ("where", "clip"):
-            raise TypeError(f"numpy.{function.__name__} does not take Fields; evaluate first, with `.numpy()`")
+            raise UnsupportedError(f"numpy.{function.__name__} does not take Fields; evaluate first, with `.numpy()`")
         return hooks.algebra[function.__name__](*args, **kwargs)
 
 

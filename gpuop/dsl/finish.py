@@ -93,8 +93,9 @@ def _settle(recorder: Recorder, slot: OutputSlot, body: Block, domain: Domain) -
     field = slot.param
     writes = [stmt for stmt in walk(body) if isinstance(stmt, Write) and stmt.field is field]
     if not writes:
+        otherwise = "declare fewer outputs" if slot.declared else "return a value"
         raise SemanticError(
-            f"operator `{recorder.name}` never writes its output {field.hint}; add `_writeTensor({field.hint}, …)`, or declare fewer outputs",
+            f"operator `{recorder.name}` never writes its output {slot.shown}; add `_writeTensor({slot.shown}, …)`, or {otherwise}",
             recorder.loc,
         )
     covered = _covers(body, field, domain)
@@ -102,7 +103,7 @@ def _settle(recorder: Recorder, slot: OutputSlot, body: Block, domain: Domain) -
         return body, Output(field, None if covered else field.type.stored(slot.default or 0))
     if not covered and slot.default is None:
         raise SemanticError(
-            f"{field.hint} is not written on every path through `{recorder.name}`; write it in the other branch too, or give the output a `default=`",
+            f"{slot.shown} is not written on every path through `{recorder.name}`; write it in the other branch too, or give the output a `default=`",
             writes[0].loc,
         )
     if len(writes) == 1 and writes[0] in body and covered:

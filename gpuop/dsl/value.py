@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gpuop.dsl.arithmetic import Arithmetic
-from gpuop.dsl.record import FieldLike, current
+from gpuop.dsl.record import FieldLike, OutputRef, current
 from gpuop.dsl.storage import fetch
-from gpuop.errors import SemanticError, here
+from gpuop.errors import MissingError, SemanticError, UnsupportedError, article, described, here
 from gpuop.ir.build import Number, constant, fold_cast, literal, number
 from gpuop.ir.expansions import EXPANSIONS
 from gpuop.ir.nodes import Array, Assign, Const, Expr, Load, Read, Ref, Store
@@ -23,6 +23,7 @@ KERNEL_NAMES = {
     "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "less": "lt", "less_equal": "le", "greater": "gt",
     "greater_equal": "ge", "equal": "eq", "not_equal": "ne", "logical_not": "not",
 }  # fmt: skip
+SAME_NAMES = ("add", "power", "absolute", "invert", "left_shift", "right_shift")
 SWIZZLE = re.compile(r"[xyzw]{1,4}\Z")
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 Operand = Any  # a Value, a number, or a 0D scalar Field: what may stand in kernel arithmetic
@@ -32,8 +33,6 @@ class Value(Arithmetic["Value"]):
     """A value of the device's: a scalar or a vector of 2 to 4 components."""
 
     __slots__ = ("_expr",)
-    __array_ufunc__ = None  # NumPy scalars leave arithmetic with values to us
-
     def __init__(self, expr: Expr) -> None:
         self._expr = expr
 
@@ -62,24 +61,37 @@ class Value(Arithmetic["Value"]):
     def __pos__(self) -> Value:
         return self
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Value:
+        """Arithmetic with NumPy's scalars on the left ends up here; NumPy's other functions do not work on values."""
+        if method != "__call__" or options or ufunc.__name__ not in (*KERNEL_NAMES, *SAME_NAMES):
+            raise UnsupportedError(
+                f"numpy.{ufunc.__name__} does not take kernel values; kernels have functions of their own, as `_sqrt(x)`"
+            )
+        return self._operate(ufunc.__name__, *operands)
+
     # --- components ---------------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Value:
         if name.startswith("__") or not SWIZZLE.match(name):
-            raise AttributeError(
-                f"a kernel value has no attribute {name!r}; components are x, y, z, w and their swizzles"
+            if name.startswith("__"):  # Python and NumPy ask for these
+                raise AttributeError(name)
+            raise MissingError(
+                f"a kernel value has no attribute {name!r}; it has components x, y, z, w and their swizzles"
             )
         lanes = [_lane(self.type, letter) for letter in name]
         build = current().build
         return Value(build.pack([build.lane(self.expr, i) for i in lanes]))
 
     def __getitem__(self, index: int) -> Value:
-        if isinstance(index, Value):
+        if not isinstance(index, (int, np.integer)):
             raise SemanticError(
-                "a vector is indexed by a Python integer; use an array (`_floatArray(n)`) for computed indices"
+                "a vector is indexed by a Python integer; name several components, as in `v.xy`, "
+                "and use an array (`_floatArray(n)`) for computed indices"
             )
         if not -self.type.lanes <= index < self.type.lanes:
-            raise SemanticError(f"component {index} of a {self.type} does not exist")
+            raise SemanticError(
+                f"{article(str(self.type))} has no component {index}: its components are 0 … {self.type.lanes - 1}"
+            )
         return Value(current().build.lane(self.expr, index % self.type.lanes))
 
     def __iter__(self) -> Iterator[Value]:
@@ -108,9 +120,29 @@ class Value(Arithmetic["Value"]):
     def __float__(self) -> NoReturn:
         raise SemanticError("a recorded value is not a Python float; convert on the device with `_convert_float(x)`")
 
-    def __imatmul__(self, other: Operand) -> Value:
+    def __round__(self, digits: Any = None) -> NoReturn:
+        raise UnsupportedError("Python's `round` does not take kernel values; use `_rint(x)`, or `_round(x)`")
+
+    def assign(self, value: Operand) -> None:
+        """Assign to a variable; an expression is none."""
         raise SemanticError(
             "`@=` assigns to variables, and this is an expression; make a variable of it with `v = _var(x)`"
+        )
+
+    def __imatmul__(self, other: Operand) -> Value:
+        self.assign(other)
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if SWIZZLE.match(name):
+            self[0] = value
+        elif not name.startswith("_"):
+            raise MissingError(f"a kernel value has no attribute {name!r} to set")
+        object.__setattr__(self, name, value)
+
+    def __setitem__(self, index: Any, value: Operand) -> None:
+        raise SemanticError(
+            "components of a variable can be assigned, and this is an expression; make a variable of it with `v = _var(x)`"
         )
 
 
@@ -151,12 +183,10 @@ class Variable(Value):
     # fmt: on
 
     def __setattr__(self, name: str, value: Operand) -> None:
-        if name == "_expr":
-            object.__setattr__(self, name, value)
-        elif SWIZZLE.match(name):
+        if SWIZZLE.match(name):
             self._set_lanes([_lane(self.type, letter) for letter in name], value)
         else:
-            raise AttributeError(f"a kernel variable has no attribute {name!r}")
+            super().__setattr__(name, value)
 
     def __setitem__(self, index: int, value: Operand) -> None:
         self[index]  # checks the index
@@ -222,9 +252,16 @@ def atom(value: Operand) -> Expr | Number:
         return plain
     if hasattr(value, "node"):
         return _scalar_field(value)
-    raise SemanticError(
-        f"a {type(value).__name__} cannot stand in a kernel; wrap arrays in a Field and read them with `_readTensor`"
-    )
+    if isinstance(value, OutputRef):
+        advice = "outputs are only written: keep what you wrote in a variable"
+    elif isinstance(value, complex):
+        advice = "write it as `_float2(real, imaginary)`"
+    elif value is None:
+        advice = "did a function forget its `return`?"
+    else:
+        advice = "wrap arrays in a Field and read them with `_readTensor`"
+    what = repr(value) if isinstance(value, OutputRef) else described(value)
+    raise SemanticError(f"{what} cannot stand in a kernel; {advice}")
 
 
 def _scalar_field(value: FieldLike) -> Expr:
@@ -278,7 +315,7 @@ def integer(value: Operand, what: str) -> Expr:
     expr = literal_atom(value)
     if not expr.type.integer or expr.type.lanes > 1:
         raise SemanticError(
-            f"{what} is a scalar integer, not a {expr.type}; convert with `_convert_int(x)`, or sample between points with `_sampleTensor`"
+            f"{what} is a scalar integer, not {article(str(expr.type))}; convert with `_convert_int(x)`"
         )
     return current().build.cast(expr, Type(INT))
 
@@ -286,10 +323,10 @@ def integer(value: Operand, what: str) -> Expr:
 def _lane(type_: Type, letter: str) -> int:
     lane = "xyzw".index(letter)
     if type_.lanes == 1:
-        raise SemanticError(f"a {type_} is a scalar: it has no component `{letter}`")
+        raise SemanticError(f"{article(str(type_))} is a scalar: it has no component `{letter}`")
     if lane >= type_.lanes:
         raise SemanticError(
-            f"a {type_} has no component `{letter}`: its components are {', '.join('xyzw'[: type_.lanes])}"
+            f"{article(str(type_))} has no component `{letter}`: its components are {', '.join('xyzw'[: type_.lanes])}"
         )
     return lane
 
@@ -314,9 +351,10 @@ def _integer_power(base: Value, exponent: int) -> Value:
 
 def _shift(op: str, value: Operand, amount: Operand) -> Value:
     """OpenCL's shift: the amount counts modulo the width."""
-    if isinstance(amount, Value):
-        width = (value.type if isinstance(value, Value) else Type(INT)).dtype.bits
-        return apply(op, value, amount & (width - 1))
-    if not isinstance(amount, (int, np.integer)) or amount < 0:
+    shifted, by = atom(value), atom(amount)
+    if not isinstance(by, NUMBERS):
+        width = (by if isinstance(shifted, NUMBERS) else shifted).type.dtype.bits
+        return apply(op, value, Value(by) & (width - 1))
+    if not isinstance(by, (int, np.integer)) or by < 0 or isinstance(shifted, NUMBERS):
         raise SemanticError(f"a shift amount is an integer that is not negative, not {amount!r}")
-    return apply(op, value, int(amount) % value.type.dtype.bits)
+    return apply(op, value, int(by) % shifted.type.dtype.bits)

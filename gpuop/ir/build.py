@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.errors import SemanticError
+from gpuop.errors import SemanticError, article
 from gpuop.ir import meaning
 from gpuop.ir.nodes import ATOMS, Apply, Bits, Cast, Const, Expr, Index, Lane, Load, Pack, Read
 from gpuop.ir.ops import OPS, Row
@@ -89,7 +89,7 @@ class Builder:
             return arg
         if arg.type.lanes not in (1, target.lanes):
             raise SemanticError(
-                f"{arg.type} does not convert to {target}: the lengths differ; take components (`v.xy`) or build one with `_{target}(…)`"
+                f"{article(str(arg.type))} does not convert to {target}: the lengths differ; take components (`v.xy`) or build {article(str(target))} with `_{target}(…)`"
             )
         if isinstance(arg, Const) and target.lanes == 1:
             return fold_cast(arg, target, saturate)
@@ -100,7 +100,7 @@ class Builder:
     def bits(self, arg: Expr, target: Type) -> Expr:
         if (arg.type.dtype.bits, arg.type.lanes) != (target.dtype.bits, target.lanes):
             raise SemanticError(
-                f"{arg.type} has not the bits of {target}; reinterpretation keeps the size of every component"
+                f"{article(str(arg.type))} has not as many bits as {article(str(target))}: reinterpretation keeps the size of every component; `_convert_{target}(x)` converts"
             )
         return arg if arg.type == target else self.bind(Bits(arg, target))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -163,7 +163,8 @@ class FieldType:
 
     def replace(self, **changes: Any) -> FieldType:
         """A copy with some of field_shape, tensor_shape and dtype changed."""
-        return replace(self, **changes)
+        kept = {"field_shape": self.field_shape, "tensor_shape": self.tensor_shape, "dtype": self.dtype}
+        return FieldType(**(kept | changes))
 
     @cached_property
     def storage(self) -> DType:

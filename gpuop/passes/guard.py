@@ -8,17 +8,19 @@ from gpuop.ir.build import Builder
 from gpuop.ir.nodes import Domain, Expr, If, Index, Kernel, Let, Ref, Stmt, Var
 from gpuop.ir.types import Shape
 
-GROUP = 256  # threads; columns first, so that neighbours in memory are neighbours in the group
-WIDE = 64
+WIDTHS = (256, 128, 64)  # of a group, widest first: neighbours in memory are neighbours in the group
+GROUP = 256  # threads of a group whose grid is narrower than that
+SURPLUS = 8  # at most one thread in so many is added by rounding a row up, if a width allows it
 
 
 def work_group(domain: Domain) -> Shape:
-    """(layers × elements, rows, columns) of a group, no larger than the grid rounded up to powers of two."""
+    """(layers × elements, rows, columns) of a group: a piece of a row, or several rows where they are short."""
     columns = domain.extent("column")
-    limit = GROUP if len(domain.shape) < 2 else WIDE
-    width = min(limit, _power(columns))
-    height = min(GROUP // width, _power(domain.extent("row")))
-    return Shape(1, height, width)
+    if columns > WIDTHS[-1]:
+        fitting = (width for width in WIDTHS if -columns % width * SURPLUS <= columns)
+        return Shape(1, 1, next(fitting, WIDTHS[-1]))
+    width = _power(columns)
+    return Shape(1, min(GROUP // width, _power(domain.extent("row"))), width)
 
 
 def _power(n: int) -> int:

@@ -16,7 +16,7 @@ __kernel void gpuop_laplacian(
     const int _row = (int)get_global_id(1);
     const int _column = (int)get_global_id(0);
 
-    if (_row < _rows && _column < _columns) {
+    if (_column < _columns) {
         // laplacian
         const float total = image[max(_row - 1, 0) * image_rowStride + _column];
         const float t = total + image[(_row + 1 >= image_rows ? _row + 1 - image_rows : _row + 1) * image_rowStride + _column];

@@ -16,7 +16,7 @@ extern "C" __global__ void gpuop_laplacian(
     const int _row = (int)(blockIdx.y * blockDim.y + threadIdx.y);
     const int _column = (int)(blockIdx.x * blockDim.x + threadIdx.x);
 
-    if (_row < _rows && _column < _columns) {
+    if (_column < _columns) {
         // laplacian
         const float total = image[max(_row - 1, 0) * image_rowStride + _column];
         const float t = total + image[(_row + 1 >= image_rows ? _row + 1 - image_rows : _row + 1) * image_rowStride + _column];
