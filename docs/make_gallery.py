@@ -71,7 +71,9 @@ def main(argv=None):
     args = parser.parse_args(argv)
     with gp.use_device(common.device(args.device)):
         page = Image.fromarray(common.sheet(dict(tiles()), columns=4))
-    page.quantize(palette=page.quantize(256), dither=Image.Dither.FLOYDSTEINBERG).save(args.output, optimize=True)
+    page.quantize(palette=page.quantize(256, kmeans=3), dither=Image.Dither.FLOYDSTEINBERG).save(
+        args.output, optimize=True
+    )
     print(f"picture: {args.output}, {Path(args.output).stat().st_size / 1000:.0f} kB")
     return 0
 

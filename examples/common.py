@@ -43,7 +43,7 @@ def load(args: argparse.Namespace) -> np.ndarray:
     if not os.path.isfile(path):
         raise error(f"cannot read the picture {path}: {'it is not a file' if os.path.exists(path) else 'no such file'}")
     try:
-        return as_rgb(iio.imread(path, index=0))
+        return as_rgb(iio.imread(Path(path).read_bytes(), plugin="pillow", index=0, rotate=True))
     except Exception as wrong:  # whatever the reader of a format raises
         raise error(f"cannot read the picture {path}: its format is unknown, or the file is damaged") from wrong
 
@@ -123,14 +123,15 @@ def explain(graph: gp.ComputeGraph) -> None:
         print(textwrap.fill(line, 110, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
 
 
-def step_time(graph: gp.ComputeGraph, at_least: float = 0.2) -> float:
-    """Seconds that a prepared step takes: the best of several."""
-    best, end = float("inf"), time.perf_counter() + at_least
+def step_times(*graphs: gp.ComputeGraph, at_least: float = 0.3) -> list[float]:
+    """Seconds that a prepared step takes: the best of many, in which the graphs take turns."""
+    best, end = [float("inf")] * len(graphs), time.perf_counter() + at_least
     while time.perf_counter() < end:
-        start = time.perf_counter()
-        graph.step()
-        graph.synchronize()
-        best = min(best, time.perf_counter() - start)
+        for n, graph in enumerate(graphs):
+            start = time.perf_counter()
+            graph.step()
+            graph.synchronize()
+            best[n] = min(best[n], time.perf_counter() - start)
     return best
 
 
@@ -144,7 +145,7 @@ def report(graph: gp.ComputeGraph, first: float, points: int, what: str = "megap
     """Print what was fused, and how long the first result and a prepared step take."""
     explain(graph)
     print(f"first result after {first:.2f} s (recording, planning, compiling, running)")
-    print(f"a prepared step takes {speed(step_time(graph), points, what)}")
+    print(f"a prepared step takes {speed(step_times(graph)[0], points, what)}")
 
 
 def progress(steps: int, what: str) -> Iterator[int]:

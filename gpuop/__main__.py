@@ -6,20 +6,23 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from gpuop.config import config
 from gpuop.runtime import icd
 from gpuop.runtime.devices import examined
 
 
 def list_devices() -> int:
-    """Print what was found, what was skipped and why. The first device that works is the default."""
-    chosen = False
-    for device in examined():
-        names = " = ".join((device.name, *device.aliases))
+    """Print what was found, what was skipped and why; the default is what GPUOP_DEVICE names, or the first that works."""
+    found = examined()
+    working = [device for device in found if device.problem is None]
+    wanted = [device for device in working if config.device in (device.name, *device.aliases)]
+    default = (wanted if config.device else working)[:1]
+    for device in found:
+        print(f"{'*' if device in default else ' '} {' = '.join((device.name, *device.aliases)):28} {device.description}")
         if device.problem is not None:
-            print(f"  {names:28} {device.description}\n    skipped: {device.problem}")
-            continue
-        print(f"{' ' if chosen else '*'} {names:28} {device.description}")
-        chosen = True
+            print(f"    skipped: {device.problem}")
+    if config.device and not wanted:
+        print(f"GPUOP_DEVICE={config.device} names none of the devices that work")
     drivers = icd.find()
     if drivers:
         print("OpenCL drivers:")

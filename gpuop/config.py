@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,14 @@ def _cache() -> Path:
     given = os.environ.get("GPUOP_CACHE")
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(given) if given else Path(base) / "gpuop"
+
+
+def _debug() -> int:
+    given = os.environ.get("GPUOP_DEBUG") or "0"
+    if not given.isdecimal():
+        warnings.warn(f"GPUOP_DEBUG={given!r} is not a number from 0 to 5, and is ignored", stacklevel=2)
+        return 0
+    return int(given)
 
 
 @dataclass
@@ -27,7 +36,7 @@ class Config:
     """
 
     device: str = os.environ.get("GPUOP_DEVICE", "")
-    debug: int = int(os.environ.get("GPUOP_DEBUG", "0") or 0)
+    debug: int = field(default_factory=_debug)
     dump: str = os.environ.get("GPUOP_DUMP", "")
     cache: Path = field(default_factory=_cache)
 

@@ -51,7 +51,8 @@ class ComputeGraph:
         self._device, self._optimize = device, optimize
         self._states: dict[Leaf, Field] = {}
         self._probes: dict[str, Field] = {}
-        self._closed = self._released = False
+        self._closed = False
+        self._gone = ""  # why it cannot run any more
         self._lock = threading.RLock()
         self._running: _Running | None = None
         self._plan: Plan | None = None
@@ -69,6 +70,10 @@ class ComputeGraph:
     ) -> None:
         _open_graphs().remove(self)
         self._closed = True
+        if kind is not None:
+            self._gone = "the `with` block of this ComputeGraph ended with an error; define it again"
+            for leaf in self._states:
+                del _owner[leaf]
 
     def probe(self, field: Field, name: str | None = None) -> Field:
         """Make a field readable while the graph runs."""
@@ -103,8 +108,8 @@ class ComputeGraph:
     def _program(self) -> Program:
         if not self._closed:
             raise SemanticError("this ComputeGraph is still being defined; run it after its `with` block")
-        if self._released:
-            raise SemanticError("this ComputeGraph was released")
+        if self._gone:
+            raise SemanticError(self._gone)
         nexts = [
             value.node if isinstance(value.node, Result) else copied(value).node for value in self._states.values()
         ]
@@ -177,11 +182,8 @@ class ComputeGraph:
     def read(self, what: Field | str) -> Array:
         """The array of a probed field (or of a probe's name), as of `tick`; waits."""
         with self._lock:
-            name = (
-                what
-                if isinstance(what, str)
-                else next((k for k, f in self._probes.items() if f is what or f.node == what.node), None)
-            )
+            node = getattr(what, "node", None)
+            name = what if isinstance(what, str) else next((k for k, f in self._probes.items() if f.node == node), None)
             if name not in self._probes:
                 have = ", ".join(map(repr, self._probes)) or "none"
                 raise SemanticError(
@@ -201,10 +203,10 @@ class ComputeGraph:
     def release(self) -> None:
         """Give the device's memory back; the graph cannot run any more."""
         with self._lock:
-            self._running, self._released = None, True
+            self._running, self._gone = None, "this ComputeGraph was released"
 
     def _live(self) -> _Running:
-        if self._running is None or self._released:
+        if self._running is None:
             what = self._program()
             backend = open_device(self._device) if self._device else current()
             prepared = prepare(what, backend, self._optimize)

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpuop.dsl.arrays import Deferred, Placeholder
 from gpuop.dsl.field import Field, Parameter
+from gpuop.dsl.frames import def_line, return_line
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import Program, program
 from gpuop.ir.graph import Leaf, Node
@@ -65,8 +66,10 @@ class Pipeline:
             fields = returned if isinstance(returned, tuple) else (returned,)
             for f in fields:
                 if not isinstance(f, Field):
+                    code = self.function.__code__
                     raise SemanticError(
-                        f"pipeline `{self.name}` returns {described(f)}; it returns a Field or a tuple of Fields"
+                        f"pipeline `{self.name}` returns {described(f)}; it returns a Field or a tuple of Fields",
+                        return_line(code) or def_line(code),
                     )
             self.traced[key] = program([f.node for f in fields]), several
         return self.traced[key]

@@ -50,6 +50,22 @@ __device__ inline float round_double(double x)
     return y;
 }
 """
+PACK_HALF = """
+__device__ inline unsigned short pack_half(float x)
+{
+    unsigned short code;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(code) : "f"(x));
+    return code;
+}
+"""
+UNPACK_HALF = """
+__device__ inline float unpack_half(unsigned short code)
+{
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(code));
+    return x;
+}
+"""
 REMQUO = """
 // the sign and the low bits of the quotient that remainder rounds
 template <class T>
@@ -97,14 +113,14 @@ CUDA = Dialect(
         "double inf": "__longlong_as_double(0x7ff0000000000000LL)",
     },
     calls={"pown": "pow({0}, {1})", "powr": "pow({0}, {1})", "nan": 'nanf("")'},
-    conversions={"double half": "round_double({x})"},
-    saturate="saturate<{type}>(({source}){x}, {low}, {high}, {lowest}, {highest})",
+    conversions={"double half": "round_double({x})", "half bits": "pack_half({x})", "bits half": "unpack_half({x})"},
+    saturate="saturate<{type}, {source}>({x}, {low}, {high}, {lowest}, {highest})",
     load_half="load_half({pointer} + {offset})",
     store_half="store_half({pointer} + {offset}, {x})",
     bits="bits<{type}>({x})",
     helpers={
         "saturate": SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF, "round_double": ROUND_DOUBLE,
-        "remquo_bits": REMQUO, "bits": BITS, "rootn": POWERS,
+        "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF, "remquo_bits": REMQUO, "bits": BITS, "rootn": POWERS,
     },
     head="// compile with --fmad=false: results equal those of every other device",
     unroll="#pragma unroll {n}",

@@ -21,7 +21,7 @@ class Dialect:
         suffix: of integer literals, by OpenCL's type name.
         special: infinity and NaN of float and double.
         calls: operators that are spelled differently, with `{0}` for operands.
-        conversions: those between two types ("float uint") that are spelled differently, with `{x}`.
+        conversions: those between two types ("float uint") that are spelled differently, with `{x}`; and half's bits.
         saturate: a saturating conversion, with `{type} {x} {low} {high}`.
         load_half, store_half, round_half, bits: the forms of half access and of reinterpretation.
         helpers: functions that are printed before the kernel when their name occurs in it.
@@ -82,4 +82,4 @@ class Source:
 
         numbers = {int(n) for n in re.findall(r"[:(](\d+)[:)]", log)}
         locs = {self.lines[n]: None for n in sorted(numbers) if n in self.lines}
-        return [f"{loc}\n    {loc.text}" for loc in locs]
+        return [f"{loc}\n      {loc.text}" for loc in locs]

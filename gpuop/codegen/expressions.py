@@ -219,10 +219,8 @@ class Expressions:
                 return self.apply(expr)
             case Cast():
                 return self.cast(expr)
-            case Bits(arg=arg, type=type_):
-                return self.dialect.bits.format(
-                    type=self.type(type_), name=type_.dtype.c, x=self.text(arg), source=self.type(arg.type)
-                ), CALL
+            case Bits():
+                return self.bits(expr), CALL
             case Load():
                 return self.load(expr)
         raise AssertionError(f"{type(expr).__name__} has no C text")
@@ -280,6 +278,15 @@ class Expressions:
             source=self.type(source),
             **{name: self.literal(limit) for name, limit in limits.items()},
         )
+
+    def bits(self, bits: Bits) -> str:
+        """A reinterpretation; half is float here, and packed into an integer on the way."""
+        given, wanted, x = bits.arg.type, bits.type, self.text(bits.arg)
+        if wanted.dtype is HALF:
+            return self.dialect.conversions["bits half"].format(x=x)
+        if given.dtype is HALF:
+            given, x = Type(DTYPES["ushort"]), self.dialect.conversions["half bits"].format(x=x)
+        return self.dialect.bits.format(type=self.type(wanted), name=wanted.dtype.c, x=x, source=self.type(given))
 
     def load(self, load: Load) -> tuple[str, int]:
         name = self.names.of(load.memory)

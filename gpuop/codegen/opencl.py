@@ -22,13 +22,27 @@ float round_double(double x)
     return vload_half(0, (__private half *)&bits);
 }
 """
-TO_UINT = """
-// saturates; NaN gives 0, which convert_uint_sat alone does not on every device
-uint to_uint(float x)
+PACK_HALF = """
+ushort pack_half(float x)
 {
-    return isnan(x) ? 0 : convert_uint_sat(x);
+    ushort bits;
+    vstore_half(x, 0, (__private half *)&bits);
+    return bits;
 }
 """
+UNPACK_HALF = """
+float unpack_half(ushort bits)
+{
+    return vload_half(0, (__private half *)&bits);
+}
+"""
+# A NaN saturates to 0, but not for these types on every device.
+NAN_TO_ZERO = {
+    f"{source} {target}": f"(isnan({{x}}) ? 0 : convert_{target}_sat({{x}}))"
+    for source in ("float", "double")
+    for target in ("uint", "long", "ulong")
+}
+
 REMQUO = """
 // the sign and the low bits of the quotient that remainder rounds
 int remquo_bits(float x, float y)
@@ -57,12 +71,23 @@ OPENCL = Dialect(
         "double inf": "(double)INFINITY",
     },
     calls={},
-    conversions={"float uint": "to_uint({x})", "double half": "round_double({x})"},
+    conversions={
+        **NAN_TO_ZERO,
+        "double half": "round_double({x})",
+        "half bits": "pack_half({x})",
+        "bits half": "unpack_half({x})",
+    },
     saturate="convert_{name}_sat({x})",
     load_half="vload_half({offset}, {pointer})",
     store_half="vstore_half({x}, {offset}, {pointer})",
     bits="as_{name}({x})",
-    helpers={"round_half": ROUND_HALF, "round_double": ROUND_DOUBLE, "to_uint": TO_UINT, "remquo_bits": REMQUO},
+    helpers={
+        "round_half": ROUND_HALF,
+        "round_double": ROUND_DOUBLE,
+        "pack_half": PACK_HALF,
+        "unpack_half": UNPACK_HALF,
+        "remquo_bits": REMQUO,
+    },
     head="#pragma OPENCL FP_CONTRACT OFF",
     unroll="#pragma unroll {n}",
 )

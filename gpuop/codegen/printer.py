@@ -147,7 +147,8 @@ class Printer:
         if domain.elements > 1:
             self.put(
                 1,
-                f"const int _tensorElement = (int){self.dialect.position['global'][2]}{' % _tensorElements' if 'layer' in axes else ''};",
+                "const int _tensorElement = "
+                f"(int){self.dialect.position['global'][2]}{' % _tensorElements' if 'layer' in axes else ''};",
             )
         wanted = {e for e in expressions(self.kernel.body) if isinstance(e, Index)}
         sizes = dict(zip(("layer", "row", "column"), group, strict=True))
@@ -192,7 +193,8 @@ class Printer:
                 dims = "".join(f"[{n}]" for n in array.shape)
                 self.put(
                     depth,
-                    f"{self.e.type(array.type)} {self.e.names.of(array)}{dims} = {{{'{' * (len(array.shape) - 1)}0{'}' * (len(array.shape) - 1)}}};",
+                    f"{self.e.type(array.type)} {self.e.names.of(array)}{dims} = "
+                    f"{{{'{' * (len(array.shape) - 1)}0{'}' * (len(array.shape) - 1)}}};",
                     stmt.loc,
                 )
             case Store():

@@ -207,6 +207,14 @@ class _while(Guard):
         self.recorder.emit(While(tuple(body[: self.split]), self.cond, tuple(body[self.split :]), self.loc))
 
 
+def _bound(value: Operand) -> Expr:
+    """A bound of `_for` as it is at entry, whatever the loop assigns to the variable behind it."""
+    expr = integer(value, "a bound of `_for`")
+    if isinstance(expr, Ref) and expr.var.mutable:
+        return current().declare(Var(expr.var.hint, expr.type), expr)
+    return expr
+
+
 class _for(Guard):
     """`with _for(stop) as i:` or `with _for(start, stop, step=1) as i:`; bounds bind at entry, i is read-only.
 
@@ -219,7 +227,7 @@ class _for(Guard):
             raise SemanticError("`_for` takes (stop), (start, stop) or (start, stop, step)")
         start, stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
         step = bounds[2] if len(bounds) == 3 else step
-        self.bounds = tuple(integer(b, "a bound of `_for`") for b in (start, stop, step))
+        self.bounds = tuple(map(_bound, (start, stop, step)))
         if isinstance(self.bounds[2], Const) and self.bounds[2].value == 0:
             raise SemanticError("a `_for` with step 0 never ends")
         self.unroll = 0 if unroll is True else int(unroll)

@@ -156,7 +156,7 @@ class Field(Arithmetic["Field"]):
         if method != "__call__" or kwargs or ufunc.__name__ not in hooks.algebra:
             call = ufunc.__name__ + (f".{method}" if method != "__call__" else "")
             raise UnsupportedError(
-                f"numpy.{call} does not take Fields{' with options' * bool(options)}; evaluate first, with `.numpy()`"
+                f"numpy.{call} does not take Fields{' with options' * bool(kwargs)}; evaluate first, with `.numpy()`"
             )
         return self._operate(ufunc.__name__, *inputs)
 

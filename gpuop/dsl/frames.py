@@ -30,7 +30,7 @@ def _position(code: CodeType, offset: int) -> int:
 @lru_cache(maxsize=4096)
 def _stored_name(code: CodeType, offset: int) -> str:
     position, listing = _position(code, offset), _instructions(code)[1]
-    if listing[position].opname.startswith("INPLACE") or listing[position].argrepr.endswith("="):
+    if _updates(listing[position]):
         return ""  # `v += e` names v, not what is added
     following = listing[position + 1 : position + 2]
     if following and following[0].opname.startswith(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")):
@@ -80,8 +80,8 @@ def def_line(code: CodeType) -> Loc:
 @cache
 def return_line(code: CodeType) -> Loc | None:
     """The line of a function's only `return` of a value; None when there are several."""
-    line, listing, found = code.co_firstlineno, _instructions(code)[1], set()
-    for before, instruction in pairwise(listing):
+    line, found, listing = code.co_firstlineno, set(), _instructions(code)[1]
+    for before, instruction in zip((listing[0], *listing), listing, strict=False):
         line = _line(instruction) or line
         ends = instruction.opname.startswith("RETURN_") and "GENERATOR" not in instruction.opname
         constant = instruction if instruction.opname == "RETURN_CONST" else before
@@ -91,15 +91,20 @@ def return_line(code: CodeType) -> Loc | None:
 
 
 def stored_line(frame: FrameType, name: str, start: int) -> int | None:
-    """The line between the bytecode offset and where the frame stands that binds a name last."""
-    code, found = frame.f_code, None
-    line = code.co_firstlineno
-    for instruction in _instructions(code)[1]:
+    """The first line between the bytecode offset and where the frame stands that binds a name, updates counting less."""
+    code, found = frame.f_code, []
+    line, listing = code.co_firstlineno, _instructions(code)[1]
+    for before, instruction in zip((listing[0], *listing), listing, strict=False):
         line = _line(instruction) or line
-        if start <= instruction.offset <= frame.f_lasti and instruction.opname.startswith("STORE_"):
-            names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
-            found = line if name in names else found
-    return found
+        names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+        if start <= instruction.offset <= frame.f_lasti and instruction.opname.startswith("STORE_") and name in names:
+            found.append((_updates(before), line))
+    return min(found)[1] if found else None
+
+
+def _updates(instruction: dis.Instruction) -> bool:
+    """Whether this is the operation of `v += e`."""
+    return instruction.opname.startswith("INPLACE") or instruction.argrepr.endswith("=")
 
 
 @cache

@@ -215,7 +215,7 @@ class Operator:
             seen.add(constant)
             if len(seen) == MANY_CONSTANTS + 1:
                 message = f"operator `{self.name}` is compiled anew for every value of `{name}`; pass a gp.Parameter, whose value can change"
-                warnings.warn(message, stacklevel=4)
+                warnings.warn(message, stacklevel=5)
 
     def _recorded(self, bound: inspect.BoundArguments) -> tuple[Kernel, str, tuple[Node, ...]]:
         key, given = self._key(bound), _arguments(bound)

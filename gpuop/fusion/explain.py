@@ -8,10 +8,7 @@ from gpuop.fusion.plan import Plan, Step
 
 def explain(plan: Plan) -> str:
     """Per kernel what was fused into it; per pair left apart, why."""
-    kernels = len(plan.steps)
-    lines = [
-        f"{kernels} kernel{'s' if kernels != 1 else ''} for {len(plan.program.ops)} operator{'s' if len(plan.program.ops) != 1 else ''}"
-    ]
+    lines = [f"{_count(len(plan.steps), 'kernel')} for {_count(len(plan.program.ops), 'operator')}"]
     for number, step in enumerate(plan.steps, 1):
         lines += _kernel(plan, number, step)
     if plan.apart:
@@ -28,6 +25,10 @@ def _kernel(plan: Plan, number: int, step: Step) -> list[str]:
     head = f"kernel {number}: {step.kernel.name} on {step.kernel.domain} threads; reads {size(read)}, writes {size(written)}"
     how = "fused through registers" if len(step.ops) > 1 else "one operator"
     return [head, f"  {how}: " + ", ".join(map(_where, step.ops))]
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _where(op: Op) -> str:

@@ -60,7 +60,8 @@ def why_not(producer: Op, consumer: Op, value: int) -> str | None:
         return f"`{made.name}` and `{used.name}` ask for different work-groups"
     out = made.outputs[producer.outputs.index(value)].param
     if out in accesses(producer).scatters:
-        return f"`{made.name}` writes {out.hint} at computed places ({_line(accesses(producer).scatters[out])}), so other threads' values are needed"
+        line = _line(accesses(producer).scatters[out])
+        return f"`{made.name}` writes {out.hint} at computed places ({line}), so other threads' values are needed"
     for position, given in enumerate(consumer.inputs):
         param = used.inputs[position]
         if given == value and param in accesses(consumer).gathers:

@@ -87,7 +87,9 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Kernel, tuple[int, ...]
             if value in registers:
                 captured[param] = registers[value]
             else:
-                fields[param] = inputs.setdefault(value, param)
+                if value not in inputs:  # a new one: equal operators share their kernel and its parameters
+                    inputs[value] = FieldParam(param.hint, param.type, param.by_value)
+                fields[param] = inputs[value]
         kept: dict[FieldParam, FieldParam] = {}
         for output, value in zip(op.kernel.outputs, op.outputs, strict=True):
             if value in needed:

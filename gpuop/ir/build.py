@@ -44,7 +44,8 @@ def literal(value: Number, others: Sequence[Type] = ()) -> Const:
         dtype = _widest([t for t in others if t.kind == "f"]) if "f" in kinds else FLOAT
     if dtype is not BOOL and not dtype.holds(value):
         raise SemanticError(
-            f"{value} does not fit {dtype.c}; convert the other side first, or give the number a type with `_convert(x, dtype)`"
+            f"{value} does not fit {dtype.c}; convert the other side first, or give the number a type with "
+            "`_convert(x, dtype)`"
         )
     return constant(value, dtype)
 
@@ -89,7 +90,8 @@ class Builder:
             return arg
         if arg.type.lanes not in (1, target.lanes):
             raise SemanticError(
-                f"{article(str(arg.type))} does not convert to {target}: the lengths differ; take components (`v.xy`) or build {article(str(target))} with `_{target}(…)`"
+                f"{article(str(arg.type))} does not convert to {target}: the lengths differ; take components "
+                f"(`v.xy`) or build {article(str(target))} with `_{target}(…)`"
             )
         if isinstance(arg, Const) and target.lanes == 1:
             return fold_cast(arg, target, saturate)
@@ -100,7 +102,8 @@ class Builder:
     def bits(self, arg: Expr, target: Type) -> Expr:
         if (arg.type.dtype.bits, arg.type.lanes) != (target.dtype.bits, target.lanes):
             raise SemanticError(
-                f"{article(str(arg.type))} has not as many bits as {article(str(target))}: reinterpretation keeps the size of every component; `_convert_{target}(x)` converts"
+                f"{article(str(arg.type))} has not as many bits as {article(str(target))}: reinterpretation keeps "
+                f"the size of every component; `_convert_{target}(x)` converts"
             )
         return arg if arg.type == target else self.bind(Bits(arg, target))
 

@@ -45,7 +45,6 @@ class Row:
     ulp: float = 0.0
     alone: tuple[int, ...] = ()
 
-
     @property
     def shown(self) -> str:
         """What users write: `+`, or `_sin`."""

@@ -16,7 +16,8 @@ def lanes(name: str, types: Sequence[Type]) -> int:
     lengths = {t.lanes for t in types} - {1}
     if len(lengths) > 1:
         raise SemanticError(
-            f"{name}: vectors of different lengths, {' and '.join(str(t) for t in types if t.lanes > 1)}; take components (`v.xy`) or use scalars"
+            f"{name}: vectors of different lengths, {' and '.join(str(t) for t in types if t.lanes > 1)}; take "
+            "components (`v.xy`) or use scalars"
         )
     return lengths.pop() if lengths else 1
 
@@ -46,7 +47,8 @@ def bitwise(name: str, types: Sequence[Type]) -> Signature:
     operand = Type(common(types), lanes(name, types))
     if operand.kind == "f":
         raise SemanticError(
-            f"{name} wants integers or bools, not {' and '.join(map(str, types))}; convert first, as in `_convert_int(x)`"
+            f"{name} wants integers or bools, not {' and '.join(map(str, types))}; convert first, as in "
+            "`_convert_int(x)`"
         )
     return uniform(types, operand)
 

@@ -141,7 +141,8 @@ class FieldType:
         object.__setattr__(self, "dtype", dtype_name(dtype))
         if len(self.field_shape) > 3:
             raise SemanticError(
-                f"a field has at most 3 dimensions (layers, rows, columns), not {len(self.field_shape)}: {tuple(self.field_shape)}"
+                f"a field has at most 3 dimensions (layers, rows, columns), not {len(self.field_shape)}: "
+                f"{tuple(self.field_shape)}"
             )
         if len(self.tensor_shape) > 2:
             raise SemanticError(

@@ -57,11 +57,11 @@ ARITHMETIC, FLOATING = Rule(_number, _same, "biufc"), Rule(_real, _same)
 COMPARISON, TEST = Rule(_same, _truth), Rule(_real, _truth)
 EQUALITY, DIVISION = Rule(_same, _truth, "biufc"), Rule(_real, _same, "biufc")
 BITS, LOGIC = Rule(_same, _same, "biu"), Rule(_truth, _same)
-ORDER = Rule(_same, _same)
+ORDER, INTEGRAL, SHIFT = Rule(_same, _same), Rule(_number, _same), Rule(_number, _same, "biu")
 
 RULES = {
     "arithmetic": ARITHMETIC, "division": DIVISION, "floating": FLOATING, "comparison": COMPARISON, "equality": EQUALITY,
-    "test": TEST, "bits": BITS, "logic": LOGIC, "order": ORDER,
+    "test": TEST, "bits": BITS, "shift": SHIFT, "logic": LOGIC, "order": ORDER, "integral": INTEGRAL,
 }  # fmt: skip
 
 

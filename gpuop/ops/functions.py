@@ -84,11 +84,18 @@ def _invert(x: Value) -> Value:
 
 
 def _left_shift(x: Value, y: Value) -> Value:
-    return x << y
+    """By the width or more: nothing is left."""
+    return k._where(_within(x, y), x << y, x * 0)
 
 
 def _right_shift(x: Value, y: Value) -> Value:
-    return x >> y
+    """By the width or more: the sign is left."""
+    return k._where(_within(x, y), x >> y, x >> x.type.dtype.bits - 1 if x.type.kind == "i" else x * 0)
+
+
+def _within(x: Value, y: Value) -> Value:
+    below = y < x.type.dtype.bits
+    return below if y.type.kind == "u" else below & (y >= 0)
 
 
 def _square(x: Value) -> Value:
@@ -97,6 +104,15 @@ def _square(x: Value) -> Value:
 
 def _identity(x: Value) -> Value:
     return x
+
+
+def _whole(rounded: Function) -> Function:
+    """A rounding, which leaves integers as they are."""
+    return lambda x: rounded(x) if x.type.kind == "f" else x
+
+
+def _by_kind(floating: Function, integer: Function) -> Function:
+    return lambda x, y: (floating if x.type.kind == "f" else integer)(x, y)
 
 
 def _divide(x: Value, y: Value) -> Value:
@@ -113,11 +129,16 @@ TABLE: dict[str, tuple[str, Function]] = {
     "absolute": ("arithmetic", abs),
     "divide": ("division", _divide),
     "true_divide": ("division", _divide),
-    "reciprocal": ("division", lambda x: 1 / x),
-    "floor_divide": ("order", _floor_divide),
-    "remainder": ("order", _remainder),
-    "fmod": ("order", lambda x, y: x % y),
-    "power": ("order", _power),
+    "reciprocal": ("arithmetic", lambda x: 1 / x),
+    "floor_divide": ("integral", _floor_divide),
+    "remainder": ("integral", _remainder),
+    "fmod": ("integral", lambda x, y: x % y),
+    "power": ("integral", _power),
+    "floor": ("order", _whole(k._floor)),
+    "ceil": ("order", _whole(k._ceil)),
+    "trunc": ("order", _whole(k._trunc)),
+    "fmax": ("order", _by_kind(k._fmax, k._max)),
+    "fmin": ("order", _by_kind(k._fmin, k._min)),
     "maximum": ("order", _maximum),
     "minimum": ("order", _minimum),
     "sign": ("order", _sign),
@@ -131,8 +152,8 @@ TABLE: dict[str, tuple[str, Function]] = {
     "bitwise_or": ("bits", lambda x, y: x | y),
     "bitwise_xor": ("bits", lambda x, y: x ^ y),
     "invert": ("bits", _invert),
-    "left_shift": ("bits", _left_shift),
-    "right_shift": ("bits", _right_shift),
+    "left_shift": ("shift", _left_shift),
+    "right_shift": ("shift", _right_shift),
     "logical_and": ("logic", lambda x, y: x & y),
     "logical_or": ("logic", lambda x, y: x | y),
     "logical_xor": ("logic", lambda x, y: x ^ y),
@@ -147,7 +168,7 @@ NAMES = {
     "sqrt": "sqrt", "cbrt": "cbrt", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10",
     "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "sinh": "sinh",
     "cosh": "cosh", "tanh": "tanh", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "arctan2": "atan2", "hypot": "hypot",
-    "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "fabs": "fabs", "fmax": "fmax", "fmin": "fmin",
+    "rint": "rint", "fabs": "fabs",
     "copysign": "copysign", "degrees": "degrees", "radians": "radians", "rad2deg": "degrees", "deg2rad": "radians",
 }  # fmt: skip
 TABLE.update({numpy_name: ("floating", getattr(k, f"_{name}")) for numpy_name, name in NAMES.items()})

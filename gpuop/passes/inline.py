@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from gpuop.ir.nodes import Array, Block, Expr, Kernel, Let, Load, Ref, Stmt, Var, While
+from gpuop.ir.nodes import Array, Block, Expr, For, Kernel, Let, Load, Ref, Stmt, Var, While
 from gpuop.ir.visit import blocks, expressions, map_blocks, map_values, walk_expr, with_operands
 
 TEMPORARY = {"t", "at", "inside"}
@@ -39,6 +39,8 @@ class _Inliner:
         for stmt in block:
             if blocks(stmt):
                 out += self.release({e.var for inner in blocks(stmt) for e in expressions(inner) if isinstance(e, Ref)})
+                if isinstance(stmt, For):  # C evaluates these before every turn
+                    out += self.release({b.var for b in (stmt.stop, stmt.step) if isinstance(b, Ref)}, unstable=True)
                 stmt = stmt if isinstance(stmt, While) else map_values(stmt, self.expr)
                 out += self.release(set(self.waiting), unstable=True)
                 out.append(self.nested(stmt))

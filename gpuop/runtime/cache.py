@@ -34,8 +34,11 @@ def store(name: str, body: bytes) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "wb") as file:
-            file.write(MAGIC + hashlib.sha256(body).digest() + body)
-        os.replace(temporary, folder / name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(MAGIC + hashlib.sha256(body).digest() + body)
+            os.replace(temporary, folder / name)
+        except OSError:
+            os.unlink(temporary)
     except OSError:
         return  # a cache that cannot be written is no error

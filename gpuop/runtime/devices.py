@@ -36,6 +36,7 @@ class Device:
 
 
 _open: dict[str, Backend] = {}
+_failed: dict[str, str] = {}  # why a device could not be opened
 _opening = threading.RLock()
 _found: list[tuple[Device, Any]] | None = None
 _chosen: list[str] = []
@@ -125,8 +126,14 @@ def open_device(name: str) -> Backend:
         if device.problem is not None:
             raise DeviceError(f"{name}: {device.problem}")
         with _opening:
+            if device.name in _failed:
+                raise DeviceError(_failed[device.name])
             if device.name not in _open:
-                _open[device.name] = _tested(device.name, opener)
+                try:
+                    _open[device.name] = _tested(device.name, opener)
+                except DeviceError as failed:
+                    _failed[device.name] = str(failed)
+                    raise
             return _open[device.name]
     names = ", ".join(n for device, _ in discover() for n in (device.name, *device.aliases))
     raise DeviceError(f"there is no device {name!r}; found: {names}")
@@ -169,7 +176,10 @@ def current() -> Backend:
     if _chosen:
         return open_device(_chosen[-1])
     if config.device:
-        return open_device(config.device)
+        try:
+            return open_device(config.device)
+        except DeviceError as failed:
+            raise DeviceError(f"GPUOP_DEVICE={config.device}: {failed}") from None
     for device, _ in discover():
         if device.problem is None:
             try:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +21,15 @@ from gpuop.runtime import cache, icd
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer
 from gpuop.runtime.trace import note_launch, note_source
 
+_building = threading.Lock()
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 
 
 def device_list() -> list[tuple[str, Any]]:
     """(platform name, pyopencl device) for every device of every driver found. ImportError without pyopencl."""
     icd.prepare()
+    if not _can_cache():
+        os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
     import pyopencl as cl
 
     try:
@@ -37,6 +43,16 @@ def device_list() -> list[tuple[str, Any]]:
         except cl.Error:
             continue
     return found
+
+
+def _can_cache() -> bool:
+    """Whether there is a home for what pyopencl keeps of its own; it makes no kernel when that cannot be written."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "pytools")
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return False
+    return os.access(folder, os.W_OK)
 
 
 class OpenCL(Backend):
@@ -114,11 +130,13 @@ class OpenCL(Backend):
         missing = source.needs - self.features
         if missing:
             raise DeviceError(
-                f"{self.name} ({self.description}) has no {', '.join(sorted(missing))}; use float32 fields, or another device"
+                f"operator `{kernel.name}` computes with {', '.join(sorted(missing))}, which {self.name} ({self.description}) "
+                "lacks; use float32 fields, or another device"
             )
         note_source(source, "cl")
-        if source.text not in self.programs and kernel.domain.threads:
-            self.programs[source.text] = self._build(source)
+        with _building:  # one thread at a time: nobody builds what another is building, and `_quiet` is process-wide
+            if source.text not in self.programs and kernel.domain.threads:
+                self.programs[source.text] = self._build(source)
         return source
 
     def _build(self, source: Source) -> Any:
@@ -157,7 +175,7 @@ class OpenCL(Backend):
         def launch() -> None:
             for buffer, kind, value in fills:
                 self._fill(buffer, kind, value)
-            note_launch(program)
+            note_launch(program.entry, f"{program.threads} in groups of {program.group}")
             enqueue(queue, kernel, threads, group)
 
         return launch
@@ -167,6 +185,8 @@ class OpenCL(Backend):
 
 
 def _refusal(backend: OpenCL, source: Source, log: str) -> str:
+    log = log.partition("\n\n")[2] or log  # below pyopencl's repeated heading
+    log = "\n".join(line for line in log.splitlines() if line and not line.startswith("(source saved as"))
     users = source.user_lines(log)
     behind = "\n  your lines behind it:\n    " + "\n    ".join(users) if users else ""
-    return f"{backend.name} refused the kernel {source.entry}:\n{log.strip()}{behind}\n{source.numbered()}"
+    return f"{backend.name} refused the kernel {source.entry}:\n{log}{behind}\n{source.numbered()}"

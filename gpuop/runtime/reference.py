@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.errors import DeviceError
 from gpuop.ir.nodes import Kernel
 from gpuop.ir.types import FieldType
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer
 from gpuop.runtime.interpret import run
+from gpuop.runtime.trace import note_launch
 
 
 class Reference(Backend):
@@ -19,7 +21,10 @@ class Reference(Backend):
     target = ""
 
     def empty(self, kind: FieldType) -> Buffer:
-        return np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
+        try:
+            return np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
+        except MemoryError:
+            raise DeviceError(f"reference: no memory for a field of {kind} ({kind.nbytes} bytes)") from None
 
     def upload(self, kind: FieldType, planes: Array) -> Buffer:
         return np.array(planes)
@@ -47,6 +52,7 @@ class Reference(Backend):
             for output in kernel.outputs:
                 if output.fill is not None:
                     fields[output.param][...] = output.fill
+            note_launch(kernel.name, kernel.domain)
             run(kernel, fields)
 
         return launch

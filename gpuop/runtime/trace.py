@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from gpuop.codegen.dialect import Source
@@ -13,9 +14,10 @@ def note_source(source: Source, suffix: str) -> None:
     config.trace(4, lambda: source.text)
     if config.dump:
         Path(config.dump).mkdir(parents=True, exist_ok=True)
-        (Path(config.dump) / f"{source.entry}.{suffix}").write_text(source.text)
+        digest = hashlib.sha256(source.text.encode()).hexdigest()[:8]  # kernels of one name may differ
+        (Path(config.dump) / f"{source.entry}-{digest}.{suffix}").write_text(source.text)
 
 
-def note_launch(source: Source) -> None:
+def note_launch(kernel: str, threads: object) -> None:
     """Print a launch (level 1)."""
-    config.trace(1, lambda: f"gpuop: launch {source.entry} threads {source.threads} group {source.group}")
+    config.trace(1, lambda: f"gpuop: launch {kernel}, threads {threads}")

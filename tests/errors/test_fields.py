@@ -1,212 +1,14 @@
-"""Wrong reads, writes, outputs, operators and fields: each message, and the line that it names."""
+"""Wrong calls of operators, and wrong uses of fields: each message, and the line that it names."""
 
 import numpy as np
 import pytest
-from wrong import BIG, INTEGER, SCALAR, VECTOR2, VECTOR3, Wrongs
 
 import gpuop as gp
 from gpuop.dsl import *
 
+from .wrong import INTEGER, SCALAR, VECTOR2, VECTOR3, Wrongs
+
 WRONGS = Wrongs()
-
-
-# --- reading -----------------------------------------------------------------------------------------------------------
-
-
-@WRONGS.add("`_readTensor` belongs in an operator's body: a function under `@gp.operator`, or a `with gp.GPUOperator(…)` block")
-def read_outside():
-    _readTensor(SCALAR)  # here
-
-
-@WRONGS.add("belongs in an operator's body")
-def thread_constant_outside():
-    _row + 1  # here
-
-
-@WRONGS.add("belongs in an operator's body")
-def block_outside():
-    with _for(3):  # here
-        pass
-
-
-@WRONGS.add("belongs in an operator's body")
-def variable_outside():
-    _floatVar()  # here
-
-
-@WRONGS.add("`f` has 2 dimensions (row, column): give 2 coordinates or none, not 1")
-def index_count():
-    gp.operator(lambda f: _readTensor(f, _column))(SCALAR)  # here
-
-
-@WRONGS.add("a coordinate of `f` is a scalar integer, not a float; convert with `_convert_int(x)`")
-def float_index():
-    gp.operator(lambda f: _readTensor(f, _row / 2.0, _column))(SCALAR)  # here
-
-
-@WRONGS.add("`f` has big tensors (7 elements); read elements with `_readTensorElement(f, …, element)`")
-def whole_read_of_a_big_tensor():
-    gp.operator(lambda f: _readTensor(f))(BIG)  # here
-
-
-@WRONGS.add("border='mirror' is none of clamp, zero, wrap, reflect, symmetric, unchecked, or a number")
-def unknown_border():
-    gp.operator(lambda f: _readTensor(f, _row, _column + 1, border="mirror"))(SCALAR)  # here
-
-
-@WRONGS.add("border=1.5 does not fit the field's dtype, int32")
-def border_does_not_fit():
-    gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=1.5))(INTEGER)  # here
-
-
-@WRONGS.add("`f` has no tensor element 3: its tensors have 3")
-def element_outside():
-    gp.operator(lambda f: _readTensorElement(f, 3))(VECTOR3)  # here
-
-
-@WRONGS.add("_out0 is write-only; keep what you wrote in a variable, or read it in a following operator")
-def read_an_output():
-    @gp.operator
-    def twice(field):
-        _writeTensor(_out0, _readTensor(field))
-        _writeTensor(_out0, _readTensor(_out0) * 2)  # here
-
-    twice(SCALAR)
-
-
-@WRONGS.add("_out0 is write-only")
-def output_in_arithmetic():
-    @gp.operator
-    def twice(field):
-        _writeTensor(_out0, _readTensor(field))
-        _writeTensor(_out0, _sqrt(_out0))  # here
-
-    twice(SCALAR)
-
-
-@WRONGS.add("reads want a Field, not an ndarray; wrap arrays, as in `gp.ScalarField(array)`")
-def read_an_array():
-    gp.operator(lambda f: _readTensor(f) + _readTensor(np.zeros((4, 5)), 0, 0))(SCALAR)  # here
-
-
-@WRONGS.add("`g` is 3×5, the threads are 4×5: own points do not match; give coordinates to read at")
-def other_grid():
-    gp.operator(lambda f, g: _readTensor(f) + _readTensor(g))(SCALAR, gp.ScalarField(np.ones((3, 5), "f")))  # here
-
-
-@WRONGS.add("_sampleTensor is not available in this version of gpuop")
-def not_yet():
-    import gpuop.dsl
-
-    gpuop.dsl._sampleTensor(SCALAR, 0.5, 0.5)  # here
-
-
-# --- writing -------------------------------------------------------------------------------------------------------------
-
-
-@WRONGS.add("operator `forgotten` never writes its output _out0; add `_writeTensor(_out0, …)`, or return a value")
-def forgotten_output():
-    @gp.operator
-    def forgotten(field):  # here
-        x = _var(_readTensor(field))
-        x += 1
-
-    forgotten(SCALAR)
-
-
-@WRONGS.add("never writes its output _out1; add `_writeTensor(_out1, …)`, or declare fewer outputs")
-def forgotten_second_output():
-    with gp.GPUOperator(SCALAR.type, SCALAR.type):  # here
-        _writeTensor(_out0, _readTensor(SCALAR))
-
-
-@WRONGS.add("_out0 is not written on every path through `some`; write it in the other branch too, or give the output a `default=`")
-def not_on_every_path():
-    @gp.operator
-    def some(field):
-        x = _readTensor(field)
-        with _if(x > 1):
-            _writeTensor(_out0, x)  # here
-        with _elseif(x > 0):
-            _writeTensor(_out0, 0)
-
-    some(SCALAR)
-
-
-@WRONGS.add("a float is written to _out0, which is int32 by default: convert it (`_convert_int(v)`), or declare `outputs=`")
-def float_to_a_defaulted_int():
-    @gp.operator
-    def half(field):
-        _writeTensor(_out0, _readTensor(field) * 0.5)  # here
-
-    half(INTEGER)
-
-
-@WRONGS.add("a scalar is written to _out0, whose default type is 4×5 float32[3]: declare `outputs=`, or spread it")
-def scalar_to_a_defaulted_vector():
-    @gp.operator
-    def red(field):
-        _writeTensor(_out0, _readTensor(field).x)  # here
-
-    red(VECTOR3)
-
-
-@WRONGS.add("a float3 is written to _out0, whose tensors have 1 element (4×5 float32); declare the output's type")
-def vector_to_a_scalar():
-    with gp.GPUOperator(SCALAR.type):
-        _writeTensor(_out0, _readTensor(VECTOR3))  # here
-
-
-@WRONGS.add("_out0 has big tensors (7 elements); write them with `_writeTensorElement(_out0, value, element)`")
-def whole_write_of_a_big_tensor():
-    with gp.GPUOperator(BIG.type):
-        _writeTensor(_out0, 0.0)  # here
-
-
-@WRONGS.add("operator `one` has no _out3: its only output is _out0; declare more output types")
-def no_such_output():
-    @gp.operator
-    def one(field):
-        _writeTensor(_out3, _readTensor(field))  # here
-
-    one(SCALAR)
-
-
-@WRONGS.add("writes want an output, `_out0` … `_out9`, not a ScalarField: Fields are immutable")
-def write_to_a_field():
-    @gp.operator
-    def overwrite(field):
-        _writeTensor(field, 1)  # here
-
-    overwrite(SCALAR)
-
-
-@WRONGS.add("operator `both` both writes outputs and returns a value; do one of them")
-def write_and_return():
-    @gp.operator
-    def both(field):
-        _writeTensor(_out0, 1)
-        return _readTensor(field)  # here
-
-    both(SCALAR)
-
-
-@WRONGS.add("operator `broken` returns a dict; it returns kernel values, or nothing after `_writeTensor`")
-def return_a_dict():
-    @gp.operator
-    def broken(field):
-        return {"x": _readTensor(field)}  # here
-
-    broken(SCALAR)
-
-
-@WRONGS.add("operator `pair` returns 1 value for 2 declared outputs")
-def returned_count():
-    @gp.operator(outputs=lambda f: (f.type, f.type))
-    def pair(field):
-        return _readTensor(field)  # here
-
-    pair(SCALAR)
 
 
 # --- calling -----------------------------------------------------------------------------------------------------------------
@@ -310,7 +112,7 @@ def algebra_number_too_big():
     gp.ScalarField(np.zeros((4, 5), "u1")) + 300  # here
 
 
-@WRONGS.add("the truth value of a 4×5 float32 Field is ambiguous: only 0D scalars convert; use `.numpy()`")
+@WRONGS.add("the truth value of a 4×5 bool Field is ambiguous: only 0D scalars convert; use `.numpy()`")
 def truth_of_a_field():
     if SCALAR == SCALAR.numpy()[0, 0]:  # here
         pass
@@ -327,7 +129,7 @@ def iterate_a_field():
         print(row)
 
 
-@WRONGS.add("Field slicing, `f[…]`, is not available in this version of gpuop; use `.numpy()` and NumPy")
+@WRONGS.add("indexing a Field is not available in this version of gpuop: take an array, `f.numpy()[…]`")
 def slice_a_field():
     SCALAR[::2]  # here
 
@@ -337,7 +139,7 @@ def sum_a_field():
     SCALAR.sum()  # here
 
 
-@WRONGS.add("a Field has no attribute 'shape'; it has `.field_shape` and `.tensor_shape`")
+@WRONGS.add("a Field has no attribute 'shape'; its grid is in `.field_shape`, its tensor in `.tensor_shape`")
 def shape_of_a_field():
     SCALAR.shape  # here
 

@@ -1,0 +1,230 @@
+"""Wrong graphs, pipelines and devices: each message, and the line that it names."""
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+
+from .wrong import INTEGER, SCALAR, Wrongs
+
+WRONGS = Wrongs()
+ARRAY = np.ones((4, 5), "f")
+
+
+# --- graphs ------------------------------------------------------------------------------------------------------------
+
+
+@WRONGS.add("`.next` is set inside `with gp.ComputeGraph() as graph:`")
+def next_outside_a_graph():
+    SCALAR.next = SCALAR + 1  # here
+
+
+@WRONGS.add("this field has a `.next` already; a state is driven once")
+def next_twice():
+    with gp.ComputeGraph():
+        state = gp.ScalarField(ARRAY)
+        state.next = state + 1
+        state.next = state * 2  # here
+
+
+@WRONGS.add("`.next` of a 4×5 float32 field takes a field of the same type, not 4×5 bool")
+def next_of_another_type():
+    with gp.ComputeGraph():
+        state = gp.ScalarField(ARRAY)
+        state.next = state > 1  # here
+
+
+@WRONGS.add("`.next` takes a Field, not an ndarray")
+def next_of_an_array():
+    with gp.ComputeGraph():
+        state = gp.ScalarField(ARRAY)
+        state.next = ARRAY  # here
+
+
+@WRONGS.add("only a field made from an array has a `.next`: it is a state, and the array is what it starts from")
+def next_of_a_result():
+    with gp.ComputeGraph():
+        state = gp.ScalarField(ARRAY) + 1
+        state.next = state * 2  # here
+
+
+@WRONGS.add("this ComputeGraph is defined already: probe inside its `with`")
+def probe_after_the_definition():
+    with gp.ComputeGraph() as graph:
+        field = gp.ScalarField(ARRAY) + 1
+    graph.probe(field)  # here
+
+
+@WRONGS.add("probe wants a Field, not an ndarray")
+def probe_an_array():
+    with gp.ComputeGraph() as graph:
+        graph.probe(ARRAY)  # here
+
+
+@WRONGS.add("there is a probe 'sum' already; give another name")
+def same_probe_name():
+    with gp.ComputeGraph() as graph:
+        graph.probe(gp.ScalarField(ARRAY) + 1, "sum")
+        graph.probe(gp.ScalarField(ARRAY) + 2, "sum")  # here
+
+
+@WRONGS.add("this ComputeGraph is still being defined; run it after its `with` block")
+def step_in_the_definition():
+    with gp.ComputeGraph() as graph:
+        graph.probe(gp.ScalarField(ARRAY) + 1)
+        graph.step()  # here
+
+
+@WRONGS.add("'total' is not probed (probes: 'sum'); call `graph.probe(field)` inside the `with`")
+def read_an_unknown_probe():
+    with gp.ComputeGraph() as graph:
+        graph.probe(gp.ScalarField(ARRAY) + 1, "sum")
+    graph.read("total")  # here
+
+
+@WRONGS.add("<Field 4×5 float32> is not probed (probes: 'sum')")
+def read_an_unprobed_field():
+    with gp.ComputeGraph() as graph:
+        field = gp.ScalarField(ARRAY) + 1
+        graph.probe(field, "sum")
+    graph.read(field + 1)  # here
+
+
+@WRONGS.add("3 is not probed (probes: 'sum')")
+def read_a_number():
+    with gp.ComputeGraph() as graph:
+        graph.probe(gp.ScalarField(ARRAY) + 1, "sum")
+    graph.read(3)  # here
+
+
+@WRONGS.add("this ComputeGraph was released")
+def step_after_release():
+    with gp.ComputeGraph() as graph:
+        graph.probe(gp.ScalarField(ARRAY) + 1)
+    graph.release()
+    graph.step()  # here
+
+
+@WRONGS.add("this ComputeGraph is defined already; make another one")
+def define_twice():
+    with gp.ComputeGraph() as graph:
+        graph.probe(gp.ScalarField(ARRAY) + 1)
+    with graph:  # here
+        pass
+
+
+@WRONGS.add("a state of another ComputeGraph is used here; read it there and make a field of the array")
+def state_of_another_graph():
+    with gp.ComputeGraph() as first:
+        state = gp.ScalarField(ARRAY)
+        state.next = state + 1
+        first.probe(state)
+    with gp.ComputeGraph() as second:
+        second.probe(state * 2)
+    second.step()  # here
+
+
+@WRONGS.add("the `with` block of this ComputeGraph ended with an error; define it again")
+def step_after_an_error():
+    with pytest.raises(ZeroDivisionError), gp.ComputeGraph() as graph:
+        graph.probe(gp.ScalarField(ARRAY) + 1)
+        1 / 0
+    graph.step()  # here
+
+
+@WRONGS.add("gpuop.Sensor is not available in this version")
+def not_yet():
+    gp.Sensor(SCALAR.type, lambda: ARRAY)  # here
+
+
+# --- pipelines -----------------------------------------------------------------------------------------------------------
+
+
+@gp.pipeline
+def twice(image, factor=2):
+    return gp.ScalarField(image) * factor
+
+
+@WRONGS.add("pipeline `twice`: missing a required argument: 'image'")
+def missing_argument():
+    twice()  # here
+
+
+@WRONGS.add("gets Fields and arrays; give it arrays and Parameters only, or Fields only")
+def fields_and_arrays():
+    twice(ARRAY, SCALAR)  # here
+
+
+@WRONGS.add("pipeline `twice`: arguments that are not arrays must be hashable constants or Parameters")
+def unhashable_argument():
+    twice(ARRAY, [1, 2])  # here
+
+
+@WRONGS.add("pipeline `twice`: arguments that are not arrays must be hashable constants or Parameters")
+def list_instead_of_an_array():
+    twice([[1, 2], [3, 4]])  # here
+
+
+@WRONGS.add("a pipeline's array argument has no values while the pipeline is traced")
+def array_arithmetic():
+    @gp.pipeline
+    def brighter(image):
+        return gp.ScalarField(image + 1)  # here
+
+    brighter(ARRAY)
+
+
+@WRONGS.add("and becomes a Field, as in `gp.ScalarField(image)`")
+def array_method():
+    gp.pipeline(lambda image: gp.ScalarField(image / image.max()))(ARRAY)  # here
+
+
+@WRONGS.add("this Field stands for an argument of a pipeline; it has values only while the pipeline runs")
+def values_while_traced():
+    @gp.pipeline
+    def brighter(image):
+        f = gp.ScalarField(image)
+        return f / f.numpy().max()  # here
+
+    brighter(ARRAY)
+
+
+@WRONGS.add("pipeline `nothing` returns None; it returns a Field or a tuple of Fields")
+def pipeline_without_return():
+    @gp.pipeline
+    def nothing(image):  # here
+        gp.ScalarField(image) + 1
+
+    nothing(ARRAY)
+
+
+@WRONGS.add("there is no target 'metal'; one of opencl, cuda")
+def unknown_target():
+    gp.operator(lambda f: _readTensor(f) + 1).source(SCALAR.type, target="metal")  # here
+
+
+@pytest.mark.parametrize("wrong", WRONGS.all)
+def test_message(wrong):
+    wrong.check()
+
+
+# --- devices ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["metal:0", "opencl:99"])
+def test_unknown_device(name):
+    message = f"there is no device '{name}'; found: cuda:0, "
+    with pytest.raises(gp.DeviceError, match=message), gp.use_device(name):
+        pass
+    with pytest.raises(gp.DeviceError, match=message):
+        gp.device(name)
+    with gp.ComputeGraph(device=name) as graph:
+        graph.probe(INTEGER + 1)
+    with pytest.raises(gp.DeviceError, match=message):
+        graph.step()
+
+
+def test_a_device_that_is_not_there_yet():
+    with pytest.raises(gp.DeviceError, match="cuda:0: the CUDA backend is not in this version of gpuop"):
+        gp.device("cuda:0")

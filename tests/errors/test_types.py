@@ -1,0 +1,168 @@
+"""Kernel values of the wrong type: each message, and the line that it names."""
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+
+from .wrong import INTEGER, SCALAR, VECTOR2, VECTOR3, Wrongs
+
+WRONGS = Wrongs()
+
+
+# --- types --------------------------------------------------------------------------------------------------------------
+
+
+@WRONGS.add("`+`: vectors of different lengths, float2 and float3; take components (`v.xy`) or use scalars")
+def vector_lengths():
+    @gp.operator
+    def added(a, b):
+        return _readTensor(a) + _readTensor(b)  # here
+
+    added(VECTOR2, VECTOR3)
+
+
+@WRONGS.add("a float2 has no component `z`: its components are x, y")
+def z_of_a_2_vector():
+    gp.operator(lambda f: _readTensor(f).z)(VECTOR2)  # here
+
+
+@WRONGS.add("a float is a scalar: it has no component `x`")
+def x_of_a_scalar():
+    gp.operator(lambda f: _readTensor(f).x)(SCALAR)  # here
+
+
+@WRONGS.add("a float3 has no component 3: its components are 0 … 2")
+def component_out_of_range():
+    gp.operator(lambda f: _readTensor(f)[3])(VECTOR3)  # here
+
+
+@WRONGS.add("a vector is indexed by a Python integer")
+def computed_component():
+    gp.operator(lambda f: _readTensor(f)[_column])(VECTOR3)  # here
+
+
+@WRONGS.add("a vector is indexed by a Python integer; name several components, as in `v.xy`")
+def component_slice():
+    gp.operator(lambda f: _readTensor(f)[:2])(VECTOR3)  # here
+
+
+@WRONGS.add("a kernel value has no attribute 'sqrt'")
+def unknown_attribute():
+    gp.operator(lambda f: _readTensor(f).sqrt())(SCALAR)  # here
+
+
+@WRONGS.add("_float3 has 3 components, but its arguments have 2")
+def too_few_components():
+    gp.operator(lambda f: _float3(_readTensor(f), 1.0))(SCALAR)  # here
+
+
+@WRONGS.add("_float3 has 3 components, but its arguments have 4")
+def too_many_components():
+    gp.operator(lambda f: _float3(_readTensor(f), 1.0))(VECTOR3)  # here
+
+
+@WRONGS.add("`~` wants integers or bools, not float; convert first, as in `_convert_int(x)`")
+def invert_float():
+    gp.operator(lambda f: ~_readTensor(f))(SCALAR)  # here
+
+
+@WRONGS.add("`&` wants integers or bools")
+def and_of_floats():
+    gp.operator(lambda f: _readTensor(f) & 1)(SCALAR)  # here
+
+
+@WRONGS.add("a shift amount is an integer that is not negative, not -1")
+def negative_shift():
+    gp.operator(lambda f: _readTensor(f) << -1)(INTEGER)  # here
+
+
+@WRONGS.add("300 does not fit uchar")
+def number_too_big():
+    pixels = gp.ScalarField(np.zeros((4, 5), "u1"))
+    gp.operator(lambda f: _readTensor(f) + 300)(pixels)  # here
+
+
+@WRONGS.add("-1 does not fit uint")
+def negative_number():
+    counts = gp.ScalarField(np.zeros((4, 5), "u4"))
+    gp.operator(lambda f: _readTensor(f) + -1)(counts)  # here
+
+
+@WRONGS.add("does not fit float")
+def float_too_big():
+    gp.operator(lambda f: _readTensor(f) * 1e40)(SCALAR)  # here
+
+
+@WRONGS.add("a list cannot stand in a kernel")
+def list_operand():
+    gp.operator(lambda f: _readTensor(f) + [1, 2])(SCALAR)  # here
+
+
+@WRONGS.add("an ndarray cannot stand in a kernel; wrap arrays in a Field and read them with `_readTensor`")
+def array_operand():
+    weights = np.ones(3)
+    gp.operator(lambda f: _readTensor(f) * weights)(SCALAR)  # here
+
+
+@WRONGS.add("a str cannot stand in a kernel")
+def string_operand():
+    gp.operator(lambda f: _readTensor(f) + "1")(SCALAR)  # here
+
+
+@WRONGS.add("a complex cannot stand in a kernel; write it as `_float2(real, imaginary)`")
+def complex_operand():
+    gp.operator(lambda f: _readTensor(f) * 1j)(SCALAR)  # here
+
+
+@WRONGS.add("_pow takes 2 arguments, not 1")
+def argument_count():
+    gp.operator(lambda f: _pow(_readTensor(f)))(SCALAR)  # here
+
+
+@WRONGS.add("kernel values have no dtype complex64")
+def unknown_dtype():
+    gp.operator(lambda f: _convert(_readTensor(f), "complex64"))(SCALAR)  # here
+
+
+@WRONGS.add("float3 does not convert to float2")
+def assign_other_length():
+    @gp.operator
+    def shortened(field):
+        v = _float2Var()
+        v @= _readTensor(field)  # here
+        return v
+
+    shortened(VECTOR3)
+
+
+@WRONGS.add("a component is assigned twice")
+def component_twice():
+    @gp.operator
+    def twice(field):
+        v = _var(_readTensor(field))
+        v.xx = v.yz  # here
+        return v
+
+    twice(VECTOR3)
+
+
+@WRONGS.add("a 4×5 float32 Field is not a kernel value; read it with `_readTensor(f)`")
+def unread_field():
+    gp.operator(lambda f: _sqrt(f))(SCALAR)  # here
+
+
+@WRONGS.add("a 4×5 int32 Field is not a kernel value; read it with `_readTensor(f)`")
+def unread_field_in_arithmetic():
+    gp.operator(lambda f, g: _readTensor(f) + g)(SCALAR, INTEGER)  # here
+
+
+@WRONGS.add("a float has not as many bits as a long: reinterpretation keeps the size of every component; `_convert_long(x)` converts")
+def reinterpretation():
+    gp.operator(lambda f: _as_long(_readTensor(f)))(SCALAR)  # here
+
+
+@pytest.mark.parametrize("wrong", WRONGS.all)
+def test_message(wrong):
+    wrong.check()

@@ -1,0 +1,275 @@
+"""Host algebra against NumPy: every function and operator, every dtype, numbers on either side, every mix of shapes."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.ops.functions import NAMES, TABLE
+
+from .harness import image
+
+DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
+INTEGERS = DTYPES[1:9]
+FLOATS = {"float16", "float32", "float64"}
+UNARY = [name for name in TABLE if getattr(np, name).nin == 1]
+BINARY = [name for name in TABLE if getattr(np, name).nin == 2]
+ULPS = 16  # OpenCL's widest bound of these functions, which is pow's
+rng = np.random.default_rng(5)
+
+
+def samples(dtype, count=40):
+    kind = np.dtype(dtype)
+    if kind.kind == "b":
+        return np.arange(count) % 2 == 1
+    if kind.kind in "iu":
+        info = np.iinfo(kind)
+        ends = [info.min, info.max, info.max - 1, 0, 1, 2, 3, 7] + ([-1, -2, -3, -7] if kind.kind == "i" else [])
+        return np.array([*ends, *rng.integers(max(info.min, -100), 100, count - len(ends))], kind)
+    special = [0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, np.inf, -np.inf, np.nan, 0.001]
+    return np.array([*special, *rng.normal(0, 3, count - len(special))], kind)
+
+
+def pairs(dtype):
+    x, y = samples(dtype), samples(dtype)[:21]
+    return np.repeat(x, y.size), np.tile(y, x.size)
+
+
+def numpys(name, *arrays):
+    """NumPy's result, float32 where it turns integers into floats; bools are integers, x/0 is 0; None for its errors."""
+    function, integers = getattr(np, name), all(a.dtype.kind in "biu" for a in arrays)
+    if all(a.dtype.kind == "b" for a in arrays) and TABLE[name][0] in ("arithmetic", "integral", "shift"):
+        arrays = tuple(a.astype("i4") for a in arrays)
+    if integers and name in NAMES:
+        arrays = tuple(a.astype("f4") for a in arrays)
+    if name == "power" and integers:
+        return integer_power(*arrays)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            result = function(*arrays)
+        except TypeError:
+            return None
+    if name == "reciprocal" and integers:
+        result = np.where(arrays[0] == 0, 0, result).astype(result.dtype)
+    return result.astype("f4") if integers and result.dtype.kind == "f" else result
+
+
+def integer_power(x, y):
+    safe = np.where(y < 0, 0, y)
+    unit = np.where(x == 1, 1, np.where(x == -1 if x.dtype.kind == "i" else False, 1 - 2 * (safe * 0 + y % 2), 0))
+    return np.where(y < 0, unit, np.power(x, safe)).astype(x.dtype)
+
+
+def agree(name, got, want, ulps=0):
+    assert (got.dtype, got.shape) == (want.dtype, want.shape), f"{name}: {got.dtype}{got.shape}, not {want.dtype}{want.shape}"
+    if not ulps or want.dtype.kind not in "fc":
+        np.testing.assert_array_equal(got, want, err_msg=name)
+        return
+    info = np.finfo(want.dtype)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(got, want, rtol=ulps * info.eps, atol=4 * info.tiny * 1e6, err_msg=name)
+
+
+def bound(name):
+    exact = {"rint", "fabs", "copysign", "sqrt"}
+    if name in ("power", "floor_divide", "remainder"):
+        return ULPS
+    return ULPS if name in NAMES and name not in exact else 0
+
+
+def check(dtype, names, arrays_of):
+    """All functions of a dtype, evaluated together."""
+    fields, wants = {}, {}
+    for name in names:
+        arrays = arrays_of(name)
+        wants[name] = numpys(name, *arrays)
+        try:
+            fields[name] = getattr(np, name)(*map(gp.ScalarField, arrays))
+        except gp.SemanticError:
+            assert wants[name] is None, f"{name} of {dtype} is refused"
+    gp.evaluate(*fields.values())
+    for name, field in fields.items():
+        if wants[name] is not None:
+            agree(f"{name} of {dtype}", field.numpy(), wants[name], bound(name))
+    assert len(fields) >= len(names) - 9
+
+
+def calm(name, x):
+    """Trigonometry of large float32 integers, and exponentials beyond float16, are checked elsewhere."""
+    if x.dtype.kind in "iu" and name in ("sin", "cos", "tan"):
+        return np.clip(x, -100 if x.dtype.kind == "i" else 0, 100).astype(x.dtype)
+    return x
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_functions_of_one_field(device, dtype):
+    x = samples(dtype)
+    check(dtype, UNARY, lambda name: (calm(name, x),))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_functions_of_two_fields(device, dtype):
+    x, y = pairs(dtype)
+    finite = np.isfinite(x) & np.isfinite(y) & (y != 0) & (np.abs(x) < 1e4) if dtype in FLOATS else np.ones(x.shape, bool)
+
+    def arrays(name):
+        if name in ("floor_divide", "remainder") and dtype in FLOATS:
+            return x[finite], y[finite]
+        return x, y
+
+    check(dtype, BINARY, arrays)
+
+
+PYTHON = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow, "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_, "bitwise_xor": operator.xor, "less": operator.lt, "less_equal": operator.le,
+    "greater": operator.gt, "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
+    "left_shift": operator.lshift, "right_shift": operator.rshift,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_python_operators_and_numbers_on_either_side(name):
+    """The operator is the function; a number takes the field's type, a float makes integers float32."""
+    symbol, x = PYTHON[name], np.array([1, 2, 3, 4, 5, 0], "i2")
+    with gp.use_device("reference"):
+        for dtype in ("uint8", "int16", "int64", "float32", "float64"):
+            a, f = x.astype(dtype), gp.ScalarField(x.astype(dtype))
+            for number in (3, True, np.int32(3), np.uint8(2), 2.5, np.float32(2.5), np.float64(0.5)):
+                real = isinstance(number, (float, np.floating))
+                if (real or dtype in FLOATS) and TABLE[name][0] in ("bits", "shift"):
+                    for refused in (lambda n=number: symbol(f, n), lambda n=number: symbol(n, f)):
+                        with pytest.raises(gp.SemanticError, match="does not take float"):
+                            refused()
+                    continue
+                kind = "float32" if real and dtype not in FLOATS else dtype
+                side = np.full(6, number).astype(kind)
+                agree(name, symbol(f, number).numpy(), numpys(name, a.astype(kind), side), 4)
+                agree(f"r{name}", symbol(number, f).numpy(), numpys(name, side, a.astype(kind)), 4)
+            agree(name, symbol(f, gp.ScalarField(a[::-1])).numpy(), numpys(name, a, a[::-1]), 4) if not (
+                dtype in FLOATS and TABLE[name][0] in ("bits", "shift")
+            ) else None
+
+
+def test_unary_operators_and_truth(device):
+    f, mask = gp.ScalarField(np.float32([-1.5, 0, 2])), gp.ScalarField(np.array([True, False, True]))
+    assert (-f).numpy().tolist() == [1.5, 0, -2] and abs(f).numpy().tolist() == [1.5, 0, 2] and (+f) is f
+    assert (~mask).numpy().tolist() == [False, True, False] and (~gp.ScalarField([1, -1])).numpy().tolist() == [-2, 0]
+    counted = (f > 0) * f + mask + (f > 0)
+    assert counted.dtype == "float32" and counted.numpy().tolist() == [-0.0 + 1, 0, 4]
+    assert (mask + mask).numpy().tolist() == [2, 0, 2] and (mask + mask).dtype == "int32"
+    assert ((mask & (f > 0)) | (f < -1)).numpy().tolist() == [True, False, True]
+    with pytest.raises(gp.SemanticError, match="truth value of a 3 float32 Field is ambiguous"):
+        bool(f > 0)
+
+
+def test_mixed_dtypes_promote_as_numpys(device):
+    for left in DTYPES:
+        fields, wants = [], []
+        for right in DTYPES:
+            a, b = np.array([1, 0, 1], left), np.array([1, 1, 0], right)
+            want = np.result_type(a, b)
+            want = np.dtype("f4") if want == np.float64 and "float64" not in (left, right) else want
+            want = np.dtype("i4") if want.kind == "b" else want
+            fields.append(gp.ScalarField(a) + gp.ScalarField(b))
+            wants.append(a.astype(want) + b.astype(want))
+        gp.evaluate(*fields)
+        for field, want in zip(fields, wants, strict=True):
+            agree(left, field.numpy(), want)
+
+
+def test_shapes_that_go_together(device):
+    vectors, scalars, big = image(4, 5, 3), image(4, 5), image(4, 5, 7, 7)
+    v, s, b = gp.VectorField(vectors), gp.ScalarField(scalars), gp.MatrixField(big)
+    level, direction = gp.Parameter(2.0), gp.Parameter([1.0, 2.0, 3.0])
+    matrix = gp.MatrixField(image(7, 7))  # 0D, in memory
+    for field, want in {
+        v * s: vectors * scalars[..., None],
+        s - v: scalars[..., None] - vectors,
+        v * level + direction: vectors * np.float32(2) + np.float32([1, 2, 3]),
+        direction * s: np.float32([1, 2, 3]) * scalars[..., None],
+        b + s: big + scalars[..., None, None],
+        b * matrix - level: big * matrix.numpy() - np.float32(2),
+        matrix * s: matrix.numpy() * scalars[..., None, None],
+        level * direction: np.float32([2, 4, 6]),
+        np.maximum(b, 0.5): np.maximum(big, np.float32(0.5)),
+        (b > matrix): big > matrix.numpy(),
+        np.where(s > 0.5, v, direction): np.where(scalars[..., None] > 0.5, vectors, np.float32([1, 2, 3])),
+    }.items():
+        agree("", field.numpy(), want)
+
+
+def test_complex(device):
+    z, w = (rng.normal(size=30) + 1j * rng.normal(size=30)).astype("c8"), (rng.normal(size=30) * 1j).astype("c8")
+    x = rng.normal(size=30).astype("f4")
+    p, q, r = gp.ComplexField(z), gp.ComplexField(w), gp.ScalarField(x)
+    for name, field, want in (
+        ("add", p + q, z + w), ("sub", p - 1, z - 1), ("mul", p * q, z * w), ("div", p / q, z / w), ("real", r * p, x * z),
+        ("j", 1j * r, 1j * x), ("over", 2 / p, 2 / z), ("neg", -p, -z), ("abs", abs(p), abs(z)), ("square", np.square(p), z * z),
+        ("eq", p == z[3], z == z[3]), ("ne", p != q, z != w), ("reciprocal", np.reciprocal(p), 1 / z), ("numpy", np.complex64(2j) * p, 2j * z),
+    ):  # fmt: skip
+        want = want.astype({"c": "c8", "f": "f4"}.get(want.dtype.kind, want.dtype))
+        assert field.numpy().dtype == want.dtype, name
+        np.testing.assert_allclose(field.numpy(), want, rtol=4e-6, atol=1e-6, err_msg=name)
+    for refused in (lambda: p < q, lambda: np.sqrt(p), lambda: p % 2, lambda: np.where(r > 0, p, q)):
+        with pytest.raises(gp.SemanticError, match="does not take complex64"):
+            refused()
+
+
+def test_unorm8_reads_as_float(device):
+    stored = rng.integers(0, 256, (4, 6, 3), np.uint8)
+    color = gp.ColorField(stored)
+    seen = np.concatenate([stored, np.full((4, 6, 1), 255, "u1")], -1) / np.float32(255)
+    agree("", (color * 2).numpy(), seen * 2)
+    agree("", (color > 0.5).numpy(), seen > 0.5)
+    assert color.numpy().dtype == np.uint8
+
+
+def test_where_and_clip(device):
+    x = np.float32([-2, 0.25, 0.5, 3, np.nan])
+    f, mask = gp.ScalarField(x), gp.ScalarField(np.array([True, False, True, False, True]))
+    for low, high in ((0, 1), (None, 1), (0.5, None), (None, None)):
+        agree("clip", np.clip(f, low, high).numpy(), np.clip(x, low, high) if (low, high) != (None, None) else x)
+    agree("clip", np.clip(f, gp.Parameter(0.0), f * 0 + 1).numpy(), np.clip(x, 0, x * 0 + 1))
+    agree("clip", np.clip(gp.ScalarField(np.uint8([0, 7, 9])), 1, 8).numpy(), np.uint8([1, 7, 8]))
+    m = mask.numpy()
+    agree("where", np.where(mask, f, 0).numpy(), np.where(m, x, np.float32(0)))
+    agree("where", np.where(mask, 1, 2).numpy(), np.where(m, 1, 2).astype("i4"))
+    agree("where", np.where(mask, 1.5, gp.ScalarField(np.uint8([1, 2, 3, 4, 5]))).numpy(), np.float32([1.5, 2, 1.5, 4, 1.5]))
+    agree("where", np.where(f, 1, 0).numpy(), np.int32([1, 1, 1, 1, 1]))
+    with pytest.raises(gp.SemanticError, match="three arguments"):
+        np.where(mask)
+
+
+def test_ufuncs_with_numpy_scalars_and_zero_d_arrays(device):
+    f = gp.ScalarField(np.arange(4, dtype="f"))
+    for field in (np.float32(2) * f, f * np.float64(2), np.array(2.0) * f, np.multiply(2, f), f.__mul__(np.int8(2))):
+        agree("", field.numpy(), np.float32([0, 2, 4, 6]))
+    assert (np.float64(0.5) < f).dtype == "bool" and (np.int64(1) + gp.ScalarField(np.uint8([1]))).dtype == "uint8"
+
+
+def test_refusals():
+    f = gp.ScalarField(np.zeros((3, 4), "f"))
+    for refused, message in (
+        (lambda: f + gp.ScalarField(np.zeros((4, 3), "f")), "add: the grids differ, 3×4 and 4×3; they must be equal, or one side 0D"),
+        (lambda: gp.VectorField(np.zeros((3, 2))) * gp.VectorField(np.zeros((3, 3))), "multiply: the tensors differ, 2 and 3"),
+        (lambda: f + np.zeros((3, 4)), r"add of a Field and an array: wrap it in a Field, as in `gp\.ScalarField\(a\)`"),
+        (lambda: np.zeros((3, 4)) * f, "multiply of a Field and an array"),
+        (lambda: f + [1, 2], "add of a Field and a list"),
+        (lambda: f + "x", "add of a Field and a str"),
+        (lambda: f + None, "add of a Field and"),
+        (lambda: gp.ScalarField(np.uint8([1])) + 256, "add: the number 256 does not fit"),
+        (lambda: gp.ScalarField(np.uint8([1])) - (-1), "does not fit"),
+        (lambda: f & 1, "bitwise_and does not take float32 fields"),
+    ):
+        with pytest.raises(gp.SemanticError, match=message):
+            refused()
+    for refused in (lambda: np.add.reduce(f), lambda: np.add(f, 1, out=np.zeros((3, 4))), lambda: np.sum(f), lambda: np.modf(f)):
+        with pytest.raises(TypeError, match=r"\.numpy\(\)"):
+            refused()

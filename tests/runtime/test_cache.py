@@ -1,0 +1,179 @@
+"""The cache of compiled kernels: shared by processes, proof against damage, not needed."""
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.config import config
+from gpuop.dsl import *
+from gpuop.runtime import cache
+
+from .process import DOUBLE, python
+
+OPENCL = [d.name for d in gp.devices() if d.name.startswith("opencl")]
+needs_opencl = pytest.mark.skipif(not OPENCL, reason="no OpenCL driver that works")
+# As DOUBLE, but says how many kernels were built from source: only those are stored.
+COUNTED = (
+    "from gpuop.runtime import cache\nstore, built = cache.store, []\n"
+    "cache.store = lambda *given: (built.append(1), store(*given))\n" + DOUBLE + "print(len(built))"
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "cache", tmp_path / "cache")
+    return tmp_path / "cache"
+
+
+def kept(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_load_gives_what_was_stored(folder):
+    name = cache.key("text", "options")
+    assert cache.load(name) is None
+    cache.store(name, b"binary")
+    assert cache.load(name) == b"binary"
+    cache.store(name, b"another")
+    assert cache.load(name) == b"another"
+    assert len(kept(folder)) == 1
+
+
+def test_key_tells_parts_apart():
+    assert len({cache.key("a", "bc"), cache.key("ab", "c"), cache.key("abc"), cache.key("a", "bc", "")}) == 4
+
+
+DAMAGE = {
+    "empty": lambda data: b"",
+    "truncated": lambda data: data[: len(data) // 2],
+    "cut in the head": lambda data: data[:20],
+    "one bit": lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+    "garbage": lambda data: os.urandom(len(data)),
+    "longer": lambda data: data + b"x",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damaged_file(folder, damage):
+    name = cache.key("text")
+    cache.store(name, b"binary" * 100)
+    (path,) = kept(folder)
+    path.write_bytes(damage(path.read_bytes()))
+    assert cache.load(name) is None
+    cache.store(name, b"binary")
+    assert cache.load(name) == b"binary"
+
+
+def test_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(config, "cache", tmp_path / "file" / "cache")
+    cache.store(cache.key("text"), b"binary")
+    assert cache.load(cache.key("text")) is None
+
+
+def test_disk_that_is_full(folder, monkeypatch):
+    """What could not be written whole is not left behind."""
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    cache.store(cache.key("text"), b"binary")
+    assert kept(folder) == []
+
+
+# --- of a device ---------------------------------------------------------------------------------------------------------
+
+
+@needs_opencl
+@pytest.mark.parametrize("name", OPENCL)
+def test_second_process(name, tmp_path):
+    def run():
+        total, device, built = python("-c", COUNTED, GPUOP_CACHE=str(tmp_path), GPUOP_DEVICE=name).stdout.split()
+        assert (total, device) == ("20.0", name)
+        return int(built)
+
+    assert run() > 0
+    assert run() == 0
+    files = kept(tmp_path)
+    files[0].write_bytes(files[0].read_bytes()[:100])
+    files[1].write_bytes(b"garbage")
+    assert run() == 2
+    assert run() == 0
+    for path in files:  # another driver's leftovers: whole, but not to be loaded
+        cache_write(path, b"\x7fELF is what this is not")
+    assert run() == len(files)
+    assert run() == 0
+
+
+def cache_write(path, body):
+    import hashlib
+
+    path.write_bytes(cache.MAGIC + hashlib.sha256(body).digest() + body)
+
+
+@needs_opencl
+@pytest.mark.parametrize("missing", [{"GPUOP_CACHE": "/dev/null/cache"}, {"GPUOP_CACHE": None, "HOME": "/dev/null/home"}])
+def test_no_folder(missing):
+    """Neither the cache nor the folder of .icd files can be written at home."""
+    done = python("-c", DOUBLE, GPUOP_DEVICE=OPENCL[0], XDG_CACHE_HOME=None, **missing)
+    assert done.stdout.split() == ["20.0", OPENCL[0]]
+    assert done.stderr == ""
+
+
+@needs_opencl
+def test_folder_from_the_environment(tmp_path):
+    python("-c", DOUBLE, GPUOP_DEVICE=OPENCL[0], GPUOP_CACHE=None, XDG_CACHE_HOME=str(tmp_path))
+    assert [path for path in kept(tmp_path / "gpuop") if path.suffix != ".icd"]
+
+
+@needs_opencl
+def test_options_make_another_kernel(folder):
+    """The driver, its version and the options are in the key: here with and without fused multiply-add."""
+    backend = gp.device(OPENCL[0])
+    again = type(backend)(OPENCL[0], backend.identity.split("|")[0], backend.device)
+    operator = gp.operator(lambda f: _readTensor(f) * 2 + 1)(gp.ScalarField(np.arange(5, dtype="f")))
+    kernel = operator.node.call.kernel
+    again.compile(kernel)
+    assert len(kept(folder)) == 1
+    again.programs.clear()
+    again.compile(kernel)
+    assert len(kept(folder)) == 1
+    again.options.append("-cl-mad-enable")
+    again.identity += "|-cl-mad-enable"
+    again.programs.clear()
+    again.compile(kernel)
+    assert len(kept(folder)) == 2
+    assert all(option in backend.identity.split("|") for option in backend.options)
+    assert backend.device.driver_version in backend.identity
+
+
+def compute(name, folder, start, results):
+    config.cache = Path(folder)
+    start.wait()
+    with gp.use_device(name):
+        field = gp.ScalarField(np.arange(5, dtype="f"))
+        for k in range(3):
+            results.put((k, gp.operator(lambda f, k=k: _readTensor(f) * 2 + k)(field).numpy().tolist()))
+
+
+@needs_opencl
+def test_processes_at_once(tmp_path):
+    """Three processes build the same kernels at the same time into one cache."""
+    context = multiprocessing.get_context("spawn")
+    start, results = context.Barrier(3), context.Queue()
+    processes = [context.Process(target=compute, args=(OPENCL[0], str(tmp_path), start, results)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for k, values in [results.get(timeout=100) for _ in range(9)]:
+        assert values == [k, k + 2, k + 4, k + 6, k + 8]
+    for process in processes:
+        process.join(100)
+        assert process.exitcode == 0
+    for path in kept(tmp_path):  # nothing but whole files
+        data = path.read_bytes()
+        assert data.startswith(cache.MAGIC) and len(path.name) == 64

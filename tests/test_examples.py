@@ -1,0 +1,354 @@
+"""The examples run and compute what NumPy, SciPy and scikit-image do; the README's Python runs and prints what it shows."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import linecache
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import imageio.v3 as iio
+import numpy as np
+import pytest
+from scipy import ndimage
+from skimage import color, data, feature, filters, transform
+
+import gpuop as gp
+import gpuop.dsl
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+EXAMPLES = ["background_subtraction", "cielab", "demo", "game_of_life", "harris", "unsharp", "upside_down"]
+SHORT = {
+    "background_subtraction": ["--steps", "6"],
+    "game_of_life": ["--generations", "40"],
+    "harris": ["--corners", "9"],
+}
+DEVICES = list(dict.fromkeys([gp.devices()[0].name, "reference"]))
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture(autouse=True)
+def _examples_importable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As for a script that lies among them; the names are free again afterwards."""
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    monkeypatch.setattr("common.step_times", lambda *graphs, **_: [1e-3] * len(graphs))  # measuring takes time
+    yield
+    for name in ("common", *EXAMPLES):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture(params=DEVICES)
+def name(request: pytest.FixtureRequest) -> str:
+    """The default device, and the reference."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def small() -> Array:
+    """A photograph of 72×96."""
+    resized = transform.resize(data.astronaut()[:384], (72, 96), anti_aliasing=True)
+    return np.rint(resized * 255).astype(np.uint8)
+
+
+def example(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+# --- scripts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("script", EXAMPLES)
+def test_script(script: str, name: str, small: Array, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = tmp_path / "small.png", tmp_path / "new folder" / "result.png"
+    iio.imwrite(source, small)
+    arguments = [str(source), "--device", name, "--output", str(target), *SHORT.get(script, [])]
+    assert example(script).main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"device: {name}, ")
+    assert re.search(r"^\d kernels? for \d+ operators?$", printed, re.M)
+    assert re.search(r"first result", printed)
+    assert printed.endswith(f"picture: {target}\n")
+    written = iio.imread(target)
+    assert written.dtype == np.uint8
+    assert written.std() > 20
+    assert written.shape[1] > 150, "several panels side by side"
+
+
+def test_grading_is_one_kernel(name: str, small: Array) -> None:
+    demo = example("demo")
+    fused, unfused = (demo.grade(small, gp.Parameter(1.05), name, optimize) for optimize in (True, False))
+    assert (fused.kernel_count, unfused.kernel_count) == (1, 6)
+    assert np.array_equal(fused.read("graded"), unfused.read("graded"))
+    red, green, blue = np.moveaxis((small / 255) ** 1.15, -1, 0)
+    mixed = np.stack([np.dot(np.stack([red, green, blue], -1), row) for row in demo.WARM], -1).clip(0, 1)
+    toned = mixed + 0.5 * (mixed * mixed * (3 - 2 * mixed) - mixed)
+    shade = np.fromfunction(lambda r, c: demo.vignette(r, c, 72, 96), (72, 96))[..., None]
+    expected = np.clip(toned * shade * 1.05, 0, 1) * 255
+    graded = fused.read("graded")
+    assert np.all(graded[..., 3] == 255)
+    assert np.abs(graded[..., :3] - expected).max() <= 0.51
+
+
+def test_without_opencl_one_line_says_so(
+    small: Array, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gp, "devices", lambda: [d for d in _found if d.name == "reference"])
+    monkeypatch.delenv("GPUOP_DEVICE", raising=False)
+    iio.imwrite(tmp_path / "small.png", small)
+    assert example("demo").main([str(tmp_path / "small.png"), "--output", str(tmp_path / "demo.png")]) == 0
+    first = capsys.readouterr().out.split("\n")[0]
+    assert (
+        first
+        == "No OpenCL was found: this runs on the reference device, a NumPy interpreter (`gpuop devices` says why)."
+    )
+
+
+_found = gp.devices()
+
+
+def test_animation(small: Array, tmp_path: Path) -> None:
+    iio.imwrite(tmp_path / "small.png", small)
+    film = tmp_path / "motion.gif"
+    out = ["--output", str(tmp_path / "motion.png"), "--gif", str(film), "--steps", "9"]
+    assert example("background_subtraction").main([str(tmp_path / "small.png"), *out]) == 0
+    assert len(iio.imread(film)) == 3
+
+
+# --- what they say when they cannot ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("script", EXAMPLES)
+def test_unreadable_picture(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder.png").mkdir()
+    Path("text.png").write_text("this is no picture")
+    Path("empty.png").touch()
+    iio.imwrite("whole.png", np.zeros((64, 64, 3), np.uint8))
+    Path("cut.png").write_bytes(Path("whole.png").read_bytes()[:60])
+    reasons = {"missing.png": "no such file", "folder.png": "it is not a file"}
+    for path in ("missing.png", "folder.png", "text.png", "empty.png", "cut.png"):
+        with pytest.raises(SystemExit) as ended:
+            example(script).main([path, "--device", "reference"])
+        reason = reasons.get(path, "its format is unknown, or the file is damaged")
+        assert ended.value.code == f"error: cannot read the picture {path}: {reason}"
+
+
+def test_unreadable_picture_ends_without_traceback() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "cielab.py"), "missing.png"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == "error: cannot read the picture missing.png: no such file\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "message"),
+    [
+        ("demo", ["--device", "abacus"], "there is no device 'abacus'; found: "),
+        ("demo", ["--device", "reference", "--output", "file/out.png"], "cannot write file/out.png: "),
+        ("unsharp", ["--sigma", "0"], "--sigma is 0.0; it must be above 0, and at most 50"),
+        ("harris", ["--corners", "0"], "--sigma must be above 0 and at most 50, --corners at least 1"),
+        ("game_of_life", ["--generations", "0"], "--generations must be at least 1, --soup at least 0"),
+        ("background_subtraction", ["--steps", "0"], "--steps must be at least 1"),
+        ("background_subtraction", [], "the picture is 16×12 pixels; this example needs 32×32 at least"),
+    ],
+)
+def test_refusals(
+    script: str, arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    iio.imwrite("small.png", np.zeros((12, 16, 3), np.uint8))
+    with pytest.raises(SystemExit) as ended:
+        example(script).main(["small.png", *arguments])
+    assert str(ended.value.code).startswith(f"error: {message}")
+
+
+def test_every_kind_of_picture_is_read(tmp_path: Path) -> None:
+    common = example("common")
+    grey = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    rgb = np.stack([grey, grey + 50, grey + 100], -1)
+    kinds = {
+        "grey.png": (grey, np.stack([grey] * 3, -1)),
+        "rgb.png": (rgb, rgb),
+        "rgba.png": (np.dstack([rgb, grey]), rgb),
+        "deep.png": (grey.astype(np.uint16) * 257, np.stack([grey] * 3, -1)),
+        "bits.png": (grey > 5, np.stack([(grey > 5) * np.uint8(255)] * 3, -1)),
+        "film.gif": (np.stack([rgb, 255 - rgb]), rgb),
+        "photo.tif": (rgb, rgb),
+    }
+    for file, (pixels, expected) in kinds.items():
+        iio.imwrite(tmp_path / file, pixels)
+        args = common.parser("doc", "astronaut", "out.png").parse_args([str(tmp_path / file)])
+        assert np.array_equal(common.load(args), expected), file
+
+
+# --- against NumPy, SciPy and scikit-image -----------------------------------------------------------------------------
+
+
+def guide_lab(image: Array) -> Array:
+    """The guide's formula in float64."""
+    c = image / 255.0
+    scaled = 100 * np.where(c > 0.04045, ((c + 0.055) / 1.055) ** 2.4, c / 12.92)
+    matrix = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    t = scaled @ matrix.T / [95.047, 100, 108.883]
+    t = np.where(t > 0.008856, np.cbrt(t), 7.787 * t + 16 / 116)
+    x, y, z = np.moveaxis(t, -1, 0)
+    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], -1)
+
+
+def test_cielab(name: str) -> None:
+    image = data.astronaut()
+    graph = example("cielab").convert(image, name)
+    lab = graph.read("Lab")
+    assert graph.kernel_count == 1
+    assert np.abs(lab - guide_lab(image)).max() < 1e-3
+    assert np.abs(lab - color.rgb2lab(image)).max() < 0.1
+
+
+def test_upside_down(name: str, small: Array) -> None:
+    flipped = example("upside_down").turn(small, name).read("flipped")
+    assert np.array_equal(flipped[..., :3], small[::-1])
+    with pytest.raises(ValueError, match="requires a 2D field"):
+        example("upside_down").upsideDown(gp.ScalarField(np.zeros(5, np.float32)))
+
+
+@pytest.mark.parametrize(
+    ("border", "mode"),
+    [
+        ("clamp", "nearest"),
+        ("zero", "constant"),
+        ("wrap", "grid-wrap"),
+        ("reflect", "mirror"),
+        ("symmetric", "reflect"),
+    ],
+)
+def test_gaussian_borders(border: str, mode: str, name: str, small: Array) -> None:
+    image = np.float32(small) / 255
+    blurred = example("unsharp").sharpen(image, 2, 1, border, name).read("blurred")
+    expected = ndimage.gaussian_filter(image.astype(np.float64), (2, 2, 0), mode=mode)
+    assert np.abs(blurred - expected).max() < 1e-6
+
+
+def test_unsharp(name: str, small: Array) -> None:
+    image = np.float32(small) / 255
+    graph = example("unsharp").sharpen(image, 3, 1.5, device=name)
+    channels = np.moveaxis(image.astype(np.float64), -1, 0)
+    expected = np.stack([filters.unsharp_mask(channel, 3, 1.5) for channel in channels], -1)
+    assert graph.kernel_count == 2
+    assert np.abs(graph.read("sharp") - expected).max() < 1e-5
+
+
+def test_harris(name: str) -> None:
+    harris = example("harris")
+    image = example("common").grey(data.camera()[100:300, 150:350, None].repeat(3, 2))
+    graph = harris.harris(image, 1.5, 5, "zero", name)
+    expected = feature.corner_harris(image.astype(np.float64), k=0.05, sigma=1.5)
+    response = graph.read("response")
+    assert np.abs(response - expected).max() < 1e-5 * np.abs(expected).max()
+    corners = {tuple(c) for c in harris.strongest(graph.read("maxima"), 40).tolist()}
+    peaks = feature.corner_peaks(
+        expected, min_distance=5, threshold_abs=0, threshold_rel=0, exclude_border=False, num_peaks=40, p_norm=np.inf
+    )
+    assert corners == {tuple(p) for p in peaks.tolist()}
+
+
+def test_strongest_of_few() -> None:
+    maxima = np.zeros((4, 5))
+    assert len(example("harris").strongest(maxima, 3)) == 0
+    maxima[1, 2], maxima[3, 4] = 5, 7
+    assert example("harris").strongest(maxima, 3).tolist() == [[3, 4], [1, 2]]
+
+
+def test_game_of_life(name: str) -> None:
+    cells = (np.random.default_rng(5).random((33, 47)) < 0.4).astype(np.uint8)
+    trace = cells.astype(np.float32)
+    graph = example("game_of_life").game(cells, name)
+    graph.step(20)
+    for _ in range(20):
+        around = [np.roll(cells, (r, c), (0, 1)) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0)]
+        neighbours = np.sum(around, axis=0)
+        trace = np.maximum(np.float32(0.97) * trace, cells)
+        cells = ((neighbours == 3) | ((neighbours == 2) & (cells == 1))).astype(np.uint8)
+    assert np.array_equal(graph.read("cells"), cells)
+    assert np.array_equal(graph.read("trace"), trace)
+
+
+def test_background_subtraction(name: str, small: Array) -> None:
+    motion = example("background_subtraction")
+    photo, cat = np.float32(small) / 255, motion.cat(18)
+    graph = motion.subtraction(photo, cat, name)
+    background = np.zeros((64, 88, 3))
+    for tick in range(12):
+        frame = graph.read("frame")
+        assert graph.tick == tick
+        assert np.abs(graph.read("background") - background).max() < 1e-5
+        distance = np.linalg.norm(frame - background, axis=-1)
+        assert np.abs(graph.read("motion") - np.clip(2 * distance - 0.25, 0, 1)).max() < 1e-5
+        background = 0.95 * background + 0.05 * frame
+        row, column = (4 + round(1.4 * f) for f in (np.sin(2.1 * tick), np.cos(1.7 * tick)))
+        crop = photo[row : row + 64, column : column + 88]
+        disc = np.any(frame != crop, axis=-1)
+        assert 150 < disc.sum() < 230, "only the visitor is not in the photograph"
+        graph.step()
+
+
+# --- the README ------------------------------------------------------------------------------------------------------
+
+
+BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.S)
+
+
+def run_readme(folder: Path) -> list[tuple[str, str]]:
+    """Its Python as one script, photo.py; each `text` block with what the block before it printed."""
+    script, pairs, printed, scope = folder / "photo.py", [], "", {"__name__": "__page__"}
+    written = ""
+    for kind, body in BLOCK.findall(README.read_text()):
+        if kind == "text":
+            pairs.append((body.strip(), printed.strip()))
+            continue
+        script.write_text(written + body)
+        linecache.checkcache(str(script))
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(compile("\n" * written.count("\n") + body, str(script), "exec"), scope)
+        written, printed = written + body, output.getvalue()
+    return pairs
+
+
+def test_readme_runs_and_prints_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pairs = run_readme(tmp_path)
+    assert iio.imread("graded.png").shape == (512, 512, 3)
+    if request.config.getoption("--update-golden"):
+        outputs = iter(actual for _, actual in pairs)
+        text = re.sub(r"```text\n.*?```", lambda _: f"```text\n{next(outputs)}\n```", README.read_text(), flags=re.S)
+        README.write_text(text)
+        return
+    for expected, actual in pairs:
+        assert actual == expected
+
+
+def test_readme_is_honest_about_what_is_missing() -> None:
+    section = README.read_text().split("## Not there yet")[1]
+    names = re.findall(r"`(gp\.\w+|_\w+)`", section)
+    assert len(names) > 8
+    for called in names:
+        where = gp if called.startswith("gp.") else gpuop.dsl
+        assert not hasattr(where, called.removeprefix("gp.")), f"{called} exists: take it off the README's list"
+
+
+def test_readme_and_gallery_show_every_example() -> None:
+    gallery = (ROOT / "docs" / "make_gallery.py").read_text()
+    for script in EXAMPLES:
+        assert f"import {script}\n" in gallery
+    assert sorted(p.stem for p in (ROOT / "examples").glob("*.py")) == sorted(["common", *EXAMPLES])
+    assert (ROOT / "docs" / "gallery.png").stat().st_size < 600_000
