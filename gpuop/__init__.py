@@ -13,7 +13,8 @@ from gpuop.dsl.field import (
     fromfunction,
     is_big_tensor,
 )
-from gpuop.dsl.operator import GPUOperator, operator
+from gpuop.dsl.gpu_operator import GPUOperator
+from gpuop.dsl.operator import operator
 from gpuop.errors import CompileError, DeviceError, GpuopError, MissingError, SemanticError
 from gpuop.graph import ComputeGraph
 from gpuop.ir.types import FieldType, Shape

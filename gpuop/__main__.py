@@ -18,7 +18,9 @@ def list_devices() -> int:
     wanted = [device for device in working if config.device in (device.name, *device.aliases)]
     default = (wanted if config.device else working)[:1]
     for device in found:
-        print(f"{'*' if device in default else ' '} {' = '.join((device.name, *device.aliases)):28} {device.description}")
+        print(
+            f"{'*' if device in default else ' '} {' = '.join((device.name, *device.aliases)):28} {device.description}"
+        )
         if device.problem is not None:
             print(f"    skipped: {device.problem}")
     if config.device and not wanted:

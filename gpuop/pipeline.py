@@ -91,4 +91,6 @@ def pipeline(function: Callable[..., Any]) -> Pipeline:
 
     It is traced once per array types and other arguments. Called with Fields it is the plain function.
     """
+    if not inspect.isroutine(function) or not hasattr(function, "__code__"):
+        raise SemanticError(f"a pipeline is made of a Python function, not of {described(function)}; write a `def`")
     return Pipeline(function)

@@ -67,13 +67,13 @@ __device__ inline float unpack_half(unsigned short code)
 }
 """
 REMQUO = """
-// the sign and the low bits of the quotient that remainder rounds
+// the sign and the low seven bits of the quotient that remainder rounds
 template <class T>
 __device__ inline int remquo_bits(T x, T y)
 {
     int quotient;
     remquo(x, y, &quotient);
-    return quotient;
+    return quotient % 128;
 }
 """
 BITS = """
@@ -119,8 +119,9 @@ CUDA = Dialect(
     store_half="store_half({pointer} + {offset}, {x})",
     bits="bits<{type}>({x})",
     helpers={
-        "saturate": SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF, "round_double": ROUND_DOUBLE,
-        "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF, "remquo_bits": REMQUO, "bits": BITS, "rootn": POWERS,
+        "saturate": SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF,
+        "round_double": ROUND_DOUBLE, "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF, "remquo_bits": REMQUO, "bits": BITS,
+        "rootn": POWERS,
     },
     head="// compile with --fmad=false: results equal those of every other device",
     unroll="#pragma unroll {n}",

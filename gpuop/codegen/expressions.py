@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 
 import numpy as np
 
 from gpuop.codegen.dialect import Dialect
+from gpuop.codegen.names import Names, index_name
 from gpuop.ir.nodes import (
-    AXES,
     Apply,
     Argument,
-    Array,
     Bits,
     Cast,
     Const,
@@ -22,7 +20,6 @@ from gpuop.ir.nodes import (
     Load,
     Ref,
     Stride,
-    Var,
 )
 from gpuop.ir.ops import CALL, OPS
 from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
@@ -30,155 +27,6 @@ from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
 PREFIX, SUM = 14, 12
 WRAPS = {"add", "sub", "mul", "neg", "invert", "shl"}  # C computes them in int, so narrow types cut the result
 LOGICAL = {"and": ("&&", 5), "or": ("||", 4)}  # of bools; operands have no effects, so C may skip them
-C_WORDS = frozenset(
-    [
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "half",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-        "kernel",
-        "global",
-        "local",
-        "constant",
-        "private",
-        "uchar",
-        "ushort",
-        "uint",
-        "ulong",
-        "size_t",
-        "image2d_t",
-        "sampler_t",
-        "event_t",
-        "template",
-        "typename",
-        "class",
-        "namespace",
-        "new",
-        "delete",
-        "this",
-        "true",
-        "false",
-        "operator",
-        "public",
-        "protected",
-        "friend",
-        "virtual",
-        "using",
-        "try",
-        "throw",
-        "catch",
-        "asm",
-        "dim3",
-        "threadIdx",
-        "blockIdx",
-        "blockDim",
-        "gridDim",
-        "warpSize",
-        "main",
-        "NAN",
-        "INFINITY",
-        "NULL",
-        "quad",
-        "complex",
-        "vec_step",
-        "y0",
-        "y1",
-        "j0",
-        "j1",
-        "signbit",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "select",
-        "any",
-        "all",
-        "dot",
-        "cross",
-        "length",
-        "distance",
-        "normalize",
-        "clamp",
-        "mix",
-        "step",
-        "sign",
-        "abs",
-        "half_float",
-        "out",
-        "in",
-    ]
-)
-INDEX_NAMES = {
-    "global": "_{axis}",
-    "local": "_local{Axis}",
-    "group": "_group{Axis}",
-    "global_size": "_{axis}s",
-    "local_size": "_local{Axis}s",
-}
-
-
-def index_name(index: Index) -> str:
-    """`_row`, `_localRow`, `_rows`… without the offset."""
-    if index.axis == "element":
-        return "_tensorElement" if index.kind == "global" else "_tensorElements"
-    return INDEX_NAMES[index.kind].format(axis=index.axis, Axis=index.axis.capitalize())
-
-
-class Names:
-    """Turns symbols into identifiers: the user's hints, made unique in order of appearance."""
-
-    def __init__(self, dialect: Dialect) -> None:
-        self.taken = set(C_WORDS | set(OPS) | set(DTYPES) | set(dialect.helpers))
-        self.taken |= {index_name(Index(kind, axis)) for kind in INDEX_NAMES for axis in AXES}
-        self.names: dict[Var | Array | FieldParam, str] = {}
-        self.used: dict[str, int] = {}
-
-    def of(self, symbol: Var | Array | FieldParam) -> str:
-        if symbol not in self.names:
-            self.names[symbol] = self.fresh(symbol.hint)
-        return self.names[symbol]
-
-    def fresh(self, hint: str) -> str:
-        base = re.sub(r"\W", "_", hint, flags=re.ASCII).strip("_") or "t"
-        base = f"f{base}" if base[0].isdigit() else base
-        name, number = base, self.used.get(base, 0)
-        while name in self.taken:
-            number += 1
-            name = f"{base}_{number}"
-        self.used[base] = number
-        self.taken.add(name)
-        return name
 
 
 class Expressions:
@@ -233,11 +81,11 @@ class Expressions:
             sign, prec = LOGICAL[expr.op]
             return f" {sign} ".join(self.text(a, prec) for a in expr.args), prec
         row = OPS[expr.op]
-        special = self.dialect.calls.get(expr.op)
+        special = self.dialect.calls.get(f"{expr.op} {expr.args[0].type}", self.dialect.calls.get(expr.op))
         if special is not None:
             return special.format(*map(self.text, expr.args)), CALL
         if not row.text:
-            return f"{expr.op}({', '.join(map(self.text, expr.args))})", CALL
+            return f"{expr.op}({', '.join(map(self.passed, expr.args))})", CALL
         right = 0 if row.prec == PREFIX or expr.op == "choose" else 1
         first = self.text(expr.args[0], row.prec + (1 if expr.op == "choose" else 0))
         rest = [self.text(a, row.prec + right) for a in expr.args[1:]]
@@ -247,6 +95,13 @@ class Expressions:
         if expr.op in WRAPS and expr.type.integer and expr.type.dtype.bits < 32:
             return f"({self.type(expr.type)})({text})", PREFIX
         return text, row.prec
+
+    def passed(self, arg: Expr) -> str:
+        """An argument of an overloaded function: what C computes in int gets its narrow type back."""
+        narrow = arg.type.integer and arg.type.dtype.bits < 32
+        if narrow and isinstance(arg, (Const, Apply)) and getattr(arg, "op", "") not in WRAPS:
+            return f"({self.type(arg.type)}){self.text(arg, PREFIX)}"
+        return self.text(arg)
 
     def cast(self, cast: Cast) -> tuple[str, int]:
         given, wanted = cast.arg.type.dtype, cast.type.dtype

@@ -44,14 +44,15 @@ NAN_TO_ZERO = {
 }
 
 REMQUO = """
-// the sign and the low bits of the quotient that remainder rounds
+// the sign and the low seven bits of the quotient that remainder rounds
 int remquo_bits(float x, float y)
 {
     int quotient;
     remquo(x, y, &quotient);
-    return quotient;
+    return quotient % 128;
 }
 """
+REMQUO_DOUBLE = REMQUO.replace("remquo_bits", "remquo_bits_double").replace("float", "double")
 
 OPENCL = Dialect(
     name="OpenCL C 1.2",
@@ -70,7 +71,7 @@ OPENCL = Dialect(
         "double nan": "(double)NAN",
         "double inf": "(double)INFINITY",
     },
-    calls={},
+    calls={"nan ushort": "nan((uint){0})", "remquo_bits double": "remquo_bits_double({0}, {1})"},
     conversions={
         **NAN_TO_ZERO,
         "double half": "round_double({x})",
@@ -87,6 +88,7 @@ OPENCL = Dialect(
         "pack_half": PACK_HALF,
         "unpack_half": UNPACK_HALF,
         "remquo_bits": REMQUO,
+        "remquo_bits_double": REMQUO_DOUBLE,
     },
     head="#pragma OPENCL FP_CONTRACT OFF",
     unroll="#pragma unroll {n}",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gpuop.codegen.dialect import Dialect, Source
-from gpuop.codegen.expressions import Expressions, index_name
+from gpuop.codegen.expressions import Expressions
+from gpuop.codegen.names import index_name
 from gpuop.errors import Loc
 from gpuop.ir.nodes import (
     Array,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuop.dsl import access, blocks, declare, functions, threads
+from gpuop.dsl import access, blocks, declare, functions, later, threads
 from gpuop.errors import MissingError
 
 _NAMES: dict[str, Any] = {
@@ -33,17 +33,11 @@ _NAMES: dict[str, Any] = {
     **declare.generated(),
     **functions.generated(),
     **threads.generated(),
+    **later.generated(),
 }
 globals().update(_NAMES)
 __all__ = sorted(_NAMES)
 
-_LATER = {
-    "_local", "_volatile", "_pointerTo", "_syncThreadsLocal", "_syncThreadsGlobal", "_localThreads", "_globalThreads", "_sampleTensor",
-    "_constantArray", "_print", "_assert", "_any", "_all", "_bitselect",
-}  # fmt: skip
-
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER or name.startswith(("_atomic_", "_is")):
-        raise MissingError(f"{name} is not available in this version of gpuop")
-    raise AttributeError(f"gpuop.dsl has no {name}")
+    raise MissingError(f"gpuop.dsl has no {name}")

@@ -38,7 +38,8 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp") -> Value
     param = _field(recorder, field)
     if param.type.planes > SMALL_TENSOR:
         raise SemanticError(
-            f"`{param.hint}` has big tensors ({param.type.planes} elements); read elements with `_readTensorElement(f, …, element)`, "
+            f"`{param.hint}` has big tensors ({param.type.planes} elements); "
+            "read elements with `_readTensorElement(f, …, element)`, "
             "inside `with _forEachTensorElement(f.tensor_shape):`"
         )
     where = _point(recorder, param, point, "read")
@@ -108,11 +109,13 @@ def _converted(recorder: Recorder, slot: OutputSlot, value: Operand, lanes: int)
         raise SemanticError(f"{article(str(given.type))} is written to {name}, which is {kind}: {advice}")
     if not slot.declared and kind.element.kind != "f" and given.type.kind == "f":
         raise SemanticError(
-            f"{article(str(given.type))} is written to {name}, which is {kind.dtype} by default: convert it (`_convert_int(v)`), or declare `outputs=`"
+            f"{article(str(given.type))} is written to {name}, which is {kind.dtype} by default: "
+            "convert it (`_convert_int(v)`), or declare `outputs=`"
         )
     if not slot.declared and given.type.lanes == 1 and lanes > 1:
         raise SemanticError(
-            f"a scalar is written to {name}, whose default type is {kind}: declare `outputs=`, or spread it with `_{Type(kind.element, lanes)}(v)`"
+            f"a scalar is written to {name}, whose default type is {kind}: "
+            f"declare `outputs=`, or spread it with `_{Type(kind.element, lanes)}(v)`"
         )
     return given
 
@@ -126,9 +129,7 @@ def _field(recorder: Recorder, field: Operand) -> FieldParam:
             f"{field} is write-only; keep what you wrote in a variable, or read it in a following operator"
         )
     if not hasattr(field, "node"):
-        raise SemanticError(
-            f"reads want a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(array)`"
-        )
+        raise SemanticError(f"reads want a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(array)`")
     return recorder.param(field)
 
 
@@ -149,11 +150,13 @@ def _point(recorder: Recorder, param: FieldParam, point: tuple[Operand, ...], ve
     if not point:
         if grid and grid != recorder.domain.shape:
             raise SemanticError(
-                f"{name} is {'×'.join(map(str, grid))}, the threads are {recorder.domain}: own points do not match; give coordinates to {verb} at"
+                f"{name} is {'×'.join(map(str, grid))}, the threads are {recorder.domain}: own points do not match; "
+                f"give coordinates to {verb} at"
             )
         if verb == "write" and not grid and recorder.domain.shape:
             raise SemanticError(
-                f"{name} is 0D and every thread of {recorder.domain} would write it; write it in an operator whose first output is 0D: that runs on one thread"
+                f"{name} is 0D and every thread of {recorder.domain} would write it; "
+                "write it in an operator whose first output is 0D: that runs on one thread"
             )
         return None
     if len(point) != len(grid):

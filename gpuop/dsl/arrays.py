@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.dsl.arithmetic import Arithmetic
-from gpuop.errors import SemanticError
+from gpuop.errors import SemanticError, described
 from gpuop.ir.types import FieldType
 
 ArrayLike = Any
 Array = NDArray[Any]
+WORDS = {"U": "text", "S": "bytes", "M": "dates", "m": "time spans", "V": "records"}
 
 
 def _refuse(*_: Any, **__: Any) -> NoReturn:
@@ -58,9 +59,12 @@ def host_array(value: ArrayLike) -> Array:
     if hasattr(value, "node"):
         raise SemanticError("this is a Field already; its type is in `.type`, its values come with `.numpy()`")
     given = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as ragged:
+        raise SemanticError(f"{described(value)} makes no array: {ragged}") from None
     if array.dtype.kind not in "biufc":
-        raise SemanticError(f"fields are made of numbers, not of {array.dtype.name} ({type(value).__name__})")
+        raise SemanticError(f"fields are made of numbers, not of {WORDS.get(array.dtype.kind, 'Python objects')}")
     if given:
         return array
     short = {"i": "int32", "u": "int64", "f": "float32", "c": "complex64"}.get(array.dtype.kind, array.dtype.name)

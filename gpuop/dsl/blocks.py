@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 from gpuop.dsl.frames import Position, assigned_name, check_called, inside_call, stored_line
 from gpuop.dsl.record import Recorder, Scope, caller, current
-from gpuop.dsl.value import Operand, Value, Variable, atom, integer
+from gpuop.dsl.value import Operand, Value, atom, integer
+from gpuop.dsl.variable import Variable
 from gpuop.errors import Loc, SemanticError, article, here
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import Break, Const, Continue, Expr, For, If, Ref, Stmt, Var, While
@@ -247,6 +248,10 @@ class _forEachTensorElement(Guard):
     """`with _forEachTensorElement(shape):` records its block for every element of a tensor; `_tensorElement` counts them."""
 
     def __init__(self, shape: ShapeLike) -> None:
+        if isinstance(shape, Value):
+            raise SemanticError(
+                "`_forEachTensorElement` takes a tensor's shape, as `f.tensor_shape`; count with `_for`"
+            )
         self.count = (Shape(shape) if not isinstance(shape, int) else Shape((shape,))).points
         super().__init__("_forEachTensorElement")
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from gpuop.dsl.frames import assigned_name
 from gpuop.dsl.record import FieldLike, caller, current
-from gpuop.dsl.value import ArrayVariable, Operand, Value, Variable, convert, literal_atom
-from gpuop.errors import SemanticError, here
+from gpuop.dsl.value import Operand, Value, convert, literal_atom
+from gpuop.dsl.variable import ArrayVariable, Variable
+from gpuop.errors import SemanticError, described, here
 from gpuop.ir import rules
 from gpuop.ir.nodes import Array, Declare, Expr, Var
 from gpuop.ir.types import BY_NUMPY, DTYPES, SMALL_TENSOR, Type, dtype_name
@@ -46,6 +47,10 @@ def _var(value: Operand) -> Variable:
 
 
 def _tensor_type(field: FieldLike, whole: bool) -> Type:
+    if not hasattr(field, "node"):
+        raise SemanticError(
+            f"the tensor's type is that of a Field, not of {described(field)}; `_var(x)` copies a value"
+        )
     planes = field.type.planes if whole else 1
     if planes > SMALL_TENSOR:
         raise SemanticError(f"a big tensor ({planes} elements) fits no variable; use `_tensorElementVar(f)`")

@@ -135,7 +135,8 @@ class Field(Arithmetic["Field"]):
 
     def __getitem__(self, index: Any) -> NoReturn:
         raise SemanticError(
-            "indexing a Field is not available in this version of gpuop: take an array, `f.numpy()[…]`, or read at points in an operator"
+            "indexing a Field is not available in this version of gpuop: "
+            "take an array, `f.numpy()[…]`, or read at points in an operator"
         )
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
@@ -172,13 +173,13 @@ class ScalarField(Field):
     __slots__ = ()
 
     def __init__(self, array: ArrayLike, dtype: Any = None) -> None:
-        shape = np.shape(array) if not isinstance(array, Placeholder) else array.shape
+        super().__init__(array, 0, dtype)
+        shape = tuple(self.field_shape)
         if len(shape) == 3 and shape[-1] in (3, 4):
             warnings.warn(
                 f"a ScalarField of {shape} has {shape[-1]} columns; for {shape[-1]} channels use VectorField",
                 stacklevel=2,
             )
-        super().__init__(array, 0, dtype)
 
 
 class VectorField(Field):

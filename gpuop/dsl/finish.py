@@ -103,7 +103,8 @@ def _settle(recorder: Recorder, slot: OutputSlot, body: Block, domain: Domain) -
         return body, Output(field, None if covered else field.type.stored(slot.default or 0))
     if not covered and slot.default is None:
         raise SemanticError(
-            f"{slot.shown} is not written on every path through `{recorder.name}`; write it in the other branch too, or give the output a `default=`",
+            f"{slot.shown} is not written on every path through `{recorder.name}`; "
+            "write it in the other branch too, or give the output a `default=`",
             writes[0].loc,
         )
     if len(writes) == 1 and writes[0] in body and covered:

@@ -6,7 +6,6 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, overload
 
 import numpy as np
@@ -17,35 +16,16 @@ from gpuop.dsl.capture import snapshot
 from gpuop.dsl.field import Field
 from gpuop.dsl.finish import finish
 from gpuop.dsl.frames import check_called, def_line, return_line
-from gpuop.dsl.record import OutputSlot, Recorder, caller
+from gpuop.dsl.gpu_operator import results_of, slots_of
+from gpuop.dsl.record import Recorder
 from gpuop.dsl.value import NUMBERS, Value, literal_atom
-from gpuop.errors import Loc, SemanticError, blaming, described, here
-from gpuop.ir.graph import Call, Leaf, Node, Result
-from gpuop.ir.nodes import FieldParam, Kernel
+from gpuop.errors import SemanticError, blaming, described, here
+from gpuop.ir.graph import Leaf, Node
+from gpuop.ir.nodes import Kernel
 from gpuop.ir.text import identity
 from gpuop.ir.types import BOOL, FieldType, Shape
 
-MAX_OUTPUTS = 10
 MANY_CONSTANTS = 8
-
-
-def _slots(types: tuple[FieldType, ...], default: Any, declared: bool = True) -> list[OutputSlot]:
-    if not 1 <= len(types) <= MAX_OUTPUTS:
-        raise SemanticError(f"an operator has 1 to {MAX_OUTPUTS} outputs, not {len(types)}")
-    for t in types:
-        if not isinstance(t, FieldType):
-            raise SemanticError(
-                f"an output is declared by a FieldType, not by {described(t)}; write `field.type`"
-            )
-    defaults = default if isinstance(default, tuple) else (default,) * len(types)
-    return [
-        OutputSlot(FieldParam(f"out{k}", t), declared, d) for k, (t, d) in enumerate(zip(types, defaults, strict=True))
-    ]
-
-
-def _results(kernel: Kernel, key: str, inputs: tuple[Node, ...], loc: Loc | None) -> tuple[Field, ...]:
-    call = Call(kernel, key, inputs, loc)
-    return tuple(Field.of(Result(call, k)) for k in range(len(kernel.outputs)))
 
 
 _library: dict[Any, tuple[Kernel, str, tuple[int, ...]]] = {}
@@ -59,66 +39,14 @@ def library_call(
     whole = (name, types, key, tuple((n.type, isinstance(n, Leaf) and n.by_value, nodes.index(n)) for n in nodes))
     loc = here()
     if whole not in _library:
-        recorder = Recorder(name, types[0].field_shape, loc, _slots(types, None))
+        recorder = Recorder(name, types[0].field_shape, loc, slots_of(types, None))
         recorder.hints = {n: "abc"[min(i, 2)] for i, n in reversed(list(enumerate(nodes)))}
         with recorder:
             body()
         kernel = finish(recorder)
         _library[whole] = (kernel, identity(kernel), tuple(nodes.index(n) for n in recorder.inputs))
     kernel, digest, order = _library[whole]
-    return _results(kernel, digest, tuple(nodes[i] for i in order), loc)
-
-
-class GPUOperator:
-    """Cog's form: host code around a recorded body.
-
-        with gp.GPUOperator(field.type) as op:
-            _writeTensor(_out0, _readTensor(field) / 2)
-        return op.output
-
-    Args:
-        types: a FieldType for each output, 1 to 10.
-        name: of the operator, by default the enclosing function's.
-        default: what an output holds where nothing is written; a number, or a tuple with one for each output.
-    """
-
-    def __init__(self, *types: FieldType, name: str | None = None, default: Any = None) -> None:
-        self._types, self._default, self._name = types, default, name
-        self._outputs: tuple[Field, ...] | None = None
-
-    def __enter__(self) -> GPUOperator:
-        frame = caller()
-        check_called(frame.f_code)
-        name = self._name or frame.f_code.co_name.strip("<>")
-        slots = _slots(self._types, self._default)
-        self._recorder = Recorder(name, slots[0].param.type.field_shape, here(), slots)
-        self._recorder.root = frame
-        self._recorder.hints = {v.node: k for k, v in frame.f_locals.items() if isinstance(v, Field)}
-        self._recorder.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        recorder = self._recorder
-        recorder.__exit__()
-        if kind is None:
-            kernel = finish(recorder)
-            self._outputs = _results(kernel, identity(kernel), tuple(recorder.inputs), recorder.loc)
-
-    @property
-    def outputs(self) -> tuple[Field, ...]:
-        """All outputs."""
-        if self._outputs is None:
-            raise SemanticError("the outputs of a GPUOperator exist after its `with` block")
-        return self._outputs
-
-    @property
-    def output(self) -> Field:
-        """The only output."""
-        if len(self.outputs) > 1:
-            raise SemanticError(f"this GPUOperator has {len(self.outputs)} outputs; use `.outputs`")
-        return self.outputs[0]
+    return results_of(kernel, digest, tuple(nodes[i] for i in order), loc)
 
 
 def _arguments(bound: inspect.BoundArguments) -> dict[str, Any]:
@@ -156,7 +84,7 @@ class Operator:
         loc = here()
         bound = self._bind(args, kwargs)
         kernel, key, inputs = self._recorded(bound)
-        results = _results(kernel, key, inputs, loc)
+        results = results_of(kernel, key, inputs, loc)
         return results[0] if len(results) == 1 else results
 
     def source(self, *field_types: Any, target: str | None = None) -> str:
@@ -180,11 +108,13 @@ class Operator:
         for name, value in _arguments(bound).items():
             if isinstance(value, Value):
                 raise SemanticError(
-                    f"operator `{self.name}` is called with a kernel value for `{name}`; inside a body call plain Python functions, operators take Fields"
+                    f"operator `{self.name}` is called with a kernel value for `{name}`; "
+                    "inside a body call plain Python functions, operators take Fields"
                 )
             if isinstance(value, np.ndarray):
                 raise SemanticError(
-                    f"argument `{name}` of operator `{self.name}` is an array; wrap it in a Field (`gp.ScalarField(a)`) or a `gp.Parameter`"
+                    f"argument `{name}` of operator `{self.name}` is an array; "
+                    "wrap it in a Field (`gp.ScalarField(a)`) or a `gp.Parameter`"
                 )
         return bound
 
@@ -202,7 +132,8 @@ class Operator:
             except TypeError:
                 wanted = "a Field, a Parameter or a hashable constant"
                 raise SemanticError(
-                    f"argument `{name}` of operator `{self.name}` is {described(value)}; it must be {wanted} (a tuple instead of a list)"
+                    f"argument `{name}` of operator `{self.name}` is {described(value)}; "
+                    f"it must be {wanted} (a tuple instead of a list)"
                 ) from None
             if name in bound.arguments:
                 self._count(name, value, constant)
@@ -214,7 +145,10 @@ class Operator:
         if isinstance(value, NUMBERS) and len(seen) <= MANY_CONSTANTS:
             seen.add(constant)
             if len(seen) == MANY_CONSTANTS + 1:
-                message = f"operator `{self.name}` is compiled anew for every value of `{name}`; pass a gp.Parameter, whose value can change"
+                message = (
+                    f"operator `{self.name}` is compiled anew for every value of `{name}`; "
+                    "pass a gp.Parameter, whose value can change"
+                )
                 warnings.warn(message, stacklevel=5)
 
     def _recorded(self, bound: inspect.BoundArguments) -> tuple[Kernel, str, tuple[Node, ...]]:
@@ -241,10 +175,10 @@ class Operator:
         loc = def_line(code)
         declared = self.declared(*bound.args, **bound.kwargs) if callable(self.declared) else self.declared
         if declared is not None:
-            slots = _slots(declared if isinstance(declared, tuple) else (declared,), self.default)
+            slots = slots_of(declared if isinstance(declared, tuple) else (declared,), self.default)
             grid: Shape | None = slots[0].param.type.field_shape
         else:
-            slots = _slots((fields[0].type,), self.default, declared=False) if fields else []
+            slots = slots_of((fields[0].type,), self.default, declared=False) if fields else []
             grid = next((f.field_shape for f in fields if f.field_shape), fields[0].field_shape if fields else None)
         recorder = Recorder(self.name, grid, loc, slots)
         recorder.hints = {v.node: name for name, v in reversed(given.items()) if isinstance(v, Field)}
@@ -272,10 +206,11 @@ class Operator:
         if self.declared is None:
             grid = recorder.domain.shape
             types = tuple(_type_of(grid, a.type.dtype, a.type.lanes, fields) for a in atoms)
-            recorder.outputs[:] = _slots(types, self.default)
+            recorder.outputs[:] = slots_of(types, self.default)
         if len(atoms) != len(recorder.outputs):
             raise SemanticError(
-                f"operator `{self.name}` returns {len(atoms)} value{'s' * (len(atoms) > 1)}, its declared outputs are {len(recorder.outputs)}"
+                f"operator `{self.name}` returns {len(atoms)} value{'s' * (len(atoms) > 1)}, "
+                f"its declared outputs are {len(recorder.outputs)}"
             )
         for slot, a in zip(recorder.outputs, atoms, strict=True):
             write_tensor(recorder, slot, Value(a))
@@ -309,5 +244,11 @@ def operator(
         SemanticError: when called, for what is wrong in the body, at its line.
     """
     if function is None:
-        return lambda f: Operator(f, outputs, name, default)
+        return lambda f: operator_of(f, outputs, name, default)
+    return operator_of(function, outputs, name, default)
+
+
+def operator_of(function: Any, outputs: Any, name: str | None, default: Any) -> Operator:
+    if not inspect.isroutine(function) or not hasattr(function, "__code__"):
+        raise SemanticError(f"an operator is made of a Python function, not of {described(function)}; write a `def`")
     return Operator(function, outputs, name, default)

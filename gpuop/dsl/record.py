@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from gpuop.dsl.frames import Position, assigned_name, trail
 from gpuop.errors import Loc, SemanticError, here, kernel_frame
@@ -44,6 +44,7 @@ class OutputRef:
     """`_out0` … `_out9`: the outputs of the operator being recorded."""
 
     index: int
+    advice: ClassVar[str] = "outputs are only written: keep what you wrote in a variable"
 
     def __repr__(self) -> str:
         return f"_out{self.index}"
@@ -174,7 +175,8 @@ class Recorder:
     def domain(self) -> Domain:
         if self.grid is None:
             raise SemanticError(
-                f"operator `{self.name}` has no fields among its arguments: declare its outputs, as in `@gp.operator(outputs=gp.FieldType(…))`"
+                f"operator `{self.name}` has no fields among its arguments: "
+                "declare its outputs, as in `@gp.operator(outputs=gp.FieldType(…))`"
             )
         return Domain(self.grid)
 

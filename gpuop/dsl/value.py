@@ -11,10 +11,10 @@ import numpy as np
 from gpuop.dsl.arithmetic import Arithmetic
 from gpuop.dsl.record import FieldLike, OutputRef, current
 from gpuop.dsl.storage import fetch
-from gpuop.errors import MissingError, SemanticError, UnsupportedError, article, described, here
+from gpuop.errors import MissingError, SemanticError, UnsupportedError, article, described
 from gpuop.ir.build import Number, constant, fold_cast, literal, number
 from gpuop.ir.expansions import EXPANSIONS
-from gpuop.ir.nodes import Array, Assign, Const, Expr, Load, Read, Ref, Store
+from gpuop.ir.nodes import Const, Expr, Read, Ref
 from gpuop.ir.types import BOOL, DOUBLE, INT, LONG, ULONG, DType, Type
 
 # Python's operators by NumPy's name (see `arithmetic`), and the table's where it differs
@@ -24,6 +24,7 @@ KERNEL_NAMES = {
     "greater_equal": "ge", "equal": "eq", "not_equal": "ne", "logical_not": "not",
 }  # fmt: skip
 SAME_NAMES = ("add", "power", "absolute", "invert", "left_shift", "right_shift")
+ADVICE = {complex: "write it as `_float2(real, imaginary)`", type(None): "did a function forget its `return`?"}
 SWIZZLE = re.compile(r"[xyzw]{1,4}\Z")
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 Operand = Any  # a Value, a number, or a 0D scalar Field: what may stand in kernel arithmetic
@@ -33,6 +34,7 @@ class Value(Arithmetic["Value"]):
     """A value of the device's: a scalar or a vector of 2 to 4 components."""
 
     __slots__ = ("_expr",)
+
     def __init__(self, expr: Expr) -> None:
         self._expr = expr
 
@@ -78,7 +80,7 @@ class Value(Arithmetic["Value"]):
             raise MissingError(
                 f"a kernel value has no attribute {name!r}; it has components x, y, z, w and their swizzles"
             )
-        lanes = [_lane(self.type, letter) for letter in name]
+        lanes = [lane_of(self.type, letter) for letter in name]
         build = current().build
         return Value(build.pack([build.lane(self.expr, i) for i in lanes]))
 
@@ -111,7 +113,8 @@ class Value(Arithmetic["Value"]):
 
     def __index__(self) -> NoReturn:
         raise SemanticError(
-            "a recorded value is not a Python integer: it exists only on the device; use `with _for(n) as i:`, or an array for computed indices"
+            "a recorded value is not a Python integer: it exists only on the device; "
+            "use `with _for(n) as i:`, or an array for computed indices"
         )
 
     def __int__(self) -> NoReturn:
@@ -146,100 +149,6 @@ class Value(Arithmetic["Value"]):
         )
 
 
-class Variable(Value):
-    """A variable: `v @= e` assigns, `v += e` updates, `v.x = e` sets a component."""
-
-    __slots__ = ()
-
-    def assign(self, value: Operand) -> None:
-        """`:=` of Cog; converts as writing does."""
-        recorder, target = current(), self.expr
-        assert isinstance(target, Ref)
-        if not target.var.mutable:
-            raise SemanticError(
-                f"`{target.var.hint}` is read-only: a loop's counter is not assigned; copy it with `v = _var({target.var.hint})`"
-            )
-        converted = convert(value, target.type)
-        recorder.emit(Assign(target.var, converted, here()))
-
-    def _become(self, value: Operand) -> Variable:
-        self.assign(value)
-        return self
-
-    # fmt: off
-    def __imatmul__(self, other: Operand) -> Variable: return self._become(other)
-    def __iadd__(self, other: Operand) -> Variable: return self._become(self + other)
-    def __isub__(self, other: Operand) -> Variable: return self._become(self - other)
-    def __imul__(self, other: Operand) -> Variable: return self._become(self * other)
-    def __itruediv__(self, other: Operand) -> Variable: return self._become(self / other)
-    def __ifloordiv__(self, other: Operand) -> Variable: return self._become(self // other)
-    def __imod__(self, other: Operand) -> Variable: return self._become(self % other)
-    def __ipow__(self, other: Operand) -> Variable: return self._become(self ** other)
-    def __iand__(self, other: Operand) -> Variable: return self._become(self & other)
-    def __ior__(self, other: Operand) -> Variable: return self._become(self | other)
-    def __ixor__(self, other: Operand) -> Variable: return self._become(self ^ other)
-    def __ilshift__(self, other: Operand) -> Variable: return self._become(self << other)
-    def __irshift__(self, other: Operand) -> Variable: return self._become(self >> other)
-    # fmt: on
-
-    def __setattr__(self, name: str, value: Operand) -> None:
-        if SWIZZLE.match(name):
-            self._set_lanes([_lane(self.type, letter) for letter in name], value)
-        else:
-            super().__setattr__(name, value)
-
-    def __setitem__(self, index: int, value: Operand) -> None:
-        self[index]  # checks the index
-        self._set_lanes([index % self.type.lanes], value)
-
-    def _set_lanes(self, lanes: list[int], value: Operand) -> None:
-        if len(set(lanes)) < len(lanes):
-            raise SemanticError("a component is assigned twice")
-        build, target = current().build, self.type
-        parts = build.lanes(convert(value, Type(target.dtype, len(lanes))))
-        mine = build.lanes(self.expr)
-        for lane, part in zip(lanes, parts, strict=True):
-            mine[lane] = part
-        self.assign(Value(build.pack(mine)))
-
-
-class ArrayVariable:
-    """An array of a thread's: `a[i, j]` reads, `a[i, j] = e` and `a[i, j] += e` write."""
-
-    __slots__ = ("_array",)
-
-    def __init__(self, array: Array) -> None:
-        self._array = array
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._array.shape
-
-    def _index(self, index: Operand) -> tuple[Expr, ...]:
-        recorder = current(f"`{self._array.hint}`")
-        scope = recorder.scope_of.get(self._array)
-        if scope is None or not scope.open:
-            raise SemanticError(
-                f"array `{self._array.hint}` belongs to a block that has ended, or to another operator; declare it before the block"
-            )
-        indices = index if isinstance(index, tuple) else (index,)
-        if len(indices) != len(self.shape):
-            raise SemanticError(
-                f"array `{self._array.hint}` has {len(self.shape)} dimensions: give {len(self.shape)} indices, not {len(indices)}"
-            )
-        for i, n in zip(indices, self.shape, strict=True):
-            if isinstance(i, (int, np.integer)) and not 0 <= i < n:
-                raise SemanticError(f"index {i} is outside array `{self._array.hint}`, whose extent is {n}")
-        return tuple(integer(i, f"an index of array `{self._array.hint}`") for i in indices)
-
-    def __getitem__(self, index: Operand) -> Value:
-        return Value(current().build.bind(Load(self._array, self._index(index), self._array.type)))
-
-    def __setitem__(self, index: Operand, value: Operand) -> None:
-        place = self._index(index)
-        current().emit(Store(self._array, place, convert(value, self._array.type), here()))
-
-
 # --- from Python objects to atoms -----------------------------------------------------------------------------------
 
 
@@ -252,15 +161,10 @@ def atom(value: Operand) -> Expr | Number:
         return plain
     if hasattr(value, "node"):
         return _scalar_field(value)
-    if isinstance(value, OutputRef):
-        advice = "outputs are only written: keep what you wrote in a variable"
-    elif isinstance(value, complex):
-        advice = "write it as `_float2(real, imaginary)`"
-    elif value is None:
-        advice = "did a function forget its `return`?"
-    else:
-        advice = "wrap arrays in a Field and read them with `_readTensor`"
     what = repr(value) if isinstance(value, OutputRef) else described(value)
+    advice = getattr(
+        value, "advice", ADVICE.get(type(value), "wrap arrays in a Field and read them with `_readTensor`")
+    )
     raise SemanticError(f"{what} cannot stand in a kernel; {advice}")
 
 
@@ -320,7 +224,8 @@ def integer(value: Operand, what: str) -> Expr:
     return current().build.cast(expr, Type(INT))
 
 
-def _lane(type_: Type, letter: str) -> int:
+def lane_of(type_: Type, letter: str) -> int:
+    """The number of a component."""
     lane = "xyzw".index(letter)
     if type_.lanes == 1:
         raise SemanticError(f"{article(str(type_))} is a scalar: it has no component `{letter}`")

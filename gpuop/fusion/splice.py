@@ -98,13 +98,8 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Kernel, tuple[int, ...]
                 kept[output.param] = param
         splicer = _Splicer(op, fields, captured, kept)
         body += [Comment(op.kernel.name, op.loc), *splicer.copy()]
-        registers.update(
-            {
-                value: splicer.made[p]
-                for p, value in zip(op.kernel.written, op.outputs, strict=True)
-                if p in splicer.made
-            }
-        )
+        made = zip(op.kernel.written, op.outputs, strict=True)
+        registers.update({value: splicer.made[param] for param, value in made if param in splicer.made})
     first = ops[0].kernel
     kernel = Kernel(
         _name(ops), tuple(inputs.values()), tuple(outputs.values()), first.domain, tuple(body), first.group, first.loc

@@ -172,7 +172,9 @@ _over_pi("atan2pi", "atan2", 2)
 
 @expansion(1)
 def tanpi(b: Builder, x: Expr) -> Expr:
-    return b.apply("div", b.apply("sinpi", x), b.apply("cospi", x))
+    cosine = b.apply("cospi", x)
+    cosine = b.apply("choose", b.apply("eq", cosine, 0), 0.0, cosine)  # not -0, which some devices give
+    return b.apply("div", b.apply("sinpi", x), cosine)
 
 
 @expansion(3)

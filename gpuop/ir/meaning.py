@@ -70,7 +70,7 @@ def elementwise(function: Callable[..., Any]) -> Callable[..., Array]:
 
 def tgamma(x: Array) -> Array:
     value = elementwise(math.gamma)(x)
-    return np.where(x == 0, np.copysign(np.inf, x), value)
+    return np.where((x == 0) | ((x < 0) & np.isposinf(value)), np.copysign(np.inf, x), value)
 
 
 def lgamma(x: Array) -> Array:
@@ -87,6 +87,24 @@ def ilogb(x: Array) -> Array:
 def logb(x: Array) -> Array:
     _, exponent = np.frexp(x)
     return np.where(x == 0, -np.inf, np.where(np.isfinite(x), exponent - 1.0, np.abs(x)))
+
+
+def fma(a: Array, b: Array, c: Array) -> Array:
+    """a·b + c rounded once: with the errors of the product and of the sum, which Dekker and Knuth tell exactly."""
+    product = a * b
+    (ah, al), (bh, bl) = _halves(a), _halves(b)
+    lost = ((ah * bh - product) + ah * bl + al * bh) + al * bl
+    total = product + c
+    part = total - product
+    lost = lost + ((product - (total - part)) + (c - part))
+    return np.where(np.isfinite(lost), total + lost, total)
+
+
+def _halves(x: Array) -> tuple[Array, Array]:
+    """x as a sum of two numbers of half its digits, whose products are exact."""
+    shifted = x * 134217729.0  # 2²⁷ + 1
+    high = shifted - (shifted - x)
+    return high, x - high
 
 
 def round_away(x: Array) -> Array:
@@ -112,29 +130,35 @@ def quotient_bits(x: Array, y: Array) -> Array:
 
 def rootn(x: Array, n: Array) -> Array:
     odd = n % 2 != 0
-    root = np.power(np.abs(x), 1.0 / np.where(n == 0, 1, n))
+    root = np.power(np.abs(x).astype(np.longdouble), 1 / np.where(n == 0, 1, n).astype(np.longdouble)).astype(np.float64)
     value = np.where(odd, np.copysign(root, x), np.where((x < 0), np.nan, root))
     return np.where(n == 0, np.nan, value)
 
 
 def powr(x: Array, y: Array) -> Array:
-    undefined = (x < 0) | ((x == 0) & (y == 0)) | (np.isposinf(x) & (y == 0)) | ((x == 1) & np.isinf(y)) | np.isnan(x)
+    undefined = (x < 0) | ((x == 0) & (y == 0)) | (np.isposinf(x) & (y == 0)) | ((x == 1) & np.isinf(y)) | np.isnan(x) | np.isnan(y)
     return np.where(undefined, np.nan, np.power(np.abs(x), y))
+
+
+def _quarters(x: Array) -> tuple[Array, Array, Array]:
+    """Of πx: the quarter turn that is nearest, modulo 4; the sine and the cosine of what is left."""
+    r = np.fmod(np.where(np.isfinite(x), x, 0.0), 2.0)
+    quarter = np.rint(2 * r)
+    left = np.pi * (r - 0.5 * quarter)
+    return quarter % 4, np.sin(left), np.cos(left)
 
 
 def sinpi(x: Array) -> Array:
     """sin(πx), exact at multiples of one half."""
-    r = np.fmod(x, 2.0)
-    near = r - 0.5 * np.rint(2 * r)
-    quarter = np.rint(2 * r).astype(np.float64) % 4
-    s, c = np.sin(np.pi * near), np.cos(np.pi * near)
+    quarter, s, c = _quarters(x)
     value = np.select([quarter == 0, quarter == 1, quarter == 2], [s, c, -s], -c)
     return np.where(np.isfinite(x), np.where(x == np.trunc(x), np.copysign(0.0, x), value), np.nan)
 
 
 def cospi(x: Array) -> Array:
-    r = np.fmod(np.abs(x), 2.0)
-    return np.where(np.isfinite(x), np.where(r % 1.0 == 0.5, 0.0, sinpi(np.where(np.isfinite(x), r, 0) + 0.5)), np.nan)
+    quarter, s, c = _quarters(np.abs(x))
+    value = np.select([quarter == 0, quarter == 1, quarter == 2], [c, -s, -c], s)
+    return np.where(np.isfinite(x), value + 0.0, np.nan)  # -0 becomes 0
 
 
 def nan(code: Array) -> Array:

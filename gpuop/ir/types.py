@@ -98,7 +98,7 @@ class Shape(tuple[int, ...]):
         try:
             extents = tuple(operator.index(d) for d in flat)  # type: ignore[arg-type]
         except TypeError:
-            raise SemanticError(f"a shape is made of integers, not {dims!r}") from None
+            raise SemanticError(f"a shape is made of integers, not {flat!r}") from None
         if any(d < 0 for d in extents):
             raise SemanticError(f"a shape has no negative extents: {extents}")
         return super().__new__(cls, extents)

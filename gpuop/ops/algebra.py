@@ -116,15 +116,21 @@ def _dtype_of(operand: Operand) -> str:
     return "float32" if operand.dtype == "unorm8" else str(operand.dtype)
 
 
+def _check_operands(name: str, operands: Sequence[Operand]) -> None:
+    """Refuse what is neither a field nor a number."""
+    for o in operands:
+        number = isinstance(o, (complex, *NUMBERS, np.complexfloating)) or (isinstance(o, np.ndarray) and o.ndim == 0)
+        if number or isinstance(o, Field):
+            continue
+        kind = "an array" if isinstance(o, np.ndarray) else described(o)
+        advice = "wrap it in a Field (`gp.ScalarField(a)`), or in a `gp.Parameter` if every point takes all of it"
+        raise SemanticError(f"{name} of a Field and {kind}: {advice}")
+
+
 def _common(name: str, operands: Sequence[Operand]) -> str:
     """NumPy's common dtype, with float32 where NumPy would turn integers into float64; numbers are weak."""
     fields = [o for o in operands if isinstance(o, Field)]
-    for o in operands:
-        if not isinstance(o, (Field, complex, *NUMBERS, np.complexfloating)) and not (
-            isinstance(o, np.ndarray) and o.ndim == 0
-        ):
-            kind = "an array" if isinstance(o, np.ndarray) else described(o)
-            raise SemanticError(f"{name} of a Field and {kind}: wrap it in a Field, as in `gp.ScalarField(a)`")
+    _check_operands(name, operands)
     dtypes = [_dtype_of(f) for f in fields]
     common = np.result_type(*dtypes).name
     if common == "float64" and "float64" not in dtypes:
@@ -176,6 +182,7 @@ def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
     """numpy.where with three arguments."""
     if a is None or b is None:
         raise SemanticError("where of a Field takes three arguments: where(condition, a, b)")
+    _check_operands("where", (condition, a, b))
     known = any(isinstance(o, Field) for o in (a, b))
     computed = _common("where", (a, b)) if known else host_array([a, b]).dtype.name
     if computed == "complex64":

@@ -29,6 +29,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.nodes import Lane as LaneOf
 from gpuop.ir.ops import OPS
+from gpuop.ir.types import Type
 from gpuop.ir.visit import blocks, expressions, map_blocks, map_values, values, walk, walk_expr, with_operands
 
 
@@ -48,6 +49,7 @@ class _Numbering:
         self.assigned = {stmt.var for stmt in walk(kernel.body) if isinstance(stmt, Assign)}
         self.alias: dict[Var, Expr] = {}
         self.packs: dict[Var, Pack] = {}
+        self.casts: dict[Var, Cast] = {}
         self.known: list[dict[Expr, Var]] = []
 
     def varies(self, expr: Expr) -> bool:
@@ -77,6 +79,8 @@ class _Numbering:
                 return folded if folded is not None else identity(expr)
             case Cast(arg=Const() as arg, type=type_, saturate=saturate) if type_.lanes == 1:
                 return fold_cast(arg, type_, saturate)
+            case Cast(arg=Ref(var=var), type=type_, saturate=False) if _undone(self.casts.get(var), type_):
+                return self.casts[var].arg
             case LaneOf(arg=Ref(var=var), lane=lane) if var in self.packs:
                 return self.packs[var].args[lane]
         return expr
@@ -112,7 +116,16 @@ class _Numbering:
             self.known[-1][value] = var
             if isinstance(value, Pack):
                 self.packs[var] = value
+            if isinstance(value, Cast):
+                self.casts[var] = value
         return (stmt,)
+
+
+def _undone(cast: Cast | None, type_: Type) -> bool:
+    """Whether a cast that wraps to this type undoes one between integers of one size."""
+    if cast is None or cast.saturate or cast.arg.type != type_:
+        return False
+    return cast.type.integer and type_.integer and cast.type.dtype.bits == type_.dtype.bits
 
 
 def identity(expr: Apply) -> Expr:

@@ -17,6 +17,7 @@ from gpuop.ir.build import constant
 from gpuop.ir.nodes import Apply, Assign, Domain, FieldParam, If, Index, Kernel, Let, Output, Read, Ref, Var, Write
 from gpuop.ir.types import BOOL, FLOAT, INT, FieldType, Shape, Type
 from gpuop.runtime.backend import Backend
+from gpuop.runtime.opencl import OpenCL, device_list
 from gpuop.runtime.reference import Reference
 
 
@@ -57,8 +58,6 @@ def discover() -> list[tuple[Device, Any]]:
 
 def _opencl() -> list[tuple[Device, Any]]:
     try:
-        from gpuop.runtime.opencl import OpenCL, device_list
-
         listed = device_list()
     except ImportError as missing:
         return [(Device("opencl:0", "OpenCL", f"{missing}; install it with `pip install gpuop[cpu]`"), None)]

@@ -49,13 +49,17 @@ def ulps(got: Array, exact: Array, flush: bool = False) -> Array:
     info = np.finfo(got.dtype)
     wide = np.longdouble
     with np.errstate(all="ignore"):
-        rounded = exact.astype(got.dtype)
+        rounded, got_wide, exact_wide = exact.astype(got.dtype), got.astype(wide), exact.astype(wide)
         unit = np.spacing(np.maximum(np.abs(rounded), info.tiny)).astype(wide)
-        error = np.abs(got.astype(wide) - exact.astype(wide)) / unit
-    overflow = np.isinf(rounded) | np.isinf(got)  # just above the largest value, either side of it is near
-    near_max = np.abs(exact.astype(wide)) > wide(info.max) * (1 - 32 * wide(info.eps))
-    error = np.where(overflow, np.where((got == rounded) | (near_max & np.isfinite(exact) & (got * exact > 0)), 0, np.inf), error)
-    error = np.where(np.isnan(rounded) | np.isnan(got), np.where(np.isnan(rounded) & np.isnan(got), 0, np.inf), error)
+        error = np.abs(got_wide - exact_wide) / unit
+        just_above = (
+            np.isfinite(exact)
+            & (np.abs(exact_wide) > wide(info.max) * (1 - 32 * wide(info.eps)))
+            & (np.sign(got) == np.sign(exact))
+        )
+    overflow, nan = np.isinf(rounded) | np.isinf(got), np.isnan(rounded) | np.isnan(got)
+    error = np.where(overflow, np.where((got == rounded) | just_above, 0, np.inf), error)
+    error = np.where(nan, np.where(np.isnan(rounded) & np.isnan(got), 0, np.inf), error)
     return np.where(flush & (got == 0) & (np.abs(exact) <= info.tiny), 0, error)
 
 

@@ -1,4 +1,4 @@
-"""Branches and loops: what runs, in which order, and when conditions and bounds are computed."""
+"""Branches and blocks: what runs, in which order, and when conditions are computed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def test_chains(device: str) -> None:
             y = y * 2 if v > 5 else y - 1
         return -y if y > 100 else y + 1000 if v else y
 
-    all_same(run(chain, no_else), (each(lambda v: 1 if v < -3 else 2 if v < 2 else 3 if v == 7 else 4), each(in_python)))
+    all_same(
+        run(chain, no_else), (each(lambda v: 1 if v < -3 else 2 if v < 2 else 3 if v == 7 else 4), each(in_python))
+    )
 
 
 def test_names_in_following_blocks(device: str) -> None:
@@ -105,174 +107,6 @@ def test_elseif_reads_when_it_is_reached(device: str) -> None:
         return 1 if x < 0 else 2 if START[max(c - 20, 0)] < x - 19 else 3 if (x + 3) * 2 > 20 else 4
 
     same(gp.operator(body)(gp.Field(START)), each(in_python, range(N)))
-
-
-def test_for(device: str) -> None:
-    def total(*bounds: Any, **options: Any) -> Callable[[Any], Any]:
-        def body(x):
-            y = _intVar()
-            with _for(*(b(x) if callable(b) else b for b in bounds), **options) as i:
-                y @= y * 3 + i
-            return y
-
-        return body
-
-    def expected(*bounds: Any) -> Any:
-        def in_python(v: int) -> int:
-            y = 0
-            for i in range(*(b(v) if callable(b) else b for b in bounds)):
-                y = y * 3 + i
-            return (y + 2**31) % 2**32 - 2**31
-
-        return each(in_python)
-
-    def size(v):
-        return abs(v) % 6
-
-    cases = ((5,), (2, 6), (6, 0, -2), (5, 2), (0,), (size,), (-3, size), (size, -4, -1), (0, 20, lambda v: abs(v) % 4 + 3), (3, 3, 1))
-    all_same(run(*(total(*c) for c in cases)), [expected(*c) for c in cases], [str(c) for c in cases])
-    unrolled = ((4,), (5, -1, -3), (2, 2), (size,))
-    got = run(*(total(*c, unroll=u) for c in unrolled for u in (True, 2)))
-    all_same(got, [expected(*c) for c in unrolled for _ in range(2)])
-
-
-def test_for_binds_its_bounds_at_entry(device: str) -> None:
-    def body(x):
-        n, y = _var(_convert_int(abs(x) % 5)), _intVar()
-        with _for(n) as i:
-            n += 1
-            y += i + 1
-        with _for(n, 0, -n) as i:  # one turn, though n changes
-            n @= 1
-            y += 100 + i * 0
-        return y * 1000 + n
-
-    def in_python(v: int) -> int:
-        k = abs(v) % 5
-        return (sum(range(1, k + 1)) + (100 if k else 0)) * 1000 + (1 if k else 0)
-
-    same(run(body)[0], each(in_python))
-
-
-def test_leaving_loops(device: str) -> None:
-    def body(x):
-        y = _intVar()
-        with _for(10) as i:
-            with _if(i % 3 == 1):
-                _continue()
-            with _for(5) as j:
-                with _if(j > i):
-                    _break()
-                with _if((i + j + x) % 4 == 0):
-                    _continue()
-                y += 10 * i + j
-            with _if(i * x > 30):
-                y += 1000
-                _break()
-            y += 1
-        return y
-
-    def unrolled(x):
-        y = _intVar()
-        with _for(6, unroll=True) as i:
-            with _if(i == x):
-                _break()
-            y += i
-        return y
-
-    def in_python(v: int) -> int:
-        y = 0
-        for i in range(10):
-            if i % 3 == 1:
-                continue
-            for j in range(5):
-                if j > i:
-                    break
-                if (i + j + v) % 4:
-                    y += 10 * i + j
-            if i * v > 30:
-                return y + 1000
-            y += 1
-        return y
-
-    all_same(run(body, unrolled), (each(in_python), each(lambda v: sum(range(v)) if 0 <= v < 6 else 15)))
-
-
-def test_while(device: str) -> None:
-    """What stands in the `_while(…)` is computed before every turn, its reads included."""
-
-    def collatz(x):
-        n, steps = _var(abs(x) + 1), _intVar()
-        with _while(n != 1):
-            with _if(n % 2 == 0):
-                n /= 2
-            with _else():
-                n @= 3 * n + 1
-            steps += 1
-        return steps
-
-    def leaving(x):
-        y, n = _intVar(), _var(x)
-        with _while(lambda: _and(n > 0, y < 50)):
-            n -= 1
-            with _if(n % 3 == 0):
-                _continue()
-            with _if(n == 10):
-                _break()
-            y += n
-        return y * 100 + n
-
-    def forever(x):
-        y = _var(x)
-        with _while(True):
-            with _if(y > 3):
-                _break()
-            y += 5
-        return y
-
-    def steps(n: int) -> int:
-        return 0 if n == 1 else 1 + steps(n // 2 if n % 2 == 0 else 3 * n + 1)
-
-    def left(v: int) -> int:
-        y = 0
-        while v > 0 and y < 50:
-            v -= 1
-            if v % 3 == 0:
-                continue
-            if v == 10:
-                break
-            y += v
-        return y * 100 + v
-
-    expected = each(lambda v: steps(abs(v) + 1)), each(left), each(lambda v: v if v > 3 else v + 5 * ((3 - v) // 5 + 1))
-    all_same(run(collatz, leaving, forever), expected)
-
-
-def test_while_reads_in_its_condition(device: str) -> None:
-    data = (np.arange(N) * 7 % 11).astype(np.int32)
-
-    def first_large(field):
-        at = _var(_column)
-        with _while(_readTensor(field, at, border=99) < 8):
-            at += 1
-        return at
-
-    def nested(field):
-        """A loop in a loop, and a search from each found place."""
-        at, found = _var(_column), _intVar()
-        with _while(found < 2):
-            with _while(_readTensor(field, at, border=99) < 8):
-                at += 1
-            found += 1
-            at += 1
-        return at
-
-    def place(c: int, count: int = 1) -> int:
-        while c < N and data[c] < 8:
-            c += 1
-        return c if count == 1 else place(c + 1, count - 1)
-
-    all_same([gp.operator(b)(gp.Field(data)) for b in (first_large, nested)], (each(place, range(N)), each(lambda c: place(c, 2) + 1, range(N))))
 
 
 def test_blocks_in_element_loops(device: str) -> None:

@@ -18,10 +18,11 @@ from .compare import all_same, has_denormals, has_double, same, ulps
 from .functions import BINARY, GEOMETRIC, OTHERS, SYMMETRIC_ZERO, TERNARY, UNARY, WITH_INTEGER, Case
 
 rng = np.random.default_rng(23)
-GUIDE = """acos acosh acospi asin asinh asinpi atan atan2 atanh atanpi atan2pi cbrt ceil copysign cos cosh cospi native_divide erfc erf exp
-exp2 exp10 expm1 fabs fdim floor fma fmax fmin fmod hypot ilogb ldexp lgamma lgamma_r log log2 log10 log1p logb mad maxmag minmag nan
-nextafter pow pown powr remainder remquo rint rootn round rsqrt sin sinh sinpi sqrt tan tanh tanpi tgamma trunc
-dot cross distance length normalize fast_distance fast_length fast_normalize clamp degrees max min mix radians sign"""
+GUIDE = """acos acosh acospi asin asinh asinpi atan atan2 atanh atanpi atan2pi cbrt ceil copysign cos cosh cospi
+native_divide erfc erf exp exp2 exp10 expm1 fabs fdim floor fma fmax fmin fmod hypot ilogb ldexp lgamma
+lgamma_r log log2 log10 log1p logb mad maxmag minmag nan nextafter pow pown powr remainder remquo rint rootn
+round rsqrt sin sinh sinpi sqrt tan tanh tanpi tgamma trunc dot cross distance length normalize
+fast_distance fast_length fast_normalize clamp degrees max min mix radians sign"""
 DTYPES = ("float32", "float16", "float64")
 
 
@@ -39,11 +40,29 @@ def grid(dtype: str, few: bool = False) -> Any:
     """Signed zeros, denormals, infinities, NaN, the largest values, integers, halves, and some of every magnitude."""
     info = np.finfo(dtype)
     some = [0, 0.25, 0.5, 1, 1.5, 2, 2.5, 3, 7, 100.3, math.inf, float(info.max), float(info.tiny)]
-    denormal = [float(info.smallest_subnormal), float(info.tiny) / 2] if has_denormals("double" if dtype == "float64" else "single") else []
-    more = [] if few else [1e4, 1e5, 12345.678, 1e10, 1e30, 0.7071, math.pi, 1e-3, 1e-5, 1e-10, 1e-30, 20.5, 88.5, 700.5]
+    denormal = (
+        [float(info.smallest_subnormal), float(info.tiny) / 2]
+        if has_denormals("double" if dtype == "float64" else "single")
+        else []
+    )
+    more = (
+        [] if few else [1e4, 1e5, 12345.678, 1e10, 1e30, 0.7071, math.pi, 1e-3, 1e-5, 1e-10, 1e-30, 20.5, 88.5, 700.5]
+    )
     with np.errstate(over="ignore"):
-        corners = np.array([s * v for v in some + denormal + more for s in (1, -1)] + [math.nan], np.float64).astype(dtype)
-        spread = [] if few else np.concatenate([rng.uniform(-1, 1, 60), rng.uniform(-10, 10, 60), rng.standard_normal(60) * 10.0 ** rng.uniform(-4, 4, 60)])
+        corners = np.array([s * v for v in some + denormal + more for s in (1, -1)] + [math.nan], np.float64).astype(
+            dtype
+        )
+        spread = (
+            []
+            if few
+            else np.concatenate(
+                [
+                    rng.uniform(-1, 1, 60),
+                    rng.uniform(-10, 10, 60),
+                    rng.standard_normal(60) * 10.0 ** rng.uniform(-4, 4, 60),
+                ]
+            )
+        )
         return np.append(corners, np.asarray(spread)).astype(dtype)
 
 
@@ -80,16 +99,28 @@ def check(name: str, case: Case, got: Any, *arrays: Any) -> None:
     exact = expected(case, *arrays)
     wrong = np.zeros(got.shape, np.bool_)
     if math.isfinite(case.ulp):
-        bound = 0.5 + case.ulp if case.ulp < 1 or got.dtype != np.float16 else 1
-        wrong = ulps(got, exact, not has_denormals("double" if got.dtype == np.float64 else "single")) > bound * (1 + 1e-6)
+        bound = 0.5 + case.ulp if case.ulp < 1 else 2 if got.dtype == np.float16 else case.ulp
+        wrong = ulps(got, exact, not has_denormals("double" if got.dtype == np.float64 else "single")) > bound * (
+            1 + 1e-6
+        )
     else:
         with np.errstate(all="ignore"):
-            wrong = ~np.isclose(got.astype(np.longdouble), exact.astype(got.dtype).astype(np.longdouble), 64 * np.finfo(got.dtype).eps, 64 * np.finfo(got.dtype).eps, equal_nan=True)
+            wrong = ~np.isclose(
+                got.astype(np.longdouble),
+                exact.astype(got.dtype).astype(np.longdouble),
+                64 * np.finfo(got.dtype).eps,
+                64 * np.finfo(got.dtype).eps,
+                equal_nan=True,
+            )
     if case.ulp == 0 and name not in SYMMETRIC_ZERO:
-        rounded = exact.astype(got.dtype)
+        with np.errstate(all="ignore"):
+            rounded = exact.astype(got.dtype)
         wrong |= (got == 0) & (rounded == 0) & (np.signbit(got) != np.signbit(rounded))
     if wrong.any():
-        lines = [f"{name}({', '.join(str(a[i]) for a in arrays)}) = {got[i]}, not {exact[i]}" for i in np.flatnonzero(wrong)[:6]]
+        lines = [
+            f"{name}({', '.join(str(a[i]) for a in arrays)}) = {got[i]}, not {exact[i]}"
+            for i in np.flatnonzero(wrong)[:6]
+        ]
         pytest.fail(f"{got.dtype}: {wrong.sum()} of {wrong.size} beyond {case.ulp} ulp:\n" + "\n".join(lines))
 
 
@@ -120,7 +151,9 @@ def test_functions_of_more_arguments(device: str, dtype: str) -> None:
         pytest.skip("no double")
     x = grid(dtype)
     n = rng.choice([0, 1, 2, 3, -1, -2, -3, 4, 5, 10, 31, -20, 149, -149], x.size).astype(np.int32)
-    for name, got in zip(WITH_INTEGER, packed([function(k) for k in WITH_INTEGER], gp.Field(x), gp.Field(n)), strict=True):
+    for name, got in zip(
+        WITH_INTEGER, packed([function(k) for k in WITH_INTEGER], gp.Field(x), gp.Field(n)), strict=True
+    ):
         check(name, WITH_INTEGER[name], got, x, n)
     a, b, c = rng.standard_normal((3, 200)).astype(dtype)
     low, high = np.minimum(b, c), np.maximum(b, c)
@@ -133,41 +166,18 @@ def test_vectors(device: str) -> None:
     """Of float3: the same as of its components, for every function; scalars spread."""
     x, y = rng.uniform(0.05, 0.95, (2, 12, 3)).astype(np.float32)
     n, s = rng.integers(1, 4, (12, 3)).astype(np.int32), rng.uniform(0.1, 0.9, 12).astype(np.float32)
-    tables: tuple[tuple[dict[str, Case], tuple[Any, ...]], ...] = ((UNARY, (x,)), (BINARY, (x, y)), (WITH_INTEGER, (x, n)), (BINARY, (x, s)))
+    tables: tuple[tuple[dict[str, Case], tuple[Any, ...]], ...] = (
+        (UNARY, (x,)),
+        (BINARY, (x, y)),
+        (WITH_INTEGER, (x, n)),
+        (BINARY, (x, s)),
+    )
     for cases, arguments in tables:
         names = [k for k in cases if k not in ("acosh",)]  # NaN below 1
         fields = [gp.Field(a, a.ndim - 1) for a in arguments]
         spread = [np.broadcast_to(a[:, None], x.shape) if a.ndim == 1 else a for a in arguments]
         for name, got in zip(names, packed([function(k) for k in names], *fields, lanes=3), strict=True):
             check(name, cases[name], got.ravel(), *(np.ascontiguousarray(a).ravel() for a in spread))
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_geometry(device: str, dtype: str) -> None:
-    if not has(dtype):
-        pytest.skip("no double")
-    close = {"rtol": 1e-14 if dtype == "float64" else 3e-6 if dtype == "float32" else 4e-3, "atol": 1e-30 if dtype != "float16" else 1e-2}
-    for lanes in (1, 2, 3, 4):
-        p, q = rng.standard_normal((2, 20, lanes)).astype(dtype)
-        p[0] = 0
-        arrays = (p[:, 0], q[:, 0]) if lanes == 1 else (p, q)
-
-        def body(f, g, lanes=lanes):
-            a, b = _readTensor(f), _readTensor(g)
-            scalars = _vector(_dot(a, b), _length(a), _distance(a, b), _fast_length(b))
-            return scalars, _fast_distance(a, b), _normalize(a), _fast_normalize(b), _cross(a, b) if lanes > 2 else a
-
-        got = [r.numpy().astype(np.float64) for r in gp.operator(body)(*(gp.Field(np.ascontiguousarray(a), lanes > 1) for a in arrays))]
-        p, q = p.astype(np.float64), q.astype(np.float64)
-        size, other, away = (np.linalg.norm(v, axis=1) for v in (p, q, p - q))
-        np.testing.assert_allclose(got[0], np.stack([(p * q).sum(1), size, away, other], -1), close["rtol"], max(close["atol"], close["rtol"]))
-        np.testing.assert_allclose(got[1], away, **close)
-        np.testing.assert_allclose(got[2].reshape(p.shape), p / np.where(size == 0, 1, size)[:, None], **close)
-        np.testing.assert_allclose(got[3].reshape(q.shape), q / other[:, None], **close)
-        if lanes > 2:
-            cross = np.zeros_like(p)
-            cross[:, :3] = np.cross(p[:, :3], q[:, :3])
-            np.testing.assert_allclose(got[4], cross, close["rtol"], max(close["atol"], 8 * close["rtol"]))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -193,8 +203,11 @@ def test_functions_with_other_results(device: str, dtype: str) -> None:
         certain = np.isfinite(x) & ~((x <= 0) & (x == np.floor(x)))
         same(sign[certain], np.where((x < 0) & (np.floor(x) % 2 != 0), -1, 1)[certain].astype(np.int32))
         finite = np.isfinite(x) & np.isfinite(y) & (y != 0)
-        n = [round((_ratio(a) - _ratio(r)) / _ratio(b)) for a, r, b in zip(x[finite], rest[finite], y[finite], strict=True)]
-    same(quotient[finite], np.array([math.copysign(abs(k) % 128, k) for k in n]).astype(np.int32))
+        n = [
+            round((_ratio(a) - _ratio(r)) / _ratio(b))
+            for a, r, b in zip(x[finite], rest[finite], y[finite], strict=True)
+        ]
+    same(quotient[finite], np.array([abs(k) % 128 * (1 if k > 0 else -1) for k in n], np.int32))
 
 
 def _ratio(x: Any) -> Any:
@@ -208,13 +221,33 @@ def test_nan_and_integer_arguments(device: str) -> None:
 
     def body(f):
         i = _convert_int(_readTensor(f))
-        return _sqrt(i), _pow(i, 2), _nan(_convert_uint(i)), _nan(_convert_ushort(i)), _max(i, 9), _clamp(i, 3, 10), _mix(i, 0, 0.5), _hypot(3, i * 0 + 4), _max(i, 9.5)
+        return (
+            _sqrt(i),
+            _pow(i, 2),
+            _nan(_convert_uint(i)),
+            _nan(_convert_ushort(i)),
+            _max(i, 9),
+            _clamp(i, 3, 10),
+            _mix(i, 0, 0.5),
+            _hypot(3, i * 0 + 4),
+            _max(i, 9.5),
+        )
 
     f = n.astype(np.float32)
     nan = np.full(5, np.nan, np.float32)
     got = gp.operator(body)(gp.Field(n))
     i = n.astype(np.int32)
-    expected = (np.sqrt(f), f * f, nan, nan.astype(np.float16), np.maximum(i, 9), np.clip(i, 3, 10), f / 2, f * 0 + 5, np.maximum(f, np.float32(9.5)))
+    expected = (
+        np.sqrt(f),
+        f * f,
+        nan,
+        nan.astype(np.float16),
+        np.maximum(i, 9),
+        np.clip(i, 3, 10),
+        f / 2,
+        f * 0 + 5,
+        np.maximum(f, np.float32(9.5)),
+    )
     gp.evaluate(*got)
     np.testing.assert_allclose(got[1].numpy(), expected[1], rtol=1e-6)
     all_same((got[0], *got[2:]), (expected[0], *expected[2:]))
@@ -228,6 +261,12 @@ def test_the_guides_tables_are_transcribed() -> None:
     import re
 
     text = guide.read_text()
-    sections = re.findall(r"\n(Math|Geometric|Common) Functions Description\n(.*?)(?=\n\w+ Functions\n)", text, re.DOTALL)
-    names = {n for _, part in sections for n in re.findall(r"_*\b_?([a-z]\w*) ?\((?:T|float|double|uint|ushort|ulong)", part)}
+    sections = re.findall(
+        r"\n(Math|Geometric|Common) Functions Description\n(.*?)(?=\n\w+ Functions\n)", text, re.DOTALL
+    )
+    names = {
+        n
+        for _, part in sections
+        for n in re.findall(r"(?<!\w)_*([a-z]\w*) ?\((?:T|float|double|uint|ushort|ulong)", part)
+    }
     assert {n.lstrip("_") for n in names} == set(GUIDE.split())

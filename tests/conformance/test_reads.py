@@ -75,7 +75,13 @@ def test_borders_of_other_types(device: str) -> None:
         yield _readTensor(i, *at, border=200)
         yield _readTensorElement(t, *at, 6, border="symmetric")
 
-    fields = gp.VectorField(vectors), gp.ScalarField(bools), gp.ScalarField(bytes_, "unorm8"), gp.ScalarField(bytes_), gp.VectorField(big)
+    fields = (
+        gp.VectorField(vectors),
+        gp.ScalarField(bools),
+        gp.ScalarField(bytes_, "unorm8"),
+        gp.ScalarField(bytes_),
+        gp.VectorField(big),
+    )
     got = compute(lambda *f: tuple(body(*f)), *fields)
     cut = np.s_[2:6, 7:13]
 
@@ -95,7 +101,11 @@ def test_gather(device: str) -> None:
 
     def body(field, rows, columns):
         r, c = _readTensor(rows), _readTensor(columns)
-        return _readTensor(field, r, c), _readTensor(field, r, c, border="unchecked"), _readTensor(field, 8 - r, c * 0 + 3)
+        return (
+            _readTensor(field, r, c),
+            _readTensor(field, r, c, border="unchecked"),
+            _readTensor(field, 8 - r, c * 0 + 3),
+        )
 
     fields = gp.ScalarField(a), gp.ScalarField(i.astype(np.int64)), gp.ScalarField(j.astype(np.uint8))
     types = (gp.FieldType((5, 6)),) * 3
@@ -108,7 +118,13 @@ def test_zero_dimensional_inputs(device: str) -> None:
 
     def body(field, scalar, vector):
         x = _readTensor(field)
-        return x * scalar + p, x * _readTensor(scalar), x * _readTensor(vector), _readTensorElement(vector, 2) + x, _readTensor(3) + x
+        return (
+            x * scalar + p,
+            x * _readTensor(scalar),
+            x * _readTensor(vector),
+            _readTensorElement(vector, 2) + x,
+            _readTensor(3) + x,
+        )
 
     s = np.float32(1.5)
     got = compute(body, gp.ScalarField(a), gp.Field(s), gp.VectorField(v))
@@ -170,7 +186,9 @@ def test_last_write_wins(device: str) -> None:
 
 
 def test_defaults_of_every_kind(device: str) -> None:
-    types = [gp.FieldType(4, t, d) for t, d in (((), "int16"), (3, "float16"), (4, "unorm8"), ((), "bool"), (7, "float32"))]
+    types = [
+        gp.FieldType(4, t, d) for t, d in (((), "int16"), (3, "float16"), (4, "unorm8"), ((), "bool"), (7, "float32"))
+    ]
 
     def body():
         with _if(_column == 2):
@@ -181,8 +199,17 @@ def test_defaults_of_every_kind(device: str) -> None:
             _writeTensorElement(_out4, 1.5, 4)
 
     results = gp.operator(outputs=tuple(types), default=(-3, 0.5, 1, True, 0.25))(body)()
-    expected = [np.full((4, *t), v, d) for t, v, d in (((), -3, "i2"), ((3,), 0.5, "f2"), ((4,), 255, "u1"), ((), True, "?"), ((7,), 0.25, "f4"))]
-    expected[0][2], expected[1][2], expected[2][2], expected[3][2], expected[4][2, 4] = 0, [1, 2, 3], [0, 128, 255, 255], False, 1.5
+    expected = [
+        np.full((4, *t), v, d)
+        for t, v, d in (((), -3, "i2"), ((3,), 0.5, "f2"), ((4,), 255, "u1"), ((), True, "?"), ((7,), 0.25, "f4"))
+    ]
+    expected[0][2], expected[1][2], expected[2][2], expected[3][2], expected[4][2, 4] = (
+        0,
+        [1, 2, 3],
+        [0, 128, 255, 255],
+        False,
+        1.5,
+    )
     all_same(results, expected)
 
 

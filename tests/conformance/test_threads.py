@@ -19,7 +19,11 @@ def test_places_and_counts(device: str, grid: tuple[int, ...]) -> None:
 
     @gp.operator(outputs=kinds)
     def places():
-        return _vector(_layer, _row, _column), _vector(_layers, _rows, _columns), _vector(_tensorElement, _tensorElements)
+        return (
+            _vector(_layer, _row, _column),
+            _vector(_layers, _rows, _columns),
+            _vector(_tensorElement, _tensorElements),
+        )
 
     where = np.zeros((*grid, 3), np.int32)
     where[..., 3 - len(grid) :] = np.moveaxis(np.indices(grid), 0, -1)
@@ -53,7 +57,9 @@ def test_elements(device: str) -> None:
         @gp.operator(outputs=kind)
         def whole():
             with _forEachTensorElement(kind.tensor_shape):  # noqa: B023
-                _writeTensorElement(_out0, _tensorElement * 100 + _row * 10 + _column + _tensorElements * 1000, _tensorElement)
+                _writeTensorElement(
+                    _out0, _tensorElement * 100 + _row * 10 + _column + _tensorElements * 1000, _tensorElement
+                )
 
         r, c, e = np.indices((4, 5, count)).astype(np.int32)
         same(whole(), e * 100 + r * 10 + c + np.int32(count * 1000))
@@ -85,7 +91,10 @@ def test_constants_as_bounds_and_coordinates(device: str) -> None:
     down: Any = 0
     for row in a[::-1]:
         down = down * 2 + row
-    all_same(gp.operator(sums)(gp.Field(a)), (np.repeat(a.sum(1, dtype=np.int32)[:, None], 7, 1), np.repeat(down[None], 6, 0)))
+    all_same(
+        gp.operator(sums)(gp.Field(a)),
+        (np.repeat(a.sum(1, dtype=np.int32)[:, None], 7, 1), np.repeat(down[None], 6, 0)),
+    )
 
 
 def test_the_grid_is_the_first_outputs(device: str) -> None:

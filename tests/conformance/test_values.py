@@ -10,7 +10,7 @@ import gpuop as gp
 from gpuop.dsl import *
 
 from .compare import all_same, compute, same
-from .test_types import DTYPES, NAMES, available, samples
+from .samples import DTYPES, NAMES, available, samples
 
 rng = np.random.default_rng(19)
 
@@ -75,8 +75,8 @@ def test_compound_assignment(device: str) -> None:
 
     x = (a + np.float32(1)) - np.float32(3.5)
     x = (x * x / np.float32(7)) ** 2
-    all_same(gp.operator(body)(gp.Field(a), gp.Field(n)), (x, ((n << 3) + 5) // 2 % 17 ** np.int32(1) * 0 + (((n << 3) + 5) // 2 % 17) ** 3,
-                                                          ((((n >> 1) & 29) | 2) ^ 7) * 3 // 2))  # fmt: skip
+    i, j = (((n << 3) + 5) // 2 % 17) ** 3, (((n >> 1) & 29) | 2) ^ 7
+    all_same(gp.operator(body)(gp.Field(a), gp.Field(n)), (x, i, j * 3 // 2))
 
 
 def variables_of(dtype: str, lanes: int, value):
@@ -96,7 +96,9 @@ def test_variables_and_arrays_of_every_type(device: str) -> None:
             some = tuple(types[first : first + 5])
 
             def body(*fields, some=some, lanes=lanes):
-                return tuple(v for d, f in zip(some, fields, strict=True) for v in variables_of(d, lanes, _readTensor(f)))
+                return tuple(
+                    v for d, f in zip(some, fields, strict=True) for v in variables_of(d, lanes, _readTensor(f))
+                )
 
             results = gp.operator(body)(*(gp.Field(arrays[d], lanes > 1) for d in some))
             zeros = {1: (24, 2), 2: (24, 4), 3: (24, 3), 4: (24, 4)}[lanes]
@@ -115,7 +117,15 @@ def test_initial_values_and_conversion_on_assignment(device: str) -> None:
         g @= 70000
         return a, b, c, d, e, f[0], g
 
-    types = [((), "u1", 255), ((3,), "f4", 2), ((), "?", True), ((2,), "i4", [1, -1]), ((), "i2", 32767), ((), "i1", -128), ((4,), "u2", 65535)]
+    types = [
+        ((), "u1", 255),
+        ((3,), "f4", 2),
+        ((), "?", True),
+        ((2,), "i4", [1, -1]),
+        ((), "i2", 32767),
+        ((), "i1", -128),
+        ((4,), "u2", 65535),
+    ]
     kinds = tuple(gp.FieldType(2, shape, np.dtype(d)) for shape, d, _ in types)
     all_same(gp.operator(outputs=kinds)(body)(), [np.full((2, *shape), v, d) for shape, d, v in types])
 
@@ -140,7 +150,13 @@ def test_arrays(device: str) -> None:
         return one[11 - _column], three[_column % 2, _column % 3, _column / 3], vectors[1, 0], vectors[0, 1], sums
 
     c = np.arange(12, dtype=np.int32)
-    expected = (a[::-1] * 2, c + 1, np.stack([a * 0 + 2, a + 1, a * 0 + 4], -1), np.zeros((12, 3), np.float32), c * 0 + 15)
+    expected = (
+        a[::-1] * 2,
+        c + 1,
+        np.stack([a * 0 + 2, a + 1, a * 0 + 4], -1),
+        np.zeros((12, 3), np.float32),
+        c * 0 + 15,
+    )
     all_same(gp.operator(body)(gp.Field(a)), expected)
 
 
@@ -177,12 +193,20 @@ def test_swizzles(device: str) -> None:
         u.xy *= 2
         return v.wzyx, v.xxyy, v.zw, v.y, v.zzx, w, u, _vector(t, z, y, x), _vector(v[0], v[-1], v[3]), v.xy.yx
 
-    x, y, z, w = a.T
+    x, y, _, w = a.T
     u = np.stack([w * 2, 0 * x + 10, y, x + 1], -1)
     expected = (
-        a[:, ::-1], a[:, [0, 0, 1, 1]], a[:, 2:], y, a[:, [2, 2, 0]], np.stack([y, y, w, y + 1], -1), u, a[:, ::-1],
-        a[:, [0, 3, 3]], a[:, [1, 0]],
-    )  # fmt: skip
+        a[:, ::-1],
+        a[:, [0, 0, 1, 1]],
+        a[:, 2:],
+        y,
+        a[:, [2, 2, 0]],
+        np.stack([y, y, w, y + 1], -1),
+        u,
+        a[:, ::-1],
+        a[:, [0, 3, 3]],
+        a[:, [1, 0]],
+    )
     all_same(gp.operator(body)(gp.VectorField(a)), expected)
 
 
@@ -193,16 +217,29 @@ def test_vector_literals(device: str) -> None:
         x, n = _readTensor(f), _readTensor(g)
         two = _float2(x, n)
         return (
-            _float4(x), _float4(two, 1, 2), _float4(1, two, x), _float3(two, n), _vector(n, 1), _vector(n, x, 0.5), _int3(x * 100, n, 2.9),
-            _uchar2(-3, 300), _vector(two, two),
-        )  # fmt: skip
+            _float4(x),
+            _float4(two, 1, 2),
+            _float4(1, two, x),
+            _float3(two, n),
+            _vector(n, 1),
+            _vector(n, x, 0.5),
+            _int3(x * 100, n, 2.9),
+            _uchar2(-3, 300),
+            _vector(two, two),
+        )
 
     x, n, one = a, i.astype(np.float32), np.ones(6, np.float32)
     expected = (
-        np.stack([x] * 4, -1), np.stack([x, n, one, 2 * one], -1), np.stack([one, x, n, x], -1), np.stack([x, n, n], -1),
-        np.stack([i, 0 * i + 1], -1), np.stack([n, x, one / 2], -1), np.stack([np.trunc(x * 100), n, 2 * one], -1).astype(np.int32),
-        np.tile(np.uint8([0, 255]), (6, 1)), np.stack([x, n, x, n], -1),
-    )  # fmt: skip
+        np.stack([x] * 4, -1),
+        np.stack([x, n, one, 2 * one], -1),
+        np.stack([one, x, n, x], -1),
+        np.stack([x, n, n], -1),
+        np.stack([i, 0 * i + 1], -1),
+        np.stack([n, x, one / 2], -1),
+        np.stack([np.trunc(x * 100), n, 2 * one], -1).astype(np.int32),
+        np.tile(np.uint8([0, 255]), (6, 1)),
+        np.stack([x, n, x, n], -1),
+    )
     all_same(gp.operator(body)(gp.Field(a), gp.Field(i)), expected)
 
 
@@ -214,8 +251,17 @@ def test_vectors_in_arithmetic(device: str) -> None:
         return v * w + 1, 2 - v, v * v.x, v < w, k / 7, k + w, k >> 1, -v / 2, abs(k), k & 12
 
     expected = (
-        a * b + 1, 2 - a, a * a[:, :1], a < b, (np.trunc(n / 7)).astype(np.int16), n + b, n >> 1, -a / 2, abs(n), n & 12,
-    )  # fmt: skip
+        a * b + 1,
+        2 - a,
+        a * a[:, :1],
+        a < b,
+        (np.trunc(n / 7)).astype(np.int16),
+        n + b,
+        n >> 1,
+        -a / 2,
+        abs(n),
+        n & 12,
+    )
     all_same(gp.operator(body)(gp.VectorField(a), gp.VectorField(b), gp.VectorField(n)), expected)
 
 
@@ -225,15 +271,27 @@ def test_selection(device: str) -> None:
     def body(f, g, h):
         v, w, k = _readTensor(f), _readTensor(g), _readTensor(h)
         return (
-            _where(v > w, v, w), _select(v, w, v > w), _where(k, v, 0), _where(v.x > 0, 1, 2), _where(k > 0, k, 0.5),
-            _where(_and(k > -2, k < 1), v.xy, w.yz), _select(k, 7, k == 0), _where(True, v, w),
-        )  # fmt: skip
+            _where(v > w, v, w),
+            _select(v, w, v > w),
+            _where(k, v, 0),
+            _where(v.x > 0, 1, 2),
+            _where(k > 0, k, 0.5),
+            _where(_and(k > -2, k < 1), v.xy, w.yz),
+            _select(k, 7, k == 0),
+            _where(True, v, w),
+        )
 
     k = n[:, None]
     expected = (
-        np.where(a > b, a, b), np.where(a > b, b, a), np.where(k != 0, a, np.float32(0)), np.where(a[:, 0] > 0, 1, 2).astype(np.int32),
-        np.where(n > 0, n, 0.5).astype(np.float32), np.where((k > -2) & (k < 1), a[:, :2], b[:, 1:]), np.where(n == 0, 7, n).astype(np.int32), a,
-    )  # fmt: skip
+        np.where(a > b, a, b),
+        np.where(a > b, b, a),
+        np.where(k != 0, a, np.float32(0)),
+        np.where(a[:, 0] > 0, 1, 2).astype(np.int32),
+        np.where(n > 0, n, 0.5).astype(np.float32),
+        np.where((k > -2) & (k < 1), a[:, :2], b[:, 1:]),
+        np.where(n == 0, 7, n).astype(np.int32),
+        a,
+    )
     all_same(gp.operator(body)(gp.VectorField(a), gp.VectorField(b), gp.Field(n)), expected)
 
 

@@ -14,7 +14,9 @@ WRONGS = Wrongs()
 # --- reading -----------------------------------------------------------------------------------------------------------
 
 
-@WRONGS.add("`_readTensor` belongs in an operator's body: a function under `@gp.operator`, or a `with gp.GPUOperator(…)` block")
+@WRONGS.add(
+    "`_readTensor` belongs in an operator's body: a function under `@gp.operator`, or a `with gp.GPUOperator(…)` block"
+)
 def read_outside():
     _readTensor(SCALAR)  # here
 
@@ -95,7 +97,7 @@ def other_grid():
     gp.operator(lambda f, g: _readTensor(f) + _readTensor(g))(SCALAR, gp.ScalarField(np.ones((3, 5), "f")))  # here
 
 
-@WRONGS.add("_sampleTensor is not available in this version of gpuop")
+@WRONGS.add("`_sampleTensor` is not available in this version of gpuop")
 def not_yet():
     import gpuop.dsl
 
@@ -121,7 +123,9 @@ def forgotten_second_output():
         _writeTensor(_out0, _readTensor(SCALAR))
 
 
-@WRONGS.add("_out0 is not written on every path through `some`; write it in the other branch too, or give the output a `default=`")
+@WRONGS.add(
+    "_out0 is not written on every path through `some`; write it in the other branch too, or give the output a `default=`"
+)
 def not_on_every_path():
     @gp.operator
     def some(field):
@@ -134,7 +138,9 @@ def not_on_every_path():
     some(SCALAR)
 
 
-@WRONGS.add("a float is written to _out0, which is int32 by default: convert it (`_convert_int(v)`), or declare `outputs=`")
+@WRONGS.add(
+    "a float is written to _out0, which is int32 by default: convert it (`_convert_int(v)`), or declare `outputs=`"
+)
 def float_to_a_defaulted_int():
     @gp.operator
     def half(field):

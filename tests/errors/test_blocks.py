@@ -17,9 +17,8 @@ WRONGS = Wrongs()
 def uncalled_break():
     @gp.operator
     def first(field):
-        with _for(10) as i:
-            with _if(i > 3):
-                _break  # here
+        with _for(10) as i, _if(i > 3):
+            _break  # here
         _writeTensor(_out0, 1)
 
     first(SCALAR)
@@ -195,7 +194,9 @@ def condition_before_elseif():
     clip(SCALAR)
 
 
-@WRONGS.add("the condition was computed before the loop and never changes; write the expression inside the `_while(…)` itself")
+@WRONGS.add(
+    "the condition was computed before the loop and never changes; write the expression inside the `_while(…)` itself"
+)
 def condition_before_while():
     @gp.operator
     def halve(field):

@@ -1,80 +1,13 @@
-"""Wrong calls of operators, and wrong uses of fields: each message, and the line that it names."""
+"""Wrong uses of fields: each message, and the line that it names."""
 
 import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.dsl import *
 
 from .wrong import INTEGER, SCALAR, VECTOR2, VECTOR3, Wrongs
 
 WRONGS = Wrongs()
-
-
-# --- calling -----------------------------------------------------------------------------------------------------------------
-
-
-@gp.operator
-def scaled(field, factor=1):
-    return _readTensor(field) * factor
-
-
-@WRONGS.add("argument `factor` of operator `scaled` is an array; wrap it in a Field (`gp.ScalarField(a)`) or a `gp.Parameter`")
-def array_argument():
-    scaled(SCALAR, np.ones(3))  # here
-
-
-@WRONGS.add("argument `field` of operator `scaled` is an array")
-def array_instead_of_a_field():
-    scaled(np.ones((4, 5), "f"))  # here
-
-
-@WRONGS.add("argument `factor` of operator `scaled` is a list; it must be a Field, a Parameter or a hashable constant (a tuple instead of a list)")
-def unhashable_constant():
-    scaled(SCALAR, [1, 2])  # here
-
-
-@WRONGS.add("operator `scaled`: missing a required argument: 'field'")
-def missing_argument():
-    scaled()  # here
-
-
-@WRONGS.add("operator `scaled` is called with a kernel value for `field`; inside a body call plain Python functions")
-def operator_in_a_body():
-    gp.operator(lambda f: scaled(_readTensor(f)))(SCALAR)  # here
-
-
-@WRONGS.add("operator `nothing` has no fields among its arguments: declare its outputs, as in `@gp.operator(outputs=gp.FieldType(…))`")
-def no_fields():
-    @gp.operator
-    def nothing(n):
-        return _row * n  # here
-
-    nothing(3)
-
-
-@WRONGS.add("an output is declared by a FieldType, not by a ScalarField; write `field.type`")
-def field_as_an_output_type():
-    with gp.GPUOperator(SCALAR):  # here
-        _writeTensor(_out0, 1)
-
-
-@WRONGS.add("the outputs of a GPUOperator exist after its `with` block")
-def output_too_early():
-    with gp.GPUOperator(SCALAR.type) as op:
-        _writeTensor(_out0, 1)
-        op.output  # here
-
-
-@WRONGS.add("this GPUOperator has 2 outputs; use `.outputs`")
-def output_of_two():
-    with gp.GPUOperator(SCALAR.type, SCALAR.type) as op:
-        _writeTensor(_out0, 1)
-        _writeTensor(_out1, 1)
-    op.output  # here
-
-
-# --- fields and their algebra ----------------------------------------------------------------------------------------------------
 
 
 @WRONGS.add("add: the grids differ, 4×5 and 5×4; they must be equal, or one side 0D")
@@ -87,19 +20,19 @@ def tensors_differ():
     VECTOR2 * VECTOR3  # here
 
 
-@WRONGS.add("add of a Field and an array: wrap it in a Field, as in `gp.ScalarField(a)`")
+@WRONGS.add("add of a Field and an array: wrap it in a Field (`gp.ScalarField(a)`), or in a `gp.Parameter`")
 def field_and_array():
     SCALAR + np.ones((4, 5), "f")  # here
 
 
-@WRONGS.add("add of a Field and an array: wrap it in a Field, as in `gp.ScalarField(a)`")
+@WRONGS.add("add of a Field and an array: wrap it in a Field (`gp.ScalarField(a)`), or in a `gp.Parameter`")
 def array_and_field():
     np.ones((4, 5), "f") + SCALAR  # here
 
 
-@WRONGS.add("add of a Field and a list")
+@WRONGS.add("subtract of a Field and a list")
 def field_and_list():
-    SCALAR + [1]  # here
+    SCALAR - [1]  # here
 
 
 @WRONGS.add("bitwise_and does not take float32 fields")
@@ -114,7 +47,7 @@ def algebra_number_too_big():
 
 @WRONGS.add("the truth value of a 4×5 bool Field is ambiguous: only 0D scalars convert; use `.numpy()`")
 def truth_of_a_field():
-    if SCALAR == SCALAR.numpy()[0, 0]:  # here
+    if SCALAR.numpy()[0, 0] == SCALAR:  # here
         pass
 
 
@@ -125,8 +58,8 @@ def float_of_a_field():
 
 @WRONGS.add("a Field cannot be iterated over; `.numpy()` gives an array")
 def iterate_a_field():
-    for row in SCALAR:  # here
-        print(row)
+    for _row in SCALAR:  # here
+        pass
 
 
 @WRONGS.add("indexing a Field is not available in this version of gpuop: take an array, `f.numpy()[…]`")
@@ -222,6 +155,31 @@ def where_of_one():
 @WRONGS.add("evaluate wants Fields, not a list")
 def evaluate_a_list():
     gp.evaluate([SCALAR])  # here
+
+
+@WRONGS.add("where of a Field and an array: wrap it in a Field")
+def where_of_an_array():
+    np.where(SCALAR > 1, 1, np.ones(3))  # here
+
+
+@WRONGS.add("this is a Field already; its type is in `.type`, its values come with `.numpy()`")
+def field_of_a_field():
+    gp.ScalarField(SCALAR)  # here
+
+
+@WRONGS.add("a list makes no array: setting an array element with a sequence")
+def field_of_a_ragged_list():
+    gp.ScalarField([[1], [1, 2]])  # here
+
+
+@WRONGS.add("an integer of this list does not fit int32; give a NumPy array of int64")
+def field_of_big_integers():
+    gp.ScalarField([1, 2**40])  # here
+
+
+@WRONGS.add("a shape is made of integers, not (3.5,)")
+def float_shape():
+    gp.FieldType(3.5)  # here
 
 
 @pytest.mark.parametrize("wrong", WRONGS.all)

@@ -1,6 +1,5 @@
 """The line that an error names is the user's: in helpers, lambdas, comprehensions, statements of several lines."""
 
-import sys
 import textwrap
 
 import numpy as np
@@ -100,9 +99,8 @@ def test_return_of_one_line_among_blocks():
     def program():
         @gp.operator
         def counted(field):
-            with _for(3) as i:
-                with _if(i > 1):
-                    _break()
+            with _for(3) as i, _if(i > 1):
+                _break()
             return i  # here
 
         counted(INTEGER)
@@ -113,25 +111,18 @@ def test_return_of_one_line_among_blocks():
 def test_several_returns():
     """The value is known, not which `return` gave it: the message names the function."""
 
-    def program(early):
+    def program():
         @gp.operator
-        def counted(field):  # here
+        def counted(field, early=True):  # here
             with _for(3) as i:
                 pass
             if early:
                 return i
-            return i + 0 if early else i
+            return i + 1
 
         counted(INTEGER)
 
-    error = caught_at_argument(program)
-    check_line(error, program)
-
-
-def caught_at_argument(program):
-    with pytest.raises(gp.SemanticError) as caught:
-        program(True)
-    return caught.value
+    caught_at(program)
 
 
 def test_decorated():
@@ -173,11 +164,10 @@ def test_rebound_in_the_inner_of_two_blocks():
         @gp.operator
         def count(field):
             n = _readTensor(field)
-            with _for(3):
-                with _if(n > 1):
-                    k = n * 2
-                    n = k + 1  # here
-            return n
+            with _for(3), _if(n > 1):
+                k = n * 2
+                n = k + 1  # here
+            _writeTensor(_out0, n)
 
         count(SCALAR)
 
@@ -191,7 +181,7 @@ def test_rebound_by_an_update():
             n = _readTensor(field)
             with _if(n > 1):
                 n += 1  # here
-            return n
+            _writeTensor(_out0, n)
 
         count(SCALAR)
 
@@ -212,7 +202,14 @@ def test_rebound_in_a_module(tmp_path):
     )
     code = compile(script.read_text(), str(script), "exec")
     with pytest.raises(gp.SemanticError, match="`x` is bound to another value inside this `_if` block") as caught:
-        exec(code, {"gp": gp, "f": SCALAR, **{name: globals()[name] for name in ("_readTensor", "_writeTensor", "_if", "_out0")}})
+        exec(
+            code,
+            {
+                "gp": gp,
+                "f": SCALAR,
+                **{name: globals()[name] for name in ("_readTensor", "_writeTensor", "_if", "_out0")},
+            },
+        )
     assert (caught.value.loc.file, caught.value.loc.line) == (str(script), 4)
     assert str(caught.value).endswith("\n    x = x + 1")
 
@@ -245,5 +242,3 @@ def test_numpy_scalars_on_the_left():
         gp.operator(lambda f: np.arange(3) * _readTensor(f))(SCALAR)  # here
 
     assert "an ndarray cannot stand in a kernel" in caught_at(program).message
-
-

@@ -20,10 +20,9 @@ def test_body_that_raises_in_nested_blocks(error):
     def broken(field):
         x = _var(_readTensor(field))
         with _for(3) as i:
-            with _if(x > 1):
-                with _while(x > 2):
-                    x /= 2
-                    raise error("stopped")
+            with _if(x > 1), _while(x > 2):
+                x /= 2
+                raise error("stopped")
             with _else():
                 x += i
         _writeTensor(_out0, x)
@@ -38,9 +37,8 @@ def test_body_that_raises_in_nested_blocks(error):
 @pytest.mark.parametrize("error", ERRORS)
 def test_block_of_a_gpu_operator_that_raises(error):
     def program():
-        with gp.GPUOperator(SCALAR.type) as op:
-            with _forEachTensorElement(7):
-                raise error("stopped")
+        with gp.GPUOperator(SCALAR.type) as op, _forEachTensorElement(7):
+            raise error("stopped")
         return op.output
 
     with pytest.raises(error, match="stopped"):
@@ -152,9 +150,8 @@ def test_errors_in_one_thread_while_another_records():
     def wrong():
         @gp.operator
         def broken(field):
-            with _for(3):
-                with _if(_readTensor(field) > 1):
-                    _readTensor(field).z
+            with _for(3), _if(_readTensor(field) > 1):
+                _readTensor(field).z
 
         for _ in range(rounds):
             with pytest.raises(gp.SemanticError, match="it has no component `z`"):
@@ -169,7 +166,7 @@ def test_errors_in_one_thread_while_another_records():
         try:
             start.wait()
             function(*args)
-        except BaseException as failed:
+        except BaseException as failed:  # noqa: BLE001 - a failed assertion too
             failures.append(failed)
 
     with gp.use_device("reference"):

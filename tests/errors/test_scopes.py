@@ -20,7 +20,7 @@ def name_rebound_in_a_block():
         x = _readTensor(field)
         with _if(x > 1):
             x = x * 0 + 1  # here
-        return x
+        _writeTensor(_out0, x)
 
     clip(SCALAR)
 
@@ -116,7 +116,9 @@ def assign_to_a_counter():
     last(SCALAR)
 
 
-@WRONGS.add("components of a variable can be assigned, and this is an expression; make a variable of it with `v = _var(x)`")
+@WRONGS.add(
+    "components of a variable can be assigned, and this is an expression; make a variable of it with `v = _var(x)`"
+)
 def component_of_an_expression():
     @gp.operator
     def red(field):

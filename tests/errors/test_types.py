@@ -97,7 +97,7 @@ def float_too_big():
 
 @WRONGS.add("a list cannot stand in a kernel")
 def list_operand():
-    gp.operator(lambda f: _readTensor(f) + [1, 2])(SCALAR)  # here
+    gp.operator(lambda f: _readTensor(f) - [1, 2])(SCALAR)  # here
 
 
 @WRONGS.add("an ndarray cannot stand in a kernel; wrap arrays in a Field and read them with `_readTensor`")
@@ -158,9 +158,41 @@ def unread_field_in_arithmetic():
     gp.operator(lambda f, g: _readTensor(f) + g)(SCALAR, INTEGER)  # here
 
 
-@WRONGS.add("a float has not as many bits as a long: reinterpretation keeps the size of every component; `_convert_long(x)` converts")
+@WRONGS.add(
+    "a float has not as many bits as a long: reinterpretation keeps the size of every component; `_convert_long(x)` converts"
+)
 def reinterpretation():
     gp.operator(lambda f: _as_long(_readTensor(f)))(SCALAR)  # here
+
+
+@WRONGS.add("an ArrayVariable cannot stand in a kernel; read its elements, as in `a[i]`")
+def array_in_arithmetic():
+    gp.operator(lambda f: _readTensor(f) + _floatArray(3))(SCALAR)  # here
+
+
+@WRONGS.add("None cannot stand in a kernel; did a function forget its `return`?")
+def helper_without_return():
+    def gamma(x):
+        _sqrt(x)
+
+    gp.operator(lambda f: _readTensor(f) + gamma(_readTensor(f)))(SCALAR)  # here
+
+
+@WRONGS.add("the tensor's type is that of a Field, not of a Value; `_var(x)` copies a value")
+def variable_like_a_value():
+    gp.operator(lambda f: _tensorVar(_readTensor(f)))(SCALAR)  # here
+
+
+@WRONGS.add("`_forEachTensorElement` takes a tensor's shape, as `f.tensor_shape`; count with `_for`")
+def computed_tensor_shape():
+    with gp.GPUOperator(SCALAR.type):
+        with _forEachTensorElement(_row):  # here
+            pass
+
+
+@WRONGS.add("a vector has up to 4 components, not 5")
+def long_vector():
+    gp.operator(lambda f: _vector(1, 2, 3, 4, _readTensor(f)))(SCALAR)  # here
 
 
 @pytest.mark.parametrize("wrong", WRONGS.all)

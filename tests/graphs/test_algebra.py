@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.dsl import *
 from gpuop.ops.functions import NAMES, TABLE
 
 from .harness import image
@@ -92,11 +93,25 @@ def check(dtype, names, arrays_of):
             fields[name] = getattr(np, name)(*map(gp.ScalarField, arrays))
         except gp.SemanticError:
             assert wants[name] is None, f"{name} of {dtype} is refused"
-    gp.evaluate(*fields.values())
+    evaluate_in_one_kernel(list(fields.values()))
     for name, field in fields.items():
         if wants[name] is not None:
             agree(f"{name} of {dtype}", field.numpy(), wants[name], bound(name))
-    assert len(fields) >= len(names) - 9
+    assert len(names) - len(fields) <= 9  # what NumPy refuses too
+
+
+def evaluate_in_one_kernel(fields):
+    """Compiling takes longer than all else: an operator that reads them all makes them one kernel."""
+
+    @gp.operator(outputs=gp.FieldType(fields[0].field_shape))
+    def tie():
+        total = _floatVar()
+        for f in fields:
+            total += _convert_float(_readTensor(f))
+        return total
+
+    if fields:
+        gp.evaluate(*fields, tie())
 
 
 def calm(name, x):
@@ -117,12 +132,9 @@ def test_functions_of_two_fields(device, dtype):
     x, y = pairs(dtype)
     finite = np.isfinite(x) & np.isfinite(y) & (y != 0) & (np.abs(x) < 1e4) if dtype in FLOATS else np.ones(x.shape, bool)
 
-    def arrays(name):
-        if name in ("floor_divide", "remainder") and dtype in FLOATS:
-            return x[finite], y[finite]
-        return x, y
-
-    check(dtype, BINARY, arrays)
+    modular = ["floor_divide", "remainder"] if dtype in FLOATS else []
+    check(dtype, [name for name in BINARY if name not in modular], lambda name: (x, y))
+    check(dtype, modular, lambda name: (x[finite], y[finite]))
 
 
 PYTHON = {
@@ -165,7 +177,7 @@ def test_unary_operators_and_truth(device):
     assert counted.dtype == "float32" and counted.numpy().tolist() == [-0.0 + 1, 0, 4]
     assert (mask + mask).numpy().tolist() == [2, 0, 2] and (mask + mask).dtype == "int32"
     assert ((mask & (f > 0)) | (f < -1)).numpy().tolist() == [True, False, True]
-    with pytest.raises(gp.SemanticError, match="truth value of a 3 float32 Field is ambiguous"):
+    with pytest.raises(gp.SemanticError, match="truth value of a 3 bool Field is ambiguous"):
         bool(f > 0)
 
 
@@ -179,7 +191,7 @@ def test_mixed_dtypes_promote_as_numpys(device):
             want = np.dtype("i4") if want.kind == "b" else want
             fields.append(gp.ScalarField(a) + gp.ScalarField(b))
             wants.append(a.astype(want) + b.astype(want))
-        gp.evaluate(*fields)
+        evaluate_in_one_kernel(fields)
         for field, want in zip(fields, wants, strict=True):
             agree(left, field.numpy(), want)
 
@@ -259,7 +271,7 @@ def test_refusals():
     for refused, message in (
         (lambda: f + gp.ScalarField(np.zeros((4, 3), "f")), "add: the grids differ, 3×4 and 4×3; they must be equal, or one side 0D"),
         (lambda: gp.VectorField(np.zeros((3, 2))) * gp.VectorField(np.zeros((3, 3))), "multiply: the tensors differ, 2 and 3"),
-        (lambda: f + np.zeros((3, 4)), r"add of a Field and an array: wrap it in a Field, as in `gp\.ScalarField\(a\)`"),
+        (lambda: f + np.zeros((3, 4)), r"add of a Field and an array: wrap it in a Field"),
         (lambda: np.zeros((3, 4)) * f, "multiply of a Field and an array"),
         (lambda: f + [1, 2], "add of a Field and a list"),
         (lambda: f + "x", "add of a Field and a str"),

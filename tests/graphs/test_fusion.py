@@ -272,3 +272,20 @@ def test_text_does_not_depend_on_the_hash_seed():
     ]  # fmt: skip
     assert texts[0] == texts[1]
     assert "__kernel" in texts[0] and "__global__" in texts[0]
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32", "int64", "uint32"])
+def test_integers_wrap_fused_too(device, dtype):
+    """C's compilers may conclude from `x + 1 > x` that nothing overflows."""
+    ends = np.iinfo(dtype)
+    x = np.array([ends.max, ends.max - 1, ends.min, 0, 5] * 7, dtype)
+    f = gp.ScalarField(x)
+
+    def build():
+        return {"up": (f + 1) > f, "down": (f - 1) < f, "negative": (-f) > 0, "half": f * 2 // 2, "absolute": abs(f) < 0}
+
+    _, results = fused(build)
+    with np.errstate(over="ignore"):
+        wants = {"up": x + 1 > x, "down": x - 1 < x, "negative": -x > 0, "half": x * 2 // 2, "absolute": abs(x) < 0}
+    for name, want in wants.items():
+        same_bits(results[name], want.astype(results[name].dtype), name)

@@ -15,7 +15,9 @@ import numpy as np
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.runtime.devices import current
-doubled = gp.operator(lambda f: _readTensor(f) * 2)
+@gp.operator
+def doubled(f):
+    return _readTensor(f) * 2
 print(doubled(gp.ScalarField(np.arange(5, dtype="f"))).numpy().sum(), current().name)
 """
 
@@ -26,7 +28,9 @@ def python(*arguments: str, **environment: str | None) -> subprocess.CompletedPr
     mine |= {"PYTHONPATH": str(ROOT), "GPUOP_CACHE": os.environ.get("GPUOP_CACHE", "")}
     mine |= {name: value for name, value in environment.items() if value is not None}
     mine = {name: value for name, value in mine.items() if environment.get(name, "") is not None}
-    done = subprocess.run([sys.executable, *arguments], env=mine, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(
+        [sys.executable, *arguments], env=mine, capture_output=True, text=True, timeout=100, check=False
+    )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done
 

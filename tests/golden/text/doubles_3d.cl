@@ -39,6 +39,6 @@ __kernel void gpuop_doubles(
         out0[at_1] = t / t_4 * total;
         out0[at_1 + out0_tensorStride] = t_5;
         out0[at_1 + 2 * out0_tensorStride] = t_6;
-        out1[_layer * out1_layerStride + _row * out1_rowStride + _column] = (isnan(total) ? 0 : convert_long_sat(total)) + (long)(_layer * 1000) + (long)_layers;
+        out1[_layer * out1_layerStride + _row * out1_rowStride + _column] = (long)((ulong)(isnan(total) ? 0 : convert_long_sat(total)) + (ulong)(long)(_layer * 1000) + (ulong)(long)_layers);
     }
 }

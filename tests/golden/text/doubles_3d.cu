@@ -46,6 +46,6 @@ extern "C" __global__ void gpuop_doubles(
         out0[at_1] = t / t_4 * total;
         out0[at_1 + out0_tensorStride] = t_5;
         out0[at_1 + 2 * out0_tensorStride] = t_6;
-        out1[_layer * out1_layerStride + _row * out1_rowStride + _column] = saturate<long long, double>(total, -9.223372036854776e+18, 9.223372036854776e+18, (-9223372036854775807LL - 1), 9223372036854775807LL) + (long long)(_layer * 1000) + (long long)_layers;
+        out1[_layer * out1_layerStride + _row * out1_rowStride + _column] = (long long)((unsigned long long)saturate<long long, double>(total, -9.223372036854776e+18, 9.223372036854776e+18, (-9223372036854775807LL - 1), 9223372036854775807LL) + (unsigned long long)(long long)(_layer * 1000) + (unsigned long long)(long long)_layers);
     }
 }

@@ -1,0 +1,94 @@
+"""Conversions of every type to every type, and bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import gpuop as gp
+from gpuop.dsl import *
+
+from .compare import all_same, has_double, same
+from .samples import NAMES, available, samples
+
+rng = np.random.default_rng(17)
+
+
+def converted(a: Any, dtype: str) -> Any:
+    """Truncated and saturated, NaN giving 0; to bool, whether it is not 0."""
+    if dtype == "bool":
+        return a != 0
+    with np.errstate(all="ignore"):
+        if dtype.startswith("float"):
+            return a.astype(dtype)
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    finite = [0.0 if v != v else min(max(v, -1e30), 1e30) for v in a.tolist()]
+    return np.array([min(max(int(v), low), high) for v in finite], dtype)
+
+
+def test_conversions(device: str) -> None:
+    """Of every type to every type, by `_convert_T`, by `_convert` and by writing."""
+    types = available()
+    sources = {d: samples(d) for d in types}
+
+    def to(target, *fields):
+        values = [_readTensor(f) for f in fields]
+        named, generic = globals().get(f"_convert_{NAMES[target]}"), [_convert(v, target) for v in values]
+        converted = [named(v) for v in values] if named else generic
+        parts = [converted[:4], generic[4:8], converted[8:]]
+        return tuple(_vector(*part) for part in parts)
+
+    for first in range(0, len(types), 3):
+        some = types[first : first + 3]
+        body = gp.operator(lambda *fields, some=some: tuple(v for t in some for v in to(t, *fields)))
+        expected = []
+        for target in some:
+            each = [converted(a, target) for a in sources.values()]
+            expected += [np.stack(part, -1) for part in (each[:4], each[4:8], each[8:])]
+        all_same(body(*map(gp.Field, sources.values())), expected, [f"{t} {k}" for t in some for k in range(3)])
+
+
+def test_conversion_by_writing(device: str) -> None:
+    a, n = samples("float32"), samples("int32")
+    targets = ("bool", "int8", "uint8", "int16", "uint32", "int64", "uint64", "float16")
+    types = tuple(gp.FieldType(24, (), d) for d in targets)
+    write = gp.operator(outputs=types)(lambda f: (_readTensor(f),) * len(targets))
+    for array in (a, n):
+        all_same(write(gp.Field(array)), [converted(array, d) for d in targets], targets)
+    spread = gp.operator(outputs=(gp.FieldType(24, 3, "uint8"), gp.FieldType(24, (2, 2), "int16")))(
+        lambda f: (_readTensor(f), 70000)
+    )
+    all_same(spread(gp.Field(a)), [np.stack([converted(a, "uint8")] * 3, -1), np.full((24, 2, 2), 32767, "i2")])
+
+
+def test_rounding_to_half(device: str) -> None:
+    """Once, to nearest even: also from double, where rounding to float first would round twice."""
+    ties = np.array(
+        [1 + 2**-11, 1 + 3 * 2**-11, 1 + 2**-11 + 2**-40, 65519.99, 65520, 2**-25, 2**-25 * (1 + 2**-30), 2**-24, -1e-7]
+    )
+    half = gp.operator(lambda f: _convert_half(_readTensor(f)))
+    sources = [ties.astype("f4"), *([ties] if has_double() else [])]
+    with np.errstate(over="ignore"):
+        all_same([half(gp.Field(a)) for a in sources], [a.astype("f2") for a in sources])
+
+
+def test_bits(device: str) -> None:
+    arrays = {d: samples(d) for d in available() if d != "bool"}
+    pairs = [(a, b) for a in arrays for b in arrays if a != b and np.dtype(a).itemsize == np.dtype(b).itemsize]
+    for first in range(0, len(pairs), 10):
+        some = tuple(pairs[first : first + 10])
+
+        def body(*fields, some=some):
+            return tuple(globals()[f"_as_{NAMES[to]}"](_readTensor(f)) for f, (_, to) in zip(fields, some, strict=True))
+
+        expected = [arrays[a].view(b) for a, b in some]
+        results = gp.operator(body)(*(gp.Field(arrays[a]) for a, _ in some))
+        for result, want, (a, b) in zip(results, expected, some, strict=True):
+            nan = np.isnan(want) | (np.isnan(arrays[a]) if "float" in a else False)  # a NaN's bits may change
+            same(np.where(nan, 0, result.numpy()), np.where(nan, 0, want), f"{a} {b}")
+    v = rng.standard_normal((6, 3)).astype(np.float32)
+    all_same(
+        gp.operator(lambda f: (_as_int3(_readTensor(f)), _as_float3(_as_uint3(_readTensor(f)))))(gp.VectorField(v)),
+        (v.view("i4"), v),
+    )

@@ -1,0 +1,31 @@
+"""Settings of the random tests, and the recorded program's own meaning to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+from hypothesis import HealthCheck, settings
+
+import gpuop as gp
+from gpuop.runtime import devices
+from gpuop.runtime.reference import Reference
+
+REFERENCE = Reference()
+INTERPRETED = ("reference", "lowered")
+
+
+def profile(device: str, interpreted: int, compiled: int) -> settings:
+    """The same examples each time; compiling one takes longer than interpreting twenty."""
+    return settings(
+        max_examples=interpreted if device in INTERPRETED else compiled,
+        derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+
+
+@contextmanager
+def reference() -> Iterator[None]:
+    """Use the interpreter of recorded programs, whatever the `device` fixture has put in its place."""
+    with mock.patch.dict(devices._open, reference=REFERENCE), gp.use_device("reference"):
+        yield

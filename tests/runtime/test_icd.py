@@ -1,0 +1,109 @@
+"""Discovery of OpenCL drivers: whose choice wins, what is said of what cannot be used. In processes of their own."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpuop as gp
+from gpuop.runtime import icd
+
+from .process import DOUBLE, devices, python
+
+pytest.importorskip("pyopencl")
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere the loader is left alone")
+WORKING = [d for d in gp.devices() if d.name.startswith("opencl")]
+pytestmark = linux
+
+
+def vendors(folder: Path, *libraries: str) -> str:
+    folder.mkdir()
+    for number, library in enumerate(libraries):
+        (folder / f"{number}.icd").write_text(f"{library}\n")
+    return str(folder)
+
+
+@pytest.mark.skipif(not WORKING, reason="no OpenCL driver that works")
+def test_the_users_choice_wins(tmp_path):
+    """Of the drivers that work only the last is named."""
+    library = icd.find()[-1].library
+    printed = devices(OCL_ICD_VENDORS=vendors(tmp_path / "mine", library))
+    assert printed.count("opencl:") - printed.count("opencl:cpu") - printed.count("opencl:gpu") == 1
+    assert f"OpenCL drivers:\n  {library} (OCL_ICD_VENDORS)\n" in printed
+
+
+def test_no_drivers(tmp_path):
+    printed = devices(OCL_ICD_VENDORS=vendors(tmp_path / "none"))
+    assert (
+        "  opencl:0                     OpenCL\n"
+        "    skipped: pyopencl finds no driver; `pip install gpuop[cpu]` brings one for x86-64, or install PoCL\n"
+        "* reference                    NumPy interpreter of the recorded program\n"
+    ) in printed
+    assert "OpenCL drivers:" not in printed
+    done = python("-W", "error", "-c", DOUBLE, OCL_ICD_VENDORS=str(tmp_path / "none"))
+    assert done.stdout.split() == ["20.0", "reference"]
+
+
+def test_drivers_that_cannot_be_loaded(tmp_path):
+    text = tmp_path / "libtext.so"
+    text.write_text("not a library")
+    printed = devices(OCL_ICD_VENDORS=vendors(tmp_path / "broken", "/nowhere/libmissing.so", str(text)))
+    assert (
+        "  /nowhere/libmissing.so (OCL_ICD_VENDORS)\n"
+        "    cannot be loaded: /nowhere/libmissing.so: cannot open shared object file: No such file or directory\n"
+    ) in printed
+    assert f"  {text} (OCL_ICD_VENDORS)\n    cannot be loaded: {text}: " in printed
+    assert "* reference" in printed
+
+
+@pytest.mark.skipif(not WORKING, reason="no OpenCL driver that works")
+def test_a_broken_driver_beside_one_that_works(tmp_path):
+    library = icd.find()[0].library
+    folder = vendors(tmp_path / "both", "/nowhere/libmissing.so", library)
+    printed = devices(OCL_ICD_VENDORS=folder)
+    assert "* opencl:0" in printed and "cannot be loaded" in printed
+    assert python("-c", DOUBLE, OCL_ICD_VENDORS=folder).stdout.split() == ["20.0", "opencl:0"]
+
+
+@pytest.mark.skipif(not WORKING, reason="no OpenCL driver that works")
+def test_child_processes_choose_for_themselves():
+    """The variable that gpuop sets for the loader is inherited, and is not the user's choice."""
+    code = (
+        "import os, subprocess, sys\nfrom gpuop.runtime import icd\nicd.prepare()\n"
+        "assert 'gpuop-icd-' in os.environ['OCL_ICD_VENDORS']\n"
+        "print(len(icd.find()), flush=True)\n"
+        "subprocess.run([sys.executable, '-c', 'from gpuop.runtime import icd; print(len(icd.find()))'], check=True)"
+    )
+    mine, childs = python("-c", code).stdout.split()
+    assert mine == childs != "0"
+
+
+def test_folder_names_every_driver(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = icd._directory(["/a/libone.so", "/b/libtwo.so"])
+    assert [path.read_text() for path in sorted(folder.iterdir())] == ["/a/libone.so", "/b/libtwo.so"]
+    assert folder == icd._directory(["/a/libone.so", "/b/libtwo.so"])  # written once
+    assert folder != icd._directory(["/b/libtwo.so"])
+    assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_home_that_cannot_be_written(monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/dev/null/home")
+    folder = icd._directory(["/a/libone.so"])
+    assert (folder / "00.icd").read_text() == "/a/libone.so"
+    assert "/dev/null" not in str(folder)
+
+
+def test_a_library_is_named_once(tmp_path, monkeypatch):
+    """Twice the same library would be a platform twice."""
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.icd").write_text("/opt/libsame.so\n")
+    (tmp_path / "empty.icd").write_text("")
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
+    assert icd.find() == [icd.Driver("/opt/libsame.so", "OCL_ICD_VENDORS")]
+    monkeypatch.setenv("OCL_ICD_VENDORS", "/opt/libdirect.so")
+    assert icd.find() == [icd.Driver("/opt/libdirect.so", "OCL_ICD_VENDORS")]
+    monkeypatch.delenv("OCL_ICD_VENDORS")
+    monkeypatch.setenv("OPENCL_VENDOR_PATH", str(tmp_path))
+    assert icd.find() == [icd.Driver("/opt/libsame.so", "OPENCL_VENDOR_PATH")]

@@ -1,0 +1,117 @@
+"""The shape of the package: imports point one way, heavy packages wait, files and functions stay short, names are documented."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+import gpuop as gp
+import gpuop.dsl
+
+PACKAGE = Path(gp.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+BASE = {"errors", "config"}
+BELOW = {  # what each part may import; modules at the top may import everything
+    "errors": set[str](),
+    "config": set[str](),
+    "ir": BASE,
+    "passes": BASE | {"ir"},
+    "codegen": BASE | {"ir", "passes"},
+    "fusion": BASE | {"ir", "passes"},
+    "dsl": BASE | {"ir", "passes"},
+    "runtime": BASE | {"ir", "passes", "codegen", "fusion"},
+    "ops": BASE | {"ir", "passes", "dsl"},
+}
+TOP = {"graph", "pipeline", "session", "__init__", "__main__"}
+WAIT = {  # packages that only these files may import, and only inside functions
+    "networkx": {"fusion/graph.py", "fusion/plan.py", "graph.py"},
+    "pyopencl": {"runtime/opencl.py"},
+    "pycuda": {"runtime/cuda.py"},
+    "cuda": {"runtime/cuda.py"},
+}
+MOST_LINES = {"ir/nodes.py": 330, "ir/ops.py": 330}
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def part(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
+    """Every imported module, relative ones being an error elsewhere (ruff); `from gpuop import x` may name one too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node, node.module or ""
+            yield from ((node, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def module(name: str) -> Path | None:
+    """The file of a module of gpuop's."""
+    base = PACKAGE.parent.joinpath(*name.split("."))
+    return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path in TREES), None)
+
+
+@each_file
+def test_imports_point_one_way(path):
+    for _, name in imports(TREES[path]):
+        target = module(name)
+        if target is not None and part(target) != part(path) and part(path) not in TOP:
+            assert part(target) in BELOW[part(path)], f"{name_of(path)} imports {name}"
+
+
+def test_no_cycles():
+    graph = nx.DiGraph()
+    for file, tree in TREES.items():
+        typing = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
+        skipped = {node for block in typing for node in ast.walk(block)}
+        targets = {module(name) for node, name in imports(tree) if node not in skipped} - {None, file}
+        graph.add_edges_from((name_of(file), name_of(t)) for t in targets if t is not None and t.name != "__init__.py")
+    assert list(nx.simple_cycles(graph)) == []
+
+
+@each_file
+def test_heavy_packages_wait(path):
+    tree = TREES[path]
+    inside = {n for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)}
+    for node, name in imports(tree):
+        package = name.split(".")[0]
+        if package in WAIT:
+            assert name_of(path) in WAIT[package] and node in inside, f"{name_of(path)}:{node.lineno} imports {package}"
+        assert package != "gpuop" or node not in inside, f"{name_of(path)}:{node.lineno} imports {name} in a function"
+
+
+@each_file
+def test_length(path):
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MOST_LINES.get(name_of(path), 300)
+    for node in ast.walk(TREES[path]):
+        if isinstance(node, ast.FunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 40, f"{node.name} has more than 40 lines"
+
+
+def test_import_is_light():
+    code = f"import sys, gpuop; print([name for name in {list(WAIT)} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_public_names_are_documented():
+    for name in gp.__all__:
+        assert inspect.getdoc(getattr(gp, name)), f"gpuop.{name} has no docstring"
+    for name in gpuop.dsl.__all__:
+        value = getattr(gpuop.dsl, name)  # thread constants and outputs are no functions
+        assert name.startswith("_") and (inspect.getdoc(value) or not callable(value)), f"{name} has no docstring"
