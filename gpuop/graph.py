@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -16,10 +15,10 @@ from gpuop.fusion.graph import Program, program
 from gpuop.fusion.plan import Plan, plan
 from gpuop.ir.graph import Leaf, Result
 from gpuop.ops.algebra import copied
-from gpuop.runtime.backend import Argument, Array, Backend, planes_of
+from gpuop.running import Running
+from gpuop.runtime.backend import Array
 from gpuop.runtime.devices import current, open_device
-from gpuop.runtime.execute import Prepared
-from gpuop.session import argument, download, prepare, source_of
+from gpuop.session import prepare, source_of
 
 _building = threading.local()
 _owner: WeakKeyDictionary[Leaf, ref[ComputeGraph]] = WeakKeyDictionary()  # a graph holds its states: do not hold it
@@ -54,7 +53,7 @@ class ComputeGraph:
         self._closed = False
         self._gone = ""  # why it cannot run any more
         self._lock = threading.RLock()
-        self._running: _Running | None = None
+        self._running: Running | None = None
         self._plan: Plan | None = None
 
     # --- definition ---------------------------------------------------------------------------------------------
@@ -205,83 +204,13 @@ class ComputeGraph:
         with self._lock:
             self._running, self._gone = None, "this ComputeGraph was released"
 
-    def _live(self) -> _Running:
+    def _live(self) -> Running:
         if self._running is None:
             what = self._program()
             backend = open_device(self._device) if self._device else current()
             prepared = prepare(what, backend, self._optimize)
-            self._running = _Running(prepared, what, list(self._states), len(self._probes))
+            self._running = Running(prepared, what, list(self._states), len(self._probes))
         return self._running
-
-
-class _Running:
-    """A graph's buffers on a device, and launches bound to them.
-
-    A state's buffer and that of its next value change places at each step, so launches are bound once for either place.
-    """
-
-    def __init__(self, prepared: Prepared, what: Program, states: list[Leaf], probes: int) -> None:
-        self.prepared, self.what = prepared, what
-        self.backend: Backend = prepared.backend
-        self.tick: int | None = None
-        number = {node: value for value, node in what.leaves.items()}
-        self.wanted = what.wanted[:probes]
-        targets = what.wanted[probes:]
-        self.parameters = {
-            v: n for v, n in what.leaves.items() if isinstance(n, Leaf) and isinstance(n.source, Adjustable)
-        }
-        self.initial = {number[leaf]: leaf for leaf in states if leaf in number}
-        self.swaps: list[tuple[int, int]] = []
-        self.copies: list[tuple[int, int]] = []
-        for leaf, value in zip(states, targets, strict=True):
-            if leaf in number:
-                taken = any(value == other for _, other in self.swaps)
-                (self.copies if taken else self.swaps).append((number[leaf], value))
-        self.buffers = self._allocate()
-        self.swapped = False
-        self.bound: dict[bool, list[Callable[[], None]]] = {}
-        self.versions: tuple[int, ...] = ()
-
-    def _allocate(self) -> dict[int, Argument]:
-        types = self.what.types
-        buffers: dict[int, Argument] = {
-            v: argument(n, self.backend) for v, n in self.what.leaves.items() if v not in self.initial
-        }
-        made = list(self.initial) + [v for step in self.prepared.plan.steps for v in step.outputs]
-        return buffers | {v: self.backend.empty(types[v]) for v in made}
-
-    def reset(self) -> None:
-        for value, leaf in self.initial.items():
-            self.backend.write(self.buffers[value], planes_of(leaf.type, leaf.source))
-        self.tick = 0
-        self._evaluate()
-
-    def step(self) -> None:
-        assert self.tick is not None
-        for state, value in self.copies:
-            self.backend.copy(self.what.types[state], self.buffers[value], self.buffers[state])
-        for state, value in self.swaps:
-            self.buffers[state], self.buffers[value] = self.buffers[value], self.buffers[state]
-        self.swapped = not self.swapped
-        self.tick += 1
-        self._evaluate()
-
-    def _evaluate(self) -> None:
-        versions = tuple(leaf.source.state[0] for leaf in self.parameters.values())
-        if versions != self.versions:
-            self.buffers.update({v: argument(leaf, self.backend) for v, leaf in self.parameters.items()})
-            self.versions, self.bound = versions, {}
-        if self.swapped not in self.bound:
-            steps = zip(self.prepared.plan.steps, self.prepared.programs, strict=True)
-            self.bound[self.swapped] = [
-                self.backend.bind(p, [self.buffers[v] for v in (*s.inputs, *s.outputs)]) for s, p in steps
-            ]
-        for launch in self.bound[self.swapped]:
-            launch()
-
-    def read(self, probe: int) -> Array:
-        value = self.wanted[probe]
-        return download(self.what.types[value], self.buffers[value], self.backend)
 
 
 def _set_next(state: Field, value: Any) -> None:

@@ -138,7 +138,9 @@ def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
     given = _Given(backend)
     what = program(nodes, given)
     prepared = prepare(what, backend)
-    passed = {n: given.found[node] if node in given.found else argument(node, backend) for n, node in what.leaves.items()}
+    passed = {
+        n: given.found[node] if node in given.found else argument(node, backend) for n, node in what.leaves.items()
+    }
     values = prepared.run(passed)
     for node, number in zip(nodes, what.wanted, strict=True):
         if isinstance(node, Result):

@@ -30,7 +30,7 @@ BELOW = {  # what each part may import; modules at the top may import everything
     "runtime": BASE | {"ir", "passes", "codegen", "fusion"},
     "ops": BASE | {"ir", "passes", "dsl"},
 }
-TOP = {"graph", "pipeline", "session", "__init__", "__main__"}
+TOP = {"graph", "running", "pipeline", "session", "__init__", "__main__"}
 WAIT = {  # packages that only these files may import, and only inside functions
     "networkx": {"fusion/graph.py", "fusion/plan.py", "graph.py"},
     "pyopencl": {"runtime/opencl.py"},

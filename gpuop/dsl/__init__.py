@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuop.dsl import access, blocks, declare, functions, later, threads
+from gpuop.dsl import access, blocks, declare, functions, later, loops, threads
 from gpuop.errors import MissingError
 
 _NAMES: dict[str, Any] = {
@@ -13,10 +13,8 @@ _NAMES: dict[str, Any] = {
         name: getattr(access, name)
         for name in ("_readTensor", "_readTensorElement", "_writeTensor", "_writeTensorElement")
     },
-    **{
-        name: getattr(blocks, name)
-        for name in ("_if", "_elseif", "_else", "_for", "_while", "_break", "_continue", "_forEachTensorElement")
-    },
+    **{name: getattr(blocks, name) for name in ("_if", "_elseif", "_else")},
+    **{name: getattr(loops, name) for name in ("_for", "_while", "_forEachTensorElement", "_break", "_continue")},
     **{
         name: getattr(declare, name)
         for name in (

@@ -188,5 +188,5 @@ def _border(border: Any, field_type: FieldType) -> tuple[str, Const | None]:
             raise SemanticError(f"border={border!r} does not fit the field's dtype, {field_type.dtype}")
         return "fill", constant(field_type.stored(fill), field_type.storage)
     if border not in BORDERS:
-        raise SemanticError(f"border={border!r} is none of {', '.join(BORDERS)}, or a number")
+        raise SemanticError(f"border={border!r} is none of {', '.join(BORDERS[:-1])}, or a number")
     return ("fill", constant(0, field_type.storage)) if border == "zero" else (border, None)

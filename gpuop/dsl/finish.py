@@ -144,15 +144,23 @@ def _written(block: Iterable[Stmt], field: FieldParam, domain: Domain) -> frozen
                     done |= {int(element.value)}
             case If(then=then, orelse=orelse):
                 done |= _written(then, field, domain) & _written(orelse, field, domain)
-            case For(var=var, start=Const(value=0), stop=Const(value=stop), step=Const(value=1), body=body):
+            case For(start=Const(value=start), stop=Const(value=stop), step=Const(value=step), body=body) if (
+                not _leaves(body)
+            ):
+                if range(int(start), int(stop), int(step)):
+                    done |= _written(body, field, domain)
                 every = any(
-                    isinstance(s, Write) and s.field is field and s.point is None and s.element == Ref(var)
+                    isinstance(s, Write) and s.field is field and s.point is None and s.element == Ref(stmt.var)
                     for s in body
                 )
-                leaves = any(isinstance(s, (Break, Continue)) for s in walk(body))
-                if every and stop == len(whole) and not leaves:
+                if every and (start, stop, step) == (0, len(whole), 1):
                     done |= whole
     return done
+
+
+def _leaves(block: Block) -> bool:
+    """Whether a break or continue is in the block."""
+    return any(isinstance(stmt, (Break, Continue)) for stmt in walk(block))
 
 
 def _one_write(body: Block, slot: OutputSlot, domain: Domain) -> Block:

@@ -8,14 +8,14 @@ from typing import Any, NoReturn
 from gpuop.errors import SemanticError
 
 LATER = (
-    "_local _volatile _pointerTo _syncThreadsLocal _syncThreadsGlobal _localThreads _globalThreads _sampleTensor _constantArray "
-    "_print _assert _any _all _bitselect "
-    "_abs _abs_diff _add_sat _sub_sat _hadd _rhadd _clz _mad_hi _mad_sat _mul_hi _rotate _mad24 _mul24 "
-    "_isequal _isnotequal _isgreater _isgreaterequal _isless _islessequal _islessgreater _isfinite _isinf _isnan _isnormal "
-    "_isordered _isunordered _signbit "
-    "_atomic_add _atomic_sub _atomic_xchg _atomic_inc _atomic_dec _atomic_cmpxchg _atomic_compxchg _atomic_min _atomic_max "
-    "_atomic_and _atomic_or _atomic_xor"
-).split()
+    "_local", "_volatile", "_pointerTo", "_syncThreadsLocal", "_syncThreadsGlobal", "_localThreads", "_globalThreads",
+    "_sampleTensor", "_constantArray", "_print", "_assert", "_any", "_all", "_bitselect", "_abs", "_abs_diff", "_add_sat",
+    "_sub_sat", "_hadd", "_rhadd", "_clz", "_mad_hi", "_mad_sat", "_mul_hi", "_rotate", "_mad24", "_mul24", "_isequal",
+    "_isnotequal", "_isgreater", "_isgreaterequal", "_isless", "_islessequal", "_islessgreater", "_isfinite", "_isinf",
+    "_isnan", "_isnormal", "_isordered", "_isunordered", "_signbit", "_atomic_add", "_atomic_sub", "_atomic_xchg",
+    "_atomic_inc", "_atomic_dec", "_atomic_cmpxchg", "_atomic_compxchg", "_atomic_min", "_atomic_max", "_atomic_and",
+    "_atomic_or", "_atomic_xor",
+)  # fmt: skip
 
 
 def _missing(name: str) -> Callable[..., NoReturn]:

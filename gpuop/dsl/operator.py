@@ -18,6 +18,7 @@ from gpuop.dsl.finish import finish
 from gpuop.dsl.frames import check_called, def_line, return_line
 from gpuop.dsl.gpu_operator import results_of, slots_of
 from gpuop.dsl.record import Recorder
+from gpuop.dsl.syntax import check_returns
 from gpuop.dsl.value import NUMBERS, Value, literal_atom
 from gpuop.errors import SemanticError, blaming, described, here
 from gpuop.ir.graph import Leaf, Node
@@ -172,6 +173,7 @@ class Operator:
         fields = [v for v in given.values() if isinstance(v, Field)]
         code = self.function.__code__
         check_called(code)
+        check_returns(code)
         loc = def_line(code)
         declared = self.declared(*bound.args, **bound.kwargs) if callable(self.declared) else self.declared
         if declared is not None:

@@ -121,7 +121,10 @@ class Value(Arithmetic["Value"]):
         raise SemanticError("a recorded value is not a Python integer; convert on the device with `_convert_int(x)`")
 
     def __float__(self) -> NoReturn:
-        raise SemanticError("a recorded value is not a Python float; convert on the device with `_convert_float(x)`")
+        raise SemanticError(
+            "a recorded value is not a Python float: it exists only on the device; "
+            "use the kernel's own functions (`_sin(x)` for `math.sin(x)`), or `_convert_float(x)`"
+        )
 
     def __round__(self, digits: Any = None) -> NoReturn:
         raise UnsupportedError("Python's `round` does not take kernel values; use `_rint(x)`, or `_round(x)`")
@@ -171,7 +174,10 @@ def atom(value: Operand) -> Expr | Number:
 def _scalar_field(value: FieldLike) -> Expr:
     field_type = value.type
     if field_type.field_shape or field_type.planes > 1:
-        raise SemanticError(f"a {field_type} Field is not a kernel value; read it with `_readTensor(f)`")
+        raise SemanticError(
+            f"a {field_type} Field is not a kernel value; read it with `_readTensor(f)` "
+            "(operators give Fields too: kernels share code as plain Python functions)"
+        )
     recorder = current()
     param = recorder.param(value)
     return fetch(recorder.build, param.type, Read(param, Type(param.type.storage)))
@@ -190,8 +196,8 @@ def apply(name: str, *args: Operand) -> Value:
 
 def record(name: str, *args: Operand) -> Any:
     """Record a table row or an expansion: an atom, or a tuple of them."""
-    recorder = current(f"`_{name}`")
     atoms = [atom(a) for a in args]
+    recorder = current(f"`_{name}`")
     if name in EXPANSIONS:
         return EXPANSIONS[name][1](recorder.build, *recorder.build.literals((), atoms))
     return recorder.build.apply(name, *atoms)

@@ -130,13 +130,22 @@ def quotient_bits(x: Array, y: Array) -> Array:
 
 def rootn(x: Array, n: Array) -> Array:
     odd = n % 2 != 0
-    root = np.power(np.abs(x).astype(np.longdouble), 1 / np.where(n == 0, 1, n).astype(np.longdouble)).astype(np.float64)
+    root = np.power(np.abs(x).astype(np.longdouble), 1 / np.where(n == 0, 1, n).astype(np.longdouble)).astype(
+        np.float64
+    )
     value = np.where(odd, np.copysign(root, x), np.where((x < 0), np.nan, root))
     return np.where(n == 0, np.nan, value)
 
 
 def powr(x: Array, y: Array) -> Array:
-    undefined = (x < 0) | ((x == 0) & (y == 0)) | (np.isposinf(x) & (y == 0)) | ((x == 1) & np.isinf(y)) | np.isnan(x) | np.isnan(y)
+    undefined = (
+        (x < 0)
+        | ((x == 0) & (y == 0))
+        | (np.isposinf(x) & (y == 0))
+        | ((x == 1) & np.isinf(y))
+        | np.isnan(x)
+        | np.isnan(y)
+    )
     return np.where(undefined, np.nan, np.power(np.abs(x), y))
 
 

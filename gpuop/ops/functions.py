@@ -165,10 +165,10 @@ TABLE: dict[str, tuple[str, Function]] = {
 }
 # NumPy's name: the kernel's. They compute in float32 or float64.
 NAMES = {
-    "sqrt": "sqrt", "cbrt": "cbrt", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10",
-    "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "sinh": "sinh",
-    "cosh": "cosh", "tanh": "tanh", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "arctan2": "atan2", "hypot": "hypot",
-    "rint": "rint", "fabs": "fabs",
-    "copysign": "copysign", "degrees": "degrees", "radians": "radians", "rad2deg": "degrees", "deg2rad": "radians",
+    "sqrt": "sqrt", "cbrt": "cbrt", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2",
+    "log10": "log10", "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos",
+    "arctan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "arcsinh": "asinh", "arccosh": "acosh",
+    "arctanh": "atanh", "arctan2": "atan2", "hypot": "hypot", "rint": "rint", "fabs": "fabs", "copysign": "copysign",
+    "degrees": "degrees", "radians": "radians", "rad2deg": "degrees", "deg2rad": "radians",
 }  # fmt: skip
 TABLE.update({numpy_name: ("floating", getattr(k, f"_{name}")) for numpy_name, name in NAMES.items()})

@@ -13,18 +13,18 @@ from gpuop.passes.guard import guard_domain
 from gpuop.passes.half import half_as_float
 from gpuop.passes.inline import inline_once
 from gpuop.passes.lower_fields import lower_fields
-from gpuop.passes.overflow import wrap_integers
 from gpuop.passes.simplify import simplify
 from gpuop.passes.unroll import unroll
+from gpuop.passes.wrap import wrap_integers
 
 Pass = Callable[[Kernel], Kernel]
 
 PIPELINE: tuple[tuple[Pass, Form], ...] = (
     (unroll, Form.RECORDED),  # loops that the user wants expanded
     (simplify, Form.RECORDED),  # nothing computed twice or in vain
-    (wrap_integers, Form.RECORDED),  # integers overflow as they do on every processor, not as C has it
     (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic
     (define_division, Form.LOWERED),  # integer division never traps
+    (wrap_integers, Form.LOWERED),  # signed overflow wraps
     (half_as_float, Form.LOWERED),  # half computes in float and rounds
     (simplify, Form.LOWERED),
     (guard_domain, Form.LOWERED),  # threads are rounded up to whole groups; the surplus does nothing

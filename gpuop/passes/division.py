@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.nodes import Apply, Const, Expr, Kernel, Stride
-from gpuop.passes.overflow import UNSIGNED, wrapping
 from gpuop.passes.rewrite import rewrite_bindings
 
 
@@ -25,9 +24,7 @@ def _rule(b: Builder, expr: Expr) -> Expr | None:
     on_zero: Expr = constant(0, dtype)
     if dtype.kind == "i":  # x / -1 is -x, x % -1 is 0
         minus = b.apply("eq", y, -1)
-        if expr.op == "div":
-            opposite = wrapping(b, Apply("neg", (x,), expr.type)) if dtype in UNSIGNED else b.apply("neg", x)
-            on_zero = b.apply("choose", minus, b.bind(opposite), 0)
+        on_zero = b.apply("choose", minus, b.apply("neg", x), 0) if expr.op == "div" else on_zero
         bad = b.apply("or", bad, minus)
     quotient = b.bind(Apply(expr.op, (x, b.apply("choose", bad, 1, y)), expr.type))
     return Apply("choose", (bad, on_zero, quotient), expr.type)

@@ -18,14 +18,16 @@ def rewrite_bindings(body: Block, rule: Rule) -> Block:
     for stmt in body:
         stmt = map_blocks(stmt, lambda inner: rewrite_bindings(inner, rule))
         if isinstance(stmt, (Let, Assign)):
-            value = rule(_into(out, stmt.loc), stmt.value)
+            value = rule(collector(out, stmt.loc), stmt.value)
             if value is not None:
                 stmt = Let(stmt.var, value, stmt.loc) if isinstance(stmt, Let) else Assign(stmt.var, value, stmt.loc)
         out.append(stmt)
     return tuple(out)
 
 
-def _into(out: list[Stmt], loc: Loc | None) -> Builder:
+def collector(out: list[Stmt], loc: Loc | None) -> Builder:
+    """A builder that appends its bindings to a list."""
+
     def bind(expr: Expr) -> Expr:
         var = Var("t", expr.type)
         out.append(Let(var, expr, loc))

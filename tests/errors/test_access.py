@@ -52,7 +52,7 @@ def whole_read_of_a_big_tensor():
     gp.operator(lambda f: _readTensor(f))(BIG)  # here
 
 
-@WRONGS.add("border='mirror' is none of clamp, zero, wrap, reflect, symmetric, unchecked, or a number")
+@WRONGS.add("border='mirror' is none of clamp, zero, wrap, reflect, symmetric, or a number")
 def unknown_border():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border="mirror"))(SCALAR)  # here
 

@@ -117,7 +117,7 @@ def python_int():
     gp.operator(lambda f: int(_readTensor(f)))(SCALAR)  # here
 
 
-@WRONGS.add("a recorded value is not a Python float; convert on the device with `_convert_float(x)`")
+@WRONGS.add("a recorded value is not a Python float: it exists only on the device")
 def python_float():
     gp.operator(lambda f: float(_readTensor(f)))(INTEGER)  # here
 
@@ -163,7 +163,7 @@ def python_round():
     gp.operator(lambda f: round(_readTensor(f)))(SCALAR)  # here
 
 
-@WRONGS.add("a recorded value is not a Python float; convert on the device")
+@WRONGS.add("use the kernel's own functions (`_sin(x)` for `math.sin(x)`)")
 def python_math():
     gp.operator(lambda f: math.sqrt(_readTensor(f)))(SCALAR)  # here
 

@@ -25,6 +25,44 @@ def name_rebound_in_a_block():
     clip(SCALAR)
 
 
+@WRONGS.add("`return` inside a `with _if(…)` block ends the recording whatever the condition is")
+def return_in_a_block():
+    @gp.operator
+    def clip(field):
+        with _if(_readTensor(field) > 1):
+            return 1.0  # here
+        return 0.0
+
+    clip(SCALAR)
+
+
+@WRONGS.add("`return` inside a `with _for(…)` block")
+def return_of_a_helper_in_a_block():
+    def first(field):
+        with _for(3) as i:
+            if field is not None:
+                return i  # here
+        return 0
+
+    @gp.operator
+    def clip(field):
+        return first(field)
+
+    clip(SCALAR)
+
+
+@WRONGS.add("`x` is a variable: assign with `x @= …`")
+def variable_rebound_to_a_number():
+    @gp.operator
+    def clip(field):
+        x = _var(_readTensor(field))
+        with _if(x > 1):
+            x = 0.0  # here
+        _writeTensor(_out0, x)
+
+    clip(SCALAR)
+
+
 @WRONGS.add("`x` is a variable: assign with `x @= …`")
 def variable_rebound_in_a_block():
     @gp.operator

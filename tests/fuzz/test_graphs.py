@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import gpuop as gp
 from gpuop.dsl import *
+from tests.graphs.harness import same_bits
 
-from ..graphs.harness import same_bits
 from .common import INTERPRETED, profile, reference
 
 SHAPES = [(6, 35), (1, 1), (5, 1), (1, 17), (3, 64)]
@@ -81,7 +81,7 @@ def wrapped(a, b):
 
 def looped(a):
     n = _var(_readTensor(a))
-    with _for(4) as i:
+    with _for(4):
         with _if((n & 1) == 0):
             n @= n / 2
         with _else():

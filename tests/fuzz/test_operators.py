@@ -102,7 +102,7 @@ class Writer:
         self.array = _intArray(4)
         self.counters = []
 
-    def value(self, expr):
+    def value(self, expr):  # noqa: C901 - a case for each form
         match expr:
             case ("number", kind, number):
                 return _convert(number, DTYPES[kind])

@@ -65,7 +65,9 @@ def _nvcc(source: str, architecture: str) -> None:
         path = Path(folder) / "kernel.cu"
         path.write_text(source)
         done = subprocess.run(
-            ["nvcc", "-cubin", f"-arch={architecture}", *OPTIONS, "-o", f"{folder}/kernel.cubin", str(path)], capture_output=True, text=True
+            ["nvcc", "-cubin", f"-arch={architecture}", *OPTIONS, "-o", f"{folder}/kernel.cubin", str(path)],
+            capture_output=True,
+            text=True,
         )
         if done.returncode:
             raise RuntimeError(done.stderr)

@@ -202,7 +202,7 @@ def set_global(gain):
 def test_globals_helpers_and_what_they_hold():
     check(gp.operator(lambda f: _readTensor(f) * GAIN), set_global)
     check(gp.operator(lambda f: helper(_readTensor(f))), set_global)
-    check(gp.operator(lambda f: [helper(_readTensor(f)) for _ in range(1)][0]), set_global)
+    check(gp.operator(lambda f: sum(helper(_readTensor(f)) for _ in range(1))), set_global)
     check(gp.operator(lambda f: annotated(_readTensor(f))), lambda gain: setattr(annotated, "gain", gain))
     check(gp.operator(lambda f: _readTensor(f) * LIST[0]), lambda gain: LIST.__setitem__(0, gain))
     check(gp.operator(lambda f: _readTensor(f) * settings.gain), lambda gain: setattr(settings, "gain", gain))

@@ -265,7 +265,8 @@ PROGRAM = """
 def test_text_does_not_depend_on_the_hash_seed():
     texts = [
         subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(PROGRAM)], env={"PYTHONHASHSEED": seed, "GPUOP_DEVICE": "reference", "PYTHONPATH": "."},
+            [sys.executable, "-c", textwrap.dedent(PROGRAM)],
+            env={"PYTHONHASHSEED": seed, "GPUOP_DEVICE": "reference", "PYTHONPATH": "."},
             capture_output=True, text=True, check=True,
         ).stdout
         for seed in ("1", "2")

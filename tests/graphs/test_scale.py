@@ -25,7 +25,8 @@ def planned(name: str, build: Callable[[], Sequence[gp.Field]], operators: int, 
     recorded = time.perf_counter()
     made = plan(program([f.node for f in fields]))
     done = time.perf_counter()
-    print(f"\n{name}: {operators} operators recorded in {recorded - start:.3f} s, {kernels} kernels planned in {done - recorded:.3f} s")
+    times = f"{operators} operators recorded in {recorded - start:.3f} s, {kernels} kernels planned in {done - recorded:.3f} s"
+    print(f"\n{name}: {times}")  # noqa: T201
     assert (len(made.program.ops), len(made.steps)) == (operators, kernels)
     return fields
 
@@ -33,7 +34,7 @@ def planned(name: str, build: Callable[[], Sequence[gp.Field]], operators: int, 
 def timed(name: str, *fields: gp.Field) -> list[np.ndarray]:
     start = time.perf_counter()
     results = [f.numpy() for f in gp.evaluate(*fields, gp.ScalarField(0))[:-1]]
-    print(f"{name}: compiled and run in {time.perf_counter() - start:.3f} s")
+    print(f"{name}: compiled and run in {time.perf_counter() - start:.3f} s")  # noqa: T201
     return results
 
 

@@ -66,7 +66,7 @@ extern "C" __global__ void gpuop_types(
         const bool t_2 = t == 0 || t == -1;
         const float t_3 = round_half(short_1 * 0.099975586f) + round_half(t_2 ? 0 : t % (t_2 ? 1 : t));
         store_half(out0 + _column, round_half(t_3));
-        const unsigned int t_4 = (unsigned int)table[_column & 3] + (unsigned int)(int)a[_column] + (unsigned int)saturate<int, float>(short_1, -2.1474836e+09f, 2.1474836e+09f, (-2147483647 - 1), 2147483647) + (unsigned int)(t << 3);
+        const unsigned int t_4 = (unsigned int)table[_column & 3] + (unsigned int)(int)a[_column] + (unsigned int)saturate<int, float>(short_1, -2.1474836e+09f, 2.1474836e+09f, (-2147483647 - 1), 2147483647) + ((unsigned int)t << 3u);
         const int t_5 = _column * 2;
         const unsigned char t_6 = saturate<unsigned char, int>((int)t_4, 0, 255, 0, 255);
         if (t_5 >= 0 && t_5 < out1_columns) {

@@ -1,0 +1,139 @@
+"""`with _for(n) as i:`, `_while`, `_forEachTensorElement`, and leaving them."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from gpuop.dsl.frames import assigned_name
+from gpuop.dsl.guard import Guard, condition, inside
+from gpuop.dsl.record import caller, current
+from gpuop.dsl.value import Operand, Value, integer
+from gpuop.dsl.variable import Variable
+from gpuop.errors import SemanticError, here
+from gpuop.ir.build import constant
+from gpuop.ir.nodes import Break, Const, Continue, Expr, For, Ref, Stmt, Var, While
+from gpuop.ir.types import INT, SMALL_TENSOR, Shape, ShapeLike, Type
+from gpuop.ir.visit import Copier
+
+
+class _while(Guard):
+    """`with _while(c):` or `_while(lambda: c)`; the condition is computed anew before every turn."""
+
+    def __init__(self, c: Operand) -> None:
+        recorder = current("`_while`")
+        if callable(c) and not isinstance(c, Value):
+            first = len(recorder.scope.statements)
+            self.cond = condition(c(), "_while")
+            self.head = recorder.take_since(first, lambda mark: True)
+        else:
+            self.cond = condition(c, "_while")
+            self.head = recorder.take_since(0, inside(caller(), "_while"))
+        computed = (
+            any(getattr(stmt, "var", None) is self.cond.var for stmt, _ in self.head)
+            if isinstance(self.cond, Ref)
+            else True
+        )
+        if isinstance(self.cond, Ref) and not computed and not self.cond.var.mutable:
+            raise SemanticError(
+                "the condition was computed before the loop and never changes; write the expression inside the `_while(…)` itself"
+            )
+        super().__init__("_while")
+
+    def opens(self) -> None:
+        self.recorder.put(self.head)
+        self.split = len(self.recorder.scope.statements)
+
+    def closes(self, body: list[Stmt]) -> None:
+        self.recorder.emit(While(tuple(body[: self.split]), self.cond, tuple(body[self.split :]), self.loc))
+
+
+def _bound(value: Operand) -> Expr:
+    """A bound of `_for` as it is at entry, whatever the loop assigns to the variable behind it."""
+    expr = integer(value, "a bound of `_for`")
+    if isinstance(expr, Ref) and expr.var.mutable:
+        return current().declare(Var(expr.var.hint, expr.type), expr)
+    return expr
+
+
+class _for(Guard):
+    """`with _for(stop) as i:` or `with _for(start, stop, step=1) as i:`; bounds bind at entry, i is read-only.
+
+    Args:
+        unroll: True, or a factor; a hint, or the loop's full expansion where its bounds are constants.
+    """
+
+    def __init__(self, *bounds: Operand, step: Operand = 1, unroll: bool | int = 1) -> None:
+        if not 1 <= len(bounds) <= 3:
+            raise SemanticError("`_for` takes (stop), (start, stop) or (start, stop, step)")
+        start, stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
+        step = bounds[2] if len(bounds) == 3 else step
+        self.bounds = tuple(map(_bound, (start, stop, step)))
+        if isinstance(self.bounds[2], Const) and self.bounds[2].value == 0:
+            raise SemanticError("a `_for` with step 0 never ends")
+        self.unroll = 0 if unroll is True else int(unroll)
+        super().__init__("_for")
+
+    def opens(self) -> Variable:
+        self.var = Var(assigned_name(self.frame) or "i", Type(INT))
+        self.recorder.scope_of[self.var] = self.recorder.scope
+        return Variable(Ref(self.var))
+
+    def closes(self, body: list[Stmt]) -> None:
+        start, stop, step = self.bounds
+        self.recorder.emit(For(self.var, start, stop, step, tuple(body), self.unroll, self.loc))
+
+
+class _forEachTensorElement(Guard):
+    """`with _forEachTensorElement(shape):` records its block for every element of a tensor; `_tensorElement` counts them."""
+
+    def __init__(self, shape: ShapeLike) -> None:
+        if isinstance(shape, Value):
+            raise SemanticError(
+                "`_forEachTensorElement` takes a tensor's shape, as `f.tensor_shape`; count with `_for`"
+            )
+        self.count = (Shape(shape) if not isinstance(shape, int) else Shape((shape,))).points
+        super().__init__("_forEachTensorElement")
+
+    def opens(self) -> None:
+        self.var = Var("tensorElement", Type(INT))
+        self.recorder.scope_of[self.var] = self.recorder.scope
+        self.recorder.elements.append((Ref(self.var), self.count))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.recorder.elements.pop()
+        super().__exit__(kind, error, trace)
+
+    def closes(self, body: list[Stmt]) -> None:
+        if self.count <= SMALL_TENSOR:
+            for element in range(self.count):
+                for stmt in Copier(tuple(body), {self.var: constant(element, INT)}).copy():
+                    self.recorder.emit(stmt)
+            return
+        zero, one = constant(0, INT), constant(1, INT)
+        loop = For(self.var, zero, constant(self.count, INT), one, tuple(body), 1, self.loc)
+        self.recorder.element_loop = loop
+        self.recorder.emit(loop)
+
+
+def _leave(name: str, stmt: Break | Continue) -> None:
+    recorder = current(f"`{name}`")
+    kinds = [scope.kind for scope in recorder.scopes if scope.kind in ("_for", "_while", "_forEachTensorElement")]
+    if not kinds:
+        raise SemanticError(f"`{name}()` stands outside a loop")
+    if kinds[-1] == "_forEachTensorElement":
+        raise SemanticError(
+            f"`{name}()` cannot leave `_forEachTensorElement`: its elements are handled independently; use `_if`"
+        )
+    recorder.emit(stmt)
+
+
+def _break() -> None:
+    """Leave the innermost loop."""
+    _leave("_break", Break(here()))
+
+
+def _continue() -> None:
+    """Start the next turn of the innermost loop."""
+    _leave("_continue", Continue(here()))

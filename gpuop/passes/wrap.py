@@ -1,0 +1,129 @@
+"""Integers wrap, as NumPy's do: arithmetic that could overflow a signed type, which C leaves undefined, is done unsigned.
+
+The ranges of thread positions, counters, constants and narrow types show where nothing can overflow: there the text stays
+plain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gpuop.ir.build import Builder
+from gpuop.ir.nodes import Apply, Block, Cast, Const, Domain, Expr, For, Index, Kernel, Let, Ref, Stmt, Stride, Var
+from gpuop.ir.types import INT, LONG, SHORT, UINT, ULONG, USHORT, DType, Type
+from gpuop.ir.visit import map_blocks
+from gpuop.passes.rewrite import collector
+
+Range = tuple[int, int]
+UNSIGNED = {INT: UINT, LONG: ULONG}
+OVERFLOWS = {"add", "sub", "mul", "neg", "shl"}
+POSITIONS = 2**30  # no thread grid is larger along an axis
+
+
+def wrap_integers(kernel: Kernel) -> Kernel:
+    return replace(kernel, body=_Wrapping(kernel.domain).block(kernel.body))
+
+
+def limits(dtype: DType) -> Range:
+    if dtype.kind not in "iu":
+        return 0, 1
+    info = np.iinfo(dtype.numpy)
+    return int(info.min), int(info.max)
+
+
+class _Wrapping:
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.known: dict[Var, Range] = {}
+
+    def block(self, block: Block) -> Block:
+        out: list[Stmt] = []
+        for stmt in block:
+            if isinstance(stmt, For):
+                self.known[stmt.var] = self.counter(stmt)
+            if isinstance(stmt, Let):
+                stmt = replace(stmt, value=self.wrapped(collector(out, stmt.loc), stmt.value))
+                if not stmt.var.mutable and stmt.var.type.kind in "iu":
+                    self.known[stmt.var] = self.range(stmt.value)
+            out.append(map_blocks(stmt, self.block))
+        return tuple(out)
+
+    def wrapped(self, b: Builder, expr: Expr) -> Expr:
+        """The expression, computed in an unsigned type where the signed one could overflow."""
+        if not isinstance(expr, Apply) or expr.op not in OVERFLOWS or not self.overflows(expr):
+            return expr
+        unsigned = Type(UNSIGNED.get(expr.type.dtype, UINT))
+        args = [b.cast(a, unsigned, saturate=False) for a in expr.args]
+        done = b.apply("sub", 0, *args) if expr.op == "neg" else b.apply(expr.op, *args)
+        return Cast(done, expr.type, saturate=False)
+
+    def overflows(self, expr: Apply) -> bool:
+        if expr.type.dtype in (SHORT, USHORT):  # C computes in int, which only a product of two ushorts leaves
+            return expr.type.dtype is USHORT and expr.op == "mul"
+        if expr.type.dtype not in UNSIGNED:
+            return False
+        low, high = self.exact(expr)
+        least, most = limits(expr.type.dtype)
+        return low < least or high > most
+
+    # --- ranges -------------------------------------------------------------------------------------------------
+
+    def range(self, expr: Expr) -> Range:
+        """Bounds of an integer or bool; those of its type where no better ones are known."""
+        least, most = limits(expr.type.dtype)
+        low, high = self.exact(expr)
+        return (low, high) if least <= low and high <= most else (least, most)
+
+    def exact(self, expr: Expr) -> Range:
+        """Bounds of the value as if no type limited it."""
+        match expr:
+            case Const(value=value) | Stride(value=value):
+                return int(value), int(value)
+            case Ref(var=var) if var in self.known:
+                return self.known[var]
+            case Index():
+                return self.position(expr)
+            case Cast(arg=arg) if arg.type.kind in "iub":
+                return self.range(arg)
+            case Apply(op=op, args=args) if all(a.type.kind in "iub" for a in args):
+                return self.applied(op, [self.range(a) for a in args], expr.type.dtype)
+        return limits(expr.type.dtype)
+
+    def position(self, index: Index) -> Range:
+        extent = self.domain.extent(index.axis)
+        if index.kind == "global":
+            return index.offset, extent - 1 + index.offset
+        return (extent, extent) if index.kind == "global_size" else (0, POSITIONS)
+
+    def applied(self, op: str, args: list[Range], dtype: DType) -> Range:
+        (low, high), rest = args[0], args[1:]
+        match op:
+            case "neg":
+                return -high, -low
+            case "add":
+                return low + rest[0][0], high + rest[0][1]
+            case "sub":
+                return low - rest[0][1], high - rest[0][0]
+            case "mul":
+                corners = [x * y for x in (low, high) for y in rest[0]]
+                return min(corners), max(corners)
+            case "max" | "min":
+                pick = max if op == "max" else min
+                return pick(low, rest[0][0]), pick(high, rest[0][1])
+            case "choose":
+                return min(r[0] for r in rest), max(r[1] for r in rest)
+            case "div" | "mod" if rest[0][0] > 0:
+                bound = rest[0][1] - 1 if op == "mod" else max(abs(low), abs(high)) // rest[0][0]
+                return (-bound if low < 0 else 0), (bound if high > 0 else 0)
+            case "and" if min(low, rest[0][0]) >= 0:
+                return 0, min(high, rest[0][1])
+        return limits(dtype) if op != "shl" else (limits(dtype)[0] - 1, limits(dtype)[1])
+
+    def counter(self, loop: For) -> Range:
+        """What the counter of a loop can be inside it."""
+        start, stop, step = (self.range(e) for e in (loop.start, loop.stop, loop.step))
+        if step[0] > 0:
+            return start[0], max(stop[1] - 1, start[0])
+        return (min(stop[0] + 1, start[1]), start[1]) if step[1] < 0 else limits(INT)
