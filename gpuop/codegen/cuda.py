@@ -71,9 +71,8 @@ REMQUO = """
 template <class T>
 __device__ inline int remquo_bits(T x, T y)
 {
-    int quotient;
-    remquo(x, y, &quotient);
-    return quotient % 128;
+    const T near = fmod(x, 128 * y);  // exact
+    return (int)rint((near - remainder(near, y)) / y) % 128;
 }
 """
 BITS = """
@@ -85,12 +84,21 @@ __device__ inline To bits(From x)
     return u.to;
 }
 """
-POWERS = """
+ROOTN = """
 template <class T>
 __device__ inline T rootn(T x, int n)
 {
-    const T root = pow(fabs(x), (T)1 / n);
+    const T root = (T)pow(fabs((double)x), 1.0 / n);
     return n & 1 ? copysign(root, x) : n == 0 || x < 0 ? (T)nan("") : root;
+}
+"""
+POWR = """
+// a power of what is not negative; NaN where the limit is not defined
+template <class T>
+__device__ inline T powr(T x, T y)
+{
+    const bool undefined = !(x >= 0) || y != y || (x == 0 && y == 0) || (isinf(x) && y == 0) || (x == 1 && isinf(y));
+    return undefined ? (T)nan("") : pow(fabs(x), y);
 }
 """
 
@@ -112,7 +120,11 @@ CUDA = Dialect(
         "float nan": 'nanf("")', "float inf": "__int_as_float(0x7f800000)", "double nan": 'nan("")',
         "double inf": "__longlong_as_double(0x7ff0000000000000LL)",
     },
-    calls={"pown": "pow({0}, {1})", "powr": "pow({0}, {1})", "nan": 'nanf("")'},
+    calls={
+        "pown float": "(float)pow((double){0}, (double){1})",  # a float does not hold every exponent
+        "pown double": "pow({0}, (double){1})",
+        "nan": 'nanf("")',
+    },
     conversions={"double half": "round_double({x})", "half bits": "pack_half({x})", "bits half": "unpack_half({x})"},
     saturate="saturate<{type}, {source}>({x}, {low}, {high}, {lowest}, {highest})",
     load_half="load_half({pointer} + {offset})",
@@ -121,7 +133,7 @@ CUDA = Dialect(
     helpers={
         "saturate": SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF,
         "round_double": ROUND_DOUBLE, "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF, "remquo_bits": REMQUO, "bits": BITS,
-        "rootn": POWERS,
+        "rootn": ROOTN, "powr": POWR,
     },
     head="// compile with --fmad=false: results equal those of every other device",
     unroll="#pragma unroll {n}",

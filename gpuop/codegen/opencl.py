@@ -36,11 +36,11 @@ float unpack_half(ushort bits)
     return vload_half(0, (__private half *)&bits);
 }
 """
-# A NaN saturates to 0, but not for these types on every device.
+# A NaN saturates to 0, but not on every device.
 NAN_TO_ZERO = {
     f"{source} {target}": f"(isnan({{x}}) ? 0 : convert_{target}_sat({{x}}))"
     for source in ("float", "double")
-    for target in ("uint", "long", "ulong")
+    for target in ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
 }
 
 REMQUO = """

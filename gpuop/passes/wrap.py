@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuop.ir.build import Builder
 from gpuop.ir.nodes import Apply, Block, Cast, Const, Domain, Expr, For, Index, Kernel, Let, Ref, Stmt, Stride, Var
-from gpuop.ir.types import INT, LONG, SHORT, UINT, ULONG, USHORT, DType, Type
+from gpuop.ir.types import INT, LONG, UINT, ULONG, USHORT, DType, Type
 from gpuop.ir.visit import map_blocks
 from gpuop.passes.rewrite import collector
 
@@ -60,10 +60,8 @@ class _Wrapping:
         return Cast(done, expr.type, saturate=False)
 
     def overflows(self, expr: Apply) -> bool:
-        if expr.type.dtype in (SHORT, USHORT):  # C computes in int, which only a product of two ushorts leaves
+        if expr.type.kind == "u":  # C computes narrow types in int, which only a product of two ushorts leaves
             return expr.type.dtype is USHORT and expr.op == "mul"
-        if expr.type.dtype not in UNSIGNED:
-            return False
         low, high = self.exact(expr)
         least, most = limits(expr.type.dtype)
         return low < least or high > most

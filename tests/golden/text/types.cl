@@ -45,7 +45,7 @@ __kernel void gpuop_types(
         const bool t_2 = t == 0 || t == -1;
         const float t_3 = round_half(short_1 * 0.099975586f) + round_half(t_2 ? 0 : t % (t_2 ? 1 : t));
         vstore_half(round_half(t_3), _column, out0);
-        const uint t_4 = (uint)table[_column & 3] + (uint)(int)a[_column] + (uint)convert_int_sat(short_1) + ((uint)t << 3u);
+        const uint t_4 = (uint)table[_column & 3] + (uint)(int)a[_column] + (uint)(isnan(short_1) ? 0 : convert_int_sat(short_1)) + ((uint)t << 3u);
         const int t_5 = _column * 2;
         const uchar t_6 = convert_uchar_sat((int)t_4);
         if (t_5 >= 0 && t_5 < out1_columns) {
