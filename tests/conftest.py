@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the session's
@@ -42,6 +44,14 @@ def pytest_unconfigure() -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device" in metafunc.fixturenames:
         metafunc.parametrize("device", [LOWERED, *(d.name for d in reversed(gp.devices()))], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Random data do not depend on the tests that ran before."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tests.") and hasattr(module, "rng"):
+            module.rng = np.random.default_rng(17)
 
 
 @pytest.fixture

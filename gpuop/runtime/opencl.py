@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -30,6 +33,9 @@ def device_list() -> list[tuple[str, Any]]:
     icd.prepare()
     if not _can_cache():
         os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
+        if "POCL_CACHE_DIR" not in os.environ:  # without a folder to write to, PoCL offers no devices
+            os.environ["POCL_CACHE_DIR"] = folder = tempfile.mkdtemp(prefix="gpuop-pocl-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
     import pyopencl as cl
 
     try:

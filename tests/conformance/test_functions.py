@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -251,22 +250,3 @@ def test_nan_and_integer_arguments(device: str) -> None:
     gp.evaluate(*got)
     np.testing.assert_allclose(got[1].numpy(), expected[1], rtol=1e-6)
     all_same((got[0], *got[2:]), (expected[0], *expected[2:]))
-
-
-def test_the_guides_tables_are_transcribed() -> None:
-    """The list above against the guide itself, where the reference library is at hand."""
-    guide = Path(__file__).parents[3] / "shared" / "reference" / "guide-cog.txt"
-    if not guide.exists():
-        pytest.skip("the guide is not part of this repository")
-    import re
-
-    text = guide.read_text()
-    sections = re.findall(
-        r"\n(Math|Geometric|Common) Functions Description\n(.*?)(?=\n\w+ Functions\n)", text, re.DOTALL
-    )
-    names = {
-        n
-        for _, part in sections
-        for n in re.findall(r"(?<!\w)_*([a-z]\w*) ?\((?:T|float|double|uint|ushort|ulong)", part)
-    }
-    assert {n.lstrip("_") for n in names} == set(GUIDE.split())

@@ -46,7 +46,7 @@ def numpys(name, *arrays):
     function, integers = getattr(np, name), all(a.dtype.kind in "biu" for a in arrays)
     if all(a.dtype.kind == "b" for a in arrays) and TABLE[name][0] in ("arithmetic", "integral", "shift"):
         arrays = tuple(a.astype("i4") for a in arrays)
-    if integers and name in NAMES:
+    if integers and (name in NAMES or name in ("divide", "true_divide")):
         arrays = tuple(a.astype("f4") for a in arrays)
     if name == "power" and integers:
         return integer_power(*arrays)
