@@ -66,6 +66,15 @@ __device__ inline float unpack_half(unsigned short code)
     return x;
 }
 """
+NARROW = """
+// the low 16 bits; a plain conversion, after a subtraction, is compared as if it could not overflow
+__device__ inline short low_short(unsigned int x)
+{
+    short y;
+    asm("cvt.s16.s32 %0, %1;" : "=h"(y) : "r"(x));
+    return y;
+}
+"""
 REMQUO = """
 // the sign and the low seven bits of the quotient that remainder rounds
 template <class T>
@@ -125,15 +134,18 @@ CUDA = Dialect(
         "pown double": "pow({0}, (double){1})",
         "nan": 'nanf("")',
     },
-    conversions={"double half": "round_double({x})", "half bits": "pack_half({x})", "bits half": "unpack_half({x})"},
+    conversions={
+        "wrap uint short": "low_short({x})", "double half": "round_double({x})", "half bits": "pack_half({x})",
+        "bits half": "unpack_half({x})",
+    },
     saturate="saturate<{type}, {source}>({x}, {low}, {high}, {lowest}, {highest})",
     load_half="load_half({pointer} + {offset})",
     store_half="store_half({pointer} + {offset}, {x})",
     bits="bits<{type}>({x})",
     helpers={
-        "saturate": SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF,
-        "round_double": ROUND_DOUBLE, "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF, "remquo_bits": REMQUO, "bits": BITS,
-        "rootn": ROOTN, "powr": POWR,
+        "saturate": SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF, "round_double":
+        ROUND_DOUBLE, "low_short": NARROW, "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF, "remquo_bits": REMQUO,
+        "bits": BITS, "rootn": ROOTN, "powr": POWR,
     },
     head="// compile with --fmad=false: results equal those of every other device",
     unroll="#pragma unroll {n}",

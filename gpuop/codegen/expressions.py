@@ -105,7 +105,8 @@ class Expressions:
 
     def cast(self, cast: Cast) -> tuple[str, int]:
         given, wanted = cast.arg.type.dtype, cast.type.dtype
-        special = self.dialect.conversions.get(f"{'float' if given is HALF else given.c} {wanted.c}")
+        wraps = "" if cast.saturate or wanted.bits >= given.bits else "wrap "
+        special = self.dialect.conversions.get(f"{wraps}{'float' if given is HALF else given.c} {wanted.c}")
         if special is not None:
             return special.format(x=self.text(cast.arg)), CALL
         if wanted is HALF:

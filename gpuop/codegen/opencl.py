@@ -74,6 +74,9 @@ OPENCL = Dialect(
     calls={"nan ushort": "nan((uint){0})", "remquo_bits double": "remquo_bits_double({0}, {1})"},
     conversions={
         **NAN_TO_ZERO,
+        # NVIDIA's compiler decides `(short)(-x) > 0` as if -x could not overflow; this keeps the conversion
+        "wrap uint char": "convert_char((int)({x}))",
+        "wrap uint short": "convert_short((int)({x}))",
         "double half": "round_double({x})",
         "half bits": "pack_half({x})",
         "bits half": "unpack_half({x})",

@@ -176,13 +176,20 @@ class OpenCL(Backend):
             flat += [kind(scalar) for scalar in argument] if param.by_value else [argument]
         kernel.set_args(*flat)
         fills = [(arguments[i], program.arguments[i].type, value) for i, value in program.fills.items()]
+        memory_error = self.cl.MemoryError
         queue, enqueue, threads, group = self.queue, self.cl.enqueue_nd_range_kernel, program.threads, program.group
 
         def launch() -> None:
             for buffer, kind, value in fills:
                 self._fill(buffer, kind, value)
             note_launch(program.entry, f"{program.threads} in groups of {program.group}")
-            enqueue(queue, kernel, threads, group)
+            try:
+                enqueue(queue, kernel, threads, group)
+            except memory_error:  # some drivers allocate only now
+                total = self.device.global_mem_size
+                raise DeviceError(
+                    f"{self.name}: no memory to run {program.entry} (the device has {total} bytes)"
+                ) from None
 
         return launch
 
