@@ -87,18 +87,23 @@ class OpenCL(Backend):
         try:
             return action()
         except self.cl.MemoryError:
-            total = self.device.global_mem_size
-            raise DeviceError(
-                f"{self.name}: no memory for a field of {kind} ({kind.nbytes} bytes; the device has {total})"
-            ) from None
+            raise self._no_memory(kind) from None
         except self.cl.Error as failed:
             limit = self.device.max_mem_alloc_size
             raise DeviceError(
                 f"{self.name}: a field of {kind} ({kind.nbytes} bytes; at most {limit} at once) failed: {failed}"
             ) from None
 
+    def _no_memory(self, kind: FieldType) -> DeviceError:
+        total = self.device.global_mem_size
+        return DeviceError(
+            f"{self.name}: no memory for a field of {kind} ({kind.nbytes} bytes; the device has {total})"
+        )
+
     def empty(self, kind: FieldType) -> Buffer:
         size = max(kind.nbytes, 1)
+        if size > self.device.global_mem_size:  # drivers that allocate late would say so only at the launch
+            raise self._no_memory(kind)
         return self._guard(lambda: self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, size), kind)
 
     def upload(self, kind: FieldType, planes: Array) -> Buffer:
