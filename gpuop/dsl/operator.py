@@ -29,6 +29,7 @@ from gpuop.ir.types import BOOL, FieldType, Shape
 MANY_CONSTANTS = 8
 
 
+MOST_KEPT = 4096
 _library: dict[Any, tuple[Kernel, str, tuple[int, ...]]] = {}
 
 
@@ -39,14 +40,17 @@ def library_call(
     nodes = [f.node for f in fields]
     whole = (name, types, key, tuple((n.type, isinstance(n, Leaf) and n.by_value, nodes.index(n)) for n in nodes))
     loc = here()
-    if whole not in _library:
+    if len(_library) > MOST_KEPT:  # numbers that change at every call make a kernel each
+        _library.clear()
+    found = _library.get(whole)
+    if found is None:
         recorder = Recorder(name, types[0].field_shape, loc, slots_of(types, None))
         recorder.hints = {n: "abc"[min(i, 2)] for i, n in reversed(list(enumerate(nodes)))}
         with recorder:
             body()
         kernel = finish(recorder)
-        _library[whole] = (kernel, identity(kernel), tuple(nodes.index(n) for n in recorder.inputs))
-    kernel, digest, order = _library[whole]
+        found = _library[whole] = (kernel, identity(kernel), tuple(nodes.index(n) for n in recorder.inputs))
+    kernel, digest, order = found
     return results_of(kernel, digest, tuple(nodes[i] for i in order), loc)
 
 

@@ -9,8 +9,10 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -61,6 +63,14 @@ def _can_cache() -> bool:
     return os.access(folder, os.W_OK)
 
 
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A kernel's text and pyopencl's program of it; None where the grid has no points."""
+
+    source: Source
+    built: Any
+
+
 class OpenCL(Backend):
     """One OpenCL device."""
 
@@ -79,7 +89,7 @@ class OpenCL(Backend):
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
         self.options = ["-cl-std=CL1.2", *divide]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
-        self.programs: dict[str, Any] = {}
+        self.programs: WeakValueDictionary[str, Compiled] = WeakValueDictionary()  # by text; plans keep them
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -136,7 +146,7 @@ class OpenCL(Backend):
 
     # --- kernels ------------------------------------------------------------------------------------------------
 
-    def compile(self, kernel: Kernel) -> Source:
+    def compile(self, kernel: Kernel) -> Compiled:
         source = generate(kernel, OPENCL)
         missing = source.needs - self.features
         if missing:
@@ -146,9 +156,11 @@ class OpenCL(Backend):
             )
         note_source(source, "cl")
         with _building:  # one thread at a time: nobody builds what another is building, and `_quiet` is process-wide
-            if source.text not in self.programs and kernel.domain.threads:
-                self.programs[source.text] = self._build(source)
-        return source
+            compiled = self.programs.get(source.text)
+            if compiled is None:
+                compiled = Compiled(source, self._build(source) if kernel.domain.threads else None)
+                self.programs[source.text] = compiled
+        return compiled
 
     def _build(self, source: Source) -> Any:
         name = cache.key(source.text, self.identity)
@@ -171,29 +183,30 @@ class OpenCL(Backend):
             warnings.simplefilter("ignore", self.cl.CompilerWarning)
             return program.build(self.options, cache_dir=False)
 
-    def bind(self, program: Source, arguments: Sequence[Argument]) -> Callable[[], None]:
-        if program.text not in self.programs:  # a grid without points
+    def bind(self, program: Compiled, arguments: Sequence[Argument]) -> Callable[[], None]:
+        source = program.source
+        if program.built is None:
             return lambda: None
-        kernel = self.cl.Kernel(self.programs[program.text], program.entry)
+        kernel = self.cl.Kernel(program.built, source.entry)
         flat: list[Any] = []
-        for param, argument in zip(program.arguments, arguments, strict=True):
+        for param, argument in zip(source.arguments, arguments, strict=True):
             kind = np.float32 if param.type.storage.c == "half" else param.type.storage.numpy.type
             flat += [kind(scalar) for scalar in argument] if param.by_value else [argument]
         kernel.set_args(*flat)
-        fills = [(arguments[i], program.arguments[i].type, value) for i, value in program.fills.items()]
+        fills = [(arguments[i], source.arguments[i].type, value) for i, value in source.fills.items()]
         memory_error = self.cl.MemoryError
-        queue, enqueue, threads, group = self.queue, self.cl.enqueue_nd_range_kernel, program.threads, program.group
+        queue, enqueue, threads, group = self.queue, self.cl.enqueue_nd_range_kernel, source.threads, source.group
 
         def launch() -> None:
             for buffer, kind, value in fills:
                 self._fill(buffer, kind, value)
-            note_launch(program.entry, f"{program.threads} in groups of {program.group}")
+            note_launch(source.entry, f"{source.threads} in groups of {source.group}")
             try:
                 enqueue(queue, kernel, threads, group)
             except memory_error:  # some drivers allocate only now
                 total = self.device.global_mem_size
                 raise DeviceError(
-                    f"{self.name}: no memory to run {program.entry} (the device has {total} bytes)"
+                    f"{self.name}: no memory to run {source.entry} (the device has {total} bytes)"
                 ) from None
 
         return launch
