@@ -27,8 +27,6 @@ from gpuop.ir.text import identity
 from gpuop.ir.types import BOOL, FieldType, Shape
 
 MANY_CONSTANTS = 8
-
-
 MOST_KEPT = 4096
 _library: dict[Any, tuple[Kernel, str, tuple[int, ...]]] = {}
 
