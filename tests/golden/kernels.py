@@ -120,7 +120,9 @@ def types() -> object:
 
     @gp.operator(outputs=lambda a, b, c: (c.type, gp.FieldType(b.type.field_shape, (), "uint8")))
     def types(a, b, c):
-        small, wide, short = _readTensor(a), _readTensor(b), _readTensor(c)
+        small = _readTensor(a)
+        wide = _readTensor(b)
+        short = _readTensor(c)
         table = _intArray(4)
         table[wide & 3] = wide // 3
         _writeTensor(_out0, short * 0.1 + _convert_half(wide % wide))

@@ -37,19 +37,20 @@ __kernel void gpuop_types(
 
     if (_column < _columns) {
         // types
-        const int t = b[_column];
+        const uchar small = a[_column];
+        const int wide = b[_column];
         const float short_1 = vload_half(_column, c);
         int table[4] = {0};
-        const int t_1 = t / 3;
-        table[t & 3] = t_1 - (int)(t_1 * 3 != t && t < 0);
-        const bool t_2 = t == 0 || t == -1;
-        const float t_3 = round_half(short_1 * 0.099975586f) + round_half(t_2 ? 0 : t % (t_2 ? 1 : t));
-        vstore_half(round_half(t_3), _column, out0);
-        const uint t_4 = (uint)table[_column & 3] + (uint)(int)a[_column] + (uint)(isnan(short_1) ? 0 : convert_int_sat(short_1)) + ((uint)t << 3u);
-        const int t_5 = _column * 2;
-        const uchar t_6 = convert_uchar_sat((int)t_4);
-        if (t_5 >= 0 && t_5 < out1_columns) {
-            out1[t_5] = t_6;
+        const int t = wide / 3;
+        table[wide & 3] = t - (int)(t * 3 != wide && wide < 0);
+        const bool t_1 = wide == 0 || wide == -1;
+        const float t_2 = round_half(short_1 * 0.099975586f) + round_half(t_1 ? 0 : wide % (t_1 ? 1 : wide));
+        vstore_half(round_half(t_2), _column, out0);
+        const uint t_3 = (uint)table[_column & 3] + (uint)(int)small + (uint)(isnan(short_1) ? 0 : convert_int_sat(short_1)) + ((uint)wide << 3u);
+        const int t_4 = _column * 2;
+        const uchar t_5 = convert_uchar_sat((int)t_3);
+        if (t_4 >= 0 && t_4 < out1_columns) {
+            out1[t_4] = t_5;
         }
     }
 }

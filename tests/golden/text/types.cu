@@ -58,19 +58,20 @@ extern "C" __global__ void gpuop_types(
 
     if (_column < _columns) {
         // types
-        const int t = b[_column];
+        const unsigned char small = a[_column];
+        const int wide = b[_column];
         const float short_1 = load_half(c + _column);
         int table[4] = {0};
-        const int t_1 = t / 3;
-        table[t & 3] = t_1 - (int)(t_1 * 3 != t && t < 0);
-        const bool t_2 = t == 0 || t == -1;
-        const float t_3 = round_half(short_1 * 0.099975586f) + round_half(t_2 ? 0 : t % (t_2 ? 1 : t));
-        store_half(out0 + _column, round_half(t_3));
-        const unsigned int t_4 = (unsigned int)table[_column & 3] + (unsigned int)(int)a[_column] + (unsigned int)saturate<int, float>(short_1, -2.1474836e+09f, 2.1474836e+09f, (-2147483647 - 1), 2147483647) + ((unsigned int)t << 3u);
-        const int t_5 = _column * 2;
-        const unsigned char t_6 = saturate<unsigned char, int>((int)t_4, 0, 255, 0, 255);
-        if (t_5 >= 0 && t_5 < out1_columns) {
-            out1[t_5] = t_6;
+        const int t = wide / 3;
+        table[wide & 3] = t - (int)(t * 3 != wide && wide < 0);
+        const bool t_1 = wide == 0 || wide == -1;
+        const float t_2 = round_half(short_1 * 0.099975586f) + round_half(t_1 ? 0 : wide % (t_1 ? 1 : wide));
+        store_half(out0 + _column, round_half(t_2));
+        const unsigned int t_3 = (unsigned int)table[_column & 3] + (unsigned int)(int)small + (unsigned int)saturate<int, float>(short_1, -2.1474836e+09f, 2.1474836e+09f, (-2147483647 - 1), 2147483647) + ((unsigned int)wide << 3u);
+        const int t_4 = _column * 2;
+        const unsigned char t_5 = saturate<unsigned char, int>((int)t_3, 0, 255, 0, 255);
+        if (t_4 >= 0 && t_4 < out1_columns) {
+            out1[t_4] = t_5;
         }
     }
 }
