@@ -167,8 +167,14 @@ class Expressions:
         if math.isinf(value):
             text = self.dialect.special[f"{kind} inf"]
             return text if value > 0 else f"-{text}"
-        text = repr(float(value)) if kind == "double" else str(np.float32(value))
+        text = repr(float(value)) if kind == "double" else shortest(np.float32(value))
         return text + ("f" if kind == "float" else "")
+
+
+def shortest(value: np.float32) -> str:
+    """The fewest digits that read back as the value; the same with every version of NumPy."""
+    plain = value == 0 or 1e-4 <= abs(value) < 1e8
+    return (np.format_float_positional if plain else np.format_float_scientific)(value, unique=True, trim="0")
 
 
 def _contains(wanted: DType, given: DType) -> bool:
