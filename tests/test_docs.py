@@ -31,15 +31,20 @@ def run(page: Path) -> list[tuple[str, str]]:
     return pairs
 
 
+def compare(page: Path, pairs: list[tuple[str, str]], update: bool) -> None:
+    """Every output that a page shows is the actual one; `update` rewrites the page instead."""
+    if update:
+        outputs = iter(actual for _, actual in pairs)
+        text = re.sub(r"```text\n.*?```", lambda _: f"```text\n{next(outputs)}\n```", page.read_text(), flags=re.S)
+        page.write_text(text)
+        return
+    for expected, actual in pairs:
+        assert actual == expected
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_page_prints_what_it_shows(page: str, request: pytest.FixtureRequest) -> None:
     path = ROOT / page
     pairs = run(path)
     assert pairs, "the page shows nothing"
-    if request.config.getoption("--update-golden"):
-        outputs = iter(actual for _, actual in pairs)
-        text = re.sub(r"```text\n.*?```", lambda _: f"```text\n{next(outputs)}\n```", path.read_text(), flags=re.S)
-        path.write_text(text)
-        return
-    for expected, actual in pairs:
-        assert actual == expected
+    compare(path, pairs, request.config.getoption("--update-golden"))

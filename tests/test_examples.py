@@ -22,6 +22,8 @@ from skimage import color, data, feature, filters, transform
 import gpuop as gp
 from gpuop.dsl.later import LATER
 
+from .test_docs import BLOCK, compare
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 EXAMPLES = ["background_subtraction", "cielab", "demo", "game_of_life", "harris", "unsharp", "upside_down"]
@@ -302,9 +304,6 @@ def test_background_subtraction(name: str, small: Array) -> None:
 # --- the README ------------------------------------------------------------------------------------------------------
 
 
-BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.S)
-
-
 def run_readme(folder: Path) -> list[tuple[str, str]]:
     """Its Python as one script, photo.py; each `text` block with what the block before it printed."""
     script, pairs, printed, scope = folder / "photo.py", [], "", {"__name__": "__page__"}
@@ -328,13 +327,7 @@ def test_readme_runs_and_prints_what_it_shows(
     monkeypatch.chdir(tmp_path)
     pairs = run_readme(tmp_path)
     assert iio.imread("graded.png").shape == (512, 512, 3)
-    if request.config.getoption("--update-golden"):
-        outputs = iter(actual for _, actual in pairs)
-        text = re.sub(r"```text\n.*?```", lambda _: f"```text\n{next(outputs)}\n```", README.read_text(), flags=re.S)
-        README.write_text(text)
-        return
-    for expected, actual in pairs:
-        assert actual == expected
+    compare(README, pairs, request.config.getoption("--update-golden"))
 
 
 def test_readme_is_honest_about_what_is_missing() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpuop.dsl.record import OutputSlot, Recorder
 from gpuop.errors import SemanticError
-from gpuop.ir.build import Builder, constant
+from gpuop.ir.build import collector, constant
 from gpuop.ir.nodes import (
     Assign,
     Block,
@@ -170,14 +170,6 @@ def _one_write(body: Block, slot: OutputSlot, domain: Domain) -> Block:
     lanes = 1 if domain.elements > 1 else field.type.planes
     var = Var(field.hint, Type(field.type.storage, lanes), mutable=True)
     out: list[Stmt] = []
-
-    def collector(into: list[Stmt]) -> Builder:
-        def bind(expr: Expr) -> Expr:
-            var = Var("t", expr.type)
-            into.append(Let(var, expr))
-            return Ref(var)
-
-        return Builder(bind)
 
     def assigned(write: Write) -> list[Stmt]:
         into: list[Stmt] = []

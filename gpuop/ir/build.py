@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.errors import SemanticError, article
+from gpuop.errors import Loc, SemanticError, article
 from gpuop.ir import meaning
-from gpuop.ir.nodes import ATOMS, Apply, Bits, Cast, Const, Expr, Index, Lane, Load, Pack, Read
+from gpuop.ir.nodes import ATOMS, Apply, Bits, Cast, Const, Expr, Index, Lane, Let, Load, Pack, Read, Ref, Stmt, Var
 from gpuop.ir.ops import OPS, Row
 from gpuop.ir.types import BOOL, FLOAT, INT, DType, Type
 
@@ -119,6 +119,17 @@ class Builder:
 
 
 _EXPR = (*ATOMS, Apply, Cast, Bits, Lane, Pack, Read, Load)
+
+
+def collector(out: list[Stmt], loc: Loc | None = None, hint: str = "t") -> Builder:
+    """A builder that appends its bindings to a list."""
+
+    def bind(expr: Expr) -> Expr:
+        var = Var(hint, expr.type)
+        out.append(Let(var, expr, loc))
+        return Ref(var)
+
+    return Builder(bind)
 
 
 def fold(row: Row, args: Sequence[Expr], wanted: Sequence[Type], result: Type) -> Expr | None:

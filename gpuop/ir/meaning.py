@@ -32,12 +32,6 @@ def mod(a: Array, b: Array) -> Array:
     return np.asarray(np.where(b == 0, a.dtype.type(0), a - div(a, b) * b), a.dtype)
 
 
-def floor_div(a: Array, b: Array) -> Array:
-    quotient = div(a, b)
-    inexact = (quotient * b != a) & ((a < 0) != (b < 0)) & (b != 0)
-    return np.asarray(quotient - inexact.astype(a.dtype), a.dtype)
-
-
 def convert(x: Array, target: np.dtype[Any], saturate: bool) -> Array:
     """Conversion between scalar types, as `Cast` means it."""
     if target.kind == "b":

@@ -13,7 +13,7 @@ from dataclasses import field as facts
 from typing import TypeAlias
 
 from gpuop.errors import Loc
-from gpuop.ir.types import BOOL, INT, FieldType, Shape, Type
+from gpuop.ir.types import INT, FieldType, Shape, Type
 
 AXES = ("layer", "row", "column", "element")  # of the thread grid; `element` walks a big tensor
 
@@ -322,7 +322,3 @@ class Kernel:
     @property
     def written(self) -> tuple[FieldParam, ...]:
         return tuple(output.param for output in self.outputs)
-
-
-def true() -> Const:
-    return Const(True, Type(BOOL))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuop.ir.build import Builder
-from gpuop.ir.nodes import Domain, Expr, If, Index, Kernel, Let, Ref, Stmt, Var
+from gpuop.ir.build import collector
+from gpuop.ir.nodes import Domain, Expr, If, Index, Kernel, Stmt
 from gpuop.ir.types import Shape
 
 WIDTHS = (256, 128, 64)  # of a group, widest first: neighbours in memory are neighbours in the group
@@ -36,13 +36,7 @@ def guard_domain(kernel: Kernel) -> Kernel:
     if not rounded:
         return replace(kernel, group=group)
     head: list[Stmt] = []
-
-    def bind(expr: Expr) -> Expr:
-        var = Var("inside", expr.type)
-        head.append(Let(var, expr))
-        return Ref(var)
-
-    b = Builder(bind)
+    b = collector(head, hint="inside")
     test: Expr | None = None
     for axis in rounded:
         one = b.apply("lt", Index("global", axis), Index("global_size", axis))

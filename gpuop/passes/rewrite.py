@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpuop.errors import Loc
-from gpuop.ir.build import Builder
-from gpuop.ir.nodes import Assign, Block, Expr, Let, Ref, Stmt, Var
+from gpuop.ir.build import Builder, collector
+from gpuop.ir.nodes import Assign, Block, Expr, Let, Stmt
 from gpuop.ir.visit import map_blocks
 
 Rule = Callable[[Builder, Expr], Expr | None]
@@ -23,14 +22,3 @@ def rewrite_bindings(body: Block, rule: Rule) -> Block:
                 stmt = Let(stmt.var, value, stmt.loc) if isinstance(stmt, Let) else Assign(stmt.var, value, stmt.loc)
         out.append(stmt)
     return tuple(out)
-
-
-def collector(out: list[Stmt], loc: Loc | None) -> Builder:
-    """A builder that appends its bindings to a list."""
-
-    def bind(expr: Expr) -> Expr:
-        var = Var("t", expr.type)
-        out.append(Let(var, expr, loc))
-        return Ref(var)
-
-    return Builder(bind)

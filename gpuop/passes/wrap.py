@@ -10,11 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpuop.ir.build import Builder
+from gpuop.ir.build import Builder, collector
 from gpuop.ir.nodes import Apply, Block, Cast, Const, Domain, Expr, For, Index, Kernel, Let, Ref, Stmt, Stride, Var
 from gpuop.ir.types import INT, LONG, UINT, ULONG, USHORT, DType, Type
 from gpuop.ir.visit import map_blocks
-from gpuop.passes.rewrite import collector
 
 Range = tuple[int, int]
 UNSIGNED = {INT: UINT, LONG: ULONG}
