@@ -11,6 +11,7 @@ import background_subtraction
 import cielab
 import common
 import demo
+import equalize
 import game_of_life
 import harris
 import numpy as np
@@ -53,6 +54,12 @@ def tiles():
     yield "harris: photo", cut(cameraman, **camera)
     corners = harris.strongest(harris.harris(common.grey(cameraman)).read("maxima"), 150)
     yield "corners", cut(harris.drawn(cameraman, corners), **camera)
+
+    dark = common.to_bytes(common.grey(astronaut) / 2)
+    bright = common.to_bytes(equalize.equalize(dark).read("equalized"))
+    for captions, levels in ((("equalize: dark", "its levels"), dark), (("equalised", "its levels now"), bright)):
+        counts = np.bincount(levels.ravel(), minlength=equalize.LEVELS)
+        yield from zip(captions, (cut(levels), cut(equalize.chart(counts, (TILE, TILE)))), strict=True)
 
     graph = background_subtraction.subtraction(np.float32(rocket) / 255, background_subtraction.cat(107))
     graph.step(150)

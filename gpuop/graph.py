@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+from gpuop.config import config
 from gpuop.dsl import hooks
 from gpuop.dsl.field import Adjustable, Field
 from gpuop.errors import SemanticError, described
@@ -44,10 +45,11 @@ class ComputeGraph:
     Args:
         device: a device's name; by default the current one when the graph first runs.
         optimize: False leaves every operator a kernel of its own.
+        checked: check the execution of kernels, as in `use_device`.
     """
 
-    def __init__(self, device: str | None = None, optimize: bool = True) -> None:
-        self._device, self._optimize = device, optimize
+    def __init__(self, device: str | None = None, optimize: bool = True, checked: bool = False) -> None:
+        self._device, self._optimize, self._checked = device, optimize, checked
         self._states: dict[Leaf, Field] = {}
         self._probes: dict[str, Field] = {}
         self._closed = False
@@ -207,7 +209,9 @@ class ComputeGraph:
     def _live(self) -> Running:
         if self._running is None:
             what = self._program()
-            backend = open_device(self._device) if self._device else current()
+            backend = current() if self._device is None else open_device(self._device, config.debug > 0)
+            if self._checked:
+                backend = open_device(backend.name, checked=True)
             prepared = prepare(what, backend, self._optimize)
             self._running = Running(prepared, what, list(self._states), len(self._probes))
         return self._running

@@ -15,7 +15,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the session's
     os.environ["GPUOP_CACHE"] = tempfile.mkdtemp(prefix="gpuop-tests-")
 
 import gpuop as gp
-from gpuop.ir.nodes import Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.passes import lower
 from gpuop.runtime import devices
 from gpuop.runtime.reference import Reference
@@ -27,6 +27,7 @@ class Lowered(Reference):
     """Interprets what the passes make of a kernel: the form that is printed for devices."""
 
     name = LOWERED
+    lowered = True
 
     def compile(self, kernel: Kernel) -> Kernel:
         return lower(kernel)

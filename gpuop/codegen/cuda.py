@@ -94,10 +94,13 @@ __device__ inline To bits(From x)
 }
 """
 ROOTN = """
+// pow, times what the rounded 1 / n lacks of the exponent: x^(1/n) = x^inverse * (1 + (1/n - inverse) * log(x) + ...)
 template <class T>
 __device__ inline T rootn(T x, int n)
 {
-    const T root = (T)pow(fabs((double)x), 1.0 / n);
+    const T a = fabs(x), inverse = (T)1 / n, power = pow(a, inverse);
+    const T lacks = fma(-inverse, (T)n, (T)1) / n;
+    const T root = power > 0 && isfinite(power) ? fma(power, lacks * log(a), power) : power;
     return n & 1 ? copysign(root, x) : n == 0 || x < 0 ? (T)nan("") : root;
 }
 """
@@ -110,6 +113,18 @@ __device__ inline T powr(T x, T y)
     return undefined ? (T)nan("") : pow(fabs(x), y);
 }
 """
+
+# CUDA counts in 32 or 64 bits; the count is an int, which becomes of x's type
+CLZ = {
+    "clz char": "(signed char)(__clz((unsigned char)({0})) - 24)",
+    "clz uchar": "(unsigned char)(__clz({0}) - 24)",
+    "clz short": "(short)(__clz((unsigned short)({0})) - 16)",
+    "clz ushort": "(unsigned short)(__clz({0}) - 16)",
+    "clz int": "__clz({0})",
+    "clz uint": "(unsigned int)__clz({0})",
+    "clz long": "(long long)__clzll({0})",
+    "clz ulong": "(unsigned long long)__clzll({0})",
+}
 
 CUDA = Dialect(
     name="CUDA C++",
@@ -133,6 +148,9 @@ CUDA = Dialect(
         "pown float": "(float)pow((double){0}, (double){1})",  # a float does not hold every exponent
         "pown double": "pow({0}, (double){1})",
         "nan": 'nanf("")',
+        **CLZ,
+        "mul_hi long": "__mul64hi({0}, {1})",
+        "mul_hi ulong": "__umul64hi({0}, {1})",
     },
     conversions={
         "wrap uint short": "low_short({x})", "double half": "round_double({x})", "half bits": "pack_half({x})",
@@ -149,4 +167,14 @@ CUDA = Dialect(
     },
     head="// compile with --fmad=false: results equal those of every other device",
     unroll="#pragma unroll {n}",
+    local="__shared__",
+    constant="static __constant__",
+    barrier="__syncthreads()",
+    atomics={
+        "add": "atomicAdd({p}, {0})", "sub": "atomicSub({p}, {0})", "xchg": "atomicExch({p}, {0})",
+        "cmpxchg": "atomicCAS({p}, {0}, {1})", "min": "atomicMin({p}, {0})", "max": "atomicMax({p}, {0})",
+        "and": "atomicAnd({p}, {0})", "or": "atomicOr({p}, {0})", "xor": "atomicXor({p}, {0})",
+    },
+    volatile="({type} *){p}",
+    long="ll",
 )  # fmt: skip

@@ -27,6 +27,12 @@ class Dialect:
         helpers: functions that are printed before the kernel when their name occurs in it.
         head: the first lines of every source.
         unroll: the pragma before a loop.
+        local, constant: the qualifiers of memory that is not a thread's own.
+        barrier: a barrier.
+        atomics: an atomic operation ("add"), or that of a type ("add float") or a type and memory ("add float local"), with
+            `{p}` for the pointer and `{0}` for operands.
+        volatile: the pointer to volatile memory, with `{p}` and `{type}`.
+        long: how printf's conversions spell the size of 64-bit integers.
     """
 
     name: str
@@ -45,6 +51,12 @@ class Dialect:
     helpers: Mapping[str, str]
     head: str
     unroll: str
+    local: str
+    constant: str
+    barrier: str
+    atomics: Mapping[str, str]
+    volatile: str
+    long: str
 
     def type(self, c: str) -> str:
         return self.types.get(c, c)

@@ -97,7 +97,7 @@ class Expressions:
         return text, row.prec
 
     def passed(self, arg: Expr) -> str:
-        """An argument of an overloaded function: what C computes in int gets its narrow type back."""
+        """An argument whose size matters, as of an overloaded function: what C computes in int gets its narrow type back."""
         narrow = arg.type.integer and arg.type.dtype.bits < 32
         if narrow and isinstance(arg, (Const, Apply)) and getattr(arg, "op", "") not in WRAPS:
             return f"({self.type(arg.type)}){self.text(arg, PREFIX)}"
@@ -137,7 +137,7 @@ class Expressions:
 
     def bits(self, bits: Bits) -> str:
         """A reinterpretation; half is float here, and packed into an integer on the way."""
-        given, wanted, x = bits.arg.type, bits.type, self.text(bits.arg)
+        given, wanted, x = bits.arg.type, bits.type, self.passed(bits.arg)
         if wanted.dtype is HALF:
             return self.dialect.conversions["bits half"].format(x=x)
         if given.dtype is HALF:

@@ -52,6 +52,19 @@ int remquo_bits(float x, float y)
     return quotient % 128;
 }
 """
+ATOMIC_FLOAT = """
+// adds to a float by compare and swap; the old value
+float atomic_add_{space}(volatile __{space} float *p, float x)
+{{
+    volatile __{space} uint *bits = (volatile __{space} uint *)p;
+    uint old = *bits, seen;
+    do {{
+        seen = old;
+        old = atomic_cmpxchg(bits, seen, as_uint(as_float(seen) + x));
+    }} while (old != seen);
+    return as_float(old);
+}}
+"""
 REMQUO_DOUBLE = REMQUO.replace("remquo_bits", "remquo_bits_double").replace("float", "double")
 
 OPENCL = Dialect(
@@ -90,9 +103,22 @@ OPENCL = Dialect(
         "round_double": ROUND_DOUBLE,
         "pack_half": PACK_HALF,
         "unpack_half": UNPACK_HALF,
+        "atomic_add_local": ATOMIC_FLOAT.format(space="local"),
+        "atomic_add_global": ATOMIC_FLOAT.format(space="global"),
         "remquo_bits": REMQUO,
         "remquo_bits_double": REMQUO_DOUBLE,
     },
     head="#pragma OPENCL FP_CONTRACT OFF",
     unroll="#pragma unroll {n}",
+    local="__local",
+    constant="__constant",
+    barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
+    atomics={
+        **{op: f"atomic_{op}({{p}}, {{0}})" for op in ("add", "sub", "xchg", "min", "max", "and", "or", "xor")},
+        "cmpxchg": "atomic_cmpxchg({p}, {0}, {1})",
+        "add float local": "atomic_add_local({p}, {0})",
+        "add float global": "atomic_add_global({p}, {0})",
+    },
+    volatile="{p}",
+    long="l",
 )

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from gpuop.codegen.dialect import Dialect, Source
-from gpuop.codegen.expressions import Expressions
 from gpuop.codegen.names import index_name
-from gpuop.errors import Loc
+from gpuop.codegen.statements import Statements
+from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
-    Array,
-    Assign,
-    Block,
-    Break,
-    Comment,
-    Const,
-    Continue,
     Declare,
-    Domain,
     FieldParam,
-    For,
-    If,
     Index,
-    Kernel,
-    Let,
-    Stmt,
-    Store,
-    While,
 )
 from gpuop.ir.types import HALF, Shape
 from gpuop.ir.visit import expressions
@@ -38,13 +23,10 @@ def generate(kernel: Kernel, dialect: Dialect) -> Source:
     return Printer(lower(kernel), dialect).source()
 
 
-class Printer:
+class Printer(Statements):
     def __init__(self, kernel: Kernel, dialect: Dialect) -> None:
+        super().__init__(dialect)
         self.kernel = kernel
-        self.dialect = dialect
-        self.e = Expressions(dialect)
-        self.lines: list[str] = []
-        self.locs: dict[int, Loc] = {}
         self.entry = self.e.names.fresh(f"gpuop_{kernel.name}")
         for param in (*kernel.inputs, *kernel.written):
             self.e.names.of(param)
@@ -88,12 +70,9 @@ class Printer:
                 "×", "x"
             )
         )
-        return "\n".join([title, self.dialect.head, *helpers]) + "\n"
-
-    def put(self, depth: int, text: str, loc: Loc | None = None) -> None:
-        self.lines.append("    " * depth + text if text else "")
-        if loc is not None:
-            self.locs[len(self.lines)] = loc
+        arrays = [stmt.array for stmt in self.kernel.body if isinstance(stmt, Declare)]
+        tables = [self.declaration(array) for array in arrays if array.space == "constant"]
+        return "\n".join([title, self.dialect.head, *helpers, *tables]) + "\n"
 
     # --- signature and prolog -----------------------------------------------------------------------------------
 
@@ -164,90 +143,9 @@ class Printer:
         text = f"(int){self.dialect.position[kind][DIMENSIONS[axis]]}"
         return (
             f"{text} / _tensorElements"
-            if axis == "layer" and self.kernel.domain.elements > 1 and kind == "global"
+            if axis == "layer" and self.kernel.domain.elements > 1 and kind != "local"
             else text
         )
-
-    # --- statements ---------------------------------------------------------------------------------------------
-
-    def block(self, block: Block, depth: int) -> None:
-        titles: list[str] = []  # of operators whose statements were all drawn into those of the next
-        for stmt in block:
-            if isinstance(stmt, Comment):
-                titles.append(stmt.text)
-                continue
-            if titles:
-                self.put(depth, f"// {', '.join(titles)}")
-                titles = []
-            self.stmt(stmt, depth)
-
-    def stmt(self, stmt: Stmt, depth: int) -> None:
-        t = self.e.text
-        match stmt:
-            case Let(var=var, value=value):
-                text = t(value)
-                const = "" if var.mutable else "const "
-                self.put(depth, f"{const}{self.e.type(var.type)} {self.e.names.of(var)} = {text};", stmt.loc)
-            case Assign(var=var, value=value):
-                self.put(depth, f"{self.e.names.of(var)} = {t(value)};", stmt.loc)
-            case Declare(array=array):
-                dims = "".join(f"[{n}]" for n in array.shape)
-                self.put(
-                    depth,
-                    f"{self.e.type(array.type)} {self.e.names.of(array)}{dims} = "
-                    f"{{{'{' * (len(array.shape) - 1)}0{'}' * (len(array.shape) - 1)}}};",
-                    stmt.loc,
-                )
-            case Store():
-                self.store(stmt, depth)
-            case Break():
-                self.put(depth, "break;", stmt.loc)
-            case Continue():
-                self.put(depth, "continue;", stmt.loc)
-            case If():
-                self.branches(stmt, depth, "")
-            case For() | While():
-                self.loop(stmt, depth)
-
-    def store(self, stmt: Store, depth: int) -> None:
-        name, value = self.e.names.of(stmt.memory), self.e.text(stmt.value)
-        if not isinstance(stmt.memory, Array) and stmt.memory.type.storage is HALF:
-            text = self.dialect.store_half.format(pointer=name, offset=self.e.text(stmt.index[0]), x=value)
-        else:
-            text = f"{name}{''.join(f'[{self.e.text(i)}]' for i in stmt.index)} = {value}"
-        self.put(depth, f"{text};", stmt.loc)
-
-    def branches(self, stmt: If, depth: int, prefix: str) -> None:
-        self.put(depth, f"{prefix}if ({self.e.text(stmt.cond)}) {{", stmt.loc)
-        self.block(stmt.then, depth + 1)
-        match stmt.orelse:
-            case ():
-                self.put(depth, "}")
-            case (If() as chained,):
-                self.branches(chained, depth, "} else ")
-            case _:
-                self.put(depth, "} else {")
-                self.block(stmt.orelse, depth + 1)
-                self.put(depth, "}")
-
-    def loop(self, stmt: For | While, depth: int) -> None:
-        if isinstance(stmt, For):
-            name, stop, step = self.e.names.of(stmt.var), self.e.text(stmt.stop, 11), self.e.text(stmt.step)
-            if stmt.unroll != 1:
-                self.put(depth, self.dialect.unroll.format(n=stmt.unroll or "").rstrip())
-            if isinstance(stmt.step, Const):
-                test = f"{name} {'<' if stmt.step.value > 0 else '>'} {stop}"
-            else:
-                test = f"{step} > 0 ? {name} < {stop} : {step} < 0 && {name} > {stop}"
-            self.put(depth, f"for (int {name} = {self.e.text(stmt.start)}; {test}; {name} += {step}) {{", stmt.loc)
-        elif not stmt.head:
-            self.put(depth, f"while ({self.e.text(stmt.cond)}) {{", stmt.loc)
-        else:
-            self.put(depth, "while (true) {", stmt.loc)
-            self.block(stmt.head, depth + 1)
-            self.put(depth + 1, f"if (!({self.e.text(stmt.cond)})) break;", stmt.loc)
-        self.block(stmt.body, depth + 1)
-        self.put(depth, "}")
 
 
 def thread_counts(domain: Domain, group: Shape) -> tuple[int, int, int]:

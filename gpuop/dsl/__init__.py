@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuop.dsl import access, blocks, declare, functions, later, loops, threads
+from gpuop.dsl import access, atomics, blocks, debug, declare, functions, loops, memory, sample, threads
 from gpuop.errors import MissingError
 
 _NAMES: dict[str, Any] = {
@@ -13,6 +13,7 @@ _NAMES: dict[str, Any] = {
         name: getattr(access, name)
         for name in ("_readTensor", "_readTensorElement", "_writeTensor", "_writeTensorElement")
     },
+    "_sampleTensor": sample._sampleTensor,
     **{name: getattr(blocks, name) for name in ("_if", "_elseif", "_else")},
     **{name: getattr(loops, name) for name in ("_for", "_while", "_forEachTensorElement", "_break", "_continue")},
     **{
@@ -27,11 +28,19 @@ _NAMES: dict[str, Any] = {
             "_convert",
         )
     },
-    **{name: getattr(functions, name) for name in ("_and", "_or", "_not", "_where", "_select")},
+    **{name: getattr(functions, name) for name in ("_and", "_or", "_not", "_where")},
+    **{name: getattr(threads, name) for name in ("_localThreads", "_globalThreads")},
+    **{
+        name: getattr(memory, name)
+        for name in ("_local", "_volatile", "_constantArray", "_syncThreadsLocal", "_syncThreadsGlobal")
+    },
+    "_pointerTo": atomics._pointerTo,
+    "_print": debug._print,
+    "_assert": debug._assert,
+    **atomics.generated(),
     **declare.generated(),
     **functions.generated(),
     **threads.generated(),
-    **later.generated(),
 }
 globals().update(_NAMES)
 __all__ = sorted(_NAMES)

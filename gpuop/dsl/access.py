@@ -73,10 +73,6 @@ def _writeTensor(out: Operand, value: Operand, *point: Operand) -> None:
     """Write a tensor of an output at the thread's own point or at `[layer, [row,]] column`; outside it is dropped."""
     recorder = current("`_writeTensor`")
     slot = _output(recorder, out)
-    write_tensor(recorder, slot, value, point)
-
-
-def write_tensor(recorder: Recorder, slot: OutputSlot, value: Operand, point: tuple[Operand, ...] = ()) -> None:
     kind, lanes = slot.param.type, slot.param.type.planes
     if lanes > SMALL_TENSOR:
         raise SemanticError(
@@ -118,6 +114,23 @@ def _converted(recorder: Recorder, slot: OutputSlot, value: Operand, lanes: int)
             f"declare `outputs=`, or spread it with `_{Type(kind.element, lanes)}(v)`"
         )
     return given
+
+
+def output_place(
+    recorder: Recorder, out: Operand, place: tuple[Operand, ...]
+) -> tuple[FieldParam, tuple[Expr, ...], Expr | None]:
+    """An element of an output: the thread's own point, or coordinates, and then the tensor's element if it has several."""
+    param = _output(recorder, out).param
+    grid = param.type.field_shape
+    element = None
+    if len(place) > len(grid) or (param.type.planes > 1 and len(place) == 1):
+        place, element = _place(recorder, param, place)
+    if param.type.planes > 1 and element is None:
+        raise SemanticError(
+            f"{_shown(recorder, param)} has tensors of {param.type.planes} elements: name the element too"
+        )
+    where = _point(recorder, param, place, "write") if grid else ()
+    return param, recorder.own_point() if where is None else where, element
 
 
 # --- addresses ------------------------------------------------------------------------------------------------------

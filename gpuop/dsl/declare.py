@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.frames import assigned_name
-from gpuop.dsl.record import FieldLike, caller, current
+from gpuop.dsl.record import FieldLike, Recorder, caller, current
 from gpuop.dsl.value import Operand, Value, convert, literal_atom
 from gpuop.dsl.variable import ArrayVariable, Variable
 from gpuop.errors import SemanticError, described, here
 from gpuop.ir import rules
-from gpuop.ir.nodes import Array, Declare, Expr, Var
+from gpuop.ir.build import constant, fold
+from gpuop.ir.nodes import AXES, Apply, Array, Cast, Const, Declare, Expr, Index, Ref, Var
+from gpuop.ir.ops import OPS
 from gpuop.ir.types import BY_NUMPY, DTYPES, SMALL_TENSOR, Type, dtype_name
 
 VECTORS = (1, 2, 3, 4)
@@ -31,13 +33,42 @@ def array(type_: Type, dims: tuple[Any, ...]) -> ArrayVariable:
     recorder = current("an array")
     if not 1 <= len(dims) <= 3:
         raise SemanticError(f"an array has 1 to 3 dimensions, not {len(dims)}")
-    for d in dims:
-        if isinstance(d, Value) or not isinstance(d, (int, np.integer)) or d < 1:
-            raise SemanticError(f"the dimensions of an array are positive Python integers, not {d!r}")
-    declared = Array(assigned_name(caller()) or "a", type_, tuple(map(int, dims)))
+    declared = Array(assigned_name(caller()) or "a", type_, tuple(_dimension(recorder, d) for d in dims))
     recorder.emit(Declare(declared, here()))
     recorder.scope_of[declared] = recorder.scope
     return ArrayVariable(declared)
+
+
+def _dimension(recorder: Recorder, given: Any) -> int:
+    """A Python integer, or a constant of the launch such as `_localRows + 2`."""
+    known = launch_constant(recorder, given.expr) if isinstance(given, Value) else given
+    if isinstance(known, (bool, np.bool_)) or not isinstance(known, (int, np.integer)) or known < 1:
+        raise SemanticError(
+            "the dimensions of an array are positive Python integers, or constants of the launch "
+            f"as `_localRows`, not {given!r}"
+        )
+    return int(known)
+
+
+def launch_constant(recorder: Recorder, expr: Expr) -> int | None:
+    """The value of an expression of constants and of extents of the thread grid and of work-groups; else None."""
+    match expr:
+        case Const(value=value):
+            return int(value)
+        case Index(kind="global_size", axis=axis):
+            return recorder.domain.extent(axis)
+        case Index(kind="local_size", axis=axis):
+            return recorder.work_group[AXES.index(axis)]
+        case Ref(var=var) if var in recorder.values:
+            return launch_constant(recorder, recorder.values[var])
+        case Cast(arg=arg) if expr.type.kind == "i" and arg.type.kind in "iu":
+            return launch_constant(recorder, arg)
+        case Apply(op=op, args=args, type=type_) if OPS[op].exact and type_.integer:
+            known = [launch_constant(recorder, a) for a in args]
+            operands = [constant(k, a.type.dtype) for k, a in zip(known, args, strict=True) if k is not None]
+            folded = fold(OPS[op], operands, [a.type for a in args], type_) if len(operands) == len(args) else None
+            return int(folded.value) if isinstance(folded, Const) else None
+    return None
 
 
 def _var(value: Operand) -> Variable:

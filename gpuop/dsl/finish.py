@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from gpuop.dsl.checks import check_barriers, check_races, target
 from gpuop.dsl.record import OutputSlot, Recorder
 from gpuop.errors import SemanticError
 from gpuop.ir.build import collector, constant
+from gpuop.ir.kernel import Domain, Kernel, Output
 from gpuop.ir.nodes import (
+    Array,
     Assign,
+    Barrier,
     Block,
     Break,
     Const,
     Continue,
-    Domain,
+    Declare,
     Expr,
     FieldParam,
     For,
     If,
     Index,
-    Kernel,
     Let,
-    Output,
     Read,
     Ref,
     Stmt,
@@ -31,7 +33,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import SMALL_TENSOR, Type
 from gpuop.ir.verify import Form, verify
-from gpuop.ir.visit import Copier, map_blocks, walk
+from gpuop.ir.visit import Copier, expressions, map_blocks, walk
 
 
 def finish(recorder: Recorder) -> Kernel:
@@ -41,22 +43,29 @@ def finish(recorder: Recorder) -> Kernel:
         SemanticError: an output is not written, or not on every path.
     """
     recorder.check_pending()
-    body, domain = _element_axis(recorder, tuple(recorder.scopes[0].statements))
-    body = _Elements(body).copy()
+    body, domain = _element_axis(recorder, (*recorder.shared, *recorder.scopes[0].statements))
+    body = _Elements(body, recorder.volatile).copy()
+    group = recorder.work_group if recorder.group or _knows_groups(body) else None
+    kernel = Kernel(recorder.name, tuple(recorder.inputs.values()), (), domain, body, group, recorder.loc)
+    check_barriers(kernel)
     outputs = []
     for slot in recorder.outputs:
-        body, output = _settle(recorder, slot, body, domain)
+        body, output = _settle(recorder, slot, replace(kernel, body=body))
         outputs.append(output)
-    inputs = tuple(recorder.inputs.values())
-    kernel = Kernel(recorder.name, inputs, tuple(outputs), domain, body, None, recorder.loc)
-    return verify(kernel, Form.RECORDED)
+    return verify(replace(kernel, body=body, outputs=tuple(outputs)), Form.RECORDED)
+
+
+def _knows_groups(body: Block) -> bool:
+    """Whether the result may depend on the shape of the work-groups."""
+    shared = any(isinstance(s, Barrier) or (isinstance(s, Declare) and s.array.space == "local") for s in walk(body))
+    return shared or any(isinstance(e, Index) and e.kind in ("local", "group", "local_size") for e in expressions(body))
 
 
 def _element_axis(recorder: Recorder, body: Block) -> tuple[Block, Domain]:
     """A body that is one loop over the elements of a big tensor becomes one thread per element."""
     domain = recorder.domain
     loop = recorder.element_loop
-    if loop is None or body != (loop,):
+    if loop is None or body != (loop,) or recorder.tensor or recorder.group or _knows_groups(body):
         return body, domain
     assert isinstance(loop.stop, Const)
     if any(isinstance(stmt, Write) and stmt.element != Ref(loop.var) for stmt in walk(loop.body)):
@@ -66,7 +75,13 @@ def _element_axis(recorder: Recorder, body: Block) -> tuple[Block, Domain]:
 
 
 class _Elements(Copier):
-    """Element 0 of a scalar tensor is the whole tensor."""
+    """Element 0 of a scalar tensor is the whole tensor; memory becomes volatile where the user wants it."""
+
+    def __init__(self, body: Block, volatile: set[Var | Array]) -> None:
+        super().__init__(body)
+        for array, copied in self.arrays.items():
+            if array in volatile:
+                self.arrays[array] = replace(copied, volatile=True)
 
     def expr(self, expr: Expr) -> Expr:
         copied = super().expr(expr)
@@ -88,10 +103,10 @@ def _only(field: FieldParam, element: Expr | None) -> bool:
 # --- writes -----------------------------------------------------------------------------------------------------------
 
 
-def _settle(recorder: Recorder, slot: OutputSlot, body: Block, domain: Domain) -> tuple[Block, Output]:
+def _settle(recorder: Recorder, slot: OutputSlot, kernel: Kernel) -> tuple[Block, Output]:
     """Check an output's writes and bring them into canonical form."""
-    field = slot.param
-    writes = [stmt for stmt in walk(body) if isinstance(stmt, Write) and stmt.field is field]
+    field, body, domain = slot.param, kernel.body, kernel.domain
+    writes = [stmt for stmt in walk(body) if target(stmt) is field]
     if not writes:
         otherwise = "declare fewer outputs" if slot.declared else "return a value"
         raise SemanticError(
@@ -99,6 +114,7 @@ def _settle(recorder: Recorder, slot: OutputSlot, body: Block, domain: Domain) -
             recorder.loc,
         )
     covered = _covers(body, field, domain)
+    check_races(kernel, slot, covered)
     if not all(_is_own(w, domain) for w in writes):
         return body, Output(field, None if covered else field.type.stored(slot.default or 0))
     if not covered and slot.default is None:
@@ -112,8 +128,8 @@ def _settle(recorder: Recorder, slot: OutputSlot, body: Block, domain: Domain) -
     return _one_write(body, slot, domain), Output(field)
 
 
-def _is_own(write: Write, domain: Domain) -> bool:
-    if write.point is not None:
+def _is_own(write: Stmt, domain: Domain) -> bool:
+    if not isinstance(write, Write) or write.point is not None:
         return False
     if domain.elements > 1:
         return write.element == Index("global", "element") and write.field.type.planes == domain.elements

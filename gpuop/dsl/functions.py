@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuop.dsl.value import Operand, Value, apply, record
 from gpuop.errors import SemanticError
-from gpuop.ir.expansions import EXPANSIONS
-from gpuop.ir.ops import OPS
+from gpuop.ir.expansions import EXPANSIONS, Function
+from gpuop.ir.ops import OPS, Row
 
-INTERNAL = {
-    "add", "sub", "mul", "div", "mod", "neg", "lt", "le", "gt", "ge", "eq", "ne", "and", "xor", "or", "invert", "shl", "shr",
-    "not", "choose", "remquo_bits", "floordiv", "both", "either", "absolute", "power",
-}  # fmt: skip
+
+class Entry(NamedTuple):
+    """A builtin function, as the documentation lists it.
+
+    Attributes:
+        name: with its underscore.
+        group: "integer", "math", "geometric", "common" or "relational".
+        ulp: the error bound for float: 0 for correctly rounded, infinity where OpenCL 1.2 sets none.
+        doc: what it computes, in one line.
+        double: the bound for double.
+    """
+
+    name: str
+    group: str
+    arity: int
+    ulp: float
+    doc: str
+    double: float
+
+
+def table() -> list[Entry]:
+    """The builtin functions, by group and name."""
+    entries = [
+        Entry(f"_{f.name}", f.group, f.arity, f.ulp, f.doc, f.ulp if f.double is None else f.double) for f in _public()
+    ]
+    return sorted(entries, key=lambda e: (e.group, e.name))
+
+
+def _public() -> list[Row | Function]:
+    """Rows and expansions that users call; operators and parts have no group."""
+    everything: list[Row | Function] = [*OPS.values(), *EXPANSIONS.values()]
+    return [function for function in everything if function.group]
 
 
 def _builtin(name: str, arity: int, doc: str) -> Callable[..., Any]:
@@ -30,13 +58,7 @@ def _builtin(name: str, arity: int, doc: str) -> Callable[..., Any]:
 
 def generated() -> dict[str, Callable[..., Any]]:
     """`_sin`, `_pow`, `_clamp`, `_dot` and the other functions of the guide."""
-    names = {
-        f"_{name}": _builtin(name, row.arity, f"OpenCL's {name}.") for name, row in OPS.items() if name not in INTERNAL
-    }
-    for name, (arity, function) in EXPANSIONS.items():
-        if name not in INTERNAL:
-            names[f"_{name}"] = _builtin(name, arity, function.__doc__ or f"OpenCL's {name}.")
-    return names
+    return {e.name: _builtin(e.name[1:], e.arity, f"OpenCL's {e.name[1:]}: {e.doc}.") for e in table()}
 
 
 def _and(a: Operand, b: Operand) -> Value:
@@ -57,8 +79,3 @@ def _not(a: Operand) -> Value:
 def _where(condition: Operand, a: Operand, b: Operand) -> Value:
     """a where the condition holds, else b; as numpy.where."""
     return apply("choose", condition, a, b)
-
-
-def _select(a: Operand, b: Operand, condition: Operand) -> Value:
-    """b where the condition holds, else a: OpenCL's order."""
-    return apply("choose", condition, b, a)

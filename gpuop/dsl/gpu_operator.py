@@ -11,7 +11,8 @@ from gpuop.dsl.frames import check_called
 from gpuop.dsl.record import OutputSlot, Recorder, caller
 from gpuop.errors import Loc, SemanticError, described, here
 from gpuop.ir.graph import Call, Node, Result
-from gpuop.ir.nodes import FieldParam, Kernel
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import FieldParam
 from gpuop.ir.text import identity
 from gpuop.ir.types import FieldType
 

@@ -11,18 +11,18 @@ from typing import Any, overload
 import numpy as np
 
 from gpuop.dsl import hooks
-from gpuop.dsl.access import write_tensor
+from gpuop.dsl.access import _writeTensor, _writeTensorElement
 from gpuop.dsl.capture import snapshot
 from gpuop.dsl.field import Field
 from gpuop.dsl.finish import finish
 from gpuop.dsl.frames import check_called, def_line, return_line
 from gpuop.dsl.gpu_operator import results_of, slots_of
-from gpuop.dsl.record import Recorder
+from gpuop.dsl.record import OutputRef, Recorder
 from gpuop.dsl.syntax import check_returns
 from gpuop.dsl.value import NUMBERS, Value, literal_atom
 from gpuop.errors import SemanticError, blaming, described, here
 from gpuop.ir.graph import Leaf, Node
-from gpuop.ir.nodes import Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.text import identity
 from gpuop.ir.types import BOOL, FieldType, Shape
 
@@ -209,21 +209,21 @@ class Operator:
         atoms = [literal_atom(value) for value in values]
         if self.declared is None:
             grid = recorder.domain.shape
-            types = tuple(_type_of(grid, a.type.dtype, a.type.lanes, fields) for a in atoms)
+            types = tuple(_type_of(grid, a.type.dtype, a.type.lanes, fields, recorder.tensor) for a in atoms)
             recorder.outputs[:] = slots_of(types, self.default)
         if len(atoms) != len(recorder.outputs):
             raise SemanticError(
                 f"operator `{self.name}` returns {len(atoms)} value{'s' * (len(atoms) > 1)}, "
                 f"its declared outputs are {len(recorder.outputs)}"
             )
-        for slot, a in zip(recorder.outputs, atoms, strict=True):
-            write_tensor(recorder, slot, Value(a))
+        for k, a in enumerate(atoms):
+            (_writeTensorElement if recorder.tensor else _writeTensor)(OutputRef(k), Value(a))
 
 
-def _type_of(grid: Shape, dtype: Any, lanes: int, fields: list[Field]) -> FieldType:
-    """The type of a returned value; its tensor has the shape of the first argument's with as many elements."""
-    shapes = [f.tensor_shape for f in fields if f.type.tensor_points == lanes]
-    tensor = shapes[0] if shapes else (() if lanes == 1 else (lanes,))
+def _type_of(grid: Shape, dtype: Any, lanes: int, fields: list[Field], axis: Shape) -> FieldType:
+    """The type of a returned value; its tensor is the threads' axis, or has the shape of the first argument's of its size."""
+    fitting = [axis] if axis else [f.tensor_shape for f in fields if f.type.tensor_points == lanes]
+    tensor = fitting[0] if fitting else (() if lanes == 1 else (lanes,))
     return FieldType(grid, tensor, "bool" if dtype is BOOL else dtype.name)
 
 

@@ -7,14 +7,17 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from gpuop.dsl.frames import Position, assigned_name, trail
 from gpuop.errors import Loc, SemanticError, here, kernel_frame
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.graph import Leaf, Node
-from gpuop.ir.nodes import Array, Domain, Expr, FieldParam, For, If, Index, Let, Ref, Stmt, Var
+from gpuop.ir.kernel import Domain
+from gpuop.ir.nodes import Array, Break, Continue, Declare, Expr, FieldParam, For, If, Index, Let, Ref, Stmt, Var
 from gpuop.ir.types import INT, FieldType, Shape
+
+Steps = TypeVar("Steps", bound=Expr | tuple[Expr, ...])
 
 
 class FieldLike(Protocol):
@@ -71,6 +74,12 @@ class Recorder:
         self.name = name
         self.loc = loc
         self.grid = grid
+        self.tensor = Shape()  # a thread's tensor axis: one thread for each of its elements
+        self.threads_given = False
+        self.group: tuple[Shape, Loc | None] | None = None  # what `_localThreads` asks for
+        self.shared: list[Declare] = []  # memory that is not a thread's own
+        self.volatile: set[Var | Array] = set()
+        self.values: dict[Var, Expr] = {}  # what a name that never changes stands for
         self.outputs = outputs
         self.inputs: dict[Node, FieldParam] = {}
         self.hints: dict[Node, str] = {}
@@ -80,6 +89,7 @@ class Recorder:
         self.elements: list[tuple[Expr, int]] = []  # the loops over tensor elements that are open
         self.element_loop: For | None = None
         self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
+        self.naming = True
         self.root: FrameType | None = None
         self.pure = True  # False once the body has looked at a Field's values, which may be others next time
 
@@ -104,6 +114,11 @@ class Recorder:
     def emit(self, stmt: Stmt) -> None:
         """Append a statement to the open block."""
         self.check_pending()
+        if self.scope.statements and isinstance(self.scope.statements[-1], (Break, Continue)):
+            name = "_break" if isinstance(self.scope.statements[-1], Break) else "_continue"
+            raise SemanticError(
+                f"nothing that follows `{name}()` in its block runs; put it before, or into an `_else` block"
+            )
         self.scope.statements.append(stmt)
         self.scope.marks.append(trail(kernel_frame(), self.root))
 
@@ -114,12 +129,36 @@ class Recorder:
 
     def bind(self, expr: Expr) -> Expr:
         """Name an expression where it is written."""
-        return self.declare(Var(assigned_name(kernel_frame()) or "t", expr.type), expr)
+        hint = assigned_name(kernel_frame()) if self.naming else ""
+        return self.declare(Var(hint or "t", expr.type), expr)
+
+    def steps(self, make: Callable[[], Steps]) -> Steps:
+        """Record the steps of a function: what the user names is its result, not they."""
+        naming, self.naming, first = self.naming, False, len(self.scope.statements)
+        try:
+            result = make()
+        finally:
+            self.naming = naming
+        if isinstance(result, Ref) and result.var in self.values and len(self.scope.statements) > first:
+            if self.retract(result.var):
+                return self.bind(self.values[result.var])  # type: ignore[return-value]
+        return result
 
     def declare(self, var: Var, value: Expr) -> Ref:
         self.scope_of[var] = self.scope
+        if not var.mutable:
+            self.values[var] = value
         self.emit(Let(var, value, here()))
         return Ref(var)
+
+    def retract(self, symbol: Var | Array) -> bool:
+        """Take back the last statement, if it is what made this variable or array."""
+        last = self.scope.statements[-1] if self.scope.statements else None
+        made = last.var if isinstance(last, Let) else last.array if isinstance(last, Declare) else None
+        if made is not symbol:
+            return False
+        del self.scope.statements[-1], self.scope.marks[-1]
+        return True
 
     def push(self, scope: Scope) -> None:
         self.scopes.append(scope)
@@ -178,7 +217,25 @@ class Recorder:
                 f"operator `{self.name}` has no fields among its arguments: "
                 "declare its outputs, as in `@gp.operator(outputs=gp.FieldType(…))`"
             )
-        return Domain(self.grid)
+        return Domain(self.grid, self.tensor.points)
+
+    @property
+    def work_group(self) -> Shape:
+        """(layers, rows, columns) of a work-group."""
+        if self.group is None:
+            return self.domain.group
+        shape, loc = self.group
+        axes = len(self.domain.shape)
+        if len(shape) > axes:
+            raise SemanticError(
+                f"`_localThreads` has {len(shape)} extents, and the threads are {axes}D: {self.domain}", loc
+            )
+        group = Shape((1,) * (3 - len(shape)) + shape)
+        if group[0] > 1 and self.domain.elements > 1:
+            raise SemanticError(
+                "threads of a tensor axis are in work-groups of one layer: give `_localThreads` rows and columns", loc
+            )
+        return group
 
     def own_point(self) -> tuple[Expr, ...]:
         return tuple(Index("global", axis) for axis in self.domain.axes)
@@ -199,7 +256,9 @@ class Recorder:
         return self.outputs[index]
 
     def tensor_element(self) -> Expr:
-        return self.elements[-1][0] if self.elements else constant(0, INT)
+        if self.elements:
+            return self.elements[-1][0]
+        return Index("global", "element") if self.tensor.points > 1 else constant(0, INT)
 
 
 _local = threading.local()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from gpuop.dsl.record import Recorder, current
 from gpuop.dsl.value import Value
+from gpuop.errors import SemanticError, described, here
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import Expr, Index
-from gpuop.ir.types import INT
+from gpuop.ir.types import INT, FieldType, Shape, ShapeLike
 
 
 class ThreadConstant(Value):
@@ -38,8 +40,57 @@ def _position(kind: str, axis: str, missing: int) -> Callable[[Recorder], Expr]:
 def _element_count(recorder: Recorder) -> Expr:
     if recorder.elements:
         return constant(recorder.elements[-1][1], INT)
+    if recorder.tensor:
+        return constant(recorder.tensor.points, INT)
     types = [slot.param.type for slot in recorder.outputs] or [param.type for param in recorder.inputs.values()]
     return constant(types[0].tensor_points if types else 1, INT)
+
+
+def _first(name: str) -> Recorder:
+    recorder = current(f"`{name}`")
+    if len(recorder.scopes) > 1 or recorder.scope.statements:
+        raise SemanticError(f"`{name}` stands first in a body: what was recorded before it knows other threads")
+    return recorder
+
+
+def _localThreads(*shape: ShapeLike) -> None:
+    """The shape of the work-groups: `_localThreads(rows, columns)`, or a Shape; missing extents are 1.
+
+    The number of threads is rounded up to whole groups; surplus threads run nothing but barriers.
+    """
+    recorder = _first("_localThreads")
+    if recorder.group is not None:
+        raise SemanticError("`_localThreads` is called twice; a kernel has one shape of work-groups")
+    extents = Shape(*shape)
+    if not extents or 0 in extents:
+        raise SemanticError(f"a work-group has at least one thread along every axis, not {tuple(extents)}")
+    recorder.group = (extents, here())
+
+
+def _globalThreads(field_shape: Any, tensor_shape: Any = None) -> None:
+    """The thread grid: one thread per point of a shape, or per element of the tensors at its points.
+
+    Args:
+        field_shape: extents; a Field or FieldType stands for its grid.
+        tensor_shape: extents; `_tensorElement` is the thread's position in them, in row-major order.
+    """
+    recorder = _first("_globalThreads")
+    if recorder.threads_given:
+        raise SemanticError("`_globalThreads` is called twice; a kernel has one thread grid")
+    given = getattr(field_shape, "type", field_shape)
+    grid = given.field_shape if isinstance(given, FieldType) else _extents(given)
+    if len(grid) > 3:
+        raise SemanticError(f"threads have at most 3 dimensions (layers, rows, columns), not {len(grid)}")
+    recorder.grid, recorder.threads_given = grid, True
+    recorder.tensor = _extents(tensor_shape) if tensor_shape is not None else Shape()
+    if recorder.tensor.points == 0:
+        raise SemanticError("a tensor has at least one element")
+
+
+def _extents(given: Any) -> Shape:
+    if isinstance(given, (bool, str, Value)):
+        raise SemanticError(f"a thread grid is a shape, a Field or a FieldType, not {described(given)}")
+    return Shape(given)
 
 
 def generated() -> dict[str, Value]:

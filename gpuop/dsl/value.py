@@ -199,7 +199,8 @@ def record(name: str, *args: Operand) -> Any:
     atoms = [atom(a) for a in args]
     recorder = current(f"`_{name}`")
     if name in EXPANSIONS:
-        return EXPANSIONS[name][1](recorder.build, *recorder.build.literals((), atoms))
+        function = EXPANSIONS[name]
+        return recorder.steps(lambda: function.expand(recorder.build, *recorder.build.literals(function.alone, atoms)))
     return recorder.build.apply(name, *atoms)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuop.dsl.record import current
+from gpuop.dsl.record import Recorder, current
 from gpuop.dsl.value import SWIZZLE, Operand, Value, convert, integer, lane_of
 from gpuop.errors import SemanticError, here
 from gpuop.ir.nodes import Array, Assign, Expr, Load, Ref, Store
@@ -68,6 +68,17 @@ class Variable(Value):
         self.assign(Value(build.pack(mine)))
 
 
+def in_scope(array: Array) -> Recorder:
+    """The recorder, in which the array is visible."""
+    recorder = current(f"`{array.hint}`")
+    scope = recorder.scope_of.get(array)
+    if scope is None or not scope.open:
+        raise SemanticError(
+            f"array `{array.hint}` belongs to a block that has ended, or to another operator; declare it before the block"
+        )
+    return recorder
+
+
 class ArrayVariable:
     """An array of a thread's: `a[i, j]` reads, `a[i, j] = e` and `a[i, j] += e` write."""
 
@@ -82,12 +93,7 @@ class ArrayVariable:
         return self._array.shape
 
     def _index(self, index: Operand) -> tuple[Expr, ...]:
-        recorder = current(f"`{self._array.hint}`")
-        scope = recorder.scope_of.get(self._array)
-        if scope is None or not scope.open:
-            raise SemanticError(
-                f"array `{self._array.hint}` belongs to a block that has ended, or to another operator; declare it before the block"
-            )
+        in_scope(self._array)
         indices = index if isinstance(index, tuple) else (index,)
         if len(indices) != len(self.shape):
             raise SemanticError(

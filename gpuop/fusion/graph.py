@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuop.errors import Loc
 from gpuop.ir.graph import Leaf, Node, Result, calls
-from gpuop.ir.nodes import Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import FieldType
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuop.fusion.graph import Op, Program
-from gpuop.fusion.rules import MAX_ARGUMENTS, why_not
+from gpuop.fusion.rules import MAX_ARGUMENTS, conflict, why_not
 from gpuop.fusion.splice import splice
-from gpuop.ir.nodes import Kernel
+from gpuop.ir.kernel import Kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,7 @@ class Groups:
         self.exports = {
             op.number: frozenset(v for v in op.outputs if v in self.wanted or self.users[v]) for op in program.ops
         }
+        self.shaped = {op.number: [op] if op.kernel.group else [] for op in program.ops}  # that care about work-groups
         self.span = {op.number: (op.number, op.number) for op in program.ops}
 
     def refuse(self, a: int, b: int) -> str | None:
@@ -69,6 +70,9 @@ class Groups:
         inputs, exports = self._interface(a, b)
         if len(inputs) + len(exports) > MAX_ARGUMENTS:
             return f"together they would have {len(inputs) + len(exports)} arguments, more than {MAX_ARGUMENTS}"
+        reason = conflict([op.kernel for group in (a, b) for op in self.shaped[group]])
+        if reason is not None:
+            return reason
         for producer, consumer, value in self._edges(a, b):
             reason = why_not(producer, consumer, value)
             if reason is not None:
@@ -118,6 +122,7 @@ class Groups:
         for op in self.members[b]:
             self.of[op.number] = a
         self.members[a] += self.members.pop(b)
+        self.shaped[a] += self.shaped.pop(b)
         for value, readers in self.readers.pop(b).items():
             self.readers[a].setdefault(value, []).extend(readers)
         low, high = self.span.pop(b)

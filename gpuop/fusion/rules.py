@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from gpuop.errors import Loc
 from gpuop.fusion.graph import Op
-from gpuop.ir.nodes import Const, Domain, FieldParam, Index, Kernel, Read, Write
+from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.nodes import Atomic, Const, FieldParam, Index, Read, Write
 from gpuop.ir.visit import values, walk
 
 MAX_ARGUMENTS = 96  # OpenCL guarantees 1,024 bytes of kernel arguments
+MAX_LOCAL_BYTES = 32768  # and so much local memory
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ def _scan(kernel: Kernel) -> Access:
     for stmt in walk(kernel.body):
         if isinstance(stmt, Write) and not is_local(kernel.domain, stmt):
             access.scatters.setdefault(stmt.field, stmt.loc)
+        if isinstance(stmt, Atomic) and isinstance(stmt.memory, FieldParam):
+            access.scatters.setdefault(stmt.memory, stmt.loc)
         for value in values(stmt):
             if isinstance(value, Read) and not is_local(kernel.domain, value):
                 access.gathers.setdefault(value.field, getattr(stmt, "loc", None))
@@ -56,8 +61,6 @@ def why_not(producer: Op, consumer: Op, value: int) -> str | None:
     made, used = producer.kernel, consumer.kernel
     if made.domain != used.domain:
         return f"`{made.name}` runs on {made.domain} threads, `{used.name}` on {used.domain}"
-    if made.group != used.group:
-        return f"`{made.name}` and `{used.name}` ask for different work-groups"
     out = made.outputs[producer.outputs.index(value)].param
     if out in accesses(producer).scatters:
         line = _line(accesses(producer).scatters[out])
@@ -67,6 +70,18 @@ def why_not(producer: Op, consumer: Op, value: int) -> str | None:
         if given == value and param in accesses(consumer).gathers:
             line = _line(accesses(consumer).gathers[param])
             return f"`{used.name}` reads `{param.hint}` at other points ({line}), so other threads' values are needed"
+    return None
+
+
+def conflict(kernels: Sequence[Kernel]) -> str | None:
+    """Why kernels that depend on their work-groups cannot run in one launch."""
+    for kernel in kernels[1:]:
+        if kernel.work_group != kernels[0].work_group:
+            shapes = " and ".join("×".join(map(str, k.work_group)) for k in (kernels[0], kernel))
+            return f"`{kernels[0].name}` and `{kernel.name}` run in different work-groups, {shapes}"
+    needs = [sum(d.array.nbytes for d in kernel.shared("local")) for kernel in kernels]
+    if sum(needs) > MAX_LOCAL_BYTES and sum(map(bool, needs)) > 1:
+        return f"together they would use {sum(needs)} bytes of local memory, more than {MAX_LOCAL_BYTES}"
     return None
 
 

@@ -6,23 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuop.fusion.graph import Op
-from gpuop.ir.nodes import (
-    Block,
-    Comment,
-    Const,
-    Expr,
-    FieldParam,
-    Kernel,
-    Lane,
-    Let,
-    Output,
-    Read,
-    Ref,
-    Stmt,
-    Var,
-    Write,
-)
-from gpuop.ir.visit import Copier
+from gpuop.ir.kernel import Kernel, Output
+from gpuop.ir.nodes import Atomic, Block, Comment, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Var, Write
+from gpuop.ir.visit import Copier, walk
 
 MAX_NAMES = 3
 
@@ -90,21 +76,27 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Kernel, tuple[int, ...]
                 if value not in inputs:  # a new one: equal operators share their kernel and its parameters
                     inputs[value] = FieldParam(param.hint, param.type, param.by_value)
                 fields[param] = inputs[value]
-        kept: dict[FieldParam, FieldParam] = {}
-        for output, value in zip(op.kernel.outputs, op.outputs, strict=True):
-            if value in needed:
-                param = FieldParam(f"out{len(outputs)}", output.param.type)
-                outputs[value] = Output(param, output.fill)
-                kept[output.param] = param
-        splicer = _Splicer(op, fields, captured, kept)
+        splicer = _Splicer(op, fields, captured, _kept(op, needed, outputs))
         body += [Comment(op.kernel.name, op.loc), *splicer.copy()]
         made = zip(op.kernel.written, op.outputs, strict=True)
         registers.update({value: splicer.made[param] for param, value in made if param in splicer.made})
     first = ops[0].kernel
+    group = next((op.kernel.group for op in ops if op.kernel.group), None)
     kernel = Kernel(
-        _name(ops), tuple(inputs.values()), tuple(outputs.values()), first.domain, tuple(body), first.group, first.loc
+        _name(ops), tuple(inputs.values()), tuple(outputs.values()), first.domain, tuple(body), group, first.loc
     )
     return kernel, tuple(inputs), tuple(outputs)
+
+
+def _kept(op: Op, needed: set[int], outputs: dict[int, Output]) -> dict[FieldParam, FieldParam]:
+    """The outputs of an operator that go to memory, which are added to those of the kernel."""
+    kept: dict[FieldParam, FieldParam] = {}
+    updated = {stmt.memory for stmt in walk(op.kernel.body) if isinstance(stmt, Atomic)}  # memory is where they compute
+    for output, value in zip(op.kernel.outputs, op.outputs, strict=True):
+        if value in needed or output.param in updated:
+            kept[output.param] = FieldParam(f"out{len(outputs)}", output.param.type)
+            outputs[value] = Output(kept[output.param], output.fill)
+    return kept
 
 
 def _name(ops: Sequence[Op]) -> str:

@@ -48,6 +48,32 @@ def convert(x: Array, target: np.dtype[Any], saturate: bool) -> Array:
     return x.astype(target)
 
 
+def mul_hi(a: Array, b: Array) -> Array:
+    """The high half of the product of 64-bit integers: of unsigned ones by halves, from which signs are taken off."""
+    p, q = a.astype(np.uint64), b.astype(np.uint64)
+    half, low = np.uint64(32), np.uint64(2**32 - 1)
+    (ph, pl), (qh, ql) = (p >> half, p & low), (q >> half, q & low)
+    middle = ph * ql + (pl * ql >> half)
+    high = ph * qh + (middle >> half) + ((pl * qh + (middle & low)) >> half)
+    if a.dtype.kind == "i":
+        high = high - np.where(a < 0, q, np.uint64(0)) - np.where(b < 0, p, np.uint64(0))
+    return np.asarray(high.astype(a.dtype))
+
+
+def clz(x: Array) -> Array:
+    """The number of leading zero bits, by halving the width."""
+    bits = 8 * x.dtype.itemsize
+    rest = x.astype(f"u{x.dtype.itemsize}")
+    count = np.where(rest == 0, 1, 0)
+    step = bits // 2
+    while step:
+        free = rest >> rest.dtype.type(bits - step) == 0
+        count = count + np.where(free, step, 0)
+        rest = np.where(free, rest << rest.dtype.type(step), rest)
+        step //= 2
+    return np.asarray(count.astype(x.dtype))
+
+
 def elementwise(function: Callable[..., Any]) -> Callable[..., Array]:
     """A scalar function of the standard library over arrays; its domain errors give NaN, its overflows infinity."""
 
@@ -129,6 +155,10 @@ def rootn(x: Array, n: Array) -> Array:
     )
     value = np.where(odd, np.copysign(root, x), np.where((x < 0), np.nan, root))
     return np.where(n == 0, np.nan, value)
+
+
+def pown(x: Array, n: Array) -> Array:
+    return np.asarray(np.power(x, n.astype(np.float64)))
 
 
 def powr(x: Array, y: Array) -> Array:

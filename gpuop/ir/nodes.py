@@ -8,12 +8,13 @@ Three forms, checked by `verify`:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from dataclasses import field as facts
 from typing import TypeAlias
 
 from gpuop.errors import Loc
-from gpuop.ir.types import INT, FieldType, Shape, Type
+from gpuop.ir.types import HALF, INT, FieldType, Type
 
 AXES = ("layer", "row", "column", "element")  # of the thread grid; `element` walks a big tensor
 
@@ -41,11 +42,30 @@ class FieldParam:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array:
-    """Memory of a thread; its elements have `type`, its dimensions are constants."""
+    """Memory whose elements have `type`; its dimensions are constants, none for a single value.
+
+    space: "private" to a thread, zeroed where it is declared; "local" to a work-group, not initialised; "constant",
+    which holds `values` in row-major order.
+    """
 
     hint: str
     type: Type
     shape: tuple[int, ...]
+    space: str = "private"
+    volatile: bool = False
+    values: tuple[bool | int | float, ...] = ()
+
+    @property
+    def written(self) -> bool:
+        return self.space != "constant"
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.elements * self.type.lanes * max(self.type.dtype.bits, 32 if self.type.dtype is HALF else 8) // 8
 
 
 # --- expressions ------------------------------------------------------------------------------------------------
@@ -193,7 +213,7 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Declare:
-    """An array comes into being here, zeroed."""
+    """An array comes into being here."""
 
     array: Array
     loc: Loc | None = facts(default=None, compare=False)
@@ -213,6 +233,49 @@ class Store:
     memory: Array | FieldParam
     index: tuple[Expr, ...]
     value: Expr
+    loc: Loc | None = facts(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    """Read, compute and write an element of memory as one step; `var` is bound to what was read, None where unused.
+
+    op: "add" | "sub" | "xchg" | "cmpxchg" | "min" | "max" | "and" | "or" | "xor"; `args` are its operands. In an output,
+    `index` is a point, with `element` of its tensor, until LOWERED makes it a flat offset.
+    """
+
+    op: str
+    memory: Array | FieldParam
+    index: tuple[Expr, ...]
+    args: tuple[Expr, ...]
+    var: Var | None = None
+    element: Expr | None = None
+    loc: Loc | None = facts(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All threads of a work-group wait for one another; `fence` is the memory they share then, "local" or "global"."""
+
+    fence: str
+    loc: Loc | None = facts(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """Write a line from the device: C's format, a scalar for each of its conversions."""
+
+    format: str
+    args: tuple[Expr, ...]
+    loc: Loc | None = facts(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Assert:
+    """Checked execution reports the first thread where the condition does not hold."""
+
+    cond: Expr
+    message: str
     loc: Loc | None = facts(default=None, compare=False)
 
 
@@ -265,60 +328,6 @@ class Comment:
     loc: Loc | None = facts(default=None, compare=False)
 
 
-Stmt: TypeAlias = Let | Assign | Declare | Write | Store | If | For | While | Break | Continue | Comment
+Effect: TypeAlias = Assign | Declare | Write | Store | Atomic | Barrier | Print | Assert | Break | Continue
+Stmt: TypeAlias = Let | Effect | If | For | While | Comment
 Block: TypeAlias = tuple[Stmt, ...]
-
-
-# --- kernels ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """The thread grid: a grid of points, and an axis of tensor elements where a thread handles only one of them."""
-
-    shape: Shape
-    elements: int = 1
-
-    @property
-    def threads(self) -> int:
-        return self.shape.points * self.elements
-
-    def extent(self, axis: str) -> int:
-        """Threads along an axis; 1 where the grid has no such axis."""
-        if axis == "element":
-            return self.elements
-        missing = 3 - len(self.shape)
-        position = AXES.index(axis)
-        return self.shape[position - missing] if position >= missing else 1
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """The names of the grid's axes, slowest first."""
-        return AXES[3 - len(self.shape) : 3]
-
-    def __str__(self) -> str:
-        grid = "×".join(map(str, self.shape)) or "0D"
-        return grid + (f" × {self.elements} elements" if self.elements > 1 else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """A written field and what it holds where nothing was written; `fill` None: everything is written."""
-
-    param: FieldParam
-    fill: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    name: str
-    inputs: tuple[FieldParam, ...]
-    outputs: tuple[Output, ...]
-    domain: Domain
-    body: Block
-    group: Shape | None = None
-    loc: Loc | None = None
-
-    @property
-    def written(self) -> tuple[FieldParam, ...]:
-        return tuple(output.param for output in self.outputs)

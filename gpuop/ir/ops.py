@@ -1,7 +1,7 @@
 """THE TABLE: one row per operator or builtin is all there is to know about it.
 
-A row gives the DSL name (with an underscore in kernels), the type rule, the meaning in NumPy, C's text, and the error
-bound of OpenCL 1.2 in ULP. A dialect lists only its exceptions. Functions made of others are in `expansions`.
+A row gives the DSL name (with an underscore in kernels), the type rule, the meaning in NumPy, C's text, the error bound in
+ULP, and what the guide says of it. A dialect lists only its exceptions. Functions made of others are in `expansions`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,11 @@ class Row:
         text: C's spelling, with `{0}` for operands; a call of the row's own name when empty.
         prec: C's precedence of that spelling.
         exact: correctly rounded everywhere, so constants fold and the reference computes in the type itself.
-        ulp: the error bound of OpenCL 1.2 for float.
         alone: operands whose numbers do not take the type of the others.
+        group: the guide's table ("integer", "math", "geometric", "common", "relational"); empty where users write an
+            operator, or an expansion that has the row's name.
+        ulp: the error bound of OpenCL 1.2 for float: 0 for correctly rounded, infinity where it sets none.
+        double: the bound for double, where it differs.
     """
 
     name: str
@@ -42,8 +45,11 @@ class Row:
     text: str = ""
     prec: int = CALL
     exact: bool = False
-    ulp: float = 0.0
     alone: tuple[int, ...] = ()
+    group: str = ""
+    ulp: float = 0.0
+    double: float | None = None
+    doc: str = ""
 
     @property
     def shown(self) -> str:
@@ -88,46 +94,81 @@ exact("shr", 2, rules.shift, np.right_shift, "{0} >> {1}", 11)
 exact("not", 1, rules.logical, np.logical_not, "!{0}", 14)
 exact("choose", 3, rules.choice, np.where, "{0} ? {1} : {2}", CHOICE, alone=(0,))
 
-# --- math, exact ------------------------------------------------------------------------------------------------
-exact("sqrt", 1, rules.floating, np.sqrt)
-exact("fabs", 1, rules.floating, np.abs)
-exact("ceil", 1, rules.floating, np.ceil)
-exact("floor", 1, rules.floating, np.floor)
-exact("rint", 1, rules.floating, np.rint)
-exact("round", 1, rules.floating, meaning.round_away)
-exact("trunc", 1, rules.floating, np.trunc)
-exact("fmax", 2, rules.floating, np.fmax)
-exact("fmin", 2, rules.floating, np.fmin)
-exact("fmod", 2, rules.floating, np.fmod)
-exact("copysign", 2, rules.floating, np.copysign)
-exact("nextafter", 2, rules.floating, np.nextafter)
-exact("nan", 1, rules.nan_code, meaning.nan)
-row("fma", 3, rules.floating, meaning.fma)
-row("remainder", 2, rules.floating, meaning.remainder)
-row("remquo_bits", 2, rules.floating_to_int, meaning.quotient_bits)
-row("ldexp", 2, rules.floating_integer, np.ldexp, alone=(1,))
-row("ilogb", 1, rules.floating_to_int, meaning.ilogb)
-row("logb", 1, rules.floating, meaning.logb)
-
-# --- math, within a bound ---------------------------------------------------------------------------------------
-for _name, _numpy, _ulp in (
-    ("acos", np.arccos, 4.0), ("acosh", np.arccosh, 4.0), ("asin", np.arcsin, 4.0), ("asinh", np.arcsinh, 4.0),
-    ("atan", np.arctan, 5.0), ("atanh", np.arctanh, 5.0), ("cbrt", np.cbrt, 2.0), ("cos", np.cos, 4.0), ("cosh", np.cosh, 4.0),
-    ("cospi", meaning.cospi, 4.0), ("erf", meaning.elementwise(math.erf), 16.0),
-    ("erfc", meaning.elementwise(math.erfc), 16.0), ("exp", np.exp, 3.0), ("exp2", np.exp2, 3.0),
-    ("exp10", lambda x: np.power(10.0, x), 3.0), ("expm1", np.expm1, 3.0), ("lgamma", meaning.lgamma, 16.0), ("log", np.log, 3.0),
-    ("log10", np.log10, 3.0), ("log1p", np.log1p, 2.0), ("log2", np.log2, 3.0), ("rsqrt", lambda x: 1 / np.sqrt(x), 2.0),
-    ("sin", np.sin, 4.0), ("sinh", np.sinh, 4.0), ("sinpi", meaning.sinpi, 4.0), ("tan", np.tan, 5.0), ("tanh", np.tanh, 5.0),
-    ("tgamma", meaning.tgamma, 16.0),
-):  # fmt: skip
-    row(_name, 1, rules.floating, _numpy, ulp=_ulp)
-row("atan2", 2, rules.floating, np.arctan2, ulp=6.0)
-row("hypot", 2, rules.floating, np.hypot, ulp=4.0)
-row("pow", 2, rules.floating, np.power, ulp=16.0)
-row("powr", 2, rules.floating, meaning.powr, ulp=16.0)
-row("pown", 2, rules.floating_integer, lambda x, n: np.power(x, n.astype(np.float64)), ulp=16.0, alone=(1,))
-row("rootn", 2, rules.floating_integer, meaning.rootn, ulp=16.0, alone=(1,))
-
 # --- integers ---------------------------------------------------------------------------------------------------
 exact("max", 2, rules.arithmetic, np.maximum)  # of integers; on floating values it is a comparison
 exact("min", 2, rules.arithmetic, np.minimum)
+exact("mul_hi", 2, rules.integer, meaning.mul_hi)  # of 64 bits; narrower ones multiply in a wider type
+exact(
+    "clz", 1, rules.integer, meaning.clz, group="integer", doc="the number of leading zero bits of x; its width for 0"
+)
+
+# --- math, exact ------------------------------------------------------------------------------------------------
+# OpenCL allows square roots 3 ULP of error and quotients 2.5, but a build option asks for correct rounding.
+_Rows = tuple[tuple[str, int, Rule, Callable[..., Any], str], ...]
+_ROUNDED: _Rows = (
+    ("sqrt", 1, rules.floating, np.sqrt, "√x"),
+    ("fabs", 1, rules.floating, np.abs, "|x|"),
+    ("ceil", 1, rules.floating, np.ceil, "the least integer that is not below x"),
+    ("floor", 1, rules.floating, np.floor, "the greatest integer that is not above x"),
+    ("rint", 1, rules.floating, np.rint, "the nearest integer, halves to even"),
+    ("round", 1, rules.floating, meaning.round_away, "the nearest integer, halves away from zero"),
+    ("trunc", 1, rules.floating, np.trunc, "the integer part of x"),
+    ("fmax", 2, rules.floating, np.fmax, "the greater of x and y; the other one where one is NaN"),
+    ("fmin", 2, rules.floating, np.fmin, "the lesser of x and y; the other one where one is NaN"),
+    ("fmod", 2, rules.floating, np.fmod, "x - y · trunc(x / y)"),
+    ("copysign", 2, rules.floating, np.copysign, "|x| with the sign of y"),
+    ("nextafter", 2, rules.floating, np.nextafter, "the number of x's type that follows x in the direction of y"),
+    ("nan", 1, rules.nan_code, meaning.nan, "NaN, of the code's size"),
+)
+_WHOLE: _Rows = (  # the reference needs float64
+    ("fma", 3, rules.floating, meaning.fma, "x · y + z, rounded once"),
+    ("remainder", 2, rules.floating, meaning.remainder, "x - n · y, n the integer nearest to x / y, halves to even"),
+    ("ilogb", 1, rules.floating_to_int, meaning.ilogb, "the binary exponent of x as an int"),
+    ("logb", 1, rules.floating, meaning.logb, "the binary exponent of x"),
+)
+for _name, _arity, _rule, _numpy, _doc in _ROUNDED:
+    exact(_name, _arity, _rule, _numpy, group="math", doc=_doc)
+for _name, _arity, _rule, _numpy, _doc in _WHOLE:
+    row(_name, _arity, _rule, _numpy, group="math", doc=_doc)
+row("ldexp", 2, rules.floating_integer, np.ldexp, alone=(1,), group="math", doc="x · 2ⁿ")
+row("remquo_bits", 2, rules.floating_to_int, meaning.quotient_bits)
+
+# --- math, within a bound ---------------------------------------------------------------------------------------
+_BOUNDED: tuple[tuple[str, int, Callable[..., Any], float, str], ...] = (
+    ("acos", 1, np.arccos, 4, "arc cosine, 0 … π"),
+    ("acosh", 1, np.arccosh, 4, "the inverse of cosh"),
+    ("asin", 1, np.arcsin, 4, "arc sine, -π/2 … π/2"),
+    ("asinh", 1, np.arcsinh, 4, "the inverse of sinh"),
+    ("atan", 1, np.arctan, 5, "arc tangent, -π/2 … π/2"),
+    ("atanh", 1, np.arctanh, 5, "the inverse of tanh"),
+    ("cbrt", 1, np.cbrt, 2, "³√x"),
+    ("cos", 1, np.cos, 4, "cosine of x in radians"),
+    ("cosh", 1, np.cosh, 4, "(eˣ + e⁻ˣ) / 2"),
+    ("cospi", 1, meaning.cospi, 4, "cos(πx)"),
+    ("erf", 1, meaning.elementwise(math.erf), 16, "2/√π · ∫₀ˣ exp(-t²) dt"),
+    ("erfc", 1, meaning.elementwise(math.erfc), 16, "1 - erf(x)"),
+    ("exp", 1, np.exp, 3, "eˣ"),
+    ("exp2", 1, np.exp2, 3, "2ˣ"),
+    ("exp10", 1, lambda x: np.power(10.0, x), 3, "10ˣ"),
+    ("expm1", 1, np.expm1, 3, "eˣ - 1"),
+    ("lgamma", 1, meaning.lgamma, math.inf, "log |Γ(x)|"),
+    ("log", 1, np.log, 3, "the natural logarithm"),
+    ("log10", 1, np.log10, 3, "the logarithm to base 10"),
+    ("log1p", 1, np.log1p, 2, "log(1 + x)"),
+    ("log2", 1, np.log2, 3, "the logarithm to base 2"),
+    ("rsqrt", 1, lambda x: 1 / np.sqrt(x), 2, "1 / √x"),
+    ("sin", 1, np.sin, 4, "sine of x in radians"),
+    ("sinh", 1, np.sinh, 4, "(eˣ - e⁻ˣ) / 2"),
+    ("sinpi", 1, meaning.sinpi, 4, "sin(πx)"),
+    ("tan", 1, np.tan, 5, "tangent of x in radians"),
+    ("tanh", 1, np.tanh, 5, "sinh(x) / cosh(x)"),
+    ("tgamma", 1, meaning.tgamma, 16, "Γ(x)"),
+    ("atan2", 2, np.arctan2, 6, "the angle of the point (x, y), called as _atan2(y, x)"),
+    ("hypot", 2, np.hypot, 4, "√(x² + y²), which overflows only where the result does"),
+    ("pow", 2, np.power, 16, "xʸ"),
+    ("powr", 2, meaning.powr, 16, "xʸ of x ≥ 0; NaN of others, and where no limit exists"),
+)
+for _name, _arity, _numpy, _ulp, _doc in _BOUNDED:
+    row(_name, _arity, rules.floating, _numpy, group="math", ulp=_ulp, doc=_doc)
+row("pown", 2, rules.floating_integer, meaning.pown, alone=(1,), group="math", ulp=16, doc="xⁿ of an integer n")
+row("rootn", 2, rules.floating_integer, meaning.rootn, alone=(1,), group="math", ulp=16, doc="ⁿ√x of an integer n")

@@ -62,6 +62,16 @@ def shift(name: str, types: Sequence[Type]) -> Signature:
     return uniform(types, Type(types[0].dtype, lanes(name, types)))
 
 
+def integer(name: str, types: Sequence[Type]) -> Signature:
+    """Of the integer functions; bools count as int."""
+    operand = arithmetic(name, types)[1]
+    if operand.kind == "f":
+        raise SemanticError(
+            f"{name} wants integers, not {' and '.join(map(str, types))}; convert first, as in `_convert_int(x)`"
+        )
+    return uniform(types, operand)
+
+
 def logical(name: str, types: Sequence[Type]) -> Signature:
     return uniform(types, Type(BOOL, lanes(name, types)))
 

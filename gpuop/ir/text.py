@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Apply,
     Argument,
     Array,
+    Assert,
     Assign,
+    Atomic,
+    Barrier,
     Bits,
     Block,
     Break,
@@ -22,11 +26,11 @@ from gpuop.ir.nodes import (
     For,
     If,
     Index,
-    Kernel,
     Lane,
     Let,
     Load,
     Pack,
+    Print,
     Read,
     Ref,
     Stmt,
@@ -76,7 +80,10 @@ class Text:
             case Assign(var=var, value=value):
                 self.put(depth, f"{self.name(var)} := {self.expr(value)}")
             case Declare(array=array):
-                self.put(depth, f"array {self.name(array)}: {array.type}{list(array.shape)}")
+                space = "" if array.space == "private" else f"{array.space} "
+                kind = f"{space}{'volatile ' * array.volatile}array"
+                values = f" = {', '.join(map(repr, array.values))}" if array.values else ""
+                self.put(depth, f"{kind} {self.name(array)}: {array.type}{list(array.shape)}{values}")
             case Write(field=field, value=value, point=point, element=element):
                 self.put(depth, f"write {self.name(field)}{self.at(point, element)} := {self.expr(value)}")
             case Store(memory=memory, index=index, value=value):
@@ -84,8 +91,22 @@ class Text:
             case Comment(text=text):
                 if self.hints:
                     self.put(depth, f"-- {text}")
+            case Atomic() | Barrier() | Print() | Assert():
+                self.put(depth, self.effect(stmt))
             case _:
                 self.nested(stmt, depth)
+
+    def effect(self, stmt: Atomic | Barrier | Print | Assert) -> str:
+        match stmt:
+            case Atomic(op=op, memory=memory, index=index, args=args, var=var, element=element):
+                call = f"atomic {op} {self.name(memory)}{self.at(index, element)} ({self.list(args)})"
+                return call if var is None else f"let {self.name(var)}: {var.type} = {call}"
+            case Barrier(fence=fence):
+                return f"barrier {fence}"
+            case Print(format=text, args=args):
+                return f"print {text!r} ({self.list(args)})"
+            case Assert(cond=cond, message=message):
+                return f"assert {self.expr(cond)} {message!r}"
 
     def nested(self, stmt: Stmt, depth: int) -> None:
         match stmt:

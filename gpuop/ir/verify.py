@@ -5,19 +5,22 @@ from __future__ import annotations
 from enum import Enum
 
 from gpuop.errors import GpuopError
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     ATOMS,
     Apply,
     Array,
+    Assert,
     Assign,
+    Atomic,
     Block,
     Break,
     Continue,
     Declare,
     Expr,
+    FieldParam,
     For,
     If,
-    Kernel,
     Lane,
     Let,
     Load,
@@ -54,6 +57,11 @@ def verify(kernel: Kernel, form: Form, after: str = "recording") -> Kernel:
     return kernel
 
 
+def element_type(memory: Array | FieldParam) -> Type:
+    """The type of what an array or a field holds."""
+    return memory.type if isinstance(memory, Array) else Type(memory.type.storage)
+
+
 class _Checker:
     def __init__(self, kernel: Kernel, form: Form) -> None:
         self.form = form
@@ -88,18 +96,36 @@ class _Checker:
             case Assign(var=var, value=value):
                 assert self.visible(var) and var.mutable, f"{var.hint} is not an assignable variable here"
                 assert var.type == value.type, f"{var.hint}: {var.type} is assigned a {value.type}"
-            case Declare(array=array):
-                self.bind(array)
+            case Declare() | Store() | Atomic() | Assert():
+                self.effect(stmt)
             case Write(field=field, value=value):
                 assert self.form is Form.RECORDED, "a write survives lowering"
                 assert field in self.outputs, f"{field.hint} is not an output"
                 assert value.type.dtype is field.type.storage, f"{field.hint} is written a {value.type}"
+            case _:
+                self.nested(stmt, loops)
+
+    def effect(self, stmt: Declare | Store | Atomic | Assert) -> None:
+        match stmt:
+            case Declare(array=array):
+                assert array.space != "local" or len(self.scopes) == 1, f"{array.hint}: local memory in a block"
+                self.bind(array)
+            case Atomic(memory=memory, args=args, var=var):
+                known = self.visible(memory) if isinstance(memory, Array) else memory in self.outputs
+                assert known, f"{memory.hint} is not updated here"
+                for arg in args:
+                    assert arg.type == element_type(memory), f"{memory.hint} is updated by a {arg.type}"
+                if var is not None:
+                    assert var.type == element_type(memory), (
+                        f"{var.hint}: {var.type} is bound to an element of {memory.hint}"
+                    )
+                    self.bind(var)
+            case Assert(cond=cond):
+                assert cond.type == Type(BOOL), f"an assertion's condition is a {cond.type}"
             case Store(memory=memory, value=value):
                 known = self.visible(memory) if isinstance(memory, Array) else memory in self.outputs
                 assert known, f"{memory.hint} is not stored to here"
                 self.one_lane(value.type)
-            case _:
-                self.nested(stmt, loops)
 
     def nested(self, stmt: Stmt, loops: int) -> None:
         match stmt:

@@ -8,7 +8,9 @@ from dataclasses import replace
 from gpuop.ir.nodes import (
     Apply,
     Array,
+    Assert,
     Assign,
+    Atomic,
     Bits,
     Block,
     Cast,
@@ -21,6 +23,7 @@ from gpuop.ir.nodes import (
     Let,
     Load,
     Pack,
+    Print,
     Read,
     Ref,
     Stmt,
@@ -75,8 +78,12 @@ def values(stmt: Stmt) -> tuple[Expr, ...]:
             return (value, *(point or ()), *(() if element is None else (element,)))
         case Store(index=index, value=value):
             return (*index, value)
-        case If(cond=cond) | While(cond=cond):
+        case If(cond=cond) | While(cond=cond) | Assert(cond=cond):
             return (cond,)
+        case Atomic(index=index, args=args, element=element):
+            return (*index, *args, *(() if element is None else (element,)))
+        case Print(args=args):
+            return args
         case For(start=start, stop=stop, step=step):
             return (start, stop, step)
     return ()
@@ -103,8 +110,13 @@ def map_values(stmt: Stmt, f: MapExpr) -> Stmt:
             return replace(stmt, value=f(value), point=moved, element=None if element is None else f(element))
         case Store(index=index, value=value):
             return replace(stmt, index=tuple(f(e) for e in index), value=f(value))
-        case If(cond=cond) | While(cond=cond):
+        case If(cond=cond) | While(cond=cond) | Assert(cond=cond):
             return replace(stmt, cond=f(cond))
+        case Atomic(index=index, args=args, element=element):
+            where, given = tuple(map(f, index)), tuple(map(f, args))
+            return replace(stmt, index=where, args=given, element=None if element is None else f(element))
+        case Print(args=args):
+            return replace(stmt, args=tuple(map(f, args)))
         case For(start=start, stop=stop, step=step):
             return replace(stmt, start=f(start), stop=f(stop), step=f(step))
     return stmt
@@ -158,10 +170,10 @@ class Copier:
         self.arrays: dict[Array, Array] = {}
         for stmt in walk(block):
             match stmt:
-                case Let(var=var) | For(var=var):
+                case Let(var=var) | For(var=var) | Atomic(var=Var() as var):
                     self.vars[var] = Var(var.hint, var.type, var.mutable)
                 case Declare(array=array):
-                    self.arrays[array] = Array(array.hint, array.type, array.shape)
+                    self.arrays[array] = replace(array)
 
     def copy(self) -> Block:
         return self.block(self.source)
@@ -196,4 +208,9 @@ class Copier:
                 return (replace(stmt, memory=self.arrays.get(memory, memory)),)
             case Write(field=field):
                 return (replace(stmt, field=self.fields.get(field, field)),)
+            case Atomic(memory=memory, var=var):
+                moved = (
+                    self.arrays.get(memory, memory) if isinstance(memory, Array) else self.fields.get(memory, memory)
+                )
+                return (replace(stmt, memory=moved, var=None if var is None else self.vars.get(var, var)),)
         return (stmt,)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpuop.config import config
-from gpuop.ir.nodes import Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.text import show
 from gpuop.ir.verify import Form, verify
+from gpuop.passes.asserts import drop_asserts
 from gpuop.passes.division import define_division
 from gpuop.passes.guard import guard_domain
 from gpuop.passes.half import half_as_float
@@ -20,6 +21,7 @@ from gpuop.passes.wrap import wrap_integers
 Pass = Callable[[Kernel], Kernel]
 
 PIPELINE: tuple[tuple[Pass, Form], ...] = (
+    (drop_asserts, Form.RECORDED),  # those that `report_asserts` has not made part of the kernel
     (unroll, Form.RECORDED),  # loops that the user wants expanded
     (simplify, Form.RECORDED),  # nothing computed twice or in vain
     (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic

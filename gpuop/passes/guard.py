@@ -5,41 +5,29 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.ir.build import collector
-from gpuop.ir.nodes import Domain, Expr, If, Index, Kernel, Stmt
-from gpuop.ir.types import Shape
-
-WIDTHS = (256, 128, 64)  # of a group, widest first: neighbours in memory are neighbours in the group
-GROUP = 256  # threads of a group whose grid is narrower than that
-SURPLUS = 8  # at most one thread in so many is added by rounding a row up, if a width allows it
-
-
-def work_group(domain: Domain) -> Shape:
-    """(layers × elements, rows, columns) of a group: a piece of a row, or several rows where they are short."""
-    columns = domain.extent("column")
-    if columns > WIDTHS[-1]:
-        fitting = (width for width in WIDTHS if -columns % width * SURPLUS <= columns)
-        return Shape(1, 1, next(fitting, WIDTHS[-1]))
-    width = _power(columns)
-    return Shape(1, min(GROUP // width, _power(domain.extent("row"))), width)
-
-
-def _power(n: int) -> int:
-    """The smallest power of two that is not below n."""
-    return 1 << max(n - 1, 0).bit_length()
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Barrier, Declare, Expr, If, Index, Stmt
+from gpuop.ir.visit import walk
+from gpuop.passes.masking import Masking
 
 
 def guard_domain(kernel: Kernel) -> Kernel:
-    group = kernel.group or work_group(kernel.domain)
-    rounded = [
-        axis for axis, size in zip(("layer", "row", "column"), group, strict=True) if kernel.domain.extent(axis) % size
-    ]
-    if not rounded:
-        return replace(kernel, group=group)
-    head: list[Stmt] = []
+    kernel = replace(kernel, group=kernel.work_group)
+    head: list[Stmt] = [stmt for stmt in kernel.body if _is_shared(stmt)]
+    body = tuple(stmt for stmt in kernel.body if not _is_shared(stmt))
     b = collector(head, hint="inside")
     test: Expr | None = None
-    for axis in rounded:
-        one = b.apply("lt", Index("global", axis), Index("global_size", axis))
-        test = one if test is None else b.apply("and", test, one)
-    assert test is not None
-    return replace(kernel, group=group, body=(*head, If(test, kernel.body)))
+    for axis, size in zip(("layer", "row", "column"), kernel.work_group, strict=True):
+        if kernel.domain.extent(axis) % size:
+            one = b.apply("lt", Index("global", axis), Index("global_size", axis))
+            test = one if test is None else b.apply("and", test, one)
+    if test is None:
+        return kernel
+    if any(isinstance(stmt, Barrier) for stmt in walk(body)):
+        return replace(kernel, body=(*head, *Masking(kernel, test).block(body)))
+    return replace(kernel, body=(*head, If(test, body)))
+
+
+def _is_shared(stmt: Stmt) -> bool:
+    """Whether it declares memory that is not a thread's own, which C has at the top of a kernel."""
+    return isinstance(stmt, Declare) and stmt.array.space != "private"

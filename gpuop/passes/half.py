@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.ir.build import Builder, constant
-from gpuop.ir.nodes import Apply, Cast, Expr, Kernel
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Cast, Expr
 from gpuop.ir.types import FLOAT, HALF, SHORT, Type
 from gpuop.passes.rewrite import rewrite_bindings
 

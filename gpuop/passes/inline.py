@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from gpuop.ir.nodes import Array, Block, Expr, For, Kernel, Let, Load, Ref, Stmt, Var, While
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Array, Block, Cast, Expr, For, Let, Load, Ref, Stmt, Var, While
 from gpuop.ir.visit import blocks, expressions, map_blocks, map_values, walk_expr, with_operands
 
 TEMPORARY = {"t", "at", "inside"}
@@ -14,6 +15,9 @@ MAX_NODES = 14  # of an expression that goes into another: lines stay readable
 
 def inline_once(kernel: Kernel) -> Kernel:
     uses = Counter(e.var for e in expressions(kernel.body) if isinstance(e, Ref))
+    for e in expressions(kernel.body):
+        if isinstance(e, Cast) and isinstance(e.arg, Ref) and e.type.integer and e.arg.type.kind == "f":
+            uses[e.arg.var] += 1  # what converts names its operand twice, as a NaN is none of the integers
     return replace(kernel, body=_Inliner(uses).block(kernel.body))
 
 
@@ -74,6 +78,7 @@ class _Inliner:
 
 def _unstable(expr: Expr) -> bool:
     return any(
-        (isinstance(e, Ref) and e.var.mutable) or (isinstance(e, Load) and isinstance(e.memory, Array))
+        (isinstance(e, Ref) and e.var.mutable)
+        or (isinstance(e, Load) and isinstance(e.memory, Array) and e.memory.written)
         for e in walk_expr(expr)
     )

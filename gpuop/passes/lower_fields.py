@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from gpuop.errors import Loc
 from gpuop.ir.build import Builder, constant
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
-    AXES,
     Apply,
     Argument,
     Array,
     Assign,
+    Atomic,
     Bits,
     Block,
     Cast,
@@ -23,26 +24,24 @@ from gpuop.ir.nodes import (
     FieldParam,
     For,
     If,
-    Index,
-    Kernel,
     Lane,
     Let,
     Load,
     Pack,
+    Print,
     Read,
     Ref,
     Stmt,
     Store,
-    Stride,
     Var,
     While,
     Write,
 )
-from gpuop.ir.types import INT, LONG, Shape, Type
-from gpuop.passes.borders import Coordinate, inside, place
+from gpuop.ir.types import INT, Type
+from gpuop.passes.addresses import Addresses
+from gpuop.passes.borders import inside, place
 
 COMPONENTS = "xyzw"
-EXTENTS = {"layer": "layers", "row": "rows", "column": "columns"}
 
 
 def lower_fields(kernel: Kernel) -> Kernel:
@@ -51,14 +50,13 @@ def lower_fields(kernel: Kernel) -> Kernel:
 
 class _Lowering:
     def __init__(self, kernel: Kernel) -> None:
-        self.domain = kernel.domain
         self.lanes_of: dict[Var, list[Expr]] = {}
         self.arrays: dict[Array, Array] = {}
-        self.ranges: dict[Var, tuple[int, int]] = {}
         self.out: list[Stmt] = []
         self.hint = "t"
         self.loc: Loc | None = None
         self.b = Builder(self.bind)
+        self.at = Addresses(kernel, self.b)
 
     def bind(self, expr: Expr) -> Expr:
         var = Var(self.hint, expr.type)
@@ -89,8 +87,12 @@ class _Lowering:
                 self.assign(var, self.lanes(value))
             case Declare(array=array):
                 lanes = (array.type.lanes,) if array.type.lanes > 1 else ()
-                self.arrays[array] = Array(array.hint, array.type.scalar, (*array.shape, *lanes))
+                self.arrays[array] = replace(array, type=array.type.scalar, shape=(*array.shape, *lanes))
                 self.out.append(replace(stmt, array=self.arrays[array]))
+            case Atomic():
+                self.atomic(stmt)
+            case Print(args=args):
+                self.out.append(replace(stmt, args=tuple(map(self.scalar, args))))
             case Store(memory=Array() as memory, index=index, value=value):
                 self.store_array(memory, index, self.lanes(value))
             case Write():
@@ -107,7 +109,7 @@ class _Lowering:
                 self.lanes_of[var] = [Ref(var)]
                 if all(isinstance(b, Const) for b in bounds):
                     turns = range(*(int(b.value) for b in bounds if isinstance(b, Const)))
-                    self.ranges[var] = (min(turns, default=0), max(turns, default=0))
+                    self.at.ranges[var] = (min(turns, default=0), max(turns, default=0))
                 self.out.append(replace(stmt, start=bounds[0], stop=bounds[1], step=bounds[2], body=self.block(body)))
             case While(head=head, cond=cond, body=body):
                 lowered = self.block(head)
@@ -136,11 +138,42 @@ class _Lowering:
             ]
         self.out += [Assign(t, e, self.loc) for t, e in zip(targets, lanes, strict=True)]
 
+    def atomic(self, stmt: Atomic) -> None:
+        """Outside its field it does nothing, and reads 0."""
+        args, index = tuple(map(self.scalar, stmt.args)), tuple(map(self.scalar, stmt.index))
+        memory, test = stmt.memory, None
+        if isinstance(memory, FieldParam):
+            with self.named("at"):
+                test, offsets = self.at.target(memory, index, self.optional(stmt.element))
+            index = tuple(offsets)
+        else:
+            memory = self.arrays[memory]
+        var = stmt.var
+        inner = var if test is None or var is None else Var(var.hint, var.type)
+        done = replace(stmt, memory=memory, index=index, args=args, element=None, var=inner)
+        if var is not None:
+            self.lanes_of[var] = [Ref(var)]
+        if test is None:
+            self.out.append(done)
+        elif var is None or inner is None:
+            self.out.append(If(test, (done,), (), self.loc))
+        else:
+            kept = Var(var.hint, var.type, mutable=True)
+            self.lanes_of[var] = [Ref(kept)]
+            self.out.append(Let(kept, constant(0, var.type.dtype), self.loc))
+            self.out.append(If(test, (done, Assign(kept, Ref(inner), self.loc)), (), self.loc))
+
     # --- expressions --------------------------------------------------------------------------------------------
 
     def scalar(self, expr: Expr) -> Expr:
         (lane,) = self.lanes(expr)
         return lane
+
+    def optional(self, expr: Expr | None) -> Expr | None:
+        return None if expr is None else self.scalar(expr)
+
+    def point(self, point: tuple[Expr, ...] | None) -> tuple[Expr, ...] | None:
+        return None if point is None else tuple(map(self.scalar, point))
 
     def lanes(self, expr: Expr) -> list[Expr]:
         """The scalars that an expression becomes."""
@@ -182,12 +215,12 @@ class _Lowering:
         field, kind = read.field, Type(read.field.type.storage)
         if field.by_value:
             return self.read_argument(read)
-        planes = self.planes(field, read.element)
+        planes = self.at.planes(field, self.optional(read.element))
         with self.named("at"):
-            coordinates = self.coordinates(field, read.point)
-            point = self.offset(field, [place(self.b, c, read.border) for c in coordinates])
-            offsets = [self.plane(field, point, plane, clamped=True) for plane in planes]
-            outside = self.all_of([inside(self.b, c) for c in coordinates]) if read.border == "fill" else None
+            coordinates = self.at.coordinates(field, self.point(read.point))
+            point = self.at.offset(field, [place(self.b, c, read.border) for c in coordinates])
+            offsets = [self.at.plane(field, point, plane, clamped=True) for plane in planes]
+            outside = self.at.all_of([inside(self.b, c) for c in coordinates]) if read.border == "fill" else None
         loads = [self.bind(Load(field, (offset,), kind)) for offset in offsets]
         if outside is None:
             return loads
@@ -206,79 +239,7 @@ class _Lowering:
 
     def write(self, write: Write) -> None:
         field, lanes = write.field, self.lanes(write.value)
-        planes = self.planes(field, write.element)
         with self.named("at"):
-            coordinates = self.coordinates(field, write.point)
-            tests = [inside(self.b, c) for c in coordinates]
-            if write.element is not None and not isinstance(write.element, Const):
-                tests.append(inside(self.b, self.element(field, planes[0])))
-            test = self.all_of(tests)
-            point = self.offset(field, [c.at for c in coordinates])
-            offsets = [self.plane(field, point, plane, clamped=False) for plane in planes]
+            test, offsets = self.at.target(field, self.point(write.point), self.optional(write.element))
         stores = tuple(Store(field, (offset,), value, self.loc) for offset, value in zip(offsets, lanes, strict=True))
         self.out += stores if test is None else (If(test, stores, (), self.loc),)
-
-    def all_of(self, tests: list[Expr | None]) -> Expr | None:
-        needed = [t for t in tests if t is not None]
-        for test in needed[1:]:
-            needed[0] = self.b.apply("and", needed[0], test)
-        return needed[0] if needed else None
-
-    def planes(self, field: FieldParam, element: Expr | None) -> list[Expr]:
-        if element is not None:
-            return [self.scalar(element)]
-        return [constant(k, INT) for k in range(field.type.planes)]
-
-    def coordinates(self, field: FieldParam, point: tuple[Expr, ...] | None) -> list[Coordinate]:
-        grid = field.type.field_shape
-        axes = AXES[3 - len(grid) : 3]
-        given = [Index("global", axis) for axis in axes] if point is None else [self.scalar(e) for e in point]
-        out = []
-        for axis, at, n in zip(axes, given, grid, strict=True):
-            low, high = (0, n - 1) if point is None else self.range(at)
-            out.append(Coordinate(at, Stride(field, EXTENTS[axis], n, Type(INT)), n, low, high))
-        return out
-
-    def range(self, at: Expr) -> tuple[int | None, int | None]:
-        """The values that a coordinate can take, where they are known."""
-        match at:
-            case Const(value=value):
-                return int(value), int(value)
-            case Index(kind="global", axis=axis, offset=offset):
-                return offset, self.domain.extent(axis) - 1 + offset
-            case Ref(var=var) if var in self.ranges:
-                return self.ranges[var]
-        return None, None
-
-    def element(self, field: FieldParam, at: Expr) -> Coordinate:
-        low, high = self.range(at)
-        count = field.type.planes
-        return Coordinate(at, Stride(field, "tensorElements", count, Type(INT)), count, low, high)
-
-    def offset(self, field: FieldParam, point: list[Expr]) -> Expr:
-        """The offset of a point within a plane."""
-        grid, kind = field.type.field_shape, self.index_type(field)
-        total: Expr = constant(0, kind.dtype)
-        for n, (at, axis) in enumerate(zip(point, AXES[3 - len(grid) : 3], strict=True)):
-            term = self.b.cast(at, kind)
-            if axis != "column":
-                term = self.b.apply("mul", term, self.stride(field, f"{axis}Stride", Shape(grid[n + 1 :]).points))
-            total = term if n == 0 else self.b.apply("add", total, term)
-        return total
-
-    def plane(self, field: FieldParam, point: Expr, plane: Expr, clamped: bool) -> Expr:
-        if field.type.planes == 1 and isinstance(plane, Const):
-            return point
-        if clamped and not isinstance(plane, Const):
-            plane = place(self.b, self.element(field, plane), "clamp")
-        if plane == constant(0, INT):
-            return point
-        stride = self.stride(field, "tensorStride", field.type.field_shape.points)
-        return self.b.apply("add", point, self.b.apply("mul", self.b.cast(plane, self.index_type(field)), stride))
-
-    def stride(self, field: FieldParam, what: str, value: int) -> Stride:
-        return Stride(field, what, value, self.index_type(field))
-
-    def index_type(self, field: FieldParam) -> Type:
-        """Offsets are int, and long in fields of 2³¹ elements or more."""
-        return Type(LONG if field.type.field_shape.points * field.type.planes > 2**31 - 1 else INT)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.ir.build import fold, fold_cast
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     ATOMS,
     Apply,
     Array,
     Assign,
+    Atomic,
     Block,
     Cast,
     Const,
@@ -17,7 +19,6 @@ from gpuop.ir.nodes import (
     Expr,
     For,
     If,
-    Kernel,
     Let,
     Load,
     Pack,
@@ -38,6 +39,7 @@ def simplify(kernel: Kernel) -> Kernel:
     loaded: set[Array] = {
         e.memory for e in expressions(numbered) if isinstance(e, Load) and isinstance(e.memory, Array)
     }
+    loaded |= {stmt.memory for stmt in walk(numbered) if isinstance(stmt, Atomic) and isinstance(stmt.memory, Array)}
     return replace(kernel, body=_live(numbered, set(), loaded))
 
 
@@ -54,10 +56,7 @@ class _Numbering:
 
     def varies(self, expr: Expr) -> bool:
         """Whether the value may differ between two places: it depends on a variable or on a thread's memory."""
-        return any(
-            (isinstance(e, Ref) and e.var in self.assigned) or (isinstance(e, Load) and isinstance(e.memory, Array))
-            for e in walk_expr(expr)
-        )
+        return any((isinstance(e, Ref) and e.var in self.assigned) or _is_mutable(e) for e in walk_expr(expr))
 
     def block(self, block: Block) -> Block:
         self.known.append({})
@@ -121,6 +120,11 @@ class _Numbering:
         return (stmt,)
 
 
+def _is_mutable(expr: Expr) -> bool:
+    """Whether it reads memory that the kernel writes."""
+    return isinstance(expr, Load) and isinstance(expr.memory, Array) and expr.memory.written
+
+
 def _undone(cast: Cast | None, type_: Type) -> bool:
     """Whether a cast that wraps to this type undoes one between integers of one size."""
     if cast is None or cast.saturate or cast.arg.type != type_:
@@ -168,6 +172,8 @@ def _live(block: Block, live: set[Var], loaded: set[Array]) -> Block:
                 continue
             case Declare(array=array) | Store(memory=Array() as array) if array not in loaded:
                 continue
+            case Atomic(var=Var() as var) if var not in live:
+                stmt = replace(stmt, var=None)
         if isinstance(stmt, While):
             live.update(e.var for e in walk_expr(stmt.cond) if isinstance(e, Ref))
         stmt = map_blocks(stmt, lambda inner: _live(inner, live, loaded))

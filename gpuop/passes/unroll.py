@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.ir.build import constant
-from gpuop.ir.nodes import Block, Break, Const, Continue, For, If, Kernel, Stmt
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Block, Break, Const, Continue, For, If, Stmt
 from gpuop.ir.types import INT
 from gpuop.ir.visit import Copier, blocks, map_blocks
 

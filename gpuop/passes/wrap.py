@@ -11,18 +11,18 @@ from dataclasses import replace
 import numpy as np
 
 from gpuop.ir.build import Builder, collector
-from gpuop.ir.nodes import Apply, Block, Cast, Const, Domain, Expr, For, Index, Kernel, Let, Ref, Stmt, Stride, Var
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Block, Cast, Const, Expr, For, Index, Let, Ref, Stmt, Stride, Var
 from gpuop.ir.types import INT, LONG, UINT, ULONG, USHORT, DType, Type
 from gpuop.ir.visit import map_blocks
 
 Range = tuple[int, int]
 UNSIGNED = {INT: UINT, LONG: ULONG}
 OVERFLOWS = {"add", "sub", "mul", "neg", "shl"}
-POSITIONS = 2**30  # no thread grid is larger along an axis
 
 
 def wrap_integers(kernel: Kernel) -> Kernel:
-    return replace(kernel, body=_Wrapping(kernel.domain).block(kernel.body))
+    return replace(kernel, body=_Wrapping(kernel).block(kernel.body))
 
 
 def limits(dtype: DType) -> Range:
@@ -33,8 +33,8 @@ def limits(dtype: DType) -> Range:
 
 
 class _Wrapping:
-    def __init__(self, domain: Domain) -> None:
-        self.domain = domain
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
         self.known: dict[Var, Range] = {}
 
     def block(self, block: Block) -> Block:
@@ -81,18 +81,12 @@ class _Wrapping:
             case Ref(var=var) if var in self.known:
                 return self.known[var]
             case Index():
-                return self.position(expr)
+                return self.kernel.bounds(expr)
             case Cast(arg=arg) if arg.type.kind in "iub":
                 return self.range(arg)
             case Apply(op=op, args=args) if all(a.type.kind in "iub" for a in args):
                 return self.applied(op, [self.range(a) for a in args], expr.type.dtype)
         return limits(expr.type.dtype)
-
-    def position(self, index: Index) -> Range:
-        extent = self.domain.extent(index.axis)
-        if index.kind == "global":
-            return index.offset, extent - 1 + index.offset
-        return (extent, extent) if index.kind == "global_size" else (0, POSITIONS)
 
     def applied(self, op: str, args: list[Range], dtype: DType) -> Range:
         (low, high), rest = args[0], args[1:]

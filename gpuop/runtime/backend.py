@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuop.ir.nodes import Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import FieldType
 
 Array = NDArray[Any]

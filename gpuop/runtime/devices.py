@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ import numpy as np
 from gpuop.config import config
 from gpuop.errors import DeviceError, GpuopError
 from gpuop.ir.build import constant
-from gpuop.ir.nodes import Apply, Assign, Domain, FieldParam, If, Index, Kernel, Let, Output, Read, Ref, Var, Write
+from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.nodes import Apply, Assign, FieldParam, If, Index, Let, Read, Ref, Var, Write
 from gpuop.ir.types import BOOL, FLOAT, INT, FieldType, Shape, Type
 from gpuop.runtime.backend import Backend
 from gpuop.runtime.opencl import OpenCL, device_list
@@ -40,7 +42,7 @@ _open: dict[str, Backend] = {}
 _failed: dict[str, str] = {}  # why a device could not be opened
 _opening = threading.RLock()
 _found: list[tuple[Device, Any]] | None = None
-_chosen: list[str] = []
+_chosen: list[tuple[str, bool]] = []
 
 
 def discover() -> list[tuple[Device, Any]]:
@@ -79,7 +81,7 @@ def _opencl() -> list[tuple[Device, Any]]:
         seen.add(kind)
         name = f"opencl:{number}"
         found.append(
-            (Device(name, f"{device.name.strip()} ({platform})", None, alias), (OpenCL, name, platform, device))
+            (Device(name, f"{device.name.strip()} ({platform})", None, alias), partial(OpenCL, name, platform, device))
         )
     return found
 
@@ -113,8 +115,8 @@ def examined() -> list[Device]:
     return out
 
 
-def open_device(name: str) -> Backend:
-    """The device of a name, opened and tested once.
+def open_device(name: str, checked: bool = False) -> Backend:
+    """The device of a name, opened and tested once; checked execution has one of its own.
 
     Raises:
         DeviceError: there is none of that name, or it fails the self-test.
@@ -127,20 +129,21 @@ def open_device(name: str) -> Backend:
         with _opening:
             if device.name in _failed:
                 raise DeviceError(_failed[device.name])
-            if device.name not in _open:
+            key = f"{device.name} checked" if checked else device.name
+            if key not in _open:
                 try:
-                    _open[device.name] = _tested(device.name, opener)
+                    _open[key] = _tested(device.name, opener, checked)
                 except DeviceError as failed:
                     _failed[device.name] = str(failed)
                     raise
-            return _open[device.name]
+            return _open[key]
     names = ", ".join(n for device, _ in discover() for n in (device.name, *device.aliases))
     raise DeviceError(f"there is no device {name!r}; found: {names}")
 
 
-def _tested(name: str, opener: Any) -> Backend:
+def _tested(name: str, opener: Any, checked: bool) -> Backend:
     try:
-        backend: Backend = opener[0](*opener[1:]) if isinstance(opener, tuple) else opener()
+        backend: Backend = opener(checked=checked)
         result = _self_test(backend)
     except Exception as failed:  # whatever a driver does wrong, the device is skipped
         raise DeviceError(f"{name} fails the self-test: {failed}") from failed
@@ -172,28 +175,39 @@ def _self_test(backend: Backend) -> Any:
 
 def current() -> Backend:
     """The device in use: `use_device`, else GPUOP_DEVICE, else the first that works."""
+    checked = config.debug > 0
     if _chosen:
-        return open_device(_chosen[-1])
+        return open_device(*_chosen[-1])
     if config.device:
         try:
-            return open_device(config.device)
+            return open_device(config.device, checked)
         except DeviceError as failed:
             raise DeviceError(f"GPUOP_DEVICE={config.device}: {failed}") from None
     for device, _ in discover():
         if device.problem is None:
             try:
-                return open_device(device.name)
+                return open_device(device.name, checked)
             except DeviceError as failed:
                 warnings.warn(f"gpuop skips a device: {failed}", stacklevel=2)
     raise DeviceError("no device works, not even the reference")
 
 
 @contextmanager
-def use_device(name: str) -> Iterator[Backend]:
-    """Use a device inside a `with`, in all threads of the process."""
-    backend = open_device(name)
-    _chosen.append(name)
+def use_device(name: str, checked: bool = False) -> Iterator[Backend]:
+    """Use a device inside a `with`, in all threads of the process.
+
+    Args:
+        checked: check the execution of kernels, as GPUOP_DEBUG does too: every device reports assertions that fail
+            (`_assert`); the reference also reports accesses outside arrays and under border="unchecked", local memory that
+            is read before it is written, data races, and integer division by zero.
+
+    Raises:
+        DeviceError: there is no such device.
+    """
+    choice = (name, checked or config.debug > 0)
+    backend = open_device(*choice)
+    _chosen.append(choice)
     try:
         yield backend
     finally:
-        del _chosen[len(_chosen) - 1 - _chosen[::-1].index(name)]  # the last: an outer one may have chosen the same
+        del _chosen[len(_chosen) - 1 - _chosen[::-1].index(choice)]  # the last: an outer one may have chosen the same

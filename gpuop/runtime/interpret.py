@@ -6,18 +6,21 @@ the lowered form run, so that passes can be checked without a device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.ir import meaning
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
+    AXES,
     Apply,
     Argument,
-    Array,
     Assign,
+    Atomic,
     Bits,
     Block,
     Break,
@@ -30,11 +33,11 @@ from gpuop.ir.nodes import (
     For,
     If,
     Index,
-    Kernel,
     Lane,
     Let,
     Load,
     Pack,
+    Print,
     Read,
     Ref,
     Stmt,
@@ -45,18 +48,23 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.ops import OPS
-from gpuop.passes.guard import work_group
+from gpuop.runtime.memory import Memory
+from gpuop.runtime.positions import Positions, chunks
 
 Lanes = list[NDArray[Any]]
 Mask = NDArray[np.bool_]
-CHUNK = 1 << 18  # threads at once
 
 
-def run(kernel: Kernel, fields: dict[FieldParam, NDArray[Any]]) -> None:
-    """Run a kernel over planes of its fields; outputs are written in place."""
-    for start in range(0, kernel.domain.threads, CHUNK):
+def run(kernel: Kernel, fields: dict[FieldParam, NDArray[Any]], lowered: bool = False) -> None:
+    """Run a kernel over planes of its fields; outputs are written in place.
+
+    Args:
+        lowered: whether the kernel has been lowered; then threads run too that rounding up to whole groups adds, as on devices.
+    """
+    planes = {p: array.reshape(p.type.planes, -1) for p, array in fields.items()}
+    for where in chunks(kernel, lowered):
         with np.errstate(all="ignore"):
-            _Threads(kernel, fields, start, min(start + CHUNK, kernel.domain.threads)).block(kernel.body, None)
+            Threads(kernel, where, Memory(where, planes, lowered)).block(kernel.body, None)
 
 
 class _Loop:
@@ -67,24 +75,17 @@ class _Loop:
         self.turn = self.inside
 
 
-class _Threads:
-    def __init__(self, kernel: Kernel, fields: dict[FieldParam, NDArray[Any]], start: int, stop: int) -> None:
-        self.domain = kernel.domain
-        self.group = kernel.group or work_group(kernel.domain)
-        self.fields = {p: planes.reshape(p.type.planes, -1) for p, planes in fields.items()}
-        self.count = stop - start
-        ids = np.arange(start, stop)
-        points = max(kernel.domain.shape.points, 1)
-        self.point = ids % points
-        self.at: dict[str, NDArray[Any]] = {"element": (ids // points).astype(np.int32)}
-        rest = self.point
-        for axis in ("column", "row", "layer"):
-            extent = kernel.domain.extent(axis)
-            self.at[axis] = (rest % extent).astype(np.int32)
-            rest = rest // extent
+class Threads:
+    """Some threads of a kernel, all at the same statement; a mask tells which of them run it."""
+
+    def __init__(self, kernel: Kernel, where: Positions, memory: Memory) -> None:
+        self.kernel = kernel
+        self.where = where
+        self.count = where.count
+        self.memory = memory
         self.vars: dict[Var, Lanes] = {}
-        self.arrays: dict[Array, list[NDArray[Any]]] = {}
         self.loops: list[_Loop] = []
+        self.active: Mask = np.ones(self.count, np.bool_)
 
     # --- statements ---------------------------------------------------------------------------------------------
 
@@ -96,6 +97,7 @@ class _Threads:
                 active = turn if mask is None else mask & turn
             if active is not None and not active.any():
                 return
+            self.active = self.all(active)
             self.stmt(stmt, active)
 
     def stmt(self, stmt: Stmt, mask: Mask | None) -> None:
@@ -106,15 +108,8 @@ class _Threads:
                 new = self.lanes(value)
                 old = self.vars[var]
                 self.vars[var] = new if mask is None else [np.where(mask, n, o) for n, o in zip(new, old, strict=True)]
-            case Declare(array=array):
-                shape = (int(np.prod(array.shape)), self.count)
-                self.arrays[array] = [np.zeros(shape, array.type.dtype.numpy) for _ in range(array.type.lanes)]
-            case Write():
-                self.write(stmt, mask)
-            case Store(memory=memory, index=index, value=value):
-                self.store(memory, index, self.lanes(value), mask)
             case If(cond=cond, then=then, orelse=orelse):
-                holds = np.broadcast_to(self.lanes(cond)[0], self.count)
+                holds = self.truth(cond, self.active)
                 self.block(then, holds if mask is None else mask & holds)
                 self.block(orelse, ~holds if mask is None else mask & ~holds)
             case For() | While():
@@ -124,6 +119,41 @@ class _Threads:
                 self.loops[-1].turn = self.loops[-1].turn & ~self.all(mask)
             case Continue():
                 self.loops[-1].turn = self.loops[-1].turn & ~self.all(mask)
+            case _:
+                self.effect(stmt)
+
+    def effect(self, stmt: Stmt) -> None:
+        match stmt:
+            case Declare(array=array):
+                self.memory.declare(array)
+            case Write(field=field, value=value, point=point, element=element):
+                self.memory.write(field, self.point(point), self.element(element), self.lanes(value), self.active)
+            case Store(memory=memory, index=index, value=value):
+                self.memory.store(memory, self.point(index) or [], self.lanes(value), self.active)
+            case Atomic():
+                self.atomic(stmt)
+            case Print(format=text, args=args):
+                self.print(text, [np.broadcast_to(self.lanes(a)[0], self.count) for a in args])
+
+    def atomic(self, stmt: Atomic) -> None:
+        args = [np.broadcast_to(self.lanes(a)[0], self.count) for a in stmt.args]
+        index, element = self.point(stmt.index) or [], self.element(stmt.element)
+        old = self.memory.atomic(stmt.op, stmt.memory, index, element, args, self.active, stmt.var is not None)
+        if stmt.var is not None:
+            self.vars[stmt.var] = [old]
+
+    def print(self, text: str, args: list[NDArray[Any]]) -> None:
+        for thread in np.flatnonzero(self.active):
+            sys.stdout.write(text % tuple(a[thread].item() for a in args))
+
+    def point(self, point: tuple[Expr, ...] | None) -> list[NDArray[Any]] | None:
+        return None if point is None else [self.lanes(e)[0] for e in point]
+
+    def element(self, element: Expr | None) -> NDArray[Any] | None:
+        return None if element is None else self.lanes(element)[0]
+
+    def truth(self, cond: Expr, active: Mask) -> Mask:
+        return np.broadcast_to(self.lanes(cond)[0], self.count)
 
     def all(self, mask: Mask | None) -> Mask:
         return np.ones(self.count, np.bool_) if mask is None else mask
@@ -144,7 +174,7 @@ class _Threads:
                 self.vars[stmt.var] = [counter.astype(np.int32)]
             else:
                 self.block(stmt.head, loop.turn)
-                holds = np.broadcast_to(self.lanes(stmt.cond)[0], self.count)
+                holds = self.truth(stmt.cond, loop.turn)
             loop.inside = loop.turn = loop.inside & holds
             if not loop.inside.any():
                 break
@@ -166,7 +196,7 @@ class _Threads:
             case Stride(value=value, type=type_):
                 return [np.asarray(value, type_.dtype.numpy)]
             case Argument(field=field, plane=plane):
-                return [self.fields[field][plane, 0]]
+                return [self.memory.fields[field][plane, 0]]
             case Apply():
                 return self.apply(expr)
             case Cast(arg=arg, type=type_, saturate=saturate):
@@ -178,21 +208,20 @@ class _Threads:
                 return [self.lanes(arg)[lane]]
             case Pack(args=args):
                 return [lane for a in args for lane in self.lanes(a)]
-            case Read():
-                return self.read(expr)
+            case Read(field=field, point=point, element=element):
+                return self.memory.read(expr, self.point(point), self.element(element), self.active)
             case Load(memory=memory, index=index):
-                return self.load(memory, index)
+                return self.memory.load(memory, self.point(index) or [], self.active)
         raise AssertionError(expr)
 
     def index(self, index: Index) -> NDArray[Any]:
-        size = dict(zip(("layer", "row", "column", "element"), (*self.group, 1), strict=True))[index.axis]
-        where = self.at[index.axis]
+        axis, sizes = index.axis, dict(zip(AXES, self.kernel.work_group, strict=False))
         found: dict[str, Callable[[], Any]] = {
-            "global": lambda: where + index.offset,
-            "local": lambda: where % size,
-            "group": lambda: where // size,
-            "global_size": lambda: self.domain.extent(index.axis),
-            "local_size": lambda: size,
+            "global": lambda: self.where.at[axis] + index.offset,
+            "local": lambda: self.where.local[axis],
+            "group": lambda: self.where.group[axis],
+            "global_size": lambda: self.kernel.domain.extent(axis),
+            "local_size": lambda: sizes[axis],
         }
         return np.asarray(found[index.kind](), np.int32)
 
@@ -205,89 +234,3 @@ class _Threads:
                 args = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in args]
             out.append(np.asarray(row.numpy(*args)).astype(expr.type.dtype.numpy, copy=False))
         return out
-
-    # --- memory -------------------------------------------------------------------------------------------------
-
-    def read(self, read: Read) -> Lanes:
-        planes = self.fields[read.field]
-        where, outside = self.place(read.field, read.point, read.border)
-        if read.element is None:
-            values = [planes[k][where] for k in range(read.field.type.planes)]
-        else:
-            element = np.clip(self.lanes(read.element)[0], 0, read.field.type.planes - 1)
-            values = [planes[element, where]]
-        if outside is None:
-            return values
-        assert read.fill is not None
-        return [np.where(outside, planes.dtype.type(read.fill.value), v) for v in values]
-
-    def place(self, field: FieldParam, point: Sequence[Expr] | None, border: str) -> tuple[Any, Mask | None]:
-        """The position within a plane, and (for "fill") which threads are outside."""
-        grid = field.type.field_shape
-        if point is None:
-            return (self.point if grid else 0), None
-        coordinates = [np.asarray(self.lanes(e)[0], np.int64) for e in point]
-        outside = np.zeros((), np.bool_)
-        where: Any = 0
-        for at, n in zip(coordinates, grid, strict=True):
-            outside = outside | (at < 0) | (at >= n)
-            where = where * n + border_index(at, n, border)
-        return where, outside if border == "fill" else None
-
-    def write(self, write: Write, mask: Mask | None) -> None:
-        planes, kind, values = self.fields[write.field], write.field.type, self.lanes(write.value)
-        keep = self.all(mask)
-        if write.point is None:
-            where: Any = self.point if kind.field_shape else np.zeros(self.count, np.int64)
-        else:
-            where = np.zeros(self.count, np.int64)
-            for e, n in zip(write.point, kind.field_shape, strict=True):
-                at = np.broadcast_to(np.asarray(self.lanes(e)[0], np.int64), self.count)
-                keep = keep & (at >= 0) & (at < n)
-                where = where * n + at
-        if write.element is None:
-            for k, value in enumerate(values):
-                planes[k][where[keep]] = np.broadcast_to(value, self.count)[keep]
-            return
-        element = np.broadcast_to(self.lanes(write.element)[0], self.count)
-        keep = keep & (element >= 0) & (element < kind.planes)
-        planes[element[keep], where[keep]] = np.broadcast_to(values[0], self.count)[keep]
-
-    def load(self, memory: Array | FieldParam, index: tuple[Expr, ...]) -> Lanes:
-        if isinstance(memory, FieldParam):
-            flat = self.fields[memory].reshape(-1)
-            return [flat[np.clip(self.lanes(index[0])[0], 0, max(flat.size - 1, 0))]]
-        where, _ = self.element(memory, index)
-        return [lane[where, np.arange(self.count)] for lane in self.arrays[memory]]
-
-    def store(self, memory: Array | FieldParam, index: tuple[Expr, ...], values: Lanes, mask: Mask | None) -> None:
-        if isinstance(memory, FieldParam):
-            keep = self.all(mask)
-            where = np.broadcast_to(self.lanes(index[0])[0], self.count)[keep]
-            self.fields[memory].reshape(-1)[where] = np.broadcast_to(values[0], self.count)[keep]
-            return
-        where, inside = self.element(memory, index)
-        keep = self.all(mask) & inside
-        for lane, value in zip(self.arrays[memory], values, strict=True):
-            lane[where[keep], np.flatnonzero(keep)] = np.broadcast_to(value, self.count)[keep]
-
-    def element(self, array: Array, index: tuple[Expr, ...]) -> tuple[NDArray[Any], Mask]:
-        where, inside = np.zeros(self.count, np.int64), np.ones(self.count, np.bool_)
-        for e, n in zip(index, array.shape, strict=True):
-            at = np.broadcast_to(self.lanes(e)[0], self.count)
-            inside &= (at >= 0) & (at < n)
-            where = where * n + np.clip(at, 0, n - 1)
-        return where, inside
-
-
-def border_index(at: NDArray[Any], n: int, border: str) -> NDArray[Any]:
-    """Coordinates along an axis of n points, brought inside by a border rule."""
-    if border == "wrap":
-        return np.asarray(at % n)
-    if border == "reflect" and n > 1:
-        m = at % (2 * (n - 1))
-        return np.where(m < n, m, 2 * (n - 1) - m)
-    if border == "symmetric":
-        m = at % (2 * n)
-        return np.where(m < n, m, 2 * n - 1 - m)
-    return np.asarray(np.clip(at, 0, n - 1))

@@ -19,9 +19,10 @@ import numpy as np
 from gpuop.codegen.dialect import Source
 from gpuop.codegen.opencl import OPENCL
 from gpuop.codegen.printer import generate
-from gpuop.errors import CompileError, DeviceError
-from gpuop.ir.nodes import Kernel
+from gpuop.errors import CompileError, DeviceError, located
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import FieldType
+from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime import cache, icd
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer
 from gpuop.runtime.trace import note_launch, note_source
@@ -69,6 +70,7 @@ class Compiled:
 
     source: Source
     built: Any
+    kernel: Kernel
 
 
 class OpenCL(Backend):
@@ -76,11 +78,12 @@ class OpenCL(Backend):
 
     target = "opencl"
 
-    def __init__(self, name: str, platform: str, device: Any) -> None:
+    def __init__(self, name: str, platform: str, device: Any, checked: bool = False) -> None:
         import pyopencl as cl
 
         self.cl = cl
         self.name = name
+        self.checked = checked
         self.device = device
         self.description = f"{device.name.strip()} ({platform}, {device.version.strip()})"
         self.context = cl.Context([device])
@@ -147,7 +150,9 @@ class OpenCL(Backend):
     # --- kernels ------------------------------------------------------------------------------------------------
 
     def compile(self, kernel: Kernel) -> Compiled:
-        source = generate(kernel, OPENCL)
+        found = assertions(kernel) if self.checked else ()
+        source = generate(report_asserts(kernel) if found else kernel, OPENCL)
+        self._check_limits(kernel)
         missing = source.needs - self.features
         if missing:
             raise DeviceError(
@@ -156,11 +161,32 @@ class OpenCL(Backend):
             )
         note_source(source, "cl")
         with _building:  # one thread at a time: nobody builds what another is building, and `_quiet` is process-wide
-            compiled = self.programs.get(source.text)
+            key = "\n".join([source.text, *(f"{s.loc} {s.message}" for s in found)])
+            compiled = self.programs.get(key)
             if compiled is None:
-                compiled = Compiled(source, self._build(source) if kernel.domain.threads else None)
-                self.programs[source.text] = compiled
+                compiled = Compiled(source, self._build(source) if kernel.domain.threads else None, kernel)
+                self.programs[key] = compiled
         return compiled
+
+    def _check_limits(self, kernel: Kernel) -> None:
+        """DeviceError at the user's line for work-groups and memory that the device does not have."""
+        group, device = kernel.work_group, self.device
+        fits = all(n <= most for n, most in zip(reversed(group), device.max_work_item_sizes, strict=False))
+        if group.points > device.max_work_group_size or not fits:
+            shape, most = "×".join(map(str, group)), device.max_work_group_size
+            raise DeviceError(
+                located(
+                    f"{self.name} runs work-groups of up to {most} threads, and `{kernel.name}` asks for {shape}",
+                    kernel.loc,
+                )
+            )
+        for space, limit in (("local", device.local_mem_size), ("constant", device.max_constant_buffer_size)):
+            total = 0
+            for declared in kernel.shared(space):
+                total += declared.array.nbytes
+                if total > limit:
+                    message = f"{self.name} has {limit} bytes of {space} memory, and with `{declared.array.hint}` {total} are used"
+                    raise DeviceError(located(message, declared.loc))
 
     def _build(self, source: Source) -> Any:
         name = cache.key(source.text, self.identity)
@@ -188,6 +214,9 @@ class OpenCL(Backend):
         if program.built is None:
             return lambda: None
         kernel = self.cl.Kernel(program.built, source.entry)
+        found = assertions(program.kernel) if self.checked else ()
+        report = self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, 4 * len(found)) if found else None
+        arguments = [*arguments, report] if found else arguments
         flat: list[Any] = []
         for param, argument in zip(source.arguments, arguments, strict=True):
             kind = np.float32 if param.type.storage.c == "half" else param.type.storage.numpy.type
@@ -208,8 +237,16 @@ class OpenCL(Backend):
                 raise DeviceError(
                     f"{self.name}: no memory to run {source.entry} (the device has {total} bytes)"
                 ) from None
+            if report is not None:
+                self._raise_failed(program.kernel, np.empty(len(found), np.uint32), report)
 
         return launch
+
+    def _raise_failed(self, kernel: Kernel, entries: Array, report: Buffer) -> None:
+        self.cl.enqueue_copy(self.queue, entries, report, is_blocking=True)
+        error = failure(kernel, entries.tolist())
+        if error is not None:
+            raise error
 
     def synchronize(self) -> None:
         self.queue.finish()

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from gpuop.errors import DeviceError
-from gpuop.ir.nodes import Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import FieldType
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer
+from gpuop.runtime.checked import run_checked
 from gpuop.runtime.interpret import run
 from gpuop.runtime.trace import note_launch
 
@@ -19,6 +20,10 @@ class Reference(Backend):
     name = "reference"
     description = "NumPy interpreter of the recorded program"
     target = ""
+    lowered = False  # whether it is given lowered kernels
+
+    def __init__(self, checked: bool = False) -> None:
+        self.checked = checked
 
     def empty(self, kind: FieldType) -> Buffer:
         try:
@@ -53,7 +58,10 @@ class Reference(Backend):
                 if output.fill is not None:
                     fields[output.param][...] = output.fill
             note_launch(kernel.name, kernel.domain)
-            run(kernel, fields)
+            if self.checked:
+                run_checked(kernel, fields)
+            else:
+                run(kernel, fields, self.lowered)
 
         return launch
 

@@ -1,8 +1,8 @@
-"""Every math, common and geometric function of the guide: scalars, vectors, half and double, against wider arithmetic."""
+"""Every math and common function of the guide: scalars, vectors, half and double, within the bound of its row."""
 
 from __future__ import annotations
 
-import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,172 +11,76 @@ import pytest
 import gpuop as gp
 from gpuop import dsl
 from gpuop.dsl import *
-from gpuop.dsl import functions as table
 
-from .compare import all_same, has_denormals, has_double, same, ulps
-from .functions import BINARY, GEOMETRIC, OTHERS, SYMMETRIC_ZERO, TERNARY, UNARY, WITH_INTEGER, Case
+from .accuracy import ENTRIES, TABLES, arguments, bound, denormals, errors, exact, function, grid, measured, packed
+from .compare import all_same, has_double, same
+from .functions import ANY_ZERO
 
 rng = np.random.default_rng(23)
 GUIDE = """acos acosh acospi asin asinh asinpi atan atan2 atanh atanpi atan2pi cbrt ceil copysign cos cosh cospi
 native_divide erfc erf exp exp2 exp10 expm1 fabs fdim floor fma fmax fmin fmod hypot ilogb ldexp lgamma
 lgamma_r log log2 log10 log1p logb mad maxmag minmag nan nextafter pow pown powr remainder remquo rint rootn
-round rsqrt sin sinh sinpi sqrt tan tanh tanpi tgamma trunc dot cross distance length normalize
-fast_distance fast_length fast_normalize clamp degrees max min mix radians sign"""
+round rsqrt sin sinh sinpi sqrt tan tanh tanpi tgamma trunc clamp degrees max min mix radians sign"""
+OTHERS = {"nextafter", "nan", "ilogb", "lgamma_r", "remquo"}  # tested one by one
 DTYPES = ("float32", "float16", "float64")
 
 
 def test_no_function_is_forgotten() -> None:
-    tested = {*UNARY, *BINARY, *WITH_INTEGER, *TERNARY, *GEOMETRIC, *OTHERS}
-    assert tested == set(GUIDE.split()) and {f"_{name}" for name in tested} <= set(dsl.__all__)
-    assert {name.lstrip("_") for name in table.generated()} <= tested, "a new function lacks its test"
+    tested = {name for cases in TABLES.values() for name in cases} | OTHERS
+    assert tested == set(GUIDE.split())
+    assert {name for name, e in ENTRIES.items() if e.group in ("math", "common")} == tested
+    assert {f"_{name}" for name in ENTRIES} <= set(dsl.__all__)
+
+
+def test_every_function_says_what_it_is() -> None:
+    for entry in ENTRIES.values():
+        assert entry.group in ("integer", "math", "common", "geometric", "relational")
+        assert entry.doc
+        assert entry.arity in (1, 2, 3)
+        assert min(entry.ulp, entry.double) >= 0
 
 
 def has(dtype: str) -> bool:
     return dtype != "float64" or has_double()
 
 
-def grid(dtype: str, few: bool = False) -> Any:
-    """Signed zeros, denormals, infinities, NaN, the largest values, integers, halves, and some of every magnitude."""
-    info = np.finfo(dtype)
-    some = [0, 0.25, 0.5, 1, 1.5, 2, 2.5, 3, 7, 100.3, math.inf, float(info.max), float(info.tiny)]
-    denormal = (
-        [float(info.smallest_subnormal), float(info.tiny) / 2]
-        if has_denormals("double" if dtype == "float64" else "single")
-        else []
-    )
-    more = (
-        [] if few else [1e4, 1e5, 12345.678, 1e10, 1e30, 0.7071, math.pi, 1e-3, 1e-5, 1e-10, 1e-30, 20.5, 88.5, 700.5]
-    )
-    with np.errstate(over="ignore"):
-        corners = np.array([s * v for v in some + denormal + more for s in (1, -1)] + [math.nan], np.float64).astype(
-            dtype
-        )
-        spread = (
-            []
-            if few
-            else np.concatenate(
-                [
-                    rng.uniform(-1, 1, 60),
-                    rng.uniform(-10, 10, 60),
-                    rng.standard_normal(60) * 10.0 ** rng.uniform(-4, 4, 60),
-                ]
-            )
-        )
-        return np.append(corners, np.asarray(spread)).astype(dtype)
-
-
-def packed(functions: list[Any], *fields: gp.Field, lanes: int = 1) -> list[Any]:
-    """The results of many functions in few kernels: four scalar results go into one output, ten outputs into one kernel."""
-    width = 4 // lanes
-    results: list[Any] = []
-    for first in range(0, len(functions), 10 * width):
-        part = functions[first : first + 10 * width]
-
-        def body(*fields, part=tuple(part)):
-            values = [function(*map(_readTensor, fields)) for function in part]
-            return tuple(_vector(*values[k : k + width]) for k in range(0, len(values), width))
-
-        outputs = gp.operator(body)(*fields)
-        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        gp.evaluate(*outputs)
-        arrays = [o.numpy().reshape(len(o.numpy()), -1) for o in outputs]
-        results += [a[:, k : k + lanes] for a in arrays for k in range(0, a.shape[1], lanes)]
-    return [r[:, 0] if lanes == 1 else r for r in results]
-
-
-def function(name: str) -> Any:
-    return getattr(dsl, f"_{name}")
-
-
-def expected(case: Case, *arrays: Any) -> Any:
-    with np.errstate(all="ignore"):
-        return case.exact(*(a.astype(np.longdouble) if a.dtype.kind == "f" else a for a in arrays))
-
-
-def check(name: str, case: Case, got: Any, *arrays: Any) -> None:
-    """Within the bound of OpenCL 1.2, and the sign of zero where it is defined."""
-    exact = expected(case, *arrays)
-    wrong = np.zeros(got.shape, np.bool_)
-    if math.isfinite(case.ulp):
-        bound = 0.5 + case.ulp if case.ulp < 1 else 2 if got.dtype == np.float16 else case.ulp
-        wrong = ulps(got, exact, not has_denormals("double" if got.dtype == np.float64 else "single")) > bound * (
-            1 + 1e-6
-        )
-    else:
+def check(name: str, got: Any, wanted: Any, off: Any, *arrays: Any) -> None:
+    """Within the bound, and of the right sign where exact results are zero."""
+    limit = bound(name, str(got.dtype))
+    wrong = off > limit * (1 + 1e-6)
+    if ENTRIES[name].ulp == 0 and name not in ANY_ZERO:
         with np.errstate(all="ignore"):
-            wrong = ~np.isclose(
-                got.astype(np.longdouble),
-                exact.astype(got.dtype).astype(np.longdouble),
-                64 * np.finfo(got.dtype).eps,
-                64 * np.finfo(got.dtype).eps,
-                equal_nan=True,
-            )
-    if case.ulp == 0 and name not in SYMMETRIC_ZERO:
-        with np.errstate(all="ignore"):
-            rounded = exact.astype(got.dtype)
+            rounded = wanted.astype(got.dtype)
         wrong |= (got == 0) & (rounded == 0) & (np.signbit(got) != np.signbit(rounded))
     if wrong.any():
         lines = [
-            f"{name}({', '.join(str(a[i]) for a in arrays)}) = {got[i]}, not {exact[i]}"
+            f"{name}({', '.join(str(a[i]) for a in arrays)}) = {got[i]}, not {wanted[i]}"
             for i in np.flatnonzero(wrong)[:6]
         ]
-        pytest.fail(f"{got.dtype}: {wrong.sum()} of {wrong.size} beyond {case.ulp} ulp:\n" + "\n".join(lines))
+        pytest.fail(f"{got.dtype}: {wrong.sum()} of {wrong.size} beyond {limit} ulp:\n" + "\n".join(lines))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_functions_of_one_argument(device: str, dtype: str) -> None:
+@pytest.mark.parametrize("kind", TABLES)
+def test_accuracy(device: str, kind: str, dtype: str) -> None:
     if not has(dtype):
         pytest.skip("no double")
-    x = grid(dtype)
-    for name, got in zip(UNARY, packed([function(n) for n in UNARY], gp.Field(x)), strict=True):
-        check(name, UNARY[name], got, x)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_functions_of_two_arguments(device: str, dtype: str) -> None:
-    if not has(dtype):
-        pytest.skip("no double")
-    corners = grid(dtype, few=True)
-    x, y = np.stack(np.meshgrid(corners, corners), -1).reshape(-1, 2).T
-    scatter = (rng.standard_normal((2, 300)) * 10.0 ** rng.uniform(-2, 2, (2, 300))).astype(dtype)
-    x, y = np.append(x, scatter[0]), np.append(y, scatter[1])
-    for name, got in zip(BINARY, packed([function(n) for n in BINARY], gp.Field(x), gp.Field(y)), strict=True):
-        check(name, BINARY[name], got, x, y)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_functions_of_more_arguments(device: str, dtype: str) -> None:
-    if not has(dtype):
-        pytest.skip("no double")
-    x = grid(dtype)
-    n = rng.choice([0, 1, 2, 3, -1, -2, -3, 4, 5, 10, 31, -20, 149, -149], x.size).astype(np.int32)
-    for name, got in zip(
-        WITH_INTEGER, packed([function(k) for k in WITH_INTEGER], gp.Field(x), gp.Field(n)), strict=True
-    ):
-        check(name, WITH_INTEGER[name], got, x, n)
-    a, b, c = rng.standard_normal((3, 200)).astype(dtype)
-    low, high = np.minimum(b, c), np.maximum(b, c)
-    got = packed([_fma, _mad, _clamp, _mix], *map(gp.Field, (a, low, high)))
-    for name, result in zip(("fma", "mad", "clamp", "mix"), got, strict=True):
-        check(name, TERNARY[name], result, a, low, high)
+    arrays = arguments(kind, dtype, denormals(dtype))
+    for name, (got, wanted, off) in measured(kind, dtype).items():
+        check(name, got, wanted, off, *arrays)
 
 
 def test_vectors(device: str) -> None:
     """Of float3: the same as of its components, for every function; scalars spread."""
-    x, y = rng.uniform(0.05, 0.95, (2, 12, 3)).astype(np.float32)
+    x, y, z = rng.uniform(0.05, 0.95, (3, 12, 3)).astype(np.float32)
     n, s = rng.integers(1, 4, (12, 3)).astype(np.int32), rng.uniform(0.1, 0.9, 12).astype(np.float32)
-    tables: tuple[tuple[dict[str, Case], tuple[Any, ...]], ...] = (
-        (UNARY, (x,)),
-        (BINARY, (x, y)),
-        (WITH_INTEGER, (x, n)),
-        (BINARY, (x, s)),
-    )
-    for cases, arguments in tables:
-        names = [k for k in cases if k not in ("acosh",)]  # NaN below 1
-        fields = [gp.Field(a, a.ndim - 1) for a in arguments]
-        spread = [np.broadcast_to(a[:, None], x.shape) if a.ndim == 1 else a for a in arguments]
+    for kind, arrays in (("one", (x,)), ("two", (x, y)), ("integer", (x, n)), ("two", (x, s)), ("three", (x, y, z))):
+        names = [k for k in TABLES[kind] if k != "acosh"]  # NaN below 1
+        fields = [gp.Field(a, a.ndim - 1) for a in arrays]
+        flat = tuple(np.broadcast_to(a if a.ndim > 1 else a[:, None], x.shape).ravel() for a in arrays)
         for name, got in zip(names, packed([function(k) for k in names], *fields, lanes=3), strict=True):
-            check(name, cases[name], got.ravel(), *(np.ascontiguousarray(a).ravel() for a in spread))
+            wanted = exact(kind, name, flat)
+            check(name, got.ravel(), wanted, errors(name, got.ravel(), wanted), *flat)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -184,7 +88,7 @@ def test_functions_with_other_results(device: str, dtype: str) -> None:
     """nextafter, ilogb, lgamma_r, remquo: exact, and integers among their results."""
     if not has(dtype):
         pytest.skip("no double")
-    corners = grid(dtype, few=True)
+    corners = grid(dtype, denormals(dtype), few=True)
     x, y = (np.ascontiguousarray(v) for v in np.stack(np.meshgrid(corners, corners), -1).reshape(-1, 2).T)
 
     def body(f, g):
@@ -197,22 +101,17 @@ def test_functions_with_other_results(device: str, dtype: str) -> None:
         same(following, np.nextafter(x, y))
         whole = np.isfinite(x) & (x != 0)
         same(exponents[whole], np.frexp(x[whole])[1].astype(np.int32) - 1)
-        check("lgamma", UNARY["lgamma"], log, x)
-        check("remainder", BINARY["remainder"], rest, x, y)
+        for name, kind, got, arrays in (("lgamma", "one", log, (x,)), ("remainder", "two", rest, (x, y))):
+            wanted = exact(kind, name, arrays)
+            check(name, got, wanted, errors(name, got, wanted), *arrays)
         certain = np.isfinite(x) & ~((x <= 0) & (x == np.floor(x)))
         same(sign[certain], np.where((x < 0) & (np.floor(x) % 2 != 0), -1, 1)[certain].astype(np.int32))
         finite = np.isfinite(x) & np.isfinite(y) & (y != 0)
         n = [
-            round((_ratio(a) - _ratio(r)) / _ratio(b))
+            round((Fraction(float(a)) - Fraction(float(r))) / Fraction(float(b)))
             for a, r, b in zip(x[finite], rest[finite], y[finite], strict=True)
         ]
     same(quotient[finite], np.array([abs(k) % 128 * (1 if k > 0 else -1) for k in n], np.int32))
-
-
-def _ratio(x: Any) -> Any:
-    from fractions import Fraction
-
-    return Fraction(float(x))
 
 
 def test_nan_and_integer_arguments(device: str) -> None:

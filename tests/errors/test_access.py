@@ -97,13 +97,6 @@ def other_grid():
     gp.operator(lambda f, g: _readTensor(f) + _readTensor(g))(SCALAR, gp.ScalarField(np.ones((3, 5), "f")))  # here
 
 
-@WRONGS.add("`_sampleTensor` is not available in this version of gpuop")
-def not_yet():
-    import gpuop.dsl
-
-    gpuop.dsl._sampleTensor(SCALAR, 0.5, 0.5)  # here
-
-
 # --- writing -------------------------------------------------------------------------------------------------------------
 
 

@@ -144,3 +144,50 @@ def doubles_3d() -> object:
         _writeTensor(_out1, _convert_long(total) + _layer * 1000 + _layers)
 
     return doubles(field((5, 7, 3), (3,), "float64"))
+
+
+@golden
+def tiles() -> object:
+    """Local memory, barriers in a loop, surplus threads, a result used after a barrier."""
+
+    @gp.operator(outputs=lambda a, b: gp.FieldType((a.field_shape[0], b.field_shape[1])))
+    def product(a, b):
+        rows, columns = a.field_shape[0], b.field_shape[1]
+        _localThreads(16, 16)
+        _globalThreads((-(-rows // 16) * 16, -(-columns // 16) * 16))
+        left, right = _local(_floatArray(16, 16)), _local(_floatArray(16, 16))
+        total = _floatVar()
+        with _for(0, a.field_shape[1], 16) as start:
+            left[_localRow, _localColumn] = _readTensor(a, _row, start + _localColumn, border="zero")
+            right[_localRow, _localColumn] = _readTensor(b, start + _localRow, _column, border="zero")
+            _syncThreadsLocal()
+            with _for(16) as k:
+                total += left[_localRow, k] * right[k, _localColumn]
+            _syncThreadsLocal()
+        _writeTensor(_out0, total, _row, _column)
+
+    return product(field((179, 100), name="a"), field((100, 50), name="b"))
+
+
+@golden
+def counts() -> object:
+    """Atomics on local memory and on an output, surplus threads and barriers, a constant table, the integer functions."""
+
+    @gp.operator(outputs=lambda f: (gp.FieldType(16, dtype="int32"), gp.FieldType((3, 4))))
+    def counts(levels):
+        _localThreads(4, 64)
+        _globalThreads(levels)
+        total = _local(_floatVar())
+        first = (_localRow == 0) & (_localColumn == 0)
+        with _if(first):
+            total @= 0
+        _syncThreadsLocal()
+        level = _readTensor(levels)
+        weights = _constantArray(np.array([[0.5, 1, 2, 4], [1, 1, 1, 1]], np.float32))
+        _atomic_add(_pointerTo(total), weights[_row & 1, _rotate(level, 2) & 3])
+        _atomic_inc(_pointerTo(_out0, _add_sat(level, level) >> 4))
+        _syncThreadsLocal()
+        with _if(first):
+            _writeTensor(_out1, total, _groupRow, _groupColumn)
+
+    return counts(field((10, 250), (), "uint8", "levels"))

@@ -38,14 +38,22 @@ extern "C" __global__ void gpuop_doubles(
         total = total + t_1;
         const double t_2 = v[at + 2 * v_tensorStride];
         total = total + t_2;
-        const double t_3 = sqrt(t * t + t_1 * t_1 + t_2 * t_2);
-        const double t_4 = t_3 == 0.0 ? 1.0 : t_3;
+        const double t_3 = fabs(t);
+        const double t_4 = fabs(t_1);
+        const double t_5 = fabs(t_2);
+        const double t_6 = fmax(fmax(t_3, t_4), t_5);
+        const double t_7 = t_6 == __longlong_as_double(0x7ff0000000000000LL) ? 0.0 : t_6 > 3.273390607896142e+150 ? 2.409919865102884e-181 : t_6 < 3.054936363499605e-151 ? 4.149515568880993e+180 : 1.0;
+        const double t_8 = t_3 == __longlong_as_double(0x7ff0000000000000LL) ? copysign(1.0, t) : t * t_7;
+        const double t_9 = t_4 == __longlong_as_double(0x7ff0000000000000LL) ? copysign(1.0, t_1) : t_1 * t_7;
+        const double t_10 = t_5 == __longlong_as_double(0x7ff0000000000000LL) ? copysign(1.0, t_2) : t_2 * t_7;
+        const double t_11 = sqrt(t_8 * t_8 + t_9 * t_9 + t_10 * t_10);
+        const double t_12 = t_11 == 0.0 ? 1.0 : t_11;
         const int at_1 = _layer * out0_layerStride + _row * out0_rowStride + _column;
-        const double t_5 = t_1 / t_4 * total;
-        const double t_6 = t_2 / t_4 * total;
-        out0[at_1] = t / t_4 * total;
-        out0[at_1 + out0_tensorStride] = t_5;
-        out0[at_1 + 2 * out0_tensorStride] = t_6;
+        const double t_13 = t_9 / t_12 * total;
+        const double t_14 = t_10 / t_12 * total;
+        out0[at_1] = t_8 / t_12 * total;
+        out0[at_1 + out0_tensorStride] = t_13;
+        out0[at_1 + 2 * out0_tensorStride] = t_14;
         out1[_layer * out1_layerStride + _row * out1_rowStride + _column] = (long long)((unsigned long long)saturate<long long, double>(total, -9.223372036854776e+18, 9.223372036854776e+18, (-9223372036854775807LL - 1), 9223372036854775807LL) + (unsigned long long)(long long)(_layer * 1000) + (unsigned long long)(long long)_layers);
     }
 }

@@ -1,0 +1,122 @@
+"""Makes docs/language.md: every name of kernel bodies, what it does, and the test that shows it.
+
+python docs/make_language.py
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import re
+from functools import cache
+from pathlib import Path
+
+from gpuop import dsl
+from gpuop.dsl import functions
+from gpuop.ir.types import DTYPES
+
+ROOT = Path(__file__).parent.parent
+TESTS = ROOT / "tests"
+GROUPS = {  # of functions: title, and the tests that go through all of them
+    "integer": ("Integer functions", "test_integers.py"),
+    "math": ("Math functions", "test_functions.py"),
+    "common": ("Common functions", "test_functions.py"),
+    "geometric": ("Geometric functions", "test_geometry.py"),
+    "relational": ("Relational functions", "test_relational.py"),
+}
+SECTIONS = {
+    "Reading and writing": "_readTensor _readTensorElement _sampleTensor _writeTensor _writeTensorElement",
+    "Blocks": "_if _elseif _else _for _while _forEachTensorElement _break _continue",
+    "Conditions": "_and _or _not _where",
+    "Variables of any type": "_var _tensorVar _tensorArray _tensorElementVar _tensorElementArray _vector _convert _constantArray",
+    "Work-groups": "_localThreads _globalThreads _local _volatile _syncThreadsLocal _syncThreadsGlobal",
+    "Atomic functions": "_pointerTo _atomic_add _atomic_sub _atomic_inc _atomic_dec _atomic_xchg _atomic_cmpxchg _atomic_compxchg "
+    "_atomic_min _atomic_max _atomic_and _atomic_or _atomic_xor",
+    "Finding mistakes": "_print _assert",
+}
+CONSTANTS = {
+    "_layer _row _column": "this thread's point; 0 along an axis that the thread grid does not have",
+    "_layers _rows _columns": "the extents of the thread grid, or 1",
+    "_localLayer _localRow _localColumn": "the thread's place in its work-group",
+    "_localLayers _localRows _localColumns": "the extents of a work-group; they may be dimensions of arrays",
+    "_groupLayer _groupRow _groupColumn": "the place of the work-group among the work-groups",
+    "_tensorElement": "the element of the innermost `_forEachTensorElement`, else of the thread, else 0",
+    "_tensorElements": "how many elements that is one of",
+    " ".join(f"_out{k}" for k in range(10)): "the outputs",
+}
+FAMILIES = (
+    ("variable, zero or `init`", "_{}Var", "test_types.py"),
+    ("array, zeroed, 1 to 3 dimensions", "_{}Array", "test_types.py"),
+    ("vector, from scalars and vectors side by side", "_{}", "test_values.py"),
+    ("conversion: integers truncate and saturate, NaN gives 0", "_convert_{}", "test_conversions.py"),
+    ("reinterpretation of the same bits", "_as_{}", "test_conversions.py"),
+)
+OPERATORS = (
+    ("`+ - * / % // **`, `-x`, `abs(x)`", "of C's types: `/` and `%` of integers truncate, `//` floors", "test_arithmetic.py"),
+    ("`< <= > >= == !=`", "bool, or a vector of bools", "test_arithmetic.py"),
+    ("`& \\| ^ ~ << >>`", "of integers and bools; a shift counts modulo the width", "test_arithmetic.py"),
+    ("`v @= e`, `v += e` …, `v.x = e`, `a[i, j] = e`", "assignment (Cog's `:=`), which converts as writing does", "test_values.py"),
+    ("`v.x` … `v.wzyx`, `v[0]`, `x, y = v`", "components and every swizzle of 1 to 4 letters", "test_values.py"),
+)
+
+
+@cache
+def uses() -> dict[str, str]:
+    """The first test that uses a name: `file::test`, conformance tests before others."""
+    found: dict[str, str] = {}
+    files = [*sorted((TESTS / "conformance").glob("test_*.py")), *sorted(TESTS.rglob("test_*.py"))]
+    for file in files:
+        for test in ast.parse(file.read_text()).body:
+            if isinstance(test, ast.FunctionDef):
+                names = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
+                for name in names if test.name.startswith("test_") else ():
+                    found.setdefault(name, f"{file.relative_to(TESTS)}::{test.name}")
+    return found
+
+
+def link(place: str) -> str:
+    file, _, test = place.partition("::")
+    return f"[{test or Path(file).stem}](../tests/{file if '/' in file else 'conformance/' + file})"
+
+
+def summary(function: object) -> str:
+    text = " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
+    return text.replace("|", "\\|")
+
+
+def bound(entry: functions.Entry) -> str:
+    shown = [("open" if math.isinf(u) else f"{u:g}" if u else "exact") for u in (entry.ulp, entry.double)]
+    return shown[0] if shown[0] == shown[1] else " / ".join(shown)
+
+
+def table(*heads: str) -> list[str]:
+    return ["", f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
+
+
+def page() -> str:
+    lines = [(Path(__file__).parent / "language.head.md").read_text().rstrip()]
+    for title, names in SECTIONS.items():
+        lines += ["", f"## {title}", *table("name", "", "test")]
+        lines += [f"| `{n}` | {summary(getattr(dsl, n))} | {link(uses()[n])} |" for n in names.split()]
+    lines += ["", "## Thread constants and outputs", *table("names", "", "test")]
+    for names, what in CONSTANTS.items():
+        tests = dict.fromkeys(link(uses()[n]) for n in names.split() if n in uses())
+        lines.append(f"| {', '.join(f'`{n}`' for n in names.split())} | {what} | {', '.join(list(tests)[:3])} |")
+    lines += ["", "## Operators", *table("", "", "tests")]
+    lines += [f"| {signs} | {what} | {link(test)} |" for signs, what, test in OPERATORS]
+    for group, (title, test) in GROUPS.items():
+        lines += ["", f"## {title}", *table("name", "arguments", "", "bound, ULP", "tests")]
+        for e in functions.table():
+            if e.group == group:
+                lines.append(f"| `{e.name}` | {e.arity} | {e.doc.replace('|', chr(92) + '|')} | {bound(e)} | {link(test)} |")
+    lines += ["", "## Types", "", "bool has no vectors, conversions or reinterpretations; convert to it with `!= 0`."]
+    for what, pattern, test in FAMILIES:
+        names = [pattern.format(d + n) for d in DTYPES for n in ("", "2", "3", "4")]
+        shown = ", ".join(f"`{n}`" for n in names if n in dsl.__all__)
+        lines += ["", f"**{what[0].upper()}{what[1:]}** ({link(test)}): {shown}"]
+    return re.sub(r"[ ]+\n", "\n", "\n".join(lines)) + "\n"
+
+
+if __name__ == "__main__":
+    (ROOT / "docs" / "language.md").write_text(page())

@@ -1,0 +1,98 @@
+"""What is wrong with a body as a whole: barriers that not all threads reach, writes that race by construction."""
+
+from __future__ import annotations
+
+from gpuop.dsl.record import OutputSlot
+from gpuop.errors import Loc, SemanticError
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Atomic, Barrier, Break, Continue, For, If, Stmt, Write
+from gpuop.ir.types import Shape
+from gpuop.ir.uniform import Uniformity
+from gpuop.ir.visit import walk
+
+
+def check_barriers(kernel: Kernel) -> None:
+    """Every thread of a work-group must come to the same barriers.
+
+    Raises:
+        SemanticError: at a barrier under a condition, or in a loop, that may differ between them.
+    """
+    barriers = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Barrier)]
+    if not barriers:
+        return
+    uniformity = Uniformity(kernel.body, kernel.domain, kernel.work_group)
+    for barrier in barriers:
+        cause = uniformity.cause(barrier)
+        if cause is not None:
+            name = "_syncThreadsLocal" if barrier.fence == "local" else "_syncThreadsGlobal"
+            what, where = _described(cause)
+            raise SemanticError(
+                f"`{name}()` is not reached by all threads of a work-group together: {what}{where} may differ between them; "
+                "put the barrier outside, and what depends on the thread inside",
+                barrier.loc,
+            )
+
+
+def _described(cause: Stmt) -> tuple[str, str]:
+    loc: Loc | None = getattr(cause, "loc", None)
+    what = (
+        "the condition"
+        if isinstance(cause, If)
+        else "the number of turns"
+        if isinstance(cause, For)
+        else "the loop's condition"
+    )
+    if isinstance(cause, (Break, Continue)):
+        what = "the turn that is left"
+    return what, f" of `{loc.text}` (line {loc.line})" if loc is not None else ""
+
+
+def check_races(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:
+    """Refuse writes of which it is certain that several threads compete for one place.
+
+    Args:
+        covered: whether every thread writes its own point on every path.
+    """
+    writes = [s for s in walk(kernel.body) if isinstance(s, (Write, Atomic)) and target(s) is slot.param]
+    own = [w for w in writes if isinstance(w, Write) and w.point is None]
+    elsewhere = [w for w in writes if isinstance(w, Atomic) or w.point is not None]
+    if own and elsewhere and (covered or slot.default is None):
+        advice = (
+            "write computed places to another output" if covered else "give the output a `default=` if they never meet"
+        )
+        raise SemanticError(
+            f"{slot.shown} is written at the thread's own point ({own[0].loc}) and at computed ones: "
+            f"two threads may write one place, in any order; {advice}",
+            elsewhere[0].loc,
+        )
+    for write in own:
+        if kernel.domain.elements > 1 and write.element is None and write in kernel.body:
+            raise SemanticError(
+                f"{slot.shown} is written by {kernel.domain.elements} threads at each point, one for each tensor element: "
+                "write elements (`_writeTensorElement`), or let one thread write (`with _if(_tensorElement == 0):`)",
+                write.loc,
+            )
+    _check_one_place(kernel, slot, [w for w in elsewhere if isinstance(w, Write)])
+
+
+def _check_one_place(kernel: Kernel, slot: OutputSlot, writes: list[Write]) -> None:
+    if not writes or kernel.domain.threads <= 1:
+        return
+    uniformity = Uniformity(kernel.body, kernel.domain, Shape(1, 1, 1), grid=True)
+    for write in writes:
+        place = (*(write.point or ()), *(() if write.element is None else (write.element,)))
+        if (
+            uniformity.cause(write) is None
+            and not any(map(uniformity.varies, place))
+            and uniformity.varies(write.value)
+        ):
+            raise SemanticError(
+                f"all {kernel.domain} threads write {slot.shown} at one place, and any of them may be the last: "
+                "write at coordinates of the thread's own, let one thread write (`with _if(_column == 0):`), or use atomics",
+                write.loc,
+            )
+
+
+def target(stmt: Stmt) -> object:
+    """The output that a statement writes."""
+    return stmt.field if isinstance(stmt, Write) else stmt.memory if isinstance(stmt, Atomic) else None

@@ -1,0 +1,99 @@
+"""A kernel: its thread grid, its fields, and its body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuop.errors import Loc
+from gpuop.ir.nodes import AXES, Block, Declare, FieldParam, Index
+from gpuop.ir.types import Shape
+
+WIDTHS = (256, 128, 64)  # of a group, widest first: neighbours in memory are neighbours in the group
+GROUP = 256  # threads of a group whose grid is narrower than that
+SURPLUS = 8  # at most one thread in so many is added by rounding a row up, if a width allows it
+
+
+def _power(n: int) -> int:
+    """The smallest power of two that is not below n."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The thread grid: a grid of points, and an axis of tensor elements where a thread handles only one of them."""
+
+    shape: Shape
+    elements: int = 1
+
+    @property
+    def threads(self) -> int:
+        return self.shape.points * self.elements
+
+    def extent(self, axis: str) -> int:
+        """Threads along an axis; 1 where the grid has no such axis."""
+        if axis == "element":
+            return self.elements
+        missing = 3 - len(self.shape)
+        position = AXES.index(axis)
+        return self.shape[position - missing] if position >= missing else 1
+
+    @property
+    def group(self) -> Shape:
+        """(layers × elements, rows, columns) of the work-groups that suit it: pieces of rows, or several short rows."""
+        columns = self.extent("column")
+        if columns > WIDTHS[-1]:
+            fitting = (width for width in WIDTHS if -columns % width * SURPLUS <= columns)
+            return Shape(1, 1, next(fitting, WIDTHS[-1]))
+        width = _power(columns)
+        return Shape(1, min(GROUP // width, _power(self.extent("row"))), width)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The names of the grid's axes, slowest first."""
+        return AXES[3 - len(self.shape) : 3]
+
+    def __str__(self) -> str:
+        grid = "×".join(map(str, self.shape)) or "0D"
+        return grid + (f" × {self.elements} elements" if self.elements > 1 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A written field and what it holds where nothing was written; `fill` None: everything is written."""
+
+    param: FieldParam
+    fill: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    name: str
+    inputs: tuple[FieldParam, ...]
+    outputs: tuple[Output, ...]
+    domain: Domain
+    body: Block
+    group: Shape | None = None
+    loc: Loc | None = None
+
+    @property
+    def work_group(self) -> Shape:
+        """(layers × elements, rows, columns) of the work-groups that it runs in."""
+        return self.group or self.domain.group
+
+    def shared(self, space: str) -> tuple[Declare, ...]:
+        """The declarations of memory that is not a thread's own: "local" or "constant"."""
+        return tuple(stmt for stmt in self.body if isinstance(stmt, Declare) and stmt.array.space == space)
+
+    def bounds(self, index: Index) -> tuple[int, int]:
+        """The least and the greatest value of a thread constant."""
+        extent = self.domain.extent(index.axis)
+        size = self.work_group[AXES.index(index.axis)] if index.axis != "element" else 1
+        high = {"global": extent - 1, "local": size - 1, "group": -(-extent // size) - 1}.get(index.kind)
+        if high is not None:
+            return index.offset, high + index.offset
+        count = extent if index.kind == "global_size" else size
+        return count, count
+
+    @property
+    def written(self) -> tuple[FieldParam, ...]:
+        return tuple(output.param for output in self.outputs)

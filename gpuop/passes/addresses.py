@@ -1,0 +1,99 @@
+"""Where a tensor lies in memory: coordinates with what is known of their range, and flat offsets made of named strides."""
+
+from __future__ import annotations
+
+from gpuop.ir.build import Builder, constant
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import AXES, Const, Expr, FieldParam, Index, Ref, Stride, Var
+from gpuop.ir.types import INT, LONG, Shape, Type
+from gpuop.passes.borders import Coordinate, inside, place
+
+EXTENTS = {"layer": "layers", "row": "rows", "column": "columns"}
+
+
+class Addresses:
+    """Records the arithmetic of addresses; operands are scalars.
+
+    Attributes:
+        ranges: of the counters of loops whose bounds are known.
+    """
+
+    def __init__(self, kernel: Kernel, b: Builder) -> None:
+        self.kernel = kernel
+        self.b = b
+        self.ranges: dict[Var, tuple[int, int]] = {}
+
+    def all_of(self, tests: list[Expr | None]) -> Expr | None:
+        needed = [t for t in tests if t is not None]
+        for test in needed[1:]:
+            needed[0] = self.b.apply("and", needed[0], test)
+        return needed[0] if needed else None
+
+    def planes(self, field: FieldParam, element: Expr | None) -> list[Expr]:
+        return [element] if element is not None else [constant(k, INT) for k in range(field.type.planes)]
+
+    def target(
+        self, field: FieldParam, point: tuple[Expr, ...] | None, element: Expr | None
+    ) -> tuple[Expr | None, list[Expr]]:
+        """Of what is written: a test that it lies inside the field (None: always), and an offset for each plane."""
+        planes = self.planes(field, element)
+        coordinates = self.coordinates(field, point)
+        tests = [inside(self.b, c) for c in coordinates]
+        if element is not None and not isinstance(element, Const):
+            tests.append(inside(self.b, self.element(field, element)))
+        at = self.offset(field, [c.at for c in coordinates])
+        return self.all_of(tests), [self.plane(field, at, plane, clamped=False) for plane in planes]
+
+    def coordinates(self, field: FieldParam, point: tuple[Expr, ...] | None) -> list[Coordinate]:
+        grid = field.type.field_shape
+        axes = AXES[3 - len(grid) : 3]
+        given = point if point is not None else [Index("global", axis) for axis in axes]
+        out = []
+        for axis, at, n in zip(axes, given, grid, strict=True):
+            low, high = (0, n - 1) if point is None else self.range(at)
+            out.append(Coordinate(at, Stride(field, EXTENTS[axis], n, Type(INT)), n, low, high))
+        return out
+
+    def range(self, at: Expr) -> tuple[int | None, int | None]:
+        """The values that a coordinate can take, where they are known."""
+        match at:
+            case Const(value=value):
+                return int(value), int(value)
+            case Index():
+                return self.kernel.bounds(at)
+            case Ref(var=var) if var in self.ranges:
+                return self.ranges[var]
+        return None, None
+
+    def element(self, field: FieldParam, at: Expr) -> Coordinate:
+        low, high = self.range(at)
+        count = field.type.planes
+        return Coordinate(at, Stride(field, "tensorElements", count, Type(INT)), count, low, high)
+
+    def offset(self, field: FieldParam, point: list[Expr]) -> Expr:
+        """The offset of a point within a plane."""
+        grid, kind = field.type.field_shape, self.index_type(field)
+        total: Expr = constant(0, kind.dtype)
+        for n, (at, axis) in enumerate(zip(point, AXES[3 - len(grid) : 3], strict=True)):
+            term = self.b.cast(at, kind)
+            if axis != "column":
+                term = self.b.apply("mul", term, self.stride(field, f"{axis}Stride", Shape(grid[n + 1 :]).points))
+            total = term if n == 0 else self.b.apply("add", total, term)
+        return total
+
+    def plane(self, field: FieldParam, point: Expr, plane: Expr, clamped: bool) -> Expr:
+        if field.type.planes == 1 and isinstance(plane, Const):
+            return point
+        if clamped and not isinstance(plane, Const):
+            plane = place(self.b, self.element(field, plane), "clamp")
+        if plane == constant(0, INT):
+            return point
+        stride = self.stride(field, "tensorStride", field.type.field_shape.points)
+        return self.b.apply("add", point, self.b.apply("mul", self.b.cast(plane, self.index_type(field)), stride))
+
+    def stride(self, field: FieldParam, what: str, value: int) -> Stride:
+        return Stride(field, what, value, self.index_type(field))
+
+    def index_type(self, field: FieldParam) -> Type:
+        """Offsets are int, and long in fields of 2³¹ elements or more."""
+        return Type(LONG if field.type.field_shape.points * field.type.planes > 2**31 - 1 else INT)

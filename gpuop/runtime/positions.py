@@ -1,0 +1,100 @@
+"""Where the threads of a launch are: in the grid, in their work-group; a chunk of them at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.ir.kernel import Kernel
+
+CHUNK = 1 << 18  # threads at once
+Ints = NDArray[Any]
+
+
+@dataclass
+class Positions:
+    """Some threads, whole work-groups of them where groups matter.
+
+    Attributes:
+        at, local, group: positions by axis, an array over the threads for each.
+        point: the position in a plane of a field that has the thread grid.
+        groups: how many work-groups there are; `member` is the number of each thread's, `first` of the first in the launch.
+    """
+
+    count: int
+    at: dict[str, Ints]
+    point: Ints
+    local: dict[str, Ints]
+    group: dict[str, Ints]
+    groups: int
+    member: Ints
+    first: int = 0
+
+
+def chunks(kernel: Kernel, surplus: bool) -> Iterator[Positions]:
+    """The threads of a launch. `surplus`: those too that rounding up to whole groups adds, as devices have them."""
+    if kernel.group is None:
+        return _linear(kernel)
+    return _grouped(kernel, surplus)
+
+
+def _linear(kernel: Kernel) -> Iterator[Positions]:
+    domain = kernel.domain
+    points = max(domain.shape.points, 1)
+    for start in range(0, domain.threads, CHUNK):
+        ids = np.arange(start, min(start + CHUNK, domain.threads))
+        rest = point = ids % points
+        at = {"element": (ids // points).astype(np.int32)}
+        for axis in ("column", "row", "layer"):
+            at[axis] = (rest % domain.extent(axis)).astype(np.int32)
+            rest = rest // domain.extent(axis)
+        yield Positions(len(ids), at, point, {}, {}, 1, np.zeros(len(ids), np.int64))
+
+
+def _grouped(kernel: Kernel, surplus: bool) -> Iterator[Positions]:
+    domain, sizes = kernel.domain, kernel.work_group
+    extents = (domain.extent("layer") * domain.elements, domain.extent("row"), domain.extent("column"))
+    counts = tuple(-(-n // size) for n, size in zip(extents, sizes, strict=True))
+    total, step = int(np.prod(counts)), max(CHUNK // sizes.points, 1)
+    inner = np.unravel_index(np.arange(sizes.points), sizes)
+    for start in range(0, total, step):
+        numbers = np.arange(start, min(start + step, total))
+        outer = np.unravel_index(numbers, counts)
+        groups = [np.repeat(g, sizes.points) for g in outer]
+        locals_ = [np.tile(i, len(numbers)) for i in inner]
+        where = [g * size + i for g, size, i in zip(groups, sizes, locals_, strict=True)]
+        inside = np.logical_and.reduce([w < n for w, n in zip(where, extents, strict=True)])
+        keep = slice(None) if surplus or inside.all() else inside
+        yield _positions(
+            kernel, [w[keep] for w in where], [i[keep] for i in locals_], [g[keep] for g in groups], numbers, keep
+        )
+
+
+def _positions(
+    kernel: Kernel, where: list[Ints], locals_: list[Ints], groups: list[Ints], numbers: Ints, keep: Any
+) -> Positions:
+    domain = kernel.domain
+    deep, row, column = (w.astype(np.int32) for w in where)
+    at = {"layer": deep // domain.elements, "row": row, "column": column, "element": deep % domain.elements}
+    point = np.zeros(len(row), np.int64)
+    for axis in domain.axes:
+        point = point * domain.extent(axis) + at[axis]
+    axes = ("layer", "row", "column")
+    group = dict(zip(axes, (g.astype(np.int32) for g in groups), strict=True))
+    if domain.elements > 1:
+        group["layer"] = at["layer"]
+    member = np.repeat(np.arange(len(numbers)), kernel.work_group.points)[keep]
+    return Positions(
+        len(row),
+        at,
+        point,
+        dict(zip(axes, (i.astype(np.int32) for i in locals_), strict=True)),
+        group,
+        len(numbers),
+        member,
+        int(numbers[0]),
+    )
