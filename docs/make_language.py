@@ -35,6 +35,7 @@ SECTIONS = {
     "_atomic_min _atomic_max _atomic_and _atomic_or _atomic_xor",
     "Finding mistakes": "_print _assert",
 }
+TABLE_DRIVEN = "test_atomics.py"  # goes through all atomic functions by name
 CONSTANTS = {
     "_layer _row _column": "this thread's point; 0 along an axis that the thread grid does not have",
     "_layers _rows _columns": "the extents of the thread grid, or 1",
@@ -63,15 +64,14 @@ OPERATORS = (
 
 @cache
 def uses() -> dict[str, str]:
-    """The first test that uses a name: `file::test`, conformance tests before others."""
+    """The first test that uses a name, itself or through a function beside it: `file::test`, conformance tests first."""
     found: dict[str, str] = {}
-    files = [*sorted((TESTS / "conformance").glob("test_*.py")), *sorted(TESTS.rglob("test_*.py"))]
-    for file in files:
-        for test in ast.parse(file.read_text()).body:
-            if isinstance(test, ast.FunctionDef):
-                names = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
-                for name in names if test.name.startswith("test_") else ():
-                    found.setdefault(name, f"{file.relative_to(TESTS)}::{test.name}")
+    for file in [*sorted((TESTS / "conformance").glob("test_*.py")), *sorted(TESTS.rglob("test_*.py"))]:
+        functions = {f.name: f for f in ast.parse(file.read_text()).body if isinstance(f, ast.FunctionDef)}
+        names = {key: {n.id for n in ast.walk(f) if isinstance(n, ast.Name)} for key, f in functions.items()}
+        for test in (key for key in functions if key.startswith("test_")):
+            for name in names[test].union(*(names[helper] for helper in names[test] & set(functions))):
+                found.setdefault(name, f"{file.relative_to(TESTS)}::{test}")
     return found
 
 
@@ -98,7 +98,7 @@ def page() -> str:
     lines = [(Path(__file__).parent / "language.head.md").read_text().rstrip()]
     for title, names in SECTIONS.items():
         lines += ["", f"## {title}", *table("name", "", "test")]
-        lines += [f"| `{n}` | {summary(getattr(dsl, n))} | {link(uses()[n])} |" for n in names.split()]
+        lines += [f"| `{n}` | {summary(getattr(dsl, n))} | {link(uses().get(n, TABLE_DRIVEN))} |" for n in names.split()]
     lines += ["", "## Thread constants and outputs", *table("names", "", "test")]
     for names, what in CONSTANTS.items():
         tests = dict.fromkeys(link(uses()[n]) for n in names.split() if n in uses())

@@ -169,7 +169,7 @@ CUDA = Dialect(
     unroll="#pragma unroll {n}",
     local="__shared__",
     constant="static __constant__",
-    barrier="__syncthreads()",
+    barrier={"local": "__syncthreads()", "global": "__syncthreads()"},
     atomics={
         "add": "atomicAdd({p}, {0})", "sub": "atomicSub({p}, {0})", "xchg": "atomicExch({p}, {0})",
         "cmpxchg": "atomicCAS({p}, {0}, {1})", "min": "atomicMin({p}, {0})", "max": "atomicMax({p}, {0})",

@@ -28,7 +28,7 @@ class Dialect:
         head: the first lines of every source.
         unroll: the pragma before a loop.
         local, constant: the qualifiers of memory that is not a thread's own.
-        barrier: a barrier.
+        barrier: a barrier, by the memory that it orders.
         atomics: an atomic operation ("add"), or that of a type ("add float") or a type and memory ("add float local"), with
             `{p}` for the pointer and `{0}` for operands.
         volatile: the pointer to volatile memory, with `{p}` and `{type}`.
@@ -53,7 +53,7 @@ class Dialect:
     unroll: str
     local: str
     constant: str
-    barrier: str
+    barrier: Mapping[str, str]
     atomics: Mapping[str, str]
     volatile: str
     long: str

@@ -38,9 +38,13 @@ float unpack_half(ushort bits)
 """
 # A NaN saturates to 0, but not on every device.
 NAN_TO_ZERO = {
+    f"{source} {target}": f"(({target})(isnan({{x}}) ? 0 : convert_{target}_sat({{x}})))"
+    for source in ("float", "double")
+    for target in ("char", "uchar", "short", "ushort")  # of which C makes ints
+} | {
     f"{source} {target}": f"(isnan({{x}}) ? 0 : convert_{target}_sat({{x}}))"
     for source in ("float", "double")
-    for target in ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
+    for target in ("int", "uint", "long", "ulong")
 }
 
 REMQUO = """
@@ -112,7 +116,10 @@ OPENCL = Dialect(
     unroll="#pragma unroll {n}",
     local="__local",
     constant="__constant",
-    barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
+    barrier={
+        "local": "barrier(CLK_LOCAL_MEM_FENCE)",
+        "global": "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
+    },
     atomics={
         **{op: f"atomic_{op}({{p}}, {{0}})" for op in ("add", "sub", "xchg", "min", "max", "and", "or", "xor")},
         "cmpxchg": "atomic_cmpxchg({p}, {0}, {1})",

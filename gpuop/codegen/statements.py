@@ -90,7 +90,7 @@ class Statements:
             case Print(format=text, args=args):
                 self.put(depth, f"printf({', '.join([self.quoted(text), *map(self.e.text, args)])});", stmt.loc)
             case Barrier():
-                self.put(depth, f"{self.dialect.barrier};", stmt.loc)
+                self.put(depth, f"{self.dialect.barrier[stmt.fence]};", stmt.loc)
 
     def declaration(self, array: Array) -> str:
         """An array: zeroed where it is private, filled where it is constant."""
@@ -114,10 +114,10 @@ class Statements:
 
     def element(self, value: Number, dtype: DType) -> str:
         """A literal; NaN and infinity are computed, because C's names of them initialise no constant memory."""
-        literal = lambda x: self.e.literal(constant(x, dtype))  # noqa: E731
         if math.isfinite(value):
-            return literal(value)
-        return f"{literal(0.0 if math.isnan(value) else math.copysign(1, value))} / {literal(0.0)}"
+            return self.e.literal(constant(value, dtype))
+        over_zero = 0.0 if math.isnan(value) else math.copysign(1, value)
+        return f"{self.e.literal(constant(over_zero, dtype))} / {self.e.literal(constant(0.0, dtype))}"
 
     def atomic(self, stmt: Atomic) -> str:
         """The operation, and the variable that takes its result."""

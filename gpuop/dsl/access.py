@@ -166,12 +166,7 @@ def _point(recorder: Recorder, param: FieldParam, point: tuple[Operand, ...], ve
                 f"{name} is {'×'.join(map(str, grid))}, the threads are {recorder.domain}: own points do not match; "
                 f"give coordinates to {verb} at"
             )
-        if verb == "write" and not grid and recorder.domain.shape:
-            raise SemanticError(
-                f"{name} is 0D and every thread of {recorder.domain} would write it; "
-                "write it in an operator whose first output is 0D: that runs on one thread"
-            )
-        return None
+        return () if verb == "write" and not grid and recorder.domain.shape else None
     if len(point) != len(grid):
         wanted = f"({', '.join(AXES[3 - len(grid) : 3])}), or no coordinates" if grid else "no coordinates"
         raise SemanticError(f"{name} is {len(grid)}D: give {wanted}, not {len(point)}")

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from gpuop.dsl.access import output_place
 from gpuop.dsl.frames import assigned_name
-from gpuop.dsl.memory import LocalVariable
+from gpuop.dsl.memory import LocalVariable, shown
 from gpuop.dsl.record import OutputRef, Recorder, caller, current
 from gpuop.dsl.value import Operand, Value, atom
 from gpuop.dsl.variable import Variable
-from gpuop.errors import SemanticError, article, described, here
+from gpuop.errors import SemanticError, article, here
 from gpuop.ir.build import literal
 from gpuop.ir.nodes import Array, Assign, Atomic, Expr, FieldParam, Lane, Load, Ref, Store, Var
 from gpuop.ir.types import FLOAT, INT, UINT, Type
@@ -70,14 +70,14 @@ def _pointerTo(what: Operand, *place: Operand) -> Pointer:
     what_else = " (of a vector's components there is none)" if isinstance(loaded, Lane) else ""
     raise SemanticError(
         f"`_pointerTo` takes a variable, an array's element written in it (`_pointerTo(a[i])`) or an output, "
-        f"not {described(what)}{what_else}"
+        f"not {shown(what)}{what_else}"
     )
 
 
 def _operand(name: str, value: Operand, kind: Type) -> Expr:
     given = atom(value)
     if isinstance(given, (bool, int, float)):
-        return literal(given, [kind])
+        given = literal(given, [kind])
     if given.type.lanes > 1 or (given.type.kind == "f" and kind.kind != "f"):
         wanted, found = article(str(kind)), article(str(given.type))
         raise SemanticError(f"{name} on {wanted} takes {wanted}, not {found}; convert it first")
@@ -112,24 +112,27 @@ def _shared(recorder: Recorder, op: str, pointer: Pointer, args: list[Expr]) -> 
 
 def _function(name: str) -> Callable[..., Value]:
     op, arity, types, meaning = FUNCTIONS[name]
-    shown = f"_atomic_{name}"
+    called = f"_atomic_{name}"
 
     def function(pointer: Pointer, *operands: Operand) -> Value:
-        recorder = current(f"`{shown}`")
+        recorder = current(f"`{called}`")
         if not isinstance(pointer, Pointer):
-            raise SemanticError(f"{shown} takes a pointer, as `{shown}(_pointerTo(v)…)`, not {described(pointer)}")
+            raise SemanticError(f"{called} takes a pointer, as `{called}(_pointerTo(v)…)`, not {shown(pointer)}")
         if len(operands) != arity:
-            raise SemanticError(f"{shown} takes a pointer and {arity} operand{'s' * (arity != 1)}, not {len(operands)}")
+            raise SemanticError(
+                f"{called} takes a pointer and {arity} operand{'s' * (arity != 1)}, not {len(operands)}"
+            )
         if pointer.type.lanes > 1 or pointer.type.dtype not in types:
-            raise SemanticError(f"{shown} works on {', '.join(map(str, types))}, not on {article(str(pointer.type))}")
+            raise SemanticError(f"{called} works on {', '.join(map(str, types))}, not on {article(str(pointer.type))}")
         if isinstance(pointer.memory, Array) and not pointer.memory.written:
             raise SemanticError(f"`{pointer.memory.hint}` is a constant table, which atomics cannot change")
-        args = [_operand(shown, value, pointer.type) for value in operands or (1,) * (name in ("inc", "dec"))]
-        if isinstance(pointer.memory, Var) or getattr(pointer.memory, "space", "") == "private":
-            return _private(recorder, op, pointer.memory, pointer.index, args)
+        args = [_operand(called, value, pointer.type) for value in operands or (1,) * (name in ("inc", "dec"))]
+        memory = pointer.memory
+        if isinstance(memory, Var) or (isinstance(memory, Array) and memory.space == "private"):
+            return _private(recorder, op, memory, pointer.index, args)
         return _shared(recorder, op, pointer, args)
 
-    function.__name__ = function.__qualname__ = shown
+    function.__name__ = function.__qualname__ = called
     function.__doc__ = f"Atomically replace what the pointer shows by {meaning}; gives what was there before."
     return function
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuop.dsl.record import OutputSlot
 from gpuop.errors import Loc, SemanticError
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Atomic, Barrier, Break, Continue, For, If, Stmt, Write
+from gpuop.ir.nodes import Atomic, Barrier, For, If, Stmt, Write
 from gpuop.ir.types import Shape
 from gpuop.ir.uniform import Uniformity
 from gpuop.ir.visit import walk
@@ -35,15 +35,7 @@ def check_barriers(kernel: Kernel) -> None:
 
 def _described(cause: Stmt) -> tuple[str, str]:
     loc: Loc | None = getattr(cause, "loc", None)
-    what = (
-        "the condition"
-        if isinstance(cause, If)
-        else "the number of turns"
-        if isinstance(cause, For)
-        else "the loop's condition"
-    )
-    if isinstance(cause, (Break, Continue)):
-        what = "the turn that is left"
+    what = {If: "the condition", For: "the number of turns"}.get(type(cause), "the loop's condition")
     return what, f" of `{loc.text}` (line {loc.line})" if loc is not None else ""
 
 

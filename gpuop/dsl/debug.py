@@ -12,7 +12,7 @@ from gpuop.ir.build import Builder
 from gpuop.ir.nodes import Assert, Expr, Print
 from gpuop.ir.types import INT, UINT, ULONG, Type
 
-CONVERSION = re.compile(r"%(?:%|([-+ #0]*)(\d*)(\.\d+)?(?:hh|h|ll|l|z)?([a-zA-Z]?))")
+CONVERSION = re.compile(r"%(?:%|([-+ #0]*)(\d*)(\.\d+)?(?:hh|h|ll|l|z)?(.?))", re.DOTALL)
 KINDS = {**dict.fromkeys("di", "i"), **dict.fromkeys("ouxX", "iu"), **dict.fromkeys("fFeEgGaA", "f")}
 
 
@@ -38,21 +38,24 @@ def _print(format: str, *values: Operand) -> None:
         if match[0] == "%%":
             parts.append("%%")
             continue
+        if match[4] not in KINDS:
+            have = " ".join("%" + c for c in KINDS)
+            raise SemanticError(f"`_print` has no conversion {match[0]!r}, but {have}; a percent sign is written `%%`")
         if not given:
             raise SemanticError(f"`_print` has no value for the conversion {match[0]!r} in {format!r}")
         text, lanes = _conversion(recorder.build, match, given.pop(0))
         parts.append(text)
         args += lanes
     if given:
-        raise SemanticError(f"`_print` has {len(given)} more values than conversions in {format!r}")
+        raise SemanticError(
+            f"`_print` has {len(given)} more value{'s' * (len(given) > 1)} than conversions in {format!r}"
+        )
     recorder.emit(Print("".join([*parts, format[end:]]), tuple(args), here()))
 
 
 def _conversion(build: Builder, match: re.Match[str], value: Expr) -> tuple[str, list[Expr]]:
     """A conversion, once for each component, with the size that its type has; and the components as C passes them."""
     letter, kind = match[4], value.type.kind
-    if letter not in KINDS:
-        raise SemanticError(f"`_print` has no conversion {match[0]!r}; it has {' '.join('%' + c for c in KINDS)}")
     if (
         kind.replace("b", "i").replace("u", "i" if letter in "di" and value.type.dtype.bits < 32 else "u")
         not in KINDS[letter]
@@ -72,7 +75,7 @@ def _passed(kind: Type, unsigned: bool) -> Type:
         return kind
     if kind.dtype.bits == 64:
         return kind.of(ULONG if unsigned else kind.dtype)
-    return kind.of(UINT if unsigned or kind.kind == "u" and kind.dtype.bits == 32 else INT)
+    return kind.of(UINT if unsigned or (kind.kind == "u" and kind.dtype.bits == 32) else INT)
 
 
 def _assert(condition_: Operand, message: str = "") -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuop.dsl.frames import assigned_name
 from gpuop.dsl.record import FieldLike, Recorder, caller, current
-from gpuop.dsl.value import Operand, Value, convert, literal_atom
+from gpuop.dsl.value import Operand, Value, atom, convert, literal_atom
 from gpuop.dsl.variable import ArrayVariable, Variable
 from gpuop.errors import SemanticError, described, here
 from gpuop.ir import rules
@@ -45,7 +45,7 @@ def _dimension(recorder: Recorder, given: Any) -> int:
     if isinstance(known, (bool, np.bool_)) or not isinstance(known, (int, np.integer)) or known < 1:
         raise SemanticError(
             "the dimensions of an array are positive Python integers, or constants of the launch "
-            f"as `_localRows`, not {given!r}"
+            f"as `_localRows`, not {'a computed value' if isinstance(given, Value) else repr(given)}"
         )
     return int(known)
 
@@ -111,17 +111,18 @@ def _tensorElementArray(field: FieldLike, *dims: int) -> ArrayVariable:
 def vector(type_: Type, parts: tuple[Operand, ...]) -> Value:
     """A vector from scalars and vectors side by side; one scalar is replicated."""
     build = current(f"`_{type_}`").build
-    if len(parts) == 1:
-        given = literal_atom(parts[0])
-        if given.type.lanes in (1, type_.lanes):
-            return Value(convert(parts[0], type_))
-    lanes: list[Expr] = []
-    for part in parts:
-        given = literal_atom(part)
-        lanes += build.lanes(convert(part, Type(type_.dtype, given.type.lanes)))
+    if len(parts) == 1 and _lanes(parts[0]) in (1, type_.lanes):
+        return Value(convert(parts[0], type_))
+    lanes = [lane for part in parts for lane in build.lanes(convert(part, Type(type_.dtype, _lanes(part))))]
     if len(lanes) != type_.lanes:
         raise SemanticError(f"_{type_} has {type_.lanes} components, but its arguments have {len(lanes)}")
     return Value(build.pack(lanes))
+
+
+def _lanes(value: Operand) -> int:
+    """Components; a number has one, whatever type holds it."""
+    given = atom(value)
+    return 1 if isinstance(given, (bool, int, float)) else given.type.lanes
 
 
 def _vector(*parts: Operand) -> Value:
@@ -135,8 +136,7 @@ def _vector(*parts: Operand) -> Value:
 
 def _convert(value: Operand, dtype: Any) -> Value:
     """Convert to a NumPy dtype, lane by lane; integers truncate and saturate, NaN gives 0."""
-    expr = literal_atom(value)
-    return Value(convert(value, expr.type.of(_dtype(dtype))))
+    return Value(convert(value, Type(_dtype(dtype), _lanes(value))))
 
 
 def _dtype(dtype: Any) -> Any:

@@ -92,6 +92,8 @@ class _forEachTensorElement(Guard):
                 "`_forEachTensorElement` takes a tensor's shape, as `f.tensor_shape`; count with `_for`"
             )
         self.count = (Shape(shape) if not isinstance(shape, int) else Shape((shape,))).points
+        if not INT.holds(self.count):
+            raise SemanticError(f"a tensor of {self.count} elements is more than int counts")
         super().__init__("_forEachTensorElement")
 
     def opens(self) -> None:

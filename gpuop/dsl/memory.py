@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuop.dsl.frames import assigned_name
 from gpuop.dsl.record import Recorder, caller, current
@@ -15,6 +16,7 @@ from gpuop.ir.build import constant
 from gpuop.ir.nodes import Array, Barrier, Cast, Const, Declare, Expr, Load, Ref, Store
 from gpuop.ir.types import BY_NUMPY, INT, Type
 
+UNNAMED = "shared"  # memory of groups that no name is given to
 CONSTANT_BYTES = 65536  # what every device has for constant memory
 Declared = TypeVar("Declared")
 
@@ -69,7 +71,7 @@ def _local(declared: Variable | ArrayVariable) -> Any:
     """
     recorder = current("`_local`")
     symbol = _symbol("_local", declared)
-    hint = assigned_name(caller()) or (symbol.hint if symbol.hint not in ("a", "v") else "shared")
+    hint = assigned_name(caller()) or (symbol.hint if symbol.hint not in ("a", "v") else UNNAMED)
     initial = _initial(recorder, declared)
     if not recorder.retract(symbol):
         raise SemanticError("`_local` stands around a declaration: `tile = _local(_floatArray(16, 16))`")
@@ -104,10 +106,17 @@ def _symbol(name: str, declared: Any) -> Any:
         return declared._array
     expr = declared.expr if isinstance(declared, Variable) else None
     if not isinstance(expr, Ref) or not expr.var.mutable:
-        raise SemanticError(
-            f"`{name}` takes a variable or an array, as `{name}(_floatVar())`, not {described(declared)}"
-        )
+        raise SemanticError(f"`{name}` takes a variable or an array, as `{name}(_floatVar())`, not {shown(declared)}")
     return expr.var
+
+
+def shown(given: Any) -> str:
+    """What the user gave, in words."""
+    if isinstance(given, Variable):
+        return f"the variable `{given!r}`"
+    if isinstance(given, ArrayVariable):
+        return f"the array `{given._array.hint}`"
+    return "a computed value" if isinstance(given, Value) else described(given)
 
 
 def _initial(recorder: Recorder, declared: Any) -> bool:
@@ -125,7 +134,10 @@ def _initial(recorder: Recorder, declared: Any) -> bool:
 
 def _volatile(declared: Declared) -> Declared:
     """Have every access to a variable or an array reach its memory. Private memory is nobody else's, so nothing changes there."""
-    current("`_volatile`").volatile.add(_symbol("_volatile", declared))
+    symbol, name = _symbol("_volatile", declared), assigned_name(caller())
+    current("`_volatile`").volatile.add(symbol)
+    if name and symbol.hint == UNNAMED:  # `tile = _volatile(_local(…))`; nothing but text depends on a name
+        object.__setattr__(symbol, "hint", name)
     return declared
 
 
@@ -149,21 +161,16 @@ def _constantArray(values: Any) -> ArrayVariable:
     recorder = current("`_constantArray`")
     if isinstance(values, Value) or hasattr(values, "node"):
         raise SemanticError(
-            f"a constant table is made of numbers, not of {described(values)}; read Fields with `_readTensor`"
+            f"a constant table is made of numbers that are known in Python, not of {shown(values)}; read Fields with `_readTensor`"
         )
-    table = np.asarray(values)
-    if not isinstance(values, (np.ndarray, np.generic)) and table.dtype.name in ("int64", "float64"):
-        table = table.astype(np.int32 if table.dtype.kind == "i" else np.float32)
-    if table.dtype.name not in BY_NUMPY:
-        raise SemanticError(
-            f"a constant table is made of numbers, not of {table.dtype.name} (are the lists of one length?)"
-        )
+    table = _table(values)
     if not 1 <= table.ndim <= 3 or not table.size:
         raise SemanticError(
             f"a constant table has 1 to 3 dimensions and is not empty, unlike one of shape {table.shape}"
         )
-    if table.nbytes > CONSTANT_BYTES:
-        raise SemanticError(f"a constant table holds {CONSTANT_BYTES} bytes, not {table.nbytes}; read a Field instead")
+    size = table.nbytes + sum(d.array.nbytes for d in recorder.shared if d.array.space == "constant")
+    if size > CONSTANT_BYTES:
+        raise SemanticError(f"the tables of a kernel hold {CONSTANT_BYTES} bytes, not {size}; read a Field instead")
     kind = Type(BY_NUMPY[table.dtype.name])
     array = Array(
         assigned_name(caller()) or "table", kind, table.shape, "constant", values=tuple(table.ravel().tolist())
@@ -171,6 +178,25 @@ def _constantArray(values: Any) -> ArrayVariable:
     recorder.shared.append(Declare(array, here()))
     recorder.scope_of[array] = recorder.scope
     return ConstantArray(array)
+
+
+def _table(values: Any) -> NDArray[Any]:
+    """The numbers, with a dtype that kernels have."""
+    try:
+        table = np.asarray(values)
+    except ValueError:  # NumPy's message does not name the cause
+        raise SemanticError("a constant table is made of lists of one length") from None
+    if table.dtype.name not in BY_NUMPY:
+        made = "recorded values" if table.dtype == object else table.dtype.name
+        raise SemanticError(f"a constant table is made of numbers that are known in Python, not of {made}")
+    if isinstance(values, (np.ndarray, np.generic)) or table.dtype == bool:
+        return table
+    if table.dtype.kind == "f":
+        return table.astype(np.float32)
+    narrow = table.astype(np.int32)
+    if not np.array_equal(narrow, table):
+        raise SemanticError("a number of the table does not fit an int; give it a dtype, as `np.array(values, dtype)`")
+    return narrow
 
 
 def _syncThreadsLocal() -> None:

@@ -139,9 +139,9 @@ class Recorder:
             result = make()
         finally:
             self.naming = naming
-        if isinstance(result, Ref) and result.var in self.values and len(self.scope.statements) > first:
-            if self.retract(result.var):
-                return self.bind(self.values[result.var])  # type: ignore[return-value]
+        made = isinstance(result, Ref) and result.var in self.values and len(self.scope.statements) > first
+        if made and isinstance(result, Ref) and self.retract(result.var):
+            return self.bind(self.values[result.var])  # type: ignore[return-value]
         return result
 
     def declare(self, var: Var, value: Expr) -> Ref:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gpuop.dsl.memory import shown
 from gpuop.dsl.record import Recorder, current
 from gpuop.dsl.value import Value
-from gpuop.errors import SemanticError, described, here
+from gpuop.errors import SemanticError, here
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import Expr, Index
 from gpuop.ir.types import INT, FieldType, Shape, ShapeLike
@@ -48,7 +49,7 @@ def _element_count(recorder: Recorder) -> Expr:
 
 def _first(name: str) -> Recorder:
     recorder = current(f"`{name}`")
-    if len(recorder.scopes) > 1 or recorder.scope.statements:
+    if len(recorder.scopes) > 1 or recorder.scope.statements or recorder.shared:
         raise SemanticError(f"`{name}` stands first in a body: what was recorded before it knows other threads")
     return recorder
 
@@ -77,7 +78,7 @@ def _globalThreads(field_shape: Any, tensor_shape: Any = None) -> None:
     recorder = _first("_globalThreads")
     if recorder.threads_given:
         raise SemanticError("`_globalThreads` is called twice; a kernel has one thread grid")
-    given = getattr(field_shape, "type", field_shape)
+    given = field_shape.type if hasattr(field_shape, "node") else field_shape
     grid = given.field_shape if isinstance(given, FieldType) else _extents(given)
     if len(grid) > 3:
         raise SemanticError(f"threads have at most 3 dimensions (layers, rows, columns), not {len(grid)}")
@@ -89,7 +90,7 @@ def _globalThreads(field_shape: Any, tensor_shape: Any = None) -> None:
 
 def _extents(given: Any) -> Shape:
     if isinstance(given, (bool, str, Value)):
-        raise SemanticError(f"a thread grid is a shape, a Field or a FieldType, not {described(given)}")
+        raise SemanticError(f"a thread grid is a shape, a Field or a FieldType, not {shown(given)}")
     return Shape(given)
 
 

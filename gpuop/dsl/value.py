@@ -85,16 +85,7 @@ class Value(Arithmetic["Value"]):
         return Value(build.pack([build.lane(self.expr, i) for i in lanes]))
 
     def __getitem__(self, index: int) -> Value:
-        if not isinstance(index, (int, np.integer)):
-            raise SemanticError(
-                "a vector is indexed by a Python integer; name several components, as in `v.xy`, "
-                "and use an array (`_floatArray(n)`) for computed indices"
-            )
-        if not -self.type.lanes <= index < self.type.lanes:
-            raise SemanticError(
-                f"{article(str(self.type))} has no component {index}: its components are 0 … {self.type.lanes - 1}"
-            )
-        return Value(current().build.lane(self.expr, index % self.type.lanes))
+        return Value(current().build.lane(self.expr, component(self.type, index)))
 
     def __iter__(self) -> Iterator[Value]:
         if self.type.lanes == 1:
@@ -231,6 +222,18 @@ def integer(value: Operand, what: str) -> Expr:
     return current().build.cast(expr, Type(INT))
 
 
+def component(type_: Type, index: Any) -> int:
+    """The number of a component, which may be counted from the end."""
+    if not isinstance(index, (int, np.integer)):
+        raise SemanticError(
+            "a vector is indexed by a Python integer; name several components, as in `v.xy`, "
+            "and use an array (`_floatArray(n)`) for computed indices"
+        )
+    if not -type_.lanes <= index < type_.lanes:
+        raise SemanticError(f"{article(str(type_))} has no component {index}: its components are 0 … {type_.lanes - 1}")
+    return int(index) % type_.lanes
+
+
 def lane_of(type_: Type, letter: str) -> int:
     """The number of a component."""
     lane = "xyzw".index(letter)
@@ -255,7 +258,7 @@ def _power(base: Value, exponent: Operand) -> Value:
 
 def _integer_power(base: Value, exponent: int) -> Value:
     if exponent == 0:
-        return base * 0 + 1 if base.type.integer else apply("choose", base == base, 1.0, 1.0)
+        return Value(current().build.cast(constant(1, base.type.dtype), base.type))
     half = _integer_power(base, exponent // 2) if exponent > 1 else None
     square = base if half is None else half * half
     return square * base if exponent > 1 and exponent % 2 else square

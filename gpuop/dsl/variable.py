@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuop.dsl.record import Recorder, current
-from gpuop.dsl.value import SWIZZLE, Operand, Value, convert, integer, lane_of
+from gpuop.dsl.value import SWIZZLE, Operand, Value, component, convert, integer, lane_of
 from gpuop.errors import SemanticError, here
 from gpuop.ir.nodes import Array, Assign, Expr, Load, Ref, Store
 from gpuop.ir.types import Type
@@ -54,8 +54,7 @@ class Variable(Value):
             super().__setattr__(name, value)
 
     def __setitem__(self, index: int, value: Operand) -> None:
-        self[index]  # checks the index
-        self._set_lanes([index % self.type.lanes], value)
+        self._set_lanes([component(self.type, index)], value)
 
     def _set_lanes(self, lanes: list[int], value: Operand) -> None:
         if len(set(lanes)) < len(lanes):

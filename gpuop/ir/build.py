@@ -89,9 +89,13 @@ class Builder:
         if arg.type == target:
             return arg
         if arg.type.lanes not in (1, target.lanes):
+            advice = (
+                f"components (`v.xy`) or build {article(str(target))} with `_{target}(…)`"
+                if target.lanes > 1
+                else "a component (`v.x`)"
+            )
             raise SemanticError(
-                f"{article(str(arg.type))} does not convert to {target}: the lengths differ; take components "
-                f"(`v.xy`) or build {article(str(target))} with `_{target}(…)`"
+                f"{article(str(arg.type))} does not convert to {target}: the lengths differ; take {advice}"
             )
         if isinstance(arg, Const) and target.lanes == 1:
             return fold_cast(arg, target, saturate)

@@ -110,14 +110,32 @@ def logb(x: Array) -> Array:
 
 
 def fma(a: Array, b: Array, c: Array) -> Array:
-    """a·b + c rounded once: with the errors of the product and of the sum, which Dekker and Knuth tell exactly."""
+    """a·b + c rounded once: the errors of product and sum are known exactly (Dekker, Knuth)."""
+    if a.dtype != np.float64:
+        return _narrow_fma(*(x.astype(np.float64) for x in (a, b, c))).astype(a.dtype)
     product = a * b
     (ah, al), (bh, bl) = _halves(a), _halves(b)
     lost = ((ah * bh - product) + ah * bl + al * bh) + al * bl
-    total = product + c
-    part = total - product
-    lost = lost + ((product - (total - part)) + (c - part))
+    total, error = _sum(product, c)
+    lost = lost + error
     return np.where(np.isfinite(lost), total + lost, total)
+
+
+def _narrow_fma(a: Array, b: Array, c: Array) -> Array:
+    """To be rounded to half or float: rounded to odd, so that the second rounding is as good as the only one (Boldo)."""
+    total, error = _sum(a * b, c)
+    bits = np.atleast_1d(total).view(np.int64).reshape(np.shape(total))
+    uneven = (bits & 1) == 0
+    outwards = np.where((error > 0) == (total > 0), 1, -1)
+    odd = np.where(np.isfinite(total) & (error != 0) & uneven, bits + outwards, bits)
+    return np.where(np.isfinite(error), np.atleast_1d(odd).view(np.float64).reshape(np.shape(total)), total)
+
+
+def _sum(x: Array, y: Array) -> tuple[Array, Array]:
+    """x + y, rounded, and what rounding took away (Knuth's TwoSum)."""
+    total = x + y
+    part = total - x
+    return total, (x - (total - part)) + (y - part)
 
 
 def _halves(x: Array) -> tuple[Array, Array]:

@@ -118,10 +118,10 @@ _ROUNDED: _Rows = (
     ("fmod", 2, rules.floating, np.fmod, "x - y · trunc(x / y)"),
     ("copysign", 2, rules.floating, np.copysign, "|x| with the sign of y"),
     ("nextafter", 2, rules.floating, np.nextafter, "the number of x's type that follows x in the direction of y"),
+    ("fma", 3, rules.floating, meaning.fma, "x · y + z, rounded once"),
     ("nan", 1, rules.nan_code, meaning.nan, "NaN, of the code's size"),
 )
 _WHOLE: _Rows = (  # the reference needs float64
-    ("fma", 3, rules.floating, meaning.fma, "x · y + z, rounded once"),
     ("remainder", 2, rules.floating, meaning.remainder, "x - n · y, n the integer nearest to x / y, halves to even"),
     ("ilogb", 1, rules.floating_to_int, meaning.ilogb, "the binary exponent of x as an int"),
     ("logb", 1, rules.floating, meaning.logb, "the binary exponent of x"),

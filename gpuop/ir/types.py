@@ -202,7 +202,7 @@ def dtype_name(dtype: Any) -> str:
         return dtype
     try:
         name = str(np.dtype(dtype).newbyteorder("=").name)
-    except TypeError:
+    except (TypeError, ValueError):
         name = str(dtype)
     if name not in BY_NUMPY and name != "complex64":
         raise SemanticError(f"fields have no dtype {name!r}; one of {', '.join(BY_NUMPY)}, complex64, unorm8")

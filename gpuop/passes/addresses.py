@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import AXES, Const, Expr, FieldParam, Index, Ref, Stride, Var
@@ -15,7 +17,7 @@ class Addresses:
     """Records the arithmetic of addresses; operands are scalars.
 
     Attributes:
-        ranges: of the counters of loops whose bounds are known.
+        ranges: of the counters of loops whose bounds are known, and of what comes from narrow integers.
     """
 
     def __init__(self, kernel: Kernel, b: Builder) -> None:
@@ -64,6 +66,12 @@ class Addresses:
             case Ref(var=var) if var in self.ranges:
                 return self.ranges[var]
         return None, None
+
+    def note_range(self, var: Var, source: Expr) -> None:
+        """An int that comes from a narrow integer has its range."""
+        if source.type.kind in "iu" and source.type.dtype.bits < 32:
+            info = np.iinfo(source.type.dtype.numpy)
+            self.ranges[var] = int(info.min), int(info.max)
 
     def element(self, field: FieldParam, at: Expr) -> Coordinate:
         low, high = self.range(at)

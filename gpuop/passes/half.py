@@ -7,7 +7,7 @@ from dataclasses import replace
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Cast, Expr
-from gpuop.ir.types import FLOAT, HALF, SHORT, Type
+from gpuop.ir.types import FLOAT, HALF, INT, SHORT, Type
 from gpuop.passes.rewrite import rewrite_bindings
 
 EXACT = {"choose", "neg", "fabs", "fmax", "fmin", "copysign", "nan"}  # of halves these are halves
@@ -22,8 +22,25 @@ def _rule(b: Builder, expr: Expr) -> Expr | None:
         return None
     if expr.op == "nextafter":
         return _following(b, *expr.args)
+    if expr.op == "fma":
+        return Cast(_odd_sum(b, *expr.args), Type(HALF))
     wide = [b.cast(a, Type(FLOAT)) if a.type == Type(HALF) else a for a in expr.args]
     return Cast(b.apply(expr.op, *wide), Type(HALF))
+
+
+def _odd_sum(b: Builder, x: Expr, y: Expr, z: Expr) -> Expr:
+    """x · y + z rounded to an odd float, so that rounding to half is as good as if it were the only one (Boldo)."""
+    x, y, z = (b.cast(a, Type(FLOAT)) for a in (x, y, z))
+    product = b.apply("mul", x, y)  # exact
+    total = b.apply("add", product, z)
+    part = b.apply("sub", total, product)  # Knuth's TwoSum
+    error = b.apply("add", b.apply("sub", product, b.apply("sub", total, part)), b.apply("sub", z, part))
+    inexact = b.apply("or", b.apply("lt", error, 0), b.apply("gt", error, 0))
+    bits = b.bits(total, Type(INT))
+    outwards = b.apply("eq", b.apply("gt", error, 0), b.apply("gt", total, 0))
+    moved = b.apply("add", bits, b.apply("choose", outwards, constant(1, INT), constant(-1, INT)))
+    even = b.apply("eq", b.apply("and", bits, 1), 0)
+    return b.apply("choose", b.apply("and", inexact, even), b.bits(moved, Type(FLOAT)), total)
 
 
 def _following(b: Builder, x: Expr, y: Expr) -> Expr:

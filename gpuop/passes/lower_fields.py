@@ -61,6 +61,8 @@ class _Lowering:
     def bind(self, expr: Expr) -> Expr:
         var = Var(self.hint, expr.type)
         self.out.append(Let(var, expr, self.loc))
+        if isinstance(expr, Cast) and expr.type == Type(INT):
+            self.at.note_range(var, expr.arg)
         return Ref(var)
 
     @contextmanager

@@ -19,6 +19,8 @@ from gpuop.ir.nodes import (
     Assert,
     Atomic,
     Barrier,
+    Bits,
+    Cast,
     Comment,
     Expr,
     FieldParam,
@@ -145,9 +147,10 @@ class CheckedThreads(Threads):
                 return [code for a in args for code in self.codes(a)]
             case Apply():
                 return self.applied(expr)
-        every = [code for operand in operands(expr) for code in self.codes(operand)]
-        if len(every) == lanes:
-            return every
+            case Cast(arg=arg) | Bits(arg=arg):
+                codes = self.codes(arg)
+                return codes if len(codes) == lanes else codes * lanes
+        every = (code for operand in operands(expr) for code in self.codes(operand))
         return [reduce(np.maximum, every, FINE)] * lanes
 
     def applied(self, expr: Apply) -> list[Codes]:

@@ -198,8 +198,8 @@ def use_device(name: str, checked: bool = False) -> Iterator[Backend]:
 
     Args:
         checked: check the execution of kernels, as GPUOP_DEBUG does too: every device reports assertions that fail
-            (`_assert`); the reference also reports accesses outside arrays and under border="unchecked", local memory that
-            is read before it is written, data races, and integer division by zero.
+            (`_assert`); the reference also reports accesses outside arrays, outside tensors and under border="unchecked",
+            local memory that is read before it is written, data races, divergent barriers, and integer division by zero.
 
     Raises:
         DeviceError: there is no such device.

@@ -12,7 +12,7 @@ from gpuop.ir.nodes import AXES, Array, FieldParam, Stmt
 from gpuop.passes.asserts import thread_of
 from gpuop.runtime.races import Race
 
-DOES = {"reads": "reads", "writes": "writes", "updates": "changes atomically"}
+DOES = {"reads": "reads {}", "writes": "writes {}", "updates": "changes {} atomically"}
 SKIP = "or leave such threads out with `_if`"
 SYNC = "`_syncThreadsLocal()`"
 
@@ -63,17 +63,18 @@ class Findings:
         )
 
     def outside_array(self, thread: int, does: str, array: Array, index: list[int], axis: int) -> NoReturn:
-        place, n = f"{array.hint}[{', '.join(map(str, index))}]", array.shape[axis]
+        done = DOES[does].format(f"`{array.hint}[{', '.join(map(str, index))}]`")
         which = f"index {axis}" if len(index) > 1 else "the index"
         self.fail(
-            f"{self.thread(thread)} {DOES[does]} `{place}`, outside the array: {which} is {index[axis]}, and the extent {n}; "
+            f"{self.thread(thread)} {done}, outside the array: {which} is {index[axis]}, and the extent {array.shape[axis]}; "
             f"keep it inside, {SKIP}"
         )
 
     def unwritten(self, thread: int, does: str, array: Array, element: int) -> NoReturn:
+        done = DOES[does].format(_element(array, element))
         self.fail(
-            f"{self.thread(thread)} {DOES[does]} {_element(array, element)}, which no thread of its work-group has written, and "
-            f"local memory is not initialised; write it before, and wait with {SYNC}"
+            f"{self.thread(thread)} {done}, which no thread of its work-group has written, and local memory is not "
+            f"initialised; write it before, and wait with {SYNC}"
         )
 
     # --- order --------------------------------------------------------------------------------------------------
@@ -90,10 +91,11 @@ class Findings:
         local = isinstance(memory, Array)
         what = _element(memory, element) if isinstance(memory, Array) else _output(memory, element)
         other = self.thread(race.other) + (" of its work-group" if local else "")
+        done, before = DOES[race.does].format(what), DOES[race.did].format("it")
         value = " with another value" if race.does == race.did == "writes" else ""
         self.fail(
-            f"{self.thread(race.thread)} {DOES[race.does]} {what}, and {other} {DOES[race.did]} it{value} {self.where(race.line)}, "
-            f"in no certain order; {_advice(race, local)}"
+            f"{self.thread(race.thread)} {done}, and {other} {before}{value} {self.where(race.line)}, in no certain order; "
+            f"{_advice(race, local)}"
         )
 
     def where(self, line: int) -> str:

@@ -6,8 +6,9 @@ the lowered form run, so that passes can be checked without a device.
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,13 @@ def run(kernel: Kernel, fields: dict[FieldParam, NDArray[Any]], lowered: bool = 
     for where in chunks(kernel, lowered):
         with np.errstate(all="ignore"):
             Threads(kernel, where, Memory(where, planes, lowered)).block(kernel.body, None)
+
+
+def formatted(text: str, values: Sequence[Any]) -> str:
+    """C's printf: Python's % but for %a, of which Python makes something else."""
+    conversions = re.findall(r"%(?!%)[-+ #0-9.l]*([a-zA-Z])", text.replace("%%", ""))
+    shown = [value.hex() if letter in "aA" else value for letter, value in zip(conversions, values, strict=True)]
+    return re.sub(r"(%[-+ #0-9]*)(?:\.\d+)?[aA]", r"\1s", text) % tuple(shown)
 
 
 class _Loop:
@@ -144,7 +152,7 @@ class Threads:
 
     def print(self, text: str, args: list[NDArray[Any]]) -> None:
         for thread in np.flatnonzero(self.active):
-            sys.stdout.write(text % tuple(a[thread].item() for a in args))
+            sys.stdout.write(formatted(text, [a[thread].item() for a in args]))
 
     def point(self, point: tuple[Expr, ...] | None) -> list[NDArray[Any]] | None:
         return None if point is None else [self.lanes(e)[0] for e in point]

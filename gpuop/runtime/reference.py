@@ -14,6 +14,7 @@ from gpuop.runtime.backend import Argument, Array, Backend, Buffer
 from gpuop.runtime.checked import run_checked
 from gpuop.runtime.interpret import run
 from gpuop.runtime.trace import note_launch
+from gpuop.runtime.unused import without_unused
 
 
 class Reference(Backend):
@@ -44,7 +45,7 @@ class Reference(Backend):
         target[...] = source
 
     def compile(self, kernel: Kernel) -> Any:
-        return kernel
+        return without_unused(kernel) if self.checked else kernel
 
     def bind(self, program: Any, arguments: Sequence[Argument]) -> Callable[[], None]:
         kernel: Kernel = program

@@ -11,9 +11,8 @@ import pytest
 from gpuop.codegen.cuda import CUDA
 from gpuop.codegen.printer import generate
 from gpuop.ir.kernel import Kernel
-
-from ..conftest import Lowered
-from ..golden.nvrtc import compile_cuda
+from tests.conftest import Lowered
+from tests.golden.nvrtc import compile_cuda
 
 LARGE = 50_000  # characters of a kernel that fills the constant memory
 
@@ -42,4 +41,6 @@ def _compile(source: str) -> None:
     except RuntimeError as refused:
         lines = source.splitlines()
         errors = re.findall(r"\((\d+)\): (error.*)", str(refused))
-        pytest.fail("\n".join(f"{message}\n    {lines[int(line) - 1].strip()}" for line, message in errors), pytrace=False)
+        pytest.fail(
+            "\n".join(f"{message}\n    {lines[int(line) - 1].strip()}" for line, message in errors), pytrace=False
+        )

@@ -54,6 +54,7 @@ class Expressions:
         self.draw = draw
         self.scope = Scope()
         self.budget = 120
+        self.locally: set[str] = set()  # fields that are read at the thread's own point only
 
     def below(self, n: int) -> int:
         return self.draw(_below(n)) if n > 1 else 0
@@ -91,6 +92,8 @@ class Expressions:
         names = [*s.uniform, *s.counters] if s.uniform_only else [*s.variables, *s.variables, *s.uniform, *s.counters]
         found = [lambda n=n: ("variable", n[1], n[0]) for n in names]
         found.append(self._thread)
+        if self.budget < -20:  # what follows has indices, which are expressions too
+            return found
         found += [lambda f=f: self.read(f) for f in s.fields if not s.uniform_only or not f[3]]
         if s.uniform_only:
             return found
@@ -98,8 +101,8 @@ class Expressions:
         found += [lambda t=t: ("table", t[1], t[0], self.places(t[2])) for t in s.tables]
         found += [self._slot(a) for a in s.locals for _ in (0, 1)]
         if s.phase == "read":
-            found += [lambda a=a: ("shared", a[1], a[0]) for a in s.shared]
-            found += [lambda a=a: ("bin", a[1], a[0], self.places((a[2],))[0]) for a in s.bins]
+            found += [lambda a=a: ("shared", a[1], a[0]) for a in s.shared for _ in (0, 1, 2)]
+            found += [lambda a=a: ("bin", a[1], a[0], self.places((a[2],))[0]) for a in s.bins for _ in (0, 1, 2)]
         return found
 
     def _slot(self, array: tuple) -> Callable[[], tuple]:
@@ -135,11 +138,12 @@ class Expressions:
         lanes = each
         for n in tensor:
             lanes *= n
-        own = (near or not grid) and self.chance(40)
+        own = (near or not grid) and (name in self.locally or self.chance(40))
         point = None if own else self._point(grid, near)
         border = self.pick(BORDERS) if point else "clamp"
         if lanes > 4 or self.chance(20):
-            return ("readElement", element, name, point, self._element(lanes), border)
+            at = ("at", "int", self.below(lanes)) if name in self.locally else self._element(lanes)
+            return ("readElement", element, name, point, at, border)
         if point and self.chance(10):
             at = tuple(self.value(self.pick(("float", "int", "half", "double")), 1) for _ in grid)
             kind = join(element if element in FLOATS else "float", lanes)
@@ -164,7 +168,7 @@ class Expressions:
 
     def adapted(self, expr: tuple, kind: str) -> tuple:
         """The expression as a value of another type."""
-        (dtype, lanes), (wanted, length) = split(expr[1]), split(kind)
+        (dtype, lanes), (_wanted, length) = split(expr[1]), split(kind)
         if lanes != length:
             if length == 1 and self.chance(50):
                 expr = ("component", dtype, expr, self.below(lanes))
@@ -258,7 +262,7 @@ class Expressions:
         return ("binary", kind, self.pick(BITWISE), *self.operands(kind, 2, depth))
 
     def _shift(self, kind: str, depth: int) -> tuple:
-        dtype, lanes = split(kind)
+        _dtype, lanes = split(kind)
         if self.chance(30):
             return ("literal", kind, self.pick(SHIFTS), self.value(kind, depth), self.below(70), False)
         by = join(self.pick(INTEGERS), self.pick((1, lanes)))

@@ -44,17 +44,17 @@ __kernel void gpuop_counts(
     if (inside && first) {
         total = 0.0f;
     }
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (inside) {
         const uchar level = levels[_row * levels_rowStride + _column];
         atomic_add_local(&total, weights[_row & 1][(int)(((uchar)(level << 2) | level >> 6) & 3)]);
         const uchar t = (uchar)(level + level);
         const int t_1 = (int)((t < level ? 255 : t) >> 4);
-        if (t_1 >= 0 && t_1 < out0_columns) {
+        if (t_1 < out0_columns) {
             atomic_add(&out0[t_1], 1);
         }
     }
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (inside && first) {
         out1[_groupRow * out1_rowStride + _groupColumn] = total;
     }

@@ -35,11 +35,11 @@ __kernel void gpuop_product(
         const int at_1 = min(max(t_2, 0), b_rows - 1) * b_rowStride + min(_column, b_columns - 1);
         const float t_3 = t_2 >= 0 && t_2 < b_rows && _column < b_columns ? b[at_1] : 0.0f;
         right[_localRow][_localColumn] = t_3;
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        barrier(CLK_LOCAL_MEM_FENCE);
         for (int k = 0; k < 16; k += 1) {
             total = total + shared[_localRow][k] * right[k][_localColumn];
         }
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
     const float t_4 = total;
     const int at_2 = _row * out0_rowStride + _column;

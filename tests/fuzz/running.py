@@ -1,0 +1,181 @@
+"""Running random programs: their inputs, their outputs on a device, and how outputs may differ."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+from unittest import mock
+from zlib import crc32
+
+import numpy as np
+
+import gpuop as gp
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.text import show
+from gpuop.runtime import devices
+from gpuop.runtime.reference import Reference
+from tests.conformance.compare import ulps
+from tests.conftest import Lowered
+
+from .functions import INEXACT
+from .kinds import FLOATS, NUMPY, numbers
+from .programs import Program
+from .writer import Body
+
+DEVICES = {"reference": Reference(), "lowered": Lowered()}
+
+
+@contextmanager
+def using(device: str) -> Iterator[None]:
+    """Use a device; "reference" interprets what was recorded, "lowered" what the passes made of it, "checked" watches."""
+    if device == "checked":
+        with gp.use_device("reference", checked=True):
+            yield
+    elif device in DEVICES:
+        with mock.patch.dict(devices._open, reference=DEVICES[device]), gp.use_device("reference"):
+            yield
+    else:
+        with gp.use_device(device):
+            yield
+
+
+@cache
+def field(name: str, dtype: str, tensor: tuple, grid: tuple) -> gp.Field:
+    """Numbers of every size, the remarkable ones at every third place."""
+    shape = grid + tensor
+    rng = np.random.default_rng(crc32(repr((name, dtype, tensor, grid)).encode()))
+    if name == "zero":
+        return gp.ScalarField(np.int32(3))
+    if dtype == "complex64":
+        return gp.ComplexField((rng.integers(-40, 40, shape) / 8 + 1j * rng.integers(-40, 40, shape)).astype("c8"))
+    if dtype == "unorm8":
+        return gp.Field(rng.integers(0, 256, shape).astype("u1"), len(tensor), dtype="unorm8")
+    kind = np.dtype(NUMPY[dtype])
+    if dtype in FLOATS:
+        values = np.asarray(rng.integers(-64, 64, shape) / 8 * 10.0 ** rng.integers(-2, 3, shape)).astype(kind)
+    else:
+        values = np.asarray(rng.integers(-40, 40, shape)).astype(kind)
+    special = np.array(numbers(dtype), kind)
+    chosen = special[rng.integers(0, len(special), shape)]
+    return gp.Field(np.where(rng.integers(0, 3, shape) == 0, chosen, values).astype(kind), len(tensor))
+
+
+def fields_of(program: Program) -> dict[str, gp.Field]:
+    return {f[0]: field(*f[:4]) for f in program.fields}
+
+
+def types_of(program: Program) -> tuple[gp.FieldType, ...]:
+    return tuple(gp.FieldType(o.grid, o.tensor, o.dtype) for o in program.outputs)
+
+
+def recorded(program: Program, given: dict[str, gp.Field] | None = None, careful: bool = False) -> tuple[gp.Field, ...]:
+    """The fields that a program computes."""
+
+    def body():
+        return Body(program, fields_of(program) if given is None else given, careful).write()
+
+    default = tuple(o.default for o in program.outputs)
+    types = types_of(program)
+    if program.returned:
+        made = _returning(program, body, given)
+        assert [(f.dtype, f.type.planes) for f in made] == [(t.dtype, t.planes) for t in types]
+        return made
+    made = gp.operator(outputs=types, default=default, name="random")(body)()
+    return made if isinstance(made, tuple) else (made,)
+
+
+def _returning(program: Program, body: Any, given: dict[str, gp.Field] | None) -> tuple[gp.Field, ...]:
+    """An operator whose types follow from what it returns; its threads are those of its first argument."""
+    like = next((f for f in program.fields if f[3] == program.grid), None)
+    first = field("f", "float", (), program.grid) if like is None else (given or fields_of(program))[like[0]]
+
+    def returning(_):
+        return body()
+
+    made = gp.operator(name="random")(returning)(first)
+    return made if isinstance(made, tuple) else (made,)
+
+
+def computed(fields: tuple[gp.Field, ...], device: str) -> list[np.ndarray]:
+    with using(device):
+        gp.evaluate(*fields)
+        return [f.numpy() for f in fields]
+
+
+def allowed(output: Any) -> float:
+    """The bound of an inexact output in ULP, and one for the reference's own rounding."""
+    if output.how != "inexact":
+        return 0.0
+    entry = INEXACT[output.value[2]]
+    return (entry.double if output.dtype == "float64" else 1 if output.dtype == "float16" else entry.ulp) + 1
+
+
+def differences(program: Program, got: list, want: list) -> list[str]:
+    """What of the outputs is not what it should be."""
+    found = []
+    for n, (output, a, b) in enumerate(zip(program.outputs, got, want, strict=True)):
+        if a.dtype != b.dtype or a.shape != b.shape:
+            found.append(f"output {n}: {a.dtype}{a.shape}, not {b.dtype}{b.shape}")
+            continue
+        bound = allowed(output)
+        with np.errstate(all="ignore"):
+            wrong = ulps(a, b.astype(np.longdouble)) > bound if bound else ~np.isclose(a, b, 0, 0, equal_nan=True)
+        if wrong.any():
+            at = tuple(int(i[0]) for i in np.nonzero(wrong)) if wrong.ndim else ()
+            found.append(f"output {n} ({output.how} {output.dtype}) at {at}: {a[at]!r}, not {b[at]!r}; {wrong.sum()} of {wrong.size}")
+    return found
+
+
+def defective(program: Program, device: str) -> bool:
+    """Whether the driver is known to get the program wrong: PoCL with barriers in conditions, see `test_found`."""
+    if device in ("reference", "lowered", "checked") or "Portable" not in gp.device(device).description:
+        return False
+    return os.environ.get("POCL_WORK_GROUP_METHOD") != "workitemrepl" and _waits_in_if(program.body)
+
+
+def _waits_in_if(part: Any, inside: bool = False) -> bool:
+    if not isinstance(part, tuple):
+        return False
+    inside = inside or part[:1] == ("if",)
+    return (inside and part[:1] == ("barrier",)) or any(_waits_in_if(p, inside) for p in part)
+
+
+def check(program: Program, device: str) -> None:
+    """A device gives what the recorded program means.
+
+    Raises:
+        AssertionError: with the program and its kernel.
+    """
+    if defective(program, device):
+        return
+    made = recorded(program)
+    want = computed(made, "reference")
+    wrong = differences(program, computed(made, device), want)
+    assert not wrong, "\n".join([*wrong, repr(program), shown(made)])
+
+
+def pair_in_a_graph(pair: tuple[Program, Program], device: str, optimize: bool) -> tuple[dict[str, np.ndarray], int]:
+    """What both programs give, the second one reading the first one's outputs, and how many kernels that took."""
+    first, second = pair
+    with using(device):
+        with gp.ComputeGraph(optimize=optimize) as graph:
+            made = recorded(first)
+            before = {f"p{n}": f for n, f in enumerate(made)}
+            own = {f[0]: field(*f[:4]) for f in second.fields if f[0] not in before}
+            results = recorded(second, before | own)
+            for n, result in enumerate(results):
+                graph.probe(result, f"second {n}")
+            graph.probe(made[0], "first 0")
+        graph.reset()
+        return {name: graph.read(name) for name in graph._probes}, graph.kernel_count
+
+
+def kernel(fields: tuple[gp.Field, ...]) -> Kernel:
+    return fields[0].node.call.kernel
+
+
+def shown(fields: tuple[gp.Field, ...]) -> str:
+    return show(kernel(fields))

@@ -1,0 +1,177 @@
+"""Random mistakes: every name of the vocabulary with arguments of every sort. They give SemanticErrors, and nothing else."""
+
+from __future__ import annotations
+
+import operator
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpuop as gp
+from gpuop import dsl
+from gpuop.dsl import *
+
+from .common import profile
+
+FIELDS = {
+    "scalar": gp.ScalarField(np.ones((3, 4), "f")),
+    "vector": gp.VectorField(np.ones((3, 4, 3), "i2")),
+    "big": gp.VectorField(np.ones((3, 4, 7), "f8")),
+    "0D": gp.ScalarField(np.float32(2)),
+    "1D": gp.ScalarField(np.arange(5)),
+    "bool": gp.ScalarField(np.ones((3, 4), bool)),
+    "complex": gp.ComplexField(np.ones((3, 4), "c8")),
+    "empty": gp.ScalarField(np.ones((0, 4), "f")),
+    "parameter": gp.Parameter(0.5),
+}
+PLAIN = [
+    0, 1, -1, 2, 3, 70, 2**31, -(2**31), 2**63, 2**64, 2**200, -(2**200), 0.0, 0.5, -2.5, 1e300, float("inf"), float("nan"), True,
+    False, None, "x", "", "clamp", "float32", b"x", 1j, (), (2,), (2, 3), (-1,), (0,), [1, 2], [[1], [2, 3]], {}, {1: 2}, ...,
+    slice(0, 2), np.float32(1.5), np.int64(7), np.uint8(200), np.bool_(True), np.float16("nan"), np.array(3), np.array([1, 2]),
+    np.array([]), np.complex64(1), np.array("x"), np.datetime64(3, "s"), np.dtype("f4"), np.float64, int, object(), len,
+    ValueError("x"), gp.FieldType((3, 4)), gp.FieldType((), 3), gp.Shape(2, 2), range(3), {1, 2},
+]  # fmt: skip
+VALUES = {
+    "int": lambda: _row + 0 * _column, "float": lambda: _readTensor(FIELDS["scalar"]), "bool": lambda: _row > 1,
+    "float2": lambda: _float2(1, _row), "float3": lambda: _readTensor(FIELDS["vector"]) * 0.5, "short3": lambda: _readTensor(FIELDS["vector"]),
+    "bool3": lambda: _readTensor(FIELDS["vector"]) > 0, "half": lambda: _convert_half(_row), "double4": lambda: _double4(_row),
+    "ulong": lambda: _convert_ulong(_row), "char2": lambda: _char2(_row), "variable": lambda: _floatVar(1),
+    "vector variable": lambda: _uint4Var(), "array": lambda: _floatArray(3), "matrix": lambda: _int2Array(2, 2),
+    "local": lambda: _local(_intArray(4)), "local variable": lambda: _local(_float2Var()), "table": lambda: _constantArray([1, 2, 3]),
+    "volatile": lambda: _volatile(_shortArray(2)), "pointer": lambda: _pointerTo(_intVar()), "element": lambda: _intArray(2)[1],
+}  # fmt: skip
+OPERATORS = {
+    name: getattr(operator, name)
+    for name in ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift", "lt", "le", "eq", "ne", "matmul", "getitem", "iadd", "imatmul", "ipow", "neg", "pos", "abs", "invert", "not_", "truth", "index", "contains"]
+}  # fmt: skip
+ATTRIBUTES = ["x", "w", "xyzw", "xx", "foo", "shape", "type", "assign", "dtype", "field_shape"]
+ARGUMENTS = st.one_of(
+    st.sampled_from([("value", v) for v in VALUES]),
+    st.sampled_from([("value", v) for v in VALUES]),
+    st.sampled_from([("field", f) for f in FIELDS]),
+    st.sampled_from([("plain", n) for n in range(len(PLAIN))]),
+    st.sampled_from([("name", n) for n in dsl.__all__]),
+)
+OPTIONS = st.dictionaries(st.sampled_from(["border", "unroll", "step", "init", "foo"]), ARGUMENTS, max_size=1)
+STEPS = st.one_of(
+    st.tuples(st.just("call"), st.sampled_from(dsl.__all__), st.lists(ARGUMENTS, max_size=4), st.just({})),
+    st.tuples(st.just("call"), st.sampled_from(dsl.__all__), st.lists(ARGUMENTS, max_size=4), st.just({})),
+    st.tuples(st.just("call"), st.sampled_from(dsl.__all__), st.lists(ARGUMENTS, max_size=4), OPTIONS),
+    st.tuples(st.just("operate"), st.sampled_from(sorted(OPERATORS)), ARGUMENTS, ARGUMENTS),
+    st.tuples(st.just("get"), st.sampled_from(ATTRIBUTES), ARGUMENTS, st.none()),
+    st.tuples(st.just("set"), st.sampled_from(ATTRIBUTES), ARGUMENTS, ARGUMENTS),
+    st.tuples(st.just("put"), ARGUMENTS, ARGUMENTS, ARGUMENTS),
+    st.tuples(st.just("block"), ARGUMENTS, st.none(), st.none()),
+    st.tuples(st.just("block"), st.just(("value", "bool")), st.none(), st.none()),
+    st.tuples(st.just("return"), st.lists(ARGUMENTS, max_size=3), st.none(), st.none()),
+)
+MISCALLED = ("positional argument", "unexpected keyword argument", "multiple values for argument", "missing")  # Python's own
+FOUND = ("unknown",)
+
+
+def made(argument):
+    kind, which = argument
+    if kind == "value":
+        return VALUES[which]()
+    return FIELDS[which] if kind == "field" else PLAIN[which] if kind == "plain" else getattr(dsl, which)
+
+
+def recorded(value) -> bool:
+    """Whether gpuop made the value: mistakes with others are Python's."""
+    return type(value).__module__.startswith("gpuop") or callable(value)
+
+
+def take(step):
+    """Do what a step says; a call may give a block, which is entered."""
+    what, name, a, b = step
+    if what == "call":
+        function = getattr(dsl, name)
+        if not callable(function):
+            return function
+        result = function(*map(made, a), **{k: made(v) for k, v in b.items()})
+        if isinstance(result, (dsl._if, dsl._for, dsl._while, dsl._forEachTensorElement, dsl._elseif, dsl._else)):
+            with result as counter:
+                _floatVar(1).assign(counter if isinstance(counter, type(_row)) else 2)
+        return result
+    if what == "operate":
+        x, y = made(a), made(b)
+        if (type(x).__module__.startswith("gpuop") and not isinstance(x, gp.Field)) or isinstance(y, type(_row + 0)):
+            return OPERATORS[name](*((x,) if name in ("neg", "pos", "abs", "invert", "not_", "truth", "index") else (x, y)))
+    if what in ("get", "set"):
+        x = made(a)
+        if type(x).__module__.startswith("gpuop.dsl"):
+            return getattr(x, name) if what == "get" else setattr(x, name, made(b))
+    if what == "put":
+        x = made(name)
+        if type(x).__module__.startswith("gpuop.dsl"):
+            x[made(a)] = made(b)
+    if what == "block":
+        with _if(made(name)):
+            _floatVar(2)
+    if what == "return":
+        return tuple(map(made, name))
+    return None
+
+
+def attempt(steps, outputs) -> str:
+    """What came of recording the steps: "fine", or whose error.
+
+    Raises:
+        AssertionError: it was another error.
+    """
+
+    def body():
+        result = [take(step) for step in steps]
+        if outputs is not None:
+            _writeTensor(_out0, 0)
+            return None
+        return result[-1]
+
+    try:
+        gp.operator(outputs=outputs)(body)()
+    except gp.GpuopError as error:
+        assert isinstance(error, gp.SemanticError), repr(error)
+        assert str(error).strip()
+        return "SemanticError"
+    except Exception as error:
+        if python_refuses(error) or str(error).startswith(FOUND):
+            return "Python's error"
+        raise
+    return "fine"
+
+
+def python_refuses(error: Exception) -> bool:
+    """Whether Python refused what was written before gpuop saw it."""
+    frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    after = frames[len(frames) - frames[::-1].index(__file__) :]
+    miscalled = isinstance(error, TypeError) and any(text in str(error) for text in MISCALLED)
+    return miscalled or not any(Path(gp.__file__).parent in Path(name).parents for name in after)
+
+
+TYPE = gp.FieldType((3, 4))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_mistakes_are_semantic_errors(count):
+    seen = {"fine": 0, "SemanticError": 0, "Python's error": 0}
+
+    @profile("reference", 1200, 0)
+    @given(st.lists(STEPS, min_size=count, max_size=count), st.sampled_from([TYPE, TYPE, None]))
+    def run(steps, outputs):
+        seen[attempt(steps, outputs)] += 1
+
+    run()
+    assert min(seen.values()) > 10, seen
+
+
+def test_every_name_with_every_argument():
+    """Each name with each argument alone."""
+    arguments = [("value", v) for v in VALUES] + [("field", f) for f in FIELDS] + [("plain", n) for n in range(len(PLAIN))]
+    plain = [n for n in dsl.__all__ if not n.startswith(("_convert_", "_as_")) and not n[-1].isdigit() and not n.endswith(("Var", "Array"))]
+    for name in [*plain, "_convert_int2", "_as_short", "_half3", "_ucharVar", "_double2Array"]:
+        for k, argument in enumerate(arguments):
+            attempt([("call", name, [argument, arguments[-1 - k]][: 1 + k % 2], {})], TYPE)

@@ -1,0 +1,121 @@
+"""What the random programs found, each as small as it gets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.runtime.devices import current
+from tests.conformance.compare import same
+
+FLOATS = np.float32([1.5, 300, -5, np.nan])
+
+
+def on(platform):
+    """Whether the device in use is of a platform."""
+    device = getattr(current(), "device", None)
+    return device is not None and platform in device.platform.name
+
+
+def test_narrow_integers_of_floating_values(device):
+    """As operands of functions they were ints: `max` was ambiguous."""
+    same(gp.operator(lambda f: _max(_convert_char(_readTensor(f)), 3))(gp.ScalarField(FLOATS)), np.int8([3, 127, 3, 3]))
+
+
+def test_leading_zeros_of_narrow_integers_of_floating_values(device):
+    """`clz` counted those of an int, 31 for 7."""
+    same(gp.operator(lambda f: _clz(_convert_uchar(_readTensor(f))))(gp.ScalarField(FLOATS)), np.uint8([7, 0, 8, 8]))
+
+
+def test_bits_of_narrow_integers_of_floating_values(device):
+    same(gp.operator(lambda f: _as_char(_convert_uchar(_readTensor(f))))(gp.ScalarField(FLOATS)), np.int8([1, -1, 0, 0]))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_a_power_of_zero_has_the_type_of_its_base(dtype):
+    out = gp.operator(lambda f: _readTensor(f) ** 0)(gp.ScalarField(FLOATS.astype(dtype)))
+    assert out.dtype == dtype
+
+
+def fused(dtype, a, b, c):
+    fields = [gp.ScalarField(np.array([v], dtype)) for v in (a, b, c)]
+    return gp.operator(lambda a, b, c: _fma(_readTensor(a), _readTensor(b), _readTensor(c)))(*fields)
+
+
+def test_fma_of_half_is_rounded_once(device):
+    """683 · 3 is half way between two halves, and what is added decides."""
+    same(fused("float16", 683, 3, 2.0**-24), np.float16([2050]))
+
+
+def test_fma_of_float_is_rounded_once(device):
+    """97 · 172961 is half way between two floats, and what is added decides."""
+    same(fused("float32", 97, 172961, 2.0**-60), np.float32([16777218]))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "vector", "numbers"),
+    [
+        ("uint32", lambda: _uint2(4294967295, 1), [4294967295, 1]),
+        ("uint64", lambda: _ulong2(2**63, 0), [2**63, 0]),
+        ("float64", lambda: _double2(1e300, 1), [1e300, 1]),
+    ],
+)
+def test_vectors_of_numbers_that_only_their_type_holds(dtype, vector, numbers):
+    same(gp.operator(outputs=gp.FieldType(1, 2, dtype))(vector)(), np.array([numbers], dtype))
+
+
+def test_convert_gives_a_number_its_type():
+    """It is what the message about numbers that do not fit advises."""
+    out = gp.operator(outputs=gp.FieldType(1, (), "int64"))(lambda: _convert(2**40, "int64"))()
+    same(out, np.int64([2**40]))
+
+
+def test_convert_to_a_field_type_is_a_semantic_error():
+    with pytest.raises(gp.SemanticError):
+        gp.operator(lambda f: _convert(_readTensor(f), gp.FieldType((), 3)))(gp.ScalarField(FLOATS))
+
+
+def test_more_elements_than_int_counts_is_a_semantic_error():
+    def body(f):
+        with _forEachTensorElement(2**200):
+            _writeTensor(_out0, _readTensor(f))
+
+    with pytest.raises(gp.SemanticError):
+        gp.operator(body)(gp.ScalarField(FLOATS))
+
+
+def test_comparisons_of_comparisons(device, request):
+    """Intel's compiler takes `a < b < c` for a slip, and refuses it."""
+    if on("Intel"):
+        reason = "codegen/expressions.py: a comparison that is an operand of a comparison wants parentheses"
+        request.applymarker(pytest.mark.xfail(strict=True, raises=gp.CompileError, reason=reason))
+    f = gp.ScalarField(np.int32([1, 2, 3, 0]))
+    got = gp.operator(lambda f: (_readTensor(f) < 2) < (_readTensor(f) > 0))(f)
+    same(got, np.array([False, True, True, False]))
+
+
+def test_a_barrier_under_a_condition_and_memory_in_its_else(device, request):
+    """Surplus threads, a barrier before, and an `_else` that is not taken: PoCL gave garbage."""
+    if on("Portable"):
+        reason = "PoCL's default work-group method; its `workitemrepl` is right, and `cbs` is not known to every version"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+    yes = gp.ScalarField(np.int32(3))
+
+    @gp.operator
+    def body(f):
+        _localThreads(16)
+        memory, first = _local(_intArray(16)), _local(_intVar())
+        x = _var(_readTensor(f))
+        memory[_localColumn] = _column * 3 + 1
+        with _if(_localColumn == 0):
+            first @= 0
+        _syncThreadsLocal()
+        with _if(_readTensor(yes) != 0):
+            _syncThreadsLocal()
+        with _else():
+            memory[_localColumn] = x
+        return memory[_localColumn] + 100 * x
+
+    same(body(gp.ScalarField(np.int32([1, 2, 3, 4, 5]))), np.int32([101, 204, 307, 410, 513]))
