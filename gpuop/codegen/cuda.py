@@ -157,8 +157,8 @@ CUDA = Dialect(
         "bits half": "unpack_half({x})",
     },
     saturate="saturate<{type}, {source}>({x}, {low}, {high}, {lowest}, {highest})",
-    load_half="load_half({pointer} + {offset})",
-    store_half="store_half({pointer} + {offset}, {x})",
+    load_half="load_half(&{pointer}[{offset}])",
+    store_half="store_half(&{pointer}[{offset}], {x})",
     bits="bits<{type}>({x})",
     helpers={
         "saturate": SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF, "round_double":

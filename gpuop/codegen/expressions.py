@@ -24,7 +24,8 @@ from gpuop.ir.nodes import (
 from gpuop.ir.ops import CALL, OPS
 from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
 
-PREFIX, SUM = 14, 12
+PREFIX, SUM, SHIFT = 14, 12, 11
+COMPARISONS = (9, 10)
 WRAPS = {"add", "sub", "mul", "neg", "invert", "shl"}  # C computes them in int, so narrow types cut the result
 LOGICAL = {"and": ("&&", 5), "or": ("||", 4)}  # of bools; operands have no effects, so C may skip them
 
@@ -86,9 +87,12 @@ class Expressions:
             return special.format(*map(self.text, expr.args)), CALL
         if not row.text:
             return f"{expr.op}({', '.join(map(self.passed, expr.args))})", CALL
+        least = (
+            SHIFT if row.prec in COMPARISONS else row.prec
+        )  # of operands: a comparison of comparisons looks like a slip
         right = 0 if row.prec == PREFIX or expr.op == "choose" else 1
-        first = self.text(expr.args[0], row.prec + (1 if expr.op == "choose" else 0))
-        rest = [self.text(a, row.prec + right) for a in expr.args[1:]]
+        first = self.text(expr.args[0], least + (1 if expr.op == "choose" else 0))
+        rest = [self.text(a, least + right) for a in expr.args[1:]]
         if row.prec == PREFIX:
             first = f"({first})" if first.startswith(("-", "~", "!")) else first
         text = row.text.format(first, *rest)

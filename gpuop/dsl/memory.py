@@ -17,7 +17,7 @@ from gpuop.ir.nodes import Array, Barrier, Cast, Const, Declare, Expr, Load, Ref
 from gpuop.ir.types import BY_NUMPY, INT, Type
 
 UNNAMED = "shared"  # memory of groups that no name is given to
-CONSTANT_BYTES = 65536  # what every device has for constant memory
+CONSTANT_BYTES = 64512  # devices have 65,536 for constant memory, and drivers put more into it
 Declared = TypeVar("Declared")
 
 
@@ -156,7 +156,7 @@ def _constantArray(values: Any) -> ArrayVariable:
     """A lookup table in constant memory, of 1 to 3 dimensions.
 
     Args:
-        values: an array, which keeps its dtype, or nested lists of numbers, which become int or float; up to 64 KiB.
+        values: an array, which keeps its dtype, or nested lists of numbers, which become int or float; up to 63 KiB.
     """
     recorder = current("`_constantArray`")
     if isinstance(values, Value) or hasattr(values, "node"):

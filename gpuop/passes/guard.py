@@ -8,11 +8,12 @@ from gpuop.ir.build import collector
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Barrier, Declare, Expr, If, Index, Stmt
 from gpuop.ir.visit import walk
+from gpuop.passes.lift import lift_barriers
 from gpuop.passes.masking import Masking
 
 
 def guard_domain(kernel: Kernel) -> Kernel:
-    kernel = replace(kernel, group=kernel.work_group)
+    kernel = lift_barriers(replace(kernel, group=kernel.work_group))
     head: list[Stmt] = [stmt for stmt in kernel.body if _is_shared(stmt)]
     body = tuple(stmt for stmt in kernel.body if not _is_shared(stmt))
     b = collector(head, hint="inside")

@@ -39,8 +39,6 @@ def device_list() -> list[tuple[str, Any]]:
         if "POCL_CACHE_DIR" not in os.environ:  # without a folder to write to, PoCL offers no devices
             os.environ["POCL_CACHE_DIR"] = folder = tempfile.mkdtemp(prefix="gpuop-pocl-")
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    # PoCL's other methods miscompile barriers in conditions (3.1: odd rows of a group take the wrong branch)
-    os.environ.setdefault("POCL_WORK_GROUP_METHOD", "cbs")
     import pyopencl as cl
 
     try:

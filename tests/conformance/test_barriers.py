@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.runtime.devices import current
 
 from .compare import same
 from .cuda import compiled_as_cuda  # noqa: F401
@@ -55,16 +52,8 @@ def test_values_across_barriers(device: str, columns: int) -> None:
     same(mixed(gp.VectorField(a)), expected)
 
 
-def miscompiles_masked_barriers() -> bool:
-    """PoCL's vectoriser of work-items mixes up their rows in blocks with barriers (seen in 3.1; also with kernels by hand)."""
-    platform = getattr(getattr(current(), "device", None), "platform", None)
-    return platform is not None and "Portable" in platform.name and "POCL_WORK_GROUP_METHOD" not in os.environ
-
-
 @pytest.mark.parametrize("flag", [0, 1])
 def test_barriers_under_uniform_conditions(device: str, flag: int) -> None:
-    if miscompiles_masked_barriers():
-        pytest.xfail("PoCL without POCL_WORK_GROUP_METHOD=cbs")
     a = rng.integers(0, 99, (6, 40)).astype(np.int32)
 
     @gp.operator

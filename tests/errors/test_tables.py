@@ -72,13 +72,13 @@ def four_dimensions():
         _constantArray([[[[1]]]])  # here
 
 
-@WRONGS.add("the tables of a kernel hold 65536 bytes, not 65540; read a Field instead")
+@WRONGS.add("the tables of a kernel hold 64512 bytes, not 64516; read a Field instead")
 def large_table():
     with gp.GPUOperator(SCALAR.type):
-        _constantArray(np.zeros(16385, "int32"))  # here
+        _constantArray(np.zeros(16129, "int32"))  # here
 
 
-@WRONGS.add("the tables of a kernel hold 65536 bytes, not 80000; read a Field instead")
+@WRONGS.add("the tables of a kernel hold 64512 bytes, not 80000; read a Field instead")
 def large_tables():
     with gp.GPUOperator(SCALAR.type):
         for _ in range(2):

@@ -9,7 +9,11 @@ INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
 FLOATS = ("half", "float", "double")
 RANKED = ("bool", *INTEGERS, *FLOATS)  # of two types the later one is the common type
 NUMPY = dict(
-    zip(RANKED, ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"], strict=True)
+    zip(
+        RANKED,
+        ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"),
+        strict=True,
+    )
 )
 BITS = dict(zip(RANKED, (8, 8, 8, 16, 16, 32, 32, 64, 64, 16, 32, 64), strict=True))
 SIGNED_OF = {16: "short", 32: "int", 64: "long"}  # what tests of vectors give

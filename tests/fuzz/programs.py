@@ -7,9 +7,9 @@ from math import prod
 
 from hypothesis import strategies as st
 
-from .expressions import Scope
 from .functions import INEXACT
 from .kinds import FLOATS, NUMPY, RANKED, join, numbers, split
+from .leaves import Scope
 from .statements import Statements
 
 GRIDS = ((5, 13), (37,), (2, 3, 5), (1, 1), (1, 9), (7, 1), (3, 1, 4), (16,), (1,), (4, 8), ())

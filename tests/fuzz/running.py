@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -20,10 +19,10 @@ from gpuop.runtime.reference import Reference
 from tests.conformance.compare import ulps
 from tests.conftest import Lowered
 
+from .body import Body
 from .functions import INEXACT
 from .kinds import FLOATS, NUMPY, numbers
 from .programs import Program
-from .writer import Body
 
 DEVICES = {"reference": Reference(), "lowered": Lowered()}
 
@@ -125,22 +124,9 @@ def differences(program: Program, got: list, want: list) -> list[str]:
             wrong = ulps(a, b.astype(np.longdouble)) > bound if bound else ~np.isclose(a, b, 0, 0, equal_nan=True)
         if wrong.any():
             at = tuple(int(i[0]) for i in np.nonzero(wrong)) if wrong.ndim else ()
-            found.append(f"output {n} ({output.how} {output.dtype}) at {at}: {a[at]!r}, not {b[at]!r}; {wrong.sum()} of {wrong.size}")
+            what = f"output {n} ({output.how} {output.dtype}) at {at}"
+            found.append(f"{what}: {a[at]!r}, not {b[at]!r}; {wrong.sum()} of {wrong.size}")
     return found
-
-
-def defective(program: Program, device: str) -> bool:
-    """Whether the driver is known to get the program wrong: PoCL with barriers in conditions, see `test_found`."""
-    if device in ("reference", "lowered", "checked") or "Portable" not in gp.device(device).description:
-        return False
-    return os.environ.get("POCL_WORK_GROUP_METHOD") != "workitemrepl" and _waits_in_if(program.body)
-
-
-def _waits_in_if(part: Any, inside: bool = False) -> bool:
-    if not isinstance(part, tuple):
-        return False
-    inside = inside or part[:1] == ("if",)
-    return (inside and part[:1] == ("barrier",)) or any(_waits_in_if(p, inside) for p in part)
 
 
 def check(program: Program, device: str) -> None:
@@ -149,8 +135,6 @@ def check(program: Program, device: str) -> None:
     Raises:
         AssertionError: with the program and its kernel.
     """
-    if defective(program, device):
-        return
     made = recorded(program)
     want = computed(made, "reference")
     wrong = differences(program, computed(made, device), want)

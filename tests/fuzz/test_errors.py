@@ -37,17 +37,20 @@ PLAIN = [
 ]  # fmt: skip
 VALUES = {
     "int": lambda: _row + 0 * _column, "float": lambda: _readTensor(FIELDS["scalar"]), "bool": lambda: _row > 1,
-    "float2": lambda: _float2(1, _row), "float3": lambda: _readTensor(FIELDS["vector"]) * 0.5, "short3": lambda: _readTensor(FIELDS["vector"]),
+    "float2": lambda: _float2(1, _row), "float3": lambda: _readTensor(FIELDS["vector"]) * 0.5,
+    "short3": lambda: _readTensor(FIELDS["vector"]),
     "bool3": lambda: _readTensor(FIELDS["vector"]) > 0, "half": lambda: _convert_half(_row), "double4": lambda: _double4(_row),
     "ulong": lambda: _convert_ulong(_row), "char2": lambda: _char2(_row), "variable": lambda: _floatVar(1),
     "vector variable": lambda: _uint4Var(), "array": lambda: _floatArray(3), "matrix": lambda: _int2Array(2, 2),
-    "local": lambda: _local(_intArray(4)), "local variable": lambda: _local(_float2Var()), "table": lambda: _constantArray([1, 2, 3]),
+    "local": lambda: _local(_intArray(4)), "local variable": lambda: _local(_float2Var()), "table": lambda: _constantArray([1, 2]),
     "volatile": lambda: _volatile(_shortArray(2)), "pointer": lambda: _pointerTo(_intVar()), "element": lambda: _intArray(2)[1],
 }  # fmt: skip
+ONE = "neg pos abs invert not_ truth index"
+TWO = "add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift lt le eq ne matmul getitem iadd imatmul ipow contains"
 OPERATORS = {
     name: getattr(operator, name)
-    for name in ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift", "lt", "le", "eq", "ne", "matmul", "getitem", "iadd", "imatmul", "ipow", "neg", "pos", "abs", "invert", "not_", "truth", "index", "contains"]
-}  # fmt: skip
+    for name in f"{ONE} {TWO}".split()
+}
 ATTRIBUTES = ["x", "w", "xyzw", "xx", "foo", "shape", "type", "assign", "dtype", "field_shape"]
 ARGUMENTS = st.one_of(
     st.sampled_from([("value", v) for v in VALUES]),
@@ -70,7 +73,6 @@ STEPS = st.one_of(
     st.tuples(st.just("return"), st.lists(ARGUMENTS, max_size=3), st.none(), st.none()),
 )
 MISCALLED = ("positional argument", "unexpected keyword argument", "multiple values for argument", "missing")  # Python's own
-FOUND = ("unknown",)
 
 
 def made(argument):
@@ -80,41 +82,60 @@ def made(argument):
     return FIELDS[which] if kind == "field" else PLAIN[which] if kind == "plain" else getattr(dsl, which)
 
 
-def recorded(value) -> bool:
+def ours(value) -> bool:
     """Whether gpuop made the value: mistakes with others are Python's."""
-    return type(value).__module__.startswith("gpuop") or callable(value)
+    return type(value).__module__.startswith("gpuop.dsl")
 
 
 def take(step):
-    """Do what a step says; a call may give a block, which is entered."""
-    what, name, a, b = step
-    if what == "call":
-        function = getattr(dsl, name)
-        if not callable(function):
-            return function
-        result = function(*map(made, a), **{k: made(v) for k, v in b.items()})
-        if isinstance(result, (dsl._if, dsl._for, dsl._while, dsl._forEachTensorElement, dsl._elseif, dsl._else)):
-            with result as counter:
-                _floatVar(1).assign(counter if isinstance(counter, type(_row)) else 2)
-        return result
-    if what == "operate":
-        x, y = made(a), made(b)
-        if (type(x).__module__.startswith("gpuop") and not isinstance(x, gp.Field)) or isinstance(y, type(_row + 0)):
-            return OPERATORS[name](*((x,) if name in ("neg", "pos", "abs", "invert", "not_", "truth", "index") else (x, y)))
-    if what in ("get", "set"):
-        x = made(a)
-        if type(x).__module__.startswith("gpuop.dsl"):
-            return getattr(x, name) if what == "get" else setattr(x, name, made(b))
-    if what == "put":
-        x = made(name)
-        if type(x).__module__.startswith("gpuop.dsl"):
-            x[made(a)] = made(b)
-    if what == "block":
-        with _if(made(name)):
-            _floatVar(2)
-    if what == "return":
-        return tuple(map(made, name))
-    return None
+    """Do what a step says."""
+    what, *rest = step
+    return globals()[f"do_{what}"](*rest)
+
+
+def do_call(name, args, options):
+    """A call may give a block, which is entered."""
+    function = getattr(dsl, name)
+    if not callable(function):
+        return function
+    result = function(*map(made, args), **{k: made(v) for k, v in options.items()})
+    if isinstance(result, (dsl._if, dsl._for, dsl._while, dsl._forEachTensorElement, dsl._elseif, dsl._else)):
+        with result as counter:
+            _floatVar(1).assign(counter if isinstance(counter, type(_row)) else 2)
+    return result
+
+
+def do_operate(name, a, b):
+    x, y = made(a), made(b)
+    if (ours(x) and not isinstance(x, gp.Field)) or isinstance(y, type(_row + 0)):
+        OPERATORS[name](*((x,) if name in ONE.split() else (x, y)))
+
+
+def do_get(name, a, _):
+    x = made(a)
+    if ours(x):
+        getattr(x, name)
+
+
+def do_set(name, a, b):
+    x = made(a)
+    if ours(x) and not isinstance(x, gp.Field):
+        setattr(x, name, made(b))
+
+
+def do_put(a, b, c):
+    x = made(a)
+    if ours(x) and not isinstance(x, gp.Field):
+        x[made(b)] = made(c)
+
+
+def do_block(a, *_):
+    with _if(made(a)):
+        _floatVar(2)
+
+
+def do_return(args, *_):
+    return tuple(map(made, args))
 
 
 def attempt(steps, outputs) -> str:
@@ -133,12 +154,10 @@ def attempt(steps, outputs) -> str:
 
     try:
         gp.operator(outputs=outputs)(body)()
-    except gp.GpuopError as error:
-        assert isinstance(error, gp.SemanticError), repr(error)
-        assert str(error).strip()
+    except gp.SemanticError:
         return "SemanticError"
     except Exception as error:
-        if python_refuses(error) or str(error).startswith(FOUND):
+        if python_refuses(error):
             return "Python's error"
         raise
     return "fine"
@@ -159,7 +178,7 @@ TYPE = gp.FieldType((3, 4))
 def test_mistakes_are_semantic_errors(count):
     seen = {"fine": 0, "SemanticError": 0, "Python's error": 0}
 
-    @profile("reference", 1200, 0)
+    @profile("reference", 500, 0)
     @given(st.lists(STEPS, min_size=count, max_size=count), st.sampled_from([TYPE, TYPE, None]))
     def run(steps, outputs):
         seen[attempt(steps, outputs)] += 1
@@ -171,7 +190,8 @@ def test_mistakes_are_semantic_errors(count):
 def test_every_name_with_every_argument():
     """Each name with each argument alone."""
     arguments = [("value", v) for v in VALUES] + [("field", f) for f in FIELDS] + [("plain", n) for n in range(len(PLAIN))]
-    plain = [n for n in dsl.__all__ if not n.startswith(("_convert_", "_as_")) and not n[-1].isdigit() and not n.endswith(("Var", "Array"))]
+    many = ("_convert_", "_as_"), ("2", "3", "4", "Var", "Array")  # one for each type
+    plain = [n for n in dsl.__all__ if not n.startswith(many[0]) and not n.endswith(many[1])]
     for name in [*plain, "_convert_int2", "_as_short", "_half3", "_ucharVar", "_double2Array"]:
         for k, argument in enumerate(arguments):
             attempt([("call", name, [argument, arguments[-1 - k]][: 1 + k % 2], {})], TYPE)

@@ -7,16 +7,10 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.runtime.devices import current
 from tests.conformance.compare import same
+from tests.golden.nvrtc import compile_cuda
 
 FLOATS = np.float32([1.5, 300, -5, np.nan])
-
-
-def on(platform):
-    """Whether the device in use is of a platform."""
-    device = getattr(current(), "device", None)
-    return device is not None and platform in device.platform.name
 
 
 def test_narrow_integers_of_floating_values(device):
@@ -86,21 +80,15 @@ def test_more_elements_than_int_counts_is_a_semantic_error():
         gp.operator(body)(gp.ScalarField(FLOATS))
 
 
-def test_comparisons_of_comparisons(device, request):
-    """Intel's compiler takes `a < b < c` for a slip, and refuses it."""
-    if on("Intel"):
-        reason = "codegen/expressions.py: a comparison that is an operand of a comparison wants parentheses"
-        request.applymarker(pytest.mark.xfail(strict=True, raises=gp.CompileError, reason=reason))
+def test_comparisons_of_comparisons(device):
+    """Intel's compiler takes `a < b < c` for a slip, and refused it."""
     f = gp.ScalarField(np.int32([1, 2, 3, 0]))
     got = gp.operator(lambda f: (_readTensor(f) < 2) < (_readTensor(f) > 0))(f)
     same(got, np.array([False, True, True, False]))
 
 
-def test_a_barrier_under_a_condition_and_memory_in_its_else(device, request):
+def test_a_barrier_under_a_condition_and_memory_in_its_else(device):
     """Surplus threads, a barrier before, and an `_else` that is not taken: PoCL gave garbage."""
-    if on("Portable"):
-        reason = "PoCL's default work-group method; its `workitemrepl` is right, and `cbs` is not known to every version"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     yes = gp.ScalarField(np.int32(3))
 
     @gp.operator
@@ -119,3 +107,10 @@ def test_a_barrier_under_a_condition_and_memory_in_its_else(device, request):
         return memory[_localColumn] + 100 * x
 
     same(body(gp.ScalarField(np.int32([1, 2, 3, 4, 5]))), np.int32([101, 204, 307, 410, 513]))
+
+
+@pytest.mark.parametrize("border", ["wrap", "reflect", "symmetric"])
+def test_borders_of_half_fields_in_cuda(border):
+    """The offset is a conditional expression there."""
+    f = gp.ScalarField(np.ones(37, np.float16))
+    compile_cuda(gp.operator(lambda f: _readTensor(f, _column - 1, border=border)).source(f.type, target="cuda"), "sm_90")
