@@ -167,9 +167,11 @@ def _point(recorder: Recorder, param: FieldParam, point: tuple[Operand, ...], ve
                 f"give coordinates to {verb} at"
             )
         if verb == "write" and not grid and recorder.domain.shape:
+            if len(recorder.scopes) > 1:  # in a block, which may choose one thread
+                return ()
             raise SemanticError(
-                f"{name} is 0D and every thread of {recorder.domain} would write it; "
-                "write it in an operator whose first output is 0D: that runs on one thread"
+                f"{name} is 0D and every thread of {recorder.domain} would write it; let one thread write "
+                "(`with _if(_column == 0):`), or write it in an operator whose first output is 0D: that runs on one thread"
             )
         return None
     if len(point) != len(grid):

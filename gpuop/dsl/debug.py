@@ -72,7 +72,7 @@ def _passed(kind: Type, unsigned: bool) -> Type:
         return kind
     if kind.dtype.bits == 64:
         return kind.of(ULONG if unsigned else kind.dtype)
-    return kind.of(UINT if unsigned or kind.kind == "u" and kind.dtype.bits == 32 else INT)
+    return kind.of(UINT if unsigned or (kind.kind == "u" and kind.dtype.bits == 32) else INT)
 
 
 def _assert(condition_: Operand, message: str = "") -> None:
