@@ -15,6 +15,7 @@ import equalize
 import game_of_life
 import harris
 import numpy as np
+import stream
 import unsharp
 import upside_down
 from PIL import Image
@@ -69,6 +70,11 @@ def tiles():
     for caption, steps in (("game_of_life: start", 0), ("generation 50", 50)):
         life.step(steps)
         yield caption, cut(game_of_life.painted(life.read("cells"), life.read("trace")), 40, 100, TILE)
+
+    watched = stream.watching(gp.FieldType((268, 419), 3, "uint8"), stream.wandering(cat), lambda strip: None)
+    watched.step(40)
+    captions = ("stream: frame 40", "its background", "what changes", "where it moves")
+    yield from zip(captions, (cut(watched.read(k)) for k in ("frame", "background", "change", "colours")), strict=True)
 
 
 def main(argv=None):

@@ -17,6 +17,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 import gpuop as gp
 
+PICTURES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+
 
 def parser(doc: str, picture: str, output: str) -> argparse.ArgumentParser:
     """Arguments that every example takes; `picture` is the default, one of scikit-image's."""
@@ -40,6 +42,11 @@ def load(args: argparse.Namespace) -> np.ndarray:
         from skimage import data
 
         return as_rgb(getattr(data, args.default_picture)())
+    return picture(path)
+
+
+def picture(path: str) -> np.ndarray:
+    """A picture file as uint8 of shape (rows, columns, 3)."""
     if not os.path.isfile(path):
         raise error(f"cannot read the picture {path}: {'it is not a file' if os.path.exists(path) else 'no such file'}")
     try:
@@ -68,6 +75,30 @@ def to_bytes(values: np.ndarray) -> np.ndarray:
 def grey(rgb: np.ndarray) -> np.ndarray:
     """The luminance of uint8 RGB, float32 in 0…1."""
     return (rgb @ np.array([0.2125, 0.7154, 0.0721]) / 255).astype(np.float32)
+
+
+# --- pictures that move -----------------------------------------------------------------------------------------------
+
+
+def frames_of_video(path: str) -> Iterator[np.ndarray]:
+    """The frames of a video or an animation as uint8 RGB, read one at a time; what imageio's plugins read."""
+    if not os.path.isfile(path):
+        raise error(f"cannot read the video {path}: {'it is not a file' if os.path.exists(path) else 'no such file'}")
+    try:
+        yield from map(as_rgb, iio.imiter(path))
+    except Exception as wrong:  # whatever the reader of a format raises
+        raise error(
+            f"cannot read the video {path}: its format is unknown (`pip install av` brings more), or the file is damaged"
+        ) from wrong
+
+
+def frames_of_folder(path: str) -> Iterator[np.ndarray]:
+    """The pictures of a folder as uint8 RGB, in the order of their names; other files are left out."""
+    if not os.path.isdir(path):
+        raise error(f"cannot read the folder {path}: {'it is no folder' if os.path.exists(path) else 'no such folder'}")
+    for file in sorted(Path(path).iterdir()):
+        if file.suffix.lower() in PICTURES:
+            yield picture(str(file))
 
 
 # --- pictures out -----------------------------------------------------------------------------------------------------

@@ -14,24 +14,28 @@ from gpuop.dsl.field import (
     is_big_tensor,
 )
 from gpuop.dsl.gpu_operator import GPUOperator
+from gpuop.dsl.host import HostOperator
 from gpuop.dsl.operator import operator
 from gpuop.errors import CompileError, DeviceError, GpuopError, MissingError, SemanticError
 from gpuop.graph import ComputeGraph
 from gpuop.ir.types import FieldType, Shape
+from gpuop.iterate import iterate
 from gpuop.pipeline import pipeline
 from gpuop.runtime.devices import devices, use_device
 from gpuop.runtime.devices import open_device as device
 from gpuop.session import evaluate
+from gpuop.streams import Actuator, Sensor
 
 __version__ = "0.1.0"
 __all__ = [
-    "ColorField", "CompileError", "ComplexField", "ComputeGraph", "DeviceError", "Field", "FieldType", "GPUOperator", "GpuopError",
-    "MatrixField", "Parameter", "ScalarField", "SemanticError", "Shape", "VectorField", "device", "devices", "evaluate",
-    "fromfunction", "is_big_tensor", "operator", "pipeline", "use_device",
+    "Actuator", "ColorField", "CompileError", "ComplexField", "ComputeGraph", "DeviceError", "Field", "FieldType",
+    "GPUOperator", "GpuopError", "HostOperator", "MatrixField", "Parameter", "ScalarField", "SemanticError", "Sensor", "Shape",
+    "VectorField", "device", "devices", "evaluate", "fromfunction", "is_big_tensor", "iterate", "operator", "pipeline",
+    "use_device",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Sensor", "Actuator", "HostOperator", "iterate", "load_bundle"):
+    if name in ("load_bundle",):
         raise MissingError(f"gpuop.{name} is not available in this version")
     raise AttributeError(f"module 'gpuop' has no attribute {name!r}")

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from types import FrameType
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -37,12 +38,17 @@ class Loc:
         return f"{self.path}:{self.line}"
 
 
-def user_frame() -> FrameType | None:
-    """The nearest frame outside this package: the line that the user wrote."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+def user_frame(frame: FrameType | None = None) -> FrameType | None:
+    """The nearest frame outside this package, from the given one outwards: the line that the user wrote."""
+    frame = frame or sys._getframe(1)
+    while frame is not None and _is_ours(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+@cache
+def _is_ours(file: str) -> bool:
+    return file.startswith(PACKAGE)
 
 
 def kernel_frame() -> FrameType | None:

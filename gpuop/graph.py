@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from itertools import count
 from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+import numpy as np
+
+from gpuop import saving
+from gpuop.clock import Clock
 from gpuop.config import config
 from gpuop.dsl import hooks
 from gpuop.dsl.field import Adjustable, Field
 from gpuop.errors import SemanticError, described
-from gpuop.fusion.explain import explain
 from gpuop.fusion.graph import Program, program
 from gpuop.fusion.plan import Plan, plan
+from gpuop.inspection import Inspection
 from gpuop.ir.graph import Leaf, Result
 from gpuop.ops.algebra import copied
 from gpuop.running import Running
 from gpuop.runtime.backend import Array
 from gpuop.runtime.devices import current, open_device
-from gpuop.session import prepare, source_of
+from gpuop.session import prepare
+from gpuop.show.graph import Ends
+from gpuop.streams import Actuator, Frames, Sensor
 
 _building = threading.local()
 _owner: WeakKeyDictionary[Leaf, ref[ComputeGraph]] = WeakKeyDictionary()  # a graph holds its states: do not hold it
@@ -32,7 +40,7 @@ def _open_graphs() -> list[ComputeGraph]:
     return stack
 
 
-class ComputeGraph:
+class ComputeGraph(Inspection):
     """A synchronous data-flow graph clocked by `step`.
 
         with gp.ComputeGraph() as graph:
@@ -51,11 +59,13 @@ class ComputeGraph:
     def __init__(self, device: str | None = None, optimize: bool = True, checked: bool = False) -> None:
         self._device, self._optimize, self._checked = device, optimize, checked
         self._states: dict[Leaf, Field] = {}
+        self._sensors: dict[Leaf, Frames] = {}
+        self._actuators: list[Actuator] = []
         self._probes: dict[str, Field] = {}
         self._closed = False
         self._gone = ""  # why it cannot run any more
         self._lock = threading.RLock()
-        self._running: Running | None = None
+        self._clock: Clock | None = None
         self._plan: Plan | None = None
 
     # --- definition ---------------------------------------------------------------------------------------------
@@ -73,7 +83,7 @@ class ComputeGraph:
         self._closed = True
         if kind is not None:
             self._gone = "the `with` block of this ComputeGraph ended with an error; define it again"
-            for leaf in self._states:
+            for leaf in (*self._states, *self._sensors):
                 del _owner[leaf]
 
     def probe(self, field: Field, name: str | None = None) -> Field:
@@ -82,16 +92,20 @@ class ComputeGraph:
             raise SemanticError(f"probe wants a Field, not {described(field)}")
         if self._closed:
             raise SemanticError("this ComputeGraph is defined already: probe inside its `with`")
-        label = name or field.name or f"probe{len(self._probes)}"
+        label = name or self._free(field.name or f"probe{len(self._probes)}")
         if label in self._probes:
             raise SemanticError(f"there is a probe {label!r} already; give another name")
         self._probes[label] = field
         return field
 
+    def _free(self, name: str) -> str:
+        """The name, with a number where another probe has it: several fields may have been assigned to one variable."""
+        return next(n for k in count(1) if (n := f"{name}{k}" if k > 1 else name) not in self._probes)
+
     def set_next(self, state: Field, value: Field) -> None:
         """`state.next = value`."""
         leaf = state.node
-        if not isinstance(leaf, Leaf) or isinstance(leaf.source, Adjustable):
+        if not isinstance(leaf, Leaf) or not isinstance(leaf.source, np.ndarray):
             raise SemanticError(
                 "only a field made from an array has a `.next`: it is a state, and the array is what it starts from"
             )
@@ -104,6 +118,14 @@ class ComputeGraph:
         _owner[leaf] = ref(self)
         self._states[leaf] = value
 
+    def join(self, part: Sensor | Actuator) -> None:
+        """Have a sensor or an actuator; they are served in the order of their definition."""
+        if isinstance(part, Actuator):
+            self._actuators.append(part)
+        else:
+            _owner[part.leaf] = ref(self)
+            self._sensors[part.leaf] = part.frames
+
     # --- the plan -----------------------------------------------------------------------------------------------
 
     def _program(self) -> Program:
@@ -114,12 +136,14 @@ class ComputeGraph:
         nexts = [
             value.node if isinstance(value.node, Result) else copied(value).node for value in self._states.values()
         ]
-        what = program([*(f.node for f in self._probes.values()), *nexts])
+        seen = [*self._probes.values(), *(a.field for a in self._actuators)]
+        what = program([*(f.node for f in seen), *nexts])
         for leaf in what.leaves.values():
             owner = _owner.get(leaf) if isinstance(leaf, Leaf) else None
-            if owner is not None and owner() is not self:
+            if isinstance(leaf, Leaf) and owner is not None and owner() is not self:
+                part = "sensor" if isinstance(leaf.source, Frames) else "state"
                 raise SemanticError(
-                    "a state of another ComputeGraph is used here; read it there and make a field of the array"
+                    f"a {part} of another ComputeGraph is used here; read it there and make a field of the array"
                 )
         return what
 
@@ -131,90 +155,107 @@ class ComputeGraph:
                 self._plan = plan(self._program(), self._optimize)
             return self._plan
 
-    @property
-    def kernel_count(self) -> int:
-        """Kernels launched per step, after optimisation."""
-        return len(self.plan.steps)
-
-    def explain(self) -> str:
-        """Per kernel what was fused into it and how; per pair left apart, why."""
-        return explain(self.plan)
-
-    def source(self, target: str | None = None) -> str:
-        """The generated text; target "opencl" or "cuda"."""
-        return source_of(self.plan, target)
-
-    @property
-    def network(self) -> Any:
-        """The optimised graph: a networkx.DiGraph whose nodes are kernels, with their operators and thread grid."""
-        import networkx as nx
-
-        graph = nx.DiGraph()
-        maker = {value: n for n, step in enumerate(self.plan.steps) for value in step.outputs}
-        for n, step in enumerate(self.plan.steps):
-            graph.add_node(
-                n, name=step.kernel.name, operators=[op.kernel.name for op in step.ops], threads=str(step.kernel.domain)
-            )
-            graph.add_edges_from((maker[value], n) for value in step.inputs if value in maker)
-        return graph
+    def _ends(self) -> Ends:
+        what = self.plan.program
+        kinds = {Adjustable: "parameter", Frames: "sensor"}
+        leaves = {leaf: v for v, leaf in what.leaves.items() if isinstance(leaf, Leaf)}
+        sources = {v: kinds.get(type(leaf.source), "constant") for leaf, v in leaves.items()}
+        sources |= {leaves[leaf]: "state" for leaf in self._states if leaf in leaves}
+        sinks = [("probe", name) for name in self._probes] + [("actuator", a.field.name) for a in self._actuators]
+        seen, targets = what.wanted[: len(sinks)], what.wanted[len(sinks) :]
+        labels = {v: name for v, (_, name) in zip(seen, sinks, strict=True)}
+        labels |= {v: f"{leaf.name}.next" for v, leaf in zip(targets, self._states, strict=True) if leaf.name}
+        nexts = [(leaves[leaf], v) for leaf, v in zip(self._states, targets, strict=True) if leaf in leaves]
+        taken = [(v, *sink) for v, sink in zip(seen, sinks, strict=True)]
+        return Ends(sources, taken, nexts, labels | what.names)
 
     # --- running ------------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """States take their initial values and everything is evaluated: tick 0."""
-        with self._lock:
-            self._live().reset()
+        """States take their initial values, sensors their next frame, and everything is evaluated: tick 0."""
+        self._live().reset()
 
     def step(self, n: int = 1) -> bool:
-        """All states take their `.next` values together, then everything is evaluated; n times. Does not wait."""
-        with self._lock:
-            running = self._live()
-            if running.tick is None:
-                running.reset()
-            for _ in range(n):
-                running.step()
-            return True
+        """All states take their `.next` values together, sensors their next frame, then everything is evaluated; n times.
+
+        It does not wait for the device. The first one resets first.
+
+        Returns:
+            False, having stopped there, when a sensor is exhausted: the step that it has no frame for does nothing.
+        """
+        return self._live().step(n)
 
     @property
     def tick(self) -> int:
         """Steps since the last reset."""
-        return (self._running.tick or 0) if self._running is not None else 0
+        return (self._clock.tick or 0) if self._clock is not None else 0
 
     def read(self, what: Field | str) -> Array:
         """The array of a probed field (or of a probe's name), as of `tick`; waits."""
-        with self._lock:
-            node = getattr(what, "node", None)
-            name = what if isinstance(what, str) else next((k for k, f in self._probes.items() if f.node == node), None)
-            if name not in self._probes:
-                have = ", ".join(map(repr, self._probes)) or "none"
-                raise SemanticError(
-                    f"{what!r} is not probed (probes: {have}); call `graph.probe(field)` inside the `with`"
-                )
-            running = self._live()
-            if running.tick is None:
-                running.reset()
-            return running.read(list(self._probes).index(name))
+        node = getattr(what, "node", None)
+        name = what if isinstance(what, str) else next((k for k, f in self._probes.items() if f.node == node), None)
+        if name not in self._probes:
+            have = ", ".join(map(repr, self._probes)) or "none"
+            raise SemanticError(
+                f"{what!r} is not probed (probes: {have}); call `graph.probe(field)` inside the `with`"
+            )
+        return self._live().read(list(self._probes).index(name))
 
     def synchronize(self) -> None:
-        """Wait for the device."""
-        with self._lock:
-            if self._running is not None:
-                self._running.backend.synchronize()
+        """Wait for the device, and until actuators have got what there is."""
+        if self._clock is not None:
+            self._clock.synchronize()
+
+    def run(self) -> None:
+        """Step in a thread until `stop`, or until a sensor is exhausted. `read` and `Parameter.set` work meanwhile."""
+        self._live().run()
+
+    def stop(self) -> None:
+        """End `run`, and wait for that; raises what ended it."""
+        if self._clock is not None:
+            self._clock.stop()
+
+    def wait(self) -> None:
+        """Wait until `run` has come to its end, because sensors have; raises what ended it otherwise."""
+        if self._clock is not None:
+            self._clock.wait()
 
     def release(self) -> None:
-        """Give the device's memory back; the graph cannot run any more."""
-        with self._lock:
-            self._running, self._gone = None, "this ComputeGraph was released"
+        """Stop, and give the device's memory back; the graph cannot run any more."""
+        try:
+            self.stop()
+        finally:
+            with self._lock:
+                self._clock, self._gone = None, "this ComputeGraph was released"
 
-    def _live(self) -> Running:
-        if self._running is None:
-            what = self._program()
-            backend = current() if self._device is None else open_device(self._device, config.debug > 0)
-            if self._checked:
-                backend = open_device(backend.name, checked=True)
-            prepared = prepare(what, backend, self._optimize)
-            self._running = Running(prepared, what, list(self._states), len(self._probes))
-        return self._running
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write states and tick to a file, NumPy's .npz: a whole one, or none."""
+        tick, states = self._live().states()
+        saving.write(path, tick, [(leaf.name, leaf.type, array) for leaf, array in states])
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Take states and tick from a file that `save` wrote, and evaluate; sensors keep their frames.
+
+        Raises:
+            SemanticError: it is no such file, it is damaged, or it has other states; nothing changes.
+        """
+        clock = self._live()
+        expected = [(leaf.name, leaf.type) for leaf in clock.running.initial.values()]
+        tick, arrays = saving.read(path, expected)
+        clock.load(arrays, tick)
+
+    def _live(self) -> Clock:
+        with self._lock:
+            if self._clock is None:
+                what = self._program()
+                backend = current() if self._device is None else open_device(self._device, config.debug > 0)
+                if self._checked:
+                    backend = open_device(backend.name, checked=True)
+                prepared = prepare(what, backend, self._optimize)
+                readable = len(self._probes) + len(self._actuators)
+                running = Running(prepared, what, list(self._states), readable)
+                self._clock = Clock(running, list(self._sensors.values()), self._actuators)
+            return self._clock
 
 
 def _set_next(state: Field, value: Any) -> None:
@@ -224,4 +265,15 @@ def _set_next(state: Field, value: Any) -> None:
     graphs[-1].set_next(state, value)
 
 
+def _join(part: Sensor | Actuator) -> None:
+    graphs = _open_graphs()
+    if not graphs:
+        raise SemanticError(
+            f"a{'n' if isinstance(part, Actuator) else ''} {type(part).__name__} belongs to a graph; "
+            "make it inside `with gp.ComputeGraph() as graph:`"
+        )
+    graphs[-1].join(part)
+
+
 hooks.set_next = _set_next
+hooks.join = _join

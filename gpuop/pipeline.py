@@ -15,9 +15,9 @@ from gpuop.dsl.frames import def_line, return_line
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import Program, program
 from gpuop.ir.graph import Leaf, Node
-from gpuop.runtime.backend import Argument, Array, Backend, planes_of
+from gpuop.runtime.backend import Argument, Array, Backend, download, planes_of
 from gpuop.runtime.devices import current
-from gpuop.session import argument, download, prepare
+from gpuop.session import argument, prepare
 
 
 class Pipeline:

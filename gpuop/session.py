@@ -17,14 +17,17 @@ from gpuop.codegen.printer import generate
 from gpuop.dsl import hooks
 from gpuop.dsl.arrays import Deferred
 from gpuop.dsl.field import Adjustable, Field
+from gpuop.dsl.names import names_given
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import Program, program
+from gpuop.fusion.iteration import kernels
 from gpuop.fusion.plan import Plan, plan
 from gpuop.ir.graph import Call, Leaf, Node, Result, calls
-from gpuop.ir.types import FieldType
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, array_of, planes_of
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
+from gpuop.show.html import SourceText
+from gpuop.streams import Frames
 
 PLANS_KEPT = 256
 DIALECTS = {"opencl": OPENCL, "cuda": CUDA}
@@ -110,16 +113,11 @@ def argument(node: Node, backend: Backend) -> Argument:
         raise SemanticError(
             "this Field stands for an argument of a pipeline; it has values only while the pipeline runs"
         )
+    if isinstance(source, Frames):
+        raise SemanticError("a Sensor has frames only while its graph runs: probe the field, and `graph.read` it")
     if source is None:
-        raise SemanticError("this Field has a type but no values: it was made for `source`")
+        raise SemanticError("this Field has a type but no values: it was made for `source`, or stands for what `iterate` passes on")
     return _upload(node, source, backend, ())
-
-
-def download(kind: FieldType, value: Argument, backend: Backend) -> Array:
-    """The array of a value, which is a buffer or a parameter's scalars; waits."""
-    if isinstance(value, tuple):
-        return array_of(kind, np.array(value, kind.storage.numpy))
-    return array_of(kind, backend.download(kind, value))
 
 
 def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[Adjustable, int], ...]) -> Buffer:
@@ -185,7 +183,11 @@ def evaluate(*fields: Field) -> Any:
             raise SemanticError(f"evaluate wants Fields, not {described(f)}")
     backend = current()
     buffers = compute([f.node for f in fields], backend)
-    leaves = tuple(Field.of(Leaf(f.type, Evaluated(backend, b)), f.name) for f, b in zip(fields, buffers, strict=True))
+    names = names_given(len(fields)) or tuple(f.name for f in fields)
+    leaves = tuple(
+        Field.of(Leaf(f.type, Evaluated(backend, b), name=name))
+        for f, b, name in zip(fields, buffers, names, strict=True)
+    )
     return leaves[0] if len(leaves) == 1 else leaves
 
 
@@ -197,7 +199,7 @@ def source_of(what: Plan, target: str | None) -> str:
     chosen = target or current().target or "opencl"
     if chosen not in DIALECTS:
         raise SemanticError(f"there is no target {chosen!r}; one of {', '.join(DIALECTS)}")
-    return "\n".join(generate(step.kernel, DIALECTS[chosen]).text for step in what.steps)
+    return SourceText("\n".join(generate(kernel, DIALECTS[chosen]).text for kernel in kernels(what)))
 
 
 def _source(fields: Sequence[Field], target: str | None) -> str:

@@ -25,11 +25,22 @@ from .test_docs import BLOCK, compare
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-EXAMPLES = ["background_subtraction", "cielab", "demo", "equalize", "game_of_life", "harris", "unsharp", "upside_down"]
+EXAMPLES = [
+    "background_subtraction",
+    "cielab",
+    "demo",
+    "equalize",
+    "game_of_life",
+    "harris",
+    "stream",
+    "unsharp",
+    "upside_down",
+]
 SHORT = {
     "background_subtraction": ["--steps", "6"],
     "game_of_life": ["--generations", "40"],
     "harris": ["--corners", "9"],
+    "stream": ["--frames", "6"],
 }
 DEVICES = list(dict.fromkeys([gp.devices()[0].name, "reference"]))
 Array = np.ndarray[Any, Any]
@@ -133,6 +144,23 @@ def test_animation(small: Array, tmp_path: Path) -> None:
     assert len(iio.imread(film)) == 3
 
 
+def test_videos_and_folders(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frames = np.random.default_rng(3).integers(0, 255, (5, 24, 32, 3), np.uint8)
+    iio.imwrite(tmp_path / "film.gif", frames)
+    for k, frame in enumerate(frames):
+        iio.imwrite(tmp_path / f"{k}.png", frame)
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "film.gif").rename(tmp_path.with_suffix(".gif"))
+    for given, out in (("--folder", tmp_path), ("--video", tmp_path.with_suffix(".gif"))):
+        target = tmp_path / "out" / f"{out.name}.png"
+        assert example("stream").main([given, str(out), "--device", name, "--output", str(target)]) == 0
+        assert re.search(r"^4 frames in .* frames/s", capsys.readouterr().out, re.M)
+        assert iio.imread(target.with_suffix(".gif")).shape == (2, 24, 96, 3)
+    iio.imwrite(tmp_path / "9.png", frames[0, :20])
+    with pytest.raises(SystemExit, match=r"error: a sensor: an array of shape \(20, 32, 3\) came"):
+        example("stream").main(["--folder", str(tmp_path), "--device", name])
+
+
 # --- what they say when they cannot ------------------------------------------------------------------------------------
 
 
@@ -169,6 +197,11 @@ def test_unreadable_picture_ends_without_traceback() -> None:
         ("game_of_life", ["--generations", "0"], "--generations must be at least 1, --soup at least 0"),
         ("background_subtraction", ["--steps", "0"], "--steps must be at least 1"),
         ("background_subtraction", [], "the picture is 16×12 pixels; this example needs 32×32 at least"),
+        ("stream", ["--frames", "1"], "--frames must be at least 2"),
+        ("stream", [], "the picture is 16×12 pixels; this example needs 64×64"),
+        ("stream", ["--video", "missing.mp4"], "cannot read the video missing.mp4: no such file"),
+        ("stream", ["--folder", "file"], "cannot read the folder file: it is no folder"),
+        ("stream", ["--folder", "empty"], "there are no pictures in empty"),
     ],
 )
 def test_refusals(
@@ -176,6 +209,7 @@ def test_refusals(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
+    Path("empty").mkdir()
     iio.imwrite("small.png", np.zeros((12, 16, 3), np.uint8))
     with pytest.raises(SystemExit) as ended:
         example(script).main(["small.png", *arguments])
@@ -311,6 +345,41 @@ def test_background_subtraction(name: str, small: Array) -> None:
         graph.step()
 
 
+def test_unreadable_video(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
+        raise OSError("no plugin")
+
+    monkeypatch.chdir(tmp_path)
+    Path("film.mp4").touch()
+    monkeypatch.setattr(iio, "imiter", refuse)
+    message = r"error: cannot read the video film\.mp4: its format is unknown \(`pip install av` brings more\)"
+    with pytest.raises(SystemExit, match=message):
+        example("stream").main(["--video", "film.mp4"])
+
+
+def test_stream(name: str) -> None:
+    stream = example("stream")
+    texture = ndimage.gaussian_filter(np.random.default_rng(4).random((60, 80, 3)), (2, 2, 0), mode="wrap")
+    texture = np.rint(255 * (texture - texture.min()) / np.ptp(texture)).astype(np.uint8)
+    film = [np.roll(texture, (k, -k), (0, 1)) for k in range(4)]
+    strips: list[Array] = []
+    graph = stream.watching(gp.FieldType((60, 80), 3, "uint8"), film, strips.append, name)
+    assert graph.step(9) is False and graph.tick == 3
+    motion = graph.read("motion")[8:-8, 8:-8]
+    assert np.abs(np.median(motion, axis=(0, 1)) - [-1, 1]).max() < 0.1, "columns and rows a frame"
+    background = np.zeros((60, 80, 3))
+    for frame in film[:3]:
+        background = 0.95 * background + 0.05 * frame / 255
+    assert np.abs(graph.read("background") - background).max() < 1e-5
+    distance = np.linalg.norm(film[3] / 255 - background, axis=-1)
+    change = np.clip(2 * distance - 0.25, 0, 1)
+    assert np.abs(graph.read("change") - change).max() < 1e-5
+    graph.release()
+    assert len(strips) == 4
+    assert np.array_equal(strips[3][:, :80], film[3])
+    assert np.abs(strips[3][:, 80:160] - 255 * change[..., None]).max() < 1
+
+
 # --- the README ------------------------------------------------------------------------------------------------------
 
 
@@ -343,7 +412,6 @@ def test_readme_runs_and_prints_what_it_shows(
 def test_readme_is_honest_about_what_is_missing() -> None:
     section = README.read_text().split("## Not there yet")[1]
     names = re.findall(r"`(gp\.\w+)`", section)
-    assert len(names) > 2
     for called in names:
         assert not hasattr(gp, called[3:]), f"{called} exists: take it off the README's list"
 

@@ -11,20 +11,23 @@ import numpy as np
 from gpuop.dsl import hooks
 from gpuop.dsl.arithmetic import Arithmetic
 from gpuop.dsl.arrays import Array, ArrayLike, Deferred, Placeholder, as_color, as_field, host_array
+from gpuop.dsl.names import names_given
 from gpuop.dsl.record import values_seen
+from gpuop.dsl.reductions import Reductions
 from gpuop.dsl.value import Value
 from gpuop.errors import MissingError, SemanticError, UnsupportedError
-from gpuop.ir.graph import Leaf, Node
+from gpuop.ir.graph import Leaf, Node, label
 from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
 
-LATER = {"sum", "min", "max", "mean", "argmin", "argmax", "draw"}
+LATER = {"draw"}
+FUNCTIONS = {"where", "clip", "sum", "min", "max", "amin", "amax", "mean", "argmin", "argmax"}  # NumPy's that take fields
 INSTEAD = {
     "shape": "its grid is in `.field_shape`, its tensor in `.tensor_shape`",
     "ndim": "its grid is in `.field_shape`, its tensor in `.tensor_shape`",
 }
 
 
-class Field(Arithmetic["Field"]):
+class Field(Arithmetic["Field"], Reductions["Field"]):
     """A grid of 0 to 3 dimensions (layers, rows, columns) with a tensor of order 0 to 2 at every point.
 
     Args:
@@ -37,30 +40,39 @@ class Field(Arithmetic["Field"]):
         SemanticError: more dimensions than fields have, or a dtype that fields cannot have.
     """
 
-    __slots__ = ("__weakref__", "name", "node")
+    __slots__ = ("__weakref__", "node")
     node: Node
-    name: str
 
     def __init__(self, array: ArrayLike, tensor_order: int = 0, dtype: Any = None) -> None:
         self._from(array, lambda a: as_field(a, tensor_order, dtype))
 
     def _from(self, array: ArrayLike, make: Callable[[Array], tuple[FieldType, Array]]) -> None:
-        object.__setattr__(self, "name", "")
+        name = "".join(names_given(1))
         if isinstance(array, Placeholder):
             probe = np.broadcast_to(np.zeros((), array.dtype), array.shape)
-            object.__setattr__(self, "node", Leaf(make(probe)[0], Deferred(array, make)))
+            object.__setattr__(self, "node", Leaf(make(probe)[0], Deferred(array, make), name=name))
         else:
-            object.__setattr__(self, "node", Leaf(*make(host_array(array))))
+            object.__setattr__(self, "node", Leaf(*make(host_array(array)), name=name))
 
     @staticmethod
     def of(node: Node, name: str = "") -> Field:
         """The field that stands for a node of the graph."""
         field = object.__new__(Field)
         object.__setattr__(field, "node", node)
-        object.__setattr__(field, "name", name)
+        if name:
+            label(node, name)
         return field
 
     # --- facts --------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The variable that it was assigned to first, or what it was set to; for people only."""
+        return self.node.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        label(self.node, name)
 
     @property
     def type(self) -> FieldType:
@@ -80,6 +92,10 @@ class Field(Arithmetic["Field"]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name + ' ' if self.name else ''}{self.type}>"
+
+    def _repr_html_(self) -> str:
+        """The values as images, in notebooks."""
+        return hooks.show(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "next":
@@ -130,14 +146,13 @@ class Field(Arithmetic["Field"]):
 
     def __iter__(self) -> NoReturn:
         raise SemanticError(
-            "a Field cannot be iterated over; `.numpy()` gives an array, operators work on all points at once"
+            "a Field cannot be iterated over; slices of it are fields (`f[0]`), `.numpy()` gives an array, "
+            "operators work on all points at once"
         )
 
-    def __getitem__(self, index: Any) -> NoReturn:
-        raise SemanticError(
-            "indexing a Field is not available in this version of gpuop: "
-            "take an array, `f.numpy()[…]`, or read at points in an operator"
-        )
+    def __getitem__(self, index: Any) -> Field:
+        result: Field = hooks.algebra["getitem"](self, index)
+        return result
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise SemanticError("a Field is immutable: operators make new ones; `np.where(c, a, b)` chooses between values")
@@ -162,7 +177,7 @@ class Field(Arithmetic["Field"]):
         return self._operate(ufunc.__name__, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if function.__name__ not in ("where", "clip"):
+        if function.__name__ not in FUNCTIONS:
             raise UnsupportedError(f"numpy.{function.__name__} does not take Fields; evaluate first, with `.numpy()`")
         return hooks.algebra[function.__name__](*args, **kwargs)
 
@@ -229,10 +244,9 @@ class Parameter(Field):
             raise SemanticError(
                 f"a Parameter is a number, a vector or a matrix, not an array of {array.ndim} dimensions; use a Field"
             )
-        object.__setattr__(self, "name", "")
         kind, data = as_field(array, array.ndim, None)
         object.__setattr__(self, "_source", Adjustable(kind, data))
-        object.__setattr__(self, "node", Leaf(kind, self._source, kind.planes <= SMALL_TENSOR))
+        object.__setattr__(self, "node", Leaf(kind, self._source, kind.planes <= SMALL_TENSOR, "".join(names_given(1))))
 
     def set(self, value: ArrayLike) -> None:
         """Change the value, of the same shape; takes effect at the next evaluation or step. Safe from any thread."""

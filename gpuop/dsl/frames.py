@@ -13,6 +13,7 @@ from gpuop.errors import Loc, SemanticError, writes_kernels
 
 Position = tuple[int, int]  # (identity of a frame, bytecode offset)
 MOST_DECORATOR_LINES = 20
+MOST_TARGETS = 12  # of one assignment, and what stands between them
 MUST_CALL = ("_break", "_continue", "_syncThreadsLocal", "_syncThreadsGlobal")
 
 
@@ -25,6 +26,12 @@ def _instructions(code: CodeType) -> tuple[list[int], list[dis.Instruction]]:
 def _position(code: CodeType, offset: int) -> int:
     """The number of the instruction at an offset, which may point into its inline cache."""
     return bisect_right(_instructions(code)[0], offset) - 1
+
+
+def instructions_after(code: CodeType, offset: int) -> list[dis.Instruction]:
+    """What is done with the result of the instruction at an offset: the next few instructions."""
+    position = _position(code, offset)
+    return _instructions(code)[1][position + 1 : position + 1 + MOST_TARGETS]
 
 
 @lru_cache(maxsize=4096)

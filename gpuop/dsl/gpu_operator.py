@@ -8,6 +8,7 @@ from typing import Any
 from gpuop.dsl.field import Field
 from gpuop.dsl.finish import finish
 from gpuop.dsl.frames import check_called
+from gpuop.dsl.names import names_given
 from gpuop.dsl.record import OutputSlot, Recorder, caller
 from gpuop.errors import Loc, SemanticError, described, here
 from gpuop.ir.graph import Call, Node, Result
@@ -36,7 +37,7 @@ def slots_of(types: tuple[FieldType, ...], default: Any, declared: bool = True) 
 
 def results_of(kernel: Kernel, key: str, inputs: tuple[Node, ...], loc: Loc | None) -> tuple[Field, ...]:
     """The fields that a kernel computes of these inputs."""
-    call = Call(kernel, key, inputs, loc)
+    call = Call(kernel, key, inputs, loc, names_given(len(kernel.outputs)))
     return tuple(Field.of(Result(call, k)) for k in range(len(kernel.outputs)))
 
 
@@ -82,6 +83,10 @@ class GPUOperator:
         """All outputs."""
         if self._outputs is None:
             raise SemanticError("the outputs of a GPUOperator exist after its `with` block")
+        names = names_given(len(self._outputs))
+        if names and not any(field.name for field in self._outputs):
+            for field, name in zip(self._outputs, names, strict=True):
+                field.name = name
         return self._outputs
 
     @property

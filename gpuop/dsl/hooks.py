@@ -7,5 +7,7 @@ from typing import Any
 
 evaluate: Callable[..., Any]  # (*fields) -> NumPy arrays
 source: Callable[..., str]  # (fields, target) -> generated text
+show: Callable[..., str]  # (field) -> HTML
 set_next: Callable[..., None]  # (field, field): `state.next = value`
+join: Callable[..., None]  # (sensor or actuator): it belongs to the graph that is being defined
 algebra: dict[str, Callable[..., Any]] = {}  # the operators of host algebra, by name

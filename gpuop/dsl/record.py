@@ -24,7 +24,6 @@ class FieldLike(Protocol):
     """What the recorder needs of a field."""
 
     node: Node
-    name: str
 
     @property
     def type(self) -> FieldType: ...
@@ -244,7 +243,7 @@ class Recorder:
         """The parameter that stands for a field read in the body."""
         node = value.node
         if node not in self.inputs:
-            hint = self.hints.get(node) or value.name or f"in{len(self.inputs)}"
+            hint = self.hints.get(node) or f"in{len(self.inputs)}"  # not its name: equal kernels have equal text
             self.inputs[node] = FieldParam(hint, node.type, isinstance(node, Leaf) and node.by_value)
         return self.inputs[node]
 

@@ -2,37 +2,97 @@
 
 from __future__ import annotations
 
-from gpuop.fusion.graph import Op
-from gpuop.fusion.plan import Plan, Step
+import json
+from collections.abc import Mapping
+
+from gpuop.errors import SemanticError
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.report import Facts, report
+
+METHODS = {
+    "alone": "one operator",
+    "registers": "fused through registers",
+    "side by side": "side by side, reading the same",
+    "recomputed": "recomputed where it is read",
+}
 
 
-def explain(plan: Plan) -> str:
-    """Per kernel what was fused into it; per pair left apart, why."""
-    lines = [f"{_count(len(plan.steps), 'kernel')} for {_count(len(plan.program.ops), 'operator')}"]
-    for number, step in enumerate(plan.steps, 1):
-        lines += _kernel(plan, number, step)
-    if plan.apart:
+def explain(plan: Plan, format: str = "text", labels: Mapping[int, str] | None = None) -> str:
+    """The report of a plan as text, or as JSON.
+
+    Raises:
+        SemanticError: a format that is neither "text" nor "json".
+    """
+    if format not in ("text", "json"):
+        raise SemanticError(f'there is no format {format!r}; one of "text" and "json"')
+    facts = report(plan, labels)
+    return _text(facts) if format == "text" else json.dumps(facts, indent=2, ensure_ascii=False)
+
+
+def _text(facts: Facts) -> str:
+    lines = [f"{_count(facts['kernel_count'], 'kernel')} for {_count(facts['operator_count'], 'operator')}"]
+    for kernel in facts["kernels"]:
+        lines += _kernel(kernel)
+    if facts["apart"]:
         lines.append("left apart:")
         lines += [
-            f"  {apart.producer.kernel.name} → {apart.consumer.kernel.name}: {apart.reason}" for apart in plan.apart
+            f"  {apart['producer']} → {apart['consumer']}: {apart['reason']}; costs {size(apart['bytes'])}"
+            for apart in facts["apart"]
         ]
+    if facts["kernels"]:
+        moved, floor = size(facts["moved_bytes"]), size(facts["floor_bytes"])
+        lines.append(f"a step moves {moved}; inputs and outputs alone are {floor} (ratio {facts['ratio']:.3g})")
+        lines.append(f"what kernels write takes {size(facts['buffer_bytes'])} in {_count(facts['buffers'], 'buffer')}")
     return "\n".join(lines)
 
 
-def _kernel(plan: Plan, number: int, step: Step) -> list[str]:
-    read = sum(plan.program.types[v].nbytes for v in step.inputs)
-    written = sum(plan.program.types[v].nbytes for v in step.outputs)
-    head = f"kernel {number}: {step.kernel.name} on {step.kernel.domain} threads; reads {size(read)}, writes {size(written)}"
-    how = "fused through registers" if len(step.ops) > 1 else "one operator"
-    return [head, f"  {how}: " + ", ".join(map(_where, step.ops))]
+def _turns(repeats: Facts) -> str:
+    """How often an iteration repeats the kernels below it."""
+    times, every = repeats["times"], repeats["every"]
+    if every is None:
+        return f"repeats {_count(times, 'turn')}"
+    return f"repeats until its condition holds, looking after every {_count(every, 'turn')}" + (
+        f", {_count(times, 'turn')} at most" if times is not None else ""
+    )
+
+
+def _kernel(kernel: Facts) -> list[str]:
+    where = "on the host" if kernel["host"] else f"on {kernel['threads']} threads"
+    if kernel["repeats"]:
+        where = _turns(kernel["repeats"])
+    moves = f"reads {size(kernel['read_bytes'])}, writes {size(kernel['written_bytes'])}"
+    lines = [f"kernel {kernel['number']}: {kernel['name']} {where}; {moves}", *_operators(kernel["operators"])]
+    given, made = (_names(kernel[side]) for side in ("inputs", "outputs"))
+    if given + made != "……":
+        lines.append(f"  {given} → {made}")
+    if kernel["repeats"]:
+        lines += [f"    {line}" for inner in kernel["repeats"]["turn"]["kernels"] for line in _kernel(inner)]
+    elif not kernel["host"]:
+        least = "" if kernel["operations_exact"] else "at least "
+        local = f", {size(kernel['local_bytes'])} of local memory" if kernel["local_bytes"] else ""
+        work, kept = _count(kernel["operations"], "operation"), _count(kernel["registers"], "register")
+        lines.append(f"  {least}{work} per thread, about {kept}{local}")
+    return lines
+
+
+def _names(values: list[Facts]) -> str:
+    """The names of values, and dots for those that have none."""
+    named = [value["name"] for value in values if value["name"]]
+    return ", ".join(named + ["…"] * (len(named) < len(values) or not values))
+
+
+def _operators(operators: list[Facts]) -> list[str]:
+    """A line for each method, and for each part that was put beside others."""
+    lines: dict[tuple[str, int | None], list[str]] = {}
+    for op in operators:
+        where = f"{op['name']} ({op['file']}:{op['line']})" if op["file"] else str(op["name"])
+        part = op["part"] if op["method"] == "registers" else None
+        lines.setdefault((op["method"], part), []).append(where)
+    return [f"  {METHODS[method]}: {', '.join(found)}" for (method, _), found in lines.items()]
 
 
 def _count(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
-
-
-def _where(op: Op) -> str:
-    return f"{op.kernel.name} ({op.loc})" if op.loc is not None else op.kernel.name
 
 
 def size(nbytes: int) -> str:

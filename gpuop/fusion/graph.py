@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpuop.errors import Loc
+from gpuop.fusion.prune import pruned
 from gpuop.ir.graph import Leaf, Node, Result, calls
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import Kernel, Opaque
 from gpuop.ir.types import FieldType
 
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """A kernel applied to numbered values; `number` orders operators topologically."""
+    """A kernel applied to numbered values; `number` orders operators topologically.
+
+    Attributes:
+        recomputed: operators whose values this one computes for itself, where it reads them.
+    """
 
     number: int
     kernel: Kernel
@@ -22,6 +27,7 @@ class Op:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     loc: Loc | None
+    recomputed: tuple[Op, ...] = ()
 
     def __repr__(self) -> str:
         return f"{self.kernel.name}#{self.number}"
@@ -36,6 +42,7 @@ class Program:
     wanted: tuple[int, ...]
     types: dict[int, FieldType]
     key: tuple[Any, ...]
+    names: dict[int, str]
 
 
 def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:
@@ -64,6 +71,39 @@ def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:
         for index, output in enumerate(op.outputs):
             values.setdefault(Result(call, index), output)
     ids = tuple(value(node) for node in wanted)
+    ops = _needed(list(merged.values()), ids)
+    used = {v for op in ops for v in op.inputs} | set(ids)
+    leaves = {v: node for v, node in leaves.items() if v in used}
     leaf_key = tuple((i, n.type, isinstance(n, Leaf) and n.by_value) for i, n in leaves.items())
-    ops = tuple(merged.values())
-    return Program(leaves, ops, ids, types, (leaf_key, tuple((op.identity, op.inputs) for op in ops), ids))
+    key = (leaf_key, tuple((op.identity, op.inputs) for op in ops), ids)
+    return Program(leaves, ops, ids, types, key, _names(values))
+
+
+def _names(values: dict[Node, int]) -> dict[int, str]:
+    """The user's names of values. What goes into another value of the same name on the same line is only on the way to it."""
+    names = {value: node.name for node, value in reversed(values.items()) if node.name}
+    for node in values:
+        if isinstance(node, Result) and node.name:
+            for given in node.call.inputs:
+                if isinstance(given, Result) and given.name == node.name and given.call.loc == node.call.loc:
+                    names.pop(values[given], None)
+    return names
+
+
+def _needed(ops: list[Op], wanted: tuple[int, ...]) -> tuple[Op, ...]:
+    """The operators with what is needed of them: an output that nobody reads, and what only it needs, is left out."""
+    needed, kept = set(wanted), []
+    for op in reversed(ops):
+        positions = frozenset(k for k, value in enumerate(op.outputs) if value in needed)
+        if positions:
+            kept.append(_pruned(op, positions))
+            needed.update(kept[-1].inputs)
+    return tuple(reversed(kept))
+
+
+def _pruned(op: Op, positions: frozenset[int]) -> Op:
+    less = None if isinstance(op.kernel, Opaque) else pruned(op.kernel, op.identity, positions)
+    if less is None:
+        return op
+    inputs, outputs = tuple(op.inputs[k] for k in less.inputs), tuple(op.outputs[k] for k in less.outputs)
+    return replace(op, kernel=less.kernel, identity=less.identity, inputs=inputs, outputs=outputs)

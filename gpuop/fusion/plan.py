@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from gpuop.fusion.graph import Op, Program
-from gpuop.fusion.rules import MAX_ARGUMENTS, conflict, why_not
+from gpuop.fusion.groups import Groups
+from gpuop.fusion.recompute import Recomputing
+from gpuop.fusion.rules import why_not
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel
+
+MOST_COMPARED = 8  # kernels that read one value and are tried with each other
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,120 +43,27 @@ class Plan:
     apart: tuple[Apart, ...]
 
 
-class Groups:
-    """A partition of the operators whose quotient graph is acyclic."""
-
-    def __init__(self, program: Program) -> None:
-        import networkx as nx
-
-        self.graph: Any = nx.DiGraph()  # of group numbers; an operator's group starts with its own number
-        self.members = {op.number: [op] for op in program.ops}
-        self.of = {op.number: op.number for op in program.ops}
-        self.maker = {value: op for op in program.ops for value in op.outputs}
-        self.graph.add_nodes_from(self.members)
-        for op in program.ops:
-            self.graph.add_edges_from((self.maker[v].number, op.number) for v in op.inputs if v in self.maker)
-        self.readers = {op.number: {value: [op] for value in op.inputs} for op in program.ops}  # of values, by group
-        self.users = Counter(value for op in program.ops for value in set(op.inputs))
-        self.wanted = frozenset(program.wanted)
-        self.inputs = {op.number: frozenset(op.inputs) for op in program.ops}
-        self.exports = {
-            op.number: frozenset(v for v in op.outputs if v in self.wanted or self.users[v]) for op in program.ops
-        }
-        self.shaped = {op.number: [op] if op.kernel.group else [] for op in program.ops}  # that care about work-groups
-        self.span = {op.number: (op.number, op.number) for op in program.ops}
-
-    def refuse(self, a: int, b: int) -> str | None:
-        """Why groups a and b cannot become one kernel."""
-        inputs, exports = self._interface(a, b)
-        if len(inputs) + len(exports) > MAX_ARGUMENTS:
-            return f"together they would have {len(inputs) + len(exports)} arguments, more than {MAX_ARGUMENTS}"
-        reason = conflict([op.kernel for group in (a, b) for op in self.shaped[group]])
-        if reason is not None:
-            return reason
-        for producer, consumer, value in self._edges(a, b):
-            reason = why_not(producer, consumer, value)
-            if reason is not None:
-                return reason
-        if self._detour(a, b) or self._detour(b, a):
-            return "another kernel stands between them: it needs the one and feeds the other"
-        return None
-
-    def _interface(self, a: int, b: int) -> tuple[frozenset[int], frozenset[int]]:
-        """The values that the fused kernel reads from memory, and those it writes."""
-
-        def outside(value: int) -> bool:
-            return sum(len(self.readers[group].get(value, ())) for group in (a, b)) < self.users[value]
-
-        exports = self.exports[a] | self.exports[b]
-        inputs = (self.inputs[a] | self.inputs[b]) - exports
-        return inputs, frozenset(v for v in exports if v in self.wanted or outside(v))
-
-    def _edges(self, a: int, b: int) -> Iterator[tuple[Op, Op, int]]:
-        """Every edge between two groups, in either direction."""
-        for inner, outer in ((a, b), (b, a)):
-            for value in self.exports[inner] & self.inputs[outer]:
-                for user in self.readers[outer][value]:
-                    yield self.maker[value], user, value
-
-    def _detour(self, a: int, b: int) -> bool:
-        """Whether a path from a to b passes another group. Groups that end before a or start after b cannot be on it."""
-        first, last = self.span[a][0], self.span[b][1]
-        forward = len(self.graph.succ[a]) <= len(self.graph.pred[b])  # from the end that has fewer neighbours
-        start, goal, near = (a, b, self.graph.succ) if forward else (b, a, self.graph.pred)
-        stack = [g for g in near[start] if g != goal]
-        seen = set(stack)
-        while stack:
-            for following in near[stack.pop()]:
-                if following == goal:
-                    return True
-                if following not in seen and self.span[following][0] < last and self.span[following][1] > first:
-                    seen.add(following)
-                    stack.append(following)
-        return False
-
-    def merge(self, a: int, b: int) -> None:
-        """Make two groups one, under the number of the one with more operators."""
-        a, b = sorted((a, b), key=lambda group: -len(self.members[group]))
-        self.inputs[a], self.exports[a] = self._interface(a, b)
-        del self.inputs[b], self.exports[b]
-        for op in self.members[b]:
-            self.of[op.number] = a
-        self.members[a] += self.members.pop(b)
-        self.shaped[a] += self.shaped.pop(b)
-        for value, readers in self.readers.pop(b).items():
-            self.readers[a].setdefault(value, []).extend(readers)
-        low, high = self.span.pop(b)
-        self.span[a] = (min(self.span[a][0], low), max(self.span[a][1], high))
-        self.graph.add_edges_from((g, a) for g in list(self.graph.predecessors(b)) if g != a)
-        self.graph.add_edges_from((a, g) for g in list(self.graph.successors(b)) if g != a)
-        self.graph.remove_node(b)
-
-
 def plan(program: Program, optimize: bool = True) -> Plan:
-    """Fuse what the rules allow, and order the kernels."""
+    """Fuse what the rules allow and the costs advise, and order the kernels."""
     import networkx as nx
 
     groups = Groups(program)
-    refused = _contract(groups, program) if optimize else []
-    consumers: dict[int, set[int]] = defaultdict(set)
-    for op in program.ops:
-        for value in op.inputs:
-            consumers[value].add(groups.of[op.number])
+    refused = _fuse(groups, program) if optimize else []
     order = nx.lexicographical_topological_sort(groups.graph, key=lambda g: groups.span[g][0])
     steps = []
     for group in order:
         ops = sorted(groups.members[group], key=lambda op: op.number)
-        needed = {v for op in ops for v in op.outputs if v in program.wanted or consumers[v] - {group}}
-        steps.append(Step(*splice(ops, needed), tuple(ops)))
-    apart = tuple(a for a in refused if groups.of[a.producer.number] != groups.of[a.consumer.number])
+        steps.append(Step(*splice(ops, groups.needed(group)), tuple(ops)))
+    apart = tuple(a for a in refused if groups.are_apart(a.producer, a.consumer))
     return Plan(program, tuple(steps), apart)
 
 
-def _contract(groups: Groups, program: Program) -> list[Apart]:
-    """Contract edges in topological order of their consumers; return those refused, with the reason."""
+def _fuse(groups: Groups, program: Program) -> list[Apart]:
+    """Contract edges in topological order of their consumers, then join kernels that read the same; what was refused, and why."""
     refused: list[Apart] = []
-    for op in program.ops:
+    recomputing = Recomputing(program, groups)
+    for original in program.ops:
+        op = recomputing.apply(original)
         for value in dict.fromkeys(op.inputs):
             producer = groups.maker.get(value)
             if producer is None or groups.of[producer.number] == groups.of[op.number]:
@@ -165,5 +73,26 @@ def _contract(groups: Groups, program: Program) -> list[Apart]:
             if reason is None:
                 groups.merge(a, b)
             else:
-                refused.append(Apart(producer, op, value, reason))
+                refused.append(Apart(producer, op, value, "; ".join(filter(None, (reason, recomputing.reason(value))))))
+    groups.drop_dead()
+    return refused + _join(groups, program)
+
+
+def _join(groups: Groups, program: Program) -> list[Apart]:
+    """Make one kernel of those on the same grid that read a value from memory: it is read once then."""
+    refused: list[Apart] = []
+    for value, kind in program.types.items():
+        kernels: list[Op] = []  # one operator of each kernel that reads it
+        for op in groups.using.get(value, {}).values() if kind.field_shape else ():
+            for other in kernels:
+                a, b = groups.of[other.number], groups.of[op.number]
+                if a == b or other.kernel.domain != op.kernel.domain:
+                    continue
+                reason = groups.refuse(a, b)
+                if reason is None:
+                    groups.merge(a, b)
+                else:
+                    refused.append(Apart(other, op, value, f"both read it, but {reason}"))
+            if len(kernels) < MOST_COMPARED and groups.of[op.number] not in {groups.of[k.number] for k in kernels}:
+                kernels.append(op)
     return refused

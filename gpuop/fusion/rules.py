@@ -8,11 +8,12 @@ from weakref import WeakKeyDictionary
 
 from gpuop.errors import Loc
 from gpuop.fusion.graph import Op
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Domain, Kernel, Opaque
 from gpuop.ir.nodes import Atomic, Const, FieldParam, Index, Read, Write
 from gpuop.ir.visit import values, walk
 
 MAX_ARGUMENTS = 96  # OpenCL guarantees 1,024 bytes of kernel arguments
+MAX_OPERATORS = 2048  # compilers take longer than they save beyond that
 MAX_LOCAL_BYTES = 32768  # and so much local memory
 
 
@@ -59,6 +60,9 @@ def _scan(kernel: Kernel) -> Access:
 def why_not(producer: Op, consumer: Op, value: int) -> str | None:
     """Why the consumer of a value cannot take it from the producer's registers; None when it can."""
     made, used = producer.kernel, consumer.kernel
+    for kernel in (made, used):
+        if isinstance(kernel, Opaque):
+            return f"`{kernel.name}` {kernel.apart}"
     if made.domain != used.domain:
         return f"`{made.name}` runs on {made.domain} threads, `{used.name}` on {used.domain}"
     out = made.outputs[producer.outputs.index(value)].param

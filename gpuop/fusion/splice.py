@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuop.fusion.graph import Op
-from gpuop.ir.kernel import Kernel, Output
+from gpuop.ir.kernel import Kernel, Opaque, Output
 from gpuop.ir.nodes import Atomic, Block, Comment, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Var, Write
 from gpuop.ir.visit import Copier, walk
 
@@ -62,6 +62,8 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Kernel, tuple[int, ...]
     Returns:
         The kernel, and the values that its inputs and outputs stand for.
     """
+    if isinstance(ops[0].kernel, Opaque):
+        return ops[0].kernel, ops[0].inputs, ops[0].outputs
     inputs: dict[int, FieldParam] = {}
     outputs: dict[int, Output] = {}
     registers: dict[int, Expr] = {}
@@ -100,6 +102,6 @@ def _kept(op: Op, needed: set[int], outputs: dict[int, Output]) -> dict[FieldPar
 
 
 def _name(ops: Sequence[Op]) -> str:
-    names = list(dict.fromkeys(op.kernel.name for op in ops))
+    names = list(dict.fromkeys(each.kernel.name for op in ops for each in (*op.recomputed, op)))
     more = [f"and_{len(names) - MAX_NAMES}_more"] if len(names) > MAX_NAMES else []
     return "_".join(names[:MAX_NAMES] + more)

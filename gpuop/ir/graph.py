@@ -1,4 +1,7 @@
-"""What calling operators yields: an immutable graph of leaves and kernel calls, built lazily, evaluated elsewhere."""
+"""What calling operators yields: an immutable graph of leaves and kernel calls, built lazily, evaluated elsewhere.
+
+Values have names, for people: they are no part of what a value is, and plans and caches do not know them.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ class Leaf:
     type: FieldType
     source: Any
     by_value: bool = False
+    name: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +32,7 @@ class Call:
     identity: str
     inputs: tuple[Node, ...]
     loc: Loc | None = field(default=None)
+    names: tuple[str, ...] = ()  # of its results
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,23 @@ class Result:
     def type(self) -> FieldType:
         return self.call.kernel.outputs[self.index].param.type
 
+    @property
+    def name(self) -> str:
+        names = self.call.names
+        return names[self.index] if names else ""
+
 
 Node = Leaf | Result
+
+
+def label(node: Node, name: str) -> None:
+    """Give a value a name."""
+    if isinstance(node, Leaf):
+        object.__setattr__(node, "name", name)
+        return
+    names = list(node.call.names or [""] * len(node.call.kernel.outputs))
+    names[node.index] = name
+    object.__setattr__(node.call, "names", tuple(names))
 
 
 def calls(wanted: Iterable[Node], stop: Any = ()) -> list[Call]:

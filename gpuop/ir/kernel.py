@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from gpuop.errors import Loc
 from gpuop.ir.nodes import AXES, Block, Declare, FieldParam, Index
@@ -97,3 +99,18 @@ class Kernel:
     @property
     def written(self) -> tuple[FieldParam, ...]:
         return tuple(output.param for output in self.outputs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opaque(Kernel):
+    """What stands in the place of a kernel and has no body: nothing is fused with it, and `apart` says why."""
+
+    apart: ClassVar[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFunction(Opaque):
+    """A Python function: `run` makes arrays of the outputs from arrays of the inputs."""
+
+    apart: ClassVar[str] = "runs on the host"
+    run: Callable[[Sequence[Any]], Sequence[Any]]

@@ -35,12 +35,7 @@ from gpuop.ir.visit import blocks, expressions, map_blocks, map_values, values, 
 
 
 def simplify(kernel: Kernel) -> Kernel:
-    numbered = _Numbering(kernel).block(kernel.body)
-    loaded: set[Array] = {
-        e.memory for e in expressions(numbered) if isinstance(e, Load) and isinstance(e.memory, Array)
-    }
-    loaded |= {stmt.memory for stmt in walk(numbered) if isinstance(stmt, Atomic) and isinstance(stmt.memory, Array)}
-    return replace(kernel, body=_live(numbered, set(), loaded))
+    return without_dead_code(replace(kernel, body=_Numbering(kernel).block(kernel.body)))
 
 
 # --- value numbering ------------------------------------------------------------------------------------------------
@@ -159,6 +154,14 @@ def _bool(expr: Expr) -> bool:
 
 
 # --- dead code --------------------------------------------------------------------------------------------------------
+
+
+def without_dead_code(kernel: Kernel) -> Kernel:
+    """The kernel with only what its outputs and other effects need."""
+    body = kernel.body
+    loaded: set[Array] = {e.memory for e in expressions(body) if isinstance(e, Load) and isinstance(e.memory, Array)}
+    loaded |= {stmt.memory for stmt in walk(body) if isinstance(stmt, Atomic) and isinstance(stmt.memory, Array)}
+    return replace(kernel, body=_live(body, set(), loaded))
 
 
 def _live(block: Block, live: set[Var], loaded: set[Array]) -> Block:

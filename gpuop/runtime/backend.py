@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,19 @@ from gpuop.ir.types import FieldType
 Array = NDArray[Any]
 Buffer = Any  # a device's own handle of memory
 Argument = Any  # a Buffer, or the tuple of scalars of a by-value parameter
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel with its arguments set.
+
+    Attributes:
+        run: enqueues the kernel, in order, and returns at once; what it returns is for `Backend.seconds`.
+        adjust: (position of a by-value argument, its scalars): what later runs get.
+    """
+
+    run: Callable[[], Any]
+    adjust: Callable[[int, Argument], None]
 
 
 class Backend(ABC):
@@ -49,12 +63,32 @@ class Backend(ABC):
         """Something that `bind` takes. CompileError with numbered source; DeviceError for types it lacks."""
 
     @abstractmethod
-    def bind(self, program: Any, arguments: Sequence[Argument]) -> Callable[[], None]:
-        """A launch with its arguments set: calling it enqueues the kernel, in order, and returns at once."""
+    def bind(self, program: Any, arguments: Sequence[Argument]) -> Launch:
+        """A launch with these arguments."""
 
     @abstractmethod
     def synchronize(self) -> None:
         """Wait for everything enqueued."""
+
+    def measuring(self) -> Backend:
+        """The same device and memory, where `seconds` knows how long a launch took, if the device can say so."""
+        return self
+
+    def launch(self, runs: Iterable[Callable[[], Any]]) -> None:
+        """Run launches in order. DeviceError when memory is exhausted only now."""
+        for run in runs:
+            run()
+
+    def seconds(self, ran: Any) -> float | None:
+        """What the device took for a run of a launch that is done; None where it does not say."""
+        return None
+
+
+def download(kind: FieldType, value: Argument, backend: Backend) -> Array:
+    """The array of a value, which is a buffer or a parameter's scalars; waits."""
+    if isinstance(value, tuple):
+        return array_of(kind, np.array(value, kind.storage.numpy))
+    return array_of(kind, backend.download(kind, value))
 
 
 def planes_of(kind: FieldType, array: Array) -> Array:

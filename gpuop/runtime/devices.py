@@ -166,7 +166,7 @@ def _self_test(backend: Backend) -> Any:
     )
     kernel = Kernel("self_test", (source,), (Output(target),), Domain(Shape(5)), body)
     buffers = backend.upload(kind, np.array([[9, 1, 2, 6, 8]], np.float32)), backend.empty(kind)
-    backend.bind(backend.compile(kernel), buffers)()
+    backend.bind(backend.compile(kernel), buffers).run()
     return backend.download(kind, buffers[1])[0]
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import copy
 import os
 import shutil
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -19,12 +21,14 @@ import numpy as np
 from gpuop.codegen.dialect import Source
 from gpuop.codegen.opencl import OPENCL
 from gpuop.codegen.printer import generate
+from gpuop.config import config
 from gpuop.errors import CompileError, DeviceError, located
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime import cache, icd
-from gpuop.runtime.backend import Argument, Array, Backend, Buffer
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
 from gpuop.runtime.trace import note_launch, note_source
 
 _building = threading.Lock()
@@ -141,11 +145,9 @@ class OpenCL(Backend):
         if kind.nbytes:
             self.cl.enqueue_copy(self.queue, target, source, byte_count=kind.nbytes)
 
-    def _fill(self, buffer: Buffer, kind: FieldType, value: float) -> None:
-        if kind.nbytes:
-            self.cl.enqueue_fill_buffer(
-                self.queue, buffer, np.asarray(value).astype(kind.storage.numpy), 0, kind.nbytes
-            )
+    def _fill(self, buffer: Buffer, kind: FieldType, value: float) -> Any:
+        pattern = np.asarray(value).astype(kind.storage.numpy)
+        return self.cl.enqueue_fill_buffer(self.queue, buffer, pattern, 0, kind.nbytes)
 
     # --- kernels ------------------------------------------------------------------------------------------------
 
@@ -209,38 +211,49 @@ class OpenCL(Backend):
             warnings.simplefilter("ignore", self.cl.CompilerWarning)
             return program.build(self.options, cache_dir=False)
 
-    def bind(self, program: Compiled, arguments: Sequence[Argument]) -> Callable[[], None]:
+    def bind(self, program: Compiled, arguments: Sequence[Argument]) -> Launch:
         source = program.source
         if program.built is None:
-            return lambda: None
+            return Launch(lambda: None, lambda position, scalars: None)
         kernel = self.cl.Kernel(program.built, source.entry)
         found = assertions(program.kernel) if self.checked else ()
         report = self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, 4 * len(found)) if found else None
         arguments = [*arguments, report] if found else arguments
         flat: list[Any] = []
+        starts = []  # of the arguments, in the kernel's flat list
         for param, argument in zip(source.arguments, arguments, strict=True):
-            kind = np.float32 if param.type.storage.c == "half" else param.type.storage.numpy.type
-            flat += [kind(scalar) for scalar in argument] if param.by_value else [argument]
+            starts.append(len(flat))
+            flat += _scalars(param, argument) if param.by_value else [argument]
         kernel.set_args(*flat)
-        fills = [(arguments[i], source.arguments[i].type, value) for i, value in source.fills.items()]
-        memory_error = self.cl.MemoryError
-        queue, enqueue, threads, group = self.queue, self.cl.enqueue_nd_range_kernel, source.threads, source.group
+        fills = [
+            (arguments[i], kind, value)
+            for i, value in source.fills.items()
+            if (kind := source.arguments[i].type).nbytes
+        ]
+        enqueue = partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group)
 
-        def launch() -> None:
-            for buffer, kind, value in fills:
-                self._fill(buffer, kind, value)
+        def launch() -> list[Any]:
+            events = [self._fill(*fill) for fill in fills]
             note_launch(source.entry, f"{source.threads} in groups of {source.group}")
-            try:
-                enqueue(queue, kernel, threads, group)
-            except memory_error:  # some drivers allocate only now
-                total = self.device.global_mem_size
-                raise DeviceError(
-                    f"{self.name}: no memory to run {source.entry} (the device has {total} bytes)"
-                ) from None
+            events.append(enqueue())
             if report is not None:
                 self._raise_failed(program.kernel, np.empty(len(found), np.uint32), report)
+            return events
 
-        return launch
+        def adjust(position: int, scalars: Argument) -> None:
+            for k, scalar in enumerate(_scalars(source.arguments[position], scalars), starts[position]):
+                kernel.set_arg(k, scalar)
+
+        plain = not fills and report is None and config.debug == 0  # then there is nothing but enqueueing
+        return Launch(enqueue if plain else launch, adjust)
+
+    def launch(self, runs: Iterable[Callable[[], Any]]) -> None:
+        try:
+            for run in runs:
+                run()
+        except self.cl.MemoryError:  # some drivers allocate only now
+            total = self.device.global_mem_size
+            raise DeviceError(f"{self.name}: no memory to run a kernel (the device has {total} bytes)") from None
 
     def _raise_failed(self, kernel: Kernel, entries: Array, report: Buffer) -> None:
         self.cl.enqueue_copy(self.queue, entries, report, is_blocking=True)
@@ -250,6 +263,21 @@ class OpenCL(Backend):
 
     def synchronize(self) -> None:
         self.queue.finish()
+
+    def measuring(self) -> OpenCL:
+        other = copy.copy(self)
+        other.queue = self.cl.CommandQueue(self.context, properties=self.cl.command_queue_properties.PROFILING_ENABLE)
+        return other
+
+    def seconds(self, ran: Any) -> float:
+        events = ran if isinstance(ran, list) else [ran]
+        return 1e-9 * float(sum(event.profile.end - event.profile.start for event in events))
+
+
+def _scalars(param: FieldParam, values: Argument) -> list[Any]:
+    """What a by-value argument is passed as."""
+    kind = np.float32 if param.type.storage.c == "half" else param.type.storage.numpy.type
+    return [kind(value) for value in values]
 
 
 def _refusal(backend: OpenCL, source: Source, log: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from gpuop.errors import DeviceError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import FieldType
-from gpuop.runtime.backend import Argument, Array, Backend, Buffer
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
 from gpuop.runtime.checked import run_checked
 from gpuop.runtime.interpret import run
 from gpuop.runtime.trace import note_launch
@@ -47,7 +47,7 @@ class Reference(Backend):
     def compile(self, kernel: Kernel) -> Any:
         return without_unused(kernel) if self.checked else kernel
 
-    def bind(self, program: Any, arguments: Sequence[Argument]) -> Callable[[], None]:
+    def bind(self, program: Any, arguments: Sequence[Argument]) -> Launch:
         kernel: Kernel = program
         fields = {}
         for param, argument in zip((*kernel.inputs, *kernel.written), arguments, strict=True):
@@ -64,7 +64,10 @@ class Reference(Backend):
             else:
                 run(kernel, fields, self.lowered)
 
-        return launch
+        def adjust(position: int, scalars: Argument) -> None:
+            fields[kernel.inputs[position]][...] = np.array(scalars)[:, None]
+
+        return Launch(launch, adjust)
 
     def synchronize(self) -> None:
         pass

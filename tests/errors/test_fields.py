@@ -56,20 +56,10 @@ def float_of_a_field():
     float(SCALAR)  # here
 
 
-@WRONGS.add("a Field cannot be iterated over; `.numpy()` gives an array")
+@WRONGS.add("a Field cannot be iterated over; slices of it are fields (`f[0]`), `.numpy()` gives an array")
 def iterate_a_field():
     for _row in SCALAR:  # here
         pass
-
-
-@WRONGS.add("indexing a Field is not available in this version of gpuop: take an array, `f.numpy()[…]`")
-def slice_a_field():
-    SCALAR[::2]  # here
-
-
-@WRONGS.add("Field.sum is not available in this version of gpuop; use `.numpy()` and NumPy")
-def sum_a_field():
-    SCALAR.sum()  # here
 
 
 @WRONGS.add("a Field has no attribute 'shape'; its grid is in `.field_shape`, its tensor in `.tensor_shape`")

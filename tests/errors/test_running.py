@@ -133,9 +133,9 @@ def step_after_an_error():
     graph.step()  # here
 
 
-@WRONGS.add("gpuop.Sensor is not available in this version")
+@WRONGS.add("gpuop.load_bundle is not available in this version")
 def not_yet():
-    gp.Sensor(SCALAR.type, lambda: ARRAY)  # here
+    gp.load_bundle("file")  # here
 
 
 # --- pipelines -----------------------------------------------------------------------------------------------------------

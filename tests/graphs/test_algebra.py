@@ -283,6 +283,6 @@ def test_refusals():
     ):
         with pytest.raises(gp.SemanticError, match=message):
             refused()
-    for refused in (lambda: np.add.reduce(f), lambda: np.add(f, 1, out=np.zeros((3, 4))), lambda: np.sum(f), lambda: np.modf(f)):
+    for refused in (lambda: np.add.reduce(f), lambda: np.add(f, 1, out=np.zeros((3, 4))), lambda: np.cumsum(f), lambda: np.modf(f)):
         with pytest.raises(TypeError, match=r"\.numpy\(\)"):
             refused()

@@ -301,3 +301,38 @@ def test_a_parameter_set_between_steps_counts_in_the_next_step(device: str) -> N
     assert graph.read("total").tolist() == [12.0] * 3
     graph.step(2)
     assert graph.read("total").tolist() == [32.0] * 3
+
+
+def test_a_slider_costs_nothing(device, monkeypatch):
+    """No memory is asked for, nothing is bound, and only what states depend on is computed again."""
+    calls = []
+
+    def counted(array):
+        calls.append(1)
+        return array
+
+    shown, driving, matrix = gp.Parameter(1.0), gp.Parameter(1.0), gp.Parameter(np.zeros((5, 5), "f"))
+    with gp.ComputeGraph() as graph:
+        state = gp.ScalarField(np.zeros((2, 3), "f"))
+        state.next = state + driving
+        graph.probe(gp.HostOperator(counted, state * shown, outputs=state.type), "shown")
+        graph.probe(state, "state")
+        graph.probe(matrix, "matrix")
+    graph.step(2)
+    for name in ("bind", "empty", "upload", "compile"):
+        monkeypatch.setattr(type(current()), name, lambda *_: pytest.fail("not a bare step"))
+    del calls[:]
+    for k in range(5):
+        shown.set(k)
+        matrix.set(np.full((5, 5), k))
+        graph.step()
+        assert (graph.read("shown") == (k + 3) * k).all() and (graph.read("matrix") == k).all()
+    assert len(calls) == 5
+    driving.set(10)
+    graph.step(2)
+    assert (graph.read("state") == 27).all() and len(calls) == 7
+    writes = []
+    write = type(current()).write
+    monkeypatch.setattr(type(current()), "write", lambda *args: (writes.append(1), write(*args))[1])
+    graph.step(3)
+    assert len(writes) == 3  # what the host function made

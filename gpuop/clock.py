@@ -1,0 +1,155 @@
+"""What a step is: frames come in, states change, everything is evaluated, arrays go out; each is whole or has not been."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+
+from gpuop.background import Loop, Turns, Worker
+from gpuop.errors import SemanticError
+from gpuop.ir.graph import Leaf
+from gpuop.running import Running
+from gpuop.runtime.backend import Array
+from gpuop.runtime.execute import Prepared
+from gpuop.streams import Actuator, Frames, Outlets
+
+UNSEEN = 4  # steps of a running graph that a device may have before it is waited for
+
+
+class Clock:
+    """Steps a graph that is on a device. Sources and sinks are called while others can read.
+
+    Args:
+        actuators: their fields are the last of what `running` can read.
+    """
+
+    def __init__(self, running: Running, sensors: Sequence[Frames], actuators: Sequence[Actuator]) -> None:
+        self.running, self.sensors = running, sensors
+        self._turn = Turns()  # to step; taken before the lock
+        self._lock = Turns()  # on buffers
+        self._worker = Worker("gpuop sensors") if any(s.pipelined for s in sensors) else None
+        first = len(running.wanted) - len(actuators)
+        self._outlets = Outlets(actuators, lambda number: self._read(first + number))
+        self._loop: Loop | None = None
+
+    @property
+    def tick(self) -> int | None:
+        return self.running.tick
+
+    # --- steps --------------------------------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        with self._turn:
+            for frames in self.sensors:
+                frames.fetch(self._worker)
+            self._outlets.hand_over()
+            with self._lock:
+                self.running.reset()
+                self._evaluate()
+            self._outlets.feed()
+
+    def step(self, n: int = 1) -> bool:
+        """False, having done less, once a sensor is exhausted."""
+        with self._turn:
+            if self.tick is None:
+                self.reset()
+            return self._step() if n == 1 else all(self._step() for _ in range(n))
+
+    def _step(self) -> bool:
+        complete = not self.sensors or all(frames.fetch(self._worker) for frames in self.sensors)
+        self._outlets.hand_over()
+        if complete:
+            with self._lock:
+                self.running.advance()
+                self._evaluate()
+            self._outlets.feed()
+        return complete
+
+    def _evaluate(self) -> None:
+        if self.sensors:
+            self.running.give(self.sensors)
+            for frames in self.sensors:
+                frames.look_ahead(self._worker)
+        self.running.evaluate()
+
+    @contextmanager
+    def through(self, prepared: Prepared) -> Iterator[None]:
+        """Meanwhile steps launch this preparation of the same plan, and nobody else steps."""
+        with self._turn:
+            own = self.running.prepared
+            self._launch(prepared)
+            try:
+                yield
+            finally:
+                self._launch(own)
+
+    def _launch(self, prepared: Prepared) -> None:
+        with self._lock:
+            self.running.backend.synchronize()
+            self.running.rebind(prepared)
+
+    # --- values -------------------------------------------------------------------------------------------------
+
+    def read(self, number: int) -> Array:
+        """A value that can be read, as of the tick."""
+        if self.tick is None:
+            with self._turn:
+                if self.tick is None:
+                    self.reset()
+        return self._read(number)
+
+    def _read(self, number: int) -> Array:
+        with self._lock:
+            return self.running.read(number)
+
+    def states(self) -> tuple[int, list[tuple[Leaf, Array]]]:
+        """The tick and the states as of it."""
+        with self._turn:
+            if self.tick is None:
+                self.reset()
+            with self._lock:
+                return self.running.tick or 0, self.running.states()
+
+    def load(self, states: Sequence[Array], tick: int) -> None:
+        """Be at this tick with these states; sensors keep their frames and actuators are not fed."""
+        with self._turn:
+            self._outlets.hand_over()
+            with self._lock:
+                self.running.load(states, tick)
+                self.running.evaluate()
+
+    def synchronize(self) -> None:
+        """Wait for the device and for the actuators."""
+        with self._turn:
+            self._outlets.settle()
+        self.running.backend.synchronize()
+
+    # --- in a thread --------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        with self._turn:
+            if self._loop is not None and self._loop.alive:
+                raise SemanticError("this ComputeGraph is running; `graph.stop()` it before you run it again")
+            self._join()
+            counter = count(1)
+            self._loop = Loop(lambda: self._stepped(next(counter)))
+
+    def _stepped(self, number: int) -> bool:
+        done = self.step()
+        if number % UNSEEN == 0:  # or what waits for the device would grow without end
+            self.running.backend.synchronize()
+        return done
+
+    def stop(self) -> None:
+        if self._loop is not None:
+            self._loop.stop()
+        self.wait()
+
+    def wait(self) -> None:
+        if self._join():
+            self.synchronize()
+
+    def _join(self) -> bool:
+        """Wait for the thread's end; False in a sink or source, which the thread waits for."""
+        return self._loop is None or self._loop.join()

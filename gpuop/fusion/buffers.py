@@ -1,0 +1,51 @@
+"""Which values share memory: a buffer is free again after the last kernel that reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuop.fusion.plan import Plan
+from gpuop.ir.types import FieldType
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Buffers of a plan.
+
+    Attributes:
+        of: the buffer of each value that a kernel writes, by number.
+        kinds: the type of each buffer.
+    """
+
+    of: dict[int, int]
+    kinds: tuple[FieldType, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(kind.nbytes for kind in self.kinds)
+
+
+def allocation(plan: Plan) -> Allocation:
+    """Give values buffers in the order of the launches; those that are wanted keep theirs."""
+    types, wanted = plan.program.types, set(plan.program.wanted)
+    last = {value: n for n, step in enumerate(plan.steps) for value in (*step.inputs, *step.outputs)}
+    of: dict[int, int] = {}
+    kinds: list[FieldType] = []
+    free: dict[object, list[int]] = {}
+    for n, step in enumerate(plan.steps):
+        for value in step.outputs:
+            same = free.get(_layout(types[value]))
+            if same:
+                of[value] = same.pop()
+            else:
+                of[value] = len(kinds)
+                kinds.append(types[value])
+        for value in dict.fromkeys((*step.inputs, *step.outputs)):
+            if value in of and last[value] == n and value not in wanted:
+                free.setdefault(_layout(types[value]), []).append(of[value])
+    return Allocation(of, tuple(kinds))
+
+
+def _layout(kind: FieldType) -> object:
+    """What must be equal for two values to share a buffer."""
+    return kind.storage, kind.planes, kind.field_shape.points

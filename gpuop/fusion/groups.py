@@ -1,0 +1,153 @@
+"""Operators grouped into kernels: a partition whose quotient graph stays acyclic."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from gpuop.fusion.graph import Op, Program
+from gpuop.fusion.rules import MAX_ARGUMENTS, MAX_OPERATORS, conflict, why_not
+from gpuop.ir.kernel import Opaque
+
+
+class Groups:
+    """A partition of the operators whose quotient graph is acyclic."""
+
+    def __init__(self, program: Program) -> None:
+        import networkx as nx
+
+        self.graph: Any = nx.DiGraph()  # of group numbers; an operator's group starts with its own number
+        self.members = {op.number: [op] for op in program.ops}
+        self.of = {op.number: op.number for op in program.ops}
+        self.maker = {value: op for op in program.ops for value in op.outputs}
+        self.graph.add_nodes_from(self.members)
+        for op in program.ops:
+            self.graph.add_edges_from((self.maker[v].number, op.number) for v in op.inputs if v in self.maker)
+        self.readers = {op.number: {value: [op] for value in op.inputs} for op in program.ops}  # of values, by group
+        self.users = Counter(value for op in program.ops for value in set(op.inputs))
+        self.wanted = frozenset(program.wanted)
+        self.inputs = {op.number: frozenset(op.inputs) for op in program.ops}
+        self.exports = {
+            op.number: frozenset(v for v in op.outputs if v in self.wanted or self.users[v]) for op in program.ops
+        }
+        self.shaped = {op.number: [op] if op.kernel.group else [] for op in program.ops}  # that care about work-groups
+        self.span = {op.number: (op.number, op.number) for op in program.ops}
+        self.using: dict[int, dict[int, Op]] = {}  # the operators that read a value, by number
+        for op in program.ops:
+            for value in op.inputs:
+                self.using.setdefault(value, {})[op.number] = op
+
+    def refuse(self, a: int, b: int) -> str | None:
+        """Why groups a and b cannot become one kernel."""
+        for op in (self.members[a][0], self.members[b][0]):
+            if isinstance(op.kernel, Opaque):  # which is alone in its group
+                return f"`{op.kernel.name}` {op.kernel.apart}"
+        count = len(self.members[a]) + len(self.members[b])
+        if count > MAX_OPERATORS:
+            return f"together they would be {count} operators, more than {MAX_OPERATORS}"
+        inputs, exports = self._interface(a, b)
+        if len(inputs) + len(exports) > MAX_ARGUMENTS:
+            return f"together they would have {len(inputs) + len(exports)} arguments, more than {MAX_ARGUMENTS}"
+        reason = conflict([op.kernel for group in (a, b) for op in self.shaped[group]])
+        if reason is not None:
+            return reason
+        for producer, consumer, value in self._edges(a, b):
+            reason = why_not(producer, consumer, value)
+            if reason is not None:
+                return reason
+        if self._detour(a, b) or self._detour(b, a):
+            return "another kernel stands between them: it needs the one and feeds the other"
+        return None
+
+    def _interface(self, a: int, b: int) -> tuple[frozenset[int], frozenset[int]]:
+        """The values that the fused kernel reads from memory, and those it writes."""
+
+        def outside(value: int) -> bool:
+            return sum(len(self.readers[group].get(value, ())) for group in (a, b)) < self.users[value]
+
+        exports = self.exports[a] | self.exports[b]
+        inputs = (self.inputs[a] | self.inputs[b]) - exports
+        return inputs, frozenset(v for v in exports if v in self.wanted or outside(v))
+
+    def _edges(self, a: int, b: int) -> Iterator[tuple[Op, Op, int]]:
+        """Every edge between two groups, in either direction."""
+        for inner, outer in ((a, b), (b, a)):
+            for value in self.exports[inner] & self.inputs[outer]:
+                for user in self.readers[outer][value]:
+                    yield self.maker[value], user, value
+
+    def _detour(self, a: int, b: int) -> bool:
+        """Whether a path from a to b passes another group. Groups that end before a or start after b cannot be on it."""
+        first, last = self.span[a][0], self.span[b][1]
+        forward = len(self.graph.succ[a]) <= len(self.graph.pred[b])  # from the end that has fewer neighbours
+        start, goal, near = (a, b, self.graph.succ) if forward else (b, a, self.graph.pred)
+        stack = [g for g in near[start] if g != goal]
+        seen = set(stack)
+        while stack:
+            for following in near[stack.pop()]:
+                if following == goal:
+                    return True
+                if following not in seen and self.span[following][0] < last and self.span[following][1] > first:
+                    seen.add(following)
+                    stack.append(following)
+        return False
+
+    def replace(self, old: Op, new: Op) -> None:
+        """Put an operator with other inputs in the place of one that is still a group of its own."""
+        group = old.number
+        for value in set(old.inputs):
+            self.users[value] -= 1
+            del self.using[value][old.number]
+            if not self.users[value] and value in self.maker and value not in self.wanted:
+                maker = self.of[self.maker[value].number]
+                self.exports[maker] = self.exports[maker] - {value}
+        for value in set(new.inputs):
+            self.users[value] += 1
+            self.using.setdefault(value, {})[new.number] = new
+            if value in self.maker:
+                maker = self.of[self.maker[value].number]
+                self.exports[maker] = self.exports[maker] | {value}
+        self.maker.update(dict.fromkeys(new.outputs, new))
+        self.members[group] = [new]
+        self.readers[group] = {value: [new] for value in new.inputs}
+        self.inputs[group] = frozenset(new.inputs)
+        self.graph.remove_edges_from(list(self.graph.in_edges(group)))
+        made = {self.of[self.maker[v].number] for v in new.inputs if v in self.maker}
+        self.graph.add_edges_from((maker, group) for maker in made)
+
+    def drop_dead(self) -> None:
+        """Leave out groups whose values nobody reads from memory."""
+        for group in sorted(self.members, key=lambda g: -self.span[g][1]):
+            if not self.needed(group):
+                for op in self.members.pop(group):
+                    for value in set(op.inputs):
+                        del self.using[value][op.number]
+                self.graph.remove_node(group)
+
+    def needed(self, group: int) -> set[int]:
+        """The values of a group that are wanted, or that other groups read."""
+        made = (v for op in self.members[group] for v in op.outputs)
+        return {v for v in made if v in self.wanted or any(self.of[n] != group for n in self.using.get(v, ()))}
+
+    def are_apart(self, a: Op, b: Op) -> bool:
+        """Whether two operators are in different groups, both alive."""
+        first, second = self.of[a.number], self.of[b.number]
+        return first != second and first in self.members and second in self.members
+
+    def merge(self, a: int, b: int) -> None:
+        """Make two groups one, under the number of the one with more operators."""
+        a, b = sorted((a, b), key=lambda group: -len(self.members[group]))
+        self.inputs[a], self.exports[a] = self._interface(a, b)
+        del self.inputs[b], self.exports[b]
+        for op in self.members[b]:
+            self.of[op.number] = a
+        self.members[a] += self.members.pop(b)
+        self.shaped[a] += self.shaped.pop(b)
+        for value, readers in self.readers.pop(b).items():
+            self.readers[a].setdefault(value, []).extend(readers)
+        low, high = self.span.pop(b)
+        self.span[a] = (min(self.span[a][0], low), max(self.span[a][1], high))
+        self.graph.add_edges_from((g, a) for g in list(self.graph.predecessors(b)) if g != a)
+        self.graph.add_edges_from((a, g) for g in list(self.graph.successors(b)) if g != a)
+        self.graph.remove_node(b)

@@ -1,0 +1,144 @@
+"""Recomputation: a producer's body at the places where a consumer reads its value, instead of a value in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    Assert,
+    Atomic,
+    Barrier,
+    Block,
+    Const,
+    Expr,
+    FieldParam,
+    Index,
+    Let,
+    Print,
+    Read,
+    Ref,
+    Stmt,
+    Var,
+    Write,
+)
+from gpuop.ir.types import INT, Type
+from gpuop.ir.visit import Copier, expressions, walk
+from gpuop.passes.borders import Coordinate, inside, place
+
+Point = tuple[Expr, ...]
+
+
+def is_pure(kernel: Kernel) -> bool:
+    """Whether any thread may compute what another one does: one output, written at own points, and no other effect."""
+    writes = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Write)]
+    alone = len(writes) == 1 and writes[0] in kernel.body and writes[0].point is None and writes[0].element is None
+    effects = any(isinstance(stmt, (Atomic, Barrier, Print, Assert)) for stmt in walk(kernel.body))
+    return (
+        alone and not effects and kernel.group is None and kernel.domain.elements == 1 and not kernel.shared("constant")
+    )
+
+
+def inline(consumer: Kernel, param: FieldParam, producer: Kernel) -> Kernel:
+    """The consumer, computing the value of a parameter by the (pure) producer's body wherever it reads it."""
+    body = _Inlining(consumer, param, producer).copy()
+    read = {e.field for e in expressions(body) if isinstance(e, Read)}
+    inputs = [p for p in (*consumer.inputs, *producer.inputs) if p in read]
+    return replace(consumer, inputs=tuple(dict.fromkeys(inputs)), body=body)
+
+
+class _Inlining(Copier):
+    def __init__(self, consumer: Kernel, param: FieldParam, producer: Kernel) -> None:
+        super().__init__(consumer.body)
+        self.consumer, self.param, self.producer = consumer, param, producer
+
+    def stmt(self, stmt: Stmt) -> Block:
+        value = getattr(stmt, "value", None)
+        if not isinstance(stmt, Let) or not isinstance(value, Read) or value.field is not self.param:
+            return super().stmt(stmt)
+        out: list[Stmt] = []
+        result = self.evaluated(value, out, collector(out, stmt.loc))
+        out.append(Let(self.vars[stmt.var], result, stmt.loc))
+        return tuple(out)
+
+    def evaluated(self, read: Read, out: list[Stmt], b: Builder) -> Expr:
+        """The value of a read, computed."""
+        point = None if read.point is None else tuple(map(self.expr, read.point))
+        site = _Site(self.consumer, self.producer, read, point, b)
+        out += site.copy()
+        value = site.value
+        assert value is not None
+        if read.border == "fill" and point is not None and read.fill is not None:
+            tests = [t for t in (inside(b, c) for c in site.coordinates) if t is not None]
+            for test in tests[1:]:
+                tests[0] = b.apply("and", tests[0], test)
+            value = b.apply("choose", tests[0], value, read.fill) if tests else value
+        if isinstance(read.element, Const) and value.type.lanes > 1:
+            value = b.lane(value, int(read.element.value))
+        return value
+
+
+class _Site(Copier):
+    """The producer's body at the place of one read: its own point is the point that is read."""
+
+    def __init__(self, consumer: Kernel, producer: Kernel, read: Read, point: Point | None, b: Builder) -> None:
+        super().__init__(producer.body)
+        self.producer, self.point = producer, point
+        self.border = "clamp" if read.border == "fill" else read.border
+        self.value: Expr | None = None
+        self.coordinates = _coordinates(consumer, read.field, point or ())
+        self.indices: dict[Index, Expr] = {}
+        known = {e for e in expressions(producer.body) if isinstance(e, Index)}
+        self.moved = bool(known) or any(isinstance(e, Read) and e.point is not None for e in expressions(producer.body))
+        if point is not None and self.moved:  # where exactly it is matters
+            self.point = tuple(place(b, c, self.border) for c in self.coordinates)
+            self.border = "unchecked"
+        for index in sorted(known, key=str):
+            self.indices[index] = self.index(index, b)
+
+    def index(self, index: Index, b: Builder) -> Expr:
+        if index.kind == "global_size":
+            return constant(self.producer.domain.extent(index.axis), INT)
+        axes = self.producer.domain.axes
+        if index.kind != "global" or self.point is None or index.axis not in axes:
+            return index
+        return b.apply("add", self.point[axes.index(index.axis)], index.offset)
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Index):
+            return self.indices.get(expr, expr)
+        copied = super().expr(expr)
+        if (
+            isinstance(copied, Read)
+            and copied.point is None
+            and copied.field.type.field_shape
+            and self.point is not None
+        ):
+            return replace(copied, point=self.point, border=self.border)
+        return copied
+
+    def stmt(self, stmt: Stmt) -> Block:
+        (copied,) = super().stmt(stmt)
+        if not isinstance(copied, Write):
+            return (copied,)
+        if isinstance(copied.value, Ref) and copied.value.var.mutable:  # another place has another value
+            kept = Var(copied.value.var.hint, copied.value.type)
+            self.value = Ref(kept)
+            return (Let(kept, copied.value, copied.loc),)
+        self.value = copied.value
+        return ()
+
+
+def _coordinates(kernel: Kernel, field: FieldParam, point: Sequence[Expr]) -> list[Coordinate]:
+    out = []
+    for at, n in zip(point, field.type.field_shape, strict=False):
+        low: int | None = None
+        high: int | None = None
+        if isinstance(at, Const):
+            low = high = int(at.value)
+        elif isinstance(at, Index):
+            low, high = kernel.bounds(at)
+        out.append(Coordinate(at, Const(n, Type(INT)), n, low, high))
+    return out

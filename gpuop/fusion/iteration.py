@@ -1,0 +1,71 @@
+"""A program that is repeated, in the place of a kernel: what one turn makes of the states is what the next one gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+from gpuop.fusion.graph import Program
+from gpuop.fusion.plan import Plan, plan
+from gpuop.ir.kernel import HostFunction, Kernel, Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A program, and which input of the iteration each of its leaves is."""
+
+    program: Program
+    given: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iteration(Opaque):
+    """Turns of a program. Its inputs are the states, as many as it has outputs, then what the program takes besides.
+
+    Attributes:
+        turn: wants the next value of each state.
+        until: wants one value, which ends the iteration when it is true; looked at after every `every` turns.
+        times: the most turns; None: no limit.
+    """
+
+    apart: ClassVar[str] = "repeats kernels of its own"
+    turn: Part
+    until: Part | None
+    times: int | None
+    every: int
+
+
+@lru_cache(maxsize=256)
+def plan_of(program: Program) -> Plan:
+    """The plan of a part."""
+    return plan(program)
+
+
+def parts(kernel: Iteration) -> tuple[Part, ...]:
+    return (kernel.turn,) if kernel.until is None else (kernel.turn, kernel.until)
+
+
+def kernels(what: Plan) -> Iterator[Kernel]:
+    """The kernels of a plan that run on the device, each once, those that are repeated too."""
+    for step in what.steps:
+        if isinstance(step.kernel, Iteration):
+            for part in parts(step.kernel):
+                yield from kernels(plan_of(part.program))
+        elif not isinstance(step.kernel, HostFunction):
+            yield step.kernel
+
+
+def launches(what: Plan) -> int:
+    """How many kernels a plan launches, at most; of iterations that only a condition ends, a turn counts."""
+    total = 0
+    for step in what.steps:
+        if isinstance(step.kernel, Iteration):
+            turns = step.kernel.times or 1
+            total += turns * launches(plan_of(step.kernel.turn.program))
+            if step.kernel.until is not None:
+                total += max(turns // step.kernel.every, 1) * launches(plan_of(step.kernel.until.program))
+        else:
+            total += not isinstance(step.kernel, HostFunction)
+    return total

@@ -1,0 +1,113 @@
+"""What a kernel asks of a thread, for people: its arithmetic, and an estimate of its registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Const, Declare, Expr, For, If, Let, Ref, Stmt, Var, While
+from gpuop.ir.visit import blocks, operands, values, walk, walk_expr
+from gpuop.passes import PIPELINE
+from gpuop.passes.inline import inline_once
+from gpuop.passes.lower_fields import lower_fields
+
+REGISTER = 32  # bits
+Live = frozenset[Var]
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Operations of a thread; not `exact` where a loop with computed bounds was counted as one turn."""
+
+    count: int
+    exact: bool
+
+
+def _until(kernel: Kernel, end: object) -> Kernel:
+    """The kernel as it is before a pass."""
+    for step, _ in PIPELINE:
+        if step is end:
+            break
+        kernel = step(kernel)
+    return kernel
+
+
+def operations(kernel: Kernel) -> Operations:
+    """The arithmetic that users wrote: operators and functions on each component of a vector; not addresses and borders.
+
+    Both branches of a condition count; loops count as often as they turn, where that is known.
+    """
+    return _counted(_until(kernel, lower_fields).body)
+
+
+def _counted(block: Block) -> Operations:
+    count, exact = 0, True
+    for stmt in block:
+        count += sum(_lanes(e) for value in values(stmt) for e in walk_expr(value) if isinstance(e, Apply))
+        inner = [_counted(b) for b in blocks(stmt)]
+        turns = _turns(stmt)
+        exact &= turns is not None and all(i.exact for i in inner)
+        count += sum(i.count for i in inner) * (1 if turns is None else turns)
+    return Operations(count, exact)
+
+
+def _lanes(expr: Expr) -> int:
+    return max(e.type.lanes for e in (expr, *operands(expr)))
+
+
+def _turns(stmt: Stmt) -> int | None:
+    """How often the blocks of a statement run; None where that is not known."""
+    if isinstance(stmt, While):
+        return None
+    if not isinstance(stmt, For):
+        return 1
+    bounds = [int(b.value) for b in (stmt.start, stmt.stop, stmt.step) if isinstance(b, Const)]
+    return len(range(*bounds)) if len(bounds) == 3 else None
+
+
+def registers(kernel: Kernel) -> int:
+    """An estimate: the most values of the lowered kernel that are needed later at any one point, in units of 32 bits.
+
+    A double counts twice, a private array whole, and the thread's position is always needed. Drivers' compilers order
+    statements anew and may do with fewer, or need more for addresses.
+    """
+    lowered = _until(kernel, inline_once)
+    arrays = [stmt.array for stmt in walk(lowered.body) if isinstance(stmt, Declare)]
+    private = sum(-(-array.nbytes * 8 // REGISTER) for array in arrays if array.space == "private")
+    liveness = _Liveness()
+    liveness.block(lowered.body, frozenset())
+    return liveness.most + private + len(lowered.domain.axes) + (lowered.domain.elements > 1)
+
+
+class _Liveness:
+    """Walks a block backwards; `most` is the size of the largest set of live variables."""
+
+    def __init__(self) -> None:
+        self.most = 0
+
+    def block(self, block: Block, live: Live) -> Live:
+        """What is needed before the block, given what is needed after it."""
+        for stmt in reversed(block):
+            live = self.stmt(stmt, live)
+            self.most = max(self.most, sum(_size(var) for var in live))
+        return live
+
+    def stmt(self, stmt: Stmt, live: Live) -> Live:
+        used = frozenset(e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref))
+        match stmt:
+            case Let(var=var) | Assign(var=var) | Atomic(var=Var() as var):
+                return live - {var} | used
+            case If(then=then, orelse=orelse):
+                return self.block(then, live) | self.block(orelse, live) | used
+            case For(var=var, body=body):
+                around = live | used  # the bounds are needed at every turn
+                turn = self.block(body, around)
+                return self.block(body, around | turn) - {var} | around
+            case While(head=head, body=body):
+                turn = self.block(head, self.block(body, live) | live | used)
+                return self.block(head, self.block(body, live | turn) | live | used)
+        return live | used
+
+
+def _size(var: Var) -> int:
+    return max(1, var.type.dtype.bits // REGISTER) * var.type.lanes

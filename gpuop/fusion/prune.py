@@ -1,0 +1,66 @@
+"""What nobody needs of an operator: outputs that nobody reads, and inputs that it reads in vain."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Atomic, Block, FieldParam, Read, Write
+from gpuop.ir.text import identity
+from gpuop.ir.visit import expressions, map_blocks, walk
+from gpuop.passes.simplify import without_dead_code
+
+KEPT = 4096
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A kernel with less, its identity, and the positions of the inputs and outputs that it still has."""
+
+    kernel: Kernel
+    identity: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+_known: OrderedDict[tuple[str, frozenset[int]], Pruned | None] = OrderedDict()
+
+
+def pruned(kernel: Kernel, name: str, needed: frozenset[int]) -> Pruned | None:
+    """A kernel without the outputs that are not needed and the inputs that are not used; None where nothing is in vain.
+
+    Args:
+        name: its identity.
+        needed: positions of outputs.
+    """
+    key = (name, needed)
+    if key not in _known:
+        _known[key] = _prune(kernel, needed)
+        if len(_known) > KEPT:
+            _known.popitem(last=False)
+    return _known[key]
+
+
+def _prune(kernel: Kernel, needed: frozenset[int]) -> Pruned | None:
+    updated = {stmt.memory for stmt in walk(kernel.body) if isinstance(stmt, Atomic)}  # what they read counts
+    outputs = tuple(k for k, o in enumerate(kernel.outputs) if k in needed or o.param in updated)
+    if len(outputs) == len(kernel.outputs) and all(p in _read(kernel) for p in kernel.inputs):
+        return None
+    params = {kernel.outputs[k].param for k in outputs}
+
+    def written(block: Block) -> Block:
+        left = (s for s in block if not isinstance(s, Write) or s.field in params)
+        return tuple(map_blocks(stmt, written) for stmt in left)
+
+    less = without_dead_code(
+        replace(kernel, outputs=tuple(kernel.outputs[k] for k in outputs), body=written(kernel.body))
+    )
+    read = _read(less)
+    inputs = tuple(k for k, p in enumerate(kernel.inputs) if p in read)
+    less = replace(less, inputs=tuple(kernel.inputs[k] for k in inputs))
+    return Pruned(less, identity(less), inputs, outputs)
+
+
+def _read(kernel: Kernel) -> set[FieldParam]:
+    return {e.field for e in expressions(kernel.body) if isinstance(e, Read)}

@@ -1,0 +1,138 @@
+"""Which values are computed where they are read instead of going through memory: when the operations cost less than the bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gpuop.fusion.cost import BALANCE, taps, work
+from gpuop.fusion.graph import Op, Program
+from gpuop.fusion.groups import Groups
+from gpuop.fusion.inline import inline, is_pure
+from gpuop.fusion.rules import why_not
+from gpuop.fusion.splice import splice
+from gpuop.ir.kernel import Kernel, Opaque
+from gpuop.ir.nodes import FieldParam
+from gpuop.ir.text import identity
+
+MAX_CHAIN = 64  # operators that are computed at a read: the text stays readable
+LAUNCH = 2**20  # bytes that a device moves while it launches a kernel
+ALONE = 2**13  # operations that a thread does while a kernel is launched
+BUSY = 2**15  # threads that keep a device busy
+UNIFORM = 8.0  # operations on values that all threads share cost so much less
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What computes a value: one kernel, the values it reads, and the operators it was made of."""
+
+    kernel: Kernel
+    inputs: tuple[int, ...]
+    ops: tuple[Op, ...]
+
+
+class Recomputing:
+    """Decides for every value that other threads' work is needed for, once."""
+
+    def __init__(self, program: Program, groups: Groups) -> None:
+        self.types = program.types
+        self.groups = groups
+        self.chains: dict[int, Chain | str] = {}  # or why not, in numbers
+
+    def apply(self, op: Op) -> Op:
+        """The operator, computing for itself what is cheap enough."""
+        tried: set[int] = set()
+        while True:
+            value = next((v for v in op.inputs if v not in tried and self.is_apart(op, v)), None)
+            if value is None:
+                return op
+            tried.add(value)
+            chain = self.chain(value)
+            if isinstance(chain, Chain):
+                new = composed(op, value, chain)
+                self.groups.replace(op, new)
+                op = new
+
+    def is_apart(self, op: Op, value: int) -> bool:
+        maker = self.groups.maker.get(value)
+        if maker is None or isinstance(op.kernel, Opaque):
+            return False
+        return why_not(maker, op, value) is not None
+
+    def reason(self, value: int) -> str:
+        """Why a value is not recomputed, where that was a question of cost; else empty."""
+        found = self.chains.get(value, "")
+        return found if isinstance(found, str) else ""
+
+    def chain(self, value: int) -> Chain | str:
+        if value not in self.chains:
+            self.chains[value] = self._decide(value)
+        return self.chains[value]
+
+    def _decide(self, value: int) -> Chain | str:
+        if value in self.groups.wanted:
+            return ""
+        ops = self._slice(value)
+        if sum(1 + len(op.recomputed) for op in ops) > MAX_CHAIN:
+            return f"a chain of more than {MAX_CHAIN} operators is not computed at every read"
+        kernel, inputs, outputs = splice(ops, {value})
+        if outputs != (value,) or not is_pure(kernel):
+            return ""
+        apart = [op for op in self.groups.using[value].values() if self.is_apart(op, value)]
+        alone = len(apart) == len(self.groups.using[value])
+        points = self.types[value].field_shape.points
+        reads = sum(taps(op.kernel, p) * op.kernel.domain.threads for op in apart for p in _params(op, value))
+        crowded = self._crowded(kernel, value, apart)
+        if crowded:
+            return crowded
+        operations = work(kernel) * max(reads - points * alone, 0) / (1 if self.types[value].field_shape else UNIFORM)
+        nbytes, given = self.types[value].nbytes, sum(self.types[v].nbytes for v in inputs)
+        saved = nbytes * (1 + len(apart)) - given * (len(apart) - alone)
+        saved += LAUNCH if not self.types[value].field_shape else 0
+        if operations / BALANCE > saved:
+            return (
+                f"computing `{kernel.name}` at every read would take {operations:.3g} operations more, and save {saved} bytes "
+                f"(worth {saved * BALANCE:.3g})"
+            )
+        return Chain(kernel, inputs, tuple(ops))
+
+    def _crowded(self, kernel: Kernel, value: int, readers: list[Op]) -> str:
+        """Why few threads would have to do for long what many do at once; empty where they would not."""
+        for op in readers:
+            operations = work(kernel) * sum(taps(op.kernel, param) for param in _params(op, value))
+            threads = op.kernel.domain.threads
+            if operations > ALONE and threads < min(kernel.domain.threads, BUSY):
+                return (
+                    f"each of the {threads} threads of `{op.kernel.name}` would do {operations:.3g} operations "
+                    f"of `{kernel.name}`, which many threads do at once"
+                )
+        return ""
+
+    def _slice(self, value: int) -> list[Op]:
+        """The operators of the maker's group that the value needs, producers first."""
+        group = self.groups.of[self.groups.maker[value].number]
+        found: dict[int, Op] = {}
+        stack = [self.groups.maker[value]]
+        while stack and len(found) <= MAX_CHAIN:
+            op = stack.pop()
+            if op.number not in found:
+                found[op.number] = op
+                makers = (self.groups.maker[v] for v in op.inputs if v in self.groups.maker)
+                stack += [maker for maker in makers if self.groups.of[maker.number] == group]
+        return [found[number] for number in sorted(found)]
+
+
+def _params(op: Op, value: int) -> list[FieldParam]:
+    return [param for param, given in zip(op.kernel.inputs, op.inputs, strict=True) if given == value]
+
+
+def composed(op: Op, value: int, chain: Chain) -> Op:
+    """An operator that computes a value itself, wherever it reads it."""
+    kernel = op.kernel
+    for param in _params(op, value):
+        kernel = inline(kernel, param, chain.kernel)
+    known = dict(zip((*op.kernel.inputs, *chain.kernel.inputs), (*op.inputs, *chain.inputs), strict=True))
+    inputs = tuple(known[param] for param in kernel.inputs)
+    recomputed = (*op.recomputed, *(done for made in chain.ops for done in (*made.recomputed, made)))
+    return replace(
+        op, kernel=kernel, identity=identity(kernel), inputs=inputs, recomputed=tuple(dict.fromkeys(recomputed))
+    )

@@ -1,0 +1,210 @@
+"""`gp.iterate`: a function of fields applied to its own results, on the device, as one node of the graph."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.field import Field
+from gpuop.dsl.gpu_operator import results_of
+from gpuop.errors import SemanticError, described, here
+from gpuop.fusion.graph import program
+from gpuop.fusion.iteration import Iteration, Part
+from gpuop.ir.graph import Call, Leaf, Node, Result, calls
+from gpuop.ir.kernel import Domain, Output
+from gpuop.ir.nodes import FieldParam
+from gpuop.ops.algebra import copied
+
+
+def iterate(
+    function: Callable[..., Any],
+    u: Any,
+    *,
+    times: int | None = None,
+    until: Callable[..., Any] | None = None,
+    every: int = 1,
+) -> Any:
+    """Apply a function to a field, to the result, and so on: `function(function(… function(u)))`.
+
+        u = gp.iterate(sweep, u, times=100)
+        u, v = gp.iterate(react, (u, v), until=lambda u, v: abs(u - v).max() < 1e-3, every=10, times=10_000)
+
+    Lazy like every operator, outside of graphs, in pipelines and in graphs: the function is called once, its turns are
+    planned once, and the values stay on the device. What the function takes besides its arguments is computed before the
+    first turn. Turns are not fused with one another.
+
+    Args:
+        function: of as many fields as there are in `u`; returns as many, of the same types.
+        u: a Field, or a tuple of them.
+        times: the number of turns; with `until`, the most.
+        until: of the same fields; a 0D scalar field that ends the iteration when it is true. Only that number goes to the
+            host, which waits for it.
+        every: how many turns pass from one look at the condition to the next; the first look is after so many.
+
+    Returns:
+        A Field, or a tuple where `u` is one.
+
+    Raises:
+        SemanticError: neither `times` nor `until`, or values that these cannot have; results of the function that are not
+            of the types of `u`; a condition that is no 0D scalar.
+    """
+    _check(function, u, times, until, every)
+    fields = u if isinstance(u, tuple) else (u,)
+    if times == 0:
+        return u
+    results = _call(function, fields, isinstance(u, tuple), times, until, every)
+    return results if isinstance(u, tuple) else results[0]
+
+
+def _call(
+    function: Callable[..., Any],
+    fields: Sequence[Field],
+    several: bool,
+    times: int | None,
+    until: Callable[..., Any] | None,
+    every: int,
+) -> tuple[Field, ...]:
+    name = getattr(function, "__name__", "iterate").strip("<>")
+    states = tuple(Field.of(Leaf(f.type, None, name=f.name)) for f in fields)
+    nexts = _nexts(name, function, states, several)
+    ends = _condition(name, until, states) if until is not None else []
+    inner = [f.node for f in states]
+    turn = _Traced(nexts, _captured(nexts, inner))
+    test = _Traced(ends, _captured(ends, inner))
+    captured = list(dict.fromkeys([*turn.captured, *test.captured]))
+    kernel = _kernel(name, inner, captured, turn, test, times, every)
+    given = [f.node if not _by_value(f.node) else copied(f).node for f in fields]
+    return results_of(kernel, _identity(kernel), (*given, *captured), kernel.loc)
+
+
+# --- what is given --------------------------------------------------------------------------------------------------
+
+
+def _check(function: Any, u: Any, times: Any, until: Any, every: Any) -> None:
+    if not callable(function):
+        raise SemanticError(f"iterate wants a function of fields, not {described(function)}")
+    fields = u if isinstance(u, tuple) else (u,)
+    if not fields or not all(isinstance(f, Field) for f in fields):
+        what = next((described(f) for f in fields if not isinstance(f, Field)), "an empty tuple")
+        raise SemanticError(f"iterate starts from a Field or a tuple of Fields, not from {what}")
+    if times is None and until is None:
+        raise SemanticError("iterate never ends: give `times=`, or a condition `until=`")
+    if times is not None and (not _is_count(times) or times < 0):
+        raise SemanticError(f"`times=` is the number of turns, an integer that is not negative, not {times!r}")
+    if not _is_count(every) or every < 1:
+        raise SemanticError(f"`every=` is a number of turns, at least 1, not {every!r}")
+    if until is not None and not callable(until):
+        raise SemanticError(f"`until=` is a function of the fields, not {described(until)}: `until=lambda u: …`")
+
+
+def _is_count(n: Any) -> bool:
+    return isinstance(n, (int, np.integer)) and not isinstance(n, (bool, np.bool_))
+
+
+def _nexts(name: str, function: Callable[..., Any], states: Sequence[Field], several: bool) -> list[Node]:
+    """What a turn makes of the states."""
+    returned = function(*states)
+    if isinstance(returned, tuple) != several or (several and len(returned) != len(states)):
+        got = f"a tuple of {len(returned)}" if isinstance(returned, tuple) else described(returned)
+        wanted = f"a tuple of {len(states)} Fields" if several else "a Field"
+        raise SemanticError(
+            f"iterate: `{name}` returns {got}, and gets {wanted}; one turn gives what the next one takes"
+        )
+    nexts = []
+    for state, following in zip(states, returned if several else (returned,), strict=True):
+        if not isinstance(following, Field):
+            raise SemanticError(f"iterate: `{name}` returns {described(following)}; it returns Fields")
+        if following.type != state.type:
+            raise SemanticError(
+                f"iterate: `{name}` returns a {following.type} field for a {state.type} field; "
+                "one turn gives what the next one takes"
+            )
+        nexts.append(_computed(following))
+    return nexts
+
+
+def _condition(name: str, until: Callable[..., Any], states: Sequence[Field]) -> list[Node]:
+    ends = until(*states)
+    if not isinstance(ends, Field) or ends.type.array_shape or ends.dtype == "complex64":
+        what = f"a {ends.type} field" if isinstance(ends, Field) else described(ends)
+        raise SemanticError(
+            f"iterate: the condition of `{name}` is {what}; it is a 0D scalar field, as `abs(u).max() < 1e-3`"
+        )
+    return [_computed(ends)]
+
+
+def _computed(field: Field) -> Node:
+    """The field, as a result."""
+    return field.node if isinstance(field.node, Result) else copied(field).node
+
+
+def _by_value(node: Node) -> bool:
+    return isinstance(node, Leaf) and node.by_value
+
+
+# --- what is repeated -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Traced:
+    """What a function made of the states, and the values that it took besides."""
+
+    wanted: list[Node]
+    captured: list[Node]
+
+
+def _captured(wanted: Sequence[Node], inner: Sequence[Node]) -> list[Node]:
+    """The values that do not depend on the states: they are computed once, outside."""
+    changing: set[Call] = set()
+
+    def changes(node: Node) -> bool:
+        return node.call in changing if isinstance(node, Result) else node in inner
+
+    for call in calls(wanted):
+        if any(map(changes, call.inputs)):
+            changing.add(call)
+    changing |= {node.call for node in wanted if isinstance(node, Result)}
+    taken = (node for call in calls(wanted) if call in changing for node in call.inputs)
+    return [node for node in dict.fromkeys(taken) if not changes(node)]
+
+
+def _kernel(
+    name: str,
+    inner: Sequence[Node],
+    captured: Sequence[Node],
+    turn: _Traced,
+    test: _Traced,
+    times: int | None,
+    every: int,
+) -> Iteration:
+    inputs = [*inner, *captured]
+    params = tuple(FieldParam(node.name or f"in{n}", node.type, _by_value(node)) for n, node in enumerate(inputs))
+    outputs = tuple(Output(FieldParam(f"out{n}", node.type)) for n, node in enumerate(turn.wanted))
+    return Iteration(
+        f"iterate_{name}",
+        params,
+        outputs,
+        Domain(turn.wanted[0].type.field_shape),
+        (),
+        loc=here(),
+        turn=_part(turn, inner, inputs),
+        until=_part(test, inner, inputs) if test.wanted else None,
+        times=int(times) if times is not None else None,
+        every=int(every),
+    )
+
+
+def _part(traced: _Traced, inner: Sequence[Node], inputs: Sequence[Node]) -> Part:
+    what = program(traced.wanted, {*inner, *traced.captured})
+    return Part(what, {value: inputs.index(node) for value, node in what.leaves.items()})
+
+
+def _identity(kernel: Iteration) -> str:
+    """Equal for iterations of equal programs on equal inputs."""
+    parts = [(part.program.key, sorted(part.given.items())) for part in (kernel.turn, kernel.until) if part is not None]
+    told = repr((parts, kernel.times, kernel.every))
+    return f"iterate {hashlib.sha256(told.encode()).hexdigest()}"

@@ -1,0 +1,194 @@
+"""The kernels of reductions: one step each from a field to a smaller one. Several steps reduce what is large.
+
+All add in an order that the shapes decide, so results are equal in every run and on every device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gpuop.dsl as k
+from gpuop.dsl.field import Field
+from gpuop.dsl.operator import library_call
+from gpuop.ir.types import BY_NUMPY, SMALL_TENSOR, FieldType, Shape
+from gpuop.ops.reducers import STRAIGHT, Item, Reducer, Split, across, along, share, split, take
+
+NARROW, WIDE = 32, 256  # threads that share a row of a field
+SHARE = 32  # values that each of them takes
+SHORT = 32  # an axis of so few points is left to single threads
+AXES = (k._layer, k._row, k._column)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Values that are reduced in part.
+
+    Attributes:
+        values, places: fields; `places` says where each value was found, None before the first step.
+        step: what the position grows by from one point of the axis being reduced to the next.
+    """
+
+    values: Field
+    places: Field | None = None
+    step: int = 1
+
+    @property
+    def type(self) -> FieldType:
+        return self.values.type
+
+    def load(self, reducer: Reducer, point: Sequence[Any], element: Any, at: Any) -> Item:
+        """What is at a point, which is position `at` of the axis being reduced."""
+        value = k._convert(k._readTensorElement(self.values, *point, element, border="unchecked"), reducer.held)
+        if not reducer.places:
+            return (value,)
+        here = k._convert(at, reducer.places) * self.step
+        if self.places is None:
+            return value, here
+        return value, here + k._readTensorElement(self.places, *point, element, border="unchecked")
+
+
+def _call(
+    reducer: Reducer, given: Partial, kind: FieldType, last: bool, key: Any, body: Callable[[Callable[..., None]], None]
+) -> Partial:
+    """Record a step; its body gets a function that writes an item at a place of the result."""
+    held = "complex64" if given.type.dtype == "complex64" else reducer.held
+    types = [kind.replace(dtype=reducer.result if last else held)]
+    if reducer.places and not last:
+        types.append(kind.replace(dtype=reducer.places))
+
+    def write(item: Item, *place: Any) -> None:
+        for out, part in zip((k._out0, k._out1), (reducer.finished(item),) if last else item, strict=False):
+            k._writeTensorElement(out, part, *place)
+
+    fields = [given.values] + ([given.places] if given.places is not None else [])
+    outputs = library_call(reducer.name, tuple(types), fields, lambda: body(write), (reducer, given.step, last, *key))
+    return Partial(outputs[0], outputs[1] if len(outputs) > 1 else None)
+
+
+def _planes(kind: FieldType) -> Shape:
+    """The scalars of a point: what is reduced independently."""
+    return Shape(kind.planes) if kind.planes > 1 else Shape()
+
+
+def by_threads(reducer: Reducer, given: Partial, axis: int, last: bool) -> Partial:
+    """Reduce a grid axis by up to 64: each thread reads along it, for one point of the result.
+
+    Neighbours read side by side where it is not the last axis. The axis stays where it is longer than that.
+    """
+    grid = given.type.field_shape
+    parts = split(grid[axis], 1, STRAIGHT)
+    out = Shape((*grid[:axis], *([parts.chunks] if parts.chunks > 1 else []), *grid[axis + 1 :]))
+
+    def body(write: Callable[..., None]) -> None:
+        own = list(AXES[3 - len(out) :])
+        chunk: Any = own.pop(axis) if parts.chunks > 1 else 0
+        with k._forEachTensorElement(_planes(given.type)):
+            item = along(
+                reducer,
+                lambda at: given.load(reducer, (*own[:axis], at, *own[axis:]), k._tensorElement, at),
+                parts,
+                chunk,
+            )
+            write(item, k._tensorElement)
+
+    done = last and parts.chunks == 1
+    return _call(reducer, given, given.type.replace(field_shape=out), done, ("threads", axis), body)
+
+
+def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool) -> Partial:
+    """Reduce the last grid axes together: a work-group reads side by side, and a tree in local memory joins its threads.
+
+    Takes up to 8,192 values at once; an axis of chunks stays where there are more.
+    """
+    grid = given.type.field_shape
+    kept, reduced = Shape(grid[: len(grid) - axes]), Shape(grid[len(grid) - axes :])
+    width = _width(reduced.points)
+    parts = split(reduced.points, width, SHARE)
+    out = Shape((*kept, *([parts.chunks] if parts.chunks > 1 else [])))
+
+    def body(write: Callable[..., None]) -> None:
+        k._globalThreads((*kept, parts.chunks * width), _planes(given.type))
+        k._localThreads(*([max(WIDE // width, 1)] if kept else []), width)
+        own = AXES[3 - len(kept) - 1 : 2]
+        item = across(
+            reducer,
+            lambda at: given.load(reducer, (*own, *_unravelled(at, reduced)), k._tensorElement, at),
+            parts,
+            k._groupColumn,
+            k._localColumn,
+        )
+        joined = _joined(reducer, item, width, bool(kept))
+        with k._if(k._localColumn == 0):
+            write(joined, *own, *([k._groupColumn] if parts.chunks > 1 else []), k._tensorElement)
+
+    done = last and parts.chunks == 1
+    return _call(reducer, given, given.type.replace(field_shape=out), done, ("groups", axes), body)
+
+
+def _width(count: int) -> int:
+    """The threads that share a row: as many as keep the device busy where there are few rows."""
+    return min(max(1 << max(count // 16 - 1, 0).bit_length(), NARROW), WIDE)
+
+
+def _unravelled(at: Any, shape: Shape) -> list[Any]:
+    """Coordinates of a position in row-major order."""
+    found: list[Any] = []
+    for extent in reversed(shape[1:]):
+        found.append(at % extent)
+        at = at / extent
+    return [at, *reversed(found)]
+
+
+def _joined(reducer: Reducer, item: Item, width: int, rows: bool) -> Item:
+    """The tree: half of the threads take what the other half has, until one has all."""
+    row = (k._localRow,) if rows else ()
+    dims = (*((k._localRows,) if rows else ()), width)
+    dtypes = (reducer.held, reducer.places)[: len(item)]
+    shared = [k._local(getattr(k, f"_{BY_NUMPY[dtype].c}Array")(*dims)) for dtype in dtypes]
+    mine = tuple(map(k._var, item))
+    _put(shared, (*row, k._localColumn), mine)
+    reach = width // 2
+    while reach:
+        k._syncThreadsLocal()
+        with k._if(k._localColumn < reach):
+            take(reducer, mine, tuple(array[(*row, k._localColumn + reach)] for array in shared))
+            _put(shared, (*row, k._localColumn), mine)
+        reach //= 2
+    return mine
+
+
+def _put(arrays: Sequence[Any], place: tuple[Any, ...], item: Sequence[Any]) -> None:
+    for array, part in zip(arrays, item, strict=True):
+        array[place] = part
+
+
+def by_elements(
+    reducer: Reducer, given: Partial, tensor: Shape, count: int, strides: tuple[int, int], last: bool
+) -> Partial:
+    """Reduce tensor axes, of each thread's own point: no other thread's values are needed, so it fuses.
+
+    Args:
+        tensor: the shape that is left.
+        count: values for each element that is left.
+        strides: from one element that is left to the next, and from one value to the next.
+    """
+    outer, inner = strides
+    left = given.type.planes // count
+    parts = Split(count, 1, count, 1)
+
+    def element(number: Any) -> Item:
+        return share(reducer, lambda at: given.load(reducer, (), number * outer + at * inner, at), parts, 0, 0, count)
+
+    def body(write: Callable[..., None]) -> None:
+        if left > SMALL_TENSOR:
+            with k._forEachTensorElement(left):
+                write(element(k._tensorElement), k._tensorElement)
+        else:
+            for number in range(left):
+                write(element(number), number)
+
+    return _call(
+        reducer, given, given.type.replace(tensor_shape=tensor), last, ("elements", tensor, count, strides), body
+    )

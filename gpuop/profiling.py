@@ -1,0 +1,129 @@
+"""How long the kernels of a ComputeGraph take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median, quantiles
+from time import perf_counter
+from typing import Any
+
+from gpuop.clock import Clock
+from gpuop.errors import SemanticError
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.report import moved_bytes
+from gpuop.ir.kernel import Opaque
+from gpuop.runtime.backend import Argument, Launch
+from gpuop.runtime.execute import Prepared
+
+HEADS = ("kernel", "ms", "± ms", "GB/s", "share")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A kernel's times.
+
+    Attributes:
+        number: of the kernel, from 1, as in `explain`.
+        median_ms, spread_ms: of its launches: the median, and the range of the middle half.
+        nbytes: what it must read and write.
+        gb_per_s: these bytes by the median.
+        share: of the sum of all medians, 0 to 1.
+    """
+
+    number: int
+    name: str
+    median_ms: float
+    spread_ms: float
+    nbytes: int
+    gb_per_s: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The times of a graph's kernels, in the order of their launches; prints as a table."""
+
+    device: str
+    steps: int
+    rows: tuple[Row, ...]
+
+    def __str__(self) -> str:
+        total = sum(row.median_ms for row in self.rows)
+        cells = [HEADS]
+        cells += [
+            (f"{r.number} {r.name}", f"{r.median_ms:.4f}", f"{r.spread_ms:.4f}", f"{r.gb_per_s:.3g}", f"{r.share:.0%}")
+            for r in self.rows
+        ]
+        cells.append(("all", f"{total:.4f}", "", f"{_rate(sum(r.nbytes for r in self.rows), total):.3g}", ""))
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells]
+        return "\n".join([f"{self.device}, {self.steps} steps", *lines])
+
+    __repr__ = __str__
+
+
+class _Measured(Prepared):
+    """A plan on a device that measures its launches; `runs` are those since the last step, (kernel, what it returned, seconds)."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        super().__init__(prepared.backend.measuring(), prepared.plan)
+        self.runs: list[tuple[int, Any, float]] = []
+
+    def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
+        launch, kernel = super().bind(number, values), self.plan.steps[number].kernel
+        wait = self.backend.synchronize if isinstance(kernel, Opaque) else lambda: None  # the host takes part in it
+
+        def run() -> None:
+            wait()
+            start = perf_counter()
+            ran = launch.run()
+            wait()
+            self.runs.append((number, ran, perf_counter() - start))
+
+        return Launch(run, launch.adjust)
+
+    def seconds(self) -> list[tuple[int, float]]:
+        """What the launches took, by kernel: by the device's clock, or the host's if it has none or ran nothing."""
+        self.backend.synchronize()
+        done, self.runs = self.runs, []
+        device = (self.backend.seconds(ran) if ran else None for _, ran, _ in done)
+        return [(n, host if known is None else known) for (n, _, host), known in zip(done, device, strict=True)]
+
+
+def profile(clock: Clock, steps: int) -> Profile:
+    """Step a graph, and tell how long its kernels took.
+
+    Raises:
+        SemanticError: `steps` is not 1 or more.
+    """
+    if steps < 1:
+        raise SemanticError(f"profile takes a number of steps, 1 or more, not {steps!r}")
+    prepared = clock.running.prepared
+    measured = _Measured(prepared)
+    taken: list[list[float]] = [[] for _ in prepared.plan.steps]
+    done = 0
+    with clock.through(measured):
+        if clock.tick is None:
+            clock.reset()
+        measured.seconds()
+        while done < steps and clock.step():
+            done += 1
+            for number, seconds in measured.seconds():
+                taken[number].append(1e3 * seconds)
+    return Profile(prepared.backend.name, done, _rows(prepared.plan, taken))
+
+
+def _rows(plan: Plan, taken: list[list[float]]) -> tuple[Row, ...]:
+    medians = [median(each) if each else 0.0 for each in taken]
+    rows = []
+    for number, (step, each, middle) in enumerate(zip(plan.steps, taken, medians, strict=True), 1):
+        nbytes = moved_bytes(plan, step)
+        low, _, high = quantiles(each) if len(each) > 1 else (0.0, 0.0, 0.0)
+        share = middle / (sum(medians) or 1.0)
+        rows.append(Row(number, step.kernel.name, middle, high - low, nbytes, _rate(nbytes, middle), share))
+    return tuple(rows)
+
+
+def _rate(nbytes: int, ms: float) -> float:
+    return nbytes / ms / 1e6 if ms else 0.0

@@ -1,0 +1,91 @@
+"""Wrong iterations: each message, and the line that it names."""
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+
+from .wrong import INTEGER, SCALAR, VECTOR3, Wrongs
+
+WRONGS = Wrongs()
+
+
+def twice(u: gp.Field) -> gp.Field:
+    return u * 2
+
+
+@WRONGS.add("iterate never ends: give `times=`, or a condition `until=`")
+def no_end():
+    gp.iterate(twice, SCALAR)  # here
+
+
+@WRONGS.add("`times=` is the number of turns, an integer that is not negative, not -1")
+def negative_times():
+    gp.iterate(twice, SCALAR, times=-1)  # here
+
+
+@WRONGS.add("`times=` is the number of turns, an integer that is not negative, not 2.0")
+def times_of_a_float():
+    gp.iterate(twice, SCALAR, times=2.0)  # here
+
+
+@WRONGS.add("`every=` is a number of turns, at least 1, not 0")
+def never_looks():
+    gp.iterate(twice, SCALAR, until=lambda u: u.max() > 9, every=0)  # here
+
+
+@WRONGS.add("`until=` is a function of the fields, not a Field: `until=lambda u: …`")
+def condition_of_a_field():
+    gp.iterate(twice, SCALAR, until=SCALAR.max() > 9)  # here
+
+
+@WRONGS.add("iterate wants a function of fields, not a ScalarField")
+def no_function():
+    gp.iterate(SCALAR, twice, times=2)  # here
+
+
+@WRONGS.add("iterate starts from a Field or a tuple of Fields, not from an ndarray")
+def array():
+    gp.iterate(twice, np.ones(3), times=2)  # here
+
+
+@WRONGS.add(
+    "iterate: `lambda` returns a 4×5 float32 field for a 4×5 int32 field; one turn gives what the next one takes"
+)
+def other_type():
+    gp.iterate(lambda u: u * 0.5, INTEGER, times=2)  # here
+
+
+@WRONGS.add("iterate: `twice` returns a Field, and gets a tuple of 1 Fields; one turn gives what the next one takes")
+def field_for_a_tuple():
+    gp.iterate(twice, (SCALAR,), times=2)  # here
+
+
+@WRONGS.add("iterate: `lambda` returns a tuple of 1, and gets a tuple of 2 Fields")
+def too_few():
+    gp.iterate(lambda u, v: (u,), (SCALAR, VECTOR3), times=2)  # here
+
+
+@WRONGS.add("iterate: `lambda` returns None; it returns Fields")
+def nothing():
+    gp.iterate(lambda u: None, SCALAR, times=2)  # here
+
+
+@WRONGS.add("iterate: the condition of `twice` is a 4×5 bool field; it is a 0D scalar field, as `abs(u).max() < 1e-3`")
+def condition_at_every_point():
+    gp.iterate(twice, SCALAR, until=lambda u: u > 9)  # here
+
+
+@WRONGS.add("iterate: the condition of `twice` is a bool; it is a 0D scalar field")
+def condition_of_python():
+    gp.iterate(twice, SCALAR, until=lambda u: True)  # here
+
+
+@WRONGS.add("or stands for what `iterate` passes on")
+def values_of_a_turn():
+    gp.iterate(lambda u: u * float(u.max()), SCALAR, times=2)  # here
+
+
+@pytest.mark.parametrize("wrong", WRONGS.all)
+def test_wrong_iterations(wrong):
+    wrong.check()

@@ -1,0 +1,133 @@
+"""Wrong slices and reductions: each message, and the line that it names."""
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+
+from .wrong import SCALAR, VECTOR3, Wrongs
+
+WRONGS = Wrongs()
+COMPLEX = gp.ComplexField(np.ones((4, 5), "c8"))
+EMPTY = gp.ScalarField(np.ones((0, 5), "f"))
+
+
+@WRONGS.add("index 4 is out of bounds for axis 0 with size 4")
+def index_outside():
+    SCALAR[4]  # here
+
+
+@WRONGS.add("index -6 is out of bounds for axis 1 with size 5")
+def negative_index_outside():
+    SCALAR[:, -6]  # here
+
+
+@WRONGS.add("3 indices for a 4×5 float32 field, which has 2 axes (2 of the grid, 0 of the tensor)")
+def too_many_indices():
+    SCALAR[0, ..., 1, 2]  # here
+
+
+@WRONGS.add("an index has at most one ellipsis")
+def two_ellipses():
+    SCALAR[..., ...]  # here
+
+
+@WRONGS.add("not by None (`np.newaxis`); `.numpy()` gives an array, which takes every index of NumPy's")
+def new_axis():
+    SCALAR[:, None]  # here
+
+
+@WRONGS.add("a Field is indexed by integers, slices and `...`, not by a list; `.numpy()` gives an array")
+def list_of_indices():
+    SCALAR[[0, 1]]  # here
+
+
+@WRONGS.add("not by an ndarray; `.numpy()` gives an array")
+def array_of_indices():
+    SCALAR[np.array([0, 1])]  # here
+
+
+@WRONGS.add("not by a bool; `.numpy()` gives an array")
+def boolean_index():
+    SCALAR[True]  # here
+
+
+@WRONGS.add("not by a Field; `.numpy()` gives an array")
+def mask():
+    SCALAR[SCALAR > 3]  # here
+
+
+@WRONGS.add("not by a float; `.numpy()` gives an array")
+def slice_of_floats():
+    SCALAR[: 5 / 2]  # here
+
+
+@WRONGS.add("a slice has no step 0")
+def step_zero():
+    SCALAR[::0]  # here
+
+
+@WRONGS.add("this slice keeps no tensor element of a 4×5 float32[3] field; a tensor has at least one")
+def no_tensor_element():
+    VECTOR3[..., 3:]  # here
+
+
+@WRONGS.add("in a kernel read it with `_readTensor(f, row, column)`")
+def index_in_a_kernel():
+    gp.operator(lambda f: f[_row, 0])(SCALAR)  # here
+
+
+@WRONGS.add("axis 2 is out of bounds for a 4×5 float32 field, which has 2 axes")
+def axis_outside():
+    SCALAR.sum(axis=2)  # here
+
+
+@WRONGS.add("an axis is given twice: (0, -2)")
+def axis_twice():
+    SCALAR.max(axis=(0, -2))  # here
+
+
+@WRONGS.add("an axis is an integer, not a float")
+def axis_of_a_float():
+    SCALAR.mean(axis=1.0)  # here
+
+
+@WRONGS.add("argmax takes one axis, or none for all of them, not a tuple")
+def several_axes_of_argmax():
+    SCALAR.argmax(axis=(0, 1))  # here
+
+
+@WRONGS.add("sum of a Field takes `axis` and nothing else, not `keepdims=`; evaluate first, with `.numpy()`")
+def keepdims():
+    SCALAR.sum(axis=0, keepdims=True)  # here
+
+
+@WRONGS.add("mean of a Field takes `axis` and nothing else, not `out=`, `where=`; evaluate first, with `.numpy()`")
+def options_of_numpy():
+    np.mean(SCALAR, out=None, where=True)  # here
+
+
+@WRONGS.add("min does not take complex64 fields: complex numbers have no order")
+def order_of_complex_numbers():
+    COMPLEX.min()  # here
+
+
+@WRONGS.add("max of a 0×5 float32 field: there is no value to choose along all axes together, which is empty")
+def greatest_of_nothing():
+    EMPTY.max()  # here
+
+
+@WRONGS.add("argmin of a 0×5 float32 field: there is no value to choose along axis 0, which is empty")
+def least_of_an_empty_axis():
+    np.argmin(EMPTY, axis=0)  # here
+
+
+@WRONGS.add("numpy.median does not take Fields; evaluate first, with `.numpy()`")
+def other_reductions():
+    np.median(SCALAR)  # here
+
+
+@pytest.mark.parametrize("wrong", WRONGS.all)
+def test_wrong_slices_and_reductions(wrong):
+    wrong.check()

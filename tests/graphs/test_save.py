@@ -1,0 +1,239 @@
+"""States in files: what comes back, what is refused without a change, and that a file is whole or not there."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+
+from .harness import image, same_bits
+
+START = image(6, 7)
+COLORS = np.arange(24, dtype="uint8").reshape(2, 3, 4)
+
+
+def evolving(start=START, extra=True):
+    """A graph with states of several kinds, one of which nobody reads."""
+    with gp.ComputeGraph() as graph:
+        heat = gp.ScalarField(start)
+        count = gp.ScalarField(np.int64(2**40))
+        colors = gp.ColorField(COLORS)
+        ignored = gp.ScalarField(np.zeros(3))
+        heat.next = heat * 0.5 + 1
+        count.next = count + 1
+        ignored.next = gp.ScalarField(np.ones(3))
+        graph.probe(heat, "heat")
+        graph.probe(heat * 2, "double")
+        graph.probe(count, "count")
+        if extra:
+            wave = gp.ComplexField(np.array([1, 2j, 3]))
+            wave.next = wave * 1j
+            colors.next = colors
+            graph.probe(wave, "wave")
+            graph.probe(colors, "colors")
+    return graph
+
+
+NAMES = ("heat", "double", "count", "wave", "colors")
+
+
+def values(graph):
+    return graph.tick, {name: graph.read(name) for name in NAMES}
+
+
+def same(graph, kept):
+    tick, arrays = kept
+    assert graph.tick == tick
+    for name, want in arrays.items():
+        same_bits(graph.read(name), want, name)
+
+
+def test_what_was_saved_comes_back(device, tmp_path):
+    path = tmp_path / "states.npz"
+    graph = evolving()
+    graph.step(5)
+    graph.save(path)
+    five = values(graph)
+    graph.step(3)
+    eight = values(graph)
+    for other in (graph, evolving()):
+        other.load(str(path))
+        same(other, five)
+        other.step(3)
+        same(other, eight)
+    want = START
+    for _ in range(8):
+        want = want * np.float32(0.5) + 1
+    same_bits(graph.read("heat"), want)
+    graph.save(path)  # over the old one
+    fresh = evolving()
+    fresh.load(path)
+    same(fresh, eight)
+    assert os.listdir(tmp_path) == ["states.npz"]
+    fresh.reset()
+    same_bits(fresh.read("heat"), START)
+
+
+def test_numpy_reads_the_file(tmp_path):
+    graph = evolving()
+    graph.save(tmp_path / "states")  # resets, as reading does; the name stays what it is
+    with np.load(tmp_path / "states", allow_pickle=False) as members:
+        same_bits(members["state0"], START)
+        same_bits(members["state1"], np.array(2**40))
+
+
+def test_sensors_keep_their_frames(device, tmp_path):
+    def build():
+        got = []
+        with gp.ComputeGraph() as graph:
+            frame = gp.Sensor(gp.FieldType(2), (np.full(2, k) for k in range(1, 9)))
+            total = gp.ScalarField(np.zeros(2, "f"))
+            total.next = total + frame
+            graph.probe(total, "total")
+            graph.probe(total + frame, "both")
+            gp.Actuator(total, got.append)
+        return graph, got
+
+    graph, got = build()
+    graph.step(2)  # 1 and 2 in the total, 3 to be seen
+    graph.save(tmp_path / "two.npz")
+    graph.step(2)
+    graph.load(tmp_path / "two.npz")
+    assert graph.tick == 2 and graph.read("total")[0] == 3 and graph.read("both")[0] == 8
+    assert len(got) == 5
+    graph.step()
+    assert graph.read("total")[0] == 8 and graph.read("both")[0] == 14
+    other, got = build()
+    other.load(tmp_path / "two.npz")
+    assert other.tick == 2 and other.read("both")[0] == 3 and not got  # no frame yet
+    other.step()
+    assert other.tick == 3 and other.read("both")[0] == 4
+
+
+def test_files_that_are_cut_off(device, tmp_path):
+    graph = evolving()
+    graph.step(2)
+    graph.save(tmp_path / "whole.npz")
+    graph.step()
+    before = values(graph)
+    whole = (tmp_path / "whole.npz").read_bytes()
+    for eighth in range(8):
+        (tmp_path / "cut.npz").write_bytes(whole[: len(whole) * eighth // 8])
+        with pytest.raises(gp.SemanticError, match=r"cut\.npz is no file that `graph\.save` wrote, or it is cut off"):
+            graph.load(tmp_path / "cut.npz")
+        same(graph, before)
+    graph.step()
+
+
+def test_files_that_are_damaged(tmp_path):
+    graph = evolving()
+    graph.step(2)
+    graph.save(tmp_path / "whole.npz")
+    before, whole = values(graph), (tmp_path / "whole.npz").read_bytes()
+    with zipfile.ZipFile(tmp_path / "whole.npz") as members:
+        at = members.getinfo("state0.npy").header_offset + 200  # in its array
+    (tmp_path / "bad.npz").write_bytes(whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1 :])
+    with pytest.raises(gp.SemanticError, match=r"bad\.npz is damaged: Bad CRC-32.*; take another one"):
+        graph.load(tmp_path / "bad.npz")
+    for name, members in {
+        "less": {"state0": START},
+        "other type": {f"state{k}": START for k in range(5)},
+    }.items():
+        with np.load(tmp_path / "whole.npz") as saved:
+            np.savez(tmp_path / "made.npz", head=saved["head"], **members)
+        with pytest.raises(gp.SemanticError, match=r"made\.npz is damaged: ") as caught:
+            graph.load(tmp_path / "made.npz")
+        assert name != "other type" or "state 1 is float32 of shape (6, 7), for a 0D int64 field" in str(caught.value)
+    same(graph, before)
+
+
+def test_foreign_files(tmp_path):
+    graph = evolving()
+    before = values(graph)
+    np.savez(tmp_path / "foreign.npz", a=START)
+    np.savez(tmp_path / "pickled.npz", head=np.array([{"format": "gpuop states"}], object))
+    np.savez(tmp_path / "newer.npz", head=np.array('{"format": "gpuop states", "version": 2}'))
+    np.savez(tmp_path / "numbers.npz", head=np.array('{"format": "gpuop states", "version": 1, "states": 5}'))
+    np.savez(tmp_path / "words.npz", head=np.array("no JSON"))
+    np.save(tmp_path / "array.npy", START)
+    (tmp_path / "text.npz").write_text("states")
+    for name, message in {
+        "foreign.npz": r"foreign\.npz is an \.npz file, but none that `graph\.save` wrote",
+        "pickled.npz": r"pickled\.npz is damaged: Object arrays cannot be loaded",
+        "newer.npz": r"has version 2 of the format, and this gpuop reads version 1; load it with the gpuop that saved it",
+        "numbers.npz": r"numbers\.npz is damaged: ",
+        "words.npz": r"words\.npz is damaged: ",
+        "array.npy": r"array\.npy is no file that `graph\.save` wrote",
+        "text.npz": r"text\.npz is no file that `graph\.save` wrote",
+    }.items():
+        with pytest.raises(gp.SemanticError, match=message):
+            graph.load(tmp_path / name)
+        same(graph, before)
+    with pytest.raises(FileNotFoundError):
+        graph.load(tmp_path / "missing.npz")
+
+
+def test_other_graphs_states(tmp_path):
+    path = tmp_path / "states.npz"
+    evolving().save(path)
+    for other, message in {
+        evolving(extra=False): r"has 4 states, and this graph 2; it was saved by another graph",
+        evolving(start=START[:2]): r"state 0 of .* is heat 6×7 float32, and this graph's is heat 2×7 float32",
+        renamed(): r"state 1 of .* is count 0D int64, and this graph's is ticks 0D int64",
+    }.items():
+        other.step(2)
+        with pytest.raises(gp.SemanticError, match=message):
+            other.load(path)
+        assert other.tick == 2
+        other.step()
+
+
+def renamed():
+    with gp.ComputeGraph() as graph:
+        heat = gp.ScalarField(START)
+        ticks = gp.ScalarField(np.int64(3))
+        colors = gp.ColorField(COLORS)
+        wave = gp.ComplexField(np.ones(3))
+        for state in (heat, ticks, colors, wave):
+            state.next = state
+            graph.probe(state)
+    return graph
+
+
+def test_writing_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "states.npz"
+    graph = evolving()
+    graph.save(path)
+    old = path.read_bytes()
+    graph.step()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        graph.save(path)
+    assert path.read_bytes() == old and os.listdir(tmp_path) == ["states.npz"]
+    with pytest.raises(FileNotFoundError):
+        graph.save(tmp_path / "no folder" / "states.npz")
+
+
+def test_saving_and_loading_while_it_runs(device, tmp_path):
+    path = tmp_path / "states.npz"
+    with gp.ComputeGraph() as graph:
+        low = gp.ScalarField(np.int32(0))
+        high = gp.ScalarField(np.int32(1000))
+        low.next, high.next = low + 1, high + 1
+        graph.probe(high - low, "difference")
+    graph.run()
+    for _ in range(5):
+        graph.save(path)
+        with np.load(path) as members:
+            assert members["state1"] - members["state0"] == 1000
+        graph.load(path)
+        assert graph.read("difference") == 1000
+    graph.stop()
