@@ -93,6 +93,6 @@ def _join(groups: Groups, program: Program) -> list[Apart]:
                     groups.merge(a, b)
                 else:
                     refused.append(Apart(other, op, value, f"both read it, but {reason}"))
-            if len(kernels) < MOST_COMPARED and groups.of[op.number] not in {groups.of[k.number] for k in kernels}:
-                kernels.append(op)
+            if groups.of[op.number] not in {groups.of[k.number] for k in kernels}:
+                kernels = [*kernels[-MOST_COMPARED:], op]  # the older ones are full, if not of another kind
     return refused

@@ -41,18 +41,22 @@ def report(plan: Plan, labels: Mapping[int, str] | None = None) -> Facts:
             nothing moves).
         buffers, buffer_bytes: the memory of what kernels write; values share it that are not needed together.
     """
-    moved = sum(moved_bytes(plan, step) for step in plan.steps)
     names = dict(plan.program.names) | dict(labels or {})
     made = {value: n for n, step in enumerate(plan.steps, 1) for value in step.outputs}
-    kernels = [_kernel(plan, n, step, names, made) for n, step in enumerate(plan.steps, 1)]
-    outside = {v for step in plan.steps for v in step.inputs if v not in made}
-    memory = allocation(plan)
-    floor = sum(plan.program.types[v].nbytes for v in outside | (set(plan.program.wanted) & set(made)))
     return {
-        "kernels": kernels,
+        "kernels": [_kernel(plan, n, step, names, made) for n, step in enumerate(plan.steps, 1)],
         "apart": [_apart(plan, apart, names) for apart in plan.apart],
         "kernel_count": len(plan.steps),
         "operator_count": len(plan.program.ops),
+        **_totals(plan, set(made)),
+    }
+
+
+def _totals(plan: Plan, made: set[int]) -> Facts:
+    moved, memory = sum(moved_bytes(plan, step) for step in plan.steps), allocation(plan)
+    outside = {v for step in plan.steps for v in step.inputs if v not in made}
+    floor = sum(plan.program.types[v].nbytes for v in outside | (set(plan.program.wanted) & made))
+    return {
         "moved_bytes": moved,
         "floor_bytes": floor,
         "ratio": round(moved / floor, 3) if floor else 1.0,

@@ -57,7 +57,7 @@ def costly(f):
 
 
 def test_a_gather_of_what_is_costly_needs_it_in_memory(device):
-    graph, results = fused(lambda: {"out": blur(costly(a))}, kernels=2)
+    graph, _ = fused(lambda: {"out": blur(costly(a))}, kernels=2)
     reasons = graph.explain()
     assert "costly → blur: `blur` reads `f` at other points (tests/graphs/harness.py:" in reasons
     assert "other threads' values are needed; computing `costly` at every read would take" in reasons
