@@ -26,7 +26,7 @@ class Allocation:
 
 
 def allocation(plan: Plan) -> Allocation:
-    """Give values buffers in the order of the launches; those that are wanted keep theirs."""
+    """Give values buffers in the order of the launches; those that are wanted have some of their own."""
     types, wanted = plan.program.types, set(plan.program.wanted)
     last = {value: n for n, step in enumerate(plan.steps) for value in (*step.inputs, *step.outputs)}
     of: dict[int, int] = {}
@@ -35,7 +35,7 @@ def allocation(plan: Plan) -> Allocation:
     for n, step in enumerate(plan.steps):
         for value in step.outputs:
             same = free.get(_layout(types[value]))
-            if same:
+            if same and value not in wanted:  # the next value of a state changes places with it
                 of[value] = same.pop()
             else:
                 of[value] = len(kinds)
