@@ -25,31 +25,26 @@ def report(plan: Plan, labels: Mapping[int, str] | None = None) -> Facts:
         kernels: a list of, in order of their launches,
             number (from 1), name, threads ("480×640"), thread_count, work_group, host (whether it is a Python function),
             operators: a list of {number, name, file, line, method, part}: the method is "alone" (the only one),
-                "registers" (it passes values on to others, or takes them, in registers), "side by side" (it only shares
-                reads with others) or "recomputed" (its value is computed again where others read it); operators of one
-                part depend on one another, and those that are recomputed have no part (null);
-            inputs, outputs: lists of {value, name, type, bytes, kernel}, the kernel being the one that makes the value,
-                null for a value from outside; read_bytes and written_bytes are their sums;
-            operations (of a thread) and operations_exact (false if a loop with computed bounds counted once),
+                "registers" (it passes values on, or takes them, in registers), "side by side" (it only shares reads) or
+                "recomputed" (again, where others read it, and of no part: null); one part depends on one another;
+            inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)}; read_bytes, written_bytes:
+                their sums; operations (of a thread) and operations_exact (false if a loop with computed bounds counted once),
             registers (an estimate, of 32 bits), local_bytes (of a work-group): null for host functions and iterations;
             repeats: null, or of an iteration {times, every (null without a condition), turn: such a report}.
         apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason}: two
             operators in different kernels though one feeds the other or both read a value; `bytes` is what that costs.
-        kernel_count, operator_count: as in the plan.
-        moved_bytes: what the kernels of a step read and write, an iteration's at each of its turns (at most);
-            floor_bytes: values from outside read once, and values wanted written once; ratio: of the two (1.0 where
-            nothing moves).
+        kernel_count, operator_count: as in the plan; moved_bytes: what the kernels of a step read and write, at each turn
+            of an iteration; floor_bytes: values from outside read once, those wanted written once; ratio: of the two.
         buffers, buffer_bytes: the memory of what kernels write; values share it that are not needed together.
     """
     moved = sum(moved_bytes(plan, step) for step in plan.steps)
     names = dict(plan.program.names) | dict(labels or {})
     made = {value: n for n, step in enumerate(plan.steps, 1) for value in step.outputs}
-    kernels = [_kernel(plan, n, step, names, made) for n, step in enumerate(plan.steps, 1)]
     outside = {v for step in plan.steps for v in step.inputs if v not in made}
     memory = allocation(plan)
     floor = sum(plan.program.types[v].nbytes for v in outside | (set(plan.program.wanted) & set(made)))
     return {
-        "kernels": kernels,
+        "kernels": [_kernel(plan, n, step, names, made) for n, step in enumerate(plan.steps, 1)],
         "apart": [_apart(plan, apart, names) for apart in plan.apart],
         "kernel_count": len(plan.steps),
         "operator_count": len(plan.program.ops),
