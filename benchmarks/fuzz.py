@@ -1,6 +1,6 @@
 """Random kernels by the thousand: the programs of `tests/fuzz`, other ones every time.
 
-    python benchmarks/fuzz.py --programs 10000 [--device NAME …] [--pairs N] [--cuda N] [--mistakes N] [--seed N]
+    python benchmarks/fuzz.py --programs 10000 [--device NAME …] [--pairs N] [--graphs N] [--cuda N] [--mistakes N] [--seed N]
 
 Devices are those that gpuop finds, "lowered" (the interpreter after all passes, the default) and "checked" (checked
 execution of what was recorded). Programs run in batches, each with a seed of its own; a failure is made as small as
@@ -24,9 +24,10 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+import gpuop as gp
 from gpuop.codegen.cuda import CUDA
 from gpuop.codegen.printer import generate
-from tests.fuzz import running, test_errors
+from tests.fuzz import graph_programs, running, test_errors
 from tests.fuzz.programs import Program, pairs, programs
 from tests.golden.nvrtc import compile_cuda
 
@@ -53,6 +54,13 @@ def one_pair(pair: tuple[Program, Program], devices: list[str]) -> None:
             for name, value in got.items():
                 np.testing.assert_array_equal(value, want[name], err_msg=f"{device}, optimize={optimize}: {name}")
             count[f"pairs on {device} in {kernels} kernels"] += 1
+
+
+def one_graph(graph: graph_programs.Graph, devices: list[str]) -> None:
+    """Fused and unfused what the reference makes of it unfused, bit for bit."""
+    for device in [d for d in devices if d not in ("checked", "lowered")] or ["reference"]:
+        with gp.use_device(device):
+            count.update(graph_programs.check(graph, unfused_too=device != "reference"))
 
 
 def one_for_cuda(program: Program, devices: list[str]) -> None:
@@ -92,6 +100,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--pairs", type=int, default=0, help="programs that read one another's outputs, fused and apart")
+    parser.add_argument("--graphs", type=int, default=0, help="graphs of operators of every kind (by default on the reference)")
     parser.add_argument("--cuda", type=int, default=0, help="programs that are compiled for CUDA")
     parser.add_argument("--mistakes", type=int, default=0, help="ill-typed bodies")
     parser.add_argument("--device", action="append", default=[])
@@ -103,6 +112,7 @@ def main() -> int:
     work = (
         (one_program, programs(), given_.programs),
         (one_pair, pairs(), given_.pairs),
+        (one_graph, graph_programs.graphs(9), given_.graphs),
         (one_for_cuda, programs(), given_.cuda),
         (one_mistake, MISTAKES, given_.mistakes),
     )

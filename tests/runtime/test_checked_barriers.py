@@ -36,7 +36,7 @@ def test_divergent_barriers(fence: str, name: str, axis: str, missing: str) -> N
     device = Reference(checked=True)
     buffer = device.empty(FieldType((3, 8), (), "int32"))
     with pytest.raises(gp.SemanticError) as caught:
-        device.bind(device.compile(divergent(axis, fence)), [buffer])()
+        device.bind(device.compile(divergent(axis, fence)), [buffer]).run()
     assert caught.value.message == (
         f"`{name}()` is reached by thread (row 0, column 0) and not by thread ({missing}) of its work-group; put the "
         "barrier outside, and what depends on the thread inside"
@@ -49,7 +49,7 @@ def test_barriers_that_all_reach() -> None:
     device = Reference(checked=True)
     buffer = device.empty(FieldType((3, 8), (), "int32"))
     kernel = divergent("layer", "local")
-    device.bind(device.compile(kernel), [buffer])()
+    device.bind(device.compile(kernel), [buffer]).run()
     assert (buffer == 3).all()
 
     @gp.operator

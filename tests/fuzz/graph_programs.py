@@ -1,0 +1,168 @@
+"""Random graphs as data; building and running them, and what must hold of each."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+
+import networkx as nx
+import numpy as np
+from hypothesis import strategies as st
+
+import gpuop as gp
+from gpuop.fusion.report import parts
+from gpuop.ir.graph import calls
+from tests.graphs.harness import same_bits
+
+from . import graph_distant  # noqa: F401 - whose operators join the pool
+from .common import reference
+from .graph_kinds import KINDS, LARGE, SMALL, Kind, letter
+
+BY_SORT = {s: [k.name for k in KINDS.values() if k.sort == s] for s in dict.fromkeys(k.sort for k in KINDS.values())}
+LEAVES = (
+    ("f", LARGE), ("f", LARGE), ("i", LARGE), ("u", LARGE), ("b", LARGE), ("v", LARGE), ("t", LARGE), ("f", ()), ("f", ()),
+    ("f", SMALL), ("i", SMALL), ("b", SMALL), ("v", SMALL), ("u", SMALL), ("i", (20,)), ("f", (20,)),
+)  # fmt: skip
+DTYPES = {"f": "f4", "i": "i4", "u": "u1", "b": "?", "v": "f4", "t": "f4"}
+TENSORS = {"v": (3,), "t": (6,)}
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A random graph.
+
+    Attributes:
+        calls: operators' names, with numbers that choose each input among the fields that suit.
+        states: by number of a leaf, the number that chooses its next value.
+        probes: numbers of made fields, or (negative) of leaves.
+    """
+
+    calls: tuple[tuple[str, tuple[int, int, int]], ...]
+    states: tuple[tuple[int, int], ...] = ()
+    probes: tuple[int, ...] = (-1,)
+    steps: int = 0
+
+
+_choice = st.integers(0, 7)
+_call = st.tuples(
+    st.sampled_from(list(KINDS)),
+    st.tuples(_choice, _choice, _choice),
+)
+
+
+@st.composite
+def graphs(draw, most=14):
+    """Graphs of up to so many calls."""
+    made = draw(st.lists(_call, min_size=most // 2, max_size=most))
+    states = draw(st.dictionaries(st.integers(0, len(LEAVES) - 1), _choice, max_size=4))
+    probes = draw(st.sets(st.integers(0, most + 6) | st.integers(-len(LEAVES), most + 6), min_size=1, max_size=7))
+    return Graph(tuple(made), tuple(states.items()), tuple(sorted(probes)), draw(st.integers(0, 3)))
+
+
+# --- building -----------------------------------------------------------------------------------------------------------
+
+
+def leaves() -> list[gp.Field]:
+    rng = np.random.default_rng(5)
+    made = []
+    for kind, grid in LEAVES:
+        tensor = TENSORS.get(kind, ())
+        x = rng.integers(-40, 41, (*grid, *tensor)) / (4 if DTYPES[kind] == "f4" else 1)
+        x = x > 0 if kind == "b" else np.abs(x) if kind == "u" else x
+        made.append(gp.Field(np.asarray(x, DTYPES[kind]), len(tensor)))
+    return made
+
+
+def suiting(kind: Kind, fields: list[gp.Field], choices: tuple[int, ...]) -> list[gp.Field] | None:
+    """Inputs for an operator, the later ones more often; None where there are none."""
+    found: list[gp.Field] = []
+    for wanted, choice in zip(kind.takes, choices, strict=False):
+        grid = () if wanted.isupper() else kind.grid
+        if not wanted.isupper() and found:
+            grid = tuple(found[0].field_shape)
+        fit = [f for f in fields if letter(f) == wanted.lower() and grid in (None, tuple(f.field_shape))]
+        fit = [f for f in fit if kind.rank in (None, len(f.field_shape)) or wanted.isupper()]
+        if not fit:
+            return None
+        found.append(fit[-1 - choice % len(fit)])
+    return found
+
+
+def build(spec: Graph, optimize: bool = True) -> tuple[gp.ComputeGraph, list[str]]:
+    """The graph, and the names of the operators whose values it needs."""
+    with gp.ComputeGraph(optimize=optimize) as graph:
+        given = leaves()
+        fields, made, makers = given[::-1], [], []
+        for name, choices in spec.calls:
+            inputs = suiting(KINDS[name], fields, choices)
+            if inputs is not None:
+                results = KINDS[name].make(*inputs)
+                made += results if isinstance(results, tuple) else [results]
+                fields = given[::-1] + made
+                makers.append((name, made[-1].node.call))
+        for number, choice in spec.states:
+            same = [f for f in fields if f.type == given[number].type]
+            given[number].next = same[-1 - choice % len(same)]
+        graph.probe(fields[-1], "last")
+        for p in spec.probes if made else ():
+            graph.probe(given[p] if p < 0 else made[p % len(made)], str(p))
+    needed = set(calls([f.node for f in (*graph._probes.values(), *graph._states.values())]))
+    return graph, [name for name, call in makers if call in needed]
+
+
+def run(spec: Graph, optimize: bool = True) -> tuple[gp.ComputeGraph, dict[str, np.ndarray]]:
+    graph, _ = build(spec, optimize)
+    graph.reset()
+    graph.step(spec.steps)
+    return graph, {name: graph.read(name) for name in graph._probes}
+
+
+# --- what must hold -----------------------------------------------------------------------------------------------------
+
+
+def check(spec: Graph, unfused_too: bool = True) -> Counter[str]:
+    """Fused as unfused as the reference unfused, bit for bit; what was found of operators and fusion."""
+    with reference():
+        expected = run(spec, optimize=False)[1]
+    graph, fused = run(spec)
+    plain = build(spec, optimize=False)[0]
+    planned(graph, plain)
+    results = [("fused", fused)]
+    if unfused_too:
+        results.append(("unfused", run(spec, optimize=False)[1]))
+    for how, result in results:
+        assert result.keys() == expected.keys()
+        for name, value in result.items():
+            same_bits(value, expected[name], f"probe {name}, {how}")
+    return found(spec, graph, plain)
+
+
+def planned(graph: gp.ComputeGraph, plain: gp.ComputeGraph) -> None:
+    """Plans are acyclic, and explain themselves; fusing adds no kernel."""
+    for each in (graph, plain):
+        facts = json.loads(each.explain(format="json"))
+        assert facts["kernel_count"] == each.kernel_count == len(facts["kernels"])
+        assert nx.is_directed_acyclic_graph(each.network)
+        made: set[int] = set(each.plan.program.leaves)
+        for step in each.plan.steps:
+            assert set(step.inputs) <= made, "a kernel before what makes its inputs"
+            made.update(step.outputs)
+        assert set(each.plan.program.wanted) <= made
+    assert graph.explain().startswith(f"{graph.kernel_count} kernel")
+    assert graph.kernel_count <= plain.kernel_count, graph.explain()
+
+
+def found(spec: Graph, graph: gp.ComputeGraph, plain: gp.ComputeGraph) -> Counter[str]:
+    steps, count = graph.plan.steps, Counter[str]()
+    names = set(build(spec)[1])
+    count.update({f"operator {name}" for name in names} | {KINDS[name].sort for name in names})
+    count["graphs"] = 1
+    count["kernels"], count["kernels unfused"] = graph.kernel_count, plain.kernel_count
+    count["recomputed"] = any(op.recomputed for step in steps for op in step.ops)
+    count["joined side by side"] = any(len(set(parts(step).values())) > 1 for step in steps)
+    count["split"] = bool(graph.plan.apart)
+    count["fused through registers"] = any(len(set(parts(step).values())) < len(step.ops) for step in steps)
+    count["coupled states"] = len(spec.states) > 1 and spec.steps > 1
+    count["probed intermediate"] = len(graph._probes) > 1
+    return count

@@ -1,0 +1,42 @@
+"""Random graphs of every kind of operator: fused, unfused and on the reference they compute the same bits."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+
+from . import graph_programs
+from .common import profile
+from .graph_kinds import KINDS
+from .graph_programs import BY_SORT, graphs
+
+EXAMPLES = {"reference": 120, "lowered": 40}
+FUSION = ("recomputed", "joined side by side", "split", "fused through registers", "coupled states", "probed intermediate")
+
+
+def test_fused_unfused_and_reference_agree(device):
+    seen: Counter[str] = Counter()
+
+    @profile(device, EXAMPLES.get(device, 0), 12)
+    @given(graphs(6 if device in EXAMPLES else 4))
+    def run(spec):
+        seen.update(graph_programs.check(spec, unfused_too=device != "reference"))
+
+    run()
+    assert seen["kernels"] < 0.85 * seen["kernels unfused"]  # it is fusion that was tested
+    if device == "reference":
+        assert min(seen[what] for what in FUSION) >= 2, {what: seen[what] for what in FUSION}
+
+
+def test_every_kind_of_operator_occurs():
+    seen: Counter[str] = Counter()
+
+    @profile("reference", 250, 0)
+    @given(graphs(12))
+    def run(spec):
+        seen.update(set(graph_programs.build(spec)[1]))
+
+    run()
+    assert [sort for sort, names in BY_SORT.items() if not any(seen[n] for n in names)] == []
+    assert len(seen) > 0.85 * len(KINDS), sorted(KINDS.keys() - seen.keys())
