@@ -40,7 +40,8 @@ def chain(optimize=True):
 def test_json_has_stable_keys_and_numbers():
     graph = chain()
     got = facts(graph)
-    assert list(got) == ["kernels", "apart", "kernel_count", "operator_count", "moved_bytes", "floor_bytes", "ratio", "buffers", "buffer_bytes"]
+    counts = ["kernel_count", "operator_count", "moved_bytes", "floor_bytes", "ratio", "buffers", "buffer_bytes"]
+    assert list(got) == ["kernels", "apart", *counts]
     (kernel,) = got["kernels"]
     assert list(kernel) == KERNEL_KEYS
     assert (got["kernel_count"], got["operator_count"], got["moved_bytes"], got["floor_bytes"]) == (1, 3, 2 * N, 2 * N)
