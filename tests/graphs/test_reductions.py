@@ -68,7 +68,7 @@ def test_every_function_of_every_dtype(device, dtype):
     if dtype == "float64" and not has_double():
         pytest.skip("no double")
     each = (
-        1 if (device, dtype) == ("reference", "float32") else 5 if device in ("reference", "lowered") else len(DTYPES)
+        1 if (device, dtype) == ("reference", "float32") else 9 if device in ("reference", "lowered") else 3 * len(DTYPES)
     )
     for n, (name, (shape, order, axis)) in enumerate(itertools.product(NAMES, ALL)):
         several = isinstance(axis, tuple) and name.startswith("arg")
@@ -127,7 +127,7 @@ def test_pairwise_sums_are_exact_where_running_ones_are_not(device):
     assert float(gp.VectorField(x.reshape(16, 512)).sum(axis=-1)[3]) == 512 * 4097
 
 
-@pytest.mark.parametrize("shape", [(5_000_003,), (2237, 2239), (3, 1_666_669), (1_250_003, 4)], ids=str)
+@pytest.mark.parametrize("shape", [(5_000_003,), (2237, 2239)], ids=str)
 def test_millions(device, shape):
     x = rng.random(shape, np.float32) - np.float32(0.25)
     f = gp.ScalarField(x)
