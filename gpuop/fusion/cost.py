@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Block, Const, Expr, FieldParam, For, Read, While
+from gpuop.ir.nodes import Apply, Block, Expr, FieldParam, For, Read, While
 from gpuop.ir.ops import OPS
-from gpuop.ir.visit import blocks, values, walk_expr
+from gpuop.ir.visit import blocks, turns, values, walk_expr
 
 BALANCE = 10.0  # operations that a device does while it moves a byte
 TURNS = 16  # of a loop whose bounds are not known
@@ -55,5 +55,5 @@ def _turns(stmt: object) -> float:
         return TURNS
     if not isinstance(stmt, For):
         return 1
-    bounds = [b.value for b in (stmt.start, stmt.stop, stmt.step) if isinstance(b, Const)]
-    return len(range(*map(int, bounds))) if len(bounds) == 3 else TURNS
+    known = turns(stmt)
+    return TURNS if known is None else len(known)

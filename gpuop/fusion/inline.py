@@ -25,7 +25,7 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.types import INT, Type
-from gpuop.ir.visit import Copier, expressions, walk
+from gpuop.ir.visit import Copier, expressions, fields_read, walk
 from gpuop.passes.borders import Coordinate, inside, place
 
 Point = tuple[Expr, ...]
@@ -44,7 +44,7 @@ def is_pure(kernel: Kernel) -> bool:
 def inline(consumer: Kernel, param: FieldParam, producer: Kernel) -> Kernel:
     """The consumer, computing the value of a parameter by the (pure) producer's body wherever it reads it."""
     body = _Inlining(consumer, param, producer).copy()
-    read = {e.field for e in expressions(body) if isinstance(e, Read)}
+    read = fields_read(body)
     inputs = [p for p in (*consumer.inputs, *producer.inputs) if p in read]
     return replace(consumer, inputs=tuple(dict.fromkeys(inputs)), body=body)
 

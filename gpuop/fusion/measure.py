@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Const, Declare, Expr, For, If, Let, Ref, Stmt, Var, While
-from gpuop.ir.visit import blocks, operands, values, walk, walk_expr
+from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Declare, Expr, For, If, Let, Ref, Stmt, Var, While
+from gpuop.ir.visit import blocks, operands, turns, values, walk, walk_expr
 from gpuop.passes import PIPELINE
 from gpuop.passes.inline import inline_once
 from gpuop.passes.lower_fields import lower_fields
@@ -45,9 +45,9 @@ def _counted(block: Block) -> Operations:
     for stmt in block:
         count += sum(_lanes(e) for value in values(stmt) for e in walk_expr(value) if isinstance(e, Apply))
         inner = [_counted(b) for b in blocks(stmt)]
-        turns = _turns(stmt)
-        exact &= turns is not None and all(i.exact for i in inner)
-        count += sum(i.count for i in inner) * (1 if turns is None else turns)
+        known = _turns(stmt)
+        exact &= known is not None and all(i.exact for i in inner)
+        count += sum(i.count for i in inner) * (1 if known is None else known)
     return Operations(count, exact)
 
 
@@ -61,8 +61,8 @@ def _turns(stmt: Stmt) -> int | None:
         return None
     if not isinstance(stmt, For):
         return 1
-    bounds = [int(b.value) for b in (stmt.start, stmt.stop, stmt.step) if isinstance(b, Const)]
-    return len(range(*bounds)) if len(bounds) == 3 else None
+    known = turns(stmt)
+    return None if known is None else len(known)
 
 
 def registers(kernel: Kernel) -> int:

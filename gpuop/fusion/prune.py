@@ -6,9 +6,9 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Atomic, Block, FieldParam, Read, Write
+from gpuop.ir.nodes import Block, Write
 from gpuop.ir.text import identity
-from gpuop.ir.visit import expressions, map_blocks, walk
+from gpuop.ir.visit import fields_read, map_blocks, updated
 from gpuop.passes.simplify import without_dead_code
 
 KEPT = 4096
@@ -43,9 +43,9 @@ def pruned(kernel: Kernel, name: str, needed: frozenset[int]) -> Pruned | None:
 
 
 def _prune(kernel: Kernel, needed: frozenset[int]) -> Pruned | None:
-    updated = {stmt.memory for stmt in walk(kernel.body) if isinstance(stmt, Atomic)}  # what they read counts
-    outputs = tuple(k for k, o in enumerate(kernel.outputs) if k in needed or o.param in updated)
-    if len(outputs) == len(kernel.outputs) and all(p in _read(kernel) for p in kernel.inputs):
+    computed = updated(kernel.body)
+    outputs = tuple(k for k, o in enumerate(kernel.outputs) if k in needed or o.param in computed)
+    if len(outputs) == len(kernel.outputs) and fields_read(kernel.body).issuperset(kernel.inputs):
         return None
     params = {kernel.outputs[k].param for k in outputs}
 
@@ -56,11 +56,7 @@ def _prune(kernel: Kernel, needed: frozenset[int]) -> Pruned | None:
     less = without_dead_code(
         replace(kernel, outputs=tuple(kernel.outputs[k] for k in outputs), body=written(kernel.body))
     )
-    read = _read(less)
+    read = fields_read(less.body)
     inputs = tuple(k for k, p in enumerate(kernel.inputs) if p in read)
     less = replace(less, inputs=tuple(kernel.inputs[k] for k in inputs))
     return Pruned(less, identity(less), inputs, outputs)
-
-
-def _read(kernel: Kernel) -> set[FieldParam]:
-    return {e.field for e in expressions(kernel.body) if isinstance(e, Read)}

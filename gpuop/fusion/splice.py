@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from gpuop.fusion.graph import Op
 from gpuop.ir.kernel import Kernel, Opaque, Output
-from gpuop.ir.nodes import Atomic, Block, Comment, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Var, Write
-from gpuop.ir.visit import Copier, walk
+from gpuop.ir.nodes import Block, Comment, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Var, Write
+from gpuop.ir.visit import Copier, updated
 
 MAX_NAMES = 3
 
@@ -93,9 +93,9 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Kernel, tuple[int, ...]
 def _kept(op: Op, needed: set[int], outputs: dict[int, Output]) -> dict[FieldParam, FieldParam]:
     """The outputs of an operator that go to memory, which are added to those of the kernel."""
     kept: dict[FieldParam, FieldParam] = {}
-    updated = {stmt.memory for stmt in walk(op.kernel.body) if isinstance(stmt, Atomic)}  # memory is where they compute
+    computed = updated(op.kernel.body)
     for output, value in zip(op.kernel.outputs, op.outputs, strict=True):
-        if value in needed or output.param in updated:
+        if value in needed or output.param in computed:
             kept[output.param] = FieldParam(f"out{len(outputs)}", output.param.type)
             outputs[value] = Output(kept[output.param], output.fill)
     return kept

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import (
     AXES,
@@ -11,8 +9,6 @@ from gpuop.ir.nodes import (
     Assign,
     Atomic,
     Block,
-    Break,
-    Continue,
     Expr,
     For,
     If,
@@ -27,7 +23,7 @@ from gpuop.ir.nodes import (
     While,
 )
 from gpuop.ir.types import Shape
-from gpuop.ir.visit import blocks, operands, values
+from gpuop.ir.visit import blocks, leaving, operands, values
 
 
 class Uniformity:
@@ -103,14 +99,4 @@ class Uniformity:
 
     def _left(self, loop: For | While) -> Stmt | None:
         """The break or continue that not all threads take together: from then on they are in different turns."""
-        return next((self.divergent[id(s)] for s in _leaves(blocks(loop)[-1]) if id(s) in self.divergent), None)
-
-
-def _leaves(block: Block) -> Iterator[Break | Continue]:
-    """The breaks and continues that belong to a loop with this body."""
-    for stmt in block:
-        if isinstance(stmt, (Break, Continue)):
-            yield stmt
-        elif isinstance(stmt, If):
-            for inner in blocks(stmt):
-                yield from _leaves(inner)
+        return next((self.divergent[id(s)] for s in leaving(blocks(loop)[-1]) if id(s) in self.divergent), None)

@@ -13,7 +13,10 @@ from gpuop.ir.nodes import (
     Atomic,
     Bits,
     Block,
+    Break,
     Cast,
+    Const,
+    Continue,
     Declare,
     Expr,
     FieldParam,
@@ -152,6 +155,31 @@ def expressions(block: Block) -> Iterator[Expr]:
     for stmt in walk(block):
         for value in values(stmt):
             yield from walk_expr(value)
+
+
+def fields_read(block: Block) -> set[FieldParam]:
+    return {e.field for e in expressions(block) if isinstance(e, Read)}
+
+
+def updated(block: Block) -> set[Array | FieldParam]:
+    """The memory that atomic operations change; what they read counts, so it is there even where nobody wants it."""
+    return {stmt.memory for stmt in walk(block) if isinstance(stmt, Atomic)}
+
+
+def turns(loop: For) -> range | None:
+    """The values of a loop's counter, where its bounds are constants."""
+    bounds = [int(b.value) for b in (loop.start, loop.stop, loop.step) if isinstance(b, Const)]
+    return range(*bounds) if len(bounds) == 3 else None
+
+
+def leaving(body: Block) -> Iterator[Break | Continue]:
+    """The breaks and continues that belong to a loop with this body, not to an inner one."""
+    for stmt in body:
+        if isinstance(stmt, (Break, Continue)):
+            yield stmt
+        elif isinstance(stmt, If):
+            for inner in blocks(stmt):
+                yield from leaving(inner)
 
 
 class Copier:

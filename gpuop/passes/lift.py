@@ -6,13 +6,12 @@ drivers (PoCL 3.1) miscompile barriers in conditions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from gpuop.ir.build import collector
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Barrier, Block, Break, Continue, Expr, If, Let, Ref, Stmt, Var
-from gpuop.ir.visit import blocks, map_blocks, walk
+from gpuop.ir.nodes import Barrier, Block, Expr, If, Let, Ref, Stmt, Var
+from gpuop.ir.visit import blocks, leaving, map_blocks, walk
 from gpuop.passes.stretches import Stretches, uses_of
 
 
@@ -46,13 +45,4 @@ def _lifted(stmt: If) -> list[Stmt]:
 def _waits(stmt: If) -> bool:
     """Whether a barrier stands in a branch itself, and no loop is left from there."""
     own = any(isinstance(inner, Barrier) for branch in blocks(stmt) for inner in branch)
-    return own and not any(True for branch in blocks(stmt) for _ in _leaves(branch))
-
-
-def _leaves(block: Block) -> Iterator[Stmt]:
-    for stmt in block:
-        if isinstance(stmt, (Break, Continue)):
-            yield stmt
-        elif isinstance(stmt, If):
-            for inner in blocks(stmt):
-                yield from _leaves(inner)
+    return own and not any(True for branch in blocks(stmt) for _ in leaving(branch))

@@ -18,7 +18,6 @@ from gpuop.ir.nodes import (
     Bits,
     Block,
     Cast,
-    Const,
     Declare,
     Expr,
     FieldParam,
@@ -38,6 +37,7 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.types import INT, Type
+from gpuop.ir.visit import turns
 from gpuop.passes.addresses import Addresses
 from gpuop.passes.borders import inside, place
 
@@ -109,10 +109,11 @@ class _Lowering:
             case For(var=var, start=start, stop=stop, step=step, body=body):
                 bounds = [self.scalar(e) for e in (start, stop, step)]
                 self.lanes_of[var] = [Ref(var)]
-                if all(isinstance(b, Const) for b in bounds):
-                    turns = range(*(int(b.value) for b in bounds if isinstance(b, Const)))
-                    self.at.ranges[var] = (min(turns, default=0), max(turns, default=0))
-                self.out.append(replace(stmt, start=bounds[0], stop=bounds[1], step=bounds[2], body=self.block(body)))
+                loop = replace(stmt, start=bounds[0], stop=bounds[1], step=bounds[2])
+                known = turns(loop)
+                if known is not None:
+                    self.at.ranges[var] = (min(known, default=0), max(known, default=0))
+                self.out.append(replace(loop, body=self.block(body)))
             case While(head=head, cond=cond, body=body):
                 lowered = self.block(head)
                 self.out.append(replace(stmt, head=lowered, cond=self.scalar(cond), body=self.block(body)))
