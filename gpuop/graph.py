@@ -196,9 +196,7 @@ class ComputeGraph(Inspection):
         name = what if isinstance(what, str) else next((k for k, f in self._probes.items() if f.node == node), None)
         if name not in self._probes:
             have = ", ".join(map(repr, self._probes)) or "none"
-            raise SemanticError(
-                f"{what!r} is not probed (probes: {have}); call `graph.probe(field)` inside the `with`"
-            )
+            raise SemanticError(f"{what!r} is not probed (probes: {have}); call `graph.probe(field)` inside the `with`")
         return self._live().read(list(self._probes).index(name))
 
     def synchronize(self) -> None:

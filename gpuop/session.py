@@ -116,7 +116,9 @@ def argument(node: Node, backend: Backend) -> Argument:
     if isinstance(source, Frames):
         raise SemanticError("a Sensor has frames only while its graph runs: probe the field, and `graph.read` it")
     if source is None:
-        raise SemanticError("this Field has a type but no values: it was made for `source`, or stands for what `iterate` passes on")
+        raise SemanticError(
+            "this Field has a type but no values: it was made for `source`, or stands for what `iterate` passes on"
+        )
     return _upload(node, source, backend, ())
 
 

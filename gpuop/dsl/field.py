@@ -20,7 +20,18 @@ from gpuop.ir.graph import Leaf, Node, label
 from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
 
 LATER = {"draw"}
-FUNCTIONS = {"where", "clip", "sum", "min", "max", "amin", "amax", "mean", "argmin", "argmax"}  # NumPy's that take fields
+FUNCTIONS = {
+    "where",
+    "clip",
+    "sum",
+    "min",
+    "max",
+    "amin",
+    "amax",
+    "mean",
+    "argmin",
+    "argmax",
+}  # NumPy's that take fields
 INSTEAD = {
     "shape": "its grid is in `.field_shape`, its tensor in `.tensor_shape`",
     "ndim": "its grid is in `.field_shape`, its tensor in `.tensor_shape`",

@@ -33,4 +33,6 @@ def _block(block: Block) -> Block:
 def _turns(loop: For) -> range | None:
     """The values of the counter, when they are known and no turn is left early."""
     known = turns(loop)
-    return known if known is not None and len(known) <= MAX_TURNS and not any(True for _ in leaving(loop.body)) else None
+    return (
+        known if known is not None and len(known) <= MAX_TURNS and not any(True for _ in leaving(loop.body)) else None
+    )
