@@ -25,8 +25,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import gpuop as gp
-from gpuop.codegen.cuda import CUDA
-from gpuop.codegen.printer import generate
+from gpuop.codegen.targets import generate, target_named
 from tests.fuzz import graph_programs, running, test_errors
 from tests.fuzz.programs import Program, pairs, programs
 from tests.golden.nvrtc import compile_cuda
@@ -64,7 +63,7 @@ def one_graph(graph: graph_programs.Graph, devices: list[str]) -> None:
 
 
 def one_for_cuda(program: Program, devices: list[str]) -> None:
-    compile_cuda(generate(running.kernel(running.recorded(program)), CUDA).text, "sm_90")
+    compile_cuda(generate(running.kernel(running.recorded(program)), target_named("cuda")).text, "sm_90")
     count["compiled for CUDA"] += 1
 
 
@@ -99,8 +98,12 @@ def batch(check: Callable[..., None], strategy: Any, devices: list[str], number:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=1000)
-    parser.add_argument("--pairs", type=int, default=0, help="programs that read one another's outputs, fused and apart")
-    parser.add_argument("--graphs", type=int, default=0, help="graphs of operators of every kind (by default on the reference)")
+    parser.add_argument(
+        "--pairs", type=int, default=0, help="programs that read one another's outputs, fused and apart"
+    )
+    parser.add_argument(
+        "--graphs", type=int, default=0, help="graphs of operators of every kind (by default on the reference)"
+    )
     parser.add_argument("--cuda", type=int, default=0, help="programs that are compiled for CUDA")
     parser.add_argument("--mistakes", type=int, default=0, help="ill-typed bodies")
     parser.add_argument("--device", action="append", default=[])

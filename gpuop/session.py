@@ -11,9 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gpuop.codegen.cuda import CUDA
-from gpuop.codegen.opencl import OPENCL
-from gpuop.codegen.printer import generate
+from gpuop.codegen.targets import generate, target_named
 from gpuop.dsl import hooks
 from gpuop.dsl.arrays import Deferred
 from gpuop.dsl.field import Adjustable, Field
@@ -30,7 +28,6 @@ from gpuop.show.html import SourceText
 from gpuop.streams import Frames
 
 PLANS_KEPT = 256
-DIALECTS = {"opencl": OPENCL, "cuda": CUDA}
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,10 +195,10 @@ def evaluate(*fields: Field) -> Any:
 
 def source_of(what: Plan, target: str | None) -> str:
     """The generated text of every kernel of a plan."""
-    chosen = target or current().target or "opencl"
-    if chosen not in DIALECTS:
-        raise SemanticError(f"there is no target {chosen!r}; one of {', '.join(DIALECTS)}")
-    return SourceText("\n".join(generate(kernel, DIALECTS[chosen]).text for kernel in kernels(what)))
+    chosen = current().target if target is None else target_named(target)
+    if chosen.backend == "reference":
+        chosen = target_named("opencl")
+    return SourceText("\n".join(generate(kernel, chosen).text for kernel in kernels(what)))
 
 
 def _source(fields: Sequence[Field], target: str | None) -> str:

@@ -13,14 +13,8 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import HALF, Shape
 from gpuop.ir.visit import expressions
-from gpuop.passes import lower
 
 DIMENSIONS = {"column": 0, "row": 1, "layer": 2}
-
-
-def generate(kernel: Kernel, dialect: Dialect) -> Source:
-    """Lower a recorded kernel and print it."""
-    return Printer(lower(kernel), dialect).source()
 
 
 class Printer(Statements):

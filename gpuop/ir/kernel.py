@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from gpuop.errors import Loc
 from gpuop.ir.nodes import AXES, Block, Declare, FieldParam, Index
+from gpuop.ir.target import Target
 from gpuop.ir.types import Shape
 
 WIDTHS = (256, 128, 64)  # of a group, widest first: neighbours in memory are neighbours in the group
@@ -69,6 +70,13 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
+    """A body that every thread of the domain runs.
+
+    Attributes:
+        group: its work-groups, where it can tell them apart.
+        target: what it is being lowered for.
+    """
+
     name: str
     inputs: tuple[FieldParam, ...]
     outputs: tuple[Output, ...]
@@ -76,6 +84,7 @@ class Kernel:
     body: Block
     group: Shape | None = None
     loc: Loc | None = None
+    target: Target | None = None
 
     @property
     def work_group(self) -> Shape:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from gpuop.config import config
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
 from gpuop.ir.text import show
 from gpuop.ir.verify import Form, verify
 from gpuop.passes.asserts import drop_asserts
@@ -34,8 +36,9 @@ PIPELINE: tuple[tuple[Pass, Form], ...] = (
 )
 
 
-def lower(kernel: Kernel) -> Kernel:
+def lower(kernel: Kernel, target: Target) -> Kernel:
     """Run the pipeline, verifying what each pass leaves."""
+    kernel = replace(kernel, target=target)
     for step, form in PIPELINE:
         kernel = verify(step(kernel), form, step.__name__)
         config.trace(5, lambda: f"--- after {step.__name__}\n{show(kernel)}")  # noqa: B023 - called at once

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 
 Array = NDArray[Any]
@@ -36,7 +37,7 @@ class Backend(ABC):
 
     name: str
     description: str
-    target: str  # the dialect of its source; "" for the reference
+    target: Target  # what code is generated for
 
     @abstractmethod
     def empty(self, kind: FieldType) -> Buffer:

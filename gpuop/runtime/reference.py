@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuop.errors import DeviceError
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
 from gpuop.runtime.checked import run_checked
@@ -20,7 +21,7 @@ from gpuop.runtime.unused import without_unused
 class Reference(Backend):
     name = "reference"
     description = "NumPy interpreter of the recorded program"
-    target = ""
+    target = Target("reference", device="cpu", simd_width=1)
     lowered = False  # whether it is given lowered kernels
 
     def __init__(self, checked: bool = False) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuop.codegen.cuda import CUDA
-from gpuop.codegen.printer import generate
+from gpuop.codegen.targets import generate, target_named
 from gpuop.ir.kernel import Kernel
 from tests.conftest import Lowered
 from tests.golden.nvrtc import compile_cuda
@@ -23,7 +22,7 @@ def compiled_as_cuda() -> Iterator[None]:
     compile_lowered = Lowered.compile
 
     def compile_both(self: Lowered, kernel: Kernel) -> Any:
-        texts[generate(kernel, CUDA).text] = None
+        texts[generate(kernel, target_named("cuda")).text] = None
         return compile_lowered(self, kernel)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 
 from gpuop import dsl
-from gpuop.codegen.cuda import CUDA
-from gpuop.codegen.printer import generate
+from gpuop.codegen.targets import generate, target_named
 from gpuop.dsl.functions import table
 from tests.golden.nvrtc import compile_cuda
 
@@ -95,7 +94,7 @@ def test_cuda_compiles():
     @profile("cuda", 0, 5)
     @given(programs())
     def run(program):
-        compile_cuda(generate(running.kernel(running.recorded(program)), CUDA).text, "sm_90")
+        compile_cuda(generate(running.kernel(running.recorded(program)), target_named("cuda")).text, "sm_90")
 
     run()
 

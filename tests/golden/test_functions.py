@@ -6,8 +6,7 @@ import pytest
 
 import gpuop as gp
 from gpuop import dsl
-from gpuop.codegen.cuda import CUDA
-from gpuop.codegen.printer import generate
+from gpuop.codegen.targets import generate, target_named
 from gpuop.dsl import *
 from gpuop.dsl.functions import Entry, table
 from gpuop.fusion.graph import program
@@ -59,7 +58,7 @@ def test_functions_compile(dtype: str, lanes: int) -> None:
         made = gp.operator(body)(x, y, part=tuple(entries[first : first + 8]))
         fields += made if isinstance(made, tuple) else (made,)
     for step in plan(program([f.node for f in fields])).steps:
-        source = generate(step.kernel, CUDA).text
+        source = generate(step.kernel, target_named("cuda")).text
         try:
             compile_cuda(source, "sm_90")
         except RuntimeError as refused:

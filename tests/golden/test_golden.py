@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuop.codegen.cuda import CUDA
-from gpuop.codegen.opencl import OPENCL
-from gpuop.codegen.printer import generate
+from gpuop.codegen.targets import generate, target_named
 from gpuop.fusion.graph import program
 from gpuop.fusion.plan import plan
 from gpuop.ir.text import show
@@ -18,7 +16,7 @@ from .kernels import GOLDEN
 from .nvrtc import compile_cuda
 
 HERE = Path(__file__).parent
-DIALECTS = {"cl": OPENCL, "cu": CUDA}
+TARGETS = {"cl": target_named("opencl"), "cu": target_named("cuda")}
 
 
 def kernels(name: str) -> list:
@@ -31,7 +29,7 @@ def kernels(name: str) -> list:
 def text(name: str, suffix: str) -> str:
     if suffix == "ir":
         return "\n\n".join(map(show, kernels(name))) + "\n"
-    return "\n".join(generate(kernel, DIALECTS[suffix]).text for kernel in kernels(name))
+    return "\n".join(generate(kernel, TARGETS[suffix]).text for kernel in kernels(name))
 
 
 @pytest.mark.parametrize("suffix", ["ir", "cl", "cu"])
@@ -51,7 +49,13 @@ def test_no_golden_file_is_left_over() -> None:
 
 def test_the_prolog_has_the_names_of_the_guide() -> None:
     source = text("half", "cl")
-    for name in ("field_rows = 512", "field_columns = 512", "field_tensorElements = 1", "field_rowStride = 512", "_rows = 512"):
+    for name in (
+        "field_rows = 512",
+        "field_columns = 512",
+        "field_tensorElements = 1",
+        "field_rowStride = 512",
+        "_rows = 512",
+    ):
         assert name in source, source
     assert "field[_row * field_rowStride + _column] / 2.0f" in source
 

@@ -1,0 +1,38 @@
+"""Targets by name, and generated text for them: the door to this folder."""
+
+from __future__ import annotations
+
+import re
+
+from gpuop.codegen.cuda import CUDA
+from gpuop.codegen.dialect import Source
+from gpuop.codegen.opencl import OPENCL
+from gpuop.codegen.printer import Printer
+from gpuop.errors import SemanticError
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
+from gpuop.passes import lower
+
+DIALECTS = {"opencl": OPENCL, "cuda": CUDA}
+NEWEST = 90  # the architecture that "cuda" means where no device is asked
+WARP = 32
+SHARED = 49152  # bytes of local memory that every CUDA device gives a block
+
+
+def target_named(name: str) -> Target:
+    """ "opencl", "cuda" or "cuda:sm_75".
+
+    Raises:
+        SemanticError: there is no such target.
+    """
+    if name == "opencl":
+        return Target("opencl")
+    match = re.fullmatch(r"cuda(?::sm_(\d{2,3}))?", name)
+    if match is None:
+        raise SemanticError(f"there is no target {name!r}; one of opencl, cuda, or an architecture as in cuda:sm_90")
+    return Target("cuda", int(match[1] or NEWEST), "gpu", WARP, SHARED, has_fp16=True)
+
+
+def generate(kernel: Kernel, target: Target) -> Source:
+    """Lower a recorded kernel and print it."""
+    return Printer(lower(kernel, target), DIALECTS[target.backend]).source()

@@ -1,0 +1,33 @@
+"""What code is generated for: a language, and what is known of the device then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A language and a device's facts; those of a device that is not there are the least that it may have.
+
+    Attributes:
+        backend: "opencl", "cuda" or "reference".
+        architecture: CUDA's compute capability, as 90 for sm_90; 0 elsewhere.
+        device: "gpu" or "cpu".
+        simd_width: threads that run in step: a warp, or the floats of a vector register.
+        local_memory_bytes: of a work-group.
+        has_fp16, has_fp64: whether the device computes in half and double.
+        lanes: how a kernel of local accesses handles neighbouring points: "scalar", one by one; "unrolled", copies of the
+            body between wide loads and stores; "vector", the language's vector types.
+    """
+
+    backend: str
+    architecture: int = 0
+    device: str = "gpu"
+    simd_width: int = 1
+    local_memory_bytes: int = 32768
+    has_fp16: bool = False
+    has_fp64: bool = True
+    lanes: str = "scalar"
+
+    def __str__(self) -> str:
+        return f"{self.backend}:sm_{self.architecture}" if self.architecture else self.backend
