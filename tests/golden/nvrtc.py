@@ -1,33 +1,12 @@
-"""CUDA C++ through NVRTC, of NVIDIA's wheel: needs neither a GPU nor a driver. `nvcc` where there is no wheel."""
+"""CUDA C++ compiled where there is no GPU: by NVRTC, or nvcc; skips where there is neither."""
 
 from __future__ import annotations
 
-import ctypes
-import importlib.metadata
 import shutil
-import subprocess
-import tempfile
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-from gpuop.codegen.cuda import OPTIONS
-
-PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
-
-
-@cache
-def _library() -> ctypes.CDLL | None:
-    for package in PACKAGES:
-        try:
-            files = importlib.metadata.files(package) or []
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        for file in files:
-            if file.name.startswith("libnvrtc.so"):
-                return ctypes.CDLL(str(file.locate()))
-    return None
+from gpuop.runtime import nvrtc
 
 
 def compile_cuda(source: str, architecture: str) -> None:
@@ -36,38 +15,6 @@ def compile_cuda(source: str, architecture: str) -> None:
     Raises:
         RuntimeError: with the compiler's log.
     """
-    library = _library()
-    if library is not None:
-        _nvrtc(library, source, architecture)
-    elif shutil.which("nvcc"):
-        _nvcc(source, architecture)
-    else:
+    if not nvrtc.architectures() and not shutil.which("nvcc"):
         pytest.skip("neither NVRTC's wheel (nvidia-cuda-nvrtc) nor nvcc is installed")
-
-
-def _nvrtc(library: ctypes.CDLL, source: str, architecture: str) -> None:
-    program = ctypes.c_void_p()
-    assert library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None) == 0
-    options = [f"--gpu-architecture={architecture}", *OPTIONS]
-    given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-    failed = library.nvrtcCompileProgram(program, len(options), given)
-    size = ctypes.c_size_t()
-    library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-    log = ctypes.create_string_buffer(size.value)
-    library.nvrtcGetProgramLog(program, log)
-    library.nvrtcDestroyProgram(ctypes.byref(program))
-    if failed:
-        raise RuntimeError(log.value.decode())
-
-
-def _nvcc(source: str, architecture: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernel.cu"
-        path.write_text(source)
-        done = subprocess.run(
-            ["nvcc", "-cubin", f"-arch={architecture}", *OPTIONS, "-o", f"{folder}/kernel.cubin", str(path)],
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            raise RuntimeError(done.stderr)
+    nvrtc.compile_cuda(source, architecture)
