@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
-from gpuop.ir.types import FieldType
+from gpuop.ir.types import HALF, FieldType
 
 Array = NDArray[Any]
 Buffer = Any  # a device's own handle of memory
@@ -75,6 +76,11 @@ class Backend(ABC):
         """The same device and memory, where `seconds` knows how long a launch took, if the device can say so."""
         return self
 
+    def sequence(self, launches: Sequence[Launch]) -> Callable[[], Any]:
+        """What runs launches in order, again and again, at as little cost to the host as the device allows."""
+        runs = [launch.run for launch in launches]
+        return lambda: self.launch(runs)
+
     def launch(self, runs: Iterable[Callable[[], Any]]) -> None:
         """Run launches in order. DeviceError when memory is exhausted only now."""
         for run in runs:
@@ -90,6 +96,12 @@ def download(kind: FieldType, value: Argument, backend: Backend) -> Array:
     if isinstance(value, tuple):
         return array_of(kind, np.array(value, kind.storage.numpy))
     return array_of(kind, backend.download(kind, value))
+
+
+def scalars_of(param: FieldParam, values: Argument) -> list[Any]:
+    """What a by-value argument is passed as."""
+    kind = np.float32 if param.type.storage is HALF else param.type.storage.numpy.type
+    return [kind(value) for value in values]
 
 
 def planes_of(kind: FieldType, array: Array) -> Array:

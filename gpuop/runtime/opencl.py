@@ -21,14 +21,14 @@ import numpy as np
 from gpuop.codegen.dialect import Source
 from gpuop.codegen.targets import generate
 from gpuop.config import config
-from gpuop.errors import CompileError, DeviceError, located
+from gpuop.errors import DeviceError
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime import cache, icd
-from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch, scalars_of
+from gpuop.runtime.limits import GroupLimits
 from gpuop.runtime.trace import note_launch, note_source
 
 _building = threading.Lock()
@@ -93,6 +93,12 @@ class OpenCL(Backend):
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
         self.target = _target(device)
+        self.limits = GroupLimits(
+            device.max_work_group_size,
+            tuple(device.max_work_item_sizes),
+            device.local_mem_size,
+            device.max_constant_buffer_size,
+        )
         self.features = {"double"} if device.double_fp_config else set()
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
         self.options = ["-cl-std=CL1.2", *divide]
@@ -155,7 +161,7 @@ class OpenCL(Backend):
     def compile(self, kernel: Kernel) -> Compiled:
         found = assertions(kernel) if self.checked else ()
         source = generate(report_asserts(kernel) if found else kernel, self.target)
-        self._check_limits(kernel)
+        self.limits.check(kernel, self.name)
         missing = source.needs - self.features
         if missing:
             raise DeviceError(
@@ -171,26 +177,6 @@ class OpenCL(Backend):
                 self.programs[key] = compiled
         return compiled
 
-    def _check_limits(self, kernel: Kernel) -> None:
-        """DeviceError at the user's line for work-groups and memory that the device does not have."""
-        group, device = kernel.work_group, self.device
-        fits = all(n <= most for n, most in zip(reversed(group), device.max_work_item_sizes, strict=False))
-        if group.points > device.max_work_group_size or not fits:
-            shape, most = "×".join(map(str, group)), device.max_work_group_size
-            raise DeviceError(
-                located(
-                    f"{self.name} runs work-groups of up to {most} threads, and `{kernel.name}` asks for {shape}",
-                    kernel.loc,
-                )
-            )
-        for space, limit in (("local", device.local_mem_size), ("constant", device.max_constant_buffer_size)):
-            total = 0
-            for declared in kernel.shared(space):
-                total += declared.array.nbytes
-                if total > limit:
-                    message = f"{self.name} has {limit} bytes of {space} memory, and with `{declared.array.hint}` {total} are used"
-                    raise DeviceError(located(message, declared.loc))
-
     def _build(self, source: Source) -> Any:
         name = cache.key(source.text, self.identity)
         binary = cache.load(name)
@@ -202,7 +188,7 @@ class OpenCL(Backend):
         try:
             program = self._quiet(self.cl.Program(self.context, source.text))
         except self.cl.RuntimeError as refused:
-            raise CompileError(_refusal(self, source, str(refused)), source.numbered()) from None
+            raise source.refused(self.name, _log(str(refused))) from None
         cache.store(name, program.get_info(self.cl.program_info.BINARIES)[0])
         return program
 
@@ -224,7 +210,7 @@ class OpenCL(Backend):
         starts = []  # of the arguments, in the kernel's flat list
         for param, argument in zip(source.arguments, arguments, strict=True):
             starts.append(len(flat))
-            flat += _scalars(param, argument) if param.by_value else [argument]
+            flat += scalars_of(param, argument) if param.by_value else [argument]
         kernel.set_args(*flat)
         fills = [
             (arguments[i], kind, value)
@@ -242,7 +228,7 @@ class OpenCL(Backend):
             return events
 
         def adjust(position: int, scalars: Argument) -> None:
-            for k, scalar in enumerate(_scalars(source.arguments[position], scalars), starts[position]):
+            for k, scalar in enumerate(scalars_of(source.arguments[position], scalars), starts[position]):
                 kernel.set_arg(k, scalar)
 
         plain = not fills and report is None and config.debug == 0  # then there is nothing but enqueueing
@@ -286,15 +272,7 @@ def _target(device: Any) -> Target:
     )
 
 
-def _scalars(param: FieldParam, values: Argument) -> list[Any]:
-    """What a by-value argument is passed as."""
-    kind = np.float32 if param.type.storage.c == "half" else param.type.storage.numpy.type
-    return [kind(value) for value in values]
-
-
-def _refusal(backend: OpenCL, source: Source, log: str) -> str:
-    log = log.partition("\n\n")[2] or log  # below pyopencl's repeated heading
-    log = "\n".join(line for line in log.splitlines() if line and not line.startswith("(source saved as"))
-    users = source.user_lines(log)
-    behind = "\n  your lines behind it:\n    " + "\n    ".join(users) if users else ""
-    return f"{backend.name} refused the kernel {source.entry}:\n{log}{behind}\n{source.numbered()}"
+def _log(text: str) -> str:
+    """A build log without what pyopencl adds."""
+    text = text.partition("\n\n")[2] or text  # below its repeated heading
+    return "\n".join(line for line in text.splitlines() if line and not line.startswith("(source saved as"))
