@@ -25,7 +25,7 @@ class Graph:
             self.executable = returned(cu.cuGraphInstantiate(self.graph, 0))
         for launch, node in zip(launches, nodes, strict=True):
             launch.changed.append(partial(_update, weakref.ref(self), launch.parameters, node))
-        self.stream = cu.CUstream(memory.handle)
+        self.stream = memory.cu_stream
 
     def _add(self, launch: KernelLaunch) -> Any:
         """A node for a launch, after those whose memory it touches; behind its fills."""

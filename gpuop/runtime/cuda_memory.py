@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,6 +37,22 @@ def _text(status: Any) -> str:
     return text.decode() if text else "an error that the driver does not know"
 
 
+class Block:
+    """Memory of the device, given back when nobody refers to it any more. `int()` of it is its address."""
+
+    __slots__ = ("__weakref__", "address", "memory")
+
+    def __init__(self, memory: Memory, address: int) -> None:
+        self.memory, self.address = memory, address
+
+    def __int__(self) -> int:
+        return self.address
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.memory.free(self.address)
+
+
 class Memory:
     """What is in the device's primary context, which CuPy, PyTorch and JAX use too.
 
@@ -47,7 +64,6 @@ class Memory:
     def __init__(self, name: str, ordinal: int) -> None:
         import pycuda.driver as drv
         from cuda.bindings import driver as cu
-        from pycuda.tools import DeviceMemoryPool
 
         self.drv, self.cu, self.name = drv, cu, name
         self.context = drv.Device(ordinal).retain_primary_context()
@@ -55,7 +71,8 @@ class Memory:
         with self.active():
             self.stream = drv.Stream()
             self.handle = self.stream.handle
-            self.pool = DeviceMemoryPool()
+            self.cu_stream = cu.CUstream(self.handle)
+            self.pool = self._make_pool(ordinal)
             self.staging = [(drv.pagelocked_empty(STAGE, np.uint8), drv.Event()) for _ in range(2)]
             self.event = returned(cu.cuEventCreate(cu.CUevent_flags.CU_EVENT_DISABLE_TIMING))
 
@@ -70,22 +87,47 @@ class Memory:
 
     # --- allocation ---------------------------------------------------------------------------------------------
 
-    def allocate(self, kind: FieldType) -> Buffer:
+    def allocate(self, kind: FieldType) -> Block:
         """DeviceError, with sizes, when caches are emptied and there is still no memory."""
         size = max(kind.nbytes, 1)
-        with self.lock, self.active():
-            try:
-                return self.pool.allocate(size)
-            except self.drv.MemoryError:
-                gc.collect()  # buffers in cycles go back to the pool
-                self.pool.free_held()
-            try:
-                return self.pool.allocate(size)
-            except self.drv.MemoryError:
+        address = self._from_pool(size)
+        if address is None:
+            gc.collect()  # buffers in cycles go back to the pool
+            self.synchronize()
+            with self.active():
+                returned(self.cu.cuMemPoolTrimTo(self.pool, 0))
+            address = self._from_pool(size)
+        if address is None:
+            with self.active():
                 free, total = self.drv.mem_get_info()
-                raise DeviceError(
-                    f"{self.name}: no memory for a field of {kind} ({kind.nbytes} bytes; {free} of the device's {total} are free)"
-                ) from None
+            raise DeviceError(
+                f"{self.name}: no memory for a field of {kind} ({kind.nbytes} bytes; {free} of the device's {total} are free)"
+            )
+        return Block(self, address)
+
+    def _from_pool(self, size: int) -> int | None:
+        with self.active():
+            status, address = self.cu.cuMemAllocFromPoolAsync(size, self.pool, self.cu_stream)
+        if status == self.cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            return None
+        return int(returned((status, address)))
+
+    def free(self, address: int) -> None:
+        """In the order of the stream: what is enqueued may still use it."""
+        with self.active():
+            self.cu.cuMemFreeAsync(address, self.cu_stream)
+
+    def _make_pool(self, ordinal: int) -> Any:
+        """A pool of the driver's that keeps what is freed; CUDA 11.2 brought them."""
+        cu, kinds = self.cu, self.cu.CUmemPool_attribute
+        props = cu.CUmemPoolProps()
+        props.allocType = cu.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        props.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        props.location.id = ordinal
+        pool = returned(cu.cuMemPoolCreate(props))
+        kept = cu.cuuint64_t(2**64 - 1)
+        returned(cu.cuMemPoolSetAttribute(pool, kinds.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, kept))
+        return pool
 
     # --- copies -------------------------------------------------------------------------------------------------
 
