@@ -78,7 +78,7 @@ def _cells(values: Sequence[Any]) -> tuple[list[Any], Any]:
 
 
 def _fill(memory: Memory, fill: Fill) -> None:
-    cu, stream = memory.cu, memory.memory.cu_stream
+    cu, stream = memory.cu, memory.cu_stream
     with memory.active():
         if fill.pitch == fill.size:
             returned(getattr(cu, f"cuMemsetD{8 * fill.size}Async")(fill.address, fill.value, fill.count, stream))
@@ -130,7 +130,7 @@ def kernel_launch(
 def _runner(
     memory: Memory, source: Source, function: Function, table: int, fills: Sequence[Fill], timed: bool
 ) -> Callable[[], Any]:
-    stream = memory.memory.cu_stream
+    stream = memory.cu_stream
     size = (*grid_of(source.threads, source.group), *source.group)
     enqueue = partial(memory.cu.cuLaunchKernel, function.handle, *size, 0, stream, table, 0)
 
