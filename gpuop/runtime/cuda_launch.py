@@ -100,6 +100,7 @@ def kernel_launch(
         starts.append(len(flat))
         flat += scalars_of(param, argument) if param.by_value else [np.uint64(int(argument))]
     cells, table = _cells(flat)
+    kept = (cells, table, arguments, function)
     buffers = [None if p.by_value else int(a) for p, a in zip(source.arguments, arguments, strict=True)]
     fills = [
         fill
@@ -116,10 +117,10 @@ def kernel_launch(
             tell()
 
     return KernelLaunch(
-        _runner(memory, source, function, ctypes.addressof(table), fills, timed),
+        _runner(memory, source, kept, fills, timed),
         adjust,
         _node(memory, source, function, ctypes.addressof(table)),
-        (cells, table, arguments, function),
+        kept,
         fills,
         frozenset(b for b in buffers[: source.inputs] if b is not None),
         frozenset(b for b in buffers[source.inputs :] if b is not None),
@@ -128,13 +129,13 @@ def kernel_launch(
 
 
 def _runner(
-    memory: Memory, source: Source, function: Function, table: int, fills: Sequence[Fill], timed: bool
+    memory: Memory, source: Source, kept: Sequence[Any], fills: Sequence[Fill], timed: bool
 ) -> Callable[[], Any]:
-    stream = memory.cu_stream
+    _, table, _, function = kept
     size = (*grid_of(source.threads, source.group), *source.group)
-    enqueue = partial(memory.cu.cuLaunchKernel, function.handle, *size, 0, stream, table, 0)
+    enqueue = partial(memory.cu.cuLaunchKernel, function.handle, *size, 0, memory.cu_stream, ctypes.addressof(table), 0)
 
-    def run() -> Any:
+    def run(kept: Sequence[Any] = kept) -> Any:  # which it needs to live
         for fill in fills:
             _fill(memory, fill)
         note_launch(source.entry, f"{source.threads} in groups of {source.group}")
