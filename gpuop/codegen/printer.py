@@ -95,14 +95,14 @@ class Printer(Statements):
     def field(self, param: FieldParam) -> None:
         """The layout of a field, as constants named after it."""
         name, grid = self.e.names.of(param), param.type.field_shape
-        big = param.type.planes * grid.points > 2**31 - 1
+        layout = self.kernel.layout(param)
+        big = layout.reach(param.type) > 2**31 - 2
         sizes = [
             f"{name}_{what} = {n}" for what, n in zip(("layers", "rows", "columns")[3 - len(grid) :], grid, strict=True)
         ]
-        strides = [("layerStride", Shape(grid[1:]).points)] * (len(grid) == 3) + [
-            ("rowStride", Shape(grid[-1:]).points)
-        ] * (len(grid) >= 2)
-        strides.append(("tensorStride", grid.points))
+        axes = ("layerStride", "rowStride", "columnStride")[3 - len(grid) :]
+        strides = [*zip(axes, layout.point, strict=True), ("tensorStride", layout.element)]
+        strides = [(what, n) for what, n in strides if what != "columnStride" or n != 1]
         self.put(1, f"// {name}: {param.type}".replace("×", "x"))
         self.put(1, f"const int {', '.join([*sizes, f'{name}_tensorElements = {param.type.planes}'])};")
         kind = self.dialect.type("long" if big else "int")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gpuop.errors import Loc
+from gpuop.ir.layout import Layout, planar
 from gpuop.ir.nodes import AXES, Block, Declare, FieldParam, Index
 from gpuop.ir.target import Target
 from gpuop.ir.types import Shape
@@ -75,6 +76,7 @@ class Kernel:
     Attributes:
         group: its work-groups, where it can tell them apart.
         target: what it is being lowered for.
+        layouts: of the fields whose memory is not gpuop's own.
     """
 
     name: str
@@ -85,6 +87,10 @@ class Kernel:
     group: Shape | None = None
     loc: Loc | None = None
     target: Target | None = None
+    layouts: tuple[tuple[FieldParam, Layout], ...] = ()
+
+    def layout(self, param: FieldParam) -> Layout:
+        return dict(self.layouts).get(param) or planar(param.type)
 
     @property
     def work_group(self) -> Shape:
