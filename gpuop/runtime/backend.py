@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.errors import DeviceError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
@@ -71,6 +72,21 @@ class Backend(ABC):
     @abstractmethod
     def synchronize(self) -> None:
         """Wait for everything enqueued."""
+
+    def borrow(self, array: Any) -> Any:
+        """The memory of another library's array, as a buffer whose `.array` says how it lies; launches wait for its values.
+
+        Raises:
+            DeviceError: this device cannot use it.
+        """
+        raise DeviceError(
+            f"{self.name} cannot use the memory of this array, which is on another device: choose that device with "
+            "`gp.use_device`, or pass a NumPy array"
+        )
+
+    def lend(self, buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:
+        """What other libraries take a buffer from, strides in elements; DeviceError where they have no use for it."""
+        raise DeviceError(f"other libraries do not know the memory of {self.name}")
 
     def measuring(self) -> Backend:
         """The same device and memory, where `seconds` knows how long a launch took, if the device can say so."""

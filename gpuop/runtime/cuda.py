@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import shutil
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -22,8 +23,9 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
-from gpuop.runtime import cache
+from gpuop.runtime import cache, dlpack
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
+from gpuop.runtime.cuda_arrays import Borrowed, Lent, borrow
 from gpuop.runtime.cuda_graph import Graph
 from gpuop.runtime.cuda_launch import Function, KernelLaunch, kernel_launch
 from gpuop.runtime.cuda_memory import Memory, returned
@@ -45,12 +47,18 @@ def missing() -> str | None:
             return f"{package} is not installed; `pip install gpuop[cuda]` brings what CUDA needs beside the driver"
     try:
         import pycuda.driver as drv
-
+    except ImportError as failed:  # the driver's library
+        return f"the NVIDIA driver is not installed: {failed}"
+    try:
         drv.init()
         count = drv.Device.count()
-    except (ImportError, RuntimeError) as failed:  # without the driver's library; without a GPU
-        return f"the NVIDIA driver cannot be used: {failed}"
-    return None if count else "the NVIDIA driver finds no GPU"
+    except drv.Error as failed:
+        return f"the NVIDIA driver finds no GPU: {failed}"
+    if not count:
+        return "the NVIDIA driver finds no GPU"
+    if not architectures() and shutil.which("nvcc") is None:
+        return "there is neither NVRTC nor nvcc; `pip install nvidia-cuda-nvrtc`, or install the CUDA toolkit"
+    return None
 
 
 def device_list() -> list[str]:
@@ -78,7 +86,7 @@ class Cuda(Backend):
         device = drv.Device(ordinal)
         of = device.get_attribute
         facts = drv.device_attribute
-        self.name, self.checked = name, checked
+        self.name, self.ordinal, self.checked = name, ordinal, checked
         major, minor = device.compute_capability()
         self.architecture, self.kind = _architecture(10 * major + minor)
         self.description = (
@@ -116,6 +124,13 @@ class Cuda(Backend):
     def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
         if kind.nbytes:
             self.memory.copy(source, target, kind.nbytes)
+
+    def borrow(self, array: Any) -> Borrowed:
+        return borrow(self.memory, self.ordinal, array)
+
+    def lend(self, buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Lent:
+        device = (dlpack.CUDA, self.ordinal)
+        return Lent(self.memory, dlpack.Memory(int(buffer), shape, strides, np.dtype(dtype), device, False, buffer))
 
     def synchronize(self) -> None:
         self._reported(self.memory.synchronize)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -68,6 +69,7 @@ class Memory:
         self.drv, self.cu, self.name = drv, cu, name
         self.context = drv.Device(ordinal).retain_primary_context()
         self.lock = threading.RLock()
+        self.retired: deque[tuple[Any, Any]] = deque()
         with self.active():
             self.stream = drv.Stream()
             self.handle = self.stream.handle
@@ -180,6 +182,17 @@ class Memory:
             returned(enqueue())
             end.record(self.stream)
         return start, end
+
+    def retire(self, owner: Any) -> None:
+        """Keep somebody's memory until what is enqueued now is done."""
+        if sys.is_finalizing():
+            return
+        with self.lock, self.active():
+            event = self.drv.Event(self.drv.event_flags.DISABLE_TIMING)
+            event.record(self.stream)
+            self.retired.append((event, owner))
+            while self.retired and self.retired[0][0].query():
+                self.retired.popleft()
 
     # --- other streams ------------------------------------------------------------------------------------------
 
