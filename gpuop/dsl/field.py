@@ -29,7 +29,6 @@ from gpuop.errors import MissingError, SemanticError, UnsupportedError
 from gpuop.ir.graph import Leaf, Node, label
 from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
 
-LATER = {"draw"}
 # NumPy's that take fields
 FUNCTIONS = {"where", "clip", "sum", "min", "max", "amin", "amax", "mean", "argmin", "argmax"}
 INSTEAD = {
@@ -127,8 +126,6 @@ class Field(Arithmetic["Field"], Reductions["Field"], Lending):
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):  # Python and NumPy ask for these
             raise AttributeError(name)
-        if name in LATER:
-            raise MissingError(f"Field.{name} is not available in this version of gpuop; use `.numpy()` and NumPy")
         raise MissingError(f"a Field has no attribute {name!r}; {INSTEAD.get(name, '`.numpy()` gives an array')}")
 
     # --- evaluation ---------------------------------------------------------------------------------------------

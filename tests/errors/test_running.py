@@ -229,5 +229,5 @@ def test_unknown_device(name):
 def test_a_device_that_is_not_there(monkeypatch):
     monkeypatch.setattr(devices, "_found", None)
     monkeypatch.setattr(cuda, "missing", lambda: "the NVIDIA driver finds no GPU")
-    with pytest.raises(gp.DeviceError, match="^cuda:0: the NVIDIA driver finds no GPU$"):
+    with pytest.raises(gp.DeviceError, match=r"^cuda:0: the NVIDIA driver finds no GPU$"):
         gp.device("cuda:0")
