@@ -19,7 +19,7 @@ from gpuop.interop import Shared, array_like, lend, library_of, numpy_dtype, own
 from gpuop.ir.graph import Leaf, Node
 from gpuop.ir.kernel import Opaque
 from gpuop.ir.layout import Layout, interleaved
-from gpuop.runtime.backend import Argument, Backend, Buffer, download, planes_of
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer, array_dtype, download, planes_of, stored
 from gpuop.runtime.devices import current
 from gpuop.session import argument, copy_into, prepare
 
@@ -29,12 +29,13 @@ class Traced:
     """What a pipeline computes for arguments of some types.
 
     Attributes:
-        opaque: values that kernels without a body touch, which know one layout only.
+        fixed: values that lie in memory as gpuop's own do: those that kernels without a body touch, and arguments that are
+            results.
         several: whether a tuple is returned.
     """
 
     what: Program
-    opaque: frozenset[int]
+    fixed: frozenset[int]
     several: bool
 
 
@@ -103,7 +104,8 @@ class Pipeline:
                 )
         what = program([own(f.node) for f in fields])
         touched = (v for op in what.ops if isinstance(op.kernel, Opaque) for v in (*op.inputs, *op.outputs))
-        return Traced(what, frozenset(touched), isinstance(returned, tuple))
+        fixed = frozenset(touched) | what.leaves.keys() & set(what.wanted)
+        return Traced(what, fixed, isinstance(returned, tuple))
 
 
 class Call:
@@ -122,8 +124,7 @@ class Call:
             return argument(node, self.backend)
         array = self.given[node.source.placeholder.position]
         if not self.device:
-            kind, values = node.source.make(array)
-            return self.backend.upload(kind, planes_of(kind, values))
+            return self._of_host(number, node, array)
         shared = share(array, node.type, self.backend)
         if shared.layout is not None:
             self.layouts[number] = shared.layout
@@ -133,12 +134,45 @@ class Call:
         """Arrays of the kind that was given; those on a device are not waited for."""
         types = self.what.types
         if not self.device:
-            values = prepare(self.what, self.backend).run(self.passed)
-            arrays = [download(types[v], values[v], self.backend) for v in self.what.wanted]
+            arrays = self.on_host([np.empty(types[v].array_shape, array_dtype(types[v])) for v in self.what.wanted])
             return arrays if self.like is None else [array_like(self.like, array) for array in arrays]
         places = {v: interleaved(types[v]) for v in self.what.wanted if types[v].planes > 1}
         values = self._launched(places, {})
         return [array_like(self.like, self._lent(v, values[v])) for v in self.what.wanted]
+
+    def _of_host(self, number: int, node: Leaf, array: Array) -> Argument:
+        """An array of the host's, in its own memory where the device and the field's type can have it there."""
+        kind = node.type
+        if (
+            array.dtype == array_dtype(kind)
+            and array.shape == tuple(kind.array_shape)
+            and number not in self.traced.fixed
+        ):
+            wrapped = self.backend.wrap(stored(kind, array))
+            if wrapped is not None:
+                if kind.planes > 1:
+                    self.layouts[number] = interleaved(kind)
+                return wrapped
+        kind, values = node.source.make(array)
+        return self.backend.upload(kind, planes_of(kind, values))
+
+    def on_host(self, outs: Sequence[Array]) -> list[Array]:
+        """Compute into arrays of the host's, in their own memory where the device can."""
+        wanted, types = self.what.wanted, self.what.types
+        memory: dict[int, Buffer] = {}
+        places: dict[int, Array] = {}
+        for v, array in zip(wanted, outs, strict=True):
+            apart = not any(np.may_share_memory(array, given) for given in self.given)
+            if apart and v not in memory and v not in self.traced.fixed and array.flags.c_contiguous:
+                wrapped = self.backend.wrap(stored(types[v], array))
+                if wrapped is not None:
+                    memory[v], places[v] = wrapped, array
+        values = self._launched({v: interleaved(types[v]) for v in memory if types[v].planes > 1}, memory)
+        self.backend.settle(memory.values())
+        for v, array in zip(wanted, outs, strict=True):
+            if array is not places.get(v):
+                array[...] = places[v] if v in places else download(types[v], values[v], self.backend)
+        return list(outs)
 
     def into(self, outs: Sequence[Any], name: str) -> Sequence[Any]:
         """Write the results into arrays of the caller's."""
@@ -146,7 +180,7 @@ class Call:
         if len(outs) != len(wanted):
             raise SemanticError(f"pipeline `{name}` has {len(wanted)} results, and `out=` has {len(outs)} arrays")
         for v, array in zip(wanted, outs, strict=True):
-            expected = np.dtype("uint8" if types[v].dtype == "unorm8" else types[v].dtype)
+            expected = array_dtype(types[v])
             if (
                 not is_array(array)
                 or tuple(array.shape) != tuple(types[v].array_shape)
@@ -157,13 +191,10 @@ class Call:
                     f"not {described(array)}"
                 )
         if not self.device:
-            for array, result in zip(outs, self.results(), strict=True):
-                np.asarray(array)[...] = np.asarray(result)
+            self.on_host([np.asarray(array) for array in outs])
             return outs
         shared = [share(array, types[v], self.backend) for v, array in zip(wanted, outs, strict=True)]
-        direct = {
-            v: s for v, s in zip(wanted, shared, strict=True) if v not in self.traced.opaque and self._is_apart(s)
-        }
+        direct = {v: s for v, s in zip(wanted, shared, strict=True) if v not in self.traced.fixed and self._is_apart(s)}
         places = {v: s.layout for v, s in direct.items() if s.layout is not None}
         values = self._launched(places, {v: s.buffer for v, s in direct.items()})
         for v, s, array in zip(wanted, shared, outs, strict=True):
@@ -179,7 +210,7 @@ class Call:
         return all(end <= first or start >= last for start, end in spans)
 
     def _launched(self, places: dict[int, Layout], memory: dict[int, Buffer]) -> dict[int, Buffer]:
-        self.layouts |= {v: layout for v, layout in places.items() if v not in self.traced.opaque}
+        self.layouts |= {v: layout for v, layout in places.items() if v not in self.traced.fixed}
         return prepare(self.what, self.backend, layouts=self.layouts).run(self.passed, memory)
 
     def _lent(self, value: int, buffer: Buffer) -> Any:

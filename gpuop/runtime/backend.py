@@ -73,6 +73,17 @@ class Backend(ABC):
     def synchronize(self) -> None:
         """Wait for everything enqueued."""
 
+    def wrap(self, array: Array) -> Buffer | None:
+        """A contiguous array of the host as a buffer, where the device works in the host's memory; None where it does not.
+
+        The array must live, and stay as it is, until `settle`.
+        """
+        return None
+
+    def settle(self, buffers: Iterable[Buffer]) -> None:
+        """Wait until what was launched is in the arrays of wrapped buffers."""
+        self.synchronize()
+
     def borrow(self, array: Any) -> Any:
         """The memory of another library's array, as a buffer whose `.array` says how it lies; launches wait for its values.
 
@@ -120,13 +131,22 @@ def scalars_of(param: FieldParam, values: Argument) -> list[Any]:
     return [kind(value) for value in values]
 
 
+def array_dtype(kind: FieldType) -> np.dtype[Any]:
+    """That of the arrays of a field."""
+    return np.dtype(np.uint8 if kind.dtype == "unorm8" else kind.dtype)
+
+
+def stored(kind: FieldType, array: Array) -> Array:
+    """A contiguous array of a field with its elements as they are stored: complex numbers are two, bools are bytes."""
+    if kind.dtype not in ("complex64", "bool"):
+        return array
+    return array.reshape(-1).view(np.float32 if kind.dtype == "complex64" else np.uint8)
+
+
 def planes_of(kind: FieldType, array: Array) -> Array:
     """An array of `array_shape` as planes (tensor elements × points), contiguous."""
-    flat = np.ascontiguousarray(array).reshape(kind.field_shape.points, kind.tensor_points)
-    if kind.dtype == "complex64":
-        flat = flat.view(np.float32)
-    stored = flat.view(np.uint8) if kind.dtype == "bool" else flat
-    return np.ascontiguousarray(stored.T)
+    flat = stored(kind, np.ascontiguousarray(array)).reshape(kind.field_shape.points, kind.planes)
+    return np.ascontiguousarray(flat.T)
 
 
 def array_of(kind: FieldType, planes: Array) -> Array:

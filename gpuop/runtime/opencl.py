@@ -156,6 +156,24 @@ class OpenCL(Backend):
         pattern = np.asarray(value).astype(kind.storage.numpy)
         return self.cl.enqueue_fill_buffer(self.queue, buffer, pattern, 0, kind.nbytes)
 
+    def wrap(self, array: Array) -> Buffer | None:
+        cl = self.cl
+        usable = array.size and array.flags.c_contiguous and array.flags.writeable  # pyopencl refuses others
+        if self.target.device != "cpu" or not usable:
+            return None
+        if self.device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM:
+            return cl.SVM(array)
+        return cl.Buffer(self.context, cl.mem_flags.USE_HOST_PTR | cl.mem_flags.READ_WRITE, hostbuf=array)
+
+    def settle(self, buffers: Iterable[Buffer]) -> None:
+        for buffer in buffers:
+            if isinstance(buffer, self.cl.Buffer):  # OpenCL promises the host nothing before it maps
+                mapped, _ = self.cl.enqueue_map_buffer(
+                    self.queue, buffer, self.cl.map_flags.READ, 0, (buffer.size,), np.dtype(np.uint8), is_blocking=True
+                )
+                mapped.base.release(self.queue)
+        self.queue.finish()
+
     # --- kernels ------------------------------------------------------------------------------------------------
 
     def compile(self, kernel: Kernel) -> Compiled:
