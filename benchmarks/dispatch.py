@@ -57,7 +57,8 @@ def operators() -> Iterator[Way]:
         what = program([half(gp.ScalarField(np.ones(64, np.float32))).node])
         values = {v: backend.upload(kind, np.ones((1, 64), np.float32)) for v, kind in what.types.items()}
         launch = prepare(what, backend).bind(0, values)
-        yield f"gpuop {device}, prepared operator", backend.sequence([launch]), backend.synchronize
+        (run,) = backend.sequence([launch])
+        yield f"gpuop {device}, prepared operator", run, backend.synchronize
 
 
 def pipelines() -> Iterator[Way]:

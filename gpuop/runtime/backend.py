@@ -103,10 +103,9 @@ class Backend(ABC):
         """The same device and memory, where `seconds` knows how long a launch took, if the device can say so."""
         return self
 
-    def sequence(self, launches: Sequence[Launch]) -> Callable[[], Any]:
-        """What runs launches in order, again and again, at as little cost to the host as the device allows."""
-        runs = [launch.run for launch in launches]
-        return lambda: self.launch(runs)
+    def sequence(self, launches: Sequence[Launch]) -> list[Callable[[], Any]]:
+        """What runs launches in order, again and again: one call for each, or for as many as the device takes at once."""
+        return [launch.run for launch in launches]
 
     def launch(self, runs: Iterable[Callable[[], Any]]) -> None:
         """Run launches in order. DeviceError when memory is exhausted only now."""

@@ -198,7 +198,7 @@ class Cuda(Backend):
         if error is not None:
             raise error
 
-    def sequence(self, launches: Sequence[Launch]) -> Callable[[], Any]:
+    def sequence(self, launches: Sequence[Launch]) -> list[Callable[[], Any]]:
         """Neighbouring kernels as one CUDA graph."""
         if self.timed or config.debug:
             return super().sequence(launches)
@@ -213,7 +213,7 @@ class Cuda(Backend):
                 kernels = []
             if launch is not None:
                 runs.append(launch.run)
-        return runs[0] if len(runs) == 1 else lambda: self.launch(runs)
+        return runs
 
     def launch(self, runs: Iterable[Callable[[], Any]]) -> None:
         for run in runs:

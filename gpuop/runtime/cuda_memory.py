@@ -66,7 +66,7 @@ class Memory:
         import pycuda.driver as drv
         from cuda.bindings import driver as cu
 
-        self.drv, self.cu, self.name = drv, cu, name
+        self.drv, self.cu, self.name, self.ordinal = drv, cu, name, ordinal
         self.context = drv.Device(ordinal).retain_primary_context()
         self.lock = threading.RLock()
         self.retired: deque[tuple[Any, Any]] = deque()
@@ -100,12 +100,17 @@ class Memory:
                 returned(self.cu.cuMemPoolTrimTo(self.pool, 0))
             address = self._from_pool(size)
         if address is None:
-            with self.active():
-                free, total = self.drv.mem_get_info()
+            total = self.drv.Device(self.ordinal).total_memory()
             raise DeviceError(
-                f"{self.name}: no memory for a field of {kind} ({kind.nbytes} bytes; {free} of the device's {total} are free)"
+                f"{self.name}: no memory for a field of {kind} ({kind.nbytes} bytes; {self.free_bytes()} of the device's "
+                f"{total} are free)"
             )
         return Block(self, address)
+
+    def free_bytes(self) -> int:
+        """What nobody on the device has taken."""
+        with self.active():
+            return int(self.drv.mem_get_info()[0])
 
     def _from_pool(self, size: int) -> int | None:
         with self.active():

@@ -111,7 +111,7 @@ def test_a_graph_of_launches_follows_the_memory_they_share(backend):
     prepared, values, launches = _launches(backend, left + right)
     for number, node in prepared.plan.program.leaves.items():
         backend.write(values[number], node.source.reshape(1, -1))
-    run = backend.sequence(launches)
+    (run,) = backend.sequence(launches)
     (wanted,) = prepared.plan.program.wanted
     expected = (left + right).numpy()
     for _ in range(5):
@@ -169,3 +169,45 @@ def test_transfers_of_more_than_the_staging_buffers(backend):
 def test_what_is_missing(monkeypatch):
     monkeypatch.setattr(cuda.importlib.util, "find_spec", lambda name: None)
     assert cuda.missing().startswith("pycuda is not installed; `pip install gpuop[cuda]`")
+
+
+def test_more_than_2_to_the_31_elements(backend):
+    """12 GiB: offsets beyond 31 and 32 bits, read and written at own points and at others."""
+    kind = gp.FieldType((3, 65536, 65536), (), "uint8")
+    if backend.memory.free_bytes() < 5 * kind.nbytes:
+        pytest.skip("the device has too little memory")
+
+    @gp.operator(outputs=lambda: kind)
+    def pattern():
+        _writeTensor(_out0, _convert_uchar((_layer * 31 + _row * 7 + _column) & 255))
+
+    @gp.operator
+    def turned(field):
+        return _readTensor(field, _layers - 1 - _layer, _row, _columns - 1 - _column) + _readTensor(field)
+
+    result = gp.evaluate(turned(pattern()))
+    layers, rows, columns = [0, 2], [0, 1, 32768, 65535], np.s_[::4099]
+    for layer in layers:
+        for row in rows:
+            column = np.arange(65536)[columns]
+            here = (layer * 31 + row * 7 + column) & 255
+            there = ((2 - layer) * 31 + row * 7 + 65535 - column) & 255
+            found = result[layer, row, columns].numpy()
+            np.testing.assert_array_equal(found, (here + there).astype(np.uint8))
+
+
+def test_a_step_after_memory_ran_out(backend):
+    kind = gp.FieldType((1 << 15, 1 << 15), (), "float32")
+    with gp.ComputeGraph(device="cuda:0") as graph:
+        u = gp.ScalarField(np.zeros((8, 8), np.float32))
+        u.next = u + 1
+        graph.probe(u, "u")
+    graph.step()
+    kept = []
+    with pytest.raises(gp.DeviceError, match="no memory for a field of"):
+        for _ in range(100):
+            kept.append(backend.empty(kind))
+    graph.step()
+    del kept
+    assert backend.empty(kind) is not None
+    assert graph.read("u")[0, 0] == 2
