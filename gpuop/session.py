@@ -20,6 +20,7 @@ from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import Program, program
 from gpuop.fusion.iteration import kernels
 from gpuop.fusion.plan import Plan, plan
+from gpuop.fusion.targets import plan_for
 from gpuop.ir.graph import Call, Leaf, Node, Result, calls
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, array_of, planes_of
 from gpuop.runtime.devices import current
@@ -198,7 +199,7 @@ def source_of(what: Plan, target: str | None) -> str:
     chosen = current().target if target is None else target_named(target)
     if chosen.backend == "reference":
         chosen = target_named("opencl")
-    return SourceText("\n".join(generate(kernel, chosen).text for kernel in kernels(what)))
+    return SourceText("\n".join(generate(kernel, chosen).text for kernel in kernels(plan_for(what, chosen))))
 
 
 def _source(fields: Sequence[Field], target: str | None) -> str:

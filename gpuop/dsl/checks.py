@@ -20,7 +20,7 @@ def check_barriers(kernel: Kernel) -> None:
     barriers = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Barrier)]
     if not barriers:
         return
-    uniformity = Uniformity(kernel.body, kernel.domain, kernel.work_group)
+    uniformity = Uniformity(kernel.body, kernel.domain, kernel.group or kernel.domain.group)
     for barrier in barriers:
         cause = uniformity.cause(barrier)
         if cause is not None:

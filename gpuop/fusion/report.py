@@ -11,6 +11,7 @@ from gpuop.fusion.iteration import Iteration, plan_of
 from gpuop.fusion.measure import operations, registers
 from gpuop.fusion.plan import Apart, Plan, Step
 from gpuop.ir.kernel import HostFunction, Opaque
+from gpuop.passes.resolve import resolve_target
 
 Facts = dict[str, Any]
 
@@ -66,7 +67,7 @@ def _totals(plan: Plan, made: set[int]) -> Facts:
 
 
 def _kernel(plan: Plan, number: int, step: Step, names: Mapping[int, str], made: Mapping[int, int]) -> Facts:
-    kernel = step.kernel
+    kernel = resolve_target(step.kernel)
     host = isinstance(kernel, HostFunction)
     work = None if isinstance(kernel, Opaque) else operations(kernel)
     inputs = [_value(plan, v, names, made) for v in step.inputs]

@@ -9,6 +9,7 @@ from gpuop.config import config
 from gpuop.fusion.explain import explain
 from gpuop.fusion.iteration import Iteration, plan_of
 from gpuop.fusion.plan import Plan
+from gpuop.fusion.targets import plan_for
 from gpuop.ir.kernel import HostFunction, Kernel
 from gpuop.ir.text import show
 from gpuop.runtime.backend import Argument, Backend, Buffer, Launch, download, planes_of
@@ -21,7 +22,7 @@ class Prepared:
 
     def __init__(self, backend: Backend, plan: Plan) -> None:
         self.backend = backend
-        self.plan = plan
+        self.plan = plan = plan_for(plan, backend.target)
         config.trace(2, lambda: f"gpuop: {explain(plan)}")
         config.trace(3, lambda: "\n".join(show(step.kernel) for step in plan.steps))
         self.programs = [self._compiled(step.kernel) for step in plan.steps]
