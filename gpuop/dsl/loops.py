@@ -75,8 +75,10 @@ class _for(Guard):
         self.bounds = tuple(map(_bound, (start, stop, step)))
         if isinstance(self.bounds[2], Const) and self.bounds[2].value == 0:
             raise SemanticError("a `_for` with step 0 never ends")
-        target = isinstance(unroll, TargetExpression)
-        self.unroll = extent(unroll, "`unroll=`") if target else 0 if unroll is True else int(unroll)
+        if isinstance(unroll, TargetExpression):
+            self.unroll = extent(unroll, "`unroll=`", int, bool)
+        else:
+            self.unroll = 0 if unroll is True else int(unroll) or 1
         super().__init__("_for")
 
     def opens(self) -> Variable:

@@ -81,9 +81,9 @@ def misplaced(value: TargetExpression) -> SemanticError:
     )
 
 
-def extent(value: TargetExpression, what: str) -> Extent:
-    """A target expression where an integer is needed."""
-    if kind_of(value.known) is not int:
+def extent(value: TargetExpression, what: str, *kinds: type) -> Extent:
+    """A target expression where an integer is needed, or another kind of these."""
+    if kind_of(value.known) not in (kinds or (int,)):
         raise SemanticError(f"{what} is an integer, and `{value!r}` is {_article(kind_of(value.known))}")
     return value.known  # type: ignore[return-value]
 

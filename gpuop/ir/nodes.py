@@ -195,7 +195,9 @@ class Load:
     type: Type
 
 
-Expr: TypeAlias = Const | TargetConst | Ref | Index | Stride | Argument | Apply | Cast | Bits | Lane | Pack | Read | Load
+Expr: TypeAlias = (
+    Const | TargetConst | Ref | Index | Stride | Argument | Apply | Cast | Bits | Lane | Pack | Read | Load
+)
 ATOMS = (Const, TargetConst, Ref, Index, Stride, Argument)
 
 

@@ -104,5 +104,6 @@ class _Resolving(Copier):
 
     def stmt(self, stmt: Stmt) -> Block:
         if isinstance(stmt, For) and isinstance(stmt.unroll, SYMBOLIC):
-            stmt = replace(stmt, unroll=max(int(evaluate(stmt.unroll, self.target)), 0))
+            turns = evaluate(stmt.unroll, self.target)
+            stmt = replace(stmt, unroll=0 if turns is True else max(int(turns), 1))
         return super().stmt(stmt)
