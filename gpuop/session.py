@@ -22,6 +22,7 @@ from gpuop.fusion.iteration import kernels
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.targets import plan_for
 from gpuop.ir.graph import Call, Leaf, Node, Result, calls
+from gpuop.ir.types import FieldType
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, array_of, planes_of
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
@@ -143,14 +144,14 @@ def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
     for node, number in zip(nodes, what.wanted, strict=True):
         if isinstance(node, Result):
             _kept.setdefault(node.call, {})[node.index] = Kept(backend, values[number], versions)
-    return [
-        values[number] if not isinstance(values[number], tuple) else _boxed(node, values[number], backend)
-        for node, number in zip(nodes, what.wanted, strict=True)
-    ]
+    return [boxed(node.type, values[number], backend) for node, number in zip(nodes, what.wanted, strict=True)]
 
 
-def _boxed(node: Node, scalars: tuple[Any, ...], backend: Backend) -> Buffer:
-    return backend.upload(node.type, np.array(scalars, node.type.storage.numpy)[:, None])
+def boxed(kind: FieldType, value: Argument, backend: Backend) -> Buffer:
+    """A buffer of a value, which may be a parameter's scalars."""
+    if not isinstance(value, tuple):
+        return value
+    return backend.upload(kind, np.array(value, kind.storage.numpy)[:, None])
 
 
 def _versions(nodes: Sequence[Node]) -> tuple[tuple[Adjustable, int], ...]:

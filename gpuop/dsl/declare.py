@@ -51,7 +51,7 @@ def _dimension(recorder: Recorder, given: Any) -> Extent:
     if isinstance(known, (bool, np.bool_)) or not isinstance(known, (int, np.integer)) or known < 1:
         raise SemanticError(
             "the dimensions of an array are positive Python integers, or constants of the launch "
-            f"as `_localRows` or `_target.simd_width`, not {'a computed value' if isinstance(given, Value) else repr(given)}"
+            f"as `_localRows`, not {'a computed value' if isinstance(given, Value) else repr(given)}"
         )
     return int(known)
 
