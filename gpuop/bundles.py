@@ -14,11 +14,13 @@ from gpuop.fusion.graph import program
 from gpuop.fusion.plan import plan
 from gpuop.ir.graph import Leaf
 from gpuop.ir.target import Target
+from gpuop.ir.types import FieldType
 from gpuop.runtime import bundle
 from gpuop.runtime.backend import Argument, Backend, download, planes_of
-from gpuop.runtime.bundle import Code, Contents, code_for
 from gpuop.runtime.devices import current
+from gpuop.runtime.execute import Prepared
 from gpuop.runtime.files import Path
+from gpuop.runtime.unpack import Contents, plan_on, read
 from gpuop.session import Evaluated, arrays, boxed, compute
 
 
@@ -28,29 +30,19 @@ def save_bundle(
     """Compile what gives fields from others, for targets, into a file. What else they are made of becomes constant.
 
     Raises:
-        SemanticError: part of it runs on the host, or repeats.
+        SemanticError: part of it runs on the host.
         CompileError, DeviceError: CUDA's compiler refuses a kernel, or there is none for an architecture.
     """
-    wanted = results if isinstance(results, tuple) else (results,)
-    what = program([f.node for f in wanted])
+    what = program([f.node for f in (results if isinstance(results, tuple) else (results,))])
     number = {node: v for v, node in what.leaves.items()}
-    given = {name: number.get(f.node, -1) for name, f in arguments.items()}  # -1: nothing depends on it
-    leaves = {v: leaf for v, leaf in what.leaves.items() if isinstance(leaf, Leaf) and v not in given.values()}
-    values = zip(leaves, arrays(*(Field.of(leaf) for leaf in leaves.values())), strict=True)
-    types = {v: what.types[v] for v in (*leaves, *what.wanted, *given.values()) if v >= 0}
-    bundle.write(
-        path,
-        Contents(
-            name,
-            tuple((argument, v, arguments[argument].type) for argument, v in given.items()),
-            dict(values),
-            types,
-            frozenset(v for v, leaf in leaves.items() if leaf.by_value),
-            what.wanted,
-            isinstance(results, tuple),
-            bundle.compiled(plan(what), targets),
-        ),
-    )
+    given = tuple((name, number.get(f.node, -1), f.type) for name, f in arguments.items())
+    taken = {v for _, v, _ in given}
+    leaves = {v: leaf for v, leaf in what.leaves.items() if isinstance(leaf, Leaf) and v not in taken}
+    values = arrays(*(Field.of(leaf) for leaf in leaves.values()))
+    scalars = frozenset(v for v, leaf in leaves.items() if leaf.by_value)
+    constants = dict(zip(leaves, values, strict=True))
+    interface = bundle.Interface(name, given, constants, scalars, isinstance(results, tuple))
+    bundle.write(path, interface, plan(what), targets)
 
 
 class Bundle:
@@ -63,11 +55,11 @@ class Bundle:
     """
 
     def __init__(self, contents: Contents) -> None:
-        self._contents = contents
-        self._programs: dict[Backend, tuple[Code, list[Any]]] = {}
-        self.name = contents.name
+        self._contents, self._interface = contents, contents.interface
+        self._ready: dict[Backend, tuple[Prepared, dict[int, Argument]]] = {}  # with the constants there
+        self.name = self._interface.name
         self.targets = tuple(contents.code)
-        self.types = {name: kind for name, _, kind in contents.arguments}
+        self.types = {name: kind for name, _, kind in self._interface.arguments}
         names = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in self.types]
         self.signature = inspect.Signature(names)
 
@@ -94,16 +86,8 @@ class Bundle:
         fields = [value for value in given.values() if isinstance(value, Field)]
         if fields and len(fields) < len(given):
             raise SemanticError(f"bundle `{self.name}` gets Fields and arrays; give it one of them")
-        backend = current()
-        values = self._run(backend, given)
-        kinds = [self._contents.types[v] for v in self._contents.results]
-        pairs = list(zip(kinds, values, strict=True))
-        results: list[Any]
-        if fields:
-            results = [Field.of(Leaf(kind, Evaluated(backend, boxed(kind, value, backend)))) for kind, value in pairs]
-        else:
-            results = [download(kind, value, backend) for kind, value in pairs]
-        return tuple(results) if self._contents.several else results[0]
+        results = self._run(current(), given, bool(fields))
+        return tuple(results) if self._interface.several else results[0]
 
     def _check(self, name: str, value: Any) -> None:
         kind = self.types[name]
@@ -121,35 +105,36 @@ class Bundle:
                 f"{tuple(kind.array_shape)}, not {found}; bundles are made for one type"
             )
 
+    def _run(self, backend: Backend, given: Mapping[str, Any], as_fields: bool) -> list[Any]:
+        if backend not in self._ready:
+            ready = Prepared(backend, plan_on(self._contents, backend.target))
+            self._ready[backend] = ready, self._constants(backend, ready.plan.program.types)
+        prepared, constants = self._ready[backend]
+        what = prepared.plan.program
+        values = prepared.run(constants | self._passed(backend, given))
+        pairs = [(what.types[v], values[v]) for v in what.wanted]
+        if not as_fields:
+            return [download(kind, value, backend) for kind, value in pairs]
+        return [Field.of(Leaf(kind, Evaluated(backend, boxed(kind, value, backend)))) for kind, value in pairs]
+
     def _passed(self, backend: Backend, given: Mapping[str, Any]) -> dict[int, Argument]:
-        """Arguments and constants on the device, by number."""
-        contents = self._contents
-        numbers = {name: v for name, v, _ in contents.arguments if v >= 0}
+        """Arguments on the device, by number."""
+        numbers = {name: v for name, v, _ in self._interface.arguments if v >= 0}
         fields = {numbers[n]: f.node for n, f in given.items() if n in numbers and isinstance(f, Field)}
-        data = {numbers[n]: a for n, a in given.items() if n in numbers and not isinstance(a, Field)}
         values: dict[int, Argument] = dict(zip(fields, compute(list(fields.values()), backend), strict=True))
-        for v, array in {**contents.constants, **data}.items():
-            kind = contents.types[v]
-            planes = planes_of(kind, array)
-            values[v] = tuple(planes.reshape(-1).tolist()) if v in contents.scalars else backend.upload(kind, planes)
+        for name, array in given.items():
+            if name in numbers and not isinstance(array, Field):
+                kind = self.types[name]
+                values[numbers[name]] = backend.upload(kind, planes_of(kind, array))
         return values
 
-    def _loaded(self, backend: Backend) -> tuple[Code, list[Any]]:
-        """The code for a device, and its programs there."""
-        if backend not in self._programs:
-            code, kind = code_for(self._contents, backend.target)
-            loaded = [backend.load(step.source, step.binaries[kind] if kind else None) for step in code.steps]
-            self._programs[backend] = code, loaded
-        return self._programs[backend]
-
-    def _run(self, backend: Backend, given: Mapping[str, Any]) -> list[Argument]:
-        code, programs = self._loaded(backend)
-        values = self._passed(backend, given)
-        buffers = [backend.empty(kind) for kind in code.buffers]
-        values.update({v: buffers[n] for v, n in code.buffer_of.items()})
-        for step, loaded in zip(code.steps, programs, strict=True):
-            backend.launch((backend.bind(loaded, [values[v] for v in step.values]).run,))
-        return [values[v] for v in self._contents.results]
+    def _constants(self, backend: Backend, types: Mapping[int, FieldType]) -> dict[int, Argument]:
+        values: dict[int, Argument] = {}
+        for v, array in self._interface.constants.items():
+            planes = planes_of(types[v], array)
+            by_value = v in self._interface.scalars
+            values[v] = tuple(planes.reshape(-1).tolist()) if by_value else backend.upload(types[v], planes)
+        return values
 
 
 def load_bundle(path: Path) -> Bundle:
@@ -158,4 +143,4 @@ def load_bundle(path: Path) -> Bundle:
     Raises:
         SemanticError: it is no such file, or it is damaged.
     """
-    return Bundle(bundle.read(path))
+    return Bundle(read(path))

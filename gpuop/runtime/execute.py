@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
+from gpuop.codegen.dialect import Source
 from gpuop.config import config
 from gpuop.fusion.explain import explain
-from gpuop.fusion.iteration import Iteration, plan_of
+from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.targets import plan_for
-from gpuop.ir.kernel import HostFunction, Kernel
+from gpuop.ir.kernel import HostFunction, Kernel, Opaque
 from gpuop.ir.text import show
 from gpuop.runtime.backend import Argument, Backend, Buffer, Launch, download, planes_of
 from gpuop.runtime.trace import note_launch
 from gpuop.runtime.turns import Turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prebuilt(Opaque):
+    """Generated text, and CUDA's binary of it: what bundles have in the place of a kernel."""
+
+    apart: ClassVar[str] = "is compiled already"
+    source: Source
+    binary: bytes | None
 
 
 class Prepared:
@@ -36,7 +47,9 @@ class Prepared:
 
     def _compiled(self, kernel: Kernel) -> Any:
         if isinstance(kernel, Iteration):
-            return Turns(self.backend, kernel, lambda program: Prepared(self.backend, plan_of(program)))
+            return Turns(self.backend, kernel, lambda plan: Prepared(self.backend, plan))
+        if isinstance(kernel, Prebuilt):
+            return self.backend.load(kernel.source, kernel.binary)
         return None if isinstance(kernel, HostFunction) else self.backend.compile(kernel)
 
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
