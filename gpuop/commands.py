@@ -8,20 +8,27 @@ import inspect
 import re
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import Any
+
+import numpy as np
 
 from gpuop.bundles import save_bundle
 from gpuop.codegen.targets import target_named
 from gpuop.config import config
 from gpuop.dsl import hooks
+from gpuop.dsl.arrays import Deferred, Placeholder
 from gpuop.dsl.field import Field
 from gpuop.dsl.operator import Operator
 from gpuop.errors import SemanticError, described
+from gpuop.fusion.graph import program
 from gpuop.ir.graph import Leaf
 from gpuop.ir.types import FieldType
+from gpuop.pipeline import Pipeline
 from gpuop.runtime import icd
+from gpuop.runtime.backend import Array
 from gpuop.runtime.devices import examined, use_device
 
 TYPE = re.compile(r"(?P<dtype>[a-z]+\d*)(\[(?P<grid>[\dx×,]*)\])?(x(?P<tensor>\d+([x×]\d+)?))?")
@@ -98,6 +105,8 @@ def _applied(where: str, types: Sequence[str]) -> tuple[str, dict[str, Field], A
         raise SemanticError(
             f"`{name}`: {wrong}; `--types` gives the types of its fields, and its other arguments"
         ) from None
+    if isinstance(function, Pipeline):
+        return name, *_traced(name, function, bound.arguments)
     results = function(*given)
     for result in results if isinstance(results, tuple) else (results,):
         if not isinstance(result, Field):
@@ -110,6 +119,30 @@ def _applied(where: str, types: Sequence[str]) -> tuple[str, dict[str, Field], A
         names = [f"{argument}{k}" for k in range(len(several))] if several is value else [argument]
         fields.update({n: v for n, v in zip(names, several, strict=True) if isinstance(v, Field)})
     return name, fields, results
+
+
+def _traced(name: str, pipeline: Pipeline, arguments: Mapping[str, Any]) -> tuple[dict[str, Field], Any]:
+    """The Fields that a pipeline makes of its arrays, by argument, and what it gives."""
+    arrays = {n: _array(f.type) for n, f in arguments.items() if isinstance(f, Field)}
+    stand_ins = {n: Placeholder(k, a.shape, a.dtype) for k, (n, a) in enumerate(arrays.items())}
+    results = pipeline.function(**{**arguments, **stand_ins})
+    wanted = results if isinstance(results, tuple) else (results,)
+    fields: dict[str, Field] = {}
+    for leaf in program([f.node for f in wanted]).leaves.values():
+        if isinstance(leaf, Leaf) and isinstance(leaf.source, Deferred):
+            argument = list(arrays)[leaf.source.placeholder.position]
+            made = leaf.source.make(arrays[argument])[1]
+            if argument in fields or (made.shape, made.dtype) != (arrays[argument].shape, arrays[argument].dtype):
+                raise SemanticError(
+                    f"pipeline `{name}` converts its array `{argument}`, or makes several fields of it; "
+                    "a bundle takes the arrays of its fields: name a function of fields"
+                )
+            fields[argument] = Field.of(leaf)
+    return fields, results
+
+
+def _array(kind: FieldType) -> Array:
+    return np.zeros(tuple(kind.array_shape), "uint8" if kind.dtype == "unorm8" else kind.dtype)
 
 
 def _function(where: str) -> tuple[Any, str]:
@@ -126,14 +159,14 @@ def _function(where: str) -> tuple[Any, str]:
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     function = getattr(module, name, None)
-    if not isinstance(function, Operator) and not inspect.isfunction(function):
-        functions = [n for n, v in vars(module).items() if isinstance(v, Operator) or _is_own(v, module.__name__)]
+    if not isinstance(function, (Operator, Pipeline)) and not inspect.isfunction(function):
+        functions = [n for n, v in vars(module).items() if _is_own(v, module.__name__)]
         raise SemanticError(f"{file} has no function of fields {name!r}; it has {', '.join(functions) or 'none'}")
     return function, name
 
 
 def _is_own(value: Any, module: str) -> bool:
-    return inspect.isfunction(value) and value.__module__ == module
+    return isinstance(value, (Operator, Pipeline, FunctionType)) and value.__module__ == module
 
 
 def _argument(text: str) -> Any:
