@@ -203,8 +203,8 @@ def test_run_a_file_and_a_module(folder, capsys):
         ),
         (
             ["source", "filters.py:halved", "--types", "float32[3"],
-            ("'float32[3' is neither a field's type, as float32[480x640], uint8[480x640]x3 or float32[] for a number on the device, "
-            "nor a Python literal, as 0.5 or \"'clamp'\""),
+            ("'float32[3' is neither a field's type, as float32[480x640], uint8[480x640]x3 or float32[] for a number on the "
+            "device, nor a Python literal, as 0.5 or \"'clamp'\""),
         ),
         (
             ["source", "filters.py:halved", "--types", "float31[3]"],
