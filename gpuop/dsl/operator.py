@@ -130,7 +130,8 @@ class Operator:
                 number = nodes.setdefault(value.node, len(nodes))
                 parts.append((name, value.type, isinstance(value.node, Leaf) and value.node.by_value, number))
                 continue
-            constant = (type(value), value, repr(value) if isinstance(value, (float, np.floating)) else "")
+            plain = repr(value) if isinstance(value, TargetExpression) else value
+            constant = (type(value), plain, repr(value) if isinstance(value, (float, np.floating)) else "")
             try:
                 hash(constant)
             except TypeError:

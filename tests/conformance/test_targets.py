@@ -181,6 +181,51 @@ def test_outputs_are_written_in_branches(device: str) -> None:
     same(second, np.stack(pair, 2))
 
 
+def test_own_points_for_one_target_and_computed_ones_for_another(device: str) -> None:
+    @gp.operator(outputs=lambda f: f.type)
+    def mirrored(field):
+        with _codegenIf(_target.backend == "reference"):
+            _writeTensor(_out0, _readTensor(field, _columns - 1 - _column))
+        with _codegenElse():
+            _writeTensor(_out0, _readTensor(field), _columns - 1 - _column)
+
+    a = floats(20)
+    same(mirrored(gp.ScalarField(a)), a[::-1])
+
+
+def test_tables_go_with_their_branch() -> None:
+    @gp.operator
+    def looked_up(field):
+        x = _intVar()
+        with _codegenIf(_target.backend == "cuda"):
+            x @= _constantArray([3, 1, 4])[_column % 3]
+        with _codegenElse():
+            x @= _constantArray([2, 7])[_column % 2]
+        return x
+
+    opencl, cuda = (looked_up.source(gp.FieldType(5), target=t) for t in ("opencl", "cuda"))
+    assert "{2, 7}" in opencl and "{3, 1, 4}" not in opencl
+    assert "{3, 1, 4}" in cuda and "{2, 7}" not in cuda
+
+
+def test_target_expressions_are_arguments() -> None:
+    @gp.operator
+    def counted(field, n):
+        x = _intVar()
+        with _for(n) as i:
+            x += i
+        return x
+
+    a = gp.ScalarField(floats(3))
+    first, again, other = (
+        counted(a, _target.simd_width),
+        counted(a, _target.simd_width),
+        counted(a, _target.simd_width + 1),
+    )
+    assert len(counted.memo) == 2
+    assert first.node.call.kernel is again.node.call.kernel is not other.node.call.kernel
+
+
 def test_fields_made_only_for_another_target_are_not_computed(device: str) -> None:
     @gp.operator
     def fails(field):
