@@ -28,6 +28,7 @@ GROUPS = {  # of functions: title, and the tests that go through all of them
 SECTIONS = {
     "Reading and writing": "_readTensor _readTensorElement _sampleTensor _writeTensor _writeTensorElement",
     "Blocks": "_if _elseif _else _for _while _forEachTensorElement _break _continue",
+    "Targets": "_target _codegenIf _codegenElseif _codegenElse",
     "Conditions": "_and _or _not _where",
     "Variables of any type": "_var _tensorVar _tensorArray _tensorElementVar _tensorElementArray _vector _convert _constantArray",
     "Work-groups": "_localThreads _globalThreads _local _volatile _syncThreadsLocal _syncThreadsGlobal",

@@ -1,7 +1,6 @@
 """gpuop: operators on tensor fields, written in Python, fused, and run on any GPU, or on the CPU where there is none."""
 
-from typing import Any
-
+from gpuop.bundles import Bundle, load_bundle
 from gpuop.dsl.field import (
     ColorField,
     ComplexField,
@@ -16,7 +15,7 @@ from gpuop.dsl.field import (
 from gpuop.dsl.gpu_operator import GPUOperator
 from gpuop.dsl.host import HostOperator
 from gpuop.dsl.operator import operator
-from gpuop.errors import CompileError, DeviceError, GpuopError, MissingError, SemanticError
+from gpuop.errors import CompileError, DeviceError, GpuopError, SemanticError
 from gpuop.graph import ComputeGraph
 from gpuop.ir.types import FieldType, Shape
 from gpuop.iterate import iterate
@@ -28,14 +27,8 @@ from gpuop.streams import Actuator, Sensor
 
 __version__ = "0.1.0"
 __all__ = [
-    "Actuator", "ColorField", "CompileError", "ComplexField", "ComputeGraph", "DeviceError", "Field", "FieldType",
+    "Actuator", "Bundle", "ColorField", "CompileError", "ComplexField", "ComputeGraph", "DeviceError", "Field", "FieldType",
     "GPUOperator", "GpuopError", "HostOperator", "MatrixField", "Parameter", "ScalarField", "SemanticError", "Sensor", "Shape",
-    "VectorField", "device", "devices", "evaluate", "fromfunction", "is_big_tensor", "iterate", "operator", "pipeline",
-    "use_device",
+    "VectorField", "device", "devices", "evaluate", "fromfunction", "is_big_tensor", "iterate", "load_bundle", "operator",
+    "pipeline", "use_device",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("load_bundle",):
-        raise MissingError(f"gpuop.{name} is not available in this version")
-    raise AttributeError(f"module 'gpuop' has no attribute {name!r}")

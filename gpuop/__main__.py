@@ -1,4 +1,4 @@
-"""The command line: `gpuop devices`."""
+"""The command line: `gpuop devices`, `gpuop source`, `gpuop run`, `gpuop compile`."""
 
 from __future__ import annotations
 
@@ -6,40 +6,50 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from gpuop.config import config
-from gpuop.runtime import icd
-from gpuop.runtime.devices import examined
+from gpuop import commands
+from gpuop.errors import GpuopError
+
+FUNCTION = "a function that gives Fields: an operator, a function of fields, or one without arguments"
+TYPES = (
+    "for each argument a field's type, as float32[480x640], uint8[480x640]x3 (of 3-vectors) or float32[] (0D), or a Python "
+    "literal; without it the function is called without arguments"
+)
 
 
-def list_devices() -> int:
-    """Print what was found, what was skipped and why; the default is what GPUOP_DEVICE names, or the first that works."""
-    found = examined()
-    working = [device for device in found if device.problem is None]
-    wanted = [device for device in working if config.device in (device.name, *device.aliases)]
-    default = (wanted if config.device else working)[:1]
-    for device in found:
-        print(
-            f"{'*' if device in default else ' '} {' = '.join((device.name, *device.aliases)):28} {device.description}"
-        )
-        if device.problem is not None:
-            print(f"    skipped: {device.problem}")
-    if config.device and not wanted:
-        print(f"GPUOP_DEVICE={config.device} names none of the devices that work")
-    drivers = icd.find()
-    if drivers:
-        print("OpenCL drivers:")
-    for driver in drivers:
-        error = icd.load_error(driver)
-        print(f"  {driver.library} ({driver.origin})" + (f"\n    cannot be loaded: {error}" if error else ""))
-    return 0
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="gpuop", description="Operators on tensor fields, fused.")
+    subparsers = parser.add_subparsers(dest="command", required=True)
+    subparsers.add_parser("devices", help="what was found, what was skipped and why; * marks the default")
+    source = subparsers.add_parser("source", help="print generated text")
+    bundle = subparsers.add_parser("compile", help="compile for several targets, into a file for gpuop.load_bundle")
+    for command in (source, bundle):
+        command.add_argument("function", metavar="FILE:FUNCTION", help=FUNCTION)
+        command.add_argument("--types", nargs="*", default=[], metavar="TYPE", help=TYPES)
+    source.add_argument("--target", help="opencl, cuda, or an architecture as cuda:sm_75; by default the device's")
+    bundle.add_argument("--targets", required=True, help="separated by commas: opencl, and architectures as sm_80")
+    bundle.add_argument("-o", "--output", required=True, help="the file to write, as sharpen.gpuop")
+    run = subparsers.add_parser("run", help="run an example")
+    run.add_argument("--device", help="as `gpuop devices` names it; by default the best")
+    run.add_argument("example", help="a file, or a module")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, help="of the example")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="gpuop", description="Operators on tensor fields, fused.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("devices", help="what was found, what was skipped and why; * marks the default")
-    parser.parse_args(arguments)
-    return list_devices()
+    given = _parser().parse_args(arguments)
+    try:
+        if given.command == "source":
+            commands.print_source(given.function, given.types, given.target)
+        elif given.command == "compile":
+            commands.compile_bundle(given.function, given.types, given.targets, given.output)
+        elif given.command == "run":
+            commands.run_example(given.example, given.arguments, given.device)
+        else:
+            commands.list_devices()
+    except GpuopError as failed:
+        print(f"gpuop: {failed}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ class Inspection(ABC):
         return explain(self.plan, format, self._ends().labels)
 
     def source(self, target: str | None = None) -> str:
-        """The generated text; target "opencl" or "cuda"."""
+        """The generated text; target "opencl", "cuda", or an architecture as "cuda:sm_75"."""
         return source_of(self.plan, target)
 
     @property

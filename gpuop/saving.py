@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 import zipfile
 import zlib
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,10 +14,10 @@ import numpy as np
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
 from gpuop.runtime.backend import Array
+from gpuop.runtime.files import Path, replacing
 
 FORMAT = "gpuop states"
 VERSION = 1
-Path = str | os.PathLike[str]
 Named = tuple[str, FieldType]  # a state: its name, which may be empty, and its type
 
 
@@ -27,30 +25,8 @@ def write(path: Path, tick: int, states: Sequence[tuple[str, FieldType, Array]])
     """Write states, replacing the file at once: who reads it, or finds it after a crash, has the old or the new one."""
     head = {"format": FORMAT, "version": VERSION, "tick": tick, "states": [_described(n, t) for n, t, _ in states]}
     members: dict[str, Any] = {f"state{k}": array for k, (_, _, array) in enumerate(states)}
-    target = os.path.realpath(path)
-    folder = os.path.dirname(target)
-    temporary = os.path.join(folder, f".{os.path.basename(target)}.{uuid.uuid4().hex}")
-    try:
-        with open(temporary, "xb") as file:
-            np.savez(file, head=np.array(json.dumps(head)), **members)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: str) -> None:
-    """Have the new name on the disk too, where folders can be opened."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    with replacing(path) as file:
+        np.savez(file, head=np.array(json.dumps(head)), **members)
 
 
 def read(path: Path, expected: Sequence[Named]) -> tuple[int, list[Array]]:

@@ -21,6 +21,7 @@ from gpuop.errors import DeviceError, SemanticError, described
 from gpuop.fusion.graph import Program, program
 from gpuop.fusion.iteration import kernels
 from gpuop.fusion.plan import Plan, plan
+from gpuop.fusion.targets import plan_for
 from gpuop.interop import Shared, layouts_of, own
 from gpuop.ir.graph import Call, Leaf, Node, Result, calls
 from gpuop.ir.layout import Layout
@@ -155,10 +156,7 @@ def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
     for node, number in zip(nodes, what.wanted, strict=True):
         if isinstance(node, Result):
             _kept.setdefault(node.call, {})[node.index] = Kept(backend, values[number], versions)
-    return [
-        values[number] if not isinstance(values[number], tuple) else _boxed(node, values[number], backend)
-        for node, number in zip(nodes, what.wanted, strict=True)
-    ]
+    return [boxed(node.type, values[number], backend) for node, number in zip(nodes, what.wanted, strict=True)]
 
 
 def copy_into(target: Shared, source: Shared, kind: FieldType) -> None:
@@ -169,8 +167,11 @@ def copy_into(target: Shared, source: Shared, kind: FieldType) -> None:
     prepare(what, target.backend, layouts=layouts).run(values, {what.wanted[0]: target.buffer})
 
 
-def _boxed(node: Node, scalars: tuple[Any, ...], backend: Backend) -> Buffer:
-    return backend.upload(node.type, np.array(scalars, node.type.storage.numpy)[:, None])
+def boxed(kind: FieldType, value: Argument, backend: Backend) -> Buffer:
+    """A buffer of a value, which may be a parameter's scalars."""
+    if not isinstance(value, tuple):
+        return value
+    return backend.upload(kind, np.array(value, kind.storage.numpy)[:, None])
 
 
 def _versions(nodes: Sequence[Node]) -> tuple[tuple[Adjustable, int], ...]:
@@ -219,7 +220,7 @@ def source_of(what: Plan, target: str | None) -> str:
     chosen = current().target if target is None else target_named(target)
     if chosen.backend == "reference":
         chosen = target_named("opencl")
-    return SourceText("\n".join(generate(kernel, chosen).text for kernel in kernels(what)))
+    return SourceText("\n".join(generate(kernel, chosen).text for kernel in kernels(plan_for(what, chosen))))
 
 
 def _source(fields: Sequence[Field], target: str | None) -> str:

@@ -26,8 +26,7 @@ class Printer(Statements):
             self.e.names.of(param)
 
     def source(self) -> Source:
-        kernel, group = self.kernel, self.kernel.group
-        assert group is not None
+        kernel, group = self.kernel, self.kernel.work_group
         self.put(0, "")
         self.signature()
         self.put(0, "{")

@@ -102,7 +102,7 @@ class Statements:
         if array.space == "local":
             return f"{text};"
         zero = "{" * len(array.shape) + "0" + "}" * len(array.shape)
-        return f"{text} = {self.initial(array.shape, array.values, array.type.dtype) if array.values else zero};"
+        return f"{text} = {self.initial(array.extents, array.values, array.type.dtype) if array.values else zero};"
 
     def initial(self, shape: tuple[int, ...], values: Sequence[Number], dtype: DType) -> str:
         """Values in the braces of an array's dimensions."""

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuop.dsl import access, atomics, blocks, debug, declare, functions, loops, memory, sample, threads
+from gpuop.dsl import (
+    access,
+    atomics,
+    blocks,
+    codegen_blocks,
+    debug,
+    declare,
+    functions,
+    loops,
+    memory,
+    sample,
+    targets,
+    threads,
+)
 from gpuop.errors import MissingError
 
 _NAMES: dict[str, Any] = {
@@ -15,6 +28,8 @@ _NAMES: dict[str, Any] = {
     },
     "_sampleTensor": sample._sampleTensor,
     **{name: getattr(blocks, name) for name in ("_if", "_elseif", "_else")},
+    **{name: getattr(codegen_blocks, name) for name in ("_codegenIf", "_codegenElseif", "_codegenElse")},
+    "_target": targets._target,
     **{name: getattr(loops, name) for name in ("_for", "_while", "_forEachTensorElement", "_break", "_continue")},
     **{
         name: getattr(declare, name)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.record import OutputRef
+from gpuop.dsl.targets import TargetExpression, Targets
 from gpuop.dsl.value import Value
 from gpuop.ir.types import FieldType, Shape
 
@@ -89,6 +90,8 @@ def _value(value: Any, seen: set[int]) -> Any:
     if isinstance(value, ModuleType) and value.__name__ in STABLE_MODULES:
         return value.__name__
     if isinstance(value, Value) and type(value).__name__ == "ThreadConstant":
+        return repr(value)
+    if isinstance(value, (Targets, TargetExpression)):
         return repr(value)
     if isinstance(value, type) and value.__module__.split(".")[0] in ("builtins", "gpuop", "numpy"):
         return value

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import product
+
 from gpuop.dsl.record import OutputSlot
 from gpuop.errors import Loc, SemanticError
+from gpuop.ir.facts import TargetConst
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Atomic, Barrier, For, If, Stmt, Write
+from gpuop.ir.nodes import Atomic, Barrier, Block, For, If, Stmt, Write
 from gpuop.ir.types import Shape
 from gpuop.ir.uniform import Uniformity
-from gpuop.ir.visit import walk
+from gpuop.ir.visit import blocks, walk
 
 
 def check_barriers(kernel: Kernel) -> None:
@@ -20,7 +24,7 @@ def check_barriers(kernel: Kernel) -> None:
     barriers = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Barrier)]
     if not barriers:
         return
-    uniformity = Uniformity(kernel.body, kernel.domain, kernel.work_group)
+    uniformity = Uniformity(kernel.body, kernel.domain, kernel.group or kernel.domain.group)
     for barrier in barriers:
         cause = uniformity.cause(barrier)
         if cause is not None:
@@ -48,15 +52,7 @@ def check_races(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:
     writes = [s for s in walk(kernel.body) if isinstance(s, (Write, Atomic)) and target(s) is slot.param]
     own = [w for w in writes if isinstance(w, Write) and w.point is None]
     elsewhere = [w for w in writes if isinstance(w, Atomic) or w.point is not None]
-    if own and elsewhere and (covered or slot.default is None):
-        advice = (
-            "write computed places to another output" if covered else "give the output a `default=` if they never meet"
-        )
-        raise SemanticError(
-            f"{slot.shown} is written at the thread's own point ({own[0].loc}) and at computed ones: "
-            f"two threads may write one place, in any order; {advice}",
-            elsewhere[0].loc,
-        )
+    _check_meeting(kernel, slot, covered, own, elsewhere)
     for write in own:
         if kernel.domain.elements > 1 and write.element is None and write in kernel.body:
             raise SemanticError(
@@ -65,6 +61,36 @@ def check_races(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:
                 write.loc,
             )
     _check_one_place(kernel, slot, [w for w in elsewhere if isinstance(w, Write)])
+
+
+def _check_meeting(
+    kernel: Kernel, slot: OutputSlot, covered: bool, own: Sequence[Stmt], elsewhere: Sequence[Stmt]
+) -> None:
+    """Writes at own points and at computed ones are for different targets, or must be known never to meet."""
+    if not covered and slot.default is not None:
+        return
+    paths = {id(stmt): path for stmt, path in _branches(kernel.body, {})}
+    for mine, other in product(own, elsewhere):
+        a, b = paths[id(mine)], paths[id(other)]
+        if any(a[choice] != b[choice] for choice in a.keys() & b.keys()):
+            continue
+        advice = (
+            "write computed places to another output" if covered else "give the output a `default=` if they never meet"
+        )
+        raise SemanticError(
+            f"{slot.shown} is written at the thread's own point ({mine.loc}) and at computed ones: "
+            f"two threads may write one place, in any order; {advice}",
+            other.loc,
+        )
+
+
+def _branches(block: Block, path: dict[int, int]) -> Iterator[tuple[Stmt, dict[int, int]]]:
+    """Every statement, with the branch of each `_codegenIf` around it."""
+    for stmt in block:
+        yield stmt, path
+        decides = isinstance(stmt, If) and isinstance(stmt.cond, TargetConst)
+        for k, inner in enumerate(blocks(stmt)):
+            yield from _branches(inner, path | {id(stmt): k} if decides else path)
 
 
 def _check_one_place(kernel: Kernel, slot: OutputSlot, writes: list[Write]) -> None:

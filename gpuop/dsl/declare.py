@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpuop.dsl.frames import assigned_name
 from gpuop.dsl.record import FieldLike, Recorder, caller, current
+from gpuop.dsl.targets import TargetExpression, extent
 from gpuop.dsl.value import Operand, Value, atom, convert, literal_atom
 from gpuop.dsl.variable import ArrayVariable, Variable
 from gpuop.errors import SemanticError, described, here
 from gpuop.ir import rules
 from gpuop.ir.build import constant, fold
+from gpuop.ir.facts import OPERATIONS, SYMBOLIC, Extent, Formula
 from gpuop.ir.nodes import AXES, Apply, Array, Cast, Const, Declare, Expr, Index, Ref, Var
 from gpuop.ir.ops import OPS
 from gpuop.ir.types import BY_NUMPY, DTYPES, SMALL_TENSOR, Type, dtype_name
@@ -39,9 +41,13 @@ def array(type_: Type, dims: tuple[Any, ...]) -> ArrayVariable:
     return ArrayVariable(declared)
 
 
-def _dimension(recorder: Recorder, given: Any) -> int:
-    """A Python integer, or a constant of the launch such as `_localRows + 2`."""
+def _dimension(recorder: Recorder, given: Any) -> Extent:
+    """A Python integer, a constant of the launch such as `_localRows + 2`, or a target expression."""
+    if isinstance(given, TargetExpression):
+        return extent(given, "a dimension of an array")
     known = launch_constant(recorder, given.expr) if isinstance(given, Value) else given
+    if isinstance(known, SYMBOLIC):
+        return known
     if isinstance(known, (bool, np.bool_)) or not isinstance(known, (int, np.integer)) or known < 1:
         raise SemanticError(
             "the dimensions of an array are positive Python integers, or constants of the launch "
@@ -50,7 +56,7 @@ def _dimension(recorder: Recorder, given: Any) -> int:
     return int(known)
 
 
-def launch_constant(recorder: Recorder, expr: Expr) -> int | None:
+def launch_constant(recorder: Recorder, expr: Expr) -> Extent | None:
     """The value of an expression of constants and of extents of the thread grid and of work-groups; else None."""
     match expr:
         case Const(value=value):
@@ -65,10 +71,19 @@ def launch_constant(recorder: Recorder, expr: Expr) -> int | None:
             return launch_constant(recorder, arg)
         case Apply(op=op, args=args, type=type_) if OPS[op].exact and type_.integer:
             known = [launch_constant(recorder, a) for a in args]
+            if any(isinstance(k, SYMBOLIC) for k in known):
+                return _formula(op, known)
             operands = [constant(k, a.type.dtype) for k, a in zip(known, args, strict=True) if k is not None]
             folded = fold(OPS[op], operands, [a.type for a in args], type_) if len(operands) == len(args) else None
             return int(folded.value) if isinstance(folded, Const) else None
     return None
+
+
+def _formula(op: str, known: Sequence[Extent | None]) -> Extent | None:
+    """An operation on extents that a target decides; None where there is no such."""
+    args = tuple(k for k in known if k is not None)
+    name = "rem" if op == "mod" else op  # C's
+    return Formula(name, args, here()) if len(args) == len(known) and name in OPERATIONS else None
 
 
 def _var(value: Operand) -> Variable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from gpuop.dsl.targets import TargetExpression, formula
 from gpuop.dsl.value import Operand, Value, apply, record
 from gpuop.errors import SemanticError
 from gpuop.ir.expansions import EXPANSIONS, Function
@@ -48,6 +49,8 @@ def _builtin(name: str, arity: int, doc: str) -> Callable[..., Any]:
     def function(*args: Operand) -> Any:
         if len(args) != arity:
             raise SemanticError(f"_{name} takes {arity} argument{'s' if arity > 1 else ''}, not {len(args)}")
+        if name in ("min", "max") and any(isinstance(a, TargetExpression) for a in args):
+            return formula(name, *args)
         result = record(name, *args)
         return tuple(map(Value, result)) if isinstance(result, tuple) else Value(result)
 
@@ -61,19 +64,24 @@ def generated() -> dict[str, Callable[..., Any]]:
     return {e.name: _builtin(e.name[1:], e.arity, f"OpenCL's {e.name[1:]}: {e.doc}.") for e in table()}
 
 
-def _and(a: Operand, b: Operand) -> Value:
+def _logical(name: str, *args: Operand) -> Any:
+    """An operation on values, or on target expressions."""
+    return (formula if any(isinstance(a, TargetExpression) for a in args) else apply)(name, *args)
+
+
+def _and(a: Operand, b: Operand) -> Any:
     """C's `a && b` as a bool; both sides are computed."""
-    return apply("both", a, b)
+    return _logical("both", a, b)
 
 
-def _or(a: Operand, b: Operand) -> Value:
+def _or(a: Operand, b: Operand) -> Any:
     """C's `a || b` as a bool; both sides are computed."""
-    return apply("either", a, b)
+    return _logical("either", a, b)
 
 
-def _not(a: Operand) -> Value:
+def _not(a: Operand) -> Any:
     """C's `!a` as a bool."""
-    return apply("not", a)
+    return _logical("not", a)
 
 
 def _where(condition: Operand, a: Operand, b: Operand) -> Value:

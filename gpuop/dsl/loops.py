@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from types import TracebackType
+from typing import Any
 
 from gpuop.dsl.frames import assigned_name
 from gpuop.dsl.guard import Guard, condition, inside
 from gpuop.dsl.record import caller, current
+from gpuop.dsl.targets import TargetExpression, extent
 from gpuop.dsl.value import Operand, Value, integer
 from gpuop.dsl.variable import Variable
 from gpuop.errors import SemanticError, here
 from gpuop.ir.build import constant
+from gpuop.ir.facts import TargetConst
 from gpuop.ir.nodes import Break, Const, Continue, Expr, For, Ref, Stmt, Var, While
 from gpuop.ir.types import INT, SMALL_TENSOR, Shape, ShapeLike, Type
 from gpuop.ir.visit import Copier
@@ -49,6 +52,8 @@ class _while(Guard):
 
 def _bound(value: Operand) -> Expr:
     """A bound of `_for` as it is at entry, whatever the loop assigns to the variable behind it."""
+    if isinstance(value, TargetExpression):
+        return TargetConst(extent(value, "a bound of `_for`"), Type(INT))
     expr = integer(value, "a bound of `_for`")
     if isinstance(expr, Ref) and expr.var.mutable:
         return current().declare(Var(expr.var.hint, expr.type), expr)
@@ -59,10 +64,10 @@ class _for(Guard):
     """`with _for(stop) as i:` or `with _for(start, stop, step=1) as i:`; bounds bind at entry, i is read-only.
 
     Args:
-        unroll: True, or a factor; a hint, or the loop's full expansion where its bounds are constants.
+        unroll: True, or a factor, which a target may decide; a hint, or the loop's full expansion where its bounds are constants.
     """
 
-    def __init__(self, *bounds: Operand, step: Operand = 1, unroll: bool | int = 1) -> None:
+    def __init__(self, *bounds: Operand, step: Operand = 1, unroll: Any = 1) -> None:
         if not 1 <= len(bounds) <= 3:
             raise SemanticError("`_for` takes (stop), (start, stop) or (start, stop, step)")
         start, stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
@@ -70,7 +75,10 @@ class _for(Guard):
         self.bounds = tuple(map(_bound, (start, stop, step)))
         if isinstance(self.bounds[2], Const) and self.bounds[2].value == 0:
             raise SemanticError("a `_for` with step 0 never ends")
-        self.unroll = 0 if unroll is True else int(unroll)
+        if isinstance(unroll, TargetExpression):
+            self.unroll = extent(unroll, "`unroll=`", int, bool)
+        else:
+            self.unroll = 0 if unroll is True else int(unroll) or 1
         super().__init__("_for")
 
     def opens(self) -> Variable:

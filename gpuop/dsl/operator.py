@@ -19,6 +19,7 @@ from gpuop.dsl.frames import check_called, def_line, return_line
 from gpuop.dsl.gpu_operator import results_of, slots_of
 from gpuop.dsl.record import OutputRef, Recorder
 from gpuop.dsl.syntax import check_returns
+from gpuop.dsl.targets import TargetExpression, misplaced
 from gpuop.dsl.value import NUMBERS, Value, literal_atom
 from gpuop.errors import SemanticError, blaming, described, here
 from gpuop.ir.graph import Leaf, Node
@@ -94,7 +95,7 @@ class Operator:
         """The generated text for arguments of these FieldTypes (other arguments as they are).
 
         Args:
-            target: "opencl" or "cuda"; by default that of the current device.
+            target: "opencl", "cuda", or an architecture as "cuda:sm_75"; by default that of the current device.
         """
         fields = [Field.of(Leaf(t, None), "") if isinstance(t, FieldType) else t for t in field_types]
         outputs = self(*fields)
@@ -129,7 +130,8 @@ class Operator:
                 number = nodes.setdefault(value.node, len(nodes))
                 parts.append((name, value.type, isinstance(value.node, Leaf) and value.node.by_value, number))
                 continue
-            constant = (type(value), value, repr(value) if isinstance(value, (float, np.floating)) else "")
+            plain = repr(value) if isinstance(value, TargetExpression) else value
+            constant = (type(value), plain, repr(value) if isinstance(value, (float, np.floating)) else "")
             try:
                 hash(constant)
             except TypeError:
@@ -202,6 +204,8 @@ class Operator:
             raise SemanticError(f"operator `{self.name}` both writes outputs and returns a value; do one of them")
         values = returned if isinstance(returned, tuple) else (returned,)
         for value in values:
+            if isinstance(value, TargetExpression):
+                raise misplaced(value)
             if not isinstance(value, (Value, *NUMBERS)) and not isinstance(value, Field):
                 raise SemanticError(
                     f"operator `{self.name}` returns {described(value)}; it returns kernel values, or nothing after `_writeTensor`"

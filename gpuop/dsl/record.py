@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from gpuop.dsl.frames import Position, assigned_name, trail
 from gpuop.errors import Loc, SemanticError, here, kernel_frame
 from gpuop.ir.build import Builder, constant
+from gpuop.ir.facts import Extent, numbers
 from gpuop.ir.graph import Leaf, Node
 from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import Array, Break, Continue, Declare, Expr, FieldParam, For, If, Index, Let, Ref, Stmt, Var
@@ -75,7 +76,7 @@ class Recorder:
         self.grid = grid
         self.tensor = Shape()  # a thread's tensor axis: one thread for each of its elements
         self.threads_given = False
-        self.group: tuple[Shape, Loc | None] | None = None  # what `_localThreads` asks for
+        self.group: tuple[tuple[Extent, ...], Loc | None] | None = None  # what `_localThreads` asks for
         self.shared: list[Declare] = []  # memory that is not a thread's own
         self.volatile: set[Var | Array] = set()
         self.values: dict[Var, Expr] = {}  # what a name that never changes stands for
@@ -219,7 +220,7 @@ class Recorder:
         return Domain(self.grid, self.tensor.points)
 
     @property
-    def work_group(self) -> Shape:
+    def work_group(self) -> tuple[Extent, ...]:
         """(layers, rows, columns) of a work-group."""
         if self.group is None:
             return self.domain.group
@@ -229,12 +230,12 @@ class Recorder:
             raise SemanticError(
                 f"`_localThreads` has {len(shape)} extents, and the threads are {axes}D: {self.domain}", loc
             )
-        group = Shape((1,) * (3 - len(shape)) + shape)
-        if group[0] > 1 and self.domain.elements > 1:
+        group = (1,) * (3 - len(shape)) + shape
+        if group[0] != 1 and self.domain.elements > 1:
             raise SemanticError(
                 "threads of a tensor axis are in work-groups of one layer: give `_localThreads` rows and columns", loc
             )
-        return group
+        return Shape(numbers(group)) if all(isinstance(n, int) for n in group) else group
 
     def own_point(self) -> tuple[Expr, ...]:
         return tuple(Index("global", axis) for axis in self.domain.axes)

@@ -9,7 +9,9 @@ from types import CodeType
 
 from gpuop.errors import Loc, SemanticError
 
-BLOCKS = {"_if", "_elseif", "_else", "_for", "_while", "_forEachTensorElement"}
+BLOCKS = {
+    "_if", "_elseif", "_else", "_codegenIf", "_codegenElseif", "_codegenElse", "_for", "_while", "_forEachTensorElement",
+}  # fmt: skip
 
 
 @cache

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from gpuop.dsl.memory import shown
 from gpuop.dsl.record import Recorder, current
+from gpuop.dsl.targets import TargetExpression, extent
 from gpuop.dsl.value import Value
 from gpuop.errors import SemanticError, here
 from gpuop.ir.build import constant
+from gpuop.ir.facts import Extent
 from gpuop.ir.nodes import Expr, Index
-from gpuop.ir.types import INT, FieldType, Shape, ShapeLike
+from gpuop.ir.types import INT, FieldType, Shape
 
 
 class ThreadConstant(Value):
@@ -54,18 +56,26 @@ def _first(name: str) -> Recorder:
     return recorder
 
 
-def _localThreads(*shape: ShapeLike) -> None:
-    """The shape of the work-groups: `_localThreads(rows, columns)`, or a Shape; missing extents are 1.
+def _localThreads(*shape: Any) -> None:
+    """The shape of the work-groups: `_localThreads(rows, columns)`, or a Shape; missing extents are 1, and `_target` may decide.
 
     The number of threads is rounded up to whole groups; surplus threads run nothing but barriers.
     """
     recorder = _first("_localThreads")
     if recorder.group is not None:
         raise SemanticError("`_localThreads` is called twice; a kernel has one shape of work-groups")
-    extents = Shape(*shape)
+    extents = _group_extents(shape)
     if not extents or 0 in extents:
         raise SemanticError(f"a work-group has at least one thread along every axis, not {tuple(extents)}")
     recorder.group = (extents, here())
+
+
+def _group_extents(given: tuple[Any, ...]) -> tuple[Extent, ...]:
+    """Integers, some of them decided by the target."""
+    flat = tuple(given[0]) if len(given) == 1 and isinstance(given[0], Iterable) else given
+    numbers = iter(Shape(*(n for n in flat if not isinstance(n, TargetExpression))))
+    what = "an extent of a work-group"
+    return tuple(extent(n, what) if isinstance(n, TargetExpression) else next(numbers) for n in flat)
 
 
 def _globalThreads(field_shape: Any, tensor_shape: Any = None) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from gpuop.dsl.arithmetic import Arithmetic
 from gpuop.dsl.record import FieldLike, OutputRef, current
 from gpuop.dsl.storage import fetch
+from gpuop.dsl.targets import TargetExpression, misplaced
 from gpuop.errors import MissingError, SemanticError, UnsupportedError, article, described
 from gpuop.ir.build import Number, constant, fold_cast, literal, number
 from gpuop.ir.expansions import EXPANSIONS
@@ -155,6 +156,8 @@ def atom(value: Operand) -> Expr | Number:
         return plain
     if hasattr(value, "node"):
         return _scalar_field(value)
+    if isinstance(value, TargetExpression):
+        raise misplaced(value)
     what = repr(value) if isinstance(value, OutputRef) else described(value)
     advice = getattr(
         value, "advice", ADVICE.get(type(value), "wrap arrays in a Field and read them with `_readTensor`")

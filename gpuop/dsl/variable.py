@@ -7,6 +7,7 @@ import numpy as np
 from gpuop.dsl.record import Recorder, current
 from gpuop.dsl.value import SWIZZLE, Operand, Value, component, convert, integer, lane_of
 from gpuop.errors import SemanticError, here
+from gpuop.ir.facts import Extent
 from gpuop.ir.nodes import Array, Assign, Expr, Load, Ref, Store
 from gpuop.ir.types import Type
 
@@ -88,7 +89,7 @@ class ArrayVariable:
         self._array = array
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[Extent, ...]:
         return self._array.shape
 
     def _index(self, index: Operand) -> tuple[Expr, ...]:
@@ -99,7 +100,7 @@ class ArrayVariable:
                 f"array `{self._array.hint}` has {len(self.shape)} dimensions: give {len(self.shape)} indices, not {len(indices)}"
             )
         for i, n in zip(indices, self.shape, strict=True):
-            if isinstance(i, (int, np.integer)) and not 0 <= i < n:
+            if isinstance(i, (int, np.integer)) and (i < 0 or (isinstance(n, int) and i >= n)):
                 raise SemanticError(f"index {i} is outside array `{self._array.hint}`, whose extent is {n}")
         return tuple(integer(i, f"an index of array `{self._array.hint}`") for i in indices)
 

@@ -6,6 +6,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Block, Expr, FieldParam, For, Read, While
 from gpuop.ir.ops import OPS
 from gpuop.ir.visit import blocks, turns, values, walk_expr
+from gpuop.passes.resolve import resolve_target
 
 BALANCE = 10.0  # operations that a device does while it moves a byte
 TURNS = 16  # of a loop whose bounds are not known
@@ -15,13 +16,13 @@ READ = 2.0  # of a load and its address
 
 
 def work(kernel: Kernel) -> float:
-    """Operations of a thread, weighted; both branches of conditions count."""
-    return _block(kernel.body)
+    """Operations of a thread, weighted; both branches of conditions count, of `_codegenIf` that of a generic target."""
+    return _block(resolve_target(kernel).body)
 
 
 def taps(kernel: Kernel, field: FieldParam) -> float:
     """How often a thread reads a field."""
-    return _taps(kernel.body, field)
+    return _taps(resolve_target(kernel).body, field)
 
 
 def _block(block: Block) -> float:

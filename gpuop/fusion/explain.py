@@ -67,7 +67,7 @@ def _kernel(kernel: Facts) -> list[str]:
         lines.append(f"  {given} → {made}")
     if kernel["repeats"]:
         lines += [f"    {line}" for inner in kernel["repeats"]["turn"]["kernels"] for line in _kernel(inner)]
-    elif not kernel["host"]:
+    elif kernel["operations"] is not None:
         least = "" if kernel["operations_exact"] else "at least "
         local = f", {size(kernel['local_bytes'])} of local memory" if kernel["local_bytes"] else ""
         work, kept = _count(kernel["operations"], "operation"), _count(kernel["registers"], "register")

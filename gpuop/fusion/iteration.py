@@ -19,6 +19,10 @@ class Part:
     program: Program
     given: dict[int, int]
 
+    @property
+    def plan(self) -> Plan:
+        return _plan_of(self.program)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iteration(Opaque):
@@ -38,8 +42,7 @@ class Iteration(Opaque):
 
 
 @lru_cache(maxsize=256)
-def plan_of(program: Program) -> Plan:
-    """The plan of a part."""
+def _plan_of(program: Program) -> Plan:
     return plan(program)
 
 
@@ -52,7 +55,7 @@ def kernels(what: Plan) -> Iterator[Kernel]:
     for step in what.steps:
         if isinstance(step.kernel, Iteration):
             for part in parts(step.kernel):
-                yield from kernels(plan_of(part.program))
+                yield from kernels(part.plan)
         elif not isinstance(step.kernel, HostFunction):
             yield step.kernel
 
@@ -63,9 +66,9 @@ def launches(what: Plan) -> int:
     for step in what.steps:
         if isinstance(step.kernel, Iteration):
             turns = step.kernel.times or 1
-            total += turns * launches(plan_of(step.kernel.turn.program))
+            total += turns * launches(step.kernel.turn.plan)
             if step.kernel.until is not None:
-                total += max(turns // step.kernel.every, 1) * launches(plan_of(step.kernel.until.program))
+                total += max(turns // step.kernel.every, 1) * launches(step.kernel.until.plan)
         else:
             total += not isinstance(step.kernel, HostFunction)
     return total

@@ -7,10 +7,11 @@ from typing import Any
 
 from gpuop.fusion.buffers import allocation
 from gpuop.fusion.graph import Op
-from gpuop.fusion.iteration import Iteration, plan_of
+from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.measure import operations, registers
 from gpuop.fusion.plan import Apart, Plan, Step
 from gpuop.ir.kernel import HostFunction, Opaque
+from gpuop.passes.resolve import resolve_target
 
 Facts = dict[str, Any]
 
@@ -66,7 +67,7 @@ def _totals(plan: Plan, made: set[int]) -> Facts:
 
 
 def _kernel(plan: Plan, number: int, step: Step, names: Mapping[int, str], made: Mapping[int, int]) -> Facts:
-    kernel = step.kernel
+    kernel = resolve_target(step.kernel)
     host = isinstance(kernel, HostFunction)
     work = None if isinstance(kernel, Opaque) else operations(kernel)
     inputs = [_value(plan, v, names, made) for v in step.inputs]
@@ -94,14 +95,14 @@ def _kernel(plan: Plan, number: int, step: Step, names: Mapping[int, str], made:
 def moved_bytes(plan: Plan, step: Step) -> int:
     """What a kernel reads and writes; an iteration's kernels at every turn that is allowed, at one where any number is."""
     if isinstance(step.kernel, Iteration):
-        turn = plan_of(step.kernel.turn.program)
+        turn = step.kernel.turn.plan
         return (step.kernel.times or 1) * sum(moved_bytes(turn, inner) for inner in turn.steps)
     return sum(plan.program.types[v].nbytes for v in (*step.inputs, *step.outputs))
 
 
 def _repeats(kernel: Iteration) -> Facts:
     every = kernel.every if kernel.until is not None else None
-    return {"times": kernel.times, "every": every, "turn": report(plan_of(kernel.turn.program))}
+    return {"times": kernel.times, "every": every, "turn": report(kernel.turn.plan)}
 
 
 def _value(plan: Plan, value: int, names: Mapping[int, str], made: Mapping[int, int]) -> Facts:

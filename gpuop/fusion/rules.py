@@ -80,10 +80,14 @@ def why_not(producer: Op, consumer: Op, value: int) -> str | None:
 def conflict(kernels: Sequence[Kernel]) -> str | None:
     """Why kernels that depend on their work-groups cannot run in one launch."""
     for kernel in kernels[1:]:
-        if kernel.work_group != kernels[0].work_group:
-            shapes = " and ".join("×".join(map(str, k.work_group)) for k in (kernels[0], kernel))
+        if kernel.group != kernels[0].group:
+            shapes = " and ".join("×".join(map(str, k.group or ())) for k in (kernels[0], kernel))
             return f"`{kernels[0].name}` and `{kernel.name}` run in different work-groups, {shapes}"
-    needs = [sum(d.array.nbytes for d in kernel.shared("local")) for kernel in kernels]
+    arrays = [[stmt.array for stmt in kernel.shared("local")] for kernel in kernels]
+    for kernel, mine in zip(kernels, arrays, strict=True):
+        if sum(map(bool, arrays)) > 1 and any(not isinstance(n, int) for array in mine for n in array.shape):
+            return f"how much local memory `{kernel.name}` uses depends on the target"
+    needs = [sum(array.nbytes for array in mine) for mine in arrays]
     if sum(needs) > MAX_LOCAL_BYTES and sum(map(bool, needs)) > 1:
         return f"together they would use {sum(needs)} bytes of local memory, more than {MAX_LOCAL_BYTES}"
     return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gpuop.errors import Loc
+from gpuop.ir.facts import Extent, numbers
 from gpuop.ir.layout import Layout, planar
 from gpuop.ir.nodes import AXES, Block, Declare, FieldParam, Index
 from gpuop.ir.target import Target
@@ -14,6 +15,7 @@ from gpuop.ir.types import Shape
 
 WIDTHS = (256, 128, 64)  # of a group, widest first: neighbours in memory are neighbours in the group
 GROUP = 256  # threads of a group whose grid is narrower than that
+MOST_THREADS = 2**20  # of a group, on any device
 SURPLUS = 8  # at most one thread in so many is added by rounding a row up, if a width allows it
 
 
@@ -74,7 +76,8 @@ class Kernel:
     """A body that every thread of the domain runs.
 
     Attributes:
-        group: its work-groups, where it can tell them apart.
+        group: (layers × elements, rows, columns) of its work-groups, where it can tell them apart; they may be target
+            expressions until the target is known.
         target: what it is being lowered for.
         layouts: of the fields whose memory is not gpuop's own.
     """
@@ -84,7 +87,7 @@ class Kernel:
     outputs: tuple[Output, ...]
     domain: Domain
     body: Block
-    group: Shape | None = None
+    group: tuple[Extent, ...] | None = None
     loc: Loc | None = None
     target: Target | None = None
     layouts: tuple[tuple[FieldParam, Layout], ...] = ()
@@ -94,8 +97,8 @@ class Kernel:
 
     @property
     def work_group(self) -> Shape:
-        """(layers × elements, rows, columns) of the work-groups that it runs in."""
-        return self.group or self.domain.group
+        """The work-groups that it runs in; the target must be known."""
+        return self.domain.group if self.group is None else Shape(numbers(self.group))
 
     def shared(self, space: str) -> tuple[Declare, ...]:
         """The declarations of memory that is not a thread's own: "local" or "constant"."""
@@ -104,7 +107,10 @@ class Kernel:
     def bounds(self, index: Index) -> tuple[int, int]:
         """The least and the greatest value of a thread constant."""
         extent = self.domain.extent(index.axis)
-        size = self.work_group[AXES.index(index.axis)] if index.axis != "element" else 1
+        size = (self.group or self.domain.group)[AXES.index(index.axis)] if index.axis != "element" else 1
+        if not isinstance(size, int):  # any size: a group has a thread at least
+            low = 1 if index.kind == "local_size" else index.offset
+            return low, index.offset + (extent - 1 if index.kind in ("global", "group") else MOST_THREADS)
         high = {"global": extent - 1, "local": size - 1, "group": -(-extent // size) - 1}.get(index.kind)
         if high is not None:
             return index.offset, high + index.offset

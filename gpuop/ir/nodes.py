@@ -14,6 +14,7 @@ from dataclasses import field as facts
 from typing import TypeAlias
 
 from gpuop.errors import Loc
+from gpuop.ir.facts import Extent, TargetConst, numbers
 from gpuop.ir.types import HALF, INT, FieldType, Type
 
 AXES = ("layer", "row", "column", "element")  # of the thread grid; `element` walks a big tensor
@@ -42,7 +43,7 @@ class FieldParam:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array:
-    """Memory whose elements have `type`; its dimensions are constants, none for a single value.
+    """Memory whose elements have `type`; its dimensions are constants (`extents` once the target is known), none for one value.
 
     space: "private" to a thread, zeroed where it is declared; "local" to a work-group, not initialised; "constant",
     which holds `values` in row-major order.
@@ -50,7 +51,7 @@ class Array:
 
     hint: str
     type: Type
-    shape: tuple[int, ...]
+    shape: tuple[Extent, ...]
     space: str = "private"
     volatile: bool = False
     values: tuple[bool | int | float, ...] = ()
@@ -60,8 +61,12 @@ class Array:
         return self.space != "constant"
 
     @property
+    def extents(self) -> tuple[int, ...]:
+        return numbers(self.shape)
+
+    @property
     def elements(self) -> int:
-        return math.prod(self.shape)
+        return math.prod(self.extents)
 
     @property
     def nbytes(self) -> int:
@@ -190,8 +195,10 @@ class Load:
     type: Type
 
 
-Expr: TypeAlias = Const | Ref | Index | Stride | Argument | Apply | Cast | Bits | Lane | Pack | Read | Load
-ATOMS = (Const, Ref, Index, Stride, Argument)
+Expr: TypeAlias = (
+    Const | TargetConst | Ref | Index | Stride | Argument | Apply | Cast | Bits | Lane | Pack | Read | Load
+)
+ATOMS = (Const, TargetConst, Ref, Index, Stride, Argument)
 
 
 # --- statements -------------------------------------------------------------------------------------------------
@@ -296,7 +303,7 @@ class For:
     stop: Expr
     step: Expr
     body: Block
-    unroll: int = 1
+    unroll: Extent = 1
     loc: Loc | None = facts(default=None, compare=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+from gpuop.ir.facts import TargetConst
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Apply,
@@ -140,6 +141,8 @@ class Text:
         match expr:
             case Const(text=text, type=type_):
                 return f"{text}:{type_}"
+            case TargetConst(known=known, type=type_):
+                return f"{known!r}:{type_}"
             case Ref(var=var):
                 return self.name(var)
             case Index(kind=kind, axis=axis, offset=offset):

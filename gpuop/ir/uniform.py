@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from gpuop.ir.facts import Extent
 from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import (
     AXES,
@@ -22,7 +25,6 @@ from gpuop.ir.nodes import (
     Var,
     While,
 )
-from gpuop.ir.types import Shape
 from gpuop.ir.visit import blocks, leaving, operands, values
 
 
@@ -37,9 +39,9 @@ class Uniformity:
         divergent: statements that not all threads may reach together, with the condition or loop that separates them.
     """
 
-    def __init__(self, body: Block, domain: Domain, group: Shape, grid: bool = False) -> None:
-        sizes = [domain.extent(axis) for axis in AXES[:3]] if grid else group
-        self.several = {axis for axis, size in zip(AXES, sizes, strict=False) if size > 1}
+    def __init__(self, body: Block, domain: Domain, group: Sequence[Extent], grid: bool = False) -> None:
+        sizes: Sequence[Extent] = [domain.extent(axis) for axis in AXES[:3]] if grid else group
+        self.several = {axis for axis, size in zip(AXES, sizes, strict=False) if size != 1}
         if grid and domain.elements > 1:
             self.several.add("element")
         self.positions = {"global", "local", "group"} if grid else {"global", "local"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from gpuop.errors import GpuopError
+from gpuop.ir.facts import TargetConst
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     ATOMS,
@@ -65,6 +66,7 @@ def element_type(memory: Array | FieldParam) -> Type:
 class _Checker:
     def __init__(self, kernel: Kernel, form: Form) -> None:
         self.form = form
+        self.resolved = kernel.target is not None
         self.inputs = set(kernel.inputs)
         self.outputs = set(kernel.written)
         self.bound: set[Var | Array] = set()
@@ -156,6 +158,8 @@ class _Checker:
         for operand in operands(expr):
             self.expr(operand, nested=self.form is Form.PRINTABLE)
         match expr:
+            case TargetConst(known=known):
+                assert not self.resolved, f"{known!r} is left though the target is known"
             case Ref(var=var):
                 assert self.visible(var), f"{var.hint} is used before or outside its definition"
             case Apply(op=op, args=args, type=type_):

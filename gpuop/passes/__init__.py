@@ -16,6 +16,7 @@ from gpuop.passes.guard import guard_domain
 from gpuop.passes.half import half_as_float
 from gpuop.passes.inline import inline_once
 from gpuop.passes.lower_fields import lower_fields
+from gpuop.passes.resolve import resolve_target
 from gpuop.passes.simplify import simplify
 from gpuop.passes.unroll import unroll
 from gpuop.passes.wrap import wrap_integers
@@ -23,6 +24,7 @@ from gpuop.passes.wrap import wrap_integers
 Pass = Callable[[Kernel], Kernel]
 
 PIPELINE: tuple[tuple[Pass, Form], ...] = (
+    (resolve_target, Form.RECORDED),  # `_target` becomes constants, and one branch of each `_codegenIf` is left
     (drop_asserts, Form.RECORDED),  # those that `report_asserts` has not made part of the kernel
     (unroll, Form.RECORDED),  # loops that the user wants expanded
     (simplify, Form.RECORDED),  # nothing computed twice or in vain

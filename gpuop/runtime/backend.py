@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.codegen.dialect import Source
 from gpuop.errors import DeviceError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam
@@ -18,6 +19,7 @@ from gpuop.ir.types import HALF, FieldType
 
 Array = NDArray[Any]
 Buffer = Any  # a device's own handle of memory
+NO_BUNDLES = "{} interprets what was recorded, which is not in a bundle; use a device of OpenCL or CUDA"
 Argument = Any  # a Buffer, or the tuple of scalars of a by-value parameter
 
 
@@ -64,6 +66,14 @@ class Backend(ABC):
     @abstractmethod
     def compile(self, kernel: Kernel) -> Any:
         """Something that `bind` takes. CompileError with numbered source; DeviceError for types it lacks."""
+
+    def load(self, source: Source, binary: bytes | None) -> Any:
+        """Something that `bind` takes, of generated text, or of a binary (a cubin, PTX) where the bundle has one.
+
+        Raises:
+            DeviceError: the device runs no such code, or lacks a type.
+        """
+        raise DeviceError(NO_BUNDLES.format(self.name))
 
     @abstractmethod
     def bind(self, program: Any, arguments: Sequence[Argument]) -> Launch:

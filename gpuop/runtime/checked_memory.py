@@ -76,7 +76,7 @@ class CheckedMemory(Memory):
 
     def cells(self, array: Array, index: Lanes, active: Mask, does: str) -> Values:
         """The place of each thread's element in the memory of all groups; for local memory that is read, a written one."""
-        for axis, (i, n) in enumerate(zip(index, array.shape, strict=True)):
+        for axis, (i, n) in enumerate(zip(index, array.extents, strict=True)):
             at = self.outside(i, n, active)
             if at is not None:
                 where = [int(self.all(j)[at]) for j in index]

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
+from gpuop.codegen.dialect import Source
 from gpuop.config import config
 from gpuop.fusion.explain import explain
-from gpuop.fusion.iteration import Iteration, plan_of
+from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan, Step
-from gpuop.ir.kernel import HostFunction
+from gpuop.fusion.targets import plan_for
+from gpuop.ir.kernel import HostFunction, Opaque
 from gpuop.ir.layout import Layout
 from gpuop.ir.text import show
 from gpuop.runtime.backend import Argument, Backend, Buffer, Launch, download, planes_of
 from gpuop.runtime.trace import note_launch
 from gpuop.runtime.turns import Turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prebuilt(Opaque):
+    """Generated text, and CUDA's binary of it: what bundles have in the place of a kernel."""
+
+    apart: ClassVar[str] = "is compiled already"
+    source: Source
+    binary: bytes | None
 
 
 class Prepared:
@@ -28,7 +39,7 @@ class Prepared:
 
     def __init__(self, backend: Backend, plan: Plan, layouts: Mapping[int, Layout] = MappingProxyType({})) -> None:
         self.backend = backend
-        self.plan = plan
+        self.plan = plan = plan_for(plan, backend.target)
         self.layouts = layouts
         config.trace(2, lambda: f"gpuop: {explain(plan)}")
         config.trace(3, lambda: "\n".join(show(step.kernel) for step in plan.steps))
@@ -44,7 +55,9 @@ class Prepared:
     def _compiled(self, step: Step) -> Any:
         kernel = step.kernel
         if isinstance(kernel, Iteration):
-            return Turns(self.backend, kernel, lambda program: Prepared(self.backend, plan_of(program)))
+            return Turns(self.backend, kernel, lambda plan: Prepared(self.backend, plan))
+        if isinstance(kernel, Prebuilt):
+            return self.backend.load(kernel.source, kernel.binary)
         if isinstance(kernel, HostFunction):
             return None
         params = zip((*kernel.inputs, *kernel.written), (*step.inputs, *step.outputs), strict=True)

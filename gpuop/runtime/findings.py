@@ -125,7 +125,7 @@ def _advice(race: Race, local: bool) -> str:
 
 
 def _element(array: Array, element: int) -> str:
-    index = np.unravel_index(element, array.shape) if array.shape else ()
+    index = np.unravel_index(element, array.extents) if array.shape else ()
     return f"`{array.hint}[{', '.join(map(str, index))}]`" if array.shape else f"`{array.hint}`"
 
 

@@ -99,7 +99,7 @@ class Memory:
     def place(self, array: Array, index: Lanes) -> tuple[Values, Mask]:
         """The element that each thread means, brought inside, and whether it was there."""
         where, inside = np.zeros(self.count, np.int64), np.ones(self.count, np.bool_)
-        for i, n in zip(index, array.shape, strict=True):
+        for i, n in zip(index, array.extents, strict=True):
             at = self.all(i)
             inside &= (at >= 0) & (at < n)
             where = where * n + np.clip(at, 0, n - 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import copy
+import math
 import os
 import shutil
 import tempfile
@@ -23,12 +24,13 @@ from gpuop.codegen.targets import generate
 from gpuop.config import config
 from gpuop.errors import DeviceError
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Assert
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime import cache, icd
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch, scalars_of
-from gpuop.runtime.limits import GroupLimits
+from gpuop.runtime.limits import Limits
 from gpuop.runtime.trace import note_launch, note_source
 
 _building = threading.Lock()
@@ -72,11 +74,11 @@ def _can_cache() -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """A kernel's text and pyopencl's program of it; None where the grid has no points."""
+    """A kernel's text and pyopencl's program of it; None where the grid has no points. A bundle's has no kernel."""
 
     source: Source
     built: Any
-    kernel: Kernel
+    kernel: Kernel | None
 
 
 class OpenCL(Backend):
@@ -93,13 +95,8 @@ class OpenCL(Backend):
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
         self.target = _target(device)
-        self.limits = GroupLimits(
-            device.max_work_group_size,
-            tuple(device.max_work_item_sizes),
-            device.local_mem_size,
-            device.max_constant_buffer_size,
-        )
         self.features = {"double"} if device.double_fp_config else set()
+        self.limits = _limits(name, self.description, device)
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
         self.options = ["-cl-std=CL1.2", *divide]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
@@ -179,19 +176,22 @@ class OpenCL(Backend):
     def compile(self, kernel: Kernel) -> Compiled:
         found = assertions(kernel) if self.checked else ()
         source = generate(report_asserts(kernel) if found else kernel, self.target)
-        self.limits.check(kernel, self.name)
-        missing = source.needs - self.features
-        if missing:
-            raise DeviceError(
-                f"operator `{kernel.name}` computes with {', '.join(sorted(missing))}, which {self.name} ({self.description}) "
-                "lacks; use float32 fields, or another device"
-            )
+        self.limits.check_kernel(kernel)
+        self.limits.check_types(kernel.name, source.needs - self.features)
+        return self._compiled(source, kernel, found)
+
+    def load(self, source: Source, binary: bytes | None) -> Compiled:
+        self.limits.check_types(source.entry, source.needs - self.features)
+        self.limits.check_group(source.entry, source.group[::-1])
+        return self._compiled(source, None, ())
+
+    def _compiled(self, source: Source, kernel: Kernel | None, found: tuple[Assert, ...]) -> Compiled:
         note_source(source, "cl")
         with _building:  # one thread at a time: nobody builds what another is building, and `_quiet` is process-wide
             key = "\n".join([source.text, *(f"{s.loc} {s.message}" for s in found)])
             compiled = self.programs.get(key)
             if compiled is None:
-                compiled = Compiled(source, self._build(source) if kernel.domain.threads else None, kernel)
+                compiled = Compiled(source, self._build(source) if math.prod(source.threads) else None, kernel)
                 self.programs[key] = compiled
         return compiled
 
@@ -221,7 +221,7 @@ class OpenCL(Backend):
         if program.built is None:
             return Launch(lambda: None, lambda position, scalars: None)
         kernel = self.cl.Kernel(program.built, source.entry)
-        found = assertions(program.kernel) if self.checked else ()
+        found = assertions(program.kernel) if self.checked and program.kernel is not None else ()
         report = self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, 4 * len(found)) if found else None
         arguments = [*arguments, report] if found else arguments
         flat: list[Any] = []
@@ -241,7 +241,7 @@ class OpenCL(Backend):
             events = [self._fill(*fill) for fill in fills]
             note_launch(source.entry, f"{source.threads} in groups of {source.group}")
             events.append(enqueue())
-            if report is not None:
+            if report is not None and program.kernel is not None:
                 self._raise_failed(program.kernel, np.empty(len(found), np.uint32), report)
             return events
 
@@ -294,3 +294,13 @@ def _log(text: str) -> str:
     """A build log without what pyopencl adds."""
     text = text.partition("\n\n")[2] or text  # below its repeated heading
     return "\n".join(line for line in text.splitlines() if line and not line.startswith("(source saved as"))
+
+
+def _limits(name: str, description: str, device: Any) -> Limits:
+    return Limits(
+        name,
+        description,
+        device.max_work_group_size,
+        tuple(device.max_work_item_sizes),
+        {"local": device.local_mem_size, "constant": device.max_constant_buffer_size},
+    )

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Protocol
 
-from gpuop.fusion.graph import Program
 from gpuop.fusion.iteration import Iteration, Part
 from gpuop.fusion.plan import Plan
 from gpuop.runtime.backend import Argument, Backend, Buffer, Launch, download
@@ -24,13 +23,13 @@ class Turns:
     """An iteration, compiled.
 
     Args:
-        prepare: compiles a program.
+        prepare: compiles a plan.
     """
 
-    def __init__(self, backend: Backend, kernel: Iteration, prepare: Callable[[Program], Prepared]) -> None:
+    def __init__(self, backend: Backend, kernel: Iteration, prepare: Callable[[Plan], Prepared]) -> None:
         self.backend, self.kernel = backend, kernel
-        self.body = prepare(kernel.turn.program)
-        self.until = prepare(kernel.until.program) if kernel.until is not None else None
+        self.body = prepare(kernel.turn.plan)
+        self.until = prepare(kernel.until.plan) if kernel.until is not None else None
 
     def bind(self, arguments: Sequence[Argument]) -> Launch:
         """A launch of all turns with these inputs and outputs; it waits where a condition ends them."""

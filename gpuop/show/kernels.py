@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gpuop.fusion.explain import size
 from gpuop.fusion.graph import Op
-from gpuop.fusion.iteration import Iteration, plan_of
+from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan, Step
 from gpuop.fusion.report import recomputed
 from gpuop.ir.kernel import HostFunction, Kernel, Opaque
@@ -120,7 +120,7 @@ def _frame(scene: Scene, plan: Plan, number: int, step: Step, layout: Layout) ->
 def _how(kernel: Kernel) -> str:
     """Where and how often it runs."""
     if isinstance(kernel, Iteration):
-        inner = ", ".join(step.kernel.name for step in plan_of(kernel.turn.program).steps)
+        inner = ", ".join(step.kernel.name for step in kernel.turn.plan.steps)
         turns = f"{kernel.times} turns of {inner}"
         return turns if kernel.until is None else f"turns of {inner} until a condition holds"
     return "on the host" if isinstance(kernel, HostFunction) else f"{kernel.domain} threads"

@@ -54,6 +54,18 @@ def test_for(device: str) -> None:
     all_same(got, [expected(*c) for c in unrolled for _ in range(2)])
 
 
+def test_unroll_false_leaves_a_loop() -> None:
+    @gp.operator
+    def counted(f):
+        n = _intVar()
+        with _for(5, unroll=False) as i:
+            n += i
+        return n
+
+    text = counted.source(gp.FieldType(3), target="opencl")
+    assert "for (int i = 0; i < 5; i += 1)" in text and "unroll" not in text
+
+
 def test_for_binds_its_bounds_at_entry(device: str) -> None:
     def body(x):
         n, y = _var(_convert_int(abs(x) % 5)), _intVar()

@@ -191,3 +191,24 @@ def counts() -> object:
             _writeTensor(_out1, total, _groupRow, _groupColumn)
 
     return counts(field((10, 250), (), "uint8", "levels"))
+
+
+@golden
+def targets() -> object:
+    """What a target decides: a branch with its field and its table, the work-groups, an array, a loop that is expanded."""
+
+    @gp.operator
+    def targets(a, b):
+        _localThreads(2, _target.choose({"opencl": 16, "cuda:sm_80": 32}))
+        tile = _local(_floatArray(_localRows, _localColumns + 1))
+        x = _var(_readTensor(a))
+        with _codegenIf((_target.backend == "cuda") & (_target.architecture >= 80)):
+            x += _convert_float(_exp(_convert_double(_readTensor(b)))) * _constantArray([0.5, 2.0])[_row & 1]
+        with _codegenElse():
+            with _for(_target.simd_width + 1, unroll=True) as i:
+                x += _readTensor(a, _row, _column + i)
+        tile[_localRow, _localColumn] = x
+        _syncThreadsLocal()
+        return tile[_localRow, _localColumns - 1 - _localColumn]
+
+    return targets(field((10, 64), name="a"), field((10, 64), name="b"))

@@ -1,0 +1,184 @@
+"""What the command line does: lists devices, prints text, runs examples, writes bundles."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import re
+import runpy
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from gpuop.bundles import save_bundle
+from gpuop.codegen.targets import target_named
+from gpuop.config import config
+from gpuop.dsl import hooks
+from gpuop.dsl.arrays import Deferred, Placeholder
+from gpuop.dsl.field import Field
+from gpuop.dsl.operator import Operator
+from gpuop.errors import SemanticError, described
+from gpuop.fusion.graph import program
+from gpuop.ir.graph import Leaf
+from gpuop.ir.types import FieldType
+from gpuop.pipeline import Pipeline
+from gpuop.runtime import icd
+from gpuop.runtime.backend import Array
+from gpuop.runtime.devices import examined, use_device
+
+TYPE = re.compile(r"(?P<dtype>[a-z]+\d*)(\[(?P<grid>[\dx×,]*)\])?(x(?P<tensor>\d+([x×]\d+)?))?")
+
+
+def list_devices() -> None:
+    """Print what was found, what was skipped and why; the default is what GPUOP_DEVICE names, or the first that works."""
+    found = examined()
+    working = [device for device in found if device.problem is None]
+    wanted = [device for device in working if config.device in (device.name, *device.aliases)]
+    default = (wanted if config.device else working)[:1]
+    for device in found:
+        print(
+            f"{'*' if device in default else ' '} {' = '.join((device.name, *device.aliases)):28} {device.description}"
+        )
+        if device.problem is not None:
+            print(f"    skipped: {device.problem}")
+    if config.device and not wanted:
+        print(f"GPUOP_DEVICE={config.device} names none of the devices that work")
+    drivers = icd.find()
+    if drivers:
+        print("OpenCL drivers:")
+    for driver in drivers:
+        error = icd.load_error(driver)
+        print(f"  {driver.library} ({driver.origin})" + (f"\n    cannot be loaded: {error}" if error else ""))
+
+
+def print_source(where: str, types: Sequence[str], target: str | None) -> None:
+    """Print the generated text of what a function gives."""
+    _, _, results = _applied(where, types)
+    print(hooks.source(results if isinstance(results, tuple) else (results,), target), end="")
+
+
+def compile_bundle(where: str, types: Sequence[str], targets: str, output: str) -> None:
+    """Write a bundle of what a function gives, for several targets."""
+    named = [target_named(f"cuda:{t}" if t.startswith("sm_") else t) for t in targets.split(",")]
+    name, arguments, results = _applied(where, types)
+    save_bundle(output, name, arguments, results, named)
+    print(f"{output}: {name} for {', '.join(map(str, named))}, {Path(output).stat().st_size} bytes")
+
+
+def run_example(example: str, arguments: Sequence[str], device: str | None) -> None:
+    """Run a file, or a module, as Python does, on a device."""
+    path = Path(example)
+    if not path.exists() and (path.suffix == ".py" or importlib.util.find_spec(example) is None):
+        raise SemanticError(f"there is no file or module {example}; give a path, as `gpuop run examples/unsharp.py`")
+    sys.argv = [example, *arguments]
+    if path.exists():
+        sys.path.insert(0, str(path.parent.resolve()))
+
+    def run() -> None:
+        if path.exists():
+            runpy.run_path(example, run_name="__main__")
+        else:
+            runpy.run_module(example, run_name="__main__", alter_sys=True)
+
+    if device is None:
+        run()
+        return
+    with use_device(device):
+        run()
+
+
+# --- FILE:FUNCTION ------------------------------------------------------------------------------------------------------
+
+
+def _applied(where: str, types: Sequence[str]) -> tuple[str, dict[str, Field], Any]:
+    """A function's name, its arguments that are Fields, and what it gives for them."""
+    function, name = _function(where)
+    given = [_argument(text) for text in types]
+    try:
+        bound = inspect.signature(function).bind(*given)
+    except TypeError as wrong:
+        raise SemanticError(
+            f"`{name}`: {wrong}; `--types` gives the types of its fields, and its other arguments"
+        ) from None
+    if isinstance(function, Pipeline):
+        return name, *_traced(name, function, bound.arguments)
+    results = function(*given)
+    for result in results if isinstance(results, tuple) else (results,):
+        if not isinstance(result, Field):
+            raise SemanticError(
+                f"`{name}` gives {described(result)}; name a function that gives a Field, or a tuple of them"
+            )
+    fields: dict[str, Field] = {}
+    for argument, value in bound.arguments.items():
+        several = value if isinstance(value, tuple) else (value,)
+        names = [f"{argument}{k}" for k in range(len(several))] if several is value else [argument]
+        fields.update({n: v for n, v in zip(names, several, strict=True) if isinstance(v, Field)})
+    return name, fields, results
+
+
+def _traced(name: str, pipeline: Pipeline, arguments: Mapping[str, Any]) -> tuple[dict[str, Field], Any]:
+    """The Fields that a pipeline makes of its arrays, by argument, and what it gives."""
+    arrays = {n: _array(f.type) for n, f in arguments.items() if isinstance(f, Field)}
+    stand_ins = {n: Placeholder(k, a.shape, a.dtype) for k, (n, a) in enumerate(arrays.items())}
+    results = pipeline.function(**{**arguments, **stand_ins})
+    wanted = results if isinstance(results, tuple) else (results,)
+    fields: dict[str, Field] = {}
+    for leaf in program([f.node for f in wanted]).leaves.values():
+        if isinstance(leaf, Leaf) and isinstance(leaf.source, Deferred):
+            argument = list(arrays)[leaf.source.placeholder.position]
+            made = leaf.source.make(arrays[argument])[1]
+            if argument in fields or (made.shape, made.dtype) != (arrays[argument].shape, arrays[argument].dtype):
+                raise SemanticError(
+                    f"pipeline `{name}` converts its array `{argument}`, or makes several fields of it; "
+                    "a bundle takes the arrays of its fields: name a function of fields"
+                )
+            fields[argument] = Field.of(leaf)
+    return fields, results
+
+
+def _array(kind: FieldType) -> Array:
+    return np.zeros(tuple(kind.array_shape), "uint8" if kind.dtype == "unorm8" else kind.dtype)
+
+
+def _function(where: str) -> tuple[Any, str]:
+    file, _, name = where.rpartition(":")
+    path = Path(file)
+    if not file or not name.isidentifier():
+        raise SemanticError(f"{where!r} names no function; write FILE:FUNCTION, as `filters.py:sharpen`")
+    if not path.is_file():
+        raise SemanticError(f"there is no file {file}; write FILE:FUNCTION, as `filters.py:sharpen`")
+    sys.path.insert(0, str(path.parent.resolve()))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    function = getattr(module, name, None)
+    if not isinstance(function, (Operator, Pipeline)) and not inspect.isfunction(function):
+        functions = [n for n, v in vars(module).items() if _is_own(v, module.__name__)]
+        raise SemanticError(f"{file} has no function of fields {name!r}; it has {', '.join(functions) or 'none'}")
+    return function, name
+
+
+def _is_own(value: Any, module: str) -> bool:
+    return isinstance(value, (Operator, Pipeline, FunctionType)) and value.__module__ == module
+
+
+def _argument(text: str) -> Any:
+    """A Field of a type, or a Python literal."""
+    match = TYPE.fullmatch(text)
+    if match is not None and (match["grid"] is not None or not match["dtype"].isalpha()):
+        grid, tensor = (re.findall(r"\d+", match[part] or "") for part in ("grid", "tensor"))
+        return Field.of(Leaf(FieldType(tuple(map(int, grid)), tuple(map(int, tensor)), match["dtype"]), None), "")
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise SemanticError(
+            f"{text!r} is neither a field's type, as float32[480x640], uint8[480x640]x3 or float32[] for a number on the device, "
+            "nor a Python literal, as 0.5 or \"'clamp'\""
+        ) from None

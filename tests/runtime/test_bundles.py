@@ -1,0 +1,381 @@
+"""Bundles: what `gpuop compile` writes runs as what it was made of, with nothing recorded or planned. NumPy expects it."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.bundles import save_bundle
+from gpuop.codegen.targets import target_named
+from gpuop.dsl import *
+from gpuop.ir.graph import Leaf
+from gpuop.ir.target import Target
+from gpuop.runtime import nvrtc, unpack
+
+CARDS = [d.name for d in gp.devices() if d.name != "reference"]
+needs_a_device = pytest.mark.skipif(not CARDS, reason="no OpenCL driver that works")
+needs_nvrtc = pytest.mark.skipif(not nvrtc.architectures(), reason="NVRTC is not installed")
+each_device = pytest.mark.parametrize("card", CARDS)
+rng = np.random.default_rng(3)
+TARGETS = ("opencl", "cuda:sm_90") if nvrtc.architectures() else ("opencl",)
+
+
+@gp.operator
+def left(field):
+    return _readTensor(field, _row, _column - 1, border="wrap")
+
+
+@gp.operator
+def by_target(field):
+    x = _var(_readTensor(field))
+    with _codegenIf(_target.backend == "cuda"):
+        x += 1000
+    with _codegenElse():
+        x += 1
+    return x
+
+
+def floats(*shape: int) -> Any:
+    return rng.integers(-99, 100, shape).astype(np.float32)
+
+
+def saved(path: Path, function: Callable[..., Any], *types: gp.FieldType, targets: tuple[str, ...] = TARGETS) -> Path:
+    """A bundle of a function of fields."""
+    fields = {f"f{k}": gp.Field.of(Leaf(kind, None), "") for k, kind in enumerate(types)}
+    save_bundle(path, function.__name__, fields, function(*fields.values()), [target_named(t) for t in targets])
+    return path
+
+
+@contextmanager
+def nothing_recorded() -> Iterator[None]:
+    """Whoever records, plans, lowers or prints meanwhile fails."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("this is done when the bundle is made")
+
+    with pytest.MonkeyPatch.context() as patch:
+        for place in ("dsl.record.Recorder.__init__", "fusion.plan.splice", "passes.lower", "codegen.targets.generate"):
+            patch.setattr(f"gpuop.{place}", refuse)
+        patch.setattr("gpuop.runtime.opencl.generate", refuse)
+        yield
+
+
+def several_kernels(a: gp.Field, b: gp.Field) -> tuple[gp.Field, gp.Field]:
+    moved = left(by_target(a) * b.sum())
+    return left(moved).max(axis=1), moved
+
+
+def expected(a: Any, b: Any) -> tuple[Any, Any]:
+    moved = np.roll((a + 1) * b.sum(), 1, 1)
+    return np.roll(moved, 1, 1).max(axis=1), moved
+
+
+# --- running ------------------------------------------------------------------------------------------------------------
+
+
+@each_device
+def test_arrays_in_arrays_out(card: str, tmp_path: Path) -> None:
+    path = saved(tmp_path / "f.gpuop", several_kernels, gp.FieldType((20, 33)), gp.FieldType((7,)))
+    loaded = gp.load_bundle(path)
+    assert (loaded.name, loaded.targets) == ("several_kernels", TARGETS)
+    assert loaded.types == {"f0": gp.FieldType((20, 33)), "f1": gp.FieldType(7)}
+    with gp.use_device(card), nothing_recorded():
+        for a, b in ((floats(20, 33), floats(7)), (floats(20, 33), floats(7))):
+            for found, wanted in zip(loaded(a, f1=b), expected(a, b), strict=True):
+                assert np.array_equal(found, wanted) and found.dtype == wanted.dtype
+
+
+@each_device
+def test_fields_in_fields_out(card: str, tmp_path: Path) -> None:
+    loaded = gp.load_bundle(saved(tmp_path / "f.gpuop", several_kernels, gp.FieldType((20, 33)), gp.FieldType((7,))))
+    a, b = floats(20, 33), floats(7)
+    with gp.use_device(card):
+        results = loaded(left(gp.ScalarField(a)), gp.ScalarField(b))  # as a field that is to be computed
+        assert [r.type for r in results] == [gp.FieldType(20), gp.FieldType((20, 33))]
+        following = (results[1] * 2).numpy()
+    assert np.array_equal(following, expected(np.roll(a, 1, 1), b)[1] * 2)
+
+
+@each_device
+def test_every_type_goes_through(card: str, tmp_path: Path) -> None:
+    kinds = [
+        gp.FieldType((3, 5), (), "uint8"), gp.FieldType(6, 3, "int16"), gp.FieldType((2, 3, 4), (2, 2), "float32"),
+        gp.FieldType((), (), "int64"), gp.FieldType(4, (), "bool"), gp.FieldType(5, (), "complex64"), gp.FieldType(5, 4, "unorm8"),
+        gp.FieldType((0, 4), (), "float32"), gp.FieldType(3, 9, "float16"),
+    ]  # fmt: skip
+
+    def same(*fields: gp.Field) -> tuple[gp.Field, ...]:
+        return tuple(copied(f) for f in fields)
+
+    copied = gp.operator(lambda f: _readTensor(f))
+    big = gp.operator(outputs=lambda f: f.type)(_copy_elements)
+    small = [k for k in kinds if not gp.is_big_tensor(k)]
+    arrays = {k: rng.integers(0, 2, k.array_shape).astype("uint8" if k.dtype == "unorm8" else k.dtype) for k in kinds}
+    loaded = gp.load_bundle(saved(tmp_path / "f.gpuop", same, *small, targets=("opencl",)))
+    other = gp.load_bundle(saved(tmp_path / "g.gpuop", lambda f: big(f), kinds[-1], targets=("opencl",)))
+    with gp.use_device(card):
+        for kind, found in zip(small, loaded(*(arrays[k] for k in small)), strict=True):
+            if found.dtype == arrays[kind].dtype:
+                assert np.array_equal(found, arrays[kind])
+            else:  # a value that was read is of another type
+                assert (kind.dtype, found.dtype.name) in (("unorm8", "float32"), ("complex64", "float32"))
+        assert np.array_equal(other(arrays[kinds[-1]]), arrays[kinds[-1]])
+
+
+def _copy_elements(field):
+    with _forEachTensorElement(field.tensor_shape):
+        _writeTensorElement(_out0, _readTensorElement(field))
+
+
+@each_device
+def test_what_is_captured_is_constant(card: str, tmp_path: Path) -> None:
+    weights, gain = gp.ScalarField(floats(4, 6)), gp.Parameter(2.5)
+
+    def weighted(f: gp.Field) -> tuple[gp.Field, gp.Field, gp.Field]:
+        return f * weights * gain, f, gain + 0
+
+    path = saved(tmp_path / "f.gpuop", weighted, gp.FieldType((4, 6)))
+    gain.set(7.0)
+    a = floats(4, 6)
+    with gp.use_device(card):
+        product, same, number = gp.load_bundle(path)(a)
+    assert np.array_equal(product, a * weights.numpy() * np.float32(2.5))
+    assert np.array_equal(same, a) and number == 2.5
+
+
+@each_device
+def test_a_function_without_arguments(card: str, tmp_path: Path) -> None:
+    a = floats(4, 6)
+    path = saved(tmp_path / "f.gpuop", lambda: by_target(gp.ScalarField(a)))
+    with gp.use_device(card):
+        assert np.array_equal(gp.load_bundle(path)(), a + 1)
+
+
+@each_device
+def test_an_argument_that_nothing_needs(card: str, tmp_path: Path) -> None:
+    path = saved(tmp_path / "f.gpuop", lambda a, b: by_target(b), gp.FieldType(3), gp.FieldType(5))
+    b = floats(5)
+    with gp.use_device(card):
+        assert np.array_equal(gp.load_bundle(path)(floats(3), b), b + 1)
+
+
+@each_device
+def test_iterations(card: str, tmp_path: Path) -> None:
+    step = gp.FieldType(())
+
+    def grown(f: gp.Field, by: gp.Field) -> tuple[gp.Field, ...]:
+        some = gp.iterate(lambda u: left(u) + by, f, times=5)
+        many = gp.iterate(lambda u: by_target(u), f, until=lambda u: u.max() >= 300, every=4)
+        return some, many, gp.iterate(lambda u, v: (v, u), (some, many), times=3)[0] * 2
+
+    loaded = gp.load_bundle(saved(tmp_path / "f.gpuop", grown, gp.FieldType((4, 6)), step))
+    a = floats(4, 6)
+    some, many = np.roll(a, 5, 1) + 15, a.copy()
+    while many.max() < 300:
+        many += 4
+    with gp.use_device(card), nothing_recorded():
+        for found, wanted in zip(loaded(a, np.array(3, "f")), (some, many, many * 2), strict=True):
+            assert np.array_equal(found, wanted)
+
+
+@each_device
+def test_scattered_outputs_start_from_their_default(card: str, tmp_path: Path) -> None:
+    @gp.operator(default=-1.5)
+    def diagonal(f):
+        with _if(_row == _column):
+            _writeTensor(_out0, _readTensor(f), _row, 0)
+
+    a = floats(4, 6)
+    path = saved(tmp_path / "f.gpuop", lambda f: diagonal(f), gp.FieldType((4, 6)))
+    wanted = np.full_like(a, -1.5)
+    wanted[:, 0] = a.diagonal()
+    with gp.use_device(card):
+        assert np.array_equal(gp.load_bundle(path)(a), wanted)
+
+
+# --- files --------------------------------------------------------------------------------------------------------------
+
+
+@needs_nvrtc
+def test_binaries_and_texts(tmp_path: Path) -> None:
+    path = saved(tmp_path / "f.gpuop", by_target, gp.FieldType(5), targets=("cuda:sm_75", "cuda:sm_90", "opencl"))
+    with zipfile.ZipFile(path) as archive:
+        assert sorted(n for n in archive.namelist() if n != "bundle.json") == [
+            "cuda_sm_75/0.cubin", "cuda_sm_75/0.text", "cuda_sm_90/0.cubin", "cuda_sm_90/0.ptx", "cuda_sm_90/0.text",
+            "opencl/0.text",
+        ]  # fmt: skip
+        assert archive.read("cuda_sm_75/0.cubin")[:4] == archive.read("cuda_sm_90/0.cubin")[:4] == b"\x7fELF"
+        assert b".target sm_90" in archive.read("cuda_sm_90/0.ptx") and archive.read("cuda_sm_90/0.ptx")[-1] == 0
+        assert b"1000.0f" in archive.read("cuda_sm_75/0.text") and b"1000.0f" not in archive.read("opencl/0.text")
+        head = json.loads(archive.read("bundle.json"))
+    (step,) = head["targets"]["opencl"]["steps"]
+    assert step["entry"] == "gpuop_by_target" and step["threads"] == [8, 1, 1]
+    assert (step["inputs"], step["outputs"]) == ([0], [1])
+
+
+def test_equal_bundles_are_equal_files(tmp_path: Path) -> None:
+    first, second = (saved(tmp_path / name, by_target, gp.FieldType(5)) for name in "ab")
+    assert first.read_bytes() == second.read_bytes()
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("architecture", "code", "kind"),
+    [(75, 75, "cubin"), (80, 80, "cubin"), (86, 80, "cubin"), (90, 90, "cubin"), (100, 90, "ptx"), (120, 90, "ptx")],
+)
+def test_the_code_for_a_device(architecture: int, code: int, kind: str, tmp_path: Path) -> None:
+    targets = ("cuda:sm_75", "cuda:sm_90", "cuda:sm_80")
+    contents = unpack.read(saved(tmp_path / "f.gpuop", by_target, gp.FieldType(5), targets=targets))
+    (step,) = unpack.plan_on(contents, Target("cuda", architecture)).steps
+    (cubin,) = contents.code[f"cuda:sm_{code}"].steps
+    if kind == "cubin":
+        assert step is cubin and step.kernel.binary.startswith(b"\x7fELF")
+    else:
+        assert step.kernel.binary.endswith(b"\0") and f".target sm_{code}".encode() in step.kernel.binary
+
+
+@needs_nvrtc
+def test_no_code_for_a_device(tmp_path: Path) -> None:
+    contents = unpack.read(
+        saved(tmp_path / "f.gpuop", by_target, gp.FieldType(5), targets=("cuda:sm_80", "cuda:sm_90"))
+    )
+    for target, wanted in ((Target("opencl"), "opencl"), (Target("cuda", 75), "sm_75")):
+        with pytest.raises(gp.DeviceError) as caught:
+            unpack.plan_on(contents, target)
+        assert str(caught.value) == (
+            f"bundle `by_target` has no code for {target}: it has cuda:sm_80, cuda:sm_90; "
+            f"add it with `gpuop compile --targets {wanted},…`"
+        )
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path / "f.gpuop", by_target, gp.FieldType(5))
+    before = path.read_bytes()
+
+    def fails(*_: Any) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", fails)
+    with pytest.raises(OSError, match="no space left"):
+        saved(path, by_target, gp.FieldType(6))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# --- errors -------------------------------------------------------------------------------------------------------------
+
+
+def refused(error: type[gp.GpuopError], action: Callable[[], Any]) -> str:
+    with pytest.raises(error) as caught:
+        action()
+    return str(caught.value).partition("\n")[0]
+
+
+def test_damaged_and_foreign_files(tmp_path: Path) -> None:
+    good = saved(tmp_path / "good", by_target, gp.FieldType(5)).read_bytes()
+    path = tmp_path / "bad"
+    assert (
+        refused(gp.SemanticError, lambda: gp.load_bundle(path))
+        == f"there is no file {path}; `gpuop compile` writes bundles"
+    )
+    for data in (b"", b"hello", good[: len(good) // 2]):
+        path.write_bytes(data)
+        said = refused(gp.SemanticError, lambda: gp.load_bundle(path))
+        assert said == f"{path} is no bundle that `gpuop compile` wrote, or it is cut off"
+    np.savez(tmp_path / "other.npz", a=np.ones(3))
+    said = refused(gp.SemanticError, lambda: gp.load_bundle(tmp_path / "other.npz"))
+    assert said == f"{tmp_path / 'other.npz'} is a zip file, but no bundle that `gpuop compile` wrote"
+    at = good.index(b"opencl/0.text") + 40
+    path.write_bytes(good[:at] + bytes(b ^ 0xFF for b in good[at : at + 8]) + good[at + 8 :])
+    said = refused(gp.SemanticError, lambda: gp.load_bundle(path))
+    assert said.startswith(f"{path} is damaged: ") and said.endswith("; write it anew with `gpuop compile`")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 9}, "has version 9 of the format, and this gpuop reads version 1; write it anew"),
+        ({"arguments": [["f0", 0, [[5], [], "float31"]]]}, "fields have no dtype 'float31'"),
+        (
+            {"targets": {"opencl": {"types": {}, "wanted": [], "steps": [{}]}}},
+            "is damaged: 'arguments'; write it anew with `gpuop compile`",
+        ),
+        ({"scalars": None}, "is damaged: "),
+    ],
+)
+def test_a_changed_head(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path, other = saved(tmp_path / "a", by_target, gp.FieldType(5)), tmp_path / "b"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(other, "w") as new:
+        for name in old.namelist():
+            head = json.loads(old.read(name)) | change if name == "bundle.json" else None
+            new.writestr(name, json.dumps(head) if head is not None else old.read(name))
+    assert message in refused(gp.SemanticError, lambda: gp.load_bundle(other))
+
+
+@needs_a_device
+def test_wrong_arguments(tmp_path: Path) -> None:
+    loaded = gp.load_bundle(
+        saved(tmp_path / "f.gpuop", several_kernels, gp.FieldType((2, 3)), gp.FieldType(4, 2, "uint8"))
+    )
+    a, b = floats(2, 3), np.ones((4, 2), np.uint8)
+
+    def said(*given: Any) -> str:
+        return refused(gp.SemanticError, lambda: loaded(*given))
+
+    with gp.use_device(CARDS[0]):
+        first = "argument `f0` of bundle `several_kernels` is a 2×3 float32 field, or an array of float32 of shape (2, 3), not "
+        assert said(floats(2, 4), b) == first + "float32 of shape (2, 4); bundles are made for one type"
+        assert said(a.astype("d"), b) == first + "float64 of shape (2, 3); bundles are made for one type"
+        assert said(gp.VectorField(a), b) == first + "a 2 float32[3] field; bundles are made for one type"
+        assert said([1, 2], b) == first + "a list; bundles are made for one type"
+        assert said(a) == "bundle `several_kernels`: missing a required argument: 'f1'"
+        assert said(gp.ScalarField(a), b) == "bundle `several_kernels` gets Fields and arrays; give it one of them"
+
+
+def test_the_reference_runs_no_bundle(tmp_path: Path) -> None:
+    loaded = gp.load_bundle(saved(tmp_path / "f.gpuop", by_target, gp.FieldType(5)))
+    with gp.use_device("reference"):
+        said = refused(gp.DeviceError, lambda: loaded(floats(5)))
+    assert said == "reference interprets what was recorded, which is not in a bundle; use a device of OpenCL or CUDA"
+
+
+def test_what_runs_on_the_host_is_refused(tmp_path: Path) -> None:
+    kind = gp.FieldType(5)
+    said = refused(
+        gp.SemanticError, lambda: saved(tmp_path / "f", lambda f: gp.HostOperator(np.sort, f, outputs=kind), kind)
+    )
+    assert said == "a bundle holds kernels, and `sort` runs on the host"
+
+
+@needs_nvrtc
+def test_an_architecture_that_the_compiler_has_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    said = refused(gp.DeviceError, lambda: saved(tmp_path / "f", by_target, gp.FieldType(5), targets=("cuda:sm_30",)))
+    assert said.startswith("NVRTC does not compile for sm_30, and there is no nvcc that does; it knows sm_")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr(nvrtc, "architectures", lambda: ())
+    said = refused(gp.DeviceError, lambda: saved(tmp_path / "f", by_target, gp.FieldType(5), targets=("cuda",)))
+    assert said == (
+        "CUDA needs NVRTC, which is not installed: `pip install nvidia-cuda-nvrtc`, or install the CUDA toolkit"
+    )
+
+
+@needs_a_device
+def test_a_device_without_doubles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = gp.load_bundle(saved(tmp_path / "f", by_target, gp.FieldType(5, (), "float64"), targets=("opencl",)))
+    with gp.use_device(CARDS[0]) as backend:
+        monkeypatch.setattr(backend, "features", set())
+        said = refused(gp.DeviceError, lambda: loaded(np.ones(5)))
+    assert "computes with double, which" in said

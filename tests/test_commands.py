@@ -1,0 +1,239 @@
+"""The command line: text, examples and bundles of functions in files; its messages, and what it returns."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.__main__ import main
+from gpuop.runtime import nvrtc
+
+FILTERS = """
+import numpy as np
+import gpuop as gp
+from gpuop.dsl import *
+
+CONSTANT = 3
+
+
+@gp.operator
+def shifted(field, by, border="clamp"):
+    return _readTensor(field, _row, _column + by, border=border)
+
+
+def edges(image, *others):
+    return shifted(image, 1) - shifted(image, -1) + sum(others, 0 * image), image.max()
+
+
+def halved(field):
+    with gp.GPUOperator(field.type) as op:
+        x = _var(_readTensor(field))
+        with _codegenIf(_target.architecture >= 80):
+            x *= 0.5
+        with _codegenElse():
+            x /= 2
+        _writeTensor(_out0, x)
+    return op.output
+
+
+def example():
+    return halved(gp.ScalarField(np.arange(6, dtype="f")))
+
+
+@gp.pipeline
+def stretched(image, by):
+    return gp.VectorField(image) * by
+
+
+@gp.pipeline
+def coloured(image):
+    return gp.ColorField(image) / 2
+
+
+def number():
+    return 3
+
+
+def wrong(field):
+    return halved(field + "x")
+"""
+SCRIPT = '''
+"""An example."""
+import sys
+import gpuop as gp
+from gpuop.runtime.devices import current
+import beside
+print(__name__, sys.argv[1:], current().name, beside.VALUE)
+'''
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a file of functions, and the interpreter as it was afterwards."""
+    (tmp_path / "filters.py").write_text(FILTERS)
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "beside.py").write_text("VALUE = 7\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    yield tmp_path
+    for name in ("filters", "beside"):
+        sys.modules.pop(name, None)
+
+
+def printed(capsys, *arguments):
+    assert main(arguments) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys, *arguments):
+    """The first line of the message of a command that fails."""
+    assert main(arguments) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("gpuop: ")
+    return err.removeprefix("gpuop: ").partition("\n")[0]
+
+
+# --- source -------------------------------------------------------------------------------------------------------------
+
+
+def test_source_of_an_operator(folder, capsys):
+    text = printed(
+        capsys, "source", "filters.py:shifted", "--types", "float32[480x640]x3", "2", "'wrap'", "--target", "cuda"
+    )
+    assert "gpuop_shifted" in text and "__global__" in text
+    assert "field_rows = 480, field_columns = 640, field_tensorElements = 3" in text and "_column + 2" in text
+
+
+@pytest.mark.parametrize(
+    ("types", "shown"),
+    [
+        ("float32[480x640]", "480x640 float32"), ("uint8[5,6]x2x2", "5x6 uint8[2x2]"), ("int32[7]", "7 int32"),
+        ("float64[]", "0D float64"), ("float16[2×3×4]", "2x3x4 float16"), ("unorm8[3x4]x4", "3x4 unorm8[4]"),
+        ("float32x3", "0D float32[3]"), ("bool[4]", "4 bool"),
+    ],
+)  # fmt: skip
+def test_types(folder, capsys, types, shown):
+    assert f"// field: {shown}\n" in printed(
+        capsys, "source", "filters.py:halved", "--types", types, "--target", "opencl"
+    )
+
+
+def test_source_of_several_kernels_and_of_architectures(folder, capsys):
+    text = printed(
+        capsys, "source", "filters.py:edges", "--types", "float32[9x70]", "float32[9x70]", "--target", "opencl"
+    )
+    assert text.count("__kernel") > 1
+    old, new = (printed(capsys, "source", "filters.py:example", "--target", t) for t in ("cuda:sm_75", "cuda:sm_90"))
+    assert "/ 2.0f" in old and "/ 2.0f" not in new and "* 0.5f" in new
+
+
+def test_source_of_a_pipeline(folder, capsys):
+    text = printed(capsys, "source", "filters.py:stretched", "--types", "float32[9x70]x3", "2.5", "--target", "opencl")
+    assert "* 2.5f" in text and "tensorElements = 3" in text
+
+
+# --- bundles ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not nvrtc.architectures(), reason="NVRTC is not installed")
+def test_compile_for_several_targets(folder, capsys):
+    said = printed(
+        capsys, "compile", "filters.py:edges", "--types", "float32[9x70]", "float32[9x70]", "--targets",
+        "sm_75,sm_90,opencl", "-o", "edges.gpuop",
+    )  # fmt: skip
+    size = Path("edges.gpuop").stat().st_size
+    assert said == f"edges.gpuop: edges for cuda:sm_75, cuda:sm_90, opencl, {size} bytes\n"
+    assert repr(gp.load_bundle("edges.gpuop")) == (
+        "<Bundle edges(image: 9×70 float32, others0: 9×70 float32) for cuda:sm_75, cuda:sm_90, opencl>"
+    )
+
+
+def test_a_bundle_computes_what_the_function_does(folder, capsys):
+    cards = [d.name for d in gp.devices() if d.name.startswith("opencl")]
+    a, b = np.random.default_rng(1).integers(-9, 9, (2, 9, 70)).astype("f")
+    vectors = np.ones((4, 2), "f")
+    types = "--types", "float32[9x70]", "float32[9x70]"
+    printed(capsys, "compile", "filters.py:edges", *types, "--targets", "opencl", "-o", "edges")
+    printed(capsys, "compile", "filters.py:example", "--targets", "opencl", "-o", "example")
+    printed(
+        capsys, "compile", "filters.py:stretched", "--types", "float32[4]x2", "2.5", "--targets", "opencl", "-o", "p"
+    )
+    for card in cards:
+        with gp.use_device(card):
+            padded = np.pad(a, ((0, 0), (1, 1)), mode="edge")
+            first, second = gp.load_bundle("edges")(a, others0=b)
+            assert np.array_equal(first, padded[:, 2:] - padded[:, :-2] + b) and second == a.max()
+            assert np.array_equal(gp.load_bundle("example")(), np.arange(6) / 2)
+            assert np.array_equal(gp.load_bundle("p")(vectors), vectors * 2.5)
+
+
+# --- run ----------------------------------------------------------------------------------------------------------------
+
+
+def test_run_a_file_and_a_module(folder, capsys):
+    said = printed(capsys, "run", "--device", "reference", "script.py", "--border", "wrap")
+    assert said == "__main__ ['--border', 'wrap'] reference 7\n"
+    assert printed(capsys, "run", "--device", "reference", "beside") == ""
+    best = gp.devices()[0].name
+    assert printed(capsys, "run", "script.py") == f"__main__ [] {best} 7\n"
+
+
+# --- errors -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["source", "filters.py"], "'filters.py' names no function; write FILE:FUNCTION, as `filters.py:sharpen`"),
+        (["source", "none.py:f"], "there is no file none.py; write FILE:FUNCTION, as `filters.py:sharpen`"),
+        (
+            ["source", "filters.py:CONSTANT"],
+            ("filters.py has no function of fields 'CONSTANT'; it has shifted, edges, halved, example, stretched, coloured, "
+            "number, wrong"),
+        ),
+        (["source", "filters.py:number"], "`number` gives an int; name a function that gives a Field, or a tuple of them"),
+        (
+            ["source", "filters.py:halved"],
+            "`halved`: missing a required argument: 'field'; `--types` gives the types of its fields, and its other arguments",
+        ),
+        (
+            ["source", "filters.py:halved", "--types", "float32[3"],
+            ("'float32[3' is neither a field's type, as float32[480x640], uint8[480x640]x3 or float32[] for a number on the "
+            "device, nor a Python literal, as 0.5 or \"'clamp'\""),
+        ),
+        (
+            ["source", "filters.py:halved", "--types", "float31[3]"],
+            ("fields have no dtype 'float31'; one of bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, "
+            "float32, float64, complex64, unorm8"),
+        ),
+        (
+            ["source", "filters.py:example", "--target", "metal"],
+            "there is no target 'metal'; one of opencl, cuda, or an architecture as in cuda:sm_90",
+        ),
+        (
+            ["compile", "filters.py:example", "--targets", "opencl,metal", "-o", "x"],
+            "there is no target 'metal'; one of opencl, cuda, or an architecture as in cuda:sm_90",
+        ),
+        (
+            ["compile", "filters.py:coloured", "--types", "uint8[4x5]x3", "--targets", "opencl", "-o", "x"],
+            ("pipeline `coloured` converts its array `image`, or makes several fields of it; a bundle takes the arrays of its "
+            "fields: name a function of fields"),
+        ),
+        (["run", "none.py"], "there is no file or module none.py; give a path, as `gpuop run examples/unsharp.py`"),
+        (["run", "no_such_module"], "there is no file or module no_such_module; give a path, as `gpuop run examples/unsharp.py`"),
+        (["run", "--device", "none", "script.py"], "there is no device 'none'; found: "),
+    ],
+)  # fmt: skip
+def test_messages(folder, capsys, arguments, message):
+    assert refused(capsys, *arguments).startswith(message)
+    assert not (folder / "x").exists()
+
+
+def test_an_error_names_the_line_of_the_file(folder, capsys):
+    assert main(["source", "filters.py:wrong", "--types", "float32[4]"]) == 1
+    assert 'filters.py:48\n    return halved(field + "x")\n' in capsys.readouterr().err
