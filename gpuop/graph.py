@@ -17,7 +17,7 @@ from gpuop.config import config
 from gpuop.dsl import hooks
 from gpuop.dsl.field import Adjustable, Field
 from gpuop.errors import SemanticError, described
-from gpuop.fusion.graph import Program, program
+from gpuop.fusion.graph import Cycle, Program, program
 from gpuop.fusion.plan import Plan, plan
 from gpuop.inspection import Inspection
 from gpuop.ir.graph import Leaf, Result
@@ -145,7 +145,16 @@ class ComputeGraph(Inspection):
                 raise SemanticError(
                     f"a {part} of another ComputeGraph is used here; read it there and make a field of the array"
                 )
-        return what
+        return what.repeated(self._cycle(what))
+
+    def _cycle(self, what: Program) -> Cycle:
+        leaves = {leaf: v for v, leaf in what.leaves.items() if isinstance(leaf, Leaf)}
+        targets = what.wanted[len(what.wanted) - len(self._states) :]
+        return Cycle(
+            frozenset(v for leaf, v in leaves.items() if leaf in self._states or isinstance(leaf.source, Frames)),
+            frozenset(v for leaf, v in leaves.items() if isinstance(leaf.source, Adjustable)),
+            tuple((leaves[leaf], v) for leaf, v in zip(self._states, targets, strict=True) if leaf in leaves),
+        )
 
     @property
     def plan(self) -> Plan:
@@ -165,7 +174,7 @@ class ComputeGraph(Inspection):
         seen, targets = what.wanted[: len(sinks)], what.wanted[len(sinks) :]
         labels = {v: name for v, (_, name) in zip(seen, sinks, strict=True)}
         labels |= {v: f"{leaf.name}.next" for v, leaf in zip(targets, self._states, strict=True) if leaf.name}
-        nexts = [(leaves[leaf], v) for leaf, v in zip(self._states, targets, strict=True) if leaf in leaves]
+        nexts = what.cycle.nexts if what.cycle is not None else ()
         taken = [(v, *sink) for v, sink in zip(seen, sinks, strict=True)]
         return Ends(sources, taken, nexts, labels | what.names)
 

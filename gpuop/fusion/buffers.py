@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuop.fusion.plan import Plan
+from gpuop.fusion.rates import Rate
 from gpuop.ir.types import FieldType
 
 
@@ -26,8 +27,8 @@ class Allocation:
 
 
 def allocation(plan: Plan) -> Allocation:
-    """Give values buffers in the order of the launches; those that are wanted have some of their own."""
-    types, wanted = plan.program.types, set(plan.program.wanted)
+    """Give values buffers in the order of the launches; those that outlive a step's launches have some of their own."""
+    types, own = plan.program.types, set(plan.program.wanted) | _lasting(plan)
     last = {value: n for n, step in enumerate(plan.steps) for value in (*step.inputs, *step.outputs)}
     of: dict[int, int] = {}
     kinds: list[FieldType] = []
@@ -35,15 +36,21 @@ def allocation(plan: Plan) -> Allocation:
     for n, step in enumerate(plan.steps):
         for value in step.outputs:
             same = free.get(_layout(types[value]))
-            if same and value not in wanted:  # the next value of a state changes places with it
+            if same and value not in own:  # the next value of a state changes places with it
                 of[value] = same.pop()
             else:
                 of[value] = len(kinds)
                 kinds.append(types[value])
         for value in dict.fromkeys((*step.inputs, *step.outputs)):
-            if value in of and last[value] == n and value not in wanted:
+            if value in of and last[value] == n and value not in own:
                 free.setdefault(_layout(types[value]), []).append(of[value])
     return Allocation(of, tuple(kinds))
+
+
+def _lasting(plan: Plan) -> set[int]:
+    """What steps read that another step computed: values that are not computed at every step, for what runs more often."""
+    rate = {value: step.rate for step in plan.steps for value in step.outputs if step.rate is not Rate.STEP}
+    return {v for step in plan.steps if step.rate is not Rate.ONCE for v in step.inputs if v in rate}
 
 
 def _layout(kind: FieldType) -> object:

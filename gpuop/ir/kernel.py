@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gpuop.errors import Loc
-from gpuop.ir.nodes import AXES, Block, Declare, FieldParam, Index
+from gpuop.ir.nodes import AXES, Block, Declare, FieldParam, Index, Print
 from gpuop.ir.types import Shape
+from gpuop.ir.visit import walk
 
 WIDTHS = (256, 128, 64)  # of a group, widest first: neighbours in memory are neighbours in the group
 GROUP = 256  # threads of a group whose grid is narrower than that
@@ -100,6 +101,11 @@ class Kernel:
     def written(self) -> tuple[FieldParam, ...]:
         return tuple(output.param for output in self.outputs)
 
+    @property
+    def acts(self) -> bool:
+        """Whether running it does more than writing its outputs, so that it matters how often it runs."""
+        return any(isinstance(stmt, Print) for stmt in walk(self.body))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opaque(Kernel):
@@ -114,3 +120,7 @@ class HostFunction(Opaque):
 
     apart: ClassVar[str] = "runs on the host"
     run: Callable[[Sequence[Any]], Sequence[Any]]
+
+    @property
+    def acts(self) -> bool:
+        return True  # for all that is known
