@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class Place:
 
     Attributes:
         usual: the launches of every evaluation.
+        late: those that make next values when the next step begins.
     """
 
     def __init__(self, buffers: dict[int, Argument]) -> None:
@@ -32,12 +33,15 @@ class Place:
         """Have launches bound anew."""
         self.launches: list[Launch] | None = None
         self.usual: list[Callable[[], object]] = []
+        self.late: list[Callable[[], object]] = []
 
     def bind(self, prepared: Prepared) -> list[Launch]:
         if self.launches is None:
             steps = prepared.plan.steps
             self.launches = [prepared.bind(number, self.buffers) for number in range(len(steps))]
-            self.usual = [b.run for step, b in zip(steps, self.launches, strict=True) if step.rate is Rate.STEP]
+            timed = [(step, b.run) for step, b in zip(steps, self.launches, strict=True) if step.rate is Rate.STEP]
+            self.usual = [run for step, run in timed if not step.over]
+            self.late = [run for step, run in timed if step.over]
         return self.launches
 
 
@@ -70,6 +74,7 @@ class Running:
         self.stale = set(self.kept)  # those that are to be run
         self.place, self.other, self.copies = self._places()
         self.valid = False  # whether everything is evaluated; not so after an evaluation that failed
+        self.done = 0  # late launches of a step that failed among them
 
     def _places(self) -> tuple[Place, Place, list[tuple[int, int]]]:
         """Where values are before and after an odd number of steps, and (state, next value) where that is copied."""
@@ -77,13 +82,16 @@ class Running:
         swapped, copies = dict(buffers), []
         stay = {v for number in self.kept for v in self.prepared.plan.steps[number].outputs}
         for state, value in self._nexts():
+            if buffers[state] is buffers[value]:
+                continue
             if value in stay:
                 copies.append((state, value))
             else:
                 swapped[state], swapped[value] = buffers[value], buffers[state]
                 stay.add(value)
         first = Place(buffers)
-        return first, Place(swapped) if len(copies) < len(self._nexts()) else first, copies
+        swaps = any(swapped[state] is not buffers[state] for state in self.initial)
+        return first, Place(swapped) if swaps else first, copies
 
     def _nexts(self) -> tuple[tuple[int, int], ...]:
         return self.what.cycle.nexts if self.what.cycle is not None else ()
@@ -96,6 +104,8 @@ class Running:
         shared = allocation(self.prepared.plan)
         made = [self.backend.empty(kind) for kind in shared.kinds]
         buffers |= {v: made[number] for v, number in shared.of.items()}
+        for value, state in (pair for step in self.prepared.plan.steps for pair in step.over):
+            buffers[value] = buffers[state] if self.backend.whole else self.backend.empty(types[value])
         for value in self.sensors.values():
             zeros = np.zeros((types[value].planes, types[value].field_shape.points), types[value].storage.numpy)
             self.backend.write(buffers[value], zeros)
@@ -130,7 +140,8 @@ class Running:
         for number, step in reversed(list(enumerate(self.prepared.plan.steps))):
             if step.rate is Rate.STEP and needed.intersection(step.outputs):
                 needed.update(step.inputs)
-                again.append(number)
+                if not step.over:  # which runs in any case
+                    again.append(number)
         return again
 
     def _set(self) -> list[int]:
@@ -159,7 +170,7 @@ class Running:
 
     def load(self, states: Sequence[Array], tick: int) -> None:
         """States take values from outside; to be evaluated."""
-        self.valid = False
+        self.valid, self.done = False, 0
         for (value, leaf), array in zip(self.initial.items(), states, strict=True):
             self.backend.write(self.place.buffers[value], planes_of(leaf.type, array))
         self.tick = tick
@@ -167,16 +178,27 @@ class Running:
     def advance(self) -> None:
         """States take their next values: the next tick, to be evaluated."""
         assert self.tick is not None
-        if not self.valid:
-            self.evaluate()
-        changed = self._set() if self.parameters else ()
-        self.valid = False
-        if changed:  # the values that the states are about to take depend on them
-            self._renew({number for v in changed for number in self.driving[v]})
+        if not self.done:
+            if not self.valid:
+                self.evaluate()
+            changed = self._set() if self.parameters else ()
+            self.valid = False
+            if changed:  # the values that the states are about to take depend on them
+                self._renew({number for v in changed for number in self.driving[v]})
+        self.place.bind(self.prepared)
+        if self.place.late:
+            self.backend.launch(self._late())
+            self.done = 0
         for state, value in self.copies:
             self.backend.copy(self.what.types[state], self.place.buffers[value], self.place.buffers[state])
         self.place, self.other = self.other, self.place
         self.tick += 1
+
+    def _late(self) -> Iterator[Callable[[], object]]:
+        """What is left of the late launches, counted once they are done: none may run twice, as it overwrites what it reads."""
+        for launch in self.place.late[self.done :]:
+            yield launch
+            self.done += 1
 
     def give(self, frames: Iterable[Frames]) -> None:
         """Sensors show the frames that are ready; to be evaluated."""
@@ -186,7 +208,9 @@ class Running:
                 self.backend.write(self.place.buffers[self.sensors[each]], planes)
 
     def evaluate(self) -> None:
-        """Compute everything from states, sensors and parameters."""
+        """Compute everything from states, sensors and parameters; before that, end a step that failed among its launches."""
+        if self.done:
+            self.advance()
         self.valid = False
         if self.parameters:
             self._set()
@@ -224,5 +248,7 @@ class Running:
 
     def states(self) -> list[tuple[Leaf, Array]]:
         """The states that anything depends on, with their values; waits."""
+        if self.done:
+            self.advance()
         buffers = self.place.buffers
         return [(leaf, download(leaf.type, buffers[v], self.backend)) for v, leaf in self.initial.items()]

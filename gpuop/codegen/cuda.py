@@ -129,7 +129,8 @@ CLZ = {
 CUDA = Dialect(
     name="CUDA C++",
     kernel='extern "C" __global__ void',
-    pointer="{const}{type} *__restrict__ {name}",
+    pointer="{const}{type} *{restrict}{name}",
+    restrict="__restrict__ ",
     types={
         "uchar": "unsigned char", "char": "signed char", "ushort": "unsigned short", "uint": "unsigned int", "long": "long long",
         "ulong": "unsigned long long", "half": "unsigned short",

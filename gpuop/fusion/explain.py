@@ -80,6 +80,9 @@ def _kernel(kernel: Facts) -> list[str]:
         local = f", {size(kernel['local_bytes'])} of local memory" if kernel["local_bytes"] else ""
         work, kept = _count(kernel["operations"], "operation"), _count(kernel["registers"], "register")
         lines.append(f"  {least}{work} per thread, about {kept}{local}")
+    if kernel["in_place"]:
+        over = _names([value for value in kernel["outputs"] if value["value"] in kernel["in_place"]])
+        lines.append(f"  in place, when the next step begins: {over}")
     if kernel["runs"] in WHEN:
         lines.append(f"  {WHEN[kernel['runs']]}")
     return lines

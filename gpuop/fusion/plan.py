@@ -6,24 +6,14 @@ from dataclasses import dataclass, replace
 
 from gpuop.fusion.graph import Op, Program
 from gpuop.fusion.groups import Groups
-from gpuop.fusion.rates import Rate, Rates, Steady
+from gpuop.fusion.inplace import in_place
+from gpuop.fusion.rates import Rates, Steady
 from gpuop.fusion.recompute import Recomputing
 from gpuop.fusion.rules import why_not
 from gpuop.fusion.splice import splice
-from gpuop.ir.kernel import Kernel
+from gpuop.fusion.step import Step
 
 MOST_COMPARED = 8  # kernels that read one value and are tried with each other
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """A kernel launch: the values its parameters stand for, the operators it was made of, and when it has to run."""
-
-    kernel: Kernel
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    ops: tuple[Op, ...]
-    rate: Rate = Rate.STEP
 
 
 @dataclass(frozen=True)
@@ -38,7 +28,7 @@ class Apart:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Launches in order, what does not run at every step first; `wanted` are the values asked for."""
+    """Launches in order: what does not run at every step comes first, what waits for the next one last."""
 
     program: Program
     steps: tuple[Step, ...]
@@ -62,12 +52,12 @@ def plan(program: Program, optimize: bool = True) -> Plan:
 
 
 def _timed(steps: list[Step], program: Program) -> list[Step]:
-    """The launches with their rates; what makes a value has no higher rate than what reads it."""
+    """The launches of a graph, with what is known of when they run."""
     if program.cycle is None:
         return steps
     rates = Rates(program)
     timed = [replace(step, rate=rates.add(step.kernel, step.inputs, step.outputs)) for step in steps]
-    return sorted(timed, key=lambda step: step.rate)
+    return in_place(sorted(timed, key=lambda step: step.rate), program)
 
 
 def _fuse(groups: Groups, program: Program, steady: Steady) -> list[Apart]:

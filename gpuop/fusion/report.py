@@ -9,8 +9,9 @@ from gpuop.fusion.buffers import allocation
 from gpuop.fusion.graph import Op
 from gpuop.fusion.iteration import Iteration, plan_of
 from gpuop.fusion.measure import operations, registers
-from gpuop.fusion.plan import Apart, Plan, Step
+from gpuop.fusion.plan import Apart, Plan
 from gpuop.fusion.rates import Rate
+from gpuop.fusion.step import Step
 from gpuop.ir.kernel import HostFunction, Opaque
 
 Facts = dict[str, Any]
@@ -36,6 +37,7 @@ def report(plan: Plan, labels: Mapping[int, str] | None = None) -> Facts:
             registers (an estimate, of 32 bits), local_bytes (of a work-group): null for host functions and iterations;
             runs: when it is launched: "at every step", "once" (nothing that it depends on changes) or "when set" (only
                 parameters that it depends on do);
+            in_place: a list of the outputs (their values) that are written over states, when the next step begins;
             repeats: null, or of an iteration {times, every (null without a condition), turn: such a report}.
         apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason}: two
             operators in different kernels though one feeds the other or both read a value; `bytes` is what that costs.
@@ -94,6 +96,7 @@ def _kernel(plan: Plan, number: int, step: Step, names: Mapping[int, str], made:
         "registers": work and registers(kernel),
         "local_bytes": work and sum(stmt.array.nbytes for stmt in kernel.shared("local")),
         "runs": RUNS[step.rate],
+        "in_place": [value for value, _ in step.over],
         "repeats": _repeats(kernel) if isinstance(kernel, Iteration) else None,
     }
 

@@ -62,10 +62,15 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A written field and what it holds where nothing was written; `fill` None: everything is written."""
+    """A written field and what it holds where nothing was written; `fill` None: everything is written.
+
+    Attributes:
+        over: the input that it may share memory with: a thread reads there only what it writes, before it does.
+    """
 
     param: FieldParam
     fill: float | None = None
+    over: FieldParam | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,11 @@ class Kernel:
     @property
     def written(self) -> tuple[FieldParam, ...]:
         return tuple(output.param for output in self.outputs)
+
+    @property
+    def shared_memory(self) -> set[FieldParam]:
+        """The inputs and outputs that may have the same memory."""
+        return {p for output in self.outputs if output.over is not None for p in (output.param, output.over)}
 
     @property
     def acts(self) -> bool:

@@ -87,7 +87,7 @@ class OpenCL(Backend):
 
         self.cl = cl
         self.name = name
-        self.checked = checked
+        self.checked, self.whole = checked, not checked
         self.device = device
         self.description = f"{device.name.strip()} ({platform}, {device.version.strip()})"
         self.context = cl.Context([device])
