@@ -192,7 +192,7 @@ class ComputeGraph(Inspection):
         Returns:
             False, having stopped there, when a sensor is exhausted: the step that it has no frame for does nothing.
         """
-        return self._live().step(n)
+        return (self._clock or self._live()).step(n)
 
     @property
     def tick(self) -> int:

@@ -72,6 +72,7 @@ class Running:
         self.keeping = {v: self._keeping(v) for v in self.parameters}
         self.kept = [n for n, step in enumerate(prepared.plan.steps) if step.rate is not Rate.STEP]
         self.stale = set(self.kept)  # those that are to be run
+        self.waiting = any(step.over for step in prepared.plan.steps)  # whether next values are made when a step begins
         self.place, self.other, self.copies = self._places()
         self.valid = False  # whether everything is evaluated; not so after an evaluation that failed
         self.done = 0  # late launches of a step that failed among them
@@ -181,18 +182,28 @@ class Running:
         if not self.done:
             if not self.valid:
                 self.evaluate()
-            changed = self._set() if self.parameters else ()
+            if self.parameters:
+                self._follow()
             self.valid = False
-            if changed:  # the values that the states are about to take depend on them
-                self._renew({number for v in changed for number in self.driving[v]})
-        self.place.bind(self.prepared)
-        if self.place.late:
-            self.backend.launch(self._late())
-            self.done = 0
+        if self.waiting:
+            self._finish()
         for state, value in self.copies:
             self.backend.copy(self.what.types[state], self.place.buffers[value], self.place.buffers[state])
         self.place, self.other = self.other, self.place
         self.tick += 1
+
+    def _follow(self) -> None:
+        """Compute again what the next values of states depend on through parameters that were set."""
+        changed = self._set()
+        if changed:
+            self.valid = False
+            self._renew({number for v in changed for number in self.driving[v]})
+
+    def _finish(self) -> None:
+        """Make the next values that waited for this step."""
+        self.place.bind(self.prepared)
+        self.backend.launch(self._late())
+        self.done = 0
 
     def _late(self) -> Iterator[Callable[[], object]]:
         """What is left of the late launches, counted once they are done: none may run twice, as it overwrites what it reads."""
@@ -216,9 +227,10 @@ class Running:
             self._set()
         if self.stale:
             self._renew(set())
-        if self.place.launches is None:
-            self.place.bind(self.prepared)
-        self.backend.launch(self.place.usual)
+        place = self.place
+        if place.launches is None:
+            place.bind(self.prepared)
+        self.backend.launch(place.usual)
         self.valid = True
 
     def _renew(self, besides: set[int]) -> None:
