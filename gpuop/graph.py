@@ -236,7 +236,11 @@ class ComputeGraph(Inspection):
                 self._clock, self._gone = None, "this ComputeGraph was released"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write states and tick to a file, NumPy's .npz: a whole one, or none."""
+        """Write states and tick to a file, NumPy's .npz: a whole one, or none.
+
+        States are known by their names, which are those of variables unless `field.name = …` gives others; those that share
+        a name, or have none, as in lists, by the order of their `.next`.
+        """
         tick, states = self._live().states()
         saving.write(path, tick, [(leaf.name, leaf.type, array) for leaf, array in states])
 
@@ -244,7 +248,7 @@ class ComputeGraph(Inspection):
         """Take states and tick from a file that `save` wrote, and evaluate; sensors keep their frames.
 
         Raises:
-            SemanticError: it is no such file, it is damaged, or it has other states; nothing changes.
+            SemanticError: it is no such file, it is damaged, or its states have other names or types; nothing changes.
         """
         clock = self._live()
         expected = [(leaf.name, leaf.type) for leaf in clock.running.initial.values()]
