@@ -52,7 +52,7 @@ class ComputeGraph(Inspection):
 
     Args:
         device: a device's name; by default the current one when the graph first runs.
-        optimize: False leaves every operator a kernel of its own.
+        optimize: False leaves every operator a kernel of its own, which runs at every step.
         checked: check the execution of kernels, as in `use_device`.
     """
 

@@ -149,19 +149,22 @@ class Running:
         """Give the launches the parameters that were set; which these are."""
         changed = [v for v, source in self.parameters.items() if source.state[0] != self.versions[v]]
         for value in changed:
-            self.stale.update(self.keeping[value])
-            self.versions[value], data = self.parameters[value].state
+            version, data = self.parameters[value].state
             planes = planes_of(self.what.types[value], data)
-            if not self._by_value(value):
+            if self._by_value(value):
+                self._adjust(value, tuple(planes.reshape(-1).tolist()))
+            else:
                 self.backend.write(self.place.buffers[value], planes)
-                continue
-            scalars = tuple(planes.reshape(-1).tolist())
-            for place in (self.place, self.other):
-                place.buffers[value] = scalars
-                if place.launches is not None:
-                    for number, position in self.takers[value]:
-                        place.launches[number].adjust(position, scalars)
+            self.stale.update(self.keeping[value])
+            self.versions[value] = version
         return changed
+
+    def _adjust(self, value: int, scalars: Argument) -> None:
+        for place in (self.place, self.other):
+            place.buffers[value] = scalars
+            if place.launches is not None:
+                for number, position in self.takers[value]:
+                    place.launches[number].adjust(position, scalars)
 
     # --- a step -------------------------------------------------------------------------------------------------
 
@@ -202,14 +205,18 @@ class Running:
     def _finish(self) -> None:
         """Make the next values that waited for this step."""
         self.place.bind(self.prepared)
-        self.backend.launch(self._late())
+        try:
+            self.backend.launch(self._late())
+        except Exception:
+            self.done -= 1  # the one that failed wrote nothing; one that was interrupted has been enqueued
+            raise
         self.done = 0
 
     def _late(self) -> Iterator[Callable[[], object]]:
-        """What is left of the late launches, counted once they are done: none may run twice, as it overwrites what it reads."""
+        """What is left of the late launches, counted: none may run twice, as it overwrites what it reads."""
         for launch in self.place.late[self.done :]:
-            yield launch
             self.done += 1
+            yield launch
 
     def give(self, frames: Iterable[Frames]) -> None:
         """Sensors show the frames that are ready; to be evaluated."""

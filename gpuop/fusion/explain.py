@@ -48,7 +48,7 @@ def _text(facts: Facts) -> str:
         moved, floor = size(facts["moved_bytes"]), size(facts["floor_bytes"])
         who = "a step moves" if facts["step_bytes"] == facts["moved_bytes"] else "the kernels move"
         lines.append(f"{who} {moved}; inputs and outputs alone are {floor} (ratio {facts['ratio']:.3g})")
-        if who != "a step moves":
+        if 0 < facts["step_bytes"] < facts["moved_bytes"]:
             lines.append(f"a step moves {size(facts['step_bytes'])} of that: not all of them run at every step")
         lines.append(f"what kernels write takes {size(facts['buffer_bytes'])} in {_count(facts['buffers'], 'buffer')}")
     return "\n".join(lines)

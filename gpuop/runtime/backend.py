@@ -37,7 +37,7 @@ class Backend(ABC):
     name: str
     description: str
     target: str  # the dialect of its source; "" for the reference
-    whole: bool  # whether a launch that raises has written nothing
+    whole: bool = True  # whether a launch that raises has written nothing, as where it only enqueues
 
     @abstractmethod
     def empty(self, kind: FieldType) -> Buffer:

@@ -78,7 +78,6 @@ def test_text_says_what_json_says():
     assert lines[5:] == [
         "  computed once: nothing that it depends on changes",
         "the kernels move 48 KiB; inputs and outputs alone are 48 KiB (ratio 1)",
-        "a step moves 0 B of that: not all of them run at every step",
         "what kernels write takes 24 KiB in 1 buffer",
     ]
 

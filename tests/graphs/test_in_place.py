@@ -227,17 +227,20 @@ def test_saved_and_loaded_in_between(device, tmp_path):
 
 
 @pytest.mark.parametrize("asked", ["step", "read", "save"])
-def test_a_launch_that_fails_runs_again_and_no_other(device, monkeypatch, tmp_path, asked):
-    """The first kernel has overwritten its state when the second one fails."""
+@pytest.mark.parametrize("error", [gp.DeviceError, KeyboardInterrupt])
+def test_a_launch_that_fails_runs_again_and_no_other(device, monkeypatch, tmp_path, error, asked):
+    """Of three kernels in one step the second one fails: the first one has overwritten its state."""
     failing = []
 
     def bind(self, number, values):
         launch, name = original(self, number, values), self.plan.steps[number].kernel.name
 
         def run():
-            if name == "subtract" and failing:
-                raise gp.DeviceError(failing.pop())
-            return launch.run()
+            if name != "subtract" or not failing:
+                return launch.run()
+            if failing[0] is KeyboardInterrupt:
+                launch.run()  # it comes when the driver's function is done
+            raise failing.pop()
 
         return Launch(run, launch.adjust)
 
@@ -252,8 +255,8 @@ def test_a_launch_that_fails_runs_again_and_no_other(device, monkeypatch, tmp_pa
             graph.probe(field, name)
     assert graph.kernel_count == 3 and overwritten(graph) == ["a", "b", "wide"]
     graph.step(2)
-    failing.append("no memory")
-    with pytest.raises(gp.DeviceError, match="no memory"):
+    failing.append(error)
+    with pytest.raises(error):
         graph.step()
     if asked == "read":
         graph.read("a")
