@@ -17,7 +17,8 @@ from gpuop.codegen.dialect import Source
 from gpuop.errors import DeviceError, SemanticError
 from gpuop.fusion.graph import Program
 from gpuop.fusion.iteration import Iteration, Part
-from gpuop.fusion.plan import Plan, Step
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.step import Step
 from gpuop.ir.kernel import Domain, Kernel, Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
