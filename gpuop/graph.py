@@ -20,6 +20,7 @@ from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import Program, program
 from gpuop.fusion.plan import Plan, plan
 from gpuop.inspection import Inspection
+from gpuop.interop import own
 from gpuop.ir.graph import Leaf, Result
 from gpuop.ops.algebra import copied
 from gpuop.running import Running
@@ -137,7 +138,7 @@ class ComputeGraph(Inspection):
             value.node if isinstance(value.node, Result) else copied(value).node for value in self._states.values()
         ]
         seen = [*self._probes.values(), *(a.field for a in self._actuators)]
-        what = program([*(f.node for f in seen), *nexts])
+        what = program([*(own(f.node) for f in seen), *nexts])
         for leaf in what.leaves.values():
             owner = _owner.get(leaf) if isinstance(leaf, Leaf) else None
             if isinstance(leaf, Leaf) and owner is not None and owner() is not self:

@@ -14,6 +14,7 @@ from gpuop.dsl.gpu_operator import results_of
 from gpuop.errors import SemanticError, described, here
 from gpuop.fusion.graph import program
 from gpuop.fusion.iteration import Iteration, Part
+from gpuop.interop import own
 from gpuop.ir.graph import Call, Leaf, Node, Result, calls
 from gpuop.ir.kernel import Domain, Output
 from gpuop.ir.nodes import FieldParam
@@ -77,8 +78,8 @@ def _call(
     test = _Traced(ends, _captured(ends, inner))
     captured = list(dict.fromkeys([*turn.captured, *test.captured]))
     kernel = _kernel(name, inner, captured, turn, test, times, every)
-    given = [f.node if not _by_value(f.node) else copied(f).node for f in fields]
-    return results_of(kernel, _identity(kernel), (*given, *captured), kernel.loc)
+    given = [own(f.node) if not _by_value(f.node) else copied(f).node for f in fields]
+    return results_of(kernel, _identity(kernel), (*given, *map(own, captured)), kernel.loc)
 
 
 # --- what is given --------------------------------------------------------------------------------------------------

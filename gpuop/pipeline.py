@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.arrays import Deferred, Placeholder
+from gpuop.dsl.arrays import Deferred, Placeholder, is_array, is_device_array
 from gpuop.dsl.field import Field, Parameter
 from gpuop.dsl.frames import def_line, return_line
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import Program, program
+from gpuop.interop import Shared, array_like, lend, library_of, numpy_dtype, own, share
 from gpuop.ir.graph import Leaf, Node
-from gpuop.runtime.backend import Argument, Array, Backend, download, planes_of
+from gpuop.ir.kernel import Opaque
+from gpuop.ir.layout import Layout, interleaved
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer, array_dtype, download, planes_of, stored
 from gpuop.runtime.devices import current
-from gpuop.session import argument, prepare
+from gpuop.session import argument, copy_into, prepare
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """What a pipeline computes for arguments of some types.
+
+    Attributes:
+        fixed: values that lie in memory as gpuop's own do: those that kernels without a body touch, and arguments that are
+            results.
+        several: whether a tuple is returned.
+    """
+
+    what: Program
+    fixed: frozenset[int]
+    several: bool
 
 
 class Pipeline:
@@ -27,15 +46,16 @@ class Pipeline:
         functools.update_wrapper(self, function)
         self.function, self.name = function, function.__name__
         self.signature = inspect.signature(function)
-        self.traced: dict[Any, tuple[Program, bool]] = {}
+        self.traced: dict[Any, Traced] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None) if "out" not in self.signature.parameters else None
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as wrong:
             raise SemanticError(f"pipeline `{self.name}`: {wrong}") from None
         bound.apply_defaults()
-        given = {name: value for name, value in bound.arguments.items() if isinstance(value, np.ndarray)}
+        given = {name: value for name, value in bound.arguments.items() if is_array(value)}
         fields = [value for value in bound.arguments.values() if isinstance(value, Field)]
         if fields:
             if given and not all(isinstance(value, Parameter) for value in fields):
@@ -44,14 +64,22 @@ class Pipeline:
                 )
             if not given:
                 return self.function(*args, **kwargs)
-        what, several = self._trace(bound, given)
-        results = _run(what, list(given.values()), current())
-        return tuple(results) if several else results[0]
+        self._check_kinds(given)
+        traced = self._trace(bound, given)
+        call = Call(traced, list(given.values()), current())
+        results = call.results() if out is None else call.into(out if isinstance(out, tuple) else (out,), self.name)
+        return tuple(results) if traced.several else results[0]
 
-    def _trace(self, bound: inspect.BoundArguments, given: dict[str, Array]) -> tuple[Program, bool]:
+    def _check_kinds(self, given: dict[str, Any]) -> None:
+        kinds = {(library_of(array), is_device_array(array)): name for name, array in given.items()}
+        if len(kinds) > 1:
+            told = ", ".join(f"`{name}` is {kind}'s{' on a device' * device}" for (kind, device), name in kinds.items())
+            raise SemanticError(f"pipeline `{self.name}` gets arrays of several kinds ({told}); convert them to one")
+
+    def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> Traced:
         constants = {n: v.node if isinstance(v, Field) else v for n, v in bound.arguments.items() if n not in given}
         others = tuple((n, type(v), v, repr(v)) for n, v in constants.items())
-        key = (tuple((n, a.shape, a.dtype) for n, a in given.items()), others)
+        key = (tuple((n, tuple(a.shape), numpy_dtype(a), is_device_array(a)) for n, a in given.items()), others)
         try:
             hash(key)
         except TypeError:
@@ -60,36 +88,141 @@ class Pipeline:
             ) from None
         if key not in self.traced:
             for position, (name, array) in enumerate(given.items()):
-                bound.arguments[name] = Placeholder(position, array.shape, array.dtype)
-            returned = self.function(*bound.args, **bound.kwargs)
-            several = isinstance(returned, tuple)
-            fields = returned if isinstance(returned, tuple) else (returned,)
-            for f in fields:
-                if not isinstance(f, Field):
-                    code = self.function.__code__
-                    raise SemanticError(
-                        f"pipeline `{self.name}` returns {described(f)}; it returns a Field or a tuple of Fields",
-                        return_line(code) or def_line(code),
-                    )
-            self.traced[key] = program([f.node for f in fields]), several
+                place = Placeholder(position, tuple(array.shape), numpy_dtype(array), is_device_array(array))
+                bound.arguments[name] = place
+            self.traced[key] = self._traced(self.function(*bound.args, **bound.kwargs))
         return self.traced[key]
 
+    def _traced(self, returned: Any) -> Traced:
+        fields = returned if isinstance(returned, tuple) else (returned,)
+        for f in fields:
+            if not isinstance(f, Field):
+                code = self.function.__code__
+                raise SemanticError(
+                    f"pipeline `{self.name}` returns {described(f)}; it returns a Field or a tuple of Fields",
+                    return_line(code) or def_line(code),
+                )
+        what = program([own(f.node) for f in fields])
+        touched = (v for op in what.ops if isinstance(op.kernel, Opaque) for v in (*op.inputs, *op.outputs))
+        fixed = frozenset(touched) | what.leaves.keys() & set(what.wanted)
+        return Traced(what, fixed, isinstance(returned, tuple))
 
-def _run(what: Program, given: list[Array], backend: Backend) -> list[Array]:
-    def passed(node: Node) -> Argument:
-        if isinstance(node, Leaf) and isinstance(node.source, Deferred):
-            kind, array = node.source.make(given[node.source.placeholder.position])
-            return backend.upload(kind, planes_of(kind, array))
-        return argument(node, backend)
 
-    values = prepare(what, backend).run({number: passed(node) for number, node in what.leaves.items()})
-    return [download(what.types[v], values[v], backend) for v in what.wanted]
+class Call:
+    """One call of a pipeline: its arrays, and where they lie."""
+
+    def __init__(self, traced: Traced, given: Sequence[Any], backend: Backend) -> None:
+        self.traced, self.what, self.backend = traced, traced.what, backend
+        self.device = any(map(is_device_array, given))
+        self.given = list(given) if self.device else [np.asarray(array) for array in given]
+        self.like = given[0] if given and library_of(given[0]) != "numpy" else None
+        self.layouts: dict[int, Layout] = {}
+        self.passed = {number: self._passed(number, node) for number, node in self.what.leaves.items()}
+
+    def _passed(self, number: int, node: Node) -> Argument:
+        if not isinstance(node, Leaf) or not isinstance(node.source, Deferred):
+            return argument(node, self.backend)
+        array = self.given[node.source.placeholder.position]
+        if not self.device:
+            return self._of_host(number, node, array)
+        shared = share(array, node.type, self.backend)
+        if shared.layout is not None:
+            self.layouts[number] = shared.layout
+        return shared.buffer
+
+    def results(self) -> list[Any]:
+        """Arrays of the kind that was given; those on a device are not waited for."""
+        types = self.what.types
+        if not self.device:
+            arrays = self.on_host([np.empty(types[v].array_shape, array_dtype(types[v])) for v in self.what.wanted])
+            return arrays if self.like is None else [array_like(self.like, array) for array in arrays]
+        places = {v: interleaved(types[v]) for v in self.what.wanted if types[v].planes > 1}
+        values = self._launched(places, {})
+        return [array_like(self.like, self._lent(v, values[v])) for v in self.what.wanted]
+
+    def _of_host(self, number: int, node: Leaf, array: Array) -> Argument:
+        """An array of the host's, in its own memory where the device and the field's type can have it there."""
+        kind = node.type
+        if (
+            array.dtype == array_dtype(kind)
+            and array.shape == tuple(kind.array_shape)
+            and number not in self.traced.fixed
+        ):
+            wrapped = self.backend.wrap(stored(kind, array))
+            if wrapped is not None:
+                if kind.planes > 1:
+                    self.layouts[number] = interleaved(kind)
+                return wrapped
+        kind, values = node.source.make(array)
+        return self.backend.upload(kind, planes_of(kind, values))
+
+    def on_host(self, outs: Sequence[Array]) -> list[Array]:
+        """Compute into arrays of the host's, in their own memory where the device can."""
+        wanted, types = self.what.wanted, self.what.types
+        memory: dict[int, Buffer] = {}
+        places: dict[int, Array] = {}
+        for v, array in zip(wanted, outs, strict=True):
+            apart = not any(np.may_share_memory(array, given) for given in self.given)
+            if apart and v not in memory and v not in self.traced.fixed and array.flags.c_contiguous:
+                wrapped = self.backend.wrap(stored(types[v], array))
+                if wrapped is not None:
+                    memory[v], places[v] = wrapped, array
+        values = self._launched({v: interleaved(types[v]) for v in memory if types[v].planes > 1}, memory)
+        self.backend.settle(memory.values())
+        for v, array in zip(wanted, outs, strict=True):
+            if array is not places.get(v):
+                array[...] = places[v] if v in places else download(types[v], values[v], self.backend)
+        return list(outs)
+
+    def into(self, outs: Sequence[Any], name: str) -> Sequence[Any]:
+        """Write the results into arrays of the caller's."""
+        wanted, types = self.what.wanted, self.what.types
+        if len(outs) != len(wanted):
+            raise SemanticError(f"pipeline `{name}` has {len(wanted)} results, and `out=` has {len(outs)} arrays")
+        for v, array in zip(wanted, outs, strict=True):
+            expected = array_dtype(types[v])
+            if (
+                not is_array(array)
+                or tuple(array.shape) != tuple(types[v].array_shape)
+                or numpy_dtype(array) != expected
+            ):
+                raise SemanticError(
+                    f"pipeline `{name}`: `out=` takes an array of shape {tuple(types[v].array_shape)} and dtype {expected}, "
+                    f"not {described(array)}"
+                )
+        if not self.device:
+            self.on_host([np.asarray(array) for array in outs])
+            return outs
+        shared = [share(array, types[v], self.backend) for v, array in zip(wanted, outs, strict=True)]
+        direct = {v: s for v, s in zip(wanted, shared, strict=True) if v not in self.traced.fixed and self._is_apart(s)}
+        places = {v: s.layout for v, s in direct.items() if s.layout is not None}
+        values = self._launched(places, {v: s.buffer for v, s in direct.items()})
+        for v, s, array in zip(wanted, shared, outs, strict=True):
+            if direct.get(v) is not s:
+                copy_into(s, Shared(self.backend, values[v], self.layouts.get(v)), types[v])
+            array_like(array, lend(self.backend, s.buffer, types[v], s.layout))  # so that the caller's stream waits
+        return outs
+
+    def _is_apart(self, out: Shared) -> bool:
+        """Whether no argument of the call lies where a result goes."""
+        first, last = out.buffer.array.span
+        spans = (a.array.span for a in self.passed.values() if hasattr(a, "array"))
+        return all(end <= first or start >= last for start, end in spans)
+
+    def _launched(self, places: dict[int, Layout], memory: dict[int, Buffer]) -> dict[int, Buffer]:
+        self.layouts |= {v: layout for v, layout in places.items() if v not in self.traced.fixed}
+        return prepare(self.what, self.backend, layouts=self.layouts).run(self.passed, memory)
+
+    def _lent(self, value: int, buffer: Buffer) -> Any:
+        return lend(self.backend, buffer, self.what.types[value], self.layouts.get(value))
 
 
 def pipeline(function: Callable[..., Any]) -> Pipeline:
     """Make a pipeline of a function that builds Fields from its array arguments and returns a Field or a tuple of them.
 
-    It is traced once per array types and other arguments. Called with Fields it is the plain function.
+    It is traced once per array types and other arguments. Called with Fields it is the plain function. It returns NumPy
+    arrays for NumPy arrays; for arrays of CuPy, PyTorch, JAX or Numba on a CUDA device it returns the same kind, without
+    copies, in the order of the caller's current stream, and without waiting. `out=` takes arrays to write the results to.
     """
     if not inspect.isroutine(function) or not hasattr(function, "__code__"):
         raise SemanticError(f"a pipeline is made of a Python function, not of {described(function)}; write a `def`")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -16,13 +17,16 @@ from gpuop.dsl import hooks
 from gpuop.dsl.arrays import Deferred
 from gpuop.dsl.field import Adjustable, Field
 from gpuop.dsl.names import names_given
-from gpuop.errors import SemanticError, described
+from gpuop.errors import DeviceError, SemanticError, described
 from gpuop.fusion.graph import Program, program
 from gpuop.fusion.iteration import kernels
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.targets import plan_for
+from gpuop.interop import Shared, layouts_of, own
 from gpuop.ir.graph import Call, Leaf, Node, Result, calls
+from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType
+from gpuop.ops.algebra import copied
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, array_of, planes_of
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
@@ -80,13 +84,16 @@ def kept(node: Result, backend: Backend) -> Kept | None:
 # --- planning -----------------------------------------------------------------------------------------------------
 
 
-def prepare(what: Program, backend: Backend, optimize: bool = True) -> Prepared:
+def prepare(
+    what: Program, backend: Backend, optimize: bool = True, layouts: Mapping[int, Layout] = MappingProxyType({})
+) -> Prepared:
     """The compiled plan of a program, from the cache where one of the same structure was planned before."""
-    key = (what.key, backend, optimize)
+    layouts = {**layouts, **layouts_of(what)}
+    key = (what.key, backend, optimize, frozenset(layouts.items()))
     with _planning:
         found = _plans.get(key)
     if found is None:
-        found = Prepared(backend, plan(what, optimize))
+        found = Prepared(backend, plan(what, optimize), layouts)
     with _planning:
         _plans[key] = found
         _plans.move_to_end(key)
@@ -108,6 +115,10 @@ def argument(node: Node, backend: Backend) -> Argument:
         if source.backend is backend:
             return source.buffer
         return _upload(node, array_of(node.type, source.backend.download(node.type, source.buffer)), backend, ())
+    if isinstance(source, Shared):
+        if source.backend is not backend:
+            raise DeviceError(f"this field is in memory of {source.backend.name}, and {backend.name} cannot use it")
+        return source.buffer
     if isinstance(source, Deferred):
         raise SemanticError(
             "this Field stands for an argument of a pipeline; it has values only while the pipeline runs"
@@ -133,6 +144,7 @@ def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[Ad
 
 def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
     """Evaluate values together; they stay on the device, and the next evaluation finds them."""
+    nodes = [own(node) for node in nodes]
     versions = _versions(nodes)  # before anything is read: a parameter set meanwhile makes the values stale
     given = _Given(backend)
     what = program(nodes, given)
@@ -145,6 +157,14 @@ def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
         if isinstance(node, Result):
             _kept.setdefault(node.call, {})[node.index] = Kept(backend, values[number], versions)
     return [boxed(node.type, values[number], backend) for node, number in zip(nodes, what.wanted, strict=True)]
+
+
+def copy_into(target: Shared, source: Shared, kind: FieldType) -> None:
+    """Copy a field on its device, from one layout to another."""
+    what = program([copied(Field.of(Leaf(kind, source))).node])
+    layouts = {} if target.layout is None else {what.wanted[0]: target.layout}
+    values = {what.ops[0].inputs[0]: source.buffer}
+    prepare(what, target.backend, layouts=layouts).run(values, {what.wanted[0]: target.buffer})
 
 
 def boxed(kind: FieldType, value: Argument, backend: Backend) -> Buffer:
@@ -207,5 +227,12 @@ def _source(fields: Sequence[Field], target: str | None) -> str:
     return source_of(plan(program([f.node for f in fields])), target)
 
 
+def _keep(field: Field) -> Field:
+    backend = current()
+    return Field.of(Leaf(field.type, Evaluated(backend, compute([field.node], backend)[0]), name=field.name))
+
+
 hooks.evaluate = arrays
+hooks.keep = _keep
+hooks.buffer = lambda field: compute([field.node], current())[0]
 hooks.source = _source

@@ -126,9 +126,18 @@ CLZ = {
     "clz ulong": "(unsigned long long)__clzll({0})",
 }
 
+MOST_BLOCKS = 65535  # along rows and layers; columns have 2³¹ - 1
+
+
+def grid_of(threads: tuple[int, int, int], group: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Blocks along (columns, rows, layers × elements); all in the first where the others do not hold as many."""
+    columns, rows, layers = (n // size for n, size in zip(threads, group, strict=True))
+    return (columns, rows, layers) if max(rows, layers) <= MOST_BLOCKS else (columns * rows * layers, 1, 1)
+
+
 CUDA = Dialect(
     name="CUDA C++",
-    kernel='extern "C" __global__ void',
+    kernel='extern "C" __global__ void __launch_bounds__({threads})',
     pointer="{const}{type} *__restrict__ {name}",
     types={
         "uchar": "unsigned char", "char": "signed char", "ushort": "unsigned short", "uint": "unsigned int", "long": "long long",
@@ -177,4 +186,5 @@ CUDA = Dialect(
     },
     volatile="({type} *){p}",
     long="ll",
+    most_groups=MOST_BLOCKS,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpuop.errors import Loc
+from gpuop.errors import CompileError, Loc
 from gpuop.ir.nodes import FieldParam
 
 
@@ -14,7 +14,7 @@ class Dialect:
     """How one language differs from C.
 
     Attributes:
-        kernel: the qualifiers of an entry point.
+        kernel: the qualifiers of an entry point, with `{threads}` of a work-group.
         pointer: a buffer argument, with `{const}`, `{type}` and `{name}`.
         types: C names of scalar types that are spelled differently.
         position: the text of a thread constant, by kind and dimension (0 columns, 1 rows, 2 layers × elements).
@@ -31,6 +31,7 @@ class Dialect:
         barrier: a barrier, by the memory that it orders.
         atomics: an atomic operation ("add"), or that of a type ("add float") or a type and memory ("add float local"), with
             `{p}` for the pointer and `{0}` for operands.
+        most_groups: along rows and along layers; None where there is no limit. Beyond it all are counted along columns.
         volatile: the pointer to volatile memory, with `{p}` and `{type}`.
         long: how printf's conversions spell the size of 64-bit integers.
     """
@@ -57,6 +58,7 @@ class Dialect:
     atomics: Mapping[str, str]
     volatile: str
     long: str
+    most_groups: int | None = None
 
     def type(self, c: str) -> str:
         return self.types.get(c, c)
@@ -69,7 +71,7 @@ class Source:
     Attributes:
         entry: the name of the kernel function.
         threads, group: along (columns, rows, layers × elements); threads are rounded up to whole groups.
-        arguments: the parameters in order; a by-value field is as many scalars as it has planes.
+        arguments: the parameters in order, the first `inputs` of them read; a by-value field is as many scalars as it has planes.
         fills: what outputs hold before the launch, by position among the arguments.
         lines: the user's line behind a line of the text (counted from 1).
         needs: features of a device, such as "double".
@@ -80,6 +82,7 @@ class Source:
     threads: tuple[int, int, int]
     group: tuple[int, int, int]
     arguments: tuple[FieldParam, ...]
+    inputs: int
     fills: Mapping[int, float] = field(default_factory=dict)
     lines: Mapping[int, Loc] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
@@ -95,3 +98,11 @@ class Source:
         numbers = {int(n) for n in re.findall(r"[:(](\d+)[:)]", log)}
         locs = {self.lines[n]: None for n in sorted(numbers) if n in self.lines}
         return [f"{loc}\n      {loc.text}" for loc in locs]
+
+    def refused(self, device: str, log: str) -> CompileError:
+        """What to raise when a device's compiler does not take the text."""
+        users = self.user_lines(log)
+        behind = "\n  your lines behind it:\n    " + "\n    ".join(users) if users else ""
+        return CompileError(
+            f"{device} refused the kernel {self.entry}:\n{log}{behind}\n{self.numbered()}", self.numbered()
+        )

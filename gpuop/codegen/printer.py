@@ -46,6 +46,7 @@ class Printer(Statements):
             threads,
             (group[2], group[1], group[0]),
             (*kernel.inputs, *kernel.written),
+            len(kernel.inputs),
             {k: output.fill for k, output in enumerate(kernel.outputs, len(kernel.inputs)) if output.fill is not None},
             {n + shift: loc for n, loc in self.locs.items()},
             frozenset({"double"} if self.e.doubles else ()),
@@ -74,7 +75,8 @@ class Printer(Statements):
         for param in self.kernel.inputs:
             parameters += self.by_value(param) if param.by_value else [self.pointer(param, "const ")]
         parameters += [self.pointer(param, "") for param in self.kernel.written]
-        self.put(0, f"{self.dialect.kernel} {self.entry}(")
+        group = self.kernel.work_group
+        self.put(0, f"{self.dialect.kernel.format(threads=group.points)} {self.entry}(")
         for n, parameter in enumerate(parameters, 1):
             self.put(1, parameter + ("," if n < len(parameters) else ")"))
 
@@ -92,14 +94,14 @@ class Printer(Statements):
     def field(self, param: FieldParam) -> None:
         """The layout of a field, as constants named after it."""
         name, grid = self.e.names.of(param), param.type.field_shape
-        big = param.type.planes * grid.points > 2**31 - 1
+        layout = self.kernel.layout(param)
+        big = layout.reach(param.type) > 2**31 - 2
         sizes = [
             f"{name}_{what} = {n}" for what, n in zip(("layers", "rows", "columns")[3 - len(grid) :], grid, strict=True)
         ]
-        strides = [("layerStride", Shape(grid[1:]).points)] * (len(grid) == 3) + [
-            ("rowStride", Shape(grid[-1:]).points)
-        ] * (len(grid) >= 2)
-        strides.append(("tensorStride", grid.points))
+        axes = ("layerStride", "rowStride", "columnStride")[3 - len(grid) :]
+        strides = [*zip(axes, layout.point, strict=True), ("tensorStride", layout.element)]
+        strides = [(what, n) for what, n in strides if what != "columnStride" or n != 1]
         self.put(1, f"// {name}: {param.type}".replace("×", "x"))
         self.put(1, f"const int {', '.join([*sizes, f'{name}_tensorElements = {param.type.planes}'])};")
         kind = self.dialect.type("long" if big else "int")
@@ -121,7 +123,7 @@ class Printer(Statements):
             self.put(
                 1,
                 "const int _tensorElement = "
-                f"(int){self.dialect.position['global'][2]}{' % _tensorElements' if 'layer' in axes else ''};",
+                f"(int){self.place('global', 2)}{' % _tensorElements' if 'layer' in axes else ''};",
             )
         wanted = {e for e in expressions(self.kernel.body) if isinstance(e, Index)}
         sizes = dict(zip(("layer", "row", "column"), group, strict=True))
@@ -133,12 +135,29 @@ class Printer(Statements):
                 self.put(1, f"const int {index_name(Index('local_size', axis))} = {sizes[axis]};")
 
     def position(self, kind: str, axis: str) -> str:
-        text = f"(int){self.dialect.position[kind][DIMENSIONS[axis]]}"
+        text = f"(int){self.place(kind, DIMENSIONS[axis])}"
         return (
             f"{text} / _tensorElements"
             if axis == "layer" and self.kernel.domain.elements > 1 and kind != "local"
             else text
         )
+
+    def place(self, kind: str, dimension: int) -> str:
+        """A position along a dimension of the launch."""
+        text, group = self.dialect.position[kind][dimension], self.kernel.work_group
+        columns, rows, layers = (
+            n // size for n, size in zip(thread_counts(self.kernel.domain, group), reversed(group), strict=True)
+        )
+        most = self.dialect.most_groups
+        if most is None or max(rows, layers) <= most:
+            return text
+        along = self.dialect.position["group"]
+        counted = (
+            f"({along[0]} % {columns})",
+            f"({along[0]} / {columns} % {rows})",
+            f"({along[0]} / {columns * rows})",
+        )
+        return text.replace(along[dimension], counted[dimension])
 
 
 def thread_counts(domain: Domain, group: Shape) -> tuple[int, int, int]:

@@ -32,6 +32,7 @@ class Placeholder(Arithmetic[Any]):
     position: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    device: bool = False  # whether its array is on a device
 
     @property
     def ndim(self) -> int:
@@ -54,6 +55,27 @@ class Deferred:
     make: Callable[[Array], tuple[FieldType, Array]]
 
 
+HOST = (1, 3)  # DLPack's devices whose memory NumPy can read: the CPU's, and that pinned for CUDA
+
+
+def is_device_array(value: Any) -> bool:
+    """Whether this is an array of another library in a device's memory."""
+    if isinstance(value, Placeholder):
+        return value.device
+    if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "node"):
+        return False
+    if hasattr(type(value), "__dlpack_device__"):
+        return int(value.__dlpack_device__()[0]) not in HOST
+    return hasattr(value, "__cuda_array_interface__")
+
+
+def is_array(value: Any) -> bool:
+    """Whether this is an array of NumPy's or of another library."""
+    if isinstance(value, np.ndarray):
+        return True
+    return (hasattr(type(value), "__dlpack__") and not hasattr(value, "node")) or is_device_array(value)
+
+
 def host_array(value: ArrayLike) -> Array:
     """A NumPy array of what the user gave; Python numbers and lists become int32, float32 or complex64."""
     if hasattr(value, "node"):
@@ -73,16 +95,16 @@ def host_array(value: ArrayLike) -> Array:
     return array.astype(short)
 
 
-def as_field(array: Array, order: int, dtype: Any) -> tuple[FieldType, Array]:
+def as_field(array: Array, order: int, dtype: Any, copy: bool = True) -> tuple[FieldType, Array]:
     if array.ndim < order:
         raise SemanticError(f"an array of shape {array.shape} has no {order} tensor axes at its end")
     split = array.ndim - order
     if isinstance(dtype, str) and dtype == "unorm8":
         if array.dtype != np.uint8:
             raise SemanticError(f'dtype="unorm8" reinterprets uint8, not {array.dtype.name}')
-        return FieldType(array.shape[:split], array.shape[split:], dtype), np.array(array)
+        return FieldType(array.shape[:split], array.shape[split:], dtype), np.array(array) if copy else array
     kind = FieldType(array.shape[:split], array.shape[split:], array.dtype if dtype is None else dtype)
-    return kind, np.array(array, dtype=kind.dtype, order="C")
+    return kind, (np.array if copy else np.asarray)(array, dtype=kind.dtype, order="C")
 
 
 def as_color(array: Array) -> tuple[FieldType, Array]:

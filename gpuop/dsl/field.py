@@ -10,7 +10,17 @@ import numpy as np
 
 from gpuop.dsl import hooks
 from gpuop.dsl.arithmetic import Arithmetic
-from gpuop.dsl.arrays import Array, ArrayLike, Deferred, Placeholder, as_color, as_field, host_array
+from gpuop.dsl.arrays import (
+    Array,
+    ArrayLike,
+    Deferred,
+    Placeholder,
+    as_color,
+    as_field,
+    host_array,
+    is_device_array,
+)
+from gpuop.dsl.lending import Lending
 from gpuop.dsl.names import names_given
 from gpuop.dsl.record import values_seen
 from gpuop.dsl.reductions import Reductions
@@ -19,26 +29,15 @@ from gpuop.errors import MissingError, SemanticError, UnsupportedError
 from gpuop.ir.graph import Leaf, Node, label
 from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
 
-LATER = {"draw"}
-FUNCTIONS = {
-    "where",
-    "clip",
-    "sum",
-    "min",
-    "max",
-    "amin",
-    "amax",
-    "mean",
-    "argmin",
-    "argmax",
-}  # NumPy's that take fields
+# NumPy's that take fields
+FUNCTIONS = {"where", "clip", "sum", "min", "max", "amin", "amax", "mean", "argmin", "argmax"}
 INSTEAD = {
     "shape": "its grid is in `.field_shape`, its tensor in `.tensor_shape`",
     "ndim": "its grid is in `.field_shape`, its tensor in `.tensor_shape`",
 }
 
 
-class Field(Arithmetic["Field"], Reductions["Field"]):
+class Field(Arithmetic["Field"], Reductions["Field"], Lending):
     """A grid of 0 to 3 dimensions (layers, rows, columns) with a tensor of order 0 to 2 at every point.
 
     Args:
@@ -46,6 +45,9 @@ class Field(Arithmetic["Field"], Reductions["Field"]):
             their dtype and are copied; Python numbers and lists become int32 or float32.
         tensor_order: 0, 1 or 2.
         dtype: converts to this dtype; "unorm8" reinterprets uint8.
+        copy: False uses the array's own memory: it must not change while the field is in use. Arrays on a device (of CuPy,
+            PyTorch, JAX, Numba, or what has `__dlpack__` or `__cuda_array_interface__`) are copied there, and not at all
+            where they are immutable.
 
     Raises:
         SemanticError: more dimensions than fields have, or a dtype that fields cannot have.
@@ -54,16 +56,19 @@ class Field(Arithmetic["Field"], Reductions["Field"]):
     __slots__ = ("__weakref__", "node")
     node: Node
 
-    def __init__(self, array: ArrayLike, tensor_order: int = 0, dtype: Any = None) -> None:
-        self._from(array, lambda a: as_field(a, tensor_order, dtype))
+    def __init__(self, array: ArrayLike, tensor_order: int = 0, dtype: Any = None, copy: bool = True) -> None:
+        self._from(array, lambda a: as_field(a, tensor_order, dtype, copy), copy)
 
-    def _from(self, array: ArrayLike, make: Callable[[Array], tuple[FieldType, Array]]) -> None:
+    def _from(self, array: ArrayLike, make: Callable[[Array], tuple[FieldType, Array]], copy: bool = True) -> None:
         name = "".join(names_given(1))
-        if isinstance(array, Placeholder):
+        if is_device_array(array):
+            node = hooks.adopt(array, make, copy, name)
+        elif isinstance(array, Placeholder):
             probe = np.broadcast_to(np.zeros((), array.dtype), array.shape)
-            object.__setattr__(self, "node", Leaf(make(probe)[0], Deferred(array, make), name=name))
+            node = Leaf(make(probe)[0], Deferred(array, make), name=name)
         else:
-            object.__setattr__(self, "node", Leaf(*make(host_array(array)), name=name))
+            node = Leaf(*make(host_array(array)), name=name)
+        object.__setattr__(self, "node", node)
 
     @staticmethod
     def of(node: Node, name: str = "") -> Field:
@@ -121,8 +126,6 @@ class Field(Arithmetic["Field"], Reductions["Field"]):
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):  # Python and NumPy ask for these
             raise AttributeError(name)
-        if name in LATER:
-            raise MissingError(f"Field.{name} is not available in this version of gpuop; use `.numpy()` and NumPy")
         raise MissingError(f"a Field has no attribute {name!r}; {INSTEAD.get(name, '`.numpy()` gives an array')}")
 
     # --- evaluation ---------------------------------------------------------------------------------------------
@@ -198,8 +201,8 @@ class ScalarField(Field):
 
     __slots__ = ()
 
-    def __init__(self, array: ArrayLike, dtype: Any = None) -> None:
-        super().__init__(array, 0, dtype)
+    def __init__(self, array: ArrayLike, dtype: Any = None, copy: bool = True) -> None:
+        super().__init__(array, 0, dtype, copy)
         shape = tuple(self.field_shape)
         if len(shape) == 3 and shape[-1] in (3, 4):
             warnings.warn(
@@ -213,8 +216,8 @@ class VectorField(Field):
 
     __slots__ = ()
 
-    def __init__(self, array: ArrayLike, dtype: Any = None) -> None:
-        super().__init__(array, 1, dtype)
+    def __init__(self, array: ArrayLike, dtype: Any = None, copy: bool = True) -> None:
+        super().__init__(array, 1, dtype, copy)
 
 
 class MatrixField(Field):
@@ -222,8 +225,8 @@ class MatrixField(Field):
 
     __slots__ = ()
 
-    def __init__(self, array: ArrayLike, dtype: Any = None) -> None:
-        super().__init__(array, 2, dtype)
+    def __init__(self, array: ArrayLike, dtype: Any = None, copy: bool = True) -> None:
+        super().__init__(array, 2, dtype, copy)
 
 
 class ColorField(Field):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.dsl import hooks
 from gpuop.dsl.arrays import Array, host_array
 from gpuop.dsl.field import Field
 from gpuop.dsl.gpu_operator import results_of, slots_of
@@ -50,7 +51,7 @@ def HostOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -> 
     written = [slot.param for slot in slots_of(types, None)]
     run = Checked(function, name, types, isinstance(outputs, tuple), here())
     identity = f"host {id(function)} {name} {' '.join(map(str, types))}"  # whatever knows it keeps the function alive
-    results = results_of(_kernel(run, fields, written), identity, tuple(f.node for f in fields), run.loc)
+    results = results_of(_kernel(run, fields, written), identity, tuple(hooks.own(f.node) for f in fields), run.loc)
     return results if run.several else results[0]
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from gpuop.errors import Loc
 from gpuop.ir.facts import Extent, numbers
+from gpuop.ir.layout import Layout, planar
 from gpuop.ir.nodes import AXES, Block, Declare, FieldParam, Index
 from gpuop.ir.target import Target
 from gpuop.ir.types import Shape
@@ -78,6 +79,7 @@ class Kernel:
         group: (layers × elements, rows, columns) of its work-groups, where it can tell them apart; they may be target
             expressions until the target is known.
         target: what it is being lowered for.
+        layouts: of the fields whose memory is not gpuop's own.
     """
 
     name: str
@@ -88,6 +90,10 @@ class Kernel:
     group: tuple[Extent, ...] | None = None
     loc: Loc | None = None
     target: Target | None = None
+    layouts: tuple[tuple[FieldParam, Layout], ...] = ()
+
+    def layout(self, param: FieldParam) -> Layout:
+        return dict(self.layouts).get(param) or planar(param.type)
 
     @property
     def work_group(self) -> Shape:

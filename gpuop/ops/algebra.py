@@ -199,9 +199,9 @@ def clip(a: Operand, a_min: Operand = None, a_max: Operand = None) -> Operand:
     return a if a_max is None else apply("minimum", a, a_max)
 
 
-def copied(field: Field) -> Field:
-    """A copy of a field, as a result."""
-    return library_call("copy", (field.type,), [field], lambda: _copy(field), ())[0]
+def copied(field: Field, kind: FieldType | None = None) -> Field:
+    """A copy of a field, as a result; of another dtype where `kind` has one."""
+    return library_call("copy", (kind or field.type,), [field], lambda: _copy(field), ())[0]
 
 
 def _copy(field: Field) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import AXES, Const, Expr, FieldParam, Index, Ref, Stride, Var
-from gpuop.ir.types import INT, LONG, Shape, Type
+from gpuop.ir.types import INT, LONG, Type
 from gpuop.passes.borders import Coordinate, inside, place
 
 EXTENTS = {"layer": "layers", "row": "rows", "column": "columns"}
@@ -80,12 +80,13 @@ class Addresses:
 
     def offset(self, field: FieldParam, point: list[Expr]) -> Expr:
         """The offset of a point within a plane."""
-        grid, kind = field.type.field_shape, self.index_type(field)
+        grid, kind, layout = field.type.field_shape, self.index_type(field), self.kernel.layout(field)
         total: Expr = constant(0, kind.dtype)
         for n, (at, axis) in enumerate(zip(point, AXES[3 - len(grid) : 3], strict=True)):
             term = self.b.cast(at, kind)
-            if axis != "column":
-                term = self.b.apply("mul", term, self.stride(field, f"{axis}Stride", Shape(grid[n + 1 :]).points))
+            step = layout.point[n]
+            if axis != "column" or step != 1:
+                term = self.b.apply("mul", term, self.stride(field, f"{axis}Stride", step))
             total = term if n == 0 else self.b.apply("add", total, term)
         return total
 
@@ -96,12 +97,12 @@ class Addresses:
             plane = place(self.b, self.element(field, plane), "clamp")
         if plane == constant(0, INT):
             return point
-        stride = self.stride(field, "tensorStride", field.type.field_shape.points)
+        stride = self.stride(field, "tensorStride", self.kernel.layout(field).element)
         return self.b.apply("add", point, self.b.apply("mul", self.b.cast(plane, self.index_type(field)), stride))
 
     def stride(self, field: FieldParam, what: str, value: int) -> Stride:
         return Stride(field, what, value, self.index_type(field))
 
     def index_type(self, field: FieldParam) -> Type:
-        """Offsets are int, and long in fields of 2³¹ elements or more."""
-        return Type(LONG if field.type.field_shape.points * field.type.planes > 2**31 - 1 else INT)
+        """Offsets are int, and long in fields that reach over 2³¹ elements or more."""
+        return Type(LONG if self.kernel.layout(field).reach(field.type) > 2**31 - 2 else INT)

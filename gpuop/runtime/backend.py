@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from gpuop.codegen.dialect import Source
 from gpuop.errors import DeviceError
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
-from gpuop.ir.types import FieldType
+from gpuop.ir.types import HALF, FieldType
 
 Array = NDArray[Any]
 Buffer = Any  # a device's own handle of memory
@@ -82,9 +83,39 @@ class Backend(ABC):
     def synchronize(self) -> None:
         """Wait for everything enqueued."""
 
+    def wrap(self, array: Array) -> Buffer | None:
+        """A contiguous array of the host as a buffer, where the device works in the host's memory; None where it does not.
+
+        The array must live, and stay as it is, until `settle`.
+        """
+        return None
+
+    def settle(self, buffers: Iterable[Buffer]) -> None:
+        """Wait until what was launched is in the arrays of wrapped buffers."""
+        self.synchronize()
+
+    def borrow(self, array: Any) -> Any:
+        """The memory of another library's array, as a buffer whose `.array` says how it lies; launches wait for its values.
+
+        Raises:
+            DeviceError: this device cannot use it.
+        """
+        raise DeviceError(
+            f"{self.name} cannot use the memory of this array, which is on another device: choose that device with "
+            "`gp.use_device`, or pass a NumPy array"
+        )
+
+    def lend(self, buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:
+        """What other libraries take a buffer from, strides in elements; DeviceError where they have no use for it."""
+        raise DeviceError(f"other libraries do not know the memory of {self.name}")
+
     def measuring(self) -> Backend:
         """The same device and memory, where `seconds` knows how long a launch took, if the device can say so."""
         return self
+
+    def sequence(self, launches: Sequence[Launch]) -> list[Callable[[], Any]]:
+        """What runs launches in order, again and again: one call for each, or for as many as the device takes at once."""
+        return [launch.run for launch in launches]
 
     def launch(self, runs: Iterable[Callable[[], Any]]) -> None:
         """Run launches in order. DeviceError when memory is exhausted only now."""
@@ -103,13 +134,28 @@ def download(kind: FieldType, value: Argument, backend: Backend) -> Array:
     return array_of(kind, backend.download(kind, value))
 
 
+def scalars_of(param: FieldParam, values: Argument) -> list[Any]:
+    """What a by-value argument is passed as."""
+    kind = np.float32 if param.type.storage is HALF else param.type.storage.numpy.type
+    return [kind(value) for value in values]
+
+
+def array_dtype(kind: FieldType) -> np.dtype[Any]:
+    """That of the arrays of a field."""
+    return np.dtype(np.uint8 if kind.dtype == "unorm8" else kind.dtype)
+
+
+def stored(kind: FieldType, array: Array) -> Array:
+    """A contiguous array of a field with its elements as they are stored: complex numbers are two, bools are bytes."""
+    if kind.dtype not in ("complex64", "bool"):
+        return array
+    return array.reshape(-1).view(np.float32 if kind.dtype == "complex64" else np.uint8)
+
+
 def planes_of(kind: FieldType, array: Array) -> Array:
     """An array of `array_shape` as planes (tensor elements × points), contiguous."""
-    flat = np.ascontiguousarray(array).reshape(kind.field_shape.points, kind.tensor_points)
-    if kind.dtype == "complex64":
-        flat = flat.view(np.float32)
-    stored = flat.view(np.uint8) if kind.dtype == "bool" else flat
-    return np.ascontiguousarray(stored.T)
+    flat = stored(kind, np.ascontiguousarray(array)).reshape(kind.field_shape.points, kind.planes)
+    return np.ascontiguousarray(flat.T)
 
 
 def array_of(kind: FieldType, planes: Array) -> Array:

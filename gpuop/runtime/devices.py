@@ -18,6 +18,7 @@ from gpuop.ir.build import constant
 from gpuop.ir.kernel import Domain, Kernel, Output
 from gpuop.ir.nodes import Apply, Assign, FieldParam, If, Index, Let, Read, Ref, Var, Write
 from gpuop.ir.types import BOOL, FLOAT, INT, FieldType, Shape, Type
+from gpuop.runtime import cuda
 from gpuop.runtime.backend import Backend
 from gpuop.runtime.opencl import OpenCL, device_list
 from gpuop.runtime.reference import Reference
@@ -49,13 +50,16 @@ def discover() -> list[tuple[Device, Any]]:
     """Every device and what opens it, best first; the reference is always the last."""
     global _found
     if _found is None:
-        none_yet = Device(
-            "cuda:0",
-            "NVIDIA GPU through CUDA",
-            "the CUDA backend is not in this version of gpuop; NVIDIA's OpenCL serves the GPU",
-        )
-        _found = [(none_yet, None), *_opencl(), (Device("reference", Reference.description), Reference)]
+        _found = [*_cuda(), *_opencl(), (Device("reference", Reference.description), Reference)]
     return _found
+
+
+def _cuda() -> list[tuple[Device, Any]]:
+    problem = cuda.missing()
+    if problem is not None:
+        return [(Device("cuda:0", "NVIDIA GPU through CUDA", problem), None)]
+    names = [(f"cuda:{number}", model) for number, model in enumerate(cuda.device_list())]
+    return [(Device(name, f"{model} (CUDA)"), partial(cuda.Cuda, name, n)) for n, (name, model) in enumerate(names)]
 
 
 def _opencl() -> list[tuple[Device, Any]]:

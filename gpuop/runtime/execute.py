@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from gpuop.codegen.dialect import Source
 from gpuop.config import config
 from gpuop.fusion.explain import explain
 from gpuop.fusion.iteration import Iteration
-from gpuop.fusion.plan import Plan
+from gpuop.fusion.plan import Plan, Step
 from gpuop.fusion.targets import plan_for
-from gpuop.ir.kernel import HostFunction, Kernel, Opaque
+from gpuop.ir.kernel import HostFunction, Opaque
+from gpuop.ir.layout import Layout
 from gpuop.ir.text import show
 from gpuop.runtime.backend import Argument, Backend, Buffer, Launch, download, planes_of
 from gpuop.runtime.trace import note_launch
@@ -29,14 +31,19 @@ class Prebuilt(Opaque):
 
 
 class Prepared:
-    """A compiled plan. `run` allocates; a compute graph binds the launches to buffers of its own instead."""
+    """A compiled plan. `run` allocates; a compute graph binds the launches to buffers of its own instead.
 
-    def __init__(self, backend: Backend, plan: Plan) -> None:
+    Args:
+        layouts: of the values that do not lie in memory as gpuop's own do.
+    """
+
+    def __init__(self, backend: Backend, plan: Plan, layouts: Mapping[int, Layout] = MappingProxyType({})) -> None:
         self.backend = backend
         self.plan = plan = plan_for(plan, backend.target)
+        self.layouts = layouts
         config.trace(2, lambda: f"gpuop: {explain(plan)}")
         config.trace(3, lambda: "\n".join(show(step.kernel) for step in plan.steps))
-        self.programs = [self._compiled(step.kernel) for step in plan.steps]
+        self.programs = [self._compiled(step) for step in plan.steps]
         wanted = set(plan.program.wanted)
         self.last_use = {
             value: n
@@ -45,12 +52,17 @@ class Prepared:
             if value not in wanted
         }
 
-    def _compiled(self, kernel: Kernel) -> Any:
+    def _compiled(self, step: Step) -> Any:
+        kernel = step.kernel
         if isinstance(kernel, Iteration):
             return Turns(self.backend, kernel, lambda plan: Prepared(self.backend, plan))
         if isinstance(kernel, Prebuilt):
             return self.backend.load(kernel.source, kernel.binary)
-        return None if isinstance(kernel, HostFunction) else self.backend.compile(kernel)
+        if isinstance(kernel, HostFunction):
+            return None
+        params = zip((*kernel.inputs, *kernel.written), (*step.inputs, *step.outputs), strict=True)
+        elsewhere = tuple((param, self.layouts[value]) for param, value in params if value in self.layouts)
+        return self.backend.compile(replace(kernel, layouts=elsewhere) if elsewhere else kernel)
 
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
         """A step of the plan with these values."""
@@ -61,12 +73,14 @@ class Prepared:
         program = self.programs[number]
         return program.bind(arguments) if isinstance(program, Turns) else self.backend.bind(program, arguments)
 
-    def run(self, values: dict[int, Argument]) -> dict[int, Buffer]:
-        """Launch everything; `values` holds the leaves and gains the wanted values."""
+    def run(
+        self, values: dict[int, Argument], memory: Mapping[int, Buffer] = MappingProxyType({})
+    ) -> dict[int, Buffer]:
+        """Launch everything; `values` holds the leaves and gains the wanted values, in `memory` where that has a place for them."""
         types = self.plan.program.types
         for number, step in enumerate(self.plan.steps):
             for value in step.outputs:
-                values[value] = self.backend.empty(types[value])
+                values[value] = memory[value] if value in memory else self.backend.empty(types[value])
             self.backend.launch((self.bind(number, values).run,))
             for value in {*step.inputs, *step.outputs}:
                 if self.last_use.get(value) == number:

@@ -22,15 +22,15 @@ import numpy as np
 from gpuop.codegen.dialect import Source
 from gpuop.codegen.targets import generate
 from gpuop.config import config
-from gpuop.errors import CompileError, DeviceError
+from gpuop.errors import DeviceError
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Assert, FieldParam
+from gpuop.ir.nodes import Assert
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime import cache, icd
-from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
-from gpuop.runtime.limits import Limits
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch, scalars_of
+from gpuop.runtime.limits import GroupLimits, check_types
 from gpuop.runtime.trace import note_launch, note_source
 
 _building = threading.Lock()
@@ -95,8 +95,13 @@ class OpenCL(Backend):
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
         self.target = _target(device)
+        self.limits = GroupLimits(
+            device.max_work_group_size,
+            tuple(device.max_work_item_sizes),
+            device.local_mem_size,
+            device.max_constant_buffer_size,
+        )
         self.features = {"double"} if device.double_fp_config else set()
-        self.limits = _limits(name, self.description, device)
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
         self.options = ["-cl-std=CL1.2", *divide]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
@@ -153,21 +158,38 @@ class OpenCL(Backend):
         pattern = np.asarray(value).astype(kind.storage.numpy)
         return self.cl.enqueue_fill_buffer(self.queue, buffer, pattern, 0, kind.nbytes)
 
+    def wrap(self, array: Array) -> Buffer | None:
+        cl = self.cl
+        usable = array.size and array.flags.c_contiguous and array.flags.writeable  # pyopencl refuses others
+        if self.target.device != "cpu" or not usable:
+            return None
+        if self.device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM:
+            return cl.SVM(array)
+        return cl.Buffer(self.context, cl.mem_flags.USE_HOST_PTR | cl.mem_flags.READ_WRITE, hostbuf=array)
+
+    def settle(self, buffers: Iterable[Buffer]) -> None:
+        for buffer in buffers:
+            if isinstance(buffer, self.cl.Buffer):  # OpenCL promises the host nothing before it maps
+                mapped, _ = self.cl.enqueue_map_buffer(
+                    self.queue, buffer, self.cl.map_flags.READ, 0, (buffer.size,), np.dtype(np.uint8), is_blocking=True
+                )
+                mapped.base.release(self.queue)
+        self.queue.finish()
+
     # --- kernels ------------------------------------------------------------------------------------------------
 
     def compile(self, kernel: Kernel) -> Compiled:
         found = assertions(kernel) if self.checked else ()
         source = generate(report_asserts(kernel) if found else kernel, self.target)
-        self.limits.check_kernel(kernel)
-        self.limits.check_types(kernel.name, source.needs - self.features)
-        return self._compiled(source, kernel, found)
+        self.limits.check(kernel, self.name)
+        return self._compiled(kernel.name, source, kernel, found)
 
     def load(self, source: Source, binary: bytes | None) -> Compiled:
-        self.limits.check_types(source.entry, source.needs - self.features)
-        self.limits.check_group(source.entry, source.group[::-1])
-        return self._compiled(source, None, ())
+        self.limits.check_group(source.entry, source.group[::-1], self.name)
+        return self._compiled(source.entry, source, None, ())
 
-    def _compiled(self, source: Source, kernel: Kernel | None, found: tuple[Assert, ...]) -> Compiled:
+    def _compiled(self, name: str, source: Source, kernel: Kernel | None, found: tuple[Assert, ...]) -> Compiled:
+        check_types(name, source.needs - self.features, f"{self.name} ({self.description})")
         note_source(source, "cl")
         with _building:  # one thread at a time: nobody builds what another is building, and `_quiet` is process-wide
             key = "\n".join([source.text, *(f"{s.loc} {s.message}" for s in found)])
@@ -188,7 +210,7 @@ class OpenCL(Backend):
         try:
             program = self._quiet(self.cl.Program(self.context, source.text))
         except self.cl.RuntimeError as refused:
-            raise CompileError(_refusal(self, source, str(refused)), source.numbered()) from None
+            raise source.refused(self.name, _log(str(refused))) from None
         cache.store(name, program.get_info(self.cl.program_info.BINARIES)[0])
         return program
 
@@ -210,7 +232,7 @@ class OpenCL(Backend):
         starts = []  # of the arguments, in the kernel's flat list
         for param, argument in zip(source.arguments, arguments, strict=True):
             starts.append(len(flat))
-            flat += _scalars(param, argument) if param.by_value else [argument]
+            flat += scalars_of(param, argument) if param.by_value else [argument]
         kernel.set_args(*flat)
         fills = [
             (arguments[i], kind, value)
@@ -228,7 +250,7 @@ class OpenCL(Backend):
             return events
 
         def adjust(position: int, scalars: Argument) -> None:
-            for k, scalar in enumerate(_scalars(source.arguments[position], scalars), starts[position]):
+            for k, scalar in enumerate(scalars_of(source.arguments[position], scalars), starts[position]):
                 kernel.set_arg(k, scalar)
 
         plain = not fills and report is None and config.debug == 0  # then there is nothing but enqueueing
@@ -272,25 +294,7 @@ def _target(device: Any) -> Target:
     )
 
 
-def _limits(name: str, description: str, device: Any) -> Limits:
-    return Limits(
-        name,
-        description,
-        device.max_work_group_size,
-        tuple(device.max_work_item_sizes),
-        {"local": device.local_mem_size, "constant": device.max_constant_buffer_size},
-    )
-
-
-def _scalars(param: FieldParam, values: Argument) -> list[Any]:
-    """What a by-value argument is passed as."""
-    kind = np.float32 if param.type.storage.c == "half" else param.type.storage.numpy.type
-    return [kind(value) for value in values]
-
-
-def _refusal(backend: OpenCL, source: Source, log: str) -> str:
-    log = log.partition("\n\n")[2] or log  # below pyopencl's repeated heading
-    log = "\n".join(line for line in log.splitlines() if line and not line.startswith("(source saved as"))
-    users = source.user_lines(log)
-    behind = "\n  your lines behind it:\n    " + "\n    ".join(users) if users else ""
-    return f"{backend.name} refused the kernel {source.entry}:\n{log}{behind}\n{source.numbered()}"
+def _log(text: str) -> str:
+    """A build log without what pyopencl adds."""
+    text = text.partition("\n\n")[2] or text  # below its repeated heading
+    return "\n".join(line for line in text.splitlines() if line and not line.startswith("(source saved as"))

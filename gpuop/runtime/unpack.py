@@ -128,6 +128,7 @@ def _prebuilt(archive: zipfile.ZipFile, step: dict[str, Any], binary: str | None
         tuple(step["threads"]),
         tuple(step["group"]),
         params,
+        len(step["inputs"]),
         {int(k): fill for k, fill in step["fills"].items()},
         needs=frozenset(step["needs"]),
     )

@@ -8,7 +8,7 @@ __device__ inline To saturate(From x, From low, From high, To lowest, To highest
     return x != x ? (To)0 : x <= low ? lowest : x >= high ? highest : (To)x;
 }
 
-extern "C" __global__ void gpuop_doubles(
+extern "C" __global__ void __launch_bounds__(32) gpuop_doubles(
     const double *__restrict__ v,
     double *__restrict__ out0,
     long long *__restrict__ out1)

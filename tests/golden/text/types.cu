@@ -30,7 +30,7 @@ __device__ inline float round_half(float x)
     return x;
 }
 
-extern "C" __global__ void gpuop_types(
+extern "C" __global__ void __launch_bounds__(64) gpuop_types(
     const unsigned char *__restrict__ a,
     const int *__restrict__ b,
     const unsigned short *__restrict__ c,

@@ -1,0 +1,156 @@
+"""Arrays of other libraries: their memory as fields, and fields as their arrays, without copies."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl import hooks
+from gpuop.dsl.arrays import Array, Deferred, Placeholder
+from gpuop.dsl.field import Field
+from gpuop.errors import DeviceError, SemanticError
+from gpuop.fusion.graph import Program
+from gpuop.ir.graph import Leaf, Node
+from gpuop.ir.layout import Layout, layout_of, planar
+from gpuop.ir.types import FieldType
+from gpuop.ops.algebra import copied
+from gpuop.runtime.backend import Backend, Buffer
+from gpuop.runtime.devices import current
+
+ALIGNED = 256  # bytes; what kernels may count on of memory that has no layout of its own
+IMMUTABLE = ("jax", "jaxlib")  # libraries whose arrays never change
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """The source of a leaf in memory of another library's; `layout` None: it lies there as gpuop's own fields do."""
+
+    backend: Backend
+    buffer: Buffer
+    layout: Layout | None
+
+
+def layouts_of(what: Program) -> dict[int, Layout]:
+    """Those of leaves in others' memory."""
+    sources = {v: n.source for v, n in what.leaves.items() if isinstance(n, Leaf)}
+    return {v: s.layout for v, s in sources.items() if isinstance(s, Shared) and s.layout is not None}
+
+
+def own(node: Node) -> Node:
+    """The node, or a copy of a leaf in others' memory: for what must have it in planes, or wants it for itself."""
+    if isinstance(node, Leaf) and (isinstance(node.source, Shared) or is_deferred_device(node)):
+        return copied(Field.of(node)).node
+    return node
+
+
+def is_deferred_device(node: Leaf) -> bool:
+    return isinstance(node.source, Deferred) and node.source.placeholder.device
+
+
+def library_of(array: Any) -> str:
+    """The top-level module of an array's type."""
+    name = type(array).__module__.partition(".")[0]
+    return "jax" if name == "jaxlib" else name
+
+
+def share(array: Any, kind: FieldType, backend: Backend) -> Shared:
+    """An array's memory as a field of a type whose elements are as large as the array's.
+
+    Raises:
+        DeviceError: the backend cannot use it.
+        SemanticError: tensor axes in an order that no field has.
+    """
+    borrowed = backend.borrow(array)
+    layout = layout_of(kind, borrowed.array.strides)
+    if layout is None:
+        raise SemanticError(
+            f"the tensor axes of this array (strides {borrowed.array.strides}) are not in a field's order; make it contiguous"
+        )
+    own = layout == planar(kind) and int(borrowed) % ALIGNED == 0
+    return Shared(backend, borrowed, None if own else layout)
+
+
+def numpy_dtype(array: Any) -> np.dtype[Any]:
+    """The dtype of any library's array."""
+    given = str(array.dtype).rpartition(".")[2]  # PyTorch's are called torch.float32
+    try:
+        return np.dtype(given)
+    except TypeError:
+        raise SemanticError(f"fields have no dtype {given!r}; convert the array first") from None
+
+
+def _adopt(array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: bool, name: str) -> Node:
+    """A leaf with the values that an array of a device has now; with `copy=False`, whose memory is the array's."""
+    dtype = array.dtype if isinstance(array, Placeholder) else numpy_dtype(array)
+    probe = np.broadcast_to(np.zeros((), dtype), tuple(array.shape))
+    kind = make(probe)[0]
+    if kind.array_shape != probe.shape:
+        raise SemanticError(
+            f"an array of a device becomes a field of its own shape, {probe.shape}, not of {kind}; add alpha first"
+        )
+    stored = kind if kind.dtype == "unorm8" and dtype == np.uint8 else kind.replace(dtype=dtype.name)
+    if isinstance(array, Placeholder):
+        raw, fixed = Leaf(stored, Deferred(array, make), name=name), True
+    else:
+        backend = current()
+        raw = Leaf(stored, share(array, stored, backend), name=name)
+        fixed = not copy or library_of(array) in IMMUTABLE
+    if fixed and stored == kind:
+        return raw
+    values: Field = copied(Field.of(raw), kind)
+    if fixed:
+        return values.node
+    kept: Field = hooks.keep(values)
+    backend.synchronize()  # the array may change from now on
+    return Leaf(kind, kept.node.source, name=name) if isinstance(kept.node, Leaf) else kept.node
+
+
+# --- out --------------------------------------------------------------------------------------------------------------
+
+
+def strides_of(kind: FieldType, layout: Layout) -> tuple[int, ...]:
+    """Those of an array of `array_shape`, in elements of its dtype."""
+    if kind.dtype == "complex64":
+        return tuple(n // 2 for n in layout.point)
+    rows = kind.tensor_shape[-1] if kind.tensor_shape else 1
+    return (*layout.point, *(layout.element * n for n in (rows, 1)[2 - len(kind.tensor_shape) :]))
+
+
+def lend(backend: Backend, buffer: Buffer, kind: FieldType, layout: Layout | None) -> Any:
+    """What other libraries take a buffer from; one of planes of complex numbers is not possible."""
+    strides = strides_of(kind, layout or planar(kind))
+    dtype = np.uint8 if kind.dtype == "unorm8" else np.dtype(kind.dtype)
+    return backend.lend(buffer, tuple(kind.array_shape), strides, dtype)
+
+
+def array_like(given: Any, lent: Any) -> Any:
+    """An array of the library that `given` is of, in the same memory."""
+    name = library_of(given)
+    if name == "numba":
+        return sys.modules["numba.cuda"].as_cuda_array(lent)
+    module = importlib.import_module("jax.dlpack" if name == "jax" else name)
+    if not hasattr(module, "from_dlpack"):
+        raise SemanticError(f"{name} has no `from_dlpack`, so there is no {name} array of a result; pass NumPy arrays")
+    return module.from_dlpack(lent)
+
+
+def _export(field: Field) -> Any:
+    """A field's values as other libraries take them: on its device, or else as a NumPy array."""
+    backend = current()
+    try:
+        if field.dtype == "complex64":
+            raise DeviceError("complex fields are stored as two planes")
+        buffer = hooks.buffer(field)
+        return lend(backend, buffer, field.type, None)
+    except DeviceError:
+        return field.numpy()
+
+
+hooks.adopt = _adopt
+hooks.export = _export
+hooks.own = own

@@ -1,0 +1,260 @@
+"""CUDA through PyCUDA and cuda-bindings: NVRTC compiles, launches go to one stream, steps are CUDA graphs."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import math
+import shutil
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from gpuop.codegen.cuda import OPTIONS
+from gpuop.codegen.dialect import Source
+from gpuop.codegen.targets import generate
+from gpuop.config import config
+from gpuop.errors import DeviceError
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
+from gpuop.ir.types import FieldType
+from gpuop.passes.asserts import assertions, failure, report_asserts
+from gpuop.runtime import cache, dlpack
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
+from gpuop.runtime.cuda_arrays import Borrowed, Lent, borrow
+from gpuop.runtime.cuda_graph import Graph
+from gpuop.runtime.cuda_launch import Function, KernelLaunch, kernel_launch
+from gpuop.runtime.cuda_memory import Memory, returned
+from gpuop.runtime.limits import GroupLimits
+from gpuop.runtime.nvrtc import architectures, compile_cuda
+from gpuop.runtime.trace import note_source
+
+_building = threading.Lock()
+
+
+def missing() -> str | None:
+    """What CUDA lacks on this machine, with the remedy; None when there is a device."""
+    for module, package in (("pycuda", "pycuda"), ("cuda.bindings", "cuda-bindings")):
+        try:
+            found = importlib.util.find_spec(module)
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            return f"{package} is not installed; `pip install gpuop[cuda]` brings what CUDA needs beside the driver"
+    try:
+        import pycuda.driver as drv
+    except ImportError as failed:  # the driver's library
+        return f"the NVIDIA driver is not installed: {failed}"
+    try:
+        drv.init()
+        count = drv.Device.count()
+    except drv.Error as failed:
+        return f"the NVIDIA driver finds no GPU: {failed}"
+    if not count:
+        return "the NVIDIA driver finds no GPU"
+    if not architectures() and shutil.which("nvcc") is None:
+        return "there is neither NVRTC nor nvcc; `pip install nvidia-cuda-nvrtc`, or install the CUDA toolkit"
+    return None
+
+
+def device_list() -> list[str]:
+    """The names of the GPUs. `missing()` must be None."""
+    import pycuda.driver as drv
+
+    return [drv.Device(number).name() for number in range(drv.Device.count())]
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A kernel's text and CUDA's function of it; None where the grid has no points. A bundle's has no kernel."""
+
+    source: Source
+    function: Any
+    kernel: Kernel | None
+
+
+class Cuda(Backend):
+    """One CUDA device."""
+
+    def __init__(self, name: str, ordinal: int, checked: bool = False) -> None:
+        import pycuda.driver as drv
+
+        device = drv.Device(ordinal)
+        of = device.get_attribute
+        facts = drv.device_attribute
+        self.name, self.ordinal, self.checked = name, ordinal, checked
+        major, minor = device.compute_capability()
+        self.architecture, self.kind = _architecture(10 * major + minor)
+        self.description = (
+            f"{device.name()} (CUDA {'.'.join(map(str, drv.get_version()[:2]))}, compute capability {major}.{minor})"
+        )
+        self.limits = GroupLimits(
+            of(facts.MAX_THREADS_PER_BLOCK),
+            (of(facts.MAX_BLOCK_DIM_X), of(facts.MAX_BLOCK_DIM_Y), of(facts.MAX_BLOCK_DIM_Z)),
+            of(facts.MAX_SHARED_MEMORY_PER_BLOCK),
+            of(facts.TOTAL_CONSTANT_MEMORY),
+        )
+        self.target = Target("cuda", 10 * major + minor, "gpu", of(facts.WARP_SIZE), self.limits.local, has_fp16=True)
+        self.memory = Memory(name, ordinal)
+        self.timed = False
+        self.programs: WeakValueDictionary[str, Compiled] = WeakValueDictionary()  # by text; plans keep them
+
+    # --- memory -------------------------------------------------------------------------------------------------
+
+    def empty(self, kind: FieldType) -> Buffer:
+        return self.memory.allocate(kind)
+
+    def upload(self, kind: FieldType, planes: Array) -> Buffer:
+        buffer = self.empty(kind)
+        self.write(buffer, planes)
+        return buffer
+
+    def write(self, buffer: Buffer, planes: Array) -> None:
+        self.memory.send(planes, buffer)
+
+    def download(self, kind: FieldType, buffer: Buffer) -> Array:
+        planes = np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
+        self._reported(lambda: self.memory.receive(buffer, planes))
+        return planes
+
+    def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
+        if kind.nbytes:
+            self.memory.copy(source, target, kind.nbytes)
+
+    def borrow(self, array: Any) -> Borrowed:
+        return borrow(self.memory, self.ordinal, array)
+
+    def lend(self, buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Lent:
+        device = (dlpack.CUDA, self.ordinal)
+        return Lent(self.memory, dlpack.Memory(int(buffer), shape, strides, np.dtype(dtype), device, False, buffer))
+
+    def synchronize(self) -> None:
+        self._reported(self.memory.synchronize)
+
+    def _reported(self, action: Callable[[], None]) -> None:
+        """Errors of kernels that ran come out when something waits for them."""
+        try:
+            action()
+        except self.memory.drv.Error as failed:
+            raise DeviceError(f"{self.name}: {failed}; CUDA is lost to this process, start another one") from None
+
+    # --- kernels ------------------------------------------------------------------------------------------------
+
+    def compile(self, kernel: Kernel) -> Compiled:
+        found = assertions(kernel) if self.checked else ()
+        source = generate(report_asserts(kernel) if found else kernel, self.target)
+        self.limits.check(kernel, self.name)
+        note_source(source, "cu")
+        key = "\n".join([source.text, *(f"{s.loc} {s.message}" for s in found)])
+        with _building:  # nobody builds what another is building
+            compiled = self.programs.get(key)
+            if compiled is None:
+                function = self._function(source, self._binary(source)) if kernel.domain.threads else None
+                compiled = self.programs[key] = Compiled(source, function, kernel)
+        return compiled
+
+    def load(self, source: Source, binary: bytes | None) -> Compiled:
+        self.limits.check_group(source.entry, source.group[::-1], self.name)
+        built = self._binary(source) if binary is None else binary
+        return Compiled(source, self._function(source, built) if math.prod(source.threads) else None, None)
+
+    def _function(self, source: Source, binary: bytes) -> Any:
+        """CUDA's function of a cubin or of PTX; its module is unloaded with it."""
+        cu = self.memory.cu
+        with self.memory.active():
+            module = returned(cu.cuModuleLoadData(binary))
+            function = returned(cu.cuModuleGetFunction(module, source.entry.encode()))
+        holder = Function(function)
+        weakref.finalize(holder, _unload, self.memory, module).atexit = False
+        return holder
+
+    def _binary(self, source: Source) -> bytes:
+        name = cache.key(source.text, self.architecture, self.kind, *OPTIONS, architectures()[-1])
+        binary = cache.load(name)
+        if binary is None:
+            try:
+                binary = compile_cuda(source.text, self.architecture, self.kind)
+            except RuntimeError as refused:
+                raise source.refused(self.name, str(refused)) from None
+            cache.store(name, binary)
+        return binary
+
+    def bind(self, program: Compiled, arguments: Sequence[Argument]) -> Launch:
+        source, function = program.source, program.function
+        if function is None:
+            return Launch(lambda: None, lambda position, scalars: None)
+        kernel = program.kernel
+        found = assertions(kernel) if self.checked and kernel is not None else ()
+        report = self.memory.allocate(FieldType(len(found), (), "uint32")) if found else None
+        given = [*arguments, report] if found else list(arguments)
+        launch = kernel_launch(self.memory, source, function, given, self.timed)
+        if found and kernel is not None:
+            return Launch(partial(self._raise_failed, kernel, launch, report, len(found)), launch.adjust)
+        return launch
+
+    def _raise_failed(self, kernel: Kernel, launch: Launch, report: Buffer, count: int) -> None:
+        launch.run()
+        entries = np.empty(count, np.uint32)
+        self._reported(lambda: self.memory.receive(report, entries))
+        error = failure(kernel, entries.tolist())
+        if error is not None:
+            raise error
+
+    def sequence(self, launches: Sequence[Launch]) -> list[Callable[[], Any]]:
+        """Neighbouring kernels as one CUDA graph."""
+        if self.timed or config.debug:
+            return super().sequence(launches)
+        runs: list[Callable[[], Any]] = []
+        kernels: list[KernelLaunch] = []
+        for launch in [*launches, None]:
+            if isinstance(launch, KernelLaunch):
+                kernels.append(launch)
+                continue
+            if kernels:
+                runs.append(Graph(self.memory, kernels).run)
+                kernels = []
+            if launch is not None:
+                runs.append(launch.run)
+        return runs
+
+    def launch(self, runs: Iterable[Callable[[], Any]]) -> None:
+        for run in runs:
+            run()
+
+    # --- time ---------------------------------------------------------------------------------------------------
+
+    def measuring(self) -> Cuda:
+        other = copy.copy(self)
+        other.timed = True
+        return other
+
+    def seconds(self, ran: Any) -> float | None:
+        if ran is None:
+            return None
+        start, end = ran
+        with self.memory.active():
+            return 1e-3 * float(start.time_till(end))
+
+
+def _unload(memory: Memory, module: Any) -> None:
+    with memory.active():
+        memory.cu.cuModuleUnload(module)
+
+
+def _architecture(capability: int) -> tuple[str, str]:
+    """What to compile for and to: machine code, or PTX where the compiler is older than the device."""
+    name = f"sm_{capability}"
+    known = [int(a[3:]) for a in architectures()]
+    if capability in known or not known:
+        return name, "cubin"
+    older = [a for a in known if a < capability]
+    if not older:
+        return name, "cubin"
+    best = older[-1]
+    return f"sm_{best}", "cubin" if best // 10 == capability // 10 else "ptx"

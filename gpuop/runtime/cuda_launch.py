@@ -1,0 +1,157 @@
+"""Launches on CUDA, with what a CUDA graph must know of them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gpuop.codegen.cuda import grid_of
+from gpuop.codegen.dialect import Source
+from gpuop.runtime.backend import Argument, Launch, scalars_of
+from gpuop.runtime.cuda_memory import Memory, returned
+from gpuop.runtime.trace import note_launch
+
+
+class Function:
+    """A function of a loaded module."""
+
+    def __init__(self, handle: Any) -> None:
+        self.handle = handle
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fill:
+    """Memory that holds one value before a launch; by 1, 2 or 4 bytes, of which 8 are two fills."""
+
+    address: int
+    value: int
+    size: int
+    count: int
+    pitch: int  # from one element to the next, in bytes
+
+
+def _fills(address: int, pattern: Any, count: int) -> list[Fill]:
+    """What fills `count` elements with a NumPy scalar."""
+    size = pattern.dtype.itemsize
+    if size < 8:
+        return [Fill(address, int(np.asarray(pattern).view(f"u{size}")), size, count, size)]
+    low, high = map(int, np.asarray(pattern).reshape(1).view(np.uint32))
+    if low == high:
+        return [Fill(address, low, 4, 2 * count, 4)]
+    return [Fill(address, low, 4, count, 8), Fill(address + 4, high, 4, count, 8)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelLaunch(Launch):
+    """A launch that can be a node of a graph.
+
+    Attributes:
+        parameters: CUDA's description of the launch; it points into `memory`.
+        memory: what must live as long as the launch: arguments and their addresses.
+        fills: come first.
+        reads, writes: addresses of buffers.
+        changed: what is called when a by-value argument has changed.
+    """
+
+    parameters: Any
+    memory: Sequence[Any]
+    fills: Sequence[Fill]
+    reads: frozenset[int]
+    writes: frozenset[int]
+    changed: list[Callable[[], None]] = field(default_factory=list)
+
+
+def _cells(values: Sequence[Any]) -> tuple[list[Any], Any]:
+    """Memory of addresses and NumPy scalars, and the array of where they are."""
+    made = []
+    for value in values:
+        raw = np.asarray(value)  # an address is int64
+        cell = (ctypes.c_char * raw.itemsize).from_buffer_copy(raw.tobytes())
+        made.append(cell)
+    table = (ctypes.c_void_p * max(len(made), 1))(*(ctypes.addressof(cell) for cell in made))
+    return made, table
+
+
+def _fill(memory: Memory, fill: Fill) -> None:
+    cu, stream = memory.cu, memory.cu_stream
+    with memory.active():
+        if fill.pitch == fill.size:
+            returned(getattr(cu, f"cuMemsetD{8 * fill.size}Async")(fill.address, fill.value, fill.count, stream))
+        else:
+            returned(cu.cuMemsetD2D32Async(fill.address, fill.pitch, fill.value, 1, fill.count, stream))
+
+
+def kernel_launch(
+    memory: Memory, source: Source, function: Function, arguments: Sequence[Argument], timed: bool
+) -> KernelLaunch:
+    """A launch with these arguments.
+
+    Args:
+        timed: its runs return a pair of events around the kernel.
+    """
+    flat: list[Any] = []
+    starts = []  # of the arguments, in the kernel's flat list
+    for param, argument in zip(source.arguments, arguments, strict=True):
+        starts.append(len(flat))
+        flat += scalars_of(param, argument) if param.by_value else [np.uint64(int(argument))]
+    cells, table = _cells(flat)
+    kept = (cells, table, arguments, function)
+    buffers = [None if p.by_value else int(a) for p, a in zip(source.arguments, arguments, strict=True)]
+    fills = [
+        fill
+        for i, value in source.fills.items()
+        if (kind := source.arguments[i].type).nbytes
+        for fill in _fills(buffers[i] or 0, kind.storage.numpy.type(value), kind.planes * kind.field_shape.points)
+    ]
+    changed: list[Callable[[], None]] = []
+
+    def adjust(position: int, scalars: Argument) -> None:
+        for k, scalar in enumerate(scalars_of(source.arguments[position], scalars), starts[position]):
+            cells[k][:] = scalar.tobytes()
+        for tell in changed:
+            tell()
+
+    return KernelLaunch(
+        _runner(memory, source, kept, fills, timed),
+        adjust,
+        _node(memory, source, function, ctypes.addressof(table)),
+        kept,
+        fills,
+        frozenset(b for b in buffers[: source.inputs] if b is not None),
+        frozenset(b for b in buffers[source.inputs :] if b is not None),
+        changed,
+    )
+
+
+def _runner(
+    memory: Memory, source: Source, kept: Sequence[Any], fills: Sequence[Fill], timed: bool
+) -> Callable[[], Any]:
+    _, table, _, function = kept
+    size = (*grid_of(source.threads, source.group), *source.group)
+    enqueue = partial(memory.cu.cuLaunchKernel, function.handle, *size, 0, memory.cu_stream, ctypes.addressof(table), 0)
+
+    def run(kept: Sequence[Any] = kept) -> Any:  # which it needs to live
+        for fill in fills:
+            _fill(memory, fill)
+        note_launch(source.entry, f"{source.threads} in groups of {source.group}")
+        if timed:
+            return memory.between(enqueue)
+        (status,) = enqueue()
+        return returned((status,)) if status else None
+
+    return run
+
+
+def _node(memory: Memory, source: Source, function: Function, table: int) -> Any:
+    """CUDA's description of the launch."""
+    node = memory.cu.CUDA_KERNEL_NODE_PARAMS()
+    node.func = function.handle
+    node.gridDimX, node.gridDimY, node.gridDimZ = grid_of(source.threads, source.group)
+    node.blockDimX, node.blockDimY, node.blockDimZ = source.group
+    node.kernelParams = table
+    return node

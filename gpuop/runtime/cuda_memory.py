@@ -1,0 +1,216 @@
+"""A CUDA device's memory: the primary context, one stream, a pool, and staging for arrays of the host."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gpuop.errors import DeviceError
+from gpuop.ir.types import FieldType
+from gpuop.runtime.backend import Array, Buffer
+
+STAGE = 1 << 22  # bytes of each of two staging buffers: one is filled while the other is copied
+
+
+def returned(result: tuple[Any, ...]) -> Any:
+    """What a call of the driver returns beside its status.
+
+    Raises:
+        DeviceError: it failed.
+    """
+    status, *values = result
+    if status:
+        raise DeviceError(f"CUDA: {status.name}: {_text(status)}")
+    return values[0] if values else None
+
+
+def _text(status: Any) -> str:
+    from cuda.bindings import driver as cu
+
+    _, text = cu.cuGetErrorString(status)
+    return text.decode() if text else "an error that the driver does not know"
+
+
+class Block:
+    """Memory of the device, given back when nobody refers to it any more. `int()` of it is its address."""
+
+    __slots__ = ("__weakref__", "address", "memory")
+
+    def __init__(self, memory: Memory, address: int) -> None:
+        self.memory, self.address = memory, address
+
+    def __int__(self) -> int:
+        return self.address
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.memory.free(self.address)
+
+
+class Memory:
+    """What is in the device's primary context, which CuPy, PyTorch and JAX use too.
+
+    It is current only while something of ours needs it: a user's own context is as it was afterwards, and none is left
+    when the process ends, which PyCUDA would not survive. Launches and copies go to one stream, in order; it waits for the
+    legacy default stream, and that for it.
+    """
+
+    def __init__(self, name: str, ordinal: int) -> None:
+        import pycuda.driver as drv
+        from cuda.bindings import driver as cu
+
+        self.drv, self.cu, self.name, self.ordinal = drv, cu, name, ordinal
+        self.context = drv.Device(ordinal).retain_primary_context()
+        self.lock = threading.RLock()
+        self.retired: deque[tuple[Any, Any]] = deque()
+        with self.active():
+            self.stream = drv.Stream()
+            self.handle = self.stream.handle
+            self.cu_stream = cu.CUstream(self.handle)
+            self.pool = self._make_pool(ordinal)
+            self.staging = [(drv.pagelocked_empty(STAGE, np.uint8), drv.Event()) for _ in range(2)]
+            self.event = returned(cu.cuEventCreate(cu.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """The context is current in this thread."""
+        self.context.push()
+        try:
+            yield
+        finally:
+            self.drv.Context.pop()
+
+    # --- allocation ---------------------------------------------------------------------------------------------
+
+    def allocate(self, kind: FieldType) -> Block:
+        """DeviceError, with sizes, when caches are emptied and there is still no memory."""
+        size = max(kind.nbytes, 1)
+        address = self._from_pool(size)
+        if address is None:
+            gc.collect()  # buffers in cycles go back to the pool
+            self.synchronize()
+            with self.active():
+                returned(self.cu.cuMemPoolTrimTo(self.pool, 0))
+            address = self._from_pool(size)
+        if address is None:
+            total = self.drv.Device(self.ordinal).total_memory()
+            raise DeviceError(
+                f"{self.name}: no memory for a field of {kind} ({kind.nbytes} bytes; {self.free_bytes()} of the device's "
+                f"{total} are free)"
+            )
+        return Block(self, address)
+
+    def free_bytes(self) -> int:
+        """What nobody on the device has taken."""
+        with self.active():
+            return int(self.drv.mem_get_info()[0])
+
+    def _from_pool(self, size: int) -> int | None:
+        with self.active():
+            status, address = self.cu.cuMemAllocFromPoolAsync(size, self.pool, self.cu_stream)
+        if status == self.cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            return None
+        return int(returned((status, address)))
+
+    def free(self, address: int) -> None:
+        """In the order of the stream: what is enqueued may still use it."""
+        with self.active():
+            self.cu.cuMemFreeAsync(address, self.cu_stream)
+
+    def _make_pool(self, ordinal: int) -> Any:
+        """A pool of the driver's that keeps what is freed; CUDA 11.2 brought them."""
+        cu, kinds = self.cu, self.cu.CUmemPool_attribute
+        props = cu.CUmemPoolProps()
+        props.allocType = cu.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        props.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        props.location.id = ordinal
+        pool = returned(cu.cuMemPoolCreate(props))
+        kept = cu.cuuint64_t(2**64 - 1)
+        returned(cu.cuMemPoolSetAttribute(pool, kinds.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, kept))
+        return pool
+
+    # --- copies -------------------------------------------------------------------------------------------------
+
+    def send(self, array: Array, buffer: Buffer) -> None:
+        """Copy an array to the device; it may change afterwards."""
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        with self.lock, self.active():
+            for n, start in enumerate(range(0, flat.size, STAGE)):
+                part = flat[start : start + STAGE]
+                stage, done = self.staging[n % 2]
+                done.synchronize()
+                stage[: part.size] = part
+                self.drv.memcpy_htod_async(int(buffer) + start, stage[: part.size], self.stream)
+                done.record(self.stream)
+
+    def receive(self, buffer: Buffer, array: Array) -> None:
+        """Fill a contiguous array from the device; waits."""
+        flat = array.reshape(-1).view(np.uint8)
+        starts = range(0, flat.size, STAGE)
+        with self.lock, self.active():
+            for n, start in enumerate([*starts, *range(flat.size, flat.size + STAGE, STAGE)]):
+                if start < flat.size:
+                    stage, done = self.staging[n % 2]
+                    done.synchronize()
+                    size = min(STAGE, flat.size - start)
+                    self.drv.memcpy_dtoh_async(stage[:size], int(buffer) + start, self.stream)
+                    done.record(self.stream)
+                if n:  # the one before has arrived while this one is on its way
+                    stage, done = self.staging[(n - 1) % 2]
+                    done.synchronize()
+                    part = flat[(n - 1) * STAGE : n * STAGE]
+                    part[:] = stage[: part.size]
+
+    def copy(self, source: Buffer, target: Buffer, nbytes: int) -> None:
+        with self.active():
+            self.drv.memcpy_dtod_async(int(target), int(source), nbytes, self.stream)
+
+    def synchronize(self) -> None:
+        try:
+            with self.active():
+                self.stream.synchronize()
+        except self.drv.Error as failed:
+            raise DeviceError(f"{self.name}: {failed}; the device's memory is lost to this process") from None
+
+    def between(self, enqueue: Callable[[], tuple[Any, ...]]) -> tuple[Any, Any]:
+        """Events before and after what is enqueued."""
+        with self.active():
+            start, end = self.drv.Event(), self.drv.Event()
+            start.record(self.stream)
+            returned(enqueue())
+            end.record(self.stream)
+        return start, end
+
+    def retire(self, owner: Any) -> None:
+        """Keep somebody's memory until what is enqueued now is done."""
+        if sys.is_finalizing():
+            return
+        with self.lock, self.active():
+            event = self.drv.Event(self.drv.event_flags.DISABLE_TIMING)
+            event.record(self.stream)
+            self.retired.append((event, owner))
+            while self.retired and self.retired[0][0].query():
+                self.retired.popleft()
+
+    # --- other streams ------------------------------------------------------------------------------------------
+
+    def follow(self, stream: int) -> None:
+        """What is enqueued from now on waits for what another stream has now."""
+        self._order(stream, self.handle)
+
+    def lead(self, stream: int) -> None:
+        """What another stream gets from now on waits for what is enqueued now."""
+        self._order(self.handle, stream)
+
+    def _order(self, first: int, second: int) -> None:
+        cu = self.cu
+        with self.lock, self.active():
+            returned(cu.cuEventRecord(self.event, cu.CUstream(first)))
+            returned(cu.cuStreamWaitEvent(cu.CUstream(second), self.event, 0))

@@ -1,0 +1,118 @@
+"""Pipelines of NumPy arrays: in their own memory where the device works there, whatever the array's layout; `out=`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.runtime.backend import Backend
+from gpuop.runtime.devices import current
+
+rng = np.random.default_rng(17)
+
+
+@gp.pipeline
+def blend(image):
+    f = gp.VectorField(image)
+    return 0.5 * f + 1, (f * f).sum(axis=-1)
+
+
+def expected(image):
+    return np.float32(0.5) * image + 1, (image * image)[..., 0] + (image * image)[..., 1] + (image * image)[..., 2]
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 3), (45, 67, 3), (2, 3, 5, 3), (64, 3)])
+def test_interleaved_vectors(device, shape):
+    image = rng.random(shape, np.float32)
+    kept = image.copy()
+    for result, right in zip(blend(image), expected(image), strict=True):
+        np.testing.assert_array_equal(result, right)
+        assert result.flags.c_contiguous and result.flags.writeable
+    np.testing.assert_array_equal(image, kept)
+
+
+@pytest.mark.parametrize("view", [np.s_[::2], np.s_[:, ::-1], np.s_[1:, 3:]])
+def test_views(device, view):
+    image = rng.random((45, 67, 3), np.float32)
+    for result, right in zip(blend(image[view]), expected(image[view]), strict=True):
+        np.testing.assert_array_equal(result, right)
+
+
+def test_read_only_and_unaligned_arrays(device):
+    image = rng.random((5, 6, 3), np.float32)
+    image.flags.writeable = False
+    unaligned = np.frombuffer(b"x" + image.tobytes(), np.uint8)[1:].view(np.float32).reshape(5, 6, 3)
+    for given in (image, unaligned):
+        np.testing.assert_array_equal(blend(given)[0], expected(image)[0])
+
+
+def test_results_in_arrays_of_the_callers(device):
+    image = rng.random((45, 67, 3), np.float32)
+    first, second = np.zeros((45, 134, 3), np.float32)[:, ::2], np.zeros((45, 67), np.float32)
+    assert blend(image, out=(first, second))[1] is second
+    np.testing.assert_array_equal(first, expected(image)[0])
+    np.testing.assert_array_equal(second, expected(image)[1])
+
+
+def test_a_result_in_the_place_of_its_argument(device):
+    """A gather would read what is written already."""
+    turned = gp.pipeline(lambda a: gp.ScalarField(a)[::-1] * 2)
+    array = rng.random((300, 200), np.float32)
+    right = array[::-1] * 2
+    turned(array, out=array)
+    np.testing.assert_array_equal(array, right)
+
+
+def test_the_argument_as_a_result(device):
+    same = gp.pipeline(lambda a: (gp.VectorField(a), gp.VectorField(a), gp.ScalarField(a)))
+    array = rng.random((4, 5, 3), np.float32)
+    with pytest.warns(UserWarning, match="use VectorField"):
+        results = same(array)
+    array[...] = 0
+    for result in results:
+        assert result.all() and not np.may_share_memory(result, array)
+
+
+@pytest.mark.parametrize("wrong", [np.zeros((5, 6), "f"), np.zeros((5, 6, 3), "d"), None, 3.0])
+def test_out_of_another_kind(wrong):
+    image = rng.random((5, 6, 3), np.float32)
+    with pytest.raises(gp.SemanticError, match=r"`out=` takes an array of shape \(5, 6, 3\) and dtype float32, not"):
+        blend(image, out=(wrong, np.zeros((5, 6), "f")))
+    with pytest.raises(gp.SemanticError, match="pipeline `blend` has 2 results, and `out=` has 1 arrays"):
+        blend(image, out=np.zeros((5, 6, 3), "f"))
+
+
+def test_nothing_is_copied_where_the_device_works_in_the_hosts_memory(device, monkeypatch):
+    backend = current()
+    if type(backend).wrap is Backend.wrap or backend.target.device != "cpu":
+        pytest.skip("it has memory of its own")
+
+    def refuse(*_):
+        raise AssertionError("a copy")
+
+    for name in ("upload", "write", "download"):
+        monkeypatch.setattr(type(backend), name, refuse)
+    image = rng.random((45, 67, 3), np.float32)
+    np.testing.assert_array_equal(blend(image)[0], expected(image)[0])
+
+
+def test_the_cpus_arrays_of_another_library(device):
+    class Tensor:
+        """What a library's array on the CPU has."""
+
+        def __init__(self, array):
+            self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+        def __array__(self, dtype=None, copy=None):
+            return self.array
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    image = rng.random((5, 6, 3), np.float32)
+    np.testing.assert_array_equal(gp.VectorField(Tensor(image)).numpy(), image)
+    assert np.array_equal(np.from_dlpack(gp.VectorField(image) * 2), 2 * image)

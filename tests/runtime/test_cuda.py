@@ -1,0 +1,210 @@
+"""What is CUDA's own: contexts, graphs of launches, grids, memory, and what is missing where there is none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.codegen.targets import generate, target_named
+from gpuop.dsl import *
+from gpuop.fusion.graph import program
+from gpuop.fusion.plan import plan
+from gpuop.runtime import cuda
+from gpuop.runtime.execute import Prepared
+from tests.golden.nvrtc import compile_cuda
+
+rng = np.random.default_rng(17)
+
+
+@pytest.fixture
+def backend():
+    if "cuda:0" not in [d.name for d in gp.devices()]:
+        pytest.skip("there is no CUDA device")
+    with gp.use_device("cuda:0") as opened:
+        yield opened
+
+
+@gp.operator
+def shifted(field, by):
+    return _readTensor(field, _row, _column + by) * 2
+
+
+def test_rows_beyond_the_grid_of_cuda():
+    """Blocks along y are at most 65,535: taller fields count all of them along x."""
+    tall = gp.ScalarField(np.zeros((70_000 * 256, 1), np.uint8))
+    source = generate(_kernel(shifted(tall, 0)), target_named("cuda")).text
+    compile_cuda(source, "sm_90")
+    assert "blockIdx.y" not in source and "blockIdx.x / 1 % " in source
+
+
+def _kernel(field):
+    return plan(program([field.node])).steps[0].kernel
+
+
+@pytest.mark.parametrize("shape", [(70_000, 300), (66_000, 2, 65), (3, 70_000, 65)])
+def test_tall_fields(backend, shape):
+    array = rng.integers(0, 255, shape, dtype=np.uint8)
+
+    @gp.operator
+    def next_column(field):
+        place = (_layer, _row, _column)[3 - len(shape) :]
+        return _readTensor(field, *place[:-1], place[-1] + 1)
+
+    expected = np.concatenate([array[..., 1:], array[..., -1:]], axis=-1)
+    np.testing.assert_array_equal(next_column(gp.ScalarField(array)).numpy(), expected)
+
+
+def test_no_context_is_left_behind(backend):
+    """Neither the user's context nor the end of the process suffers."""
+    code = """
+import pycuda.driver as drv
+drv.init()
+own = drv.Device(0).make_context()
+import numpy as np, gpuop as gp
+with gp.use_device("cuda:0"):
+    assert (gp.ScalarField(np.ones((4, 4), "f")) * 3).numpy().sum() == 48
+assert drv.Context.get_current() == own
+drv.mem_alloc(16).free()
+own.pop()
+print("fine")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
+
+
+def test_several_threads(backend):
+    found, x = [], rng.random((300, 200), np.float32)
+
+    def work(k):
+        with gp.ComputeGraph(device="cuda:0") as graph:
+            u = gp.ScalarField(x)
+            u.next = u + k
+            graph.probe(u, "u")
+        graph.step(20)
+        found.append(np.allclose(graph.read("u"), x + 20 * k))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert found == [True] * 8
+
+
+def _launches(backend, field):
+    prepared = Prepared(backend, plan(program([field.node]), optimize=False))
+    types = prepared.plan.program.types
+    values = {v: backend.empty(kind) for v, kind in types.items()}
+    return prepared, values, [prepared.bind(n, values) for n in range(len(prepared.plan.steps))]
+
+
+def test_a_graph_of_launches_follows_the_memory_they_share(backend):
+    a, b = (gp.ScalarField(rng.random((64, 64), np.float32)) for _ in range(2))
+    left, right = a, b
+    for _ in range(10):
+        left, right = shifted(left, 1) + right * 0.5, shifted(right, -1)
+    prepared, values, launches = _launches(backend, left + right)
+    for number, node in prepared.plan.program.leaves.items():
+        backend.write(values[number], node.source.reshape(1, -1))
+    (run,) = backend.sequence(launches)
+    (wanted,) = prepared.plan.program.wanted
+    expected = (left + right).numpy()
+    for _ in range(5):
+        run()
+        result = backend.download(prepared.plan.program.types[wanted], values[wanted]).reshape(64, 64)
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_parameters_change_in_a_graph_of_launches(backend):
+    gain = gp.Parameter(2.0)
+    with gp.ComputeGraph(device="cuda:0") as graph:
+        u = gp.ScalarField(np.ones((8, 8), np.float32))
+        graph.probe(u * gain, "v")
+    for value in (2.0, 3.0, 5.0):
+        gain.set(value)
+        graph.step()
+        np.testing.assert_array_equal(graph.read("v"), np.full((8, 8), value, np.float32))
+
+
+def test_memory_that_is_not_there(backend):
+    small = gp.ScalarField(np.ones(4, np.float32))
+    too_large = gp.FieldType((1 << 20, 1 << 20), (), "float32")
+
+    @gp.operator(outputs=lambda f: too_large)
+    def huge(f):
+        _writeTensor(_out0, _readTensor(f, 0))
+
+    sizes = r"\(4398046511104 bytes; \d+ of the device's \d+ are free\)"
+    with pytest.raises(gp.DeviceError, match=f"cuda:0: no memory for a field of .* {sizes}"):
+        gp.evaluate(huge(small))
+    assert (small + 1).numpy().tolist() == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "int64"])
+def test_fills_of_every_size(backend, dtype):
+    @gp.operator(outputs=lambda f: gp.FieldType((7, 9), (), dtype), default=3)
+    def corner(f):
+        _writeTensor(_out0, _readTensor(f, 0), 2, 4)
+
+    with gp.ComputeGraph(device="cuda:0") as graph:
+        f = gp.ScalarField(np.ones(4, dtype))
+        f.next = f + f
+        graph.probe(corner(f), "c")
+    graph.step(2)
+    expected = np.full((7, 9), 3, dtype)
+    expected[2, 4] = 4
+    np.testing.assert_array_equal(graph.read("c"), expected)
+
+
+def test_transfers_of_more_than_the_staging_buffers(backend):
+    array = rng.integers(0, 2**31, (3, 1500, 1001), dtype=np.int32)
+    np.testing.assert_array_equal((gp.ScalarField(array) + 1).numpy(), array + 1)
+
+
+def test_what_is_missing(monkeypatch):
+    monkeypatch.setattr(cuda.importlib.util, "find_spec", lambda name: None)
+    assert cuda.missing().startswith("pycuda is not installed; `pip install gpuop[cuda]`")
+
+
+def test_more_than_2_to_the_31_elements(backend):
+    """12 GiB: offsets beyond 31 and 32 bits, read and written at own points and at others."""
+    kind = gp.FieldType((3, 65536, 65536), (), "uint8")
+    if backend.memory.free_bytes() < 5 * kind.nbytes:
+        pytest.skip("the device has too little memory")
+
+    @gp.operator(outputs=lambda: kind)
+    def pattern():
+        _writeTensor(_out0, _convert_uchar((_layer * 31 + _row * 7 + _column) & 255))
+
+    @gp.operator
+    def turned(field):
+        return _readTensor(field, _layers - 1 - _layer, _row, _columns - 1 - _column) + _readTensor(field)
+
+    result = gp.evaluate(turned(pattern()))
+    layers, rows, columns = [0, 2], [0, 1, 32768, 65535], np.s_[::4099]
+    for layer in layers:
+        for row in rows:
+            column = np.arange(65536)[columns]
+            here = (layer * 31 + row * 7 + column) & 255
+            there = ((2 - layer) * 31 + row * 7 + 65535 - column) & 255
+            found = result[layer, row, columns].numpy()
+            np.testing.assert_array_equal(found, (here + there).astype(np.uint8))
+
+
+def test_a_step_after_memory_ran_out(backend):
+    kind = gp.FieldType((1 << 15, 1 << 15), (), "float32")
+    with gp.ComputeGraph(device="cuda:0") as graph:
+        u = gp.ScalarField(np.zeros((8, 8), np.float32))
+        u.next = u + 1
+        graph.probe(u, "u")
+    graph.step()
+    with pytest.raises(gp.DeviceError, match="no memory for a field of"):
+        [backend.empty(kind) for _ in range(100)]
+    graph.step()
+    assert backend.empty(kind) is not None
+    assert graph.read("u")[0, 0] == 2
