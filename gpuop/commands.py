@@ -106,39 +106,44 @@ def _applied(where: str, types: Sequence[str]) -> tuple[str, dict[str, Field], A
             f"`{name}`: {wrong}; `--types` gives the types of its fields, and its other arguments"
         ) from None
     if isinstance(function, Pipeline):
-        return name, *_traced(name, function, bound.arguments)
-    results = function(*given)
+        fields, results = _traced(name, function, bound.arguments)
+    else:
+        fields, results = _named(bound.arguments), function(*given)
     for result in results if isinstance(results, tuple) else (results,):
         if not isinstance(result, Field):
             raise SemanticError(
                 f"`{name}` gives {described(result)}; name a function that gives a Field, or a tuple of them"
             )
-    fields: dict[str, Field] = {}
-    for argument, value in bound.arguments.items():
-        several = value if isinstance(value, tuple) else (value,)
-        names = [f"{argument}{k}" for k in range(len(several))] if several is value else [argument]
-        fields.update({n: v for n, v in zip(names, several, strict=True) if isinstance(v, Field)})
     return name, fields, results
+
+
+def _named(arguments: Mapping[str, Any]) -> dict[str, Field]:
+    """The arguments that are Fields; those of `*fields` have numbers behind the name."""
+    flat: dict[str, Any] = {}
+    for name, value in arguments.items():
+        flat.update({f"{name}{k}": v for k, v in enumerate(value)} if isinstance(value, tuple) else {name: value})
+    return {name: value for name, value in flat.items() if isinstance(value, Field)}
 
 
 def _traced(name: str, pipeline: Pipeline, arguments: Mapping[str, Any]) -> tuple[dict[str, Field], Any]:
     """The Fields that a pipeline makes of its arrays, by argument, and what it gives."""
-    arrays = {n: _array(f.type) for n, f in arguments.items() if isinstance(f, Field)}
+    fields = _named(arguments)
+    arrays = {n: _array(f.type) for n, f in fields.items()}
     stand_ins = {n: Placeholder(k, a.shape, a.dtype) for k, (n, a) in enumerate(arrays.items())}
     results = pipeline.function(**{**arguments, **stand_ins})
-    wanted = results if isinstance(results, tuple) else (results,)
-    fields: dict[str, Field] = {}
-    for leaf in program([f.node for f in wanted]).leaves.values():
+    wanted = [f.node for f in (results if isinstance(results, tuple) else (results,)) if isinstance(f, Field)]
+    made: dict[str, Field] = {}
+    for leaf in program(wanted).leaves.values():
         if isinstance(leaf, Leaf) and isinstance(leaf.source, Deferred):
             argument = list(arrays)[leaf.source.placeholder.position]
-            made = leaf.source.make(arrays[argument])[1]
-            if argument in fields or (made.shape, made.dtype) != (arrays[argument].shape, arrays[argument].dtype):
+            given, taken = arrays[argument], leaf.source.make(arrays[argument])[1]
+            if argument in made or (taken.shape, taken.dtype) != (given.shape, given.dtype):
                 raise SemanticError(
                     f"pipeline `{name}` converts its array `{argument}`, or makes several fields of it; "
                     "a bundle takes the arrays of its fields: name a function of fields"
                 )
-            fields[argument] = Field.of(leaf)
-    return fields, results
+            made[argument] = Field.of(leaf)
+    return {n: made.get(n, f) for n, f in fields.items()}, results
 
 
 def _array(kind: FieldType) -> Array:

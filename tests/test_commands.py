@@ -45,8 +45,13 @@ def example():
 
 
 @gp.pipeline
-def stretched(image, by):
+def stretched(image, by, other=None):
     return gp.VectorField(image) * by
+
+
+@gp.pipeline
+def swapped(first, unused, second):
+    return gp.ScalarField(second) - 2 * gp.ScalarField(first)
 
 
 @gp.pipeline
@@ -163,8 +168,12 @@ def test_a_bundle_computes_what_the_function_does(folder, capsys):
     printed(
         capsys, "compile", "filters.py:stretched", "--types", "float32[4]x2", "2.5", "--targets", "opencl", "-o", "p"
     )
+    printed(
+        capsys, "compile", "filters.py:swapped", "--types", *["float32[9x70]"] * 3, "--targets", "opencl", "-o", "s"
+    )
     for card in cards:
         with gp.use_device(card):
+            assert np.array_equal(gp.load_bundle("s")(a, a, b), b - 2 * a)
             padded = np.pad(a, ((0, 0), (1, 1)), mode="edge")
             first, second = gp.load_bundle("edges")(a, others0=b)
             assert np.array_equal(first, padded[:, 2:] - padded[:, :-2] + b) and second == a.max()
@@ -193,8 +202,8 @@ def test_run_a_file_and_a_module(folder, capsys):
         (["source", "none.py:f"], "there is no file none.py; write FILE:FUNCTION, as `filters.py:sharpen`"),
         (
             ["source", "filters.py:CONSTANT"],
-            ("filters.py has no function of fields 'CONSTANT'; it has shifted, edges, halved, example, stretched, coloured, "
-            "number, wrong"),
+            ("filters.py has no function of fields 'CONSTANT'; it has shifted, edges, halved, example, stretched, swapped, "
+            "coloured, number, wrong"),
         ),
         (["source", "filters.py:number"], "`number` gives an int; name a function that gives a Field, or a tuple of them"),
         (
@@ -236,4 +245,4 @@ def test_messages(folder, capsys, arguments, message):
 
 def test_an_error_names_the_line_of_the_file(folder, capsys):
     assert main(["source", "filters.py:wrong", "--types", "float32[4]"]) == 1
-    assert 'filters.py:48\n    return halved(field + "x")\n' in capsys.readouterr().err
+    assert 'filters.py:53\n    return halved(field + "x")\n' in capsys.readouterr().err

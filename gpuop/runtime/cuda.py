@@ -73,7 +73,7 @@ def device_list() -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """A kernel's text and CUDA's function of it; None where the grid has no points."""
+    """A kernel's text and CUDA's function of it; None where the grid has no points. A bundle's has no kernel."""
 
     source: Source
     function: Any

@@ -134,9 +134,9 @@ def step_after_an_error():
     graph.step()  # here
 
 
-@WRONGS.add("gpuop.load_bundle is not available in this version")
-def not_yet():
-    gp.load_bundle("file")  # here
+@WRONGS.add("there is no file none.gpuop; `gpuop compile` writes bundles")
+def no_bundle():
+    gp.load_bundle("none.gpuop")  # here
 
 
 # --- pipelines -----------------------------------------------------------------------------------------------------------
