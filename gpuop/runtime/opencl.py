@@ -140,8 +140,9 @@ class OpenCL(Backend):
         return self._compiled(source, kernel, found)
 
     def load(self, source: Source, binary: bytes | None) -> Compiled:
-        self.limits.check_group(source.entry, source.group[::-1], self.name)
-        return self._compiled(source.entry, source, None, ())
+        self.limits.check_types(source.entry, source.needs - self.features)
+        self.limits.check_group(source.entry, source.group[::-1])
+        return self._compiled(source, None, ())
 
     def _compiled(self, source: Source, kernel: Kernel | None, found: tuple[Assert, ...]) -> Compiled:
         note_source(source, "cl")
