@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,12 @@ def share(array: Any, kind: FieldType, backend: Backend) -> Shared:
 
 def numpy_dtype(array: Any) -> np.dtype[Any]:
     """The dtype of any library's array."""
-    given = str(array.dtype).rpartition(".")[2]  # PyTorch's are called torch.float32
+    return _numpy_dtype(array.dtype)
+
+
+@cache
+def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    given = str(dtype).rpartition(".")[2]  # PyTorch's are called torch.float32
     try:
         return np.dtype(given)
     except TypeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from gpuop.ir.kernel import Opaque
 from gpuop.ir.layout import Layout, interleaved
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, array_dtype, download, planes_of, stored
 from gpuop.runtime.devices import current
+from gpuop.runtime.execute import Prepared
 from gpuop.session import argument, copy_into, prepare
 
 
@@ -32,11 +33,13 @@ class Traced:
         fixed: values that lie in memory as gpuop's own do: those that kernels without a body touch, and arguments that are
             results.
         several: whether a tuple is returned.
+        prepared: what was compiled, by device and the layouts of arrays.
     """
 
     what: Program
     fixed: frozenset[int]
     several: bool
+    prepared: dict[Any, Prepared] = field(default_factory=dict)
 
 
 class Pipeline:
@@ -211,7 +214,10 @@ class Call:
 
     def _launched(self, places: dict[int, Layout], memory: dict[int, Buffer]) -> dict[int, Buffer]:
         self.layouts |= {v: layout for v, layout in places.items() if v not in self.traced.fixed}
-        return prepare(self.what, self.backend, layouts=self.layouts).run(self.passed, memory)
+        key = (self.backend, tuple(self.layouts.items()))
+        if key not in self.traced.prepared:
+            self.traced.prepared[key] = prepare(self.what, self.backend, layouts=self.layouts)
+        return self.traced.prepared[key].run(self.passed, memory)
 
     def _lent(self, value: int, buffer: Buffer) -> Any:
         return lend(self.backend, buffer, self.what.types[value], self.layouts.get(value))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from gpuop.ir.types import FieldType, Shape
 
@@ -26,20 +26,23 @@ class Layout:
         return sum(abs(stride) * max(n - 1, 0) for stride, n in along)
 
 
+@cache
 def planar(kind: FieldType) -> Layout:
     """A plane for each tensor element, which is how fields are stored."""
     return Layout(_row_major(kind.field_shape), kind.field_shape.points)
 
 
+@cache
 def interleaved(kind: FieldType) -> Layout:
     """The tensor of a point in one place, which is how NumPy's arrays are stored."""
     return Layout(tuple(n * kind.planes for n in _row_major(kind.field_shape)), 1)
 
 
-def layout_of(kind: FieldType, strides: Sequence[int]) -> Layout | None:
+@cache
+def layout_of(kind: FieldType, strides: tuple[int, ...]) -> Layout | None:
     """That of an array of `array_shape`, strides in elements; None where one distance between tensor elements does not do."""
     split = len(kind.field_shape)
-    point, tensor = tuple(strides[:split]), tuple(strides[split:])
+    point, tensor = strides[:split], strides[split:]
     if kind.dtype == "complex64":
         return Layout(tuple(2 * n for n in point), 1)
     if not tensor:

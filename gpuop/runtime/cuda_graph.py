@@ -24,7 +24,7 @@ class Graph:
             nodes = [self._add(launch) for launch in launches]
             self.executable = returned(cu.cuGraphInstantiate(self.graph, 0))
         for launch, node in zip(launches, nodes, strict=True):
-            launch.changed.append(partial(_update, weakref.ref(self), launch.parameters, node))
+            launch.changed.append(partial(_update, weakref.ref(self), launch.parameters(), node))
         self.stream = memory.cu_stream
 
     def _add(self, launch: KernelLaunch) -> Any:
@@ -34,7 +34,7 @@ class Graph:
         after = list(before.values())
         for fill in launch.fills:
             after = [self._add_fill(fill, after)]
-        node = returned(self.cu.cuGraphAddKernelNode(self.graph, after, len(after), launch.parameters))
+        node = returned(self.cu.cuGraphAddKernelNode(self.graph, after, len(after), launch.parameters()))
         for buffer in launch.reads:
             self.last_reads.setdefault(buffer, []).append(node)
         for buffer in launch.writes:

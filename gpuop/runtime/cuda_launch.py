@@ -51,14 +51,14 @@ class KernelLaunch(Launch):
     """A launch that can be a node of a graph.
 
     Attributes:
-        parameters: CUDA's description of the launch; it points into `memory`.
+        parameters: makes CUDA's description of the launch, which points into `memory`.
         memory: what must live as long as the launch: arguments and their addresses.
         fills: come first.
         reads, writes: addresses of buffers.
         changed: what is called when a by-value argument has changed.
     """
 
-    parameters: Any
+    parameters: Callable[[], Any]
     memory: Sequence[Any]
     fills: Sequence[Fill]
     reads: frozenset[int]
@@ -66,15 +66,20 @@ class KernelLaunch(Launch):
     changed: list[Callable[[], None]] = field(default_factory=list)
 
 
-def _cells(values: Sequence[Any]) -> tuple[list[Any], Any]:
-    """Memory of addresses and NumPy scalars, and the array of where they are."""
-    made = []
-    for value in values:
-        raw = np.asarray(value)  # an address is int64
-        cell = (ctypes.c_char * raw.itemsize).from_buffer_copy(raw.tobytes())
-        made.append(cell)
-    table = (ctypes.c_void_p * max(len(made), 1))(*(ctypes.addressof(cell) for cell in made))
-    return made, table
+class Arguments:
+    """The arguments of a kernel in memory, and the table of where they are, which CUDA takes."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.cells = (ctypes.c_uint64 * max(len(values), 1))()
+        base = ctypes.addressof(self.cells)
+        self.table = (ctypes.c_uint64 * max(len(values), 1))(*(base + 8 * k for k in range(len(values))))
+        self.address = ctypes.addressof(self.table)
+        for k, value in enumerate(values):
+            self.set(k, value)
+
+    def set(self, number: int, value: Any) -> None:
+        """An address, or a NumPy scalar."""
+        self.cells[number] = value if isinstance(value, int) else int.from_bytes(value.tobytes(), "little")
 
 
 def _fill(memory: Memory, fill: Fill) -> None:
@@ -98,9 +103,9 @@ def kernel_launch(
     starts = []  # of the arguments, in the kernel's flat list
     for param, argument in zip(source.arguments, arguments, strict=True):
         starts.append(len(flat))
-        flat += scalars_of(param, argument) if param.by_value else [np.uint64(int(argument))]
-    cells, table = _cells(flat)
-    kept = (cells, table, arguments, function)
+        flat += scalars_of(param, argument) if param.by_value else [int(argument)]
+    values = Arguments(flat)
+    kept = (values, arguments, function)
     buffers = [None if p.by_value else int(a) for p, a in zip(source.arguments, arguments, strict=True)]
     fills = [
         fill
@@ -112,14 +117,14 @@ def kernel_launch(
 
     def adjust(position: int, scalars: Argument) -> None:
         for k, scalar in enumerate(scalars_of(source.arguments[position], scalars), starts[position]):
-            cells[k][:] = scalar.tobytes()
+            values.set(k, scalar)
         for tell in changed:
             tell()
 
     return KernelLaunch(
         _runner(memory, source, kept, fills, timed),
         adjust,
-        _node(memory, source, function, ctypes.addressof(table)),
+        partial(_node, memory, source, function, values.address),
         kept,
         fills,
         frozenset(b for b in buffers[: source.inputs] if b is not None),
@@ -131,9 +136,9 @@ def kernel_launch(
 def _runner(
     memory: Memory, source: Source, kept: Sequence[Any], fills: Sequence[Fill], timed: bool
 ) -> Callable[[], Any]:
-    _, table, _, function = kept
+    values, _, function = kept
     size = (*grid_of(source.threads, source.group), *source.group)
-    enqueue = partial(memory.cu.cuLaunchKernel, function.handle, *size, 0, memory.cu_stream, ctypes.addressof(table), 0)
+    enqueue = partial(memory.cu.cuLaunchKernel, function.handle, *size, 0, memory.cu_stream, values.address, 0)
 
     def run(kept: Sequence[Any] = kept) -> Any:  # which it needs to live
         for fill in fills:

@@ -6,8 +6,7 @@ import gc
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,6 +53,21 @@ class Block:
             self.memory.free(self.address)
 
 
+class Active:
+    """Makes a context current in the thread that enters."""
+
+    __slots__ = ("pop", "push")
+
+    def __init__(self, push: Callable[[], None], pop: Callable[[], None]) -> None:
+        self.push, self.pop = push, pop
+
+    def __enter__(self) -> None:
+        self.push()
+
+    def __exit__(self, *_: object) -> None:
+        self.pop()
+
+
 class Memory:
     """What is in the device's primary context, which CuPy, PyTorch and JAX use too.
 
@@ -68,8 +82,10 @@ class Memory:
 
         self.drv, self.cu, self.name, self.ordinal = drv, cu, name, ordinal
         self.context = drv.Device(ordinal).retain_primary_context()
+        self._active = Active(self.context.push, drv.Context.pop)
         self.lock = threading.RLock()
-        self.retired: deque[tuple[Any, Any]] = deque()
+        self.retired: deque[tuple[Any, Any]] = deque()  # events, and what may be given back when they have happened
+        self.events: list[Any] = []  # which have happened
         with self.active():
             self.stream = drv.Stream()
             self.handle = self.stream.handle
@@ -78,14 +94,9 @@ class Memory:
             self.staging = [(drv.pagelocked_empty(STAGE, np.uint8), drv.Event()) for _ in range(2)]
             self.event = returned(cu.cuEventCreate(cu.CUevent_flags.CU_EVENT_DISABLE_TIMING))
 
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """The context is current in this thread."""
-        self.context.push()
-        try:
-            yield
-        finally:
-            self.drv.Context.pop()
+    def active(self) -> Active:
+        """The context is current in this thread, inside a `with`."""
+        return self._active
 
     # --- allocation ---------------------------------------------------------------------------------------------
 
@@ -193,11 +204,11 @@ class Memory:
         if sys.is_finalizing():
             return
         with self.lock, self.active():
-            event = self.drv.Event(self.drv.event_flags.DISABLE_TIMING)
+            while self.retired and self.retired[0][0].query():
+                self.events.append(self.retired.popleft()[0])
+            event = self.events.pop() if self.events else self.drv.Event(self.drv.event_flags.DISABLE_TIMING)
             event.record(self.stream)
             self.retired.append((event, owner))
-            while self.retired and self.retired[0][0].query():
-                self.retired.popleft()
 
     # --- other streams ------------------------------------------------------------------------------------------
 
@@ -210,7 +221,9 @@ class Memory:
         self._order(self.handle, stream)
 
     def _order(self, first: int, second: int) -> None:
+        if first == second:
+            return
         cu = self.cu
         with self.lock, self.active():
-            returned(cu.cuEventRecord(self.event, cu.CUstream(first)))
-            returned(cu.cuStreamWaitEvent(cu.CUstream(second), self.event, 0))
+            returned(cu.cuEventRecord(self.event, first))
+            returned(cu.cuStreamWaitEvent(second, self.event, 0))
