@@ -27,7 +27,8 @@ def test_fused_unfused_and_reference_agree(device):
         seen.update(graph_programs.check(spec, unfused_too=device != "reference"))
 
     run()
-    assert seen["kernels"] < 0.85 * seen["kernels unfused"]  # it is fusion that was tested
+    # it is fusion that was tested
+    assert seen["kernels"] < (0.85 if device in EXAMPLES else 0.95) * seen["kernels unfused"], seen
     if device == "reference":
         assert min(seen[what] for what in FUSION) >= 2, {what: seen[what] for what in FUSION}
 
