@@ -93,7 +93,7 @@ def steps(device: str, size: int) -> None:
     backend = gp.device(device)
     with gp.ComputeGraph(device=device) as graph:
         field = gp.ScalarField(image)
-        graph.probe(half(field), "half")
+        field.next = half(field)  # what does not change would be computed once
     graph.reset()
     source, target = backend.upload(field.type, image.reshape(1, -1)), backend.empty(field.type)
     copy = timed(lambda: backend.copy(field.type, source, target), backend.synchronize)

@@ -22,22 +22,22 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self._next, self._lock = threading.Lock(), threading.Lock()
-        self._owner, self._depth = 0, 0
+        lock, self._next = threading.RLock(), threading.Lock()  # the second one is held by the first of those who wait
+        self.wanted = self._next.locked  # whether anybody waits
+        self._acquire, self.give_back = lock.acquire, lock.release
+        self._is_mine: Callable[[], bool] = lock._is_owned  # type: ignore[attr-defined]
+
+    def take(self) -> None:
+        """As `with` does, for what runs often."""
+        if (self.wanted() and not self._is_mine()) or not self._acquire(False):
+            with self._next:  # who had it last, coming back, stands behind whoever holds this
+                self._acquire()
 
     def __enter__(self) -> None:
-        me = threading.get_ident()
-        if self._owner != me:
-            with self._next:  # the owner, coming back, stands behind whoever holds this
-                self._lock.acquire()
-            self._owner = me
-        self._depth += 1
+        self.take()
 
     def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if not self._depth:
-            self._owner = 0
-            self._lock.release()
+        self.give_back()
 
 
 class Worker:

@@ -29,6 +29,7 @@ class Clock:
         self._turn = Turns()  # to step; taken before the lock
         self._lock = Turns()  # on buffers
         self._worker = Worker("gpuop sensors") if any(s.pipelined for s in sensors) else None
+        self._streams = bool(sensors or actuators)
         first = len(running.wanted) - len(actuators)
         self._outlets = Outlets(actuators, lambda number: self._read(first + number))
         self._loop: Loop | None = None
@@ -51,10 +52,33 @@ class Clock:
 
     def step(self, n: int = 1) -> bool:
         """False, having done less, once a sensor is exhausted."""
-        with self._turn:
-            if self.tick is None:
+        self._turn.take()
+        try:
+            if self.running.tick is None:
                 self.reset()
-            return self._step() if n == 1 else all(self._step() for _ in range(n))
+            if self._streams:
+                return all(self._step() for _ in range(n))
+            left = n if n == 1 else len(range(n))
+            while left:
+                left = self._burst(left)
+            return True
+        finally:
+            self._turn.give_back()
+
+    def _burst(self, left: int) -> int:
+        """Take steps, without sensors and actuators, until somebody waits for the buffers; how many are left then."""
+        lock, running = self._lock, self.running
+        lock.take()
+        try:
+            while left:
+                running.advance()
+                running.evaluate()
+                left -= 1
+                if lock.wanted():
+                    break
+            return left
+        finally:
+            lock.give_back()
 
     def _step(self) -> bool:
         complete = not self.sensors or all(frames.fetch(self._worker) for frames in self.sensors)

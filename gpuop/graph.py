@@ -17,7 +17,7 @@ from gpuop.config import config
 from gpuop.dsl import hooks
 from gpuop.dsl.field import Adjustable, Field
 from gpuop.errors import SemanticError, described
-from gpuop.fusion.graph import Program, program
+from gpuop.fusion.graph import Cycle, Program, program
 from gpuop.fusion.plan import Plan, plan
 from gpuop.inspection import Inspection
 from gpuop.interop import own
@@ -53,7 +53,7 @@ class ComputeGraph(Inspection):
 
     Args:
         device: a device's name; by default the current one when the graph first runs.
-        optimize: False leaves every operator a kernel of its own.
+        optimize: False leaves every operator a kernel of its own, which runs at every step.
         checked: check the execution of kernels, as in `use_device`.
     """
 
@@ -146,7 +146,16 @@ class ComputeGraph(Inspection):
                 raise SemanticError(
                     f"a {part} of another ComputeGraph is used here; read it there and make a field of the array"
                 )
-        return what
+        return what.repeated(self._cycle(what))
+
+    def _cycle(self, what: Program) -> Cycle:
+        leaves = {leaf: v for v, leaf in what.leaves.items() if isinstance(leaf, Leaf)}
+        targets = what.wanted[len(what.wanted) - len(self._states) :]
+        return Cycle(
+            frozenset(v for leaf, v in leaves.items() if leaf in self._states or isinstance(leaf.source, Frames)),
+            frozenset(v for leaf, v in leaves.items() if isinstance(leaf.source, Adjustable)),
+            tuple((leaves[leaf], v) for leaf, v in zip(self._states, targets, strict=True) if leaf in leaves),
+        )
 
     @property
     def plan(self) -> Plan:
@@ -166,7 +175,7 @@ class ComputeGraph(Inspection):
         seen, targets = what.wanted[: len(sinks)], what.wanted[len(sinks) :]
         labels = {v: name for v, (_, name) in zip(seen, sinks, strict=True)}
         labels |= {v: f"{leaf.name}.next" for v, leaf in zip(targets, self._states, strict=True) if leaf.name}
-        nexts = [(leaves[leaf], v) for leaf, v in zip(self._states, targets, strict=True) if leaf in leaves]
+        nexts = what.cycle.nexts if what.cycle is not None else ()
         taken = [(v, *sink) for v, sink in zip(seen, sinks, strict=True)]
         return Ends(sources, taken, nexts, labels | what.names)
 
@@ -184,7 +193,7 @@ class ComputeGraph(Inspection):
         Returns:
             False, having stopped there, when a sensor is exhausted: the step that it has no frame for does nothing.
         """
-        return self._live().step(n)
+        return (self._clock or self._live()).step(n)
 
     @property
     def tick(self) -> int:
@@ -228,7 +237,11 @@ class ComputeGraph(Inspection):
                 self._clock, self._gone = None, "this ComputeGraph was released"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write states and tick to a file, NumPy's .npz: a whole one, or none."""
+        """Write states and tick to a file, NumPy's .npz: a whole one, or none.
+
+        States are known by their names, which are those of variables unless `field.name = …` gives others; those that share
+        a name, or have none, as in lists, by the order of their `.next`.
+        """
         tick, states = self._live().states()
         saving.write(path, tick, [(leaf.name, leaf.type, array) for leaf, array in states])
 
@@ -236,7 +249,7 @@ class ComputeGraph(Inspection):
         """Take states and tick from a file that `save` wrote, and evaluate; sensors keep their frames.
 
         Raises:
-            SemanticError: it is no such file, it is damaged, or it has other states; nothing changes.
+            SemanticError: it is no such file, it is damaged, or its states have other names or types; nothing changes.
         """
         clock = self._live()
         expected = [(leaf.name, leaf.type) for leaf in clock.running.initial.values()]

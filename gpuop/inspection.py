@@ -41,7 +41,10 @@ class Inspection(ABC):
 
     @property
     def kernel_count(self) -> int:
-        """Kernels launched per step, after optimisation; an iteration that a condition ends counts with its most turns."""
+        """The kernels of the plan, after optimisation; an iteration that a condition ends counts with its most turns.
+
+        Those whose values cannot change are launched once, or when a parameter is set, and count all the same.
+        """
         return launches(self.plan)
 
     def explain(self, format: str = "text") -> str:
@@ -57,11 +60,12 @@ class Inspection(ABC):
                     operators: a list of {number, name, file, line, method, part}; the method is "alone", "registers",
                     "side by side" or "recomputed", and operators of one part pass values on in registers,
                     inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)},
-                    read_bytes, written_bytes, operations, operations_exact, registers, local_bytes, and
+                    read_bytes, written_bytes, operations, operations_exact, registers, local_bytes,
+                    runs ("at every step", "once", or "when set": when a parameter is), and
                     repeats (null, or of an iteration {times, every, turn: such an object});
                 apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason};
-                kernel_count, operator_count, moved_bytes (by a step), floor_bytes (were all one kernel), ratio, buffers and
-                buffer_bytes (the memory of what kernels write).
+                kernel_count, operator_count, moved_bytes, step_bytes (of that, what every step moves), floor_bytes (were all
+                one kernel), ratio, buffers and buffer_bytes (the memory of what kernels write).
 
         Raises:
             SemanticError: another format, or the graph is still being defined.
@@ -106,11 +110,12 @@ class Inspection(ABC):
     def profile(self, steps: int = 20) -> Profile:
         """Measure how long each kernel takes, with the device's own clock, over `steps` steps, which the graph takes.
 
-        States, sensors and actuators go on as with `step`; it ends early when a sensor is exhausted.
+        States, sensors and actuators go on as with `step`; it ends early when a sensor is exhausted. Kernels that do not
+        run at every step do so here.
 
         Returns:
             A table when printed; `.rows` have number, name, median_ms, spread_ms (of the middle half), nbytes (that the
-            kernel must move), gb_per_s and share (of all kernels' time).
+            kernel must move), gb_per_s, share (of the time of the kernels that run at every step) and runs (when it does).
 
         Raises:
             SemanticError: `steps` is not 1 or more.

@@ -11,7 +11,8 @@ from typing import Any
 from gpuop.clock import Clock
 from gpuop.errors import SemanticError
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.report import moved_bytes
+from gpuop.fusion.rates import Rate
+from gpuop.fusion.report import RUNS, moved_bytes
 from gpuop.ir.kernel import Opaque
 from gpuop.runtime.backend import Argument, Launch
 from gpuop.runtime.execute import Prepared
@@ -28,7 +29,8 @@ class Row:
         median_ms, spread_ms: of its launches: the median, and the range of the middle half.
         nbytes: what it must read and write.
         gb_per_s: these bytes by the median.
-        share: of the sum of all medians, 0 to 1.
+        share: of the sum of the medians of the kernels that run at every step, 0 to 1; 0 for others, unless all are.
+        runs: when the kernel runs, as in `explain`; here all do at every step.
     """
 
     number: int
@@ -38,6 +40,7 @@ class Row:
     nbytes: int
     gb_per_s: float
     share: float
+    runs: str
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,20 @@ class Profile:
     rows: tuple[Row, ...]
 
     def __str__(self) -> str:
-        total = sum(row.median_ms for row in self.rows)
+        shared = [row for row in self.rows if row.share]
+        total = sum(row.median_ms for row in shared)
         cells = [HEADS]
         cells += [
-            (f"{r.number} {r.name}", f"{r.median_ms:.4f}", f"{r.spread_ms:.4f}", f"{r.gb_per_s:.3g}", f"{r.share:.0%}")
+            (
+                f"{r.number} {r.name}{_when(r)}",
+                f"{r.median_ms:.4f}",
+                f"{r.spread_ms:.4f}",
+                f"{r.gb_per_s:.3g}",
+                f"{r.share:.0%}",
+            )
             for r in self.rows
         ]
-        cells.append(("all", f"{total:.4f}", "", f"{_rate(sum(r.nbytes for r in self.rows), total):.3g}", ""))
+        cells.append(("all", f"{total:.4f}", "", f"{_rate(sum(r.nbytes for r in shared), total):.3g}", ""))
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells]
         return "\n".join([f"{self.device}, {self.steps} steps", *lines])
@@ -107,22 +117,34 @@ def profile(clock: Clock, steps: int) -> Profile:
         if clock.tick is None:
             clock.reset()
         measured.seconds()
-        while done < steps and clock.step():
+        while done < steps and _stepped(clock):
             done += 1
             for number, seconds in measured.seconds():
                 taken[number].append(1e3 * seconds)
     return Profile(prepared.backend.name, done, _rows(prepared.plan, taken))
 
 
+def _stepped(clock: Clock) -> bool:
+    """Step, with the kernels too that do not run at every step."""
+    clock.running.forget()
+    return clock.step()
+
+
 def _rows(plan: Plan, taken: list[list[float]]) -> tuple[Row, ...]:
     medians = [median(each) if each else 0.0 for each in taken]
+    usual = [m for m, step in zip(medians, plan.steps, strict=True) if step.rate is Rate.STEP]
     rows = []
     for number, (step, each, middle) in enumerate(zip(plan.steps, taken, medians, strict=True), 1):
         nbytes = moved_bytes(plan, step)
         low, _, high = quantiles(each) if len(each) > 1 else (0.0, 0.0, 0.0)
-        share = middle / (sum(medians) or 1.0)
-        rows.append(Row(number, step.kernel.name, middle, high - low, nbytes, _rate(nbytes, middle), share))
+        share = middle / (sum(usual or medians) or 1.0) if step.rate is Rate.STEP or not usual else 0.0
+        rate = _rate(nbytes, middle)
+        rows.append(Row(number, step.kernel.name, middle, high - low, nbytes, rate, share, RUNS[step.rate]))
     return tuple(rows)
+
+
+def _when(row: Row) -> str:
+    return "" if row.runs == RUNS[Rate.STEP] else f" ({row.runs})"
 
 
 def _rate(nbytes: int, ms: float) -> float:

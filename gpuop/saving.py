@@ -6,6 +6,7 @@ import json
 import os
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from gpuop.runtime.files import Path, replacing
 
 FORMAT = "gpuop states"
 VERSION = 1
+MOST_LISTED = 12  # states that a message names
 Named = tuple[str, FieldType]  # a state: its name, which may be empty, and its type
 
 
@@ -30,7 +32,9 @@ def write(path: Path, tick: int, states: Sequence[tuple[str, FieldType, Array]])
 
 
 def read(path: Path, expected: Sequence[Named]) -> tuple[int, list[Array]]:
-    """The tick and the states of a file.
+    """The tick and the expected states of a file.
+
+    States are known by their names and types, in whatever order; those that share both, or have no name, by their order.
 
     Raises:
         SemanticError: it is no file of states, it is damaged, or its states are not the expected ones.
@@ -42,8 +46,9 @@ def read(path: Path, expected: Sequence[Named]) -> tuple[int, list[Array]]:
         try:
             with np.load(file, allow_pickle=False) as members:
                 head = _head(name, members)
-                _compare(name, head["states"], expected)
-                return int(head["tick"]), [_state(members, k, kind) for k, (_, kind) in enumerate(expected)]
+                places = _places(name, head["states"], expected)
+                kinds = (kind for _, kind in expected)
+                return int(head["tick"]), [_state(members, k, kind) for k, kind in zip(places, kinds, strict=True)]
         except (ValueError, TypeError, KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as damaged:
             raise SemanticError(f"{name} is damaged: {damaged}; take another one that `graph.save` wrote") from None
 
@@ -60,18 +65,32 @@ def _head(name: str, members: Any) -> dict[str, Any]:
     return head
 
 
-def _compare(name: str, states: list[list[str]], expected: Sequence[Named]) -> None:
-    if len(states) != len(expected):
+def _places(file: str, found: list[list[str]], expected: Sequence[Named]) -> list[int]:
+    """Which of the states in a file each expected one is."""
+    wanted = [_described(*state) for state in expected]
+    places = {key: k for k, key in enumerate(_keys(found))}
+    keys = _keys(wanted)
+    if sorted(places) != sorted(keys):
         raise SemanticError(
-            f"{name} has {len(states)} states, and this graph {len(expected)}; it was saved by another graph"
+            f"{file} has the states {_listed(found)}, and this graph has {_listed(wanted)}; it was saved by another graph, or "
+            "a variable has another name now (`field.name = …` gives a state its name back)"
         )
-    for number, (found, state) in enumerate(zip(states, expected, strict=True)):
-        wanted = _described(*state)
-        if found != wanted:
-            raise SemanticError(
-                f"state {number} of {name} is {' '.join(filter(None, found))}, and this graph's is "
-                f"{' '.join(filter(None, wanted))}; it was saved by another graph"
-            )
+    return [places[key] for key in keys]
+
+
+def _keys(states: Sequence[Sequence[str]]) -> list[tuple[str, str, int]]:
+    """What identifies each state: its name, its type, and which one it is of those that have both."""
+    seen: Counter[tuple[str, str]] = Counter()
+    keys = []
+    for name, kind in states:
+        keys.append((name, kind, seen[name, kind]))
+        seen[name, kind] += 1
+    return keys
+
+
+def _listed(states: Sequence[Sequence[str]]) -> str:
+    more = f" and {len(states) - MOST_LISTED} more" if len(states) > MOST_LISTED else ""
+    return (", ".join(f"{name or 'nameless'} ({kind})" for name, kind in states[:MOST_LISTED]) or "none") + more
 
 
 def _described(name: str, kind: FieldType) -> list[str]:

@@ -32,6 +32,7 @@ class Lowered(Reference):
 
     name = LOWERED
     lowered = True
+    whole = True  # so that states change in place here too
 
     def compile(self, kernel: Kernel) -> Kernel:
         return lower(kernel, self.target)

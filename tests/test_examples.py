@@ -409,13 +409,6 @@ def test_readme_runs_and_prints_what_it_shows(
     compare(README, pairs, request.config.getoption("--update-golden"))
 
 
-def test_readme_is_honest_about_what_is_missing() -> None:
-    section = README.read_text().split("## Not there yet")[1]
-    names = re.findall(r"`(gp\.\w+)`", section)
-    for called in names:
-        assert not hasattr(gp, called[3:]), f"{called} exists: take it off the README's list"
-
-
 def test_readme_and_gallery_show_every_example() -> None:
     gallery = (ROOT / "docs" / "make_gallery.py").read_text()
     for script in EXAMPLES:

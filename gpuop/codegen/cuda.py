@@ -138,7 +138,8 @@ def grid_of(threads: tuple[int, int, int], group: tuple[int, int, int]) -> tuple
 CUDA = Dialect(
     name="CUDA C++",
     kernel='extern "C" __global__ void __launch_bounds__({threads})',
-    pointer="{const}{type} *__restrict__ {name}",
+    pointer="{const}{type} *{restrict}{name}",
+    restrict="__restrict__ ",
     types={
         "uchar": "unsigned char", "char": "signed char", "ushort": "unsigned short", "uint": "unsigned int", "long": "long long",
         "ulong": "unsigned long long", "half": "unsigned short",

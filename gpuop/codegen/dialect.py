@@ -15,7 +15,8 @@ class Dialect:
 
     Attributes:
         kernel: the qualifiers of an entry point, with `{threads}` of a work-group.
-        pointer: a buffer argument, with `{const}`, `{type}` and `{name}`.
+        pointer: a buffer argument, with `{const}`, `{type}`, `{restrict}` and `{name}`.
+        restrict: the qualifier of pointers to memory that no other argument points to.
         types: C names of scalar types that are spelled differently.
         position: the text of a thread constant, by kind and dimension (0 columns, 1 rows, 2 layers × elements).
         suffix: of integer literals, by OpenCL's type name.
@@ -39,6 +40,7 @@ class Dialect:
     name: str
     kernel: str
     pointer: str
+    restrict: str
     types: Mapping[str, str]
     position: Mapping[str, tuple[str, str, str]]
     suffix: Mapping[str, str]

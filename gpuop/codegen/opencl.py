@@ -74,7 +74,8 @@ REMQUO_DOUBLE = REMQUO.replace("remquo_bits", "remquo_bits_double").replace("flo
 OPENCL = Dialect(
     name="OpenCL C 1.2",
     kernel="__kernel void",
-    pointer="__global {const}{type} *restrict {name}",
+    pointer="__global {const}{type} *{restrict}{name}",
+    restrict="restrict ",
     types={},
     position={
         "global": ("get_global_id(0)", "get_global_id(1)", "get_global_id(2)"),

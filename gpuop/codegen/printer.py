@@ -87,9 +87,9 @@ class Printer(Statements):
 
     def pointer(self, param: FieldParam, const: str) -> str:
         self.e.doubles |= param.type.storage.c == "double"
-        return self.dialect.pointer.format(
-            const=const, type=self.dialect.type(param.type.storage.c), name=self.e.names.of(param)
-        )
+        restrict = "" if param in self.kernel.shared_memory else self.dialect.restrict
+        kind = self.dialect.type(param.type.storage.c)
+        return self.dialect.pointer.format(const=const, type=kind, restrict=restrict, name=self.e.names.of(param))
 
     def field(self, param: FieldParam) -> None:
         """The layout of a field, as constants named after it."""

@@ -83,7 +83,7 @@ class Field(Arithmetic["Field"], Reductions["Field"], Lending):
 
     @property
     def name(self) -> str:
-        """The variable that it was assigned to first, or what it was set to; for people only."""
+        """The variable that it was assigned to first, or what it was set to: for people, and for states in files."""
         return self.node.name
 
     @name.setter

@@ -25,7 +25,7 @@ def HostOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -> 
         labels, count = gp.HostOperator(label, mask, outputs=(mask.type.replace(dtype="int32"), gp.FieldType((), dtype="int32")))
 
     The values go from the device to the host and back, and nothing is fused across. A graph calls the function at every
-    evaluation, eager fields once; equal calls are made once, so it should be deterministic.
+    evaluation, whether its inputs change or not, eager fields once; equal calls are made once, so it should be deterministic.
 
     Args:
         function: gets an array of each field, its own to change, of `field_shape + tensor_shape` in the field's dtype; it

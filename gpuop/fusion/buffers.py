@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuop.fusion.plan import Plan
+from gpuop.fusion.rates import Rate
 from gpuop.ir.types import FieldType
 
 
@@ -13,7 +14,7 @@ class Allocation:
     """Buffers of a plan.
 
     Attributes:
-        of: the buffer of each value that a kernel writes, by number.
+        of: the buffer of each value that a kernel writes, by number; none where it is written over a state.
         kinds: the type of each buffer.
     """
 
@@ -26,24 +27,32 @@ class Allocation:
 
 
 def allocation(plan: Plan) -> Allocation:
-    """Give values buffers in the order of the launches; those that are wanted have some of their own."""
-    types, wanted = plan.program.types, set(plan.program.wanted)
+    """Give values buffers in the order of the launches; those that outlive a step's launches have some of their own."""
+    types, own = plan.program.types, set(plan.program.wanted) | _lasting(plan)
+    over = {value for step in plan.steps for value, _ in step.over}
     last = {value: n for n, step in enumerate(plan.steps) for value in (*step.inputs, *step.outputs)}
     of: dict[int, int] = {}
     kinds: list[FieldType] = []
     free: dict[object, list[int]] = {}
     for n, step in enumerate(plan.steps):
-        for value in step.outputs:
+        for value in (v for v in step.outputs if v not in over):
             same = free.get(_layout(types[value]))
-            if same and value not in wanted:  # the next value of a state changes places with it
+            if same and value not in own:  # the next value of a state changes places with it
                 of[value] = same.pop()
             else:
                 of[value] = len(kinds)
                 kinds.append(types[value])
         for value in dict.fromkeys((*step.inputs, *step.outputs)):
-            if value in of and last[value] == n and value not in wanted:
+            if value in of and last[value] == n and value not in own:
                 free.setdefault(_layout(types[value]), []).append(of[value])
     return Allocation(of, tuple(kinds))
+
+
+def _lasting(plan: Plan) -> set[int]:
+    """What is read after other launches ran again: by what runs more often than they do, or when the next step begins."""
+    kept = {value for step in plan.steps if step.rate is not Rate.STEP for value in step.outputs}
+    found = {v for step in plan.steps if step.rate is not Rate.ONCE for v in step.inputs if v in kept}
+    return found | {v for step in plan.steps if step.over for v in step.inputs}
 
 
 def _layout(kind: FieldType) -> object:

@@ -16,6 +16,11 @@ METHODS = {
     "recomputed": "recomputed where it is read",
 }
 
+WHEN = {
+    "once": "computed once: nothing that it depends on changes",
+    "when set": "computed when a parameter that it depends on is set",
+}
+
 
 def explain(plan: Plan, format: str = "text", labels: Mapping[int, str] | None = None) -> str:
     """The report of a plan as text, or as JSON.
@@ -41,7 +46,10 @@ def _text(facts: Facts) -> str:
         ]
     if facts["kernels"]:
         moved, floor = size(facts["moved_bytes"]), size(facts["floor_bytes"])
-        lines.append(f"a step moves {moved}; inputs and outputs alone are {floor} (ratio {facts['ratio']:.3g})")
+        who = "a step moves" if facts["step_bytes"] == facts["moved_bytes"] else "the kernels move"
+        lines.append(f"{who} {moved}; inputs and outputs alone are {floor} (ratio {facts['ratio']:.3g})")
+        if 0 < facts["step_bytes"] < facts["moved_bytes"]:
+            lines.append(f"a step moves {size(facts['step_bytes'])} of that: not all of them run at every step")
         lines.append(f"what kernels write takes {size(facts['buffer_bytes'])} in {_count(facts['buffers'], 'buffer')}")
     return "\n".join(lines)
 
@@ -72,6 +80,11 @@ def _kernel(kernel: Facts) -> list[str]:
         local = f", {size(kernel['local_bytes'])} of local memory" if kernel["local_bytes"] else ""
         work, kept = _count(kernel["operations"], "operation"), _count(kernel["registers"], "register")
         lines.append(f"  {least}{work} per thread, about {kept}{local}")
+    if kernel["in_place"]:
+        over = _names([value for value in kernel["outputs"] if value["value"] in kernel["in_place"]])
+        lines.append(f"  in place, when the next step begins: {over}")
+    if kernel["runs"] in WHEN:
+        lines.append(f"  {WHEN[kernel['runs']]}")
     return lines
 
 

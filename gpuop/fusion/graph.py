@@ -33,9 +33,28 @@ class Op:
         return f"{self.kernel.name}#{self.number}"
 
 
+@dataclass(frozen=True)
+class Cycle:
+    """How a program that is evaluated at every step of a ComputeGraph goes on from one step to the next.
+
+    Attributes:
+        changing: leaves that change from step to step: states and sensors.
+        settable: leaves that change when they are set: parameters.
+        nexts: states, each with the value that it takes next.
+    """
+
+    changing: frozenset[int]
+    settable: frozenset[int]
+    nexts: tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Values are numbers: leaves and results alike. `key` is equal for programs that compute the same."""
+    """Values are numbers: leaves and results alike. `key` is equal for programs that compute the same.
+
+    Attributes:
+        cycle: None for what is evaluated once.
+    """
 
     leaves: dict[int, Node]
     ops: tuple[Op, ...]
@@ -43,6 +62,11 @@ class Program:
     types: dict[int, FieldType]
     key: tuple[Any, ...]
     names: dict[int, str]
+    cycle: Cycle | None = None
+
+    def repeated(self, cycle: Cycle) -> Program:
+        """The program, to be evaluated at every step of a graph."""
+        return replace(self, cycle=cycle, key=(*self.key, cycle))
 
 
 def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:

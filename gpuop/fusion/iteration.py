@@ -40,6 +40,10 @@ class Iteration(Opaque):
     times: int | None
     every: int
 
+    @property
+    def acts(self) -> bool:
+        return any(op.kernel.acts for part in parts(self) for op in part.program.ops)
+
 
 @lru_cache(maxsize=256)
 def _plan_of(program: Program) -> Plan:

@@ -8,6 +8,7 @@ from gpuop.fusion.cost import BALANCE, taps, work
 from gpuop.fusion.graph import Op, Program
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.inline import inline, is_pure
+from gpuop.fusion.rates import Steady
 from gpuop.fusion.rules import why_not
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel, Opaque
@@ -33,8 +34,8 @@ class Chain:
 class Recomputing:
     """Decides for every value that other threads' work is needed for, once."""
 
-    def __init__(self, program: Program, groups: Groups) -> None:
-        self.types = program.types
+    def __init__(self, program: Program, groups: Groups, steady: Steady) -> None:
+        self.types, self.steady = program.types, steady
         self.groups = groups
         self.chains: dict[int, Chain | str] = {}  # or why not, in numbers
 
@@ -84,7 +85,8 @@ class Recomputing:
         crowded = self._crowded(kernel, value, apart)
         if crowded:
             return crowded
-        operations = work(kernel) * max(reads - points * alone, 0) / (1 if self.types[value].field_shape else UNIFORM)
+        spared = points * (alone and not self.steady.differ(self.groups.maker[value], apart))
+        operations = work(kernel) * max(reads - spared, 0) / (1 if self.types[value].field_shape else UNIFORM)
         nbytes, given = self.types[value].nbytes, sum(self.types[v].nbytes for v in inputs)
         saved = nbytes * (1 + len(apart)) - given * (len(apart) - alone)
         saved += LAUNCH if not self.types[value].field_shape else 0

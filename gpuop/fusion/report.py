@@ -9,11 +9,14 @@ from gpuop.fusion.buffers import allocation
 from gpuop.fusion.graph import Op
 from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.measure import operations, registers
-from gpuop.fusion.plan import Apart, Plan, Step
+from gpuop.fusion.plan import Apart, Plan
+from gpuop.fusion.rates import Rate
+from gpuop.fusion.step import Step
 from gpuop.ir.kernel import HostFunction, Opaque
 from gpuop.passes.resolve import resolve_target
 
 Facts = dict[str, Any]
+RUNS = {Rate.ONCE: "once", Rate.SET: "when set", Rate.STEP: "at every step"}
 
 
 def report(plan: Plan, labels: Mapping[int, str] | None = None) -> Facts:
@@ -33,11 +36,15 @@ def report(plan: Plan, labels: Mapping[int, str] | None = None) -> Facts:
                 null for a value from outside; read_bytes and written_bytes are their sums;
             operations (of a thread) and operations_exact (false if a loop with computed bounds counted once),
             registers (an estimate, of 32 bits), local_bytes (of a work-group): null for host functions and iterations;
+            runs: when it is launched: "at every step", "once" (nothing that it depends on changes) or "when set" (only
+                parameters that it depends on do);
+            in_place: a list of the outputs (their values) that are written over states, when the next step begins;
             repeats: null, or of an iteration {times, every (null without a condition), turn: such a report}.
         apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason}: two
             operators in different kernels though one feeds the other or both read a value; `bytes` is what that costs.
         kernel_count, operator_count: as in the plan.
-        moved_bytes: what the kernels of a step read and write, an iteration's at each of its turns (at most);
+        moved_bytes: what the kernels read and write, an iteration's at each of its turns (at most);
+            step_bytes: of that, what those that run at every step move;
             floor_bytes: values from outside read once, and values wanted written once; ratio: of the two (1.0 where
             nothing moves).
         buffers, buffer_bytes: the memory of what kernels write; values share it that are not needed together.
@@ -59,6 +66,7 @@ def _totals(plan: Plan, made: set[int]) -> Facts:
     floor = sum(plan.program.types[v].nbytes for v in outside | (set(plan.program.wanted) & made))
     return {
         "moved_bytes": moved,
+        "step_bytes": sum(moved_bytes(plan, step) for step in plan.steps if step.rate is Rate.STEP),
         "floor_bytes": floor,
         "ratio": round(moved / floor, 3) if floor else 1.0,
         "buffers": len(memory.kinds),
@@ -88,6 +96,8 @@ def _kernel(plan: Plan, number: int, step: Step, names: Mapping[int, str], made:
         "operations_exact": work and work.exact,
         "registers": work and registers(kernel),
         "local_bytes": work and sum(stmt.array.nbytes for stmt in kernel.shared("local")),
+        "runs": RUNS[step.rate],
+        "in_place": [value for value, _ in step.over],
         "repeats": _repeats(kernel) if isinstance(kernel, Iteration) else None,
     }
 

@@ -40,11 +40,12 @@ def is_local(domain: Domain, access: Read | Write) -> bool:
 
 def accesses(op: Op) -> Access:
     if op not in _accesses:
-        _accesses[op] = _scan(op.kernel)
+        _accesses[op] = scan(op.kernel)
     return _accesses[op]
 
 
-def _scan(kernel: Kernel) -> Access:
+def scan(kernel: Kernel) -> Access:
+    """How a kernel touches its fields."""
     access = Access({}, {})
     for stmt in walk(kernel.body):
         if isinstance(stmt, Write) and not is_local(kernel.domain, stmt):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuop.fusion.plan import Plan, Step
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.step import Step
 from gpuop.ir.kernel import Opaque
 from gpuop.ir.target import Target
 from gpuop.passes.resolve import for_target

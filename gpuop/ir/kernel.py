@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 from gpuop.errors import Loc
 from gpuop.ir.facts import Extent, numbers
 from gpuop.ir.layout import Layout, planar
-from gpuop.ir.nodes import AXES, Block, Declare, FieldParam, Index
+from gpuop.ir.nodes import AXES, Block, Declare, FieldParam, Index, Print
 from gpuop.ir.target import Target
 from gpuop.ir.types import Shape
+from gpuop.ir.visit import walk
 
 WIDTHS = (256, 128, 64)  # of a group, widest first: neighbours in memory are neighbours in the group
 GROUP = 256  # threads of a group whose grid is narrower than that
@@ -65,10 +66,15 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A written field and what it holds where nothing was written; `fill` None: everything is written."""
+    """A written field and what it holds where nothing was written; `fill` None: everything is written.
+
+    Attributes:
+        over: the input that it may share memory with: a thread reads there only what it writes, before it does.
+    """
 
     param: FieldParam
     fill: float | None = None
+    over: FieldParam | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,16 @@ class Kernel:
     def written(self) -> tuple[FieldParam, ...]:
         return tuple(output.param for output in self.outputs)
 
+    @property
+    def shared_memory(self) -> set[FieldParam]:
+        """The inputs and outputs that may have the same memory."""
+        return {p for output in self.outputs if output.over is not None for p in (output.param, output.over)}
+
+    @property
+    def acts(self) -> bool:
+        """Whether running it does more than writing its outputs, so that it matters how often it runs."""
+        return any(isinstance(stmt, Print) for stmt in walk(self.body))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opaque(Kernel):
@@ -135,3 +151,7 @@ class HostFunction(Opaque):
 
     apart: ClassVar[str] = "runs on the host"
     run: Callable[[Sequence[Any]], Sequence[Any]]
+
+    @property
+    def acts(self) -> bool:
+        return True  # for all that is known

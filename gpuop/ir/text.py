@@ -63,7 +63,8 @@ class Text:
         for param in kernel.inputs:
             self.lines.append(f"in {self.name(param)}: {param.type}{' by value' if param.by_value else ''}")
         for output in kernel.outputs:
-            self.lines.append(f"out {self.name(output.param)}: {output.param.type} fill {output.fill}")
+            over = "" if output.over is None else f" over {self.name(output.over)}"
+            self.lines.append(f"out {self.name(output.param)}: {output.param.type} fill {output.fill}{over}")
         self.block(kernel.body, 1)
         return "\n".join(self.lines)
 

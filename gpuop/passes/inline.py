@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Array, Block, Cast, Expr, For, Let, Load, Ref, Stmt, Var, While
+from gpuop.ir.nodes import Array, Block, Cast, Expr, FieldParam, For, Let, Load, Ref, Stmt, Var, While
 from gpuop.ir.visit import blocks, expressions, map_blocks, map_values, walk_expr, with_operands
 
 TEMPORARY = {"t", "at", "inside"}
@@ -18,12 +18,12 @@ def inline_once(kernel: Kernel) -> Kernel:
     for e in expressions(kernel.body):
         if isinstance(e, Cast) and isinstance(e.arg, Ref) and e.type.integer and e.arg.type.kind == "f":
             uses[e.arg.var] += 1  # what converts names its operand twice, as a NaN is none of the integers
-    return replace(kernel, body=_Inliner(uses).block(kernel.body))
+    return replace(kernel, body=_Inliner(uses, kernel.shared_memory).block(kernel.body))
 
 
 class _Inliner:
-    def __init__(self, uses: Counter[Var]) -> None:
-        self.uses = uses
+    def __init__(self, uses: Counter[Var], overwritten: set[FieldParam]) -> None:
+        self.uses, self.overwritten = uses, overwritten
         self.waiting: dict[Var, Let] = {}  # bindings that have not been printed yet
 
     def block(self, block: Block) -> Block:
@@ -72,13 +72,15 @@ class _Inliner:
 
     def release(self, wanted: set[Var], unstable: bool = False) -> list[Stmt]:
         """Print waiting bindings: those wanted, or of them those that a coming statement could change."""
-        now = [var for var, let in self.waiting.items() if var in wanted and (not unstable or _unstable(let.value))]
+        now = [var for var, let in self.waiting.items() if var in wanted and (not unstable or self.unstable(let.value))]
         return [self.waiting.pop(var) for var in now]
 
+    def unstable(self, expr: Expr) -> bool:
+        """Whether a statement may change its value: it depends on a variable, or on memory that is written."""
+        return any(
+            (isinstance(e, Ref) and e.var.mutable) or (isinstance(e, Load) and self.changes(e.memory))
+            for e in walk_expr(expr)
+        )
 
-def _unstable(expr: Expr) -> bool:
-    return any(
-        (isinstance(e, Ref) and e.var.mutable)
-        or (isinstance(e, Load) and isinstance(e.memory, Array) and e.memory.written)
-        for e in walk_expr(expr)
-    )
+    def changes(self, memory: Array | FieldParam) -> bool:
+        return memory.written if isinstance(memory, Array) else memory in self.overwritten

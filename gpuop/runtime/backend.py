@@ -42,6 +42,7 @@ class Backend(ABC):
     name: str
     description: str
     target: Target  # what code is generated for
+    whole: bool = True  # whether a launch that raises has written nothing, as where it only enqueues
 
     @abstractmethod
     def empty(self, kind: FieldType) -> Buffer:

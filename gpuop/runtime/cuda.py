@@ -22,6 +22,7 @@ from gpuop.codegen.targets import generate
 from gpuop.config import config
 from gpuop.errors import DeviceError
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Assert
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
@@ -31,7 +32,7 @@ from gpuop.runtime.cuda_arrays import Borrowed, Lent, borrow
 from gpuop.runtime.cuda_graph import Graph
 from gpuop.runtime.cuda_launch import Function, KernelLaunch, kernel_launch
 from gpuop.runtime.cuda_memory import Memory, returned
-from gpuop.runtime.limits import GroupLimits
+from gpuop.runtime.limits import Limits
 from gpuop.runtime.nvrtc import architectures, compile_cuda
 from gpuop.runtime.trace import note_source
 
@@ -94,13 +95,15 @@ class Cuda(Backend):
         self.description = (
             f"{device.name()} (CUDA {'.'.join(map(str, drv.get_version()[:2]))}, compute capability {major}.{minor})"
         )
-        self.limits = GroupLimits(
+        self.limits = Limits(
+            name,
+            self.description,
             of(facts.MAX_THREADS_PER_BLOCK),
             (of(facts.MAX_BLOCK_DIM_X), of(facts.MAX_BLOCK_DIM_Y), of(facts.MAX_BLOCK_DIM_Z)),
-            of(facts.MAX_SHARED_MEMORY_PER_BLOCK),
-            of(facts.TOTAL_CONSTANT_MEMORY),
+            {"local": of(facts.MAX_SHARED_MEMORY_PER_BLOCK), "constant": of(facts.TOTAL_CONSTANT_MEMORY)},
         )
-        self.target = Target("cuda", 10 * major + minor, "gpu", of(facts.WARP_SIZE), self.limits.local, has_fp16=True)
+        local = self.limits.memory["local"]
+        self.target = Target("cuda", 10 * major + minor, "gpu", of(facts.WARP_SIZE), local, has_fp16=True)
         self.memory = Memory(name, ordinal)
         self.timed = False
         self.programs: WeakValueDictionary[str, Compiled] = WeakValueDictionary()  # by text; plans keep them
@@ -149,26 +152,30 @@ class Cuda(Backend):
     def compile(self, kernel: Kernel) -> Compiled:
         found = assertions(kernel) if self.checked else ()
         source = generate(report_asserts(kernel) if found else kernel, self.target)
-        self.limits.check(kernel, self.name)
+        self.limits.check_kernel(kernel)
+        return self._compiled(source, None, kernel, found)
+
+    def load(self, source: Source, binary: bytes | None) -> Compiled:
+        self.limits.check_group(source.entry, source.group[::-1])
+        return self._compiled(source, binary, None, ())
+
+    def _compiled(
+        self, source: Source, binary: bytes | None, kernel: Kernel | None, found: tuple[Assert, ...]
+    ) -> Compiled:
         note_source(source, "cu")
         key = "\n".join([source.text, *(f"{s.loc} {s.message}" for s in found)])
         with _building:  # nobody builds what another is building
             compiled = self.programs.get(key)
             if compiled is None:
-                function = self._function(source, self._binary(source)) if kernel.domain.threads else None
+                function = self._load(source, binary) if math.prod(source.threads) else None
                 compiled = self.programs[key] = Compiled(source, function, kernel)
         return compiled
 
-    def load(self, source: Source, binary: bytes | None) -> Compiled:
-        self.limits.check_group(source.entry, source.group[::-1], self.name)
-        built = self._binary(source) if binary is None else binary
-        return Compiled(source, self._function(source, built) if math.prod(source.threads) else None, None)
-
-    def _function(self, source: Source, binary: bytes) -> Any:
-        """CUDA's function of a cubin or of PTX; its module is unloaded with it."""
-        cu = self.memory.cu
+    def _load(self, source: Source, binary: bytes | None) -> Any:
+        """CUDA's function of a text; its module is unloaded with it."""
+        cu, code = self.memory.cu, binary or self._binary(source)
         with self.memory.active():
-            module = returned(cu.cuModuleLoadData(binary))
+            module = returned(cu.cuModuleLoadData(code))
             function = returned(cu.cuModuleGetFunction(module, source.entry.encode()))
         holder = Function(function)
         weakref.finalize(holder, _unload, self.memory, module).atexit = False
@@ -189,14 +196,14 @@ class Cuda(Backend):
         source, function = program.source, program.function
         if function is None:
             return Launch(lambda: None, lambda position, scalars: None)
-        kernel = program.kernel
-        found = assertions(kernel) if self.checked and kernel is not None else ()
+        found = assertions(program.kernel) if self.checked and program.kernel is not None else ()
         report = self.memory.allocate(FieldType(len(found), (), "uint32")) if found else None
         given = [*arguments, report] if found else list(arguments)
         launch = kernel_launch(self.memory, source, function, given, self.timed)
-        if found and kernel is not None:
-            return Launch(partial(self._raise_failed, kernel, launch, report, len(found)), launch.adjust)
-        return launch
+        if program.kernel is None or not found:
+            return launch
+        run = partial(self._raise_failed, program.kernel, launch, report, len(found))
+        return Launch(run, launch.adjust)
 
     def _raise_failed(self, kernel: Kernel, launch: Launch, report: Buffer, count: int) -> None:
         launch.run()

@@ -62,5 +62,7 @@ class Graph:
 
 def _update(made: weakref.ref[Graph], parameters: Any, node: Any) -> None:
     graph = made()
-    if graph is not None:
+    if graph is None:
+        return
+    with graph.memory.active():
         returned(graph.cu.cuGraphExecKernelNodeSetParams(graph.executable, node, parameters))

@@ -20,7 +20,8 @@ from gpuop.ir.nodes import Apply, Assign, FieldParam, If, Index, Let, Read, Ref,
 from gpuop.ir.types import BOOL, FLOAT, INT, FieldType, Shape, Type
 from gpuop.runtime import cuda
 from gpuop.runtime.backend import Backend
-from gpuop.runtime.opencl import OpenCL, device_list
+from gpuop.runtime.opencl import OpenCL
+from gpuop.runtime.opencl_devices import device_list
 from gpuop.runtime.reference import Reference
 
 

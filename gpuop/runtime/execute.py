@@ -11,7 +11,8 @@ from gpuop.codegen.dialect import Source
 from gpuop.config import config
 from gpuop.fusion.explain import explain
 from gpuop.fusion.iteration import Iteration
-from gpuop.fusion.plan import Plan, Step
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.step import Step
 from gpuop.fusion.targets import plan_for
 from gpuop.ir.kernel import HostFunction, Opaque
 from gpuop.ir.layout import Layout

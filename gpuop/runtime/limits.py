@@ -1,4 +1,4 @@
-"""What a device has for a work-group, and a refusal at the user's line where a kernel asks for more."""
+"""What a device cannot run: work-groups and memory beyond its limits, types that it lacks."""
 
 from __future__ import annotations
 
@@ -10,45 +10,46 @@ from gpuop.errors import DeviceError, Loc, located
 from gpuop.ir.kernel import Kernel
 
 
-@dataclass(frozen=True, slots=True)
-class GroupLimits:
+@dataclass(frozen=True)
+class Limits:
     """Of a device.
 
     Attributes:
-        threads: of a work-group.
-        sizes: of a work-group along (columns, rows, layers).
-        local, constant: bytes of memory that a kernel declares.
+        name: as messages name it; `description` says what it is.
+        threads: of a work-group; `extents` along (columns, rows, layers × elements).
+        memory: bytes of a kernel's "local" and "constant" memory.
     """
 
+    name: str
+    description: str
     threads: int
-    sizes: tuple[int, ...]
-    local: int
-    constant: int
+    extents: tuple[int, ...]
+    memory: dict[str, int]
 
-    def check(self, kernel: Kernel, device: str) -> None:
+    def check_kernel(self, kernel: Kernel) -> None:
         """DeviceError at the user's line for work-groups and memory that the device does not have."""
-        self.check_group(kernel.name, kernel.work_group, device, kernel.loc)
-        for space, limit in (("local", self.local), ("constant", self.constant)):
+        self.check_group(kernel.name, kernel.work_group, kernel.loc)
+        for space, limit in self.memory.items():
             total = 0
             for declared in kernel.shared(space):
                 total += declared.array.nbytes
                 if total > limit:
-                    message = f"{device} has {limit} bytes of {space} memory, and with `{declared.array.hint}` {total} are used"
+                    message = f"{self.name} has {limit} bytes of {space} memory, and with `{declared.array.hint}` {total} are used"
                     raise DeviceError(located(message, declared.loc))
 
-    def check_group(self, name: str, group: Sequence[int], device: str, loc: Loc | None = None) -> None:
-        """DeviceError for a work-group of (layers, rows, columns) that the device does not have."""
-        fits = all(n <= most for n, most in zip(reversed(group), self.sizes, strict=False))
+    def check_group(self, name: str, group: Sequence[int], loc: Loc | None = None) -> None:
+        fits = all(n <= most for n, most in zip(reversed(group), self.extents, strict=False))
         if math.prod(group) > self.threads or not fits:
             shape = "×".join(map(str, group))
-            message = f"{device} runs work-groups of up to {self.threads} threads, and `{name}` asks for {shape}"
-            raise DeviceError(located(message, loc))
+            raise DeviceError(
+                located(
+                    f"{self.name} runs work-groups of up to {self.threads} threads, and `{name}` asks for {shape}", loc
+                )
+            )
 
-
-def check_types(name: str, missing: Set[str], device: str) -> None:
-    """DeviceError for types that a device lacks."""
-    if missing:
-        raise DeviceError(
-            f"operator `{name}` computes with {', '.join(sorted(missing))}, which {device} lacks; "
-            "use float32 fields, or another device"
-        )
+    def check_types(self, name: str, missing: Set[str]) -> None:
+        if missing:
+            raise DeviceError(
+                f"operator `{name}` computes with {', '.join(sorted(missing))}, which {self.name} ({self.description}) "
+                "lacks; use float32 fields, or another device"
+            )

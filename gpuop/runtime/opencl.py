@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import copy
 import math
-import os
-import shutil
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -25,51 +20,15 @@ from gpuop.config import config
 from gpuop.errors import DeviceError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Assert
-from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
-from gpuop.runtime import cache, icd
+from gpuop.runtime import cache
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch, scalars_of
-from gpuop.runtime.limits import GroupLimits, check_types
+from gpuop.runtime.opencl_devices import limits_of, target_of
 from gpuop.runtime.trace import note_launch, note_source
 
 _building = threading.Lock()
-GPU = 1 << 2  # CL_DEVICE_TYPE_GPU
-WARP = 32
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
-
-
-def device_list() -> list[tuple[str, Any]]:
-    """(platform name, pyopencl device) for every device of every driver found. ImportError without pyopencl."""
-    icd.prepare()
-    if not _can_cache():
-        os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
-        if "POCL_CACHE_DIR" not in os.environ:  # without a folder to write to, PoCL offers no devices
-            os.environ["POCL_CACHE_DIR"] = folder = tempfile.mkdtemp(prefix="gpuop-pocl-")
-            atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    import pyopencl as cl
-
-    try:
-        platforms = cl.get_platforms()
-    except cl.Error:  # no platform at all
-        return []
-    found = []
-    for platform in platforms:
-        try:
-            found += [(platform.name.strip("\0 "), device) for device in platform.get_devices()]
-        except cl.Error:
-            continue
-    return found
-
-
-def _can_cache() -> bool:
-    """Whether there is a home for what pyopencl keeps of its own; it makes no kernel when that cannot be written."""
-    try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "pytools")
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):
-        return False
-    return os.access(folder, os.W_OK)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,19 +48,14 @@ class OpenCL(Backend):
 
         self.cl = cl
         self.name = name
-        self.checked = checked
+        self.checked, self.whole = checked, not checked
         self.device = device
         self.description = f"{device.name.strip()} ({platform}, {device.version.strip()})"
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
-        self.target = _target(device)
-        self.limits = GroupLimits(
-            device.max_work_group_size,
-            tuple(device.max_work_item_sizes),
-            device.local_mem_size,
-            device.max_constant_buffer_size,
-        )
+        self.target = target_of(device)
         self.features = {"double"} if device.double_fp_config else set()
+        self.limits = limits_of(name, self.description, device)
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
         self.options = ["-cl-std=CL1.2", *divide]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
@@ -181,15 +135,16 @@ class OpenCL(Backend):
     def compile(self, kernel: Kernel) -> Compiled:
         found = assertions(kernel) if self.checked else ()
         source = generate(report_asserts(kernel) if found else kernel, self.target)
-        self.limits.check(kernel, self.name)
-        return self._compiled(kernel.name, source, kernel, found)
+        self.limits.check_kernel(kernel)
+        self.limits.check_types(kernel.name, source.needs - self.features)
+        return self._compiled(source, kernel, found)
 
     def load(self, source: Source, binary: bytes | None) -> Compiled:
-        self.limits.check_group(source.entry, source.group[::-1], self.name)
-        return self._compiled(source.entry, source, None, ())
+        self.limits.check_types(source.entry, source.needs - self.features)
+        self.limits.check_group(source.entry, source.group[::-1])
+        return self._compiled(source, None, ())
 
-    def _compiled(self, name: str, source: Source, kernel: Kernel | None, found: tuple[Assert, ...]) -> Compiled:
-        check_types(name, source.needs - self.features, f"{self.name} ({self.description})")
+    def _compiled(self, source: Source, kernel: Kernel | None, found: tuple[Assert, ...]) -> Compiled:
         note_source(source, "cl")
         with _building:  # one thread at a time: nobody builds what another is building, and `_quiet` is process-wide
             key = "\n".join([source.text, *(f"{s.loc} {s.message}" for s in found)])
@@ -281,17 +236,6 @@ class OpenCL(Backend):
     def seconds(self, ran: Any) -> float:
         events = ran if isinstance(ran, list) else [ran]
         return 1e-9 * float(sum(event.profile.end - event.profile.start for event in events))
-
-
-def _target(device: Any) -> Target:
-    return Target(
-        "opencl",
-        device="gpu" if device.type & GPU else "cpu",
-        simd_width=WARP if device.type & GPU else max(device.preferred_vector_width_float, 1),
-        local_memory_bytes=device.local_mem_size,
-        has_fp16="cl_khr_fp16" in device.extensions.split(),
-        has_fp64=bool(device.double_fp_config),
-    )
 
 
 def _log(text: str) -> str:

@@ -17,7 +17,8 @@ from gpuop.codegen.dialect import Source
 from gpuop.errors import DeviceError, SemanticError
 from gpuop.fusion.graph import Program
 from gpuop.fusion.iteration import Iteration, Part
-from gpuop.fusion.plan import Plan, Step
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.step import Step
 from gpuop.ir.kernel import Domain, Kernel, Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
@@ -121,19 +122,18 @@ def _plan(archive: zipfile.ZipFile, given: dict[str, Any], binary: str | None) -
 
 
 def _prebuilt(archive: zipfile.ZipFile, step: dict[str, Any], binary: str | None) -> Kernel:
-    params = _parameters(step["arguments"])
+    params, count = _parameters(step["arguments"]), len(step["inputs"])
     source = Source(
         step["entry"],
         archive.read(f"{step['code']}.text").decode(),
         tuple(step["threads"]),
         tuple(step["group"]),
         params,
-        len(step["inputs"]),
+        count,
         {int(k): fill for k, fill in step["fills"].items()},
         needs=frozenset(step["needs"]),
     )
     code = archive.read(f"{step['code']}.{binary}") if binary else None
-    count = len(step["inputs"])
     outputs = tuple(map(Output, params[count:]))
     return Prebuilt(step["name"], params[:count], outputs, Domain(Shape()), (), source=source, binary=code)
 

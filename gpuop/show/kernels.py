@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from gpuop.fusion.explain import size
 from gpuop.fusion.graph import Op
 from gpuop.fusion.iteration import Iteration
-from gpuop.fusion.plan import Plan, Step
+from gpuop.fusion.plan import Plan
 from gpuop.fusion.report import recomputed
+from gpuop.fusion.step import Step
 from gpuop.ir.kernel import HostFunction, Kernel, Opaque
 from gpuop.show.layers import Edge, Layout, layered
 from gpuop.show.scene import Box, Curve, Scene, Text, text_width

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import networkx as nx
@@ -11,6 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import gpuop as gp
+from gpuop.fusion.rates import Rate
 from gpuop.fusion.report import parts
 from gpuop.ir.graph import calls
 from tests.graphs.harness import same_bits
@@ -25,6 +27,7 @@ LEAVES = (
     ("f", SMALL), ("i", SMALL), ("b", SMALL), ("v", SMALL), ("u", SMALL), ("i", (20,)), ("f", (20,)),
 )  # fmt: skip
 DTYPES = {"f": "f4", "i": "i4", "u": "u1", "b": "?", "v": "f4", "t": "f4"}
+OWN = 7
 TENSORS = {"v": (3,), "t": (6,)}
 
 
@@ -34,14 +37,16 @@ class Graph:
 
     Attributes:
         calls: operators' names, with numbers that choose each input among the fields that suit.
-        states: by number of a leaf, the number that chooses its next value.
+        states: by number of a leaf, the number that chooses its next value; OWN: it is made of the state alone.
         probes: numbers of made fields, or (negative) of leaves.
+        parameters: numbers of leaves that are set before a step, with that step's number.
     """
 
     calls: tuple[tuple[str, tuple[int, int, int]], ...]
     states: tuple[tuple[int, int], ...] = ()
     probes: tuple[int, ...] = (-1,)
     steps: int = 0
+    parameters: tuple[tuple[int, int], ...] = ()
 
 
 _choice = st.integers(0, 7)
@@ -57,20 +62,31 @@ def graphs(draw, most=14):
     made = draw(st.lists(_call, min_size=most // 2, max_size=most))
     states = draw(st.dictionaries(st.integers(0, len(LEAVES) - 1), _choice, max_size=4))
     probes = draw(st.sets(st.integers(0, most + 6) | st.integers(-len(LEAVES), most + 6), min_size=1, max_size=7))
-    return Graph(tuple(made), tuple(states.items()), tuple(sorted(probes)), draw(st.integers(0, 3)))
+    steps = draw(st.integers(0, 3))
+    free = sorted({k for k, (_, grid) in enumerate(LEAVES) if grid == ()} - states.keys())
+    parameters = draw(st.dictionaries(st.sampled_from(free), st.integers(0, 3))) if free else {}
+    return Graph(tuple(made), tuple(states.items()), tuple(sorted(probes)), steps, tuple(parameters.items()))
+
+
+def own(state: gp.Field) -> gp.Field:
+    """A next value for which each point's own value is enough."""
+    if state.dtype == "bool":
+        return ~state
+    return state * 0.5 if state.dtype == "float32" else state & 21
 
 
 # --- building -----------------------------------------------------------------------------------------------------------
 
 
-def leaves() -> list[gp.Field]:
+def leaves(parameters: Collection[int] = ()) -> list[gp.Field]:
     rng = np.random.default_rng(5)
-    made = []
-    for kind, grid in LEAVES:
+    made: list[gp.Field] = []
+    for number, (kind, grid) in enumerate(LEAVES):
         tensor = TENSORS.get(kind, ())
         x = rng.integers(-40, 41, (*grid, *tensor)) / (4 if DTYPES[kind] == "f4" else 1)
         x = x > 0 if kind == "b" else np.abs(x) if kind == "u" else x
-        made.append(gp.Field(np.asarray(x, DTYPES[kind]), len(tensor)))
+        value = np.asarray(x, DTYPES[kind])
+        made.append(gp.Parameter(value) if number in parameters else gp.Field(value, len(tensor)))
     return made
 
 
@@ -89,10 +105,10 @@ def suiting(kind: Kind, fields: list[gp.Field], choices: tuple[int, ...]) -> lis
     return found
 
 
-def build(spec: Graph, optimize: bool = True) -> tuple[gp.ComputeGraph, list[str]]:
-    """The graph, and the names of the operators whose values it needs."""
+def build(spec: Graph, optimize: bool = True) -> tuple[gp.ComputeGraph, list[str], list[gp.Field]]:
+    """The graph, the names of the operators whose values it needs, and its leaves."""
     with gp.ComputeGraph(optimize=optimize) as graph:
-        given = leaves()
+        given = leaves(dict(spec.parameters))
         fields, made, makers = given[::-1], [], []
         for name, choices in spec.calls:
             inputs = suiting(KINDS[name], fields, choices)
@@ -103,19 +119,26 @@ def build(spec: Graph, optimize: bool = True) -> tuple[gp.ComputeGraph, list[str
                 makers.append((name, made[-1].node.call))
         for number, choice in spec.states:
             same = [f for f in fields if f.type == given[number].type]
-            given[number].next = same[-1 - choice % len(same)]
+            given[number].next = same[-1 - choice % len(same)] if choice != OWN else own(given[number])
         graph.probe(fields[-1], "last")
         for p in spec.probes if made else ():
             graph.probe(given[p] if p < 0 else made[p % len(made)], str(p))
     needed = set(calls([f.node for f in (*graph._probes.values(), *graph._states.values())]))
-    return graph, [name for name, call in makers if call in needed]
+    return graph, [name for name, call in makers if call in needed], given
 
 
 def run(spec: Graph, optimize: bool = True) -> tuple[gp.ComputeGraph, dict[str, np.ndarray]]:
-    graph, _ = build(spec, optimize)
+    """The graph, and its probes at every tick."""
+    graph, _, given = build(spec, optimize)
     graph.reset()
-    graph.step(spec.steps)
-    return graph, {name: graph.read(name) for name in graph._probes}
+    seen = {f"{name} at 0": graph.read(name) for name in graph._probes}
+    for tick in range(1, spec.steps + 1):
+        for number, when in spec.parameters:
+            if when == tick:
+                given[number].set(np.float32(tick) / 4)
+        graph.step()
+        seen |= {f"{name} at {tick}": graph.read(name) for name in graph._probes}
+    return graph, seen
 
 
 # --- what must hold -----------------------------------------------------------------------------------------------------
@@ -165,4 +188,8 @@ def found(spec: Graph, graph: gp.ComputeGraph, plain: gp.ComputeGraph) -> Counte
     count["fused through registers"] = any(len(set(parts(step).values())) < len(step.ops) for step in steps)
     count["coupled states"] = len(spec.states) > 1 and spec.steps > 1
     count["probed intermediate"] = len(graph._probes) > 1
+    count["in place"] = spec.steps > 1 and any(step.over for step in steps)
+    rates = {step.rate for step in steps}
+    count["computed once"] = spec.steps > 1 and len(rates) > 1 and Rate.ONCE in rates
+    count["computed when set"] = any(0 < when <= spec.steps for _, when in spec.parameters) and Rate.SET in rates
     return count

@@ -17,7 +17,8 @@ from .harness import blur, gamma, graph_of, image, shift
 N = 64 * 96 * 4  # bytes of a scalar float field
 KERNEL_KEYS = [
     "number", "name", "threads", "thread_count", "work_group", "host", "operators", "inputs", "outputs", "read_bytes",
-    "written_bytes", "operations", "operations_exact", "registers", "local_bytes", "repeats",
+    "written_bytes", "operations", "operations_exact", "registers", "local_bytes", "runs", "in_place",
+    "repeats",
 ]  # fmt: skip
 
 
@@ -40,8 +41,8 @@ def chain(optimize=True):
 def test_json_has_stable_keys_and_numbers():
     graph = chain()
     got = facts(graph)
-    counts = ["kernel_count", "operator_count", "moved_bytes", "floor_bytes", "ratio", "buffers", "buffer_bytes"]
-    assert list(got) == ["kernels", "apart", *counts]
+    counts = ["kernel_count", "operator_count", "moved_bytes", "step_bytes", "floor_bytes", "ratio"]
+    assert list(got) == ["kernels", "apart", *counts, "buffers", "buffer_bytes"]
     (kernel,) = got["kernels"]
     assert list(kernel) == KERNEL_KEYS
     assert (got["kernel_count"], got["operator_count"], got["moved_bytes"], got["floor_bytes"]) == (1, 3, 2 * N, 2 * N)
@@ -74,8 +75,11 @@ def test_text_says_what_json_says():
     assert lines[2].startswith("  fused through registers: gamma (tests/graphs/test_explain.py:")
     assert lines[3] == "  photo → out"
     assert lines[4].startswith("  8 operations per thread, about ") and lines[4].endswith(" registers")
-    assert lines[5] == "a step moves 48 KiB; inputs and outputs alone are 48 KiB (ratio 1)"
-    assert lines[6:] == ["what kernels write takes 24 KiB in 1 buffer"]
+    assert lines[5:] == [
+        "  computed once: nothing that it depends on changes",
+        "the kernels move 48 KiB; inputs and outputs alone are 48 KiB (ratio 1)",
+        "what kernels write takes 24 KiB in 1 buffer",
+    ]
 
 
 def test_unfused_it_moves_more():

@@ -129,6 +129,26 @@ def test_others_get_their_turn(device):
     graph.stop()
 
 
+def test_many_steps_at_once_let_others_read(device):
+    graph, seen = counter(), []
+    steps = 60000 if device.startswith("opencl") else 3000  # some tenths of a second; threads change every 5 ms
+    graph.reset()
+
+    def read():
+        while not seen or seen[-1] < steps:
+            count = graph.read("count")
+            assert (count == count[0, 0]).all()
+            seen.append(int(count[0, 0]))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    while len(seen) < 3:
+        time.sleep(0.001)
+    graph.step(steps)
+    reader.join(60)
+    assert seen == sorted(seen) and len({n for n in seen if 0 < n < steps}) > 5
+
+
 def test_readers_do_not_wait_for_a_slow_source(device):
     go = threading.Event()
 

@@ -1,0 +1,107 @@
+"""Which states take their next values in place.
+
+A kernel that makes nothing but next values can wait until the next step begins. Then it may write them over the states, unless
+it reads a state at other points than a thread's own, or another kernel that waits needs what it would overwrite.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gpuop.fusion.graph import Program
+from gpuop.fusion.rates import Rate
+from gpuop.fusion.rules import Access, scan
+from gpuop.fusion.step import Step
+from gpuop.ir.kernel import Kernel, Opaque, Output
+from gpuop.ir.nodes import Assert, FieldParam, Write
+from gpuop.ir.visit import walk
+
+Over = dict[int, int]  # states, by the next values that are written over them
+
+
+def in_place(steps: Sequence[Step], program: Program) -> list[Step]:
+    """The launches; last those that wait for the next step, in the order in which they can run then."""
+    assert program.cycle is not None
+    counts = Counter((*program.wanted, *(v for step in steps for v in step.inputs)))
+    targets = {value: state for state, value in program.cycle.nexts if counts[value] == 1}  # nobody else needs it
+    waiting = {n: over for n, step in enumerate(steps) if (over := _over(step, targets))}
+    order = _ordered(steps, waiting)
+    return [
+        *(step for n, step in enumerate(steps) if n not in order),
+        *(_written_over(steps[n], waiting[n]) for n in order),
+    ]
+
+
+def _over(step: Step, targets: Mapping[int, int]) -> Over:
+    """The next values that a kernel can write over their states; none where it cannot wait."""
+    kernel = step.kernel
+    if step.rate is not Rate.STEP or isinstance(kernel, Opaque) or not targets.keys() >= set(step.outputs):
+        return {}
+    if kernel.acts or any(isinstance(stmt, Assert) for stmt in walk(kernel.body)):
+        return {}
+    access = scan(kernel)
+    made = zip(step.outputs, kernel.outputs, strict=True)
+    return {v: targets[v] for v, output in made if _is_own(kernel, output, _param(step, targets[v]), access)}
+
+
+def _param(step: Step, value: int) -> FieldParam | None:
+    return step.kernel.inputs[step.inputs.index(value)] if value in step.inputs else None
+
+
+def _is_own(kernel: Kernel, output: Output, state: FieldParam | None, access: Access) -> bool:
+    """Whether a thread reads of a state only what it overwrites, once it has read everything."""
+    if state is None:
+        return True
+    writes = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Write) and stmt.field is output.param]
+    alone = state.type.field_shape == kernel.domain.shape and kernel.domain.elements in (1, state.type.planes)
+    last = len(writes) == 1 and writes[0] in kernel.body and output.fill is None
+    return alone and last and state not in access.gathers and output.param not in access.scatters
+
+
+def _ordered(steps: Sequence[Step], waiting: Mapping[int, Over]) -> list[int]:
+    """Kernels in an order in which each state is read before it is overwritten; one of each circle does not wait."""
+    before = _before(steps, waiting)
+    after: dict[int, list[int]] = {n: [] for n in waiting}
+    for n, readers in before.items():
+        for reader in readers:
+            after[reader].append(n)
+    order: list[int] = []
+    ready = [n for n in waiting if not before[n]]
+    while before:
+        chosen = ready.pop() if ready else _of_circle(before)
+        if not before.pop(chosen):
+            order.append(chosen)
+        for n in filter(before.__contains__, after[chosen]):
+            before[n].discard(chosen)
+            if not before[n]:
+                ready.append(n)
+    return order
+
+
+def _before(steps: Sequence[Step], waiting: Mapping[int, Over]) -> dict[int, set[int]]:
+    """The kernels that read what another one overwrites."""
+    writer = {state: n for n, over in waiting.items() for state in over.values()}
+    before: dict[int, set[int]] = {n: set() for n in waiting}
+    for n in waiting:
+        for value in steps[n].inputs:
+            if writer.get(value, n) != n:
+                before[writer[value]].add(n)
+    return before
+
+
+def _of_circle(before: Mapping[int, set[int]]) -> int:
+    n = next(iter(before))
+    for _ in before:
+        n = min(before[n])
+    return n
+
+
+def _written_over(step: Step, over: Over) -> Step:
+    """The launch, whose kernel writes over states after everything else."""
+    made = zip(step.outputs, step.kernel.outputs, strict=True)
+    states = {output.param: _param(step, over[v]) for v, output in made if v in over}
+    outputs = tuple(replace(output, over=states.get(output.param)) for output in step.kernel.outputs)
+    body = sorted(step.kernel.body, key=lambda stmt: isinstance(stmt, Write) and stmt.field in states)
+    return replace(step, kernel=replace(step.kernel, outputs=outputs, body=tuple(body)), over=tuple(over.items()))

@@ -1,0 +1,81 @@
+"""How often values change: what does not from step to step is computed once, and stays out of kernels that run at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+from gpuop.fusion.cost import BALANCE, work
+from gpuop.fusion.graph import Op, Program
+from gpuop.fusion.groups import Groups
+from gpuop.ir.kernel import Kernel
+
+
+class Rate(IntEnum):
+    """When a kernel has to run: once, when a parameter that it depends on is set, or at every step."""
+
+    ONCE = 0
+    SET = 1
+    STEP = 2
+
+
+class Rates:
+    """The rates of a program's values, by number: those of its leaves, and those of what kernels make of them."""
+
+    def __init__(self, program: Program) -> None:
+        cycle = program.cycle
+        self.of: dict[int, Rate] = {}
+        if cycle is not None:
+            self.of |= dict.fromkeys(cycle.settable, Rate.SET) | dict.fromkeys(cycle.changing, Rate.STEP)
+
+    def add(self, kernel: Kernel, inputs: Iterable[int], outputs: Iterable[int]) -> Rate:
+        """The rate of a kernel, whose producers have been added."""
+        rate = Rate.STEP if kernel.acts else max((self.of.get(v, Rate.ONCE) for v in inputs), default=Rate.ONCE)
+        self.of.update(dict.fromkeys(outputs, rate))
+        return rate
+
+
+class Steady:
+    """Operators whose values are the same at every step; nothing is, where a program is evaluated once."""
+
+    def __init__(self, program: Program, groups: Groups) -> None:
+        self.groups, self.types = groups, program.types
+        self.numbers: set[int] = set()
+        self.costs: dict[int, float] = {}
+        rates = Rates(program)
+        for op in program.ops if program.cycle is not None else ():
+            if rates.add(op.kernel, op.inputs, op.outputs) is not Rate.STEP:
+                self.numbers.add(op.number)
+        if len(self.numbers) == len(program.ops):
+            self.numbers.clear()
+
+    def differ(self, producer: Op, readers: Iterable[Op]) -> bool:
+        """Whether values that are always the same are read at every step."""
+        return producer.number in self.numbers and any(op.number not in self.numbers for op in readers)
+
+    def refuse(self, a: int, b: int) -> str | None:
+        """Why groups a and b should not become one kernel, which would compute at every step what is always the same."""
+        if not self.numbers or self._vary(a) == self._vary(b):
+            return None
+        ops = {op.number: op for group in (a, b) for op in self.groups.members[group]}
+        steady = [op for n, op in ops.items() if n in self.numbers]
+        made = {v for op in steady for v in op.outputs}
+        read = made & {v for n, op in ops.items() if n not in self.numbers for v in op.inputs}
+        if not read:
+            return "one of them would be computed at every step, though its values are always the same"
+        operations = sum(map(self._operations, steady))
+        saved = sum(self.types[v].nbytes for v in read)
+        if operations / BALANCE <= saved:
+            return None
+        return (
+            f"what is always the same would take {operations:.3g} operations at every step, and save {saved} bytes "
+            f"(worth {saved * BALANCE:.3g})"
+        )
+
+    def _operations(self, op: Op) -> float:
+        if op.number not in self.costs:
+            self.costs[op.number] = work(op.kernel) * op.kernel.domain.threads
+        return self.costs[op.number]
+
+    def _vary(self, group: int) -> bool:
+        return any(op.number not in self.numbers for op in self.groups.members[group])

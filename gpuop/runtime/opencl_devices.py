@@ -1,0 +1,71 @@
+"""Which OpenCL devices there are, and what is known of them."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from gpuop.ir.target import Target
+from gpuop.runtime import icd
+from gpuop.runtime.limits import Limits
+
+GPU = 1 << 2  # CL_DEVICE_TYPE_GPU
+WARP = 32
+
+
+def device_list() -> list[tuple[str, Any]]:
+    """(platform name, pyopencl device) for every device of every driver found. ImportError without pyopencl."""
+    icd.prepare()
+    if not _can_cache():
+        os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
+        if "POCL_CACHE_DIR" not in os.environ:  # without a folder to write to, PoCL offers no devices
+            os.environ["POCL_CACHE_DIR"] = folder = tempfile.mkdtemp(prefix="gpuop-pocl-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    import pyopencl as cl
+
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # no platform at all
+        return []
+    found = []
+    for platform in platforms:
+        try:
+            found += [(platform.name.strip("\0 "), device) for device in platform.get_devices()]
+        except cl.Error:
+            continue
+    return found
+
+
+def _can_cache() -> bool:
+    """Whether there is a home for what pyopencl keeps of its own; it makes no kernel when that cannot be written."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "pytools")
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return False
+    return os.access(folder, os.W_OK)
+
+
+def target_of(device: Any) -> Target:
+    return Target(
+        "opencl",
+        device="gpu" if device.type & GPU else "cpu",
+        simd_width=WARP if device.type & GPU else max(device.preferred_vector_width_float, 1),
+        local_memory_bytes=device.local_mem_size,
+        has_fp16="cl_khr_fp16" in device.extensions.split(),
+        has_fp64=bool(device.double_fp_config),
+    )
+
+
+def limits_of(name: str, description: str, device: Any) -> Limits:
+    return Limits(
+        name,
+        description,
+        device.max_work_group_size,
+        tuple(device.max_work_item_sizes),
+        {"local": device.local_mem_size, "constant": device.max_constant_buffer_size},
+    )

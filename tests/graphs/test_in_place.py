@@ -1,0 +1,313 @@
+"""States that take their next values in place: which do, what that saves, and that it changes nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.runtime.backend import Launch
+from gpuop.runtime.devices import current
+from gpuop.runtime.execute import Prepared
+from tests.golden.nvrtc import compile_cuda
+
+from .harness import blur, image, same_bits
+
+A, B, C = (image(9, 13) + k for k in range(3))
+NBYTES = A.nbytes
+
+
+def overwritten(graph):
+    """The names of the states that their next values are written over."""
+    over = {value for kernel in json.loads(graph.explain("json"))["kernels"] for value in kernel["in_place"]}
+    what = graph.plan.program
+    return sorted(what.leaves[state].name for state, value in what.cycle.nexts if value in over)
+
+
+def compare(graph, step, states, times=5):
+    """The graph's probes are what the function makes of the states, named alike, at every tick."""
+    graph.reset()
+    for tick in range(times):
+        for name, want in states.items():
+            same_bits(graph.read(name), want, f"{name} at {tick}")
+        graph.step()
+        states = dict(zip(states, step(*states.values()), strict=True))
+
+
+def test_a_state_of_own_points_has_one_buffer(device, monkeypatch):
+    taken = []
+    empty = type(current()).empty
+    monkeypatch.setattr(type(current()), "empty", lambda self, kind: (taken.append(kind.nbytes), empty(self, kind))[1])
+    with gp.ComputeGraph() as graph:
+        a = gp.ScalarField(A)
+        a.next = a * 0.5 + 1
+        graph.probe(a, "a")
+    facts = json.loads(graph.explain("json"))
+    assert overwritten(graph) == ["a"] and (facts["buffers"], facts["buffer_bytes"]) == (0, 0)
+    assert "  in place, when the next step begins: a.next\n" in graph.explain()
+    graph.step()
+    assert sum(taken) == (NBYTES if current().whole else 2 * NBYTES)
+    with gp.ComputeGraph() as other:
+        b = gp.ScalarField(A)
+        b.next = blur(b)
+        other.probe(b, "b")
+    del taken[:]
+    other.step()
+    assert overwritten(other) == [] and json.loads(other.explain("json"))["buffer_bytes"] == NBYTES
+    assert sum(taken) == 2 * NBYTES
+    compare(graph, lambda a: [a * np.float32(0.5) + 1], {"a": A})
+
+
+def test_states_of_one_kernel_that_read_each_other(device):
+    """What each thread reads of all of them comes before what it writes."""
+    with gp.ComputeGraph() as graph:
+        a = gp.ScalarField(A)
+        b = gp.ScalarField(B)
+        c = gp.ScalarField(C)
+        a.next = b + c
+        b.next = a - c
+        c.next = a + 2 * b
+        for name, field in zip("abc", (a, b, c), strict=True):
+            graph.probe(field, name)
+    assert graph.kernel_count == 1 and overwritten(graph) == ["a", "b", "c"]
+    compare(graph, lambda a, b, c: (b + c, a - c, a + 2 * b), {"a": A, "b": B, "c": C})
+
+
+def test_two_that_change_places(device):
+    with gp.ComputeGraph() as graph:
+        a, b = gp.ScalarField(A), gp.ScalarField(B)
+        a.next, b.next = b, a
+        graph.probe(a, "a")
+        graph.probe(b, "b")
+    compare(graph, lambda a, b: (b, a), {"a": A, "b": B})
+
+
+def test_a_circle_of_kernels(device):
+    """One of them does not wait: its value would be read too late."""
+    with gp.ComputeGraph() as graph:
+        a = gp.ScalarField(A)
+        b = gp.ScalarField(B)
+        c = gp.ScalarField(C)
+        a.next, b.next, c.next = blur(b), blur(c), blur(a)
+        for name, field in zip("abc", (a, b, c), strict=True):
+            graph.probe(field, name)
+    assert graph.kernel_count == 3 and len(overwritten(graph)) == 2
+    blurred = lambda f: blur(gp.ScalarField(f)).numpy()  # noqa: E731
+    compare(graph, lambda a, b, c: (blurred(b), blurred(c), blurred(a)), {"a": A, "b": B, "c": C}, 3)
+
+
+def test_a_delay_line(device):
+    frames = [np.full(4, k, "f") for k in range(9)]
+    with gp.ComputeGraph() as graph:
+        frame = gp.Sensor(gp.FieldType(4), iter(frames))
+        line = [gp.ScalarField(np.full(4, -k, "f"), dtype="float32") for k in range(1, 5)]
+        for late, early in zip(line, [frame, *line], strict=False):
+            late.next = early
+        graph.probe(line[-1], "last")
+    assert json.loads(graph.explain("json"))["buffer_bytes"] == 0
+    want = [-4, -3, -2, -1, 0, 1, 2, 3, 4]
+    for tick in range(9):
+        assert tick == 0 or graph.step()
+        assert graph.read("last")[0] == want[tick]
+    assert not graph.step()
+
+
+def test_neighbours_and_what_others_need_keep_two_buffers(device):
+    with gp.ComputeGraph() as graph:
+        stencil = gp.ScalarField(A)
+        seen = gp.ScalarField(A)
+        twice = gp.ScalarField(A)
+        also = gp.ScalarField(A)
+        used = gp.ScalarField(A)
+        stencil.next = blur(stencil)
+        seen.next = graph.probe(seen + 1, "seen")
+        used.next = mirror(used)
+        graph.probe(mirror(used) + 1, "used")
+        twice.next = also.next = twice + also
+        graph.probe(stencil, "stencil")
+        graph.probe(twice, "twice")
+    assert overwritten(graph) == []
+    graph.step(2)
+    same_bits(graph.read("seen"), A + 3)
+    same_bits(graph.read("twice"), A * 4)
+
+
+@gp.operator(outputs=lambda f: f.type)
+def mirror(f):
+    _writeTensor(_out0, _readTensor(f), _row, _columns - 1 - _column)
+
+
+@gp.operator(outputs=lambda v: v.type)
+def turned(v):
+    x = _readTensor(v)
+    _writeTensor(_out0, x.yx)
+
+
+@gp.operator
+def scaled(t):
+    with _forEachTensorElement(_out0):
+        _writeTensorElement(_out0, _readTensorElement(t) * 2)
+
+
+def test_tensors(device):
+    pairs, big = image(5, 6, 2), image(4, 5, 3, 3)
+    with gp.ComputeGraph() as graph:
+        v = gp.VectorField(pairs)
+        m = gp.MatrixField(big)
+        v.next, m.next = turned(v), m * 2
+        graph.probe(v, "v")
+        graph.probe(m, "m")
+    assert overwritten(graph) == ["m", "v"]
+    compare(graph, lambda v, m: (v[..., ::-1], m * 2), {"v": pairs, "m": big})
+
+
+def test_a_number_that_every_thread_reads(device):
+    with gp.ComputeGraph() as graph:
+        gain = gp.ScalarField(np.float32(1))
+        total = gp.ScalarField(A)
+        gain.next = gain * 2
+        total.next = total * gain
+        graph.probe(gain, "gain")
+        graph.probe(total, "total")
+    assert overwritten(graph) == ["gain", "total"]
+    compare(graph, lambda gain, total: (gain * 2, total * gain), {"gain": np.float32(1), "total": A})
+
+
+def test_parameters_and_values_in_between(device):
+    """What waits reads values of the last evaluation, those that the parameter changes being computed again."""
+    gain = gp.Parameter(2.0)
+    with gp.ComputeGraph() as graph:
+        a = gp.ScalarField(A)
+        b = gp.ScalarField(B)
+        other = gp.ScalarField(C)
+        a.next = a + mirror(mirror(mirror(other)) * gain)
+        b.next = b - mirror(mirror(mirror(other * 3)))
+        other.next = mirror(other)
+        for name, field in (("a", a), ("b", b), ("other", other)):
+            graph.probe(field, name)
+    assert overwritten(graph) == ["a", "b"]
+    states = A, B, C
+    graph.reset()
+    for tick, factor in enumerate((2, 2, 3, 3, 4)):
+        gain.set(factor)
+        x, y, z = states
+        states = x + z[:, ::-1] * np.float32(factor), y - (z * 3)[:, ::-1], z[:, ::-1]
+        graph.step()
+        for name, want in zip(("a", "b", "other"), states, strict=True):
+            same_bits(graph.read(name), want, f"{name} at {tick + 1}")
+
+
+def test_saved_and_loaded_in_between(device, tmp_path):
+    def build():
+        with gp.ComputeGraph() as graph:
+            a = gp.ScalarField(A)
+            a.next = a * 0.5 + 1
+            graph.probe(a * 2, "double")
+        return graph
+
+    graph, other = build(), build()
+    graph.step(3)
+    graph.save(tmp_path / "a.npz")
+    want = A
+    for _ in range(3):
+        want = want * np.float32(0.5) + 1
+    with np.load(tmp_path / "a.npz") as members:
+        same_bits(members["state0"], want)
+    other.step(7)
+    other.load(tmp_path / "a.npz")
+    same_bits(other.read("double"), want * 2)
+    other.step()
+    graph.profile(1)
+    same_bits(graph.read("double"), other.read("double"))
+    graph.reset()
+    same_bits(graph.read("double"), A * 2)
+
+
+@pytest.mark.parametrize("asked", ["step", "read", "save"])
+@pytest.mark.parametrize("error", [gp.DeviceError, KeyboardInterrupt])
+def test_a_launch_that_fails_runs_again_and_no_other(device, monkeypatch, tmp_path, error, asked):
+    """Of three kernels in one step the second one fails: the first one has overwritten its state."""
+    failing = []
+
+    def bind(self, number, values):
+        launch, name = original(self, number, values), self.plan.steps[number].kernel.name
+
+        def run():
+            if name != "subtract" or not failing:
+                return launch.run()
+            if failing[0] is KeyboardInterrupt:
+                launch.run()  # it comes when the driver's function is done
+            raise failing.pop()
+
+        return Launch(run, launch.adjust)
+
+    original = Prepared.bind
+    monkeypatch.setattr(Prepared, "bind", bind)
+    with gp.ComputeGraph() as graph:
+        a = gp.ScalarField(A)
+        b = gp.ScalarField(B[:4])
+        wide = gp.ScalarField(C[:, :3])
+        a.next, b.next, wide.next = a + 1, b - 1, wide * 2
+        for name, field in (("a", a), ("b", b), ("wide", wide)):
+            graph.probe(field, name)
+    assert graph.kernel_count == 3 and overwritten(graph) == ["a", "b", "wide"]
+    graph.step(2)
+    failing.append(error)
+    with pytest.raises(error):
+        graph.step()
+    if asked == "read":
+        graph.read("a")
+    elif asked == "save":
+        graph.save(tmp_path / "states.npz")
+        with np.load(tmp_path / "states.npz") as members:
+            same_bits(members["state0"], A + 3)
+    else:
+        graph.step()
+    assert graph.tick == 3
+    for name, want in {"a": A + 3, "b": B[:4] - 3, "wide": C[:, :3] * 8}.items():
+        same_bits(graph.read(name), want, name)
+
+
+def test_such_pointers_are_not_restricted():
+    """A compiler may not assume that other arguments point elsewhere."""
+    with gp.ComputeGraph() as graph:
+        a, photo = gp.ScalarField(A), gp.ScalarField(B)
+        a.next = a * 0.5 + photo
+        graph.probe(a, "a")
+    text = graph.source("opencl")
+    assert "__global const float *a," in text and "__global float *out0)" in text
+    assert "__global const float *restrict b," in text
+    cuda = graph.source("cuda")
+    assert "const float *a," in cuda and "float *out0)" in cuda and "const float *__restrict__ b," in cuda
+    compile_cuda(cuda, "sm_90")
+
+
+def test_unoptimised_graphs_keep_two_buffers(device):
+    with gp.ComputeGraph(optimize=False) as graph:
+        a = gp.ScalarField(A)
+        a.next = a + 1
+        graph.probe(a, "a")
+    assert overwritten(graph) == []
+    compare(graph, lambda a: [a + 1], {"a": A})
+
+
+@pytest.mark.parametrize("name", ["reference", gp.devices()[0].name])
+def test_a_checked_graph_stops_where_it_was(name):
+    @gp.operator
+    def guarded(f):
+        _assert(_readTensor(f) < 3, "too much")
+        return _readTensor(f) + 1
+
+    with gp.ComputeGraph(name, checked=True) as graph:
+        a, b = gp.ScalarField(np.zeros(5, "f")), gp.ScalarField(np.zeros(5, "f"))
+        a.next, b.next = guarded(a), b + 1
+        graph.probe(a, "a")
+        graph.probe(b, "b")
+    graph.step(2)
+    for _ in range(2):
+        with pytest.raises(gp.SemanticError, match="too much"):
+            graph.step(2)
+    assert graph.tick == 3
