@@ -31,6 +31,8 @@ class Dialect:
         barrier: a barrier, by the memory that it orders.
         atomics: an atomic operation ("add"), or that of a type ("add float") or a type and memory ("add float local"), with
             `{p}` for the pointer and `{0}` for operands.
+        wide: the accesses "load", "store", "load half" and "store half" of `{n}` neighbouring elements at `{pointer}`, into or
+            from the private array `{lanes}`.
         volatile: the pointer to volatile memory, with `{p}` and `{type}`.
         long: how printf's conversions spell the size of 64-bit integers.
     """
@@ -55,6 +57,7 @@ class Dialect:
     constant: str
     barrier: Mapping[str, str]
     atomics: Mapping[str, str]
+    wide: Mapping[str, str]
     volatile: str
     long: str
 

@@ -126,6 +126,12 @@ OPENCL = Dialect(
         "add float local": "atomic_add_local({p}, {0})",
         "add float global": "atomic_add_global({p}, {0})",
     },
+    wide={  # vloada and a dereferenced vector promise the alignment, which vload does not
+        "load": "vstore{n}(*(const __global {type}{n} *){pointer}, 0, {lanes})",
+        "store": "*(__global {type}{n} *){pointer} = vload{n}(0, {lanes})",
+        "load half": "vstore{n}(vloada_half{n}(0, {pointer}), 0, {lanes})",
+        "store half": "vstorea_half{n}(vload{n}(0, {lanes}), 0, {pointer})",
+    },
     volatile="{p}",
     long="l",
 )

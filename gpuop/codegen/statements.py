@@ -29,6 +29,7 @@ from gpuop.ir.nodes import (
     Stmt,
     Store,
     While,
+    Wide,
 )
 from gpuop.ir.types import HALF, DType
 from gpuop.ir.verify import element_type
@@ -87,6 +88,8 @@ class Statements:
                 self.store(stmt, depth)
             case Atomic():
                 self.put(depth, self.atomic(stmt), stmt.loc)
+            case Wide():
+                self.put(depth, f"{self.wide(stmt)};", stmt.loc)
             case Print(format=text, args=args):
                 self.put(depth, f"printf({', '.join([self.quoted(text), *map(self.e.text, args)])});", stmt.loc)
             case Barrier():
@@ -130,6 +133,16 @@ class Statements:
         form = next(self.dialect.atomics[name] for name in forms if name in self.dialect.atomics)
         call = form.format(*map(self.e.text, stmt.args), p=pointer)
         return f"{call};" if stmt.var is None else f"const {self.e.type(kind)} {self.e.names.of(stmt.var)} = {call};"
+
+    def wide(self, stmt: Wide) -> str:
+        kind = element_type(stmt.field).dtype
+        form = f"{'load' if stmt.loads else 'store'}{' half' * (kind is HALF)}"
+        return self.dialect.wide[form].format(
+            lanes=self.e.names.of(stmt.array),
+            pointer=f"&{self.e.names.of(stmt.field)}[{self.e.text(stmt.index[0])}]",
+            type=self.dialect.type(kind.c),
+            n=stmt.array.elements,
+        )
 
     def quoted(self, text: str) -> str:
         """printf's format as a C literal."""

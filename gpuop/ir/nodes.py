@@ -254,6 +254,22 @@ class Atomic:
 
 
 @dataclass(frozen=True, slots=True)
+class Wide:
+    """Neighbouring elements of a field, in one access: as many as the private array has, into it (`loads`) or from it.
+
+    `index` is the point of the first one, with `element` of its tensor, until LOWERED makes it a flat offset, which is a
+    multiple of their number.
+    """
+
+    field: FieldParam
+    array: Array
+    loads: bool
+    index: tuple[Expr, ...]
+    element: Expr | None = None
+    loc: Loc | None = facts(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Barrier:
     """All threads of a work-group wait for one another; `fence` is the memory they share then, "local" or "global"."""
 
@@ -328,6 +344,6 @@ class Comment:
     loc: Loc | None = facts(default=None, compare=False)
 
 
-Effect: TypeAlias = Assign | Declare | Write | Store | Atomic | Barrier | Print | Assert | Break | Continue
+Effect: TypeAlias = Assign | Declare | Write | Store | Atomic | Wide | Barrier | Print | Assert | Break | Continue
 Stmt: TypeAlias = Let | Effect | If | For | While | Comment
 Block: TypeAlias = tuple[Stmt, ...]

@@ -31,6 +31,7 @@ from gpuop.ir.nodes import (
     Store,
     Var,
     While,
+    Wide,
     Write,
 )
 from gpuop.ir.ops import OPS
@@ -96,7 +97,7 @@ class _Checker:
             case Assign(var=var, value=value):
                 assert self.visible(var) and var.mutable, f"{var.hint} is not an assignable variable here"
                 assert var.type == value.type, f"{var.hint}: {var.type} is assigned a {value.type}"
-            case Declare() | Store() | Atomic() | Assert():
+            case Declare() | Store() | Atomic() | Wide() | Assert():
                 self.effect(stmt)
             case Write(field=field, value=value):
                 assert self.form is Form.RECORDED, "a write survives lowering"
@@ -105,7 +106,7 @@ class _Checker:
             case _:
                 self.nested(stmt, loops)
 
-    def effect(self, stmt: Declare | Store | Atomic | Assert) -> None:
+    def effect(self, stmt: Declare | Store | Atomic | Wide | Assert) -> None:
         match stmt:
             case Declare(array=array):
                 assert array.space != "local" or len(self.scopes) == 1, f"{array.hint}: local memory in a block"
@@ -120,6 +121,10 @@ class _Checker:
                         f"{var.hint}: {var.type} is bound to an element of {memory.hint}"
                     )
                     self.bind(var)
+            case Wide(field=field, array=array, loads=loads):
+                assert field in (self.inputs if loads else self.outputs), f"{field.hint} is not accessed so"
+                assert self.visible(array) and array.space == "private", f"{array.hint} does not hold lanes here"
+                assert array.type == element_type(field), f"{array.hint} has not the type of {field.hint}"
             case Assert(cond=cond):
                 assert cond.type == Type(BOOL), f"an assertion's condition is a {cond.type}"
             case Store(memory=memory, value=value):

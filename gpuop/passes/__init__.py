@@ -18,6 +18,7 @@ from gpuop.passes.inline import inline_once
 from gpuop.passes.lower_fields import lower_fields
 from gpuop.passes.simplify import simplify
 from gpuop.passes.unroll import unroll
+from gpuop.passes.widen import widen
 from gpuop.passes.wrap import wrap_integers
 
 Pass = Callable[[Kernel], Kernel]
@@ -26,6 +27,7 @@ PIPELINE: tuple[tuple[Pass, Form], ...] = (
     (drop_asserts, Form.RECORDED),  # those that `report_asserts` has not made part of the kernel
     (unroll, Form.RECORDED),  # loops that the user wants expanded
     (simplify, Form.RECORDED),  # nothing computed twice or in vain
+    (widen, Form.RECORDED),  # a thread handles several points, where it reads and writes only those
     (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic
     (define_division, Form.LOWERED),  # integer division never traps
     (wrap_integers, Form.LOWERED),  # signed overflow wraps

@@ -46,6 +46,7 @@ from gpuop.ir.nodes import (
     Stride,
     Var,
     While,
+    Wide,
     Write,
 )
 from gpuop.ir.ops import OPS
@@ -140,6 +141,8 @@ class Threads:
                 self.memory.store(memory, self.point(index) or [], self.lanes(value), self.active)
             case Atomic():
                 self.atomic(stmt)
+            case Wide(field=field, array=array, loads=loads, index=index):
+                self.memory.wide(field, array, loads, self.lanes(index[0])[0], self.active)
             case Print(format=text, args=args):
                 self.print(text, [np.broadcast_to(self.lanes(a)[0], self.count) for a in args])
 

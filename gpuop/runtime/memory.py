@@ -121,6 +121,16 @@ class Memory:
         for lane, value in zip(self.arrays[memory], values, strict=True):
             lane[where[keep], self.owner(memory)[keep]] = self.all(value)[keep]
 
+    def wide(self, field: FieldParam, array: Array, loads: bool, offset: Values, active: Mask) -> None:
+        """Elements of a field into those of an array, or back."""
+        assert not np.any(self.all(offset)[active] % array.elements), "a wide access is not aligned"
+        for k in range(array.elements):
+            there, here = [offset + k], [np.asarray(k)]
+            if loads:
+                self.store(array, here, self.load(field, there, active), active)
+            else:
+                self.store(field, there, self.load(array, here, active), active)
+
     def atomic(
         self,
         op: str,

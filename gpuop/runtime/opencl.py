@@ -24,16 +24,14 @@ from gpuop.config import config
 from gpuop.errors import CompileError, DeviceError, located
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam
-from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime import cache, icd
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
+from gpuop.runtime.facts import target_of
 from gpuop.runtime.trace import note_launch, note_source
 
 _building = threading.Lock()
-GPU = 1 << 2  # CL_DEVICE_TYPE_GPU
-WARP = 32
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 
 
@@ -92,7 +90,7 @@ class OpenCL(Backend):
         self.description = f"{device.name.strip()} ({platform}, {device.version.strip()})"
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
-        self.target = _target(device)
+        self.target = target_of(device)
         self.features = {"double"} if device.double_fp_config else set()
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
         self.options = ["-cl-std=CL1.2", *divide]
@@ -273,17 +271,6 @@ class OpenCL(Backend):
     def seconds(self, ran: Any) -> float:
         events = ran if isinstance(ran, list) else [ran]
         return 1e-9 * float(sum(event.profile.end - event.profile.start for event in events))
-
-
-def _target(device: Any) -> Target:
-    return Target(
-        "opencl",
-        device="gpu" if device.type & GPU else "cpu",
-        simd_width=WARP if device.type & GPU else max(device.preferred_vector_width_float, 1),
-        local_memory_bytes=device.local_mem_size,
-        has_fp16="cl_khr_fp16" in device.extensions.split(),
-        has_fp64=bool(device.double_fp_config),
-    )
 
 
 def _scalars(param: FieldParam, values: Argument) -> list[Any]:

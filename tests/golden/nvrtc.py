@@ -30,6 +30,14 @@ def _library() -> ctypes.CDLL | None:
     return None
 
 
+def ptx_of(source: str, architecture: str) -> str:
+    """PTX, for an architecture as "compute_90"; skips where there is no NVRTC."""
+    library = _library()
+    if library is None:
+        pytest.skip("NVRTC's wheel (nvidia-cuda-nvrtc) is not installed")
+    return _nvrtc(library, source, architecture)
+
+
 def compile_cuda(source: str, architecture: str) -> None:
     """Compile to a cubin.
 
@@ -45,7 +53,8 @@ def compile_cuda(source: str, architecture: str) -> None:
         pytest.skip("neither NVRTC's wheel (nvidia-cuda-nvrtc) nor nvcc is installed")
 
 
-def _nvrtc(library: ctypes.CDLL, source: str, architecture: str) -> None:
+def _nvrtc(library: ctypes.CDLL, source: str, architecture: str) -> str:
+    """The program's PTX."""
     program = ctypes.c_void_p()
     assert library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None) == 0
     options = [f"--gpu-architecture={architecture}", *OPTIONS]
@@ -55,9 +64,14 @@ def _nvrtc(library: ctypes.CDLL, source: str, architecture: str) -> None:
     library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     log = ctypes.create_string_buffer(size.value)
     library.nvrtcGetProgramLog(program, log)
-    library.nvrtcDestroyProgram(ctypes.byref(program))
     if failed:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
         raise RuntimeError(log.value.decode())
+    library.nvrtcGetPTXSize(program, ctypes.byref(size))
+    text = ctypes.create_string_buffer(size.value)
+    library.nvrtcGetPTX(program, text)
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    return text.value.decode()
 
 
 def _nvcc(source: str, architecture: str) -> None:

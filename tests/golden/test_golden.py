@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,10 @@ from .kernels import GOLDEN
 from .nvrtc import compile_cuda
 
 HERE = Path(__file__).parent
-TARGETS = {"cl": target_named("opencl"), "cu": target_named("cuda")}
+CUDA = target_named("cuda")
+TARGETS = {"cl": target_named("opencl"), "cu": replace(CUDA, lanes="scalar")}
+WIDE = {"cl": replace(TARGETS["cl"], lanes="unrolled", least_threads=1), "cu": replace(CUDA, least_threads=1)}
+WIDENED = {"wide_lanes", "spaced_lanes"}
 
 
 def kernels(name: str) -> list:
@@ -29,7 +33,8 @@ def kernels(name: str) -> list:
 def text(name: str, suffix: str) -> str:
     if suffix == "ir":
         return "\n\n".join(map(show, kernels(name))) + "\n"
-    return "\n".join(generate(kernel, TARGETS[suffix]).text for kernel in kernels(name))
+    target = (WIDE if name in WIDENED else TARGETS)[suffix]
+    return "\n".join(generate(kernel, target).text for kernel in kernels(name))
 
 
 @pytest.mark.parametrize("suffix", ["ir", "cl", "cu"])
