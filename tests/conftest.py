@@ -21,7 +21,7 @@ from gpuop.passes import lower
 from gpuop.runtime import devices
 from gpuop.runtime.reference import Reference
 
-LOWERED, WIDENED = "lowered", "widened"
+LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
 # What these test lies above the drivers, of which the best is enough; their kernels are of kinds that others test.
 ONE_DRIVER = {
     f"tests.graphs.test_{name}" for name in ("algebra", "fusion", "host_operators", "reductions", "sensors", "slicing")
@@ -44,7 +44,13 @@ class Widened(Lowered):
     target = replace(Reference.target, lanes="unrolled", least_threads=1)
 
 
-INTERPRETERS = {LOWERED: Lowered, WIDENED: Widened}
+class Vectorized(Lowered):
+    """As a CPU's kernels, whose lanes are vectors."""
+
+    target = replace(Reference.target, lanes="vector", simd_width=4)
+
+
+INTERPRETERS = {LOWERED: Lowered, WIDENED: Widened, VECTORIZED: Vectorized}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuop.codegen.dialect import Dialect
+from gpuop.codegen.vectors import HELPERS
 
 ROUND_HALF = """
 // the nearest half, as a float
@@ -103,6 +104,7 @@ OPENCL = Dialect(
     store_half="vstore_half({x}, {offset}, {pointer})",
     bits="as_{name}({x})",
     helpers={
+        **HELPERS,
         "round_half": ROUND_HALF,
         "round_double": ROUND_DOUBLE,
         "pack_half": PACK_HALF,

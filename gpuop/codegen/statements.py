@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from gpuop.codegen.dialect import Dialect
-from gpuop.codegen.expressions import Expressions
+from gpuop.codegen.vectors import VectorExpressions
 from gpuop.errors import Loc
 from gpuop.ir.build import Number, constant
 from gpuop.ir.nodes import (
@@ -41,7 +41,7 @@ CONTROLS = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 class Statements:
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        self.e = Expressions(dialect)
+        self.e = VectorExpressions(dialect)
         self.lines: list[str] = []
         self.locs: dict[int, Loc] = {}
 
@@ -152,7 +152,9 @@ class Statements:
 
     def store(self, stmt: Store, depth: int) -> None:
         name, value = self.e.names.of(stmt.memory), self.e.text(stmt.value)
-        if not isinstance(stmt.memory, Array) and stmt.memory.type.storage is HALF:
+        if stmt.value.type.lanes > 1:
+            text = self.e.stored(stmt)
+        elif not isinstance(stmt.memory, Array) and stmt.memory.type.storage is HALF:
             text = self.dialect.store_half.format(pointer=name, offset=self.e.text(stmt.index[0]), x=value)
         else:
             text = f"{name}{''.join(f'[{self.e.text(i)}]' for i in stmt.index)} = {value}"

@@ -183,7 +183,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """An element of an array, or (LOWERED) of a field at a flat offset."""
+    """An element of an array, or (LOWERED) of a field at a flat offset; a vector is neighbours there, as Wide's."""
 
     memory: Array | FieldParam
     index: tuple[Expr, ...]
@@ -257,8 +257,8 @@ class Atomic:
 class Wide:
     """Neighbouring elements of a field, in one access: as many as the private array has, into it (`loads`) or from it.
 
-    `index` is the point of the first one, with `element` of its tensor, until LOWERED makes it a flat offset, which is a
-    multiple of their number.
+    `index` is the point of the first one, with `element` of its tensor, until LOWERED makes it a flat offset. `left` is how
+    many are inside the field, None where all are and the offset is a multiple of their number.
     """
 
     field: FieldParam
@@ -266,6 +266,7 @@ class Wide:
     loads: bool
     index: tuple[Expr, ...]
     element: Expr | None = None
+    left: Expr | None = None
     loc: Loc | None = facts(default=None, compare=False)
 
 

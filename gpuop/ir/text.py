@@ -102,8 +102,9 @@ class Text:
             case Atomic(op=op, memory=memory, index=index, args=args, var=var, element=element):
                 call = f"atomic {op} {self.name(memory)}{self.at(index, element)} ({self.list(args)})"
                 return call if var is None else f"let {self.name(var)}: {var.type} = {call}"
-            case Wide(field=field, array=array, loads=loads, index=index, element=element):
-                return f"{'load' if loads else 'store'} {self.name(array)}, {self.name(field)}{self.at(index, element)}"
+            case Wide(field=field, array=array, loads=loads, index=index, element=element, left=left):
+                most = "" if left is None else f" at most {self.expr(left)}"
+                return f"{'load' if loads else 'store'} {self.name(array)}, {self.name(field)}{self.at(index, element)}{most}"
             case Barrier(fence=fence):
                 return f"barrier {fence}"
             case Print(format=text, args=args):

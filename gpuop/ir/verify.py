@@ -66,6 +66,7 @@ def element_type(memory: Array | FieldParam) -> Type:
 class _Checker:
     def __init__(self, kernel: Kernel, form: Form) -> None:
         self.form = form
+        self.vectors = form is Form.RECORDED or (kernel.target is not None and kernel.target.lanes == "vector")
         self.inputs = set(kernel.inputs)
         self.outputs = set(kernel.written)
         self.bound: set[Var | Array] = set()
@@ -152,7 +153,7 @@ class _Checker:
                 assert loops, "a break or continue outside a loop"
 
     def one_lane(self, type_: Type) -> None:
-        assert self.form is Form.RECORDED or type_.lanes == 1, f"a {type_} survives lowering"
+        assert self.vectors or type_.lanes == 1, f"a {type_} survives lowering"
 
     def expr(self, expr: Expr, nested: bool) -> None:
         if not isinstance(expr, ATOMS):
@@ -175,4 +176,4 @@ class _Checker:
                 known = self.visible(memory) if isinstance(memory, Array) else memory in self.inputs
                 assert known, f"{memory.hint} is not readable here"
             case Lane() | Pack():
-                assert self.form is Form.RECORDED, "a vector survives lowering"
+                assert self.vectors, "a vector survives lowering"

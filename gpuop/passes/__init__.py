@@ -18,6 +18,7 @@ from gpuop.passes.inline import inline_once
 from gpuop.passes.lower_fields import lower_fields
 from gpuop.passes.simplify import simplify
 from gpuop.passes.unroll import unroll
+from gpuop.passes.vectorize import vectorize
 from gpuop.passes.widen import widen
 from gpuop.passes.wrap import wrap_integers
 
@@ -33,6 +34,7 @@ PIPELINE: tuple[tuple[Pass, Form], ...] = (
     (wrap_integers, Form.LOWERED),  # signed overflow wraps
     (half_as_float, Form.LOWERED),  # half computes in float and rounds
     (simplify, Form.LOWERED),
+    (vectorize, Form.LOWERED),  # lanes become vectors where the language has them
     (guard_domain, Form.LOWERED),  # threads are rounded up to whole groups; the surplus does nothing
     (inline_once, Form.PRINTABLE),  # readable source
 )

@@ -30,10 +30,12 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import INT
 from gpuop.ir.visit import expressions, walk
+from gpuop.passes.vectorize import obstacle
 
 ACCESS = 16  # bytes of a thread's widest access
 MOST_HELD = 256  # bytes of fields that a thread holds in registers at once
 MOST_VALUES = 1024  # values that the copies of a body compute
+LONGEST = 16  # lanes of a vector
 MOST_POINTS = 2**31 - 1  # of a grid that an int numbers
 POSITIONS = ("layer", "row", "column")
 
@@ -47,7 +49,7 @@ class Lanes:
     Attributes:
         count: points.
         form: "scalar", one point; "wide", neighbours that are accessed at once; "spaced", points that are a work-group
-            apart, where accesses at once would not be aligned.
+            apart, where accesses at once would not be aligned; "vector", neighbours in the vectors of a CPU.
         flat: whether the points are counted along one axis.
         reason: what stands against more lanes, or against wide ones.
     """
@@ -63,17 +65,28 @@ def lanes_of(kernel: Kernel) -> Lanes:
     refused = _refusal(kernel)
     if refused:
         return Lanes(reason=refused)
+    assert kernel.target is not None
+    if kernel.target.lanes == "vector":
+        refused = obstacle(kernel.body)
+        return (
+            Lanes(reason=refused) if refused else _placed(kernel, min(2 * kernel.target.simd_width, LONGEST), "vector")
+        )
     count, reason = _count(kernel)
-    if count == 1:
-        return Lanes(reason=reason)
+    return Lanes(reason=reason) if count == 1 else _placed(kernel, count, "wide", reason)
+
+
+def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> Lanes:
+    """Lanes in rows where they divide these and positions matter, so that there is no division; else in the flat grid."""
     columns, points = kernel.domain.extent("column"), kernel.domain.shape.points
     flat = points <= MOST_POINTS and not (columns % count == 0 and _knows_positions(kernel))
     aligned = math.gcd(count, points if flat else columns)
-    if 1 < aligned >= count // 2:
-        return Lanes(aligned, "wide", flat, reason)
-    if not flat:
+    if form == "wide" and 1 < aligned >= count // 2:
+        return Lanes(aligned, form, flat, reason)
+    if not flat and aligned < count:
         return Lanes(reason=f"its {points} points are too many to count, and lanes do not divide rows of {columns}")
-    return Lanes(count, "spaced", True, f"{count} lanes do not divide {points} points")
+    if form == "wide":
+        return Lanes(count, "spaced", True, f"{count} lanes do not divide {points} points")
+    return Lanes(count, form, flat, reason)
 
 
 def is_own(field: FieldParam) -> bool:

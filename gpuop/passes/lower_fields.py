@@ -175,7 +175,9 @@ class _Lowering:
         with self.named("at"):
             at = self.at.offset(stmt.field, [self.scalar(i) for i in stmt.index])
             offset = self.at.plane(stmt.field, at, plane, clamped=False)
-        self.out.append(replace(stmt, array=self.arrays[stmt.array], index=(offset,), element=None))
+        self.out.append(
+            replace(stmt, array=self.arrays[stmt.array], index=(offset,), element=None, left=self.optional(stmt.left))
+        )
 
     # --- expressions --------------------------------------------------------------------------------------------
 

@@ -54,6 +54,7 @@ class _Widening:
         self.loaded = {place: self.array(place) for place in read}
         self.stored = {place: self.array(place) for place in written}
         self.first = Var("first", Type(INT))
+        self.left = Var("left", Type(INT))
 
     def array(self, place: Place) -> Array:
         """What holds the lanes of an element."""
@@ -65,13 +66,15 @@ class _Widening:
         """The kernel of fewer threads."""
         source, spaced = self.source, self.lanes.form == "spaced"
         per_thread = self.lanes.count
-        columns = -(-self.points // (WIDTH * per_thread)) * WIDTH if spaced else self.points // per_thread
+        columns = -(-self.points // (WIDTH * per_thread)) * WIDTH if spaced else -(-self.points // per_thread)
         shape = Shape(columns) if self.lanes.flat else Shape(*source.domain.shape[:-1], columns)
         move = self.spaced if spaced else self.wide
         arrays = [*self.loaded.values(), *self.stored.values()]
         head: list[Stmt] = [*source.shared("constant"), *map(Declare, arrays)]
         title = f"{per_thread} points of {'x'.join(map(str, source.domain.shape))}, {'256 apart' if spaced else 'neighbours'}"
         head += [Comment(title), Let(self.first, self.first_point(collector(head)))]
+        if self.lanes.form == "vector" and self.points % per_thread:
+            head.append(Let(self.left, Apply("sub", (constant(self.points, INT), Ref(self.first)), COLUMN.type)))
         body = (*head, *move(self.loaded, True), self.loop(self.body), *move(self.stored, False))
         return replace(
             source,
@@ -84,7 +87,7 @@ class _Widening:
 
     def first_point(self, b: Builder) -> Expr:
         count = self.lanes.count
-        if self.lanes.form == "wide":
+        if self.lanes.form != "spaced":
             return Apply("mul", (COLUMN, constant(count, INT)), COLUMN.type)
         group = b.apply("mul", Index("group", "column"), WIDTH * count)
         return Apply("add", (group, Index("local", "column")), COLUMN.type)
@@ -96,16 +99,18 @@ class _Widening:
 
     def point(self, lane: Var, out: list[Stmt]) -> Expr:
         """Where a lane is along the axis."""
-        step = 1 if self.lanes.form == "wide" else WIDTH
+        step = WIDTH if self.lanes.form == "spaced" else 1
         along = collector(out).apply("mul", Ref(lane), step)
         return collector(out, hint="point").apply("add", Ref(self.first), along)
 
     # --- memory -------------------------------------------------------------------------------------------------
 
     def wide(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
+        """Whole rows of lanes; a vector at the end may have less."""
         rows = () if self.lanes.flat else tuple(Index("global", axis) for axis in self.source.domain.axes[:-1])
+        left = Ref(self.left) if self.points % self.lanes.count else None
         return [
-            Wide(self.fields.get(field, field), array, loads, (*rows, Ref(self.first)), element)
+            Wide(self.fields.get(field, field), array, loads, (*rows, Ref(self.first)), element, left)
             for (field, element), array in arrays.items()
         ]
 

@@ -221,6 +221,8 @@ class Threads:
                 return [lane for a in args for lane in self.lanes(a)]
             case Read(field=field, point=point, element=element):
                 return self.memory.read(expr, self.point(point), self.element(element), self.active)
+            case Load(memory=FieldParam() as field, index=index, type=type_) if type_.lanes > 1:
+                return self.memory.neighbours(field, self.lanes(index[0])[0], type_.lanes)
             case Load(memory=memory, index=index):
                 return self.memory.load(memory, self.point(index) or [], self.active)
         raise AssertionError(expr)

@@ -121,7 +121,7 @@ def test_the_random_programs_use_everything():
     assert {m for m, _, _ in modes} == {"plain", "threads", "element", "each"}
     assert {(d, g) for m, d, g in modes if m == "plain"} >= {(d, g) for d in (1, 2, 3) for g in (False, True)}
     assert shapes == {False, True}
-    assert len(INTERPRETED) == 3
+    assert len(INTERPRETED) == 4
 
 
 def test_every_function_is_used():

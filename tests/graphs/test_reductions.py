@@ -67,7 +67,7 @@ def check(name: str, array: np.ndarray, order: int, axis: Any, dtype: str) -> No
 def test_every_function_of_every_dtype(device, dtype):
     if dtype == "float64" and not has_double():
         pytest.skip("no double")
-    interpreted = device in ("reference", "lowered", "widened")
+    interpreted = device in ("reference", "lowered", "widened", "vectorized")
     each = 1 if (device, dtype) == ("reference", "float32") else 9 if interpreted else 3 * len(DTYPES)
     for n, (name, (shape, order, axis)) in enumerate(itertools.product(NAMES, ALL)):
         several = isinstance(axis, tuple) and name.startswith("arg")
