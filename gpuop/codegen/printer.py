@@ -23,6 +23,8 @@ class Printer(Statements):
     def __init__(self, kernel: Kernel, dialect: Dialect) -> None:
         super().__init__(dialect)
         self.kernel = kernel
+        if kernel.target is not None:
+            self.e.length = kernel.target.vector_length
         self.entry = self.e.names.fresh(f"gpuop_{kernel.name}")
         for param in (*kernel.inputs, *kernel.written):
             self.e.names.of(param)

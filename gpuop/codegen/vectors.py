@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from gpuop.codegen import lane_calls
 from gpuop.codegen.expressions import COMPARISONS, PREFIX, Expressions
+from gpuop.codegen.lane_calls import LENGTHS, is_vectors, name_in_vectors
 from gpuop.ir.nodes import Apply, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
 from gpuop.ir.ops import CALL, OPS
 from gpuop.ir.types import BOOL, HALF, DType, Type
 
-LENGTHS = (2, 4, 8, 16)
 REVERSED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # of bools: all bits are -1
 MASKS = {8: "char", 16: "short", 32: "int", 64: "long"}
 
@@ -93,6 +96,7 @@ def _edges(c: str, n: int) -> dict[str, str]:
 
 MEMORY = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "double")
 HELPERS = {
+    **lane_calls.HELPERS,
     **{f"{name}{n}": text.format(n=n) for name, text in HALVES.items() for n in LENGTHS},
     **{f"remquo_bits{n}": QUOTIENT.format(n=n, name="remquo_bits", type="float") for n in LENGTHS},
     **{f"remquo_bits_double{n}": QUOTIENT.format(n=n, name="remquo_bits_double", type="double") for n in LENGTHS},
@@ -106,7 +110,13 @@ def scalar(dtype: DType) -> str:
 
 
 class VectorExpressions(Expressions):
-    """Prints vectors too, as those of OpenCL."""
+    """Prints vectors too, as those of OpenCL.
+
+    Attributes:
+        length: of the vectors that are lanes on the device; 1 where they are not.
+    """
+
+    length = 1
 
     def type(self, type_: Type) -> str:
         self.doubles |= type_.dtype.c == "double"
@@ -122,7 +132,7 @@ class VectorExpressions(Expressions):
     def apply(self, expr: Apply) -> tuple[str, int]:
         n, args = expr.type.lanes, expr.args
         if n == 1:
-            return super().apply(expr)
+            return self.alone(expr)
         kind, row = args[0].type.dtype, OPS[expr.op]
         if expr.op == "choose":
             return f"select({self.text(args[2])}, {self.text(args[1])}, {self.mask(args[0], args[1].type.dtype)})", CALL
@@ -131,8 +141,15 @@ class VectorExpressions(Expressions):
         if expr.op == "remquo_bits":
             return f"{expr.op}{'_double' * (kind.c == 'double')}{n}({', '.join(map(self.text, args))})", CALL
         if not row.text:
-            return f"{expr.op}({', '.join(map(self.text, args))})", CALL
+            return f"{name_in_vectors(expr.op, kind, n)}({', '.join(map(self.text, args))})", CALL
         return self.infix(expr)
+
+    def alone(self, expr: Apply) -> tuple[str, int]:
+        """A scalar operation, through the function of vectors where that gives other bits."""
+        if self.length == 1 or not is_vectors(expr.op, expr.args[0].type.dtype):
+            return super().apply(expr)
+        args = (f"({self.type(replace(a.type, lanes=self.length))})({self.text(a)})" for a in expr.args)
+        return f"{expr.op}({', '.join(args)}).s0", CALL
 
     def infix(self, expr: Apply) -> tuple[str, int]:
         kind, op = expr.args[0].type.dtype, expr.op

@@ -31,5 +31,10 @@ class Target:
     lanes: str = "scalar"
     least_threads: int = 65536
 
+    @property
+    def vector_length(self) -> int:
+        """Lanes of a vector: two registers of them, as far as the language goes; 1 where lanes are not vectors."""
+        return min(2 * self.simd_width, 16) if self.lanes == "vector" else 1
+
     def __str__(self) -> str:
         return f"{self.backend}:sm_{self.architecture}" if self.architecture else self.backend

@@ -35,7 +35,6 @@ from gpuop.passes.vectorize import obstacle
 ACCESS = 16  # bytes of a thread's widest access
 MOST_HELD = 256  # bytes of fields that a thread holds in registers at once
 MOST_VALUES = 1024  # values that the copies of a body compute
-LONGEST = 16  # lanes of a vector
 MOST_POINTS = 2**31 - 1  # of a grid that an int numbers
 POSITIONS = ("layer", "row", "column")
 
@@ -68,9 +67,7 @@ def lanes_of(kernel: Kernel) -> Lanes:
     assert kernel.target is not None
     if kernel.target.lanes == "vector":
         refused = obstacle(kernel.body)
-        return (
-            Lanes(reason=refused) if refused else _placed(kernel, min(2 * kernel.target.simd_width, LONGEST), "vector")
-        )
+        return Lanes(reason=refused) if refused else _placed(kernel, kernel.target.vector_length, "vector")
     count, reason = _count(kernel)
     return Lanes(reason=reason) if count == 1 else _placed(kernel, count, "wide", reason)
 
