@@ -21,6 +21,7 @@ from gpuop.fusion.graph import Program, program
 from gpuop.fusion.iteration import kernels
 from gpuop.fusion.plan import Plan, plan
 from gpuop.ir.graph import Call, Leaf, Node, Result, calls
+from gpuop.ir.target import Target
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, array_of, planes_of
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
@@ -193,9 +194,14 @@ def evaluate(*fields: Field) -> Any:
 # --- text -----------------------------------------------------------------------------------------------------------
 
 
+def target_in_use() -> Target:
+    """What code is generated for on the device in use."""
+    return current().target
+
+
 def source_of(what: Plan, target: str | None) -> str:
     """The generated text of every kernel of a plan."""
-    chosen = current().target if target is None else target_named(target)
+    chosen = target_in_use() if target is None else target_named(target)
     if chosen.backend == "reference":
         chosen = target_named("opencl")
     return SourceText("\n".join(generate(kernel, chosen).text for kernel in kernels(what)))

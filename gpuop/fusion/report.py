@@ -8,18 +8,20 @@ from typing import Any
 from gpuop.fusion.buffers import allocation
 from gpuop.fusion.graph import Op
 from gpuop.fusion.iteration import Iteration, plan_of
-from gpuop.fusion.measure import operations, registers
+from gpuop.fusion.measure import lanes, operations, registers
 from gpuop.fusion.plan import Apart, Plan, Step
-from gpuop.ir.kernel import HostFunction, Opaque
+from gpuop.ir.kernel import HostFunction, Kernel, Opaque
+from gpuop.ir.target import Target
 
 Facts = dict[str, Any]
 
 
-def report(plan: Plan, labels: Mapping[int, str] | None = None) -> Facts:
+def report(plan: Plan, labels: Mapping[int, str] | None = None, target: Target | None = None) -> Facts:
     """What `explain` says, of numbers, texts, lists and dictionaries; equal for equal programs.
 
     Args:
         labels: names of values, before those of the program.
+        target: what code is generated for.
 
     Returns:
         kernels: a list of, in order of their launches,
@@ -32,6 +34,8 @@ def report(plan: Plan, labels: Mapping[int, str] | None = None) -> Facts:
                 null for a value from outside; read_bytes and written_bytes are their sums;
             operations (of a thread) and operations_exact (false if a loop with computed bounds counted once),
             registers (an estimate, of 32 bits), local_bytes (of a work-group): null for host functions and iterations;
+            lanes: null for these and without a target, else {count (points of a thread), form ("scalar", "wide", "spaced" or
+                "vector"), reason (why there are not more, or not wide ones)};
             repeats: null, or of an iteration {times, every (null without a condition), turn: such a report}.
         apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason}: two
             operators in different kernels though one feeds the other or both read a value; `bytes` is what that costs.
@@ -44,7 +48,7 @@ def report(plan: Plan, labels: Mapping[int, str] | None = None) -> Facts:
     names = dict(plan.program.names) | dict(labels or {})
     made = {value: n for n, step in enumerate(plan.steps, 1) for value in step.outputs}
     return {
-        "kernels": [_kernel(plan, n, step, names, made) for n, step in enumerate(plan.steps, 1)],
+        "kernels": [_kernel(plan, n, step, names, made, target) for n, step in enumerate(plan.steps, 1)],
         "apart": [_apart(plan, apart, names) for apart in plan.apart],
         "kernel_count": len(plan.steps),
         "operator_count": len(plan.program.ops),
@@ -65,7 +69,9 @@ def _totals(plan: Plan, made: set[int]) -> Facts:
     }
 
 
-def _kernel(plan: Plan, number: int, step: Step, names: Mapping[int, str], made: Mapping[int, int]) -> Facts:
+def _kernel(
+    plan: Plan, number: int, step: Step, names: Mapping[int, str], made: Mapping[int, int], target: Target | None
+) -> Facts:
     kernel = step.kernel
     host = isinstance(kernel, HostFunction)
     work = None if isinstance(kernel, Opaque) else operations(kernel)
@@ -87,7 +93,8 @@ def _kernel(plan: Plan, number: int, step: Step, names: Mapping[int, str], made:
         "operations_exact": work and work.exact,
         "registers": work and registers(kernel),
         "local_bytes": work and sum(stmt.array.nbytes for stmt in kernel.shared("local")),
-        "repeats": _repeats(kernel) if isinstance(kernel, Iteration) else None,
+        "lanes": _lanes(kernel, target) if work and target else None,
+        "repeats": _repeats(kernel, target) if isinstance(kernel, Iteration) else None,
     }
 
 
@@ -99,9 +106,14 @@ def moved_bytes(plan: Plan, step: Step) -> int:
     return sum(plan.program.types[v].nbytes for v in (*step.inputs, *step.outputs))
 
 
-def _repeats(kernel: Iteration) -> Facts:
+def _lanes(kernel: Kernel, target: Target) -> Facts:
+    found = lanes(kernel, target)
+    return {"count": found.count, "form": found.form, "reason": found.reason}
+
+
+def _repeats(kernel: Iteration, target: Target | None) -> Facts:
     every = kernel.every if kernel.until is not None else None
-    return {"times": kernel.times, "every": every, "turn": report(plan_of(kernel.turn.program))}
+    return {"times": kernel.times, "every": every, "turn": report(plan_of(kernel.turn.program), None, target)}
 
 
 def _value(plan: Plan, value: int, names: Mapping[int, str], made: Mapping[int, int]) -> Facts:

@@ -36,6 +36,7 @@ ACCESS = 16  # bytes of a thread's widest access
 MOST_HELD = 256  # bytes of fields that a thread holds in registers at once
 MOST_VALUES = 1024  # values that the copies of a body compute
 MOST_POINTS = 2**31 - 1  # of a grid that an int numbers
+ONE_BY_ONE = "the device handles points one by one as fast"
 POSITIONS = ("layer", "row", "column")
 
 Place = tuple[FieldParam, Expr]  # a field, and an element of its tensor
@@ -112,7 +113,7 @@ def places(kernel: Kernel) -> tuple[list[Place], list[Place]]:
 
 def _refusal(kernel: Kernel) -> str:
     if kernel.target is None or kernel.target.lanes == "scalar":
-        return "the device handles points one by one as fast"
+        return ONE_BY_ONE
     if not config.widen:
         return "GPUOP_WIDEN is 0"
     if not kernel.domain.shape:

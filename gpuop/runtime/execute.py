@@ -22,7 +22,7 @@ class Prepared:
     def __init__(self, backend: Backend, plan: Plan) -> None:
         self.backend = backend
         self.plan = plan
-        config.trace(2, lambda: f"gpuop: {explain(plan)}")
+        config.trace(2, lambda: f"gpuop: {explain(plan, target=backend.target)}")
         config.trace(3, lambda: "\n".join(show(step.kernel) for step in plan.steps))
         self.programs = [self._compiled(step.kernel) for step in plan.steps]
         wanted = set(plan.program.wanted)

@@ -209,6 +209,20 @@ def wide_lanes() -> object:
 
 
 @golden
+def vector_lanes() -> object:
+    """Lanes as OpenCL's vectors: a condition becomes a choice, and the last vector is not full."""
+
+    @gp.operator
+    def vector(f):
+        x = _var(_readTensor(f))
+        with _if(x > 1):
+            x @= _sqrt(x) + _column
+        return x
+
+    return vector(field((35, 51), name="f"))
+
+
+@golden
 def spaced_lanes() -> object:
     """Lanes a work-group apart, since there is an odd number of points."""
 

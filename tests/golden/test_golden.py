@@ -20,7 +20,8 @@ HERE = Path(__file__).parent
 CUDA = target_named("cuda")
 TARGETS = {"cl": target_named("opencl"), "cu": replace(CUDA, lanes="scalar")}
 WIDE = {"cl": replace(TARGETS["cl"], lanes="unrolled", least_threads=1), "cu": replace(CUDA, least_threads=1)}
-WIDENED = {"wide_lanes", "spaced_lanes"}
+VECTOR = replace(TARGETS["cl"], device="cpu", simd_width=8, lanes="vector")
+WIDENED = {"wide_lanes": WIDE, "spaced_lanes": WIDE, "vector_lanes": WIDE | {"cl": VECTOR}}
 
 
 def kernels(name: str) -> list:
@@ -33,7 +34,7 @@ def kernels(name: str) -> list:
 def text(name: str, suffix: str) -> str:
     if suffix == "ir":
         return "\n\n".join(map(show, kernels(name))) + "\n"
-    target = (WIDE if name in WIDENED else TARGETS)[suffix]
+    target = WIDENED.get(name, TARGETS)[suffix]
     return "\n".join(generate(kernel, target).text for kernel in kernels(name))
 
 
