@@ -33,12 +33,14 @@ class Config:
         debug: GPUOP_DEBUG: 1 launches, 2 fusion, 3 recorded IR, 4 source, 5 IR after each pass.
         dump: GPUOP_DUMP, a folder that generated source is written to.
         cache: GPUOP_CACHE, the folder of compiled kernels.
+        widen: GPUOP_WIDEN; 0: a thread handles one point, always.
     """
 
     device: str = os.environ.get("GPUOP_DEVICE", "")
     debug: int = field(default_factory=_debug)
     dump: str = os.environ.get("GPUOP_DUMP", "")
     cache: Path = field(default_factory=_cache)
+    widen: bool = os.environ.get("GPUOP_WIDEN") != "0"
 
     def trace(self, level: int, text: Callable[[], str]) -> None:
         """Write to stderr what GPUOP_DEBUG asks for; the text is made only then."""

@@ -15,7 +15,7 @@ from gpuop.fusion.explain import explain
 from gpuop.fusion.iteration import launches
 from gpuop.fusion.plan import Plan
 from gpuop.profiling import Profile, profile
-from gpuop.session import source_of
+from gpuop.session import source_of, target_in_use
 from gpuop.show.graph import Ends, draw_plan
 from gpuop.show.html import field_html, no_values_html
 from gpuop.show.raster import write_png
@@ -62,6 +62,8 @@ class Inspection(ABC):
                     inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)},
                     read_bytes, written_bytes, operations, operations_exact, registers, local_bytes,
                     runs ("at every step", "once", or "when set": when a parameter is), and
+                    lanes ({count, form, reason}: the points of a thread on the device in use, "scalar", "wide", "spaced" or
+                    "vector", and why there are not more), and
                     repeats (null, or of an iteration {times, every, turn: such an object});
                 apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason};
                 kernel_count, operator_count, moved_bytes, step_bytes (of that, what every step moves), floor_bytes (were all
@@ -70,7 +72,7 @@ class Inspection(ABC):
         Raises:
             SemanticError: another format, or the graph is still being defined.
         """
-        return explain(self.plan, format, self._ends().labels)
+        return explain(self.plan, format, self._ends().labels, target_in_use())
 
     def source(self, target: str | None = None) -> str:
         """The generated text; target "opencl", "cuda", or an architecture as "cuda:sm_75"."""

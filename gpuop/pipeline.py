@@ -19,6 +19,7 @@ from gpuop.interop import Shared, array_like, lend, library_of, numpy_dtype, own
 from gpuop.ir.graph import Leaf, Node
 from gpuop.ir.kernel import Opaque
 from gpuop.ir.layout import Layout, interleaved
+from gpuop.ir.types import FieldType
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, array_dtype, download, planes_of, stored
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
@@ -150,6 +151,7 @@ class Call:
             array.dtype == array_dtype(kind)
             and array.shape == tuple(kind.array_shape)
             and number not in self.traced.fixed
+            and self._suits(kind)
         ):
             wrapped = self.backend.wrap(stored(kind, array))
             if wrapped is not None:
@@ -159,6 +161,10 @@ class Call:
         kind, values = node.source.make(array)
         return self.backend.upload(kind, planes_of(kind, values))
 
+    def _suits(self, kind: FieldType) -> bool:
+        """Whether kernels are as fast on NumPy's arrays: only planes make vectors."""
+        return kind.planes == 1 or self.backend.target.lanes != "vector"
+
     def on_host(self, outs: Sequence[Array]) -> list[Array]:
         """Compute into arrays of the host's, in their own memory where the device can."""
         wanted, types = self.what.wanted, self.what.types
@@ -166,7 +172,8 @@ class Call:
         places: dict[int, Array] = {}
         for v, array in zip(wanted, outs, strict=True):
             apart = not any(np.may_share_memory(array, given) for given in self.given)
-            if apart and v not in memory and v not in self.traced.fixed and array.flags.c_contiguous:
+            usable = apart and array.flags.c_contiguous and self._suits(types[v])
+            if usable and v not in memory and v not in self.traced.fixed:
                 wrapped = self.backend.wrap(stored(types[v], array))
                 if wrapped is not None:
                     memory[v], places[v] = wrapped, array

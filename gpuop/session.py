@@ -25,6 +25,7 @@ from gpuop.fusion.targets import plan_for
 from gpuop.interop import Shared, layouts_of, own
 from gpuop.ir.graph import Call, Leaf, Node, Result, calls
 from gpuop.ir.layout import Layout
+from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.ops.algebra import copied
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, array_of, planes_of
@@ -215,9 +216,14 @@ def evaluate(*fields: Field) -> Any:
 # --- text -----------------------------------------------------------------------------------------------------------
 
 
+def target_in_use() -> Target:
+    """What code is generated for on the device in use."""
+    return current().target
+
+
 def source_of(what: Plan, target: str | None) -> str:
     """The generated text of every kernel of a plan."""
-    chosen = current().target if target is None else target_named(target)
+    chosen = target_in_use() if target is None else target_named(target)
     if chosen.backend == "reference":
         chosen = target_named("opencl")
     return SourceText("\n".join(generate(kernel, chosen).text for kernel in kernels(plan_for(what, chosen))))

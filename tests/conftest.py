@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from gpuop.passes import lower
 from gpuop.runtime import devices
 from gpuop.runtime.reference import Reference
 
-LOWERED = "lowered"
+LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
 # What these test lies above the drivers, of which the best is enough; their kernels are of kinds that others test.
 ONE_DRIVER = {
     f"tests.graphs.test_{name}" for name in ("algebra", "fusion", "host_operators", "reductions", "sensors", "slicing")
@@ -38,6 +39,21 @@ class Lowered(Reference):
         return lower(kernel, self.target)
 
 
+class Widened(Lowered):
+    """As a GPU's kernels, whose threads handle several points each, however small the grid."""
+
+    target = replace(Reference.target, lanes="unrolled", least_threads=1)
+
+
+class Vectorized(Lowered):
+    """As a CPU's kernels, whose lanes are vectors."""
+
+    target = replace(Reference.target, lanes="vector", simd_width=4)
+
+
+INTERPRETERS = {LOWERED: Lowered, WIDENED: Widened, VECTORIZED: Vectorized}
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of generated text")
 
@@ -52,7 +68,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         found = [d.name for d in gp.devices()]
         if metafunc.module.__name__ in ONE_DRIVER:
             found = list(dict.fromkeys([found[0], "reference"]))
-        metafunc.parametrize("device", [LOWERED, *reversed(found)], indirect=True)
+        metafunc.parametrize("device", [*INTERPRETERS, *reversed(found)], indirect=True)
 
 
 @pytest.fixture(autouse=True)
@@ -65,9 +81,9 @@ def seeded() -> None:
 
 @pytest.fixture
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of the device in use: the reference on recorded and on lowered kernels, and every OpenCL device that works."""
+    """The name of the device in use: the reference on recorded, lowered and widened kernels, and every OpenCL device that works."""
     name: str = request.param
-    if name == LOWERED:
-        monkeypatch.setitem(devices._open, "reference", Lowered())
-    with gp.use_device("reference" if name == LOWERED else name):
+    if name in INTERPRETERS:
+        monkeypatch.setitem(devices._open, "reference", INTERPRETERS[name]())
+    with gp.use_device("reference" if name in INTERPRETERS else name):
         yield name

@@ -42,7 +42,7 @@ WAIT = {  # packages that only these files may import, and only inside functions
     "pycuda": {"runtime/cuda.py", "runtime/cuda_memory.py"},
     "cuda": {"runtime/cuda_memory.py"},
 }
-MOST_LINES = {"ir/nodes.py": 340, "ir/ops.py": 330}
+MOST_LINES = {"ir/nodes.py": 360, "ir/ops.py": 330}
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 
 

@@ -66,6 +66,48 @@ __device__ inline float unpack_half(unsigned short code)
     return x;
 }
 """
+NEIGHBOURS = """
+// neighbouring values in memory, aligned so that one access takes them all
+template <class T, int n>
+struct alignas(n * sizeof(T)) neighbours
+{
+    T at[n];
+
+    __device__ static void load(T (&lanes)[n], const T *p)
+    {
+        const neighbours all = *(const neighbours *)p;
+        for (int k = 0; k < n; k++) lanes[k] = all.at[k];
+    }
+
+    __device__ static void store(T *p, const T (&lanes)[n])
+    {
+        neighbours all;
+        for (int k = 0; k < n; k++) all.at[k] = lanes[k];
+        *(neighbours *)p = all;
+    }
+};
+"""
+NEIGHBOUR_HALVES = """
+// neighbouring halves in memory, which are floats in registers
+template <int n>
+struct alignas(n * sizeof(short)) neighbour_halves
+{
+    unsigned short at[n];
+
+    __device__ static void load(float (&lanes)[n], const unsigned short *p)
+    {
+        const neighbour_halves all = *(const neighbour_halves *)p;
+        for (int k = 0; k < n; k++) asm("cvt.f32.f16 %0, %1;" : "=f"(lanes[k]) : "h"(all.at[k]));
+    }
+
+    __device__ static void store(unsigned short *p, const float (&lanes)[n])
+    {
+        neighbour_halves all;
+        for (int k = 0; k < n; k++) asm("cvt.rn.f16.f32 %0, %1;" : "=h"(all.at[k]) : "f"(lanes[k]));
+        *(neighbour_halves *)p = all;
+    }
+};
+"""
 NARROW = """
 // the low 16 bits; a plain conversion, after a subtraction, is compared as if it could not overflow
 __device__ inline short low_short(unsigned int x)
@@ -173,7 +215,7 @@ CUDA = Dialect(
     helpers={
         "saturate": SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF, "round_double":
         ROUND_DOUBLE, "low_short": NARROW, "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF, "remquo_bits": REMQUO,
-        "bits": BITS, "rootn": ROOTN, "powr": POWR,
+        "neighbours": NEIGHBOURS, "neighbour_halves": NEIGHBOUR_HALVES, "bits": BITS, "rootn": ROOTN, "powr": POWR,
     },
     head="// compile with --fmad=false: results equal those of every other device",
     unroll="#pragma unroll {n}",
@@ -184,6 +226,12 @@ CUDA = Dialect(
         "add": "atomicAdd({p}, {0})", "sub": "atomicSub({p}, {0})", "xchg": "atomicExch({p}, {0})",
         "cmpxchg": "atomicCAS({p}, {0}, {1})", "min": "atomicMin({p}, {0})", "max": "atomicMax({p}, {0})",
         "and": "atomicAnd({p}, {0})", "or": "atomicOr({p}, {0})", "xor": "atomicXor({p}, {0})",
+    },
+    wide={
+        "load": "neighbours<{type}, {n}>::load({lanes}, {pointer})",
+        "store": "neighbours<{type}, {n}>::store({pointer}, {lanes})",
+        "load half": "neighbour_halves<{n}>::load({lanes}, {pointer})",
+        "store half": "neighbour_halves<{n}>::store({pointer}, {lanes})",
     },
     volatile="({type} *){p}",
     long="ll",

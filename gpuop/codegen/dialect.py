@@ -33,6 +33,8 @@ class Dialect:
         atomics: an atomic operation ("add"), or that of a type ("add float") or a type and memory ("add float local"), with
             `{p}` for the pointer and `{0}` for operands.
         most_groups: along rows and along layers; None where there is no limit. Beyond it all are counted along columns.
+        wide: the accesses "load", "store", "load half" and "store half" of `{n}` neighbouring elements at `{pointer}`, into or
+            from the private array `{lanes}`.
         volatile: the pointer to volatile memory, with `{p}` and `{type}`.
         long: how printf's conversions spell the size of 64-bit integers.
     """
@@ -58,6 +60,7 @@ class Dialect:
     constant: str
     barrier: Mapping[str, str]
     atomics: Mapping[str, str]
+    wide: Mapping[str, str]
     volatile: str
     long: str
     most_groups: int | None = None

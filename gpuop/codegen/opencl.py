@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuop.codegen.dialect import Dialect
+from gpuop.codegen.vectors import HELPERS
 
 ROUND_HALF = """
 // the nearest half, as a float
@@ -104,6 +105,7 @@ OPENCL = Dialect(
     store_half="vstore_half({x}, {offset}, {pointer})",
     bits="as_{name}({x})",
     helpers={
+        **HELPERS,
         "round_half": ROUND_HALF,
         "round_double": ROUND_DOUBLE,
         "pack_half": PACK_HALF,
@@ -126,6 +128,12 @@ OPENCL = Dialect(
         "cmpxchg": "atomic_cmpxchg({p}, {0}, {1})",
         "add float local": "atomic_add_local({p}, {0})",
         "add float global": "atomic_add_global({p}, {0})",
+    },
+    wide={  # vloada and a dereferenced vector promise the alignment, which vload does not
+        "load": "vstore{n}(*(const __global {type}{n} *){pointer}, 0, {lanes})",
+        "store": "*(__global {type}{n} *){pointer} = vload{n}(0, {lanes})",
+        "load half": "vstore{n}(vloada_half{n}(0, {pointer}), 0, {lanes})",
+        "store half": "vstorea_half{n}(vload{n}(0, {lanes}), 0, {pointer})",
     },
     volatile="{p}",
     long="l",

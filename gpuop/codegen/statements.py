@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from gpuop.codegen.dialect import Dialect
-from gpuop.codegen.expressions import Expressions
+from gpuop.codegen.vectors import VectorExpressions
 from gpuop.errors import Loc
 from gpuop.ir.build import Number, constant
 from gpuop.ir.nodes import (
@@ -29,6 +29,7 @@ from gpuop.ir.nodes import (
     Stmt,
     Store,
     While,
+    Wide,
 )
 from gpuop.ir.types import HALF, DType
 from gpuop.ir.verify import element_type
@@ -40,7 +41,7 @@ CONTROLS = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 class Statements:
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        self.e = Expressions(dialect)
+        self.e = VectorExpressions(dialect)
         self.lines: list[str] = []
         self.locs: dict[int, Loc] = {}
 
@@ -87,6 +88,8 @@ class Statements:
                 self.store(stmt, depth)
             case Atomic():
                 self.put(depth, self.atomic(stmt), stmt.loc)
+            case Wide():
+                self.put(depth, f"{self.wide(stmt)};", stmt.loc)
             case Print(format=text, args=args):
                 self.put(depth, f"printf({', '.join([self.quoted(text), *map(self.e.text, args)])});", stmt.loc)
             case Barrier():
@@ -131,6 +134,16 @@ class Statements:
         call = form.format(*map(self.e.text, stmt.args), p=pointer)
         return f"{call};" if stmt.var is None else f"const {self.e.type(kind)} {self.e.names.of(stmt.var)} = {call};"
 
+    def wide(self, stmt: Wide) -> str:
+        kind = element_type(stmt.field).dtype
+        form = f"{'load' if stmt.loads else 'store'}{' half' * (kind is HALF)}"
+        return self.dialect.wide[form].format(
+            lanes=self.e.names.of(stmt.array),
+            pointer=f"&{self.e.names.of(stmt.field)}[{self.e.text(stmt.index[0])}]",
+            type=self.dialect.type(kind.c),
+            n=stmt.array.elements,
+        )
+
     def quoted(self, text: str) -> str:
         """printf's format as a C literal."""
         long = self.dialect.long
@@ -139,7 +152,9 @@ class Statements:
 
     def store(self, stmt: Store, depth: int) -> None:
         name, value = self.e.names.of(stmt.memory), self.e.text(stmt.value)
-        if not isinstance(stmt.memory, Array) and stmt.memory.type.storage is HALF:
+        if stmt.value.type.lanes > 1:
+            text = self.e.stored(stmt)
+        elif not isinstance(stmt.memory, Array) and stmt.memory.type.storage is HALF:
             text = self.dialect.store_half.format(pointer=name, offset=self.e.text(stmt.index[0]), x=value)
         else:
             text = f"{name}{''.join(f'[{self.e.text(i)}]' for i in stmt.index)} = {value}"

@@ -30,7 +30,7 @@ def target_named(name: str) -> Target:
     match = re.fullmatch(r"cuda(?::sm_(\d{2,3}))?", name)
     if match is None:
         raise SemanticError(f"there is no target {name!r}; one of opencl, cuda, or an architecture as in cuda:sm_90")
-    return Target("cuda", int(match[1] or NEWEST), "gpu", WARP, SHARED, has_fp16=True)
+    return Target("cuda", int(match[1] or NEWEST), "gpu", WARP, SHARED, has_fp16=True, lanes="unrolled")
 
 
 def generate(kernel: Kernel, target: Target) -> Source:

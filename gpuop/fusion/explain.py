@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from gpuop.errors import SemanticError
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.report import Facts, report
+from gpuop.ir.target import Target
+from gpuop.passes.lanes import ONE_BY_ONE
 
+FORMS = {
+    "scalar": "",
+    "wide": ", which are neighbours in memory",
+    "spaced": ", a work-group apart",
+    "vector": ", as vectors",
+}
 METHODS = {
     "alone": "one operator",
     "registers": "fused through registers",
@@ -22,15 +30,17 @@ WHEN = {
 }
 
 
-def explain(plan: Plan, format: str = "text", labels: Mapping[int, str] | None = None) -> str:
-    """The report of a plan as text, or as JSON.
+def explain(
+    plan: Plan, format: str = "text", labels: Mapping[int, str] | None = None, target: Target | None = None
+) -> str:
+    """The report of a plan as text, or as JSON; with lanes where a target is given.
 
     Raises:
         SemanticError: a format that is neither "text" nor "json".
     """
     if format not in ("text", "json"):
         raise SemanticError(f'there is no format {format!r}; one of "text" and "json"')
-    facts = report(plan, labels)
+    facts = report(plan, labels, target)
     return _text(facts) if format == "text" else json.dumps(facts, indent=2, ensure_ascii=False)
 
 
@@ -85,7 +95,15 @@ def _kernel(kernel: Facts) -> list[str]:
         lines.append(f"  in place, when the next step begins: {over}")
     if kernel["runs"] in WHEN:
         lines.append(f"  {WHEN[kernel['runs']]}")
+        lines += _lanes(kernel["lanes"])
     return lines
+
+
+def _lanes(lanes: Facts | None) -> list[str]:
+    if lanes is None or lanes["reason"] == ONE_BY_ONE:
+        return []
+    why = f": {lanes['reason']}" if lanes["reason"] else ""
+    return [f"  {_count(lanes['count'], 'point')} per thread{FORMS[lanes['form']]}{why}"]
 
 
 def _names(values: list[Facts]) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Declare, Expr, For, If, Let, Ref, Stmt, Var, While
+from gpuop.ir.target import Target
 from gpuop.ir.visit import blocks, operands, turns, values, walk, walk_expr
 from gpuop.passes import PIPELINE
 from gpuop.passes.inline import inline_once
+from gpuop.passes.lanes import Lanes, lanes_of
 from gpuop.passes.lower_fields import lower_fields
+from gpuop.passes.widen import widen
 
 REGISTER = 32  # bits
 Live = frozenset[Var]
@@ -63,6 +66,11 @@ def _turns(stmt: Stmt) -> int | None:
         return 1
     known = turns(stmt)
     return None if known is None else len(known)
+
+
+def lanes(kernel: Kernel, target: Target) -> Lanes:
+    """How many points a thread handles there, and why not more."""
+    return lanes_of(replace(_until(kernel, widen), target=target))
 
 
 def registers(kernel: Kernel) -> int:

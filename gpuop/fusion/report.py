@@ -8,38 +8,27 @@ from typing import Any
 from gpuop.fusion.buffers import allocation
 from gpuop.fusion.graph import Op
 from gpuop.fusion.iteration import Iteration
-from gpuop.fusion.measure import operations, registers
+from gpuop.fusion.measure import lanes, operations, registers
 from gpuop.fusion.plan import Apart, Plan
 from gpuop.fusion.rates import Rate
 from gpuop.fusion.step import Step
-from gpuop.ir.kernel import HostFunction, Opaque
+from gpuop.ir.kernel import HostFunction, Kernel, Opaque
+from gpuop.ir.target import Target
 from gpuop.passes.resolve import resolve_target
 
 Facts = dict[str, Any]
 RUNS = {Rate.ONCE: "once", Rate.SET: "when set", Rate.STEP: "at every step"}
 
 
-def report(plan: Plan, labels: Mapping[int, str] | None = None) -> Facts:
+def report(plan: Plan, labels: Mapping[int, str] | None = None, target: Target | None = None) -> Facts:
     """What `explain` says, of numbers, texts, lists and dictionaries; equal for equal programs.
 
     Args:
         labels: names of values, before those of the program.
+        target: what code is generated for.
 
     Returns:
-        kernels: a list of, in order of their launches,
-            number (from 1), name, threads ("480×640"), thread_count, work_group, host (whether it is a Python function),
-            operators: a list of {number, name, file, line, method, part}: the method is "alone" (the only one),
-                "registers" (it passes values on to others, or takes them, in registers), "side by side" (it only shares
-                reads with others) or "recomputed" (its value is computed again where others read it); operators of one
-                part depend on one another, and those that are recomputed have no part (null);
-            inputs, outputs: lists of {value, name, type, bytes, kernel}, the kernel being the one that makes the value,
-                null for a value from outside; read_bytes and written_bytes are their sums;
-            operations (of a thread) and operations_exact (false if a loop with computed bounds counted once),
-            registers (an estimate, of 32 bits), local_bytes (of a work-group): null for host functions and iterations;
-            runs: when it is launched: "at every step", "once" (nothing that it depends on changes) or "when set" (only
-                parameters that it depends on do);
-            in_place: a list of the outputs (their values) that are written over states, when the next step begins;
-            repeats: null, or of an iteration {times, every (null without a condition), turn: such a report}.
+        kernels: a list of what `_kernel` says, in order of their launches.
         apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason}: two
             operators in different kernels though one feeds the other or both read a value; `bytes` is what that costs.
         kernel_count, operator_count: as in the plan.
@@ -52,7 +41,7 @@ def report(plan: Plan, labels: Mapping[int, str] | None = None) -> Facts:
     names = dict(plan.program.names) | dict(labels or {})
     made = {value: n for n, step in enumerate(plan.steps, 1) for value in step.outputs}
     return {
-        "kernels": [_kernel(plan, n, step, names, made) for n, step in enumerate(plan.steps, 1)],
+        "kernels": [_kernel(plan, n, step, names, made, target) for n, step in enumerate(plan.steps, 1)],
         "apart": [_apart(plan, apart, names) for apart in plan.apart],
         "kernel_count": len(plan.steps),
         "operator_count": len(plan.program.ops),
@@ -74,7 +63,28 @@ def _totals(plan: Plan, made: set[int]) -> Facts:
     }
 
 
-def _kernel(plan: Plan, number: int, step: Step, names: Mapping[int, str], made: Mapping[int, int]) -> Facts:
+def _kernel(
+    plan: Plan, number: int, step: Step, names: Mapping[int, str], made: Mapping[int, int], target: Target | None
+) -> Facts:
+    """A launch.
+
+    Returns:
+        number (from 1), name, threads ("480×640"), thread_count, work_group, host (whether it is a Python function),
+        operators: a list of {number, name, file, line, method, part}: the method is "alone" (the only one),
+            "registers" (it passes values on to others, or takes them, in registers), "side by side" (it only shares
+            reads with others) or "recomputed" (its value is computed again where others read it); operators of one
+            part depend on one another, and those that are recomputed have no part (null);
+        inputs, outputs: lists of {value, name, type, bytes, kernel}, the kernel being the one that makes the value,
+            null for a value from outside; read_bytes and written_bytes are their sums;
+        operations (of a thread) and operations_exact (false if a loop with computed bounds counted once),
+        registers (an estimate, of 32 bits), local_bytes (of a work-group): null for host functions and iterations;
+        runs: when it is launched: "at every step", "once" (nothing that it depends on changes) or "when set" (only
+            parameters that it depends on do);
+        in_place: a list of the outputs (their values) that are written over states, when the next step begins;
+        lanes: null for these and without a target, else {count (points of a thread), form ("scalar", "wide", "spaced" or
+            "vector"), reason (why there are not more, or not wide ones)};
+        repeats: null, or of an iteration {times, every (null without a condition), turn: such a report}.
+    """
     kernel = resolve_target(step.kernel)
     host = isinstance(kernel, HostFunction)
     work = None if isinstance(kernel, Opaque) else operations(kernel)
@@ -98,7 +108,8 @@ def _kernel(plan: Plan, number: int, step: Step, names: Mapping[int, str], made:
         "local_bytes": work and sum(stmt.array.nbytes for stmt in kernel.shared("local")),
         "runs": RUNS[step.rate],
         "in_place": [value for value, _ in step.over],
-        "repeats": _repeats(kernel) if isinstance(kernel, Iteration) else None,
+        "lanes": _lanes(step.kernel, target) if work and target else None,
+        "repeats": _repeats(kernel, target) if isinstance(kernel, Iteration) else None,
     }
 
 
@@ -110,9 +121,14 @@ def moved_bytes(plan: Plan, step: Step) -> int:
     return sum(plan.program.types[v].nbytes for v in (*step.inputs, *step.outputs))
 
 
-def _repeats(kernel: Iteration) -> Facts:
+def _lanes(kernel: Kernel, target: Target) -> Facts:
+    found = lanes(kernel, target)
+    return {"count": found.count, "form": found.form, "reason": found.reason}
+
+
+def _repeats(kernel: Iteration, target: Target | None) -> Facts:
     every = kernel.every if kernel.until is not None else None
-    return {"times": kernel.times, "every": every, "turn": report(kernel.turn.plan)}
+    return {"times": kernel.times, "every": every, "turn": report(kernel.turn.plan, None, target)}
 
 
 def _value(plan: Plan, value: int, names: Mapping[int, str], made: Mapping[int, int]) -> Facts:

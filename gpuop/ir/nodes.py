@@ -188,7 +188,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """An element of an array, or (LOWERED) of a field at a flat offset."""
+    """An element of an array, or (LOWERED) of a field at a flat offset; a vector is neighbours there, as Wide's."""
 
     memory: Array | FieldParam
     index: tuple[Expr, ...]
@@ -257,6 +257,23 @@ class Atomic:
     args: tuple[Expr, ...]
     var: Var | None = None
     element: Expr | None = None
+    loc: Loc | None = facts(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """Neighbouring elements of a field, in one access: as many as the private array has, into it (`loads`) or from it.
+
+    `index` is the point of the first one, with `element` of its tensor, until LOWERED makes it a flat offset. `left` is how
+    many are inside the field, None where all are and the offset is a multiple of their number.
+    """
+
+    field: FieldParam
+    array: Array
+    loads: bool
+    index: tuple[Expr, ...]
+    element: Expr | None = None
+    left: Expr | None = None
     loc: Loc | None = facts(default=None, compare=False)
 
 
@@ -335,6 +352,6 @@ class Comment:
     loc: Loc | None = facts(default=None, compare=False)
 
 
-Effect: TypeAlias = Assign | Declare | Write | Store | Atomic | Barrier | Print | Assert | Break | Continue
+Effect: TypeAlias = Assign | Declare | Write | Store | Atomic | Wide | Barrier | Print | Assert | Break | Continue
 Stmt: TypeAlias = Let | Effect | If | For | While | Comment
 Block: TypeAlias = tuple[Stmt, ...]

@@ -18,6 +18,7 @@ class Target:
         has_fp16, has_fp64: whether the device computes in half and double.
         lanes: how a kernel of local accesses handles neighbouring points: "scalar", one by one; "unrolled", copies of the
             body between wide loads and stores; "vector", the language's vector types.
+        least_threads: grids are not widened to fewer threads than these, which keep the device busy.
     """
 
     backend: str
@@ -28,6 +29,12 @@ class Target:
     has_fp16: bool = False
     has_fp64: bool = True
     lanes: str = "scalar"
+    least_threads: int = 65536
+
+    @property
+    def vector_length(self) -> int:
+        """Lanes of a vector: two registers of them, as far as the language goes; 1 where lanes are not vectors."""
+        return min(2 * self.simd_width, 16) if self.lanes == "vector" else 1
 
     def __str__(self) -> str:
         return f"{self.backend}:sm_{self.architecture}" if self.architecture else self.backend

@@ -39,6 +39,7 @@ from gpuop.ir.nodes import (
     Stride,
     Var,
     While,
+    Wide,
     Write,
 )
 
@@ -93,16 +94,19 @@ class Text:
             case Comment(text=text):
                 if self.hints:
                     self.put(depth, f"-- {text}")
-            case Atomic() | Barrier() | Print() | Assert():
+            case Atomic() | Wide() | Barrier() | Print() | Assert():
                 self.put(depth, self.effect(stmt))
             case _:
                 self.nested(stmt, depth)
 
-    def effect(self, stmt: Atomic | Barrier | Print | Assert) -> str:
+    def effect(self, stmt: Atomic | Wide | Barrier | Print | Assert) -> str:
         match stmt:
             case Atomic(op=op, memory=memory, index=index, args=args, var=var, element=element):
                 call = f"atomic {op} {self.name(memory)}{self.at(index, element)} ({self.list(args)})"
                 return call if var is None else f"let {self.name(var)}: {var.type} = {call}"
+            case Wide(field=field, array=array, loads=loads, index=index, element=element, left=left):
+                most = "" if left is None else f" at most {self.expr(left)}"
+                return f"{'load' if loads else 'store'} {self.name(array)}, {self.name(field)}{self.at(index, element)}{most}"
             case Barrier(fence=fence):
                 return f"barrier {fence}"
             case Print(format=text, args=args):

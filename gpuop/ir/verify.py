@@ -32,6 +32,7 @@ from gpuop.ir.nodes import (
     Store,
     Var,
     While,
+    Wide,
     Write,
 )
 from gpuop.ir.ops import OPS
@@ -67,6 +68,7 @@ class _Checker:
     def __init__(self, kernel: Kernel, form: Form) -> None:
         self.form = form
         self.resolved = kernel.target is not None
+        self.vectors = form is Form.RECORDED or (kernel.target is not None and kernel.target.lanes == "vector")
         self.inputs = set(kernel.inputs)
         self.outputs = set(kernel.written)
         self.bound: set[Var | Array] = set()
@@ -98,7 +100,7 @@ class _Checker:
             case Assign(var=var, value=value):
                 assert self.visible(var) and var.mutable, f"{var.hint} is not an assignable variable here"
                 assert var.type == value.type, f"{var.hint}: {var.type} is assigned a {value.type}"
-            case Declare() | Store() | Atomic() | Assert():
+            case Declare() | Store() | Atomic() | Wide() | Assert():
                 self.effect(stmt)
             case Write(field=field, value=value):
                 assert self.form is Form.RECORDED, "a write survives lowering"
@@ -107,7 +109,7 @@ class _Checker:
             case _:
                 self.nested(stmt, loops)
 
-    def effect(self, stmt: Declare | Store | Atomic | Assert) -> None:
+    def effect(self, stmt: Declare | Store | Atomic | Wide | Assert) -> None:
         match stmt:
             case Declare(array=array):
                 assert array.space != "local" or len(self.scopes) == 1, f"{array.hint}: local memory in a block"
@@ -122,6 +124,10 @@ class _Checker:
                         f"{var.hint}: {var.type} is bound to an element of {memory.hint}"
                     )
                     self.bind(var)
+            case Wide(field=field, array=array, loads=loads):
+                assert field in (self.inputs if loads else self.outputs), f"{field.hint} is not accessed so"
+                assert self.visible(array) and array.space == "private", f"{array.hint} does not hold lanes here"
+                assert array.type == element_type(field), f"{array.hint} has not the type of {field.hint}"
             case Assert(cond=cond):
                 assert cond.type == Type(BOOL), f"an assertion's condition is a {cond.type}"
             case Store(memory=memory, value=value):
@@ -149,7 +155,7 @@ class _Checker:
                 assert loops, "a break or continue outside a loop"
 
     def one_lane(self, type_: Type) -> None:
-        assert self.form is Form.RECORDED or type_.lanes == 1, f"a {type_} survives lowering"
+        assert self.vectors or type_.lanes == 1, f"a {type_} survives lowering"
 
     def expr(self, expr: Expr, nested: bool) -> None:
         if not isinstance(expr, ATOMS):
@@ -174,4 +180,4 @@ class _Checker:
                 known = self.visible(memory) if isinstance(memory, Array) else memory in self.inputs
                 assert known, f"{memory.hint} is not readable here"
             case Lane() | Pack():
-                assert self.form is Form.RECORDED, "a vector survives lowering"
+                assert self.vectors, "a vector survives lowering"

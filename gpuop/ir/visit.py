@@ -33,6 +33,7 @@ from gpuop.ir.nodes import (
     Store,
     Var,
     While,
+    Wide,
     Write,
 )
 
@@ -85,6 +86,8 @@ def values(stmt: Stmt) -> tuple[Expr, ...]:
             return (cond,)
         case Atomic(index=index, args=args, element=element):
             return (*index, *args, *(() if element is None else (element,)))
+        case Wide(index=index, element=element, left=left):
+            return (*index, *(e for e in (element, left) if e is not None))
         case Print(args=args):
             return args
         case For(start=start, stop=stop, step=step):
@@ -118,6 +121,9 @@ def map_values(stmt: Stmt, f: MapExpr) -> Stmt:
         case Atomic(index=index, args=args, element=element):
             where, given = tuple(map(f, index)), tuple(map(f, args))
             return replace(stmt, index=where, args=given, element=None if element is None else f(element))
+        case Wide(index=index, element=element, left=left):
+            there, most = (None if e is None else f(e) for e in (element, left))
+            return replace(stmt, index=tuple(map(f, index)), element=there, left=most)
         case Print(args=args):
             return replace(stmt, args=tuple(map(f, args)))
         case For(start=start, stop=stop, step=step):

@@ -19,6 +19,8 @@ from gpuop.passes.lower_fields import lower_fields
 from gpuop.passes.resolve import resolve_target
 from gpuop.passes.simplify import simplify
 from gpuop.passes.unroll import unroll
+from gpuop.passes.vectorize import vectorize
+from gpuop.passes.widen import widen
 from gpuop.passes.wrap import wrap_integers
 
 Pass = Callable[[Kernel], Kernel]
@@ -28,11 +30,13 @@ PIPELINE: tuple[tuple[Pass, Form], ...] = (
     (drop_asserts, Form.RECORDED),  # those that `report_asserts` has not made part of the kernel
     (unroll, Form.RECORDED),  # loops that the user wants expanded
     (simplify, Form.RECORDED),  # nothing computed twice or in vain
+    (widen, Form.RECORDED),  # a thread handles several points, where it reads and writes only those
     (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic
     (define_division, Form.LOWERED),  # integer division never traps
     (wrap_integers, Form.LOWERED),  # signed overflow wraps
     (half_as_float, Form.LOWERED),  # half computes in float and rounds
     (simplify, Form.LOWERED),
+    (vectorize, Form.LOWERED),  # lanes become vectors where the language has them
     (guard_domain, Form.LOWERED),  # threads are rounded up to whole groups; the surplus does nothing
     (inline_once, Form.PRINTABLE),  # readable source
 )

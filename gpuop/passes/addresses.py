@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import AXES, Const, Expr, FieldParam, Index, Ref, Stride, Var
+from gpuop.ir.nodes import AXES, Apply, Cast, Const, Expr, FieldParam, Index, Ref, Stride, Var
 from gpuop.ir.types import INT, LONG, Type
 from gpuop.passes.borders import Coordinate, inside, place
 
@@ -17,7 +17,7 @@ class Addresses:
     """Records the arithmetic of addresses; operands are scalars.
 
     Attributes:
-        ranges: of the counters of loops whose bounds are known, and of what comes from narrow integers.
+        ranges: of the counters of loops whose bounds are known, of what comes from narrow integers, and of their sums.
     """
 
     def __init__(self, kernel: Kernel, b: Builder) -> None:
@@ -67,11 +67,19 @@ class Addresses:
                 return self.ranges[var]
         return None, None
 
-    def note_range(self, var: Var, source: Expr) -> None:
-        """An int that comes from a narrow integer has its range."""
-        if source.type.kind in "iu" and source.type.dtype.bits < 32:
-            info = np.iinfo(source.type.dtype.numpy)
-            self.ranges[var] = int(info.min), int(info.max)
+    def note_range(self, var: Var, value: Expr) -> None:
+        """An int that comes from a narrow integer has its range, and sums and multiples of such have theirs."""
+        match value:
+            case Cast(arg=arg) if arg.type.kind in "iu" and arg.type.dtype.bits < 32:
+                info = np.iinfo(arg.type.dtype.numpy)
+                self.ranges[var] = int(info.min), int(info.max)
+            case Apply(op="add" | "mul" as op, args=(x, y)):
+                (a, b), (c, d) = self.range(x), self.range(y)
+                if a is None or b is None or c is None or d is None:
+                    return
+                corners = (a + c, b + d) if op == "add" else (a * c, a * d, b * c, b * d)
+                if max(map(abs, corners)) < 2**31:
+                    self.ranges[var] = min(corners), max(corners)
 
     def element(self, field: FieldParam, at: Expr) -> Coordinate:
         low, high = self.range(at)

@@ -34,6 +34,7 @@ from gpuop.ir.nodes import (
     Store,
     Var,
     While,
+    Wide,
     Write,
 )
 from gpuop.ir.types import INT, Type
@@ -61,8 +62,8 @@ class _Lowering:
     def bind(self, expr: Expr) -> Expr:
         var = Var(self.hint, expr.type)
         self.out.append(Let(var, expr, self.loc))
-        if isinstance(expr, Cast) and expr.type == Type(INT):
-            self.at.note_range(var, expr.arg)
+        if expr.type == Type(INT):
+            self.at.note_range(var, expr)
         return Ref(var)
 
     @contextmanager
@@ -93,6 +94,8 @@ class _Lowering:
                 self.out.append(replace(stmt, array=self.arrays[array]))
             case Atomic():
                 self.atomic(stmt)
+            case Wide():
+                self.wide(stmt)
             case Print(args=args):
                 self.out.append(replace(stmt, args=tuple(map(self.scalar, args))))
             case Store(memory=Array() as memory, index=index, value=value):
@@ -165,6 +168,16 @@ class _Lowering:
             self.lanes_of[var] = [Ref(kept)]
             self.out.append(Let(kept, constant(0, var.type.dtype), self.loc))
             self.out.append(If(test, (done, Assign(kept, Ref(inner), self.loc)), (), self.loc))
+
+    def wide(self, stmt: Wide) -> None:
+        """The elements are all inside their field."""
+        (plane,) = self.at.planes(stmt.field, self.optional(stmt.element))
+        with self.named("at"):
+            at = self.at.offset(stmt.field, [self.scalar(i) for i in stmt.index])
+            offset = self.at.plane(stmt.field, at, plane, clamped=False)
+        self.out.append(
+            replace(stmt, array=self.arrays[stmt.array], index=(offset,), element=None, left=self.optional(stmt.left))
+        )
 
     # --- expressions --------------------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from gpuop.ir.nodes import (
     Store,
     Var,
     While,
+    Wide,
 )
 from gpuop.ir.nodes import Lane as LaneOf
 from gpuop.ir.ops import OPS
@@ -161,6 +162,7 @@ def without_dead_code(kernel: Kernel) -> Kernel:
     body = kernel.body
     loaded: set[Array] = {e.memory for e in expressions(body) if isinstance(e, Load) and isinstance(e.memory, Array)}
     loaded |= {stmt.memory for stmt in walk(body) if isinstance(stmt, Atomic) and isinstance(stmt.memory, Array)}
+    loaded |= {stmt.array for stmt in walk(body) if isinstance(stmt, Wide) and not stmt.loads}
     return replace(kernel, body=_live(body, set(), loaded))
 
 

@@ -103,7 +103,9 @@ class Cuda(Backend):
             {"local": of(facts.MAX_SHARED_MEMORY_PER_BLOCK), "constant": of(facts.TOTAL_CONSTANT_MEMORY)},
         )
         local = self.limits.memory["local"]
-        self.target = Target("cuda", 10 * major + minor, "gpu", of(facts.WARP_SIZE), local, has_fp16=True)
+        self.target = Target(
+            "cuda", 10 * major + minor, "gpu", of(facts.WARP_SIZE), local, has_fp16=True, lanes="unrolled"
+        )
         self.memory = Memory(name, ordinal)
         self.timed = False
         self.programs: WeakValueDictionary[str, Compiled] = WeakValueDictionary()  # by text; plans keep them

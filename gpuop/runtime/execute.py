@@ -42,7 +42,7 @@ class Prepared:
         self.backend = backend
         self.plan = plan = plan_for(plan, backend.target)
         self.layouts = layouts
-        config.trace(2, lambda: f"gpuop: {explain(plan)}")
+        config.trace(2, lambda: f"gpuop: {explain(plan, target=backend.target)}")
         config.trace(3, lambda: "\n".join(show(step.kernel) for step in plan.steps))
         self.programs = [self._compiled(step) for step in plan.steps]
         wanted = set(plan.program.wanted)

@@ -46,6 +46,7 @@ from gpuop.ir.nodes import (
     Stride,
     Var,
     While,
+    Wide,
     Write,
 )
 from gpuop.ir.ops import OPS
@@ -140,6 +141,8 @@ class Threads:
                 self.memory.store(memory, self.point(index) or [], self.lanes(value), self.active)
             case Atomic():
                 self.atomic(stmt)
+            case Wide(field=field, array=array, loads=loads, index=index):
+                self.memory.wide(field, array, loads, self.lanes(index[0])[0], self.active)
             case Print(format=text, args=args):
                 self.print(text, [np.broadcast_to(self.lanes(a)[0], self.count) for a in args])
 
@@ -218,6 +221,8 @@ class Threads:
                 return [lane for a in args for lane in self.lanes(a)]
             case Read(field=field, point=point, element=element):
                 return self.memory.read(expr, self.point(point), self.element(element), self.active)
+            case Load(memory=FieldParam() as field, index=index, type=type_) if type_.lanes > 1:
+                return self.memory.neighbours(field, self.lanes(index[0])[0], type_.lanes)
             case Load(memory=memory, index=index):
                 return self.memory.load(memory, self.point(index) or [], self.active)
         raise AssertionError(expr)

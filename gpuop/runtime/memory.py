@@ -107,19 +107,35 @@ class Memory:
 
     def load(self, memory: Array | FieldParam, index: Lanes, active: Mask) -> Lanes:
         if isinstance(memory, FieldParam):
-            flat = self.fields[memory].reshape(-1)
-            return [flat[np.clip(index[0], 0, max(flat.size - 1, 0))]]
+            return self.neighbours(memory, index[0], 1)
         where, _ = self.place(memory, index)
         return [lane[where, self.owner(memory)] for lane in self.arrays[memory]]
 
+    def neighbours(self, field: FieldParam, offset: Values, count: int) -> Lanes:
+        """Elements from a flat offset on."""
+        flat = self.fields[field].reshape(-1)
+        return [flat[np.clip(offset + k, 0, max(flat.size - 1, 0))] for k in range(count)]
+
     def store(self, memory: Array | FieldParam, index: Lanes, values: Lanes, active: Mask) -> None:
         if isinstance(memory, FieldParam):
-            self.fields[memory].reshape(-1)[self.all(index[0])[active]] = self.all(values[0])[active]
+            for k, value in enumerate(values):
+                keep = active & (k < index[1]) if len(index) > 1 else active  # a vector's lanes that are inside
+                self.fields[memory].reshape(-1)[self.all(index[0] + k)[keep]] = self.all(value)[keep]
             return
         where, inside = self.place(memory, index)
         keep = active & inside
         for lane, value in zip(self.arrays[memory], values, strict=True):
             lane[where[keep], self.owner(memory)[keep]] = self.all(value)[keep]
+
+    def wide(self, field: FieldParam, array: Array, loads: bool, offset: Values, active: Mask) -> None:
+        """Elements of a field into those of an array, or back."""
+        assert not np.any(self.all(offset)[active] % array.elements), "a wide access is not aligned"
+        for k in range(array.elements):
+            there, here = [offset + k], [np.asarray(k)]
+            if loads:
+                self.store(array, here, self.load(field, there, active), active)
+            else:
+                self.store(field, there, self.load(array, here, active), active)
 
     def atomic(
         self,

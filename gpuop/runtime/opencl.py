@@ -53,7 +53,7 @@ class OpenCL(Backend):
         self.description = f"{device.name.strip()} ({platform}, {device.version.strip()})"
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
-        self.target = target_of(device)
+        self.target = target_of(platform, device)
         self.features = {"double"} if device.double_fp_config else set()
         self.limits = limits_of(name, self.description, device)
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []

@@ -13,7 +13,7 @@ from gpuop.runtime import devices
 from gpuop.runtime.reference import Reference
 
 REFERENCE = Reference()
-INTERPRETED = ("reference", "lowered")
+INTERPRETED = ("reference", "lowered", "widened", "vectorized")
 
 
 def profile(device: str, interpreted: int, compiled: int) -> settings:

@@ -17,19 +17,19 @@ from gpuop.ir.text import show
 from gpuop.runtime import devices
 from gpuop.runtime.reference import Reference
 from tests.conformance.compare import ulps
-from tests.conftest import Lowered
+from tests.conftest import Lowered, Vectorized, Widened
 
 from .body import Body
 from .functions import INEXACT
 from .kinds import FLOATS, NUMPY, numbers
 from .programs import Program
 
-DEVICES = {"reference": Reference(), "lowered": Lowered()}
+DEVICES = {"reference": Reference(), "lowered": Lowered(), "widened": Widened(), "vectorized": Vectorized()}
 
 
 @contextmanager
 def using(device: str) -> Iterator[None]:
-    """Use a device; "reference" interprets what was recorded, "lowered" what the passes made of it, "checked" watches."""
+    """Use a device. "reference" interprets what was recorded, the others what passes made of it; "checked" watches."""
     if device == "checked":
         with gp.use_device("reference", checked=True):
             yield

@@ -11,7 +11,7 @@ from .common import profile
 from .graph_kinds import KINDS
 from .graph_programs import BY_SORT, graphs
 
-EXAMPLES = {"reference": 120, "lowered": 40}
+EXAMPLES = {"reference": 120, "lowered": 40, "widened": 40, "vectorized": 40}
 FUSION = (
     "recomputed", "joined side by side", "split", "fused through registers", "coupled states", "probed intermediate", "in place",
     "computed once", "computed when set",

@@ -212,3 +212,43 @@ def targets() -> object:
         return tile[_localRow, _localColumns - 1 - _localColumn]
 
     return targets(field((10, 64), name="a"), field((10, 64), name="b"))
+
+
+@golden
+def wide_lanes() -> object:
+    """Lanes that are loaded at once: bytes of three planes, and halves that the position decides about."""
+
+    @gp.operator(outputs=lambda f, g: (f.type, g.type))
+    def wide(f, g):
+        _writeTensor(_out0, 255 - _readTensor(f))
+        x = _var(_readTensor(g))
+        with _if(_row < _column):
+            x *= 2
+        _writeTensor(_out1, x)
+
+    return wide(field((48, 64), (3,), "uint8", "f"), field((48, 64), (), "float16", "g"))
+
+
+@golden
+def vector_lanes() -> object:
+    """Lanes as OpenCL's vectors: a condition becomes a choice, and the last vector is not full."""
+
+    @gp.operator
+    def vector(f):
+        x = _var(_readTensor(f))
+        with _if(x > 1):
+            x @= _sqrt(x) + _column
+        return x
+
+    return vector(field((35, 51), name="f"))
+
+
+@golden
+def spaced_lanes() -> object:
+    """Lanes a work-group apart, since there is an odd number of points."""
+
+    @gp.operator
+    def spaced(f):
+        return _readTensor(f) * (_row + 1)
+
+    return spaced(field((35, 51), (2,), name="f"))

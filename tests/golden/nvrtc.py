@@ -9,6 +9,13 @@ import pytest
 from gpuop.runtime import nvrtc
 
 
+def ptx_of(source: str, architecture: str) -> str:
+    """PTX, for an architecture as "compute_90"; skips where there is no NVRTC."""
+    if not nvrtc.architectures():
+        pytest.skip("NVRTC's wheel (nvidia-cuda-nvrtc) is not installed")
+    return nvrtc.compile_cuda(source, architecture.replace("compute_", "sm_"), "ptx").decode().rstrip("\0")
+
+
 def compile_cuda(source: str, architecture: str) -> None:
     """Compile to a cubin.
 

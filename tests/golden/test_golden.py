@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,11 @@ from .kernels import GOLDEN
 from .nvrtc import compile_cuda
 
 HERE = Path(__file__).parent
-TARGETS = {"cl": target_named("opencl"), "cu": target_named("cuda")}
+CUDA = target_named("cuda")
+TARGETS = {"cl": target_named("opencl"), "cu": replace(CUDA, lanes="scalar")}
+WIDE = {"cl": replace(TARGETS["cl"], lanes="unrolled", least_threads=1), "cu": replace(CUDA, least_threads=1)}
+VECTOR = replace(TARGETS["cl"], device="cpu", simd_width=8, lanes="vector")
+WIDENED = {"wide_lanes": WIDE, "spaced_lanes": WIDE, "vector_lanes": WIDE | {"cl": VECTOR}}
 
 
 def kernels(name: str) -> list:
@@ -28,7 +33,8 @@ def kernels(name: str) -> list:
 def text(name: str, suffix: str) -> str:
     if suffix == "ir":
         return "\n\n".join(map(show, kernels(name))) + "\n"
-    return "\n".join(generate(kernel, TARGETS[suffix]).text for kernel in kernels(name))
+    target = WIDENED.get(name, TARGETS)[suffix]
+    return "\n".join(generate(kernel, target).text for kernel in kernels(name))
 
 
 @pytest.mark.parametrize("suffix", ["ir", "cl", "cu"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.fusion.measure import operations, registers
 from gpuop.passes.unroll import unroll
@@ -17,7 +19,7 @@ from .harness import blur, gamma, graph_of, image, shift
 N = 64 * 96 * 4  # bytes of a scalar float field
 KERNEL_KEYS = [
     "number", "name", "threads", "thread_count", "work_group", "host", "operators", "inputs", "outputs", "read_bytes",
-    "written_bytes", "operations", "operations_exact", "registers", "local_bytes", "runs", "in_place",
+    "written_bytes", "operations", "operations_exact", "registers", "local_bytes", "runs", "in_place", "lanes",
     "repeats",
 ]  # fmt: skip
 
@@ -234,3 +236,26 @@ def test_wrong_formats():
     graph = graph_of(lambda: {"out": blur(gp.ScalarField(image(4, 5)))})
     with pytest.raises(gp.SemanticError, match=r'there is no format \'xml\'; one of "text" and "json"'):
         graph.explain(format="xml")
+
+
+def test_it_says_how_many_points_a_thread_handles(monkeypatch):
+    """Only where the device's kernels may have several."""
+    with gp.use_device("reference") as backend:
+        graph = chain()
+        assert facts(graph)["kernels"][0]["lanes"] == {
+            "count": 1, "form": "scalar", "reason": "the device handles points one by one as fast",
+        }  # fmt: skip
+        assert "per thread" not in graph.explain().replace("operations per thread", "")
+        monkeypatch.setattr(backend, "target", replace(backend.target, lanes="unrolled", least_threads=1))
+        assert facts(graph)["kernels"][0]["lanes"] == {"count": 4, "form": "wide", "reason": ""}
+        assert "\n  4 points per thread, which are neighbours in memory\n" in graph.explain()
+        monkeypatch.setattr(backend, "target", replace(backend.target, least_threads=6144))
+        assert "\n  1 point per thread: more lanes would leave too few threads\n" in graph.explain()
+
+
+def test_one_switch_turns_lanes_off(monkeypatch):
+    with gp.use_device("reference") as backend:
+        monkeypatch.setattr(backend, "target", replace(backend.target, lanes="vector", simd_width=8))
+        assert "\n  16 points per thread, as vectors\n" in chain().explain()
+        monkeypatch.setattr(config, "widen", False)
+        assert "\n  1 point per thread: GPUOP_WIDEN is 0\n" in chain().explain()

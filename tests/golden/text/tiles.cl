@@ -28,12 +28,10 @@ __kernel void gpuop_product(
     float total = 0.0f;
     for (int start = 0; start < 100; start += 16) {
         const int t = start + _localColumn;
-        const int at = min(_row, a_rows - 1) * a_rowStride + min(max(t, 0), a_columns - 1);
-        const float t_1 = _row < a_rows && t >= 0 && t < a_columns ? a[at] : 0.0f;
+        const float t_1 = _row < a_rows && t < a_columns ? a[min(_row, a_rows - 1) * a_rowStride + min(t, a_columns - 1)] : 0.0f;
         shared[_localRow][_localColumn] = t_1;
         const int t_2 = start + _localRow;
-        const int at_1 = min(max(t_2, 0), b_rows - 1) * b_rowStride + min(_column, b_columns - 1);
-        const float t_3 = t_2 >= 0 && t_2 < b_rows && _column < b_columns ? b[at_1] : 0.0f;
+        const float t_3 = t_2 < b_rows && _column < b_columns ? b[min(t_2, b_rows - 1) * b_rowStride + min(_column, b_columns - 1)] : 0.0f;
         right[_localRow][_localColumn] = t_3;
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int k = 0; k < 16; k += 1) {
@@ -42,8 +40,8 @@ __kernel void gpuop_product(
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     const float t_4 = total;
-    const int at_2 = _row * out0_rowStride + _column;
+    const int at = _row * out0_rowStride + _column;
     if (_row < out0_rows && _column < out0_columns) {
-        out0[at_2] = t_4;
+        out0[at] = t_4;
     }
 }

@@ -49,7 +49,7 @@ __kernel void gpuop_types(
         const uint t_3 = (uint)table[_column & 3] + (uint)(int)small + (uint)(isnan(short_1) ? 0 : convert_int_sat(short_1)) + ((uint)wide << 3u);
         const int t_4 = _column * 2;
         const uchar t_5 = convert_uchar_sat((int)t_3);
-        if (t_4 >= 0 && t_4 < out1_columns) {
+        if (t_4 < out1_columns) {
             out1[t_4] = t_5;
         }
     }

@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(64) gpuop_types(
         const unsigned int t_3 = (unsigned int)table[_column & 3] + (unsigned int)(int)small + (unsigned int)saturate<int, float>(short_1, -2.1474836e+09f, 2.1474836e+09f, (-2147483647 - 1), 2147483647) + ((unsigned int)wide << 3u);
         const int t_4 = _column * 2;
         const unsigned char t_5 = saturate<unsigned char, int>((int)t_3, 0, 255, 0, 255);
-        if (t_4 >= 0 && t_4 < out1_columns) {
+        if (t_4 < out1_columns) {
             out1[t_4] = t_5;
         }
     }

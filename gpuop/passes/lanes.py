@@ -1,0 +1,179 @@
+"""How many neighbouring points a thread handles, and in which form; and why it is only one.
+
+Only kernels whose threads read and write their own points have lanes. A thread then accesses 16 bytes of memory at a time,
+without which GPUs do not copy at full speed: four floats, sixteen bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gpuop.config import config
+from gpuop.ir.build import constant
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    Assert,
+    Assign,
+    Atomic,
+    Barrier,
+    Const,
+    Declare,
+    Expr,
+    FieldParam,
+    Index,
+    Let,
+    Print,
+    Read,
+    Stmt,
+    Write,
+)
+from gpuop.ir.types import INT
+from gpuop.ir.visit import expressions, walk
+from gpuop.passes.vectorize import obstacle
+
+ACCESS = 16  # bytes of a thread's widest access
+MOST_HELD = 256  # bytes of fields that a thread holds in registers at once
+MOST_VALUES = 1024  # values that the copies of a body compute
+MOST_POINTS = 2**31 - 1  # of a grid that an int numbers
+ONE_BY_ONE = "the device handles points one by one as fast"
+POSITIONS = ("layer", "row", "column")
+
+Place = tuple[FieldParam, Expr]  # a field, and an element of its tensor
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """What a thread handles.
+
+    Attributes:
+        count: points.
+        form: "scalar", one point; "wide", neighbours that are accessed at once; "spaced", points that are a work-group
+            apart, where accesses at once would not be aligned; "vector", neighbours in the vectors of a CPU.
+        flat: whether the points are counted along one axis.
+        reason: what stands against more lanes, or against wide ones.
+    """
+
+    count: int = 1
+    form: str = "scalar"
+    flat: bool = False
+    reason: str = ""
+
+
+def lanes_of(kernel: Kernel) -> Lanes:
+    """The lanes that suit a recorded kernel and its target."""
+    refused = _refusal(kernel)
+    if refused:
+        return Lanes(reason=refused)
+    assert kernel.target is not None
+    if kernel.target.lanes == "vector":
+        refused = obstacle(kernel.body)
+        return Lanes(reason=refused) if refused else _placed(kernel, kernel.target.vector_length, "vector")
+    count, reason = _count(kernel)
+    return Lanes(reason=reason) if count == 1 else _placed(kernel, count, "wide", reason)
+
+
+def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> Lanes:
+    """Lanes in rows where they divide these and positions matter, so that there is no division; else in the flat grid."""
+    columns, points = kernel.domain.extent("column"), kernel.domain.shape.points
+    flat = points <= MOST_POINTS and not (columns % count == 0 and _knows_positions(kernel))
+    aligned = math.gcd(count, points if flat else columns)
+    if form == "wide" and 1 < aligned >= count // 2:
+        return Lanes(aligned, form, flat, reason)
+    if not flat and aligned < count:
+        return Lanes(reason=f"its {points} points are too many to count, and lanes do not divide rows of {columns}")
+    if form == "wide":
+        return Lanes(count, "spaced", True, f"{count} lanes do not divide {points} points")
+    return Lanes(count, form, flat, reason)
+
+
+def is_own(field: FieldParam) -> bool:
+    """Whether each thread has a point of its own in a field, and not one with all others."""
+    return not field.by_value and len(field.type.field_shape) > 0
+
+
+def elements(field: FieldParam, element: Expr | None) -> list[Expr]:
+    """The elements of a tensor that an access means."""
+    return [element] if element is not None else [constant(k, INT) for k in range(field.type.planes)]
+
+
+def places(kernel: Kernel) -> tuple[list[Place], list[Place]]:
+    """What a thread reads and what it writes at its own point, each once."""
+    reads = [(e.field, e.element) for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
+    writes = [(stmt.field, stmt.element) for stmt in kernel.body if isinstance(stmt, Write)]
+    read, written = (
+        list(dict.fromkeys((field, e) for field, element in found for e in elements(field, element)))
+        for found in (reads, writes)
+    )
+    return read, written
+
+
+# --- may it have lanes ------------------------------------------------------------------------------------------------
+
+
+def _refusal(kernel: Kernel) -> str:
+    if kernel.target is None or kernel.target.lanes == "scalar":
+        return ONE_BY_ONE
+    if not config.widen:
+        return "GPUOP_WIDEN is 0"
+    if not kernel.domain.shape:
+        return "its grid is one point"
+    if kernel.layouts:
+        return "an array of the user's does not lie in planes"
+    if kernel.group is not None or any(isinstance(e, Index) and _of_group(e) for e in expressions(kernel.body)):
+        return "it can tell its work-groups"
+    found = [_effect(stmt, kernel) for stmt in walk(kernel.body)]
+    found += [_read(e, kernel) for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
+    return next(filter(None, found), "")
+
+
+def _of_group(index: Index) -> bool:
+    return index.kind not in ("global", "global_size")
+
+
+def _effect(stmt: Stmt, kernel: Kernel) -> str:
+    match stmt:
+        case Declare(array=array) if array.space == "local":
+            return "it has local memory"
+        case Barrier() | Atomic() | Print() | Assert():
+            return f"it has {type(stmt).__name__.lower()}s"
+        case Write(field=field, point=point, element=element):
+            if point is not None or field.type.field_shape != kernel.domain.shape:
+                return "it writes points that are not the thread's own"
+            if stmt not in kernel.body or not _is_plain(element):
+                return "it does not write the same elements in every thread"
+    return ""
+
+
+def _read(read: Read, kernel: Kernel) -> str:
+    if read.point is not None or read.field.type.field_shape != kernel.domain.shape:
+        return "it reads points that are not the thread's own"
+    return "" if _is_plain(read.element) else "it reads computed elements of tensors"
+
+
+def _is_plain(element: Expr | None) -> bool:
+    return element is None or isinstance(element, (Const, Index))
+
+
+def _knows_positions(kernel: Kernel) -> bool:
+    return any(isinstance(e, Index) and e.kind == "global" and e.axis in POSITIONS for e in expressions(kernel.body))
+
+
+# --- how many ---------------------------------------------------------------------------------------------------------
+
+
+def _count(kernel: Kernel) -> tuple[int, str]:
+    """Lanes that make the widest accesses; fewer, and why, where threads would be few or large."""
+    assert kernel.target is not None
+    sizes = [field.type.storage.bits // 8 for found in places(kernel) for field, _ in found]
+    values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, (Let, Assign)))
+    limits = (
+        (kernel.domain.threads // kernel.target.least_threads, "more lanes would leave too few threads"),
+        (MOST_VALUES // max(values, 1), f"its body computes {values} values"),
+        (MOST_HELD // sum(sizes), f"a point is {sum(sizes)} bytes"),
+    )
+    count = ACCESS // max(sizes)
+    least, reason = min(limits, key=lambda limit: limit[0])
+    if least >= count:
+        return count, ""
+    return 1 << max(least, 1).bit_length() - 1, reason

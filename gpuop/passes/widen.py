@@ -1,0 +1,207 @@
+"""A thread handles several neighbouring points: all are loaded, then a loop runs the body for each, then all are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.nodes import (
+    Apply,
+    Array,
+    Assign,
+    Block,
+    Comment,
+    Const,
+    Declare,
+    Expr,
+    FieldParam,
+    For,
+    Index,
+    Let,
+    Load,
+    Pack,
+    Read,
+    Ref,
+    Stmt,
+    Store,
+    Var,
+    Wide,
+    Write,
+)
+from gpuop.ir.types import INT, FieldType, Shape, Type
+from gpuop.ir.visit import Copier, expressions
+from gpuop.passes.lanes import POSITIONS, Lanes, Place, elements, is_own, lanes_of, places
+
+WIDTH = 256  # threads of a work-group, where the lanes of a thread are a work-group apart
+COLUMN = Index("global", "column")
+
+
+def widen(kernel: Kernel) -> Kernel:
+    lanes = lanes_of(kernel)
+    return kernel if lanes.count == 1 else _Widening(kernel, lanes).kernel()
+
+
+class _Widening:
+    def __init__(self, kernel: Kernel, lanes: Lanes) -> None:
+        self.source = kernel
+        self.lanes = lanes
+        fields = [field for field in (*kernel.inputs, *kernel.written) if is_own(field) and lanes.flat]
+        self.fields = {field: _flat(field) for field in fields}
+        self.points = kernel.domain.shape.points if lanes.flat else kernel.domain.extent("column")
+        read, written = places(kernel)
+        self.loaded = {place: self.array(place) for place in read}
+        self.stored = {place: self.array(place) for place in written}
+        self.first = Var("first", Type(INT))
+        self.left = Var("left", Type(INT))
+
+    def array(self, place: Place) -> Array:
+        """What holds the lanes of an element."""
+        field, element = place
+        part = f"_{int(element.value)}" if isinstance(element, Const) and field.type.planes > 1 else ""
+        return Array(f"{field.hint}_lanes{part}", Type(field.type.storage), (self.lanes.count,))
+
+    def kernel(self) -> Kernel:
+        """The kernel of fewer threads."""
+        source, spaced = self.source, self.lanes.form == "spaced"
+        per_thread = self.lanes.count
+        columns = -(-self.points // (WIDTH * per_thread)) * WIDTH if spaced else -(-self.points // per_thread)
+        shape = Shape(columns) if self.lanes.flat else Shape(*source.domain.shape[:-1], columns)
+        move = self.spaced if spaced else self.wide
+        arrays = [*self.loaded.values(), *self.stored.values()]
+        head: list[Stmt] = [*source.shared("constant"), *map(Declare, arrays)]
+        title = f"{per_thread} points of {'x'.join(map(str, source.domain.shape))}, {'256 apart' if spaced else 'neighbours'}"
+        head += [Comment(title), Let(self.first, self.first_point(collector(head)))]
+        if self.lanes.form == "vector" and self.points % per_thread:
+            head.append(Let(self.left, Apply("sub", (constant(self.points, INT), Ref(self.first)), COLUMN.type)))
+        body = (*head, *move(self.loaded, True), self.loop(self.body), *move(self.stored, False))
+        return replace(
+            source,
+            inputs=tuple(self.fields.get(field, field) for field in source.inputs),
+            outputs=tuple(Output(self.fields.get(o.param, o.param), o.fill) for o in source.outputs),
+            domain=Domain(shape, source.domain.elements),
+            body=body,
+            group=Shape(1, 1, WIDTH) if spaced else None,
+        )
+
+    def first_point(self, b: Builder) -> Expr:
+        count = self.lanes.count
+        if self.lanes.form != "spaced":
+            return Apply("mul", (COLUMN, constant(count, INT)), COLUMN.type)
+        group = b.apply("mul", Index("group", "column"), WIDTH * count)
+        return Apply("add", (group, Index("local", "column")), COLUMN.type)
+
+    def loop(self, body: Callable[[Var, list[Stmt]], Block]) -> For:
+        lane = Var("lane", Type(INT))
+        start, stop, step = (constant(n, INT) for n in (0, self.lanes.count, 1))
+        return For(lane, start, stop, step, body(lane, []), self.lanes.count)
+
+    def point(self, lane: Var, out: list[Stmt]) -> Expr:
+        """Where a lane is along the axis."""
+        step = WIDTH if self.lanes.form == "spaced" else 1
+        along = collector(out).apply("mul", Ref(lane), step)
+        return collector(out, hint="point").apply("add", Ref(self.first), along)
+
+    # --- memory -------------------------------------------------------------------------------------------------
+
+    def wide(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
+        """Whole rows of lanes; a vector at the end may have less."""
+        rows = () if self.lanes.flat else tuple(Index("global", axis) for axis in self.source.domain.axes[:-1])
+        left = Ref(self.left) if self.points % self.lanes.count else None
+        return [
+            Wide(self.fields.get(field, field), array, loads, (*rows, Ref(self.first)), element, left)
+            for (field, element), array in arrays.items()
+        ]
+
+    def spaced(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
+        """Lanes behind the last point load that, and store nothing."""
+
+        def body(lane: Var, out: list[Stmt]) -> Block:
+            point, b = self.point(lane, out), collector(out)
+            for (field, element), array in arrays.items():
+                there, planar = (point,), None if field.type.planes == 1 else element
+                if loads:
+                    value = b.bind(Read(self.fields[field], array.type, there, planar))
+                    out.append(Store(array, (Ref(lane),), value))
+                else:
+                    value = b.bind(Load(array, (Ref(lane),), array.type))
+                    out.append(Write(self.fields[field], value, there, planar))
+            return tuple(out)
+
+        return [self.loop(body)] if arrays else []
+
+    # --- the body -----------------------------------------------------------------------------------------------
+
+    def body(self, lane: Var, out: list[Stmt]) -> Block:
+        """The user's, for one lane."""
+        copied = _Body(self, lane, self.positions(lane, out)).copy()
+        return (*out, *copied)
+
+    def positions(self, lane: Var, out: list[Stmt]) -> dict[Expr, Expr]:
+        """What stands for the thread's position and for the extents of the grid."""
+        used = [e for e in expressions(self.source.body) if isinstance(e, Index) and e.axis in POSITIONS]
+        extents = {axis: self.source.domain.extent(axis) for axis in POSITIONS}
+        found: dict[Expr, Expr] = {e: constant(extents[e.axis], INT) for e in used if e.kind == "global_size"}
+        if len(found) == len(set(used)):
+            return found
+        point, b = self.point(lane, out), collector(out)
+        if self.lanes.form == "spaced":
+            point = b.apply("min", point, self.points - 1)
+        at = _coordinates(b, point, self.source.domain) if self.lanes.flat else {"column": point}
+        return found | {e: b.apply("add", at[e.axis], e.offset) for e in used if e not in found and e.axis in at}
+
+
+class _Body(Copier):
+    """The body with arrays in the place of fields."""
+
+    def __init__(self, widening: _Widening, lane: Var, positions: dict[Expr, Expr]) -> None:
+        super().__init__(widening.source.body)
+        self.widening = widening
+        self.lane = (Ref(lane),)
+        self.positions = positions
+        for stmt in widening.source.shared("constant"):
+            del self.arrays[stmt.array]
+
+    def expr(self, expr: Expr) -> Expr:
+        return self.positions.get(expr, expr) if isinstance(expr, Index) else super().expr(expr)
+
+    def stmt(self, stmt: Stmt) -> Block:
+        match stmt:
+            case Declare(array=array) if array.space == "constant":
+                return ()
+            case Let(value=Read() as read) | Assign(value=Read() as read) if is_own(read.field):
+                out: list[Stmt] = []
+                (copied,) = super().stmt(replace(stmt, value=self.loaded(read, collector(out, stmt.loc))))
+                return (*out, copied)
+            case Write():
+                return self.written(stmt)
+        return super().stmt(stmt)
+
+    def loaded(self, read: Read, b: Builder) -> Expr:
+        arrays = [self.widening.loaded[read.field, e] for e in elements(read.field, read.element)]
+        loads = [Load(array, self.lane, array.type) for array in arrays]
+        return loads[0] if len(loads) == 1 else Pack(tuple(map(b.bind, loads)), read.type)
+
+    def written(self, write: Write) -> Block:
+        out: list[Stmt] = []
+        arrays = [self.widening.stored[write.field, e] for e in elements(write.field, write.element)]
+        values = collector(out, write.loc).lanes(self.expr(write.value))
+        stores = [Store(a, self.lane, v, write.loc) for a, v in zip(arrays, values, strict=True)]
+        return (*out, *stores)
+
+
+def _flat(field: FieldParam) -> FieldParam:
+    """The field as a row of points."""
+    kind = field.type
+    return FieldParam(field.hint, FieldType(kind.field_shape.points, kind.tensor_shape, kind.dtype))
+
+
+def _coordinates(b: Builder, point: Expr, domain: Domain) -> dict[str, Expr]:
+    """Where a point of the flat grid is along each axis."""
+    at: dict[str, Expr] = {}
+    for axis in reversed(domain.axes):
+        outermost = axis == domain.axes[0]
+        at[axis] = point if outermost else b.apply("mod", point, domain.extent(axis))
+        point = point if outermost else b.apply("div", point, domain.extent(axis))
+    return at

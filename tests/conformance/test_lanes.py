@@ -1,0 +1,118 @@
+"""Kernels whose threads handle several points: every size, dtype and form gives what NumPy does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.runtime import devices
+
+# one point, all sizes about a few lanes, odd rows, whole rows, planes that lanes divide and that they do not, three dimensions
+SHAPES = [
+    (1,), (3,), (4,), (5,), (15,), (16,), (17,), (1023,), (1025,), (2048,), (3, 7), (8, 33), (7, 64), (5, 1), (2, 3, 5), (3, 4, 16),
+]  # fmt: skip
+DTYPES = ["bool", "unorm8", "uint8", "int16", "float16", "float32", "int32", "float64", "complex64", "int64"]
+rng = np.random.default_rng(17)
+
+
+@contextmanager
+def widened() -> Iterator[None]:
+    """The device in use has lanes, those of GPUs where it has none of its own, however small the grid."""
+    backend = devices.current()
+    before = backend.target
+    backend.target = replace(before, lanes="vector" if before.lanes == "vector" else "unrolled", least_threads=1)
+    try:
+        yield
+    finally:
+        backend.target = before
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_sizes_and_positions(device, shape):
+    """The value depends on the position along every axis, and on the extents."""
+    x = rng.random(shape, np.float32)
+
+    @gp.operator
+    def placed(f):
+        rows = (_row, _rows) if len(shape) > 1 else (0, 1)
+        layers = (_layer, _layers) if len(shape) > 2 else (0, 1)
+        place = ((layers[0] * rows[1]) + rows[0]) * _columns + _column
+        return _readTensor(f) * 2 + place + (rows[0] + 1) * layers[1]
+
+    place = np.arange(x.size).reshape(shape)
+    row, depth = (np.indices(shape)[-2] if len(shape) > 1 else 0), (shape[0] if len(shape) > 2 else 1)
+    want = x * np.float32(2) + place.astype(np.float32) + np.asarray((row + 1) * depth, np.float32)
+    with widened():
+        np.testing.assert_array_equal(placed(gp.Field(x)).numpy(), want)
+        np.testing.assert_array_equal((gp.Field(x) * 2 + 1).numpy(), x * np.float32(2) + 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("columns", [32, 37])
+def test_dtypes(device, dtype, columns):
+    x = (rng.random((6, columns)) * 100).astype("uint8" if dtype == "unorm8" else dtype)
+    with widened():
+        if dtype == "float64" and "double" not in getattr(devices.current(), "features", {"double"}):
+            pytest.skip("no double")
+        f = gp.Field(x, dtype=dtype)
+        both = gp.operator(outputs=lambda f: (f.type, f.type), name="both")
+        same = both(lambda f: (_writeTensor(_out0, _readTensor(f)), _writeTensor(_out1, _readTensor(f)), None)[2])(f)
+        for copy in same:
+            np.testing.assert_array_equal(copy.numpy(), x)
+
+
+@pytest.mark.parametrize("columns", [32, 37])
+def test_tensors(device, columns):
+    """Planes of small tensors, elements by a thread each, a table, and a value that is one for all."""
+    small, big = rng.random((3, columns, 3), np.float32), rng.random((3, columns, 2, 5), np.float32)
+
+    @gp.operator
+    def turned(f, scale):
+        table = _constantArray(np.array([1, 2, 4], np.float32))
+        x, y, z = _readTensor(f)
+        return _float3(z * table[_column % 3], x, y) * _readTensor(scale)
+
+    with widened():
+        scale = np.array([1, 2, 4], np.float32)[np.arange(columns) % 3]
+        got = turned(gp.Field(small, 1), gp.ScalarField(np.float32(0.5))).numpy()
+        want = np.stack([small[..., 2] * scale, small[..., 0], small[..., 1]], -1) * np.float32(0.5)
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal((gp.Field(big, 2) * 3).numpy(), big * np.float32(3))
+
+
+def test_branches_loops_and_arrays(device):
+    x = rng.integers(0, 12, (5, 21)).astype(np.int32)
+
+    @gp.operator
+    def steps(f):
+        seen = _intArray(4)
+        left, n = _var(_readTensor(f)), _intVar()
+        with _while(left > 0):
+            seen[left & 3] = seen[left & 3] + left
+            with _if(left > 7):
+                left -= 3
+            with _else():
+                left -= 1
+            n += 1
+            with _if(n > 6):
+                _break()
+        return seen[0] * 100 + seen[1] * 10 + seen[3] + n
+
+    def plain(left: int) -> int:
+        seen, n = [0] * 4, 0
+        while left > 0:
+            seen[left & 3] += left
+            left -= 3 if left > 7 else 1
+            n += 1
+            if n > 6:
+                break
+        return seen[0] * 100 + seen[1] * 10 + seen[3] + n
+
+    with widened():
+        np.testing.assert_array_equal(steps(gp.Field(x)).numpy(), np.vectorize(plain)(x))
