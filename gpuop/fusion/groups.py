@@ -93,6 +93,11 @@ class Groups:
                     stack.append(following)
         return False
 
+    def depend(self, a: int, b: int) -> bool:
+        """Whether one of two groups needs the other."""
+        linked = self.graph.has_edge(a, b) or self.graph.has_edge(b, a)
+        return a != b and (linked or self._detour(a, b) or self._detour(b, a))
+
     def replace(self, old: Op, new: Op) -> None:
         """Put an operator with other inputs in the place of one that is still a group of its own."""
         group = old.number

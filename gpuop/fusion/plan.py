@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gpuop.fusion.cost import LAUNCH
 from gpuop.fusion.graph import Op, Program
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.recompute import Recomputing
-from gpuop.fusion.rules import why_not
+from gpuop.fusion.rules import MOST_COMPARED, why_not
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel
-
-MOST_COMPARED = 8  # kernels that read one value and are tried with each other
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,24 +75,47 @@ def _fuse(groups: Groups, program: Program) -> list[Apart]:
             else:
                 refused.append(Apart(producer, op, value, "; ".join(filter(None, (reason, recomputing.reason(value))))))
     groups.drop_dead()
-    return refused + _join(groups, program)
+    refused += _join(groups, program)
+    _join_small(groups, program)
+    return refused
 
 
 def _join(groups: Groups, program: Program) -> list[Apart]:
     """Make one kernel of those on the same grid that read a value from memory: it is read once then."""
     refused: list[Apart] = []
     for value, kind in program.types.items():
-        kernels: list[Op] = []  # one operator of each kernel that reads it
-        for op in groups.using.get(value, {}).values() if kind.field_shape else ():
-            for other in kernels:
-                a, b = groups.of[other.number], groups.of[op.number]
-                if a == b or other.kernel.domain != op.kernel.domain:
-                    continue
-                reason = groups.refuse(a, b)
-                if reason is None:
-                    groups.merge(a, b)
-                else:
-                    refused.append(Apart(other, op, value, f"both read it, but {reason}"))
-            if groups.of[op.number] not in {groups.of[k.number] for k in kernels}:
-                kernels = [*kernels[-MOST_COMPARED:], op]  # the older ones are full, if not of another kind
+        if kind.field_shape:
+            for a, b, reason in _joined(groups, groups.using.get(value, {}).values()):
+                refused.append(Apart(a, b, value, f"both read it, but {reason}"))
+    return refused
+
+
+def _join_small(groups: Groups, program: Program) -> None:
+    """Make one kernel of those on the same grid that read little, of what one kernel makes: a launch less."""
+    done: set[int] = set()
+    for op in program.ops:
+        group = groups.of[op.number]
+        if group in groups.members and group not in done:
+            done.add(group)
+            small = (v for each in groups.members[group] for v in each.outputs if program.types[v].nbytes <= LAUNCH)
+            readers = {n: each for v in small for n, each in groups.using.get(v, {}).items() if groups.of[n] != group}
+            _joined(groups, (readers[n] for n in sorted(readers)))
+
+
+def _joined(groups: Groups, readers: Iterable[Op]) -> list[tuple[Op, Op, str]]:
+    """Join the kernels of operators on the same grid; who could not be, and why."""
+    refused = []
+    kernels: list[Op] = []  # one operator of each
+    for op in readers:
+        for other in kernels:
+            a, b = groups.of[other.number], groups.of[op.number]
+            if a == b or other.kernel.domain != op.kernel.domain:
+                continue
+            reason = groups.refuse(a, b)
+            if reason is None:
+                groups.merge(a, b)
+            else:
+                refused.append((other, op, reason))
+        if groups.of[op.number] not in {groups.of[k.number] for k in kernels}:
+            kernels = [*kernels[-MOST_COMPARED:], op]  # the older ones are full, if not of another kind
     return refused

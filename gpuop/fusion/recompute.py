@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gpuop.fusion.cost import BALANCE, taps, work
+from gpuop.fusion.cost import BALANCE, LAUNCH, taps, work
 from gpuop.fusion.graph import Op, Program
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.inline import inline, is_pure
-from gpuop.fusion.rules import why_not
+from gpuop.fusion.rules import MOST_COMPARED, why_not
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel, Opaque
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.text import identity
 
 MAX_CHAIN = 64  # operators that are computed at a read: the text stays readable
-LAUNCH = 2**20  # bytes that a device moves while it launches a kernel
 ALONE = 2**13  # operations that a thread does while a kernel is launched
 BUSY = 2**15  # threads that keep a device busy
 UNIFORM = 8.0  # operations on values that all threads share cost so much less
@@ -80,13 +80,14 @@ class Recomputing:
         apart = [op for op in self.groups.using[value].values() if self.is_apart(op, value)]
         alone = len(apart) == len(self.groups.using[value])
         points = self.types[value].field_shape.points
-        reads = sum(taps(op.kernel, p) * op.kernel.domain.threads for op in apart for p in _params(op, value))
+        readers = self._together(apart)
+        reads = sum(taps(_reading(ops, value)) * ops[0].kernel.domain.threads for ops in readers)
         crowded = self._crowded(kernel, value, apart)
         if crowded:
             return crowded
         operations = work(kernel) * max(reads - points * alone, 0) / (1 if self.types[value].field_shape else UNIFORM)
         nbytes, given = self.types[value].nbytes, sum(self.types[v].nbytes for v in inputs)
-        saved = nbytes * (1 + len(apart)) - given * (len(apart) - alone)
+        saved = nbytes * (1 + len(readers)) - given * (len(readers) - alone)
         saved += LAUNCH if not self.types[value].field_shape else 0
         if operations / BALANCE > saved:
             return (
@@ -98,7 +99,7 @@ class Recomputing:
     def _crowded(self, kernel: Kernel, value: int, readers: list[Op]) -> str:
         """Why few threads would have to do for long what many do at once; empty where they would not."""
         for op in readers:
-            operations = work(kernel) * sum(taps(op.kernel, param) for param in _params(op, value))
+            operations = work(kernel) * taps(_reading([op], value))
             threads = op.kernel.domain.threads
             if operations > ALONE and threads < min(kernel.domain.threads, BUSY):
                 return (
@@ -106,6 +107,23 @@ class Recomputing:
                     f"of `{kernel.name}`, which many threads do at once"
                 )
         return ""
+
+    def _together(self, readers: Sequence[Op]) -> list[list[Op]]:
+        """The readers of a value as the kernels that they can be joined to, where each place is read once."""
+        kernels: list[list[Op]] = []
+        for op in readers:
+            kernel = next((ops for ops in kernels[:MOST_COMPARED] if self._joins(ops, op)), None)
+            if kernel is None:
+                kernels.append([op])
+            else:
+                kernel.append(op)
+        return kernels
+
+    def _joins(self, ops: Sequence[Op], op: Op) -> bool:
+        alike = (op.kernel.domain, op.kernel.group) == (ops[0].kernel.domain, ops[0].kernel.group)
+        return alike and not any(
+            self.groups.depend(self.groups.of[other.number], self.groups.of[op.number]) for other in ops[:MOST_COMPARED]
+        )
 
     def _slice(self, value: int) -> list[Op]:
         """The operators of the maker's group that the value needs, producers first."""
@@ -123,6 +141,10 @@ class Recomputing:
 
 def _params(op: Op, value: int) -> list[FieldParam]:
     return [param for param, given in zip(op.kernel.inputs, op.inputs, strict=True) if given == value]
+
+
+def _reading(ops: Sequence[Op], value: int) -> list[tuple[Kernel, FieldParam]]:
+    return [(op.kernel, param) for op in ops for param in _params(op, value)]
 
 
 def composed(op: Op, value: int, chain: Chain) -> Op:

@@ -13,6 +13,7 @@ from gpuop.ir.nodes import Atomic, Const, FieldParam, Index, Read, Write
 from gpuop.ir.visit import values, walk
 
 MAX_ARGUMENTS = 96  # OpenCL guarantees 1,024 bytes of kernel arguments
+MOST_COMPARED = 8  # kernels that read one value and are tried with each other
 MAX_OPERATORS = 2048  # compilers take longer than they save beyond that
 MAX_LOCAL_BYTES = 32768  # and so much local memory
 
