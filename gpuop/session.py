@@ -87,7 +87,7 @@ def prepare(what: Program, backend: Backend, optimize: bool = True) -> Prepared:
     with _planning:
         found = _plans.get(key)
     if found is None:
-        found = Prepared(backend, plan(what, optimize))
+        found = Prepared(backend, plan(what, optimize, backend.limits))
     with _planning:
         _plans[key] = found
         _plans.move_to_end(key)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from gpuop.fusion.graph import Program
+from gpuop.fusion.limits import Limits
 from gpuop.fusion.plan import Plan, plan
 from gpuop.ir.kernel import HostFunction, Kernel, Opaque
 
@@ -38,9 +39,9 @@ class Iteration(Opaque):
 
 
 @lru_cache(maxsize=256)
-def plan_of(program: Program) -> Plan:
+def plan_of(program: Program, limits: Limits) -> Plan:
     """The plan of a part."""
-    return plan(program)
+    return plan(program, limits=limits)
 
 
 def parts(kernel: Iteration) -> tuple[Part, ...]:
@@ -52,7 +53,7 @@ def kernels(what: Plan) -> Iterator[Kernel]:
     for step in what.steps:
         if isinstance(step.kernel, Iteration):
             for part in parts(step.kernel):
-                yield from kernels(plan_of(part.program))
+                yield from kernels(plan_of(part.program, what.limits))
         elif not isinstance(step.kernel, HostFunction):
             yield step.kernel
 
@@ -63,9 +64,9 @@ def launches(what: Plan) -> int:
     for step in what.steps:
         if isinstance(step.kernel, Iteration):
             turns = step.kernel.times or 1
-            total += turns * launches(plan_of(step.kernel.turn.program))
+            total += turns * launches(plan_of(step.kernel.turn.program, what.limits))
             if step.kernel.until is not None:
-                total += max(turns // step.kernel.every, 1) * launches(plan_of(step.kernel.until.program))
+                total += max(turns // step.kernel.every, 1) * launches(plan_of(step.kernel.until.program, what.limits))
         else:
             total += not isinstance(step.kernel, HostFunction)
     return total

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from gpuop.fusion.cost import LAUNCH
 from gpuop.fusion.graph import Op, Program
 from gpuop.fusion.groups import Groups
+from gpuop.fusion.limits import LEAST, Limits
 from gpuop.fusion.recompute import Recomputing
 from gpuop.fusion.rules import MOST_COMPARED, why_not
-from gpuop.fusion.splice import splice
+from gpuop.fusion.split import Splitting
 from gpuop.ir.kernel import Kernel
 
 
@@ -36,26 +37,26 @@ class Apart:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Launches in order; `wanted` are the values asked for."""
+    """Launches in order, none of them beyond the limits if it could be less."""
 
     program: Program
     steps: tuple[Step, ...]
     apart: tuple[Apart, ...]
+    limits: Limits
 
 
-def plan(program: Program, optimize: bool = True) -> Plan:
-    """Fuse what the rules allow and the costs advise, and order the kernels."""
+def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Plan:
+    """Fuse what the rules allow and the costs advise, split what a device has no room for, and order the kernels."""
     import networkx as nx
 
-    groups = Groups(program)
+    groups = Groups(program, limits)
     refused = _fuse(groups, program) if optimize else []
     order = nx.lexicographical_topological_sort(groups.graph, key=lambda g: groups.span[g][0])
-    steps = []
-    for group in order:
-        ops = sorted(groups.members[group], key=lambda op: op.number)
-        steps.append(Step(*splice(ops, groups.needed(group)), tuple(ops)))
-    apart = tuple(a for a in refused if groups.are_apart(a.producer, a.consumer))
-    return Plan(program, tuple(steps), apart)
+    splitting = Splitting(groups, program.types)
+    pieces = [piece for group in order for piece in splitting.pieces(groups.members[group])]
+    steps = tuple(Step(piece.kernel, piece.inputs, piece.outputs, piece.ops) for piece in pieces)
+    apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
+    return Plan(program, steps, (*apart, *(Apart(*each) for each in splitting.apart)), limits)
 
 
 def _fuse(groups: Groups, program: Program) -> list[Apart]:

@@ -87,21 +87,21 @@ def _kernel(plan: Plan, number: int, step: Step, names: Mapping[int, str], made:
         "operations_exact": work and work.exact,
         "registers": work and registers(kernel),
         "local_bytes": work and sum(stmt.array.nbytes for stmt in kernel.shared("local")),
-        "repeats": _repeats(kernel) if isinstance(kernel, Iteration) else None,
+        "repeats": _repeats(kernel, plan) if isinstance(kernel, Iteration) else None,
     }
 
 
 def moved_bytes(plan: Plan, step: Step) -> int:
     """What a kernel reads and writes; an iteration's kernels at every turn that is allowed, at one where any number is."""
     if isinstance(step.kernel, Iteration):
-        turn = plan_of(step.kernel.turn.program)
+        turn = plan_of(step.kernel.turn.program, plan.limits)
         return (step.kernel.times or 1) * sum(moved_bytes(turn, inner) for inner in turn.steps)
     return sum(plan.program.types[v].nbytes for v in (*step.inputs, *step.outputs))
 
 
-def _repeats(kernel: Iteration) -> Facts:
+def _repeats(kernel: Iteration, plan: Plan) -> Facts:
     every = kernel.every if kernel.until is not None else None
-    return {"times": kernel.times, "every": every, "turn": report(plan_of(kernel.turn.program))}
+    return {"times": kernel.times, "every": every, "turn": report(plan_of(kernel.turn.program, plan.limits))}
 
 
 def _value(plan: Plan, value: int, names: Mapping[int, str], made: Mapping[int, int]) -> Facts:

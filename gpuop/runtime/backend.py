@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.fusion.limits import LEAST
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import FieldType
 
@@ -37,6 +38,7 @@ class Backend(ABC):
     name: str
     description: str
     target: str  # the dialect of its source; "" for the reference
+    limits = LEAST  # of the kernels that are planned for it
 
     @abstractmethod
     def empty(self, kind: FieldType) -> Buffer:

@@ -35,7 +35,9 @@ class Prepared:
 
     def _compiled(self, kernel: Kernel) -> Any:
         if isinstance(kernel, Iteration):
-            return Turns(self.backend, kernel, lambda program: Prepared(self.backend, plan_of(program)))
+            return Turns(
+                self.backend, kernel, lambda program: Prepared(self.backend, plan_of(program, self.plan.limits))
+            )
         return None if isinstance(kernel, HostFunction) else self.backend.compile(kernel)
 
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:

@@ -23,6 +23,7 @@ from gpuop.codegen.opencl import OPENCL
 from gpuop.codegen.printer import generate
 from gpuop.config import config
 from gpuop.errors import CompileError, DeviceError, located
+from gpuop.fusion.limits import Limits
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import FieldType
@@ -32,6 +33,7 @@ from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
 from gpuop.runtime.trace import note_launch, note_source
 
 _building = threading.Lock()
+REGISTERS = 240  # of a GPU's thread, of 255 or 256: compilers need some for themselves
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 
 
@@ -92,11 +94,17 @@ class OpenCL(Backend):
         self.description = f"{device.name.strip()} ({platform}, {device.version.strip()})"
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
+        self.limits = self._limits()
         self.features = {"double"} if device.double_fp_config else set()
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
         self.options = ["-cl-std=CL1.2", *divide]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
         self.programs: WeakValueDictionary[str, Compiled] = WeakValueDictionary()  # by text; plans keep them
+
+    def _limits(self) -> Limits:
+        words = self.device.max_parameter_size // 8 - 1  # checked execution has an argument of its own
+        on_cpu = self.device.type & self.cl.device_type.CPU
+        return Limits(words, self.device.local_mem_size, None if on_cpu else REGISTERS)
 
     # --- memory -------------------------------------------------------------------------------------------------
 
