@@ -22,7 +22,9 @@ from gpuop.runtime.reference import Reference
 
 LOWERED = "lowered"
 # What these test lies above the drivers, of which the best is enough; their kernels are of kinds that others test.
-ONE_DRIVER = {f"tests.graphs.test_{name}" for name in ("algebra", "fusion", "host_operators", "reductions", "sensors", "slicing")}
+ONE_DRIVER = {
+    f"tests.graphs.test_{name}" for name in ("algebra", "fusion", "host_operators", "reductions", "sensors", "slicing")
+}
 
 
 class Lowered(Reference):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from gpuop.fusion.cost import BALANCE, LAUNCH, taps, work
+from gpuop.fusion.elements import by_element, element_reads
 from gpuop.fusion.graph import Op, Program
 from gpuop.fusion.groups import Groups
-from gpuop.fusion.inline import inline, is_pure
+from gpuop.fusion.inline import fits, inline, is_pure
 from gpuop.fusion.rules import MOST_COMPARED, why_not
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel, Opaque
@@ -36,6 +38,7 @@ class Recomputing:
     def __init__(self, program: Program, groups: Groups) -> None:
         self.types = program.types
         self.groups = groups
+        self.gathered: dict[int, tuple[Op, ...]] = {}  # readers of a value that run on another grid, some of them
         self.chains: dict[int, Chain | str] = {}  # or why not, in numbers
 
     def apply(self, op: Op) -> Op:
@@ -49,14 +52,27 @@ class Recomputing:
             chain = self.chain(value)
             if isinstance(chain, Chain):
                 new = composed(op, value, chain)
-                self.groups.replace(op, new)
-                op = new
+                if self.groups.arguments((*new.inputs, *new.outputs)) <= self.groups.limits.arguments:
+                    self.groups.replace(op, new)
+                    op = new
 
     def is_apart(self, op: Op, value: int) -> bool:
         maker = self.groups.maker.get(value)
         if maker is None or isinstance(op.kernel, Opaque):
             return False
-        return why_not(maker, op, value) is not None
+        return why_not(maker, op, value) is not None or self._late(op, value)
+
+    def _late(self, op: Op, value: int) -> bool:
+        """Whether an operator also needs what kernels of another grid make of the value: it would wait in memory for that."""
+        if value not in self.gathered:
+            maker, users = self.groups.maker[value], self.groups.using[value].values()
+            elsewhere = (user for user in users if maker.kernel.domain != user.kernel.domain)
+            self.gathered[value] = tuple(islice(elsewhere, MOST_COMPARED))
+        of = self.groups.of
+        return any(
+            user.kernel.domain != op.kernel.domain and self.groups.leads(of[user.number], of[op.number])
+            for user in self.gathered[value]
+        )
 
     def reason(self, value: int) -> str:
         """Why a value is not recomputed, where that was a question of cost; else empty."""
@@ -78,15 +94,20 @@ class Recomputing:
         if outputs != (value,) or not is_pure(kernel):
             return ""
         apart = [op for op in self.groups.using[value].values() if self.is_apart(op, value)]
-        alone = len(apart) == len(self.groups.using[value])
-        points = self.types[value].field_shape.points
-        readers = self._together(apart)
-        reads = sum(taps(_reading(ops, value)) * ops[0].kernel.domain.threads for ops in readers)
-        crowded = self._crowded(kernel, value, apart)
+        if not all(fits(reader, param, kernel) for reader, param in _reading(apart, value)):
+            return ""
+        made = kernel
+        if any(any(element_reads(reader, param)) for reader, param in _reading(apart, value)):
+            made = by_element(kernel) or kernel
+        crowded = self._crowded(made, value, apart)
         if crowded:
             return crowded
-        operations = work(kernel) * max(reads - points * alone, 0) / (1 if self.types[value].field_shape else UNIFORM)
-        nbytes, given = self.types[value].nbytes, sum(self.types[v].nbytes for v in inputs)
+        alone = len(apart) == len(self.groups.using[value])
+        readers = self._together(apart)
+        reads = sum(taps(_reading(ops, value)) * ops[0].kernel.domain.threads for ops in readers)
+        operations = work(made) * max(reads - made.domain.threads * alone, 0)
+        operations /= 1 if self.types[value].field_shape else UNIFORM
+        nbytes, given = self.types[value].nbytes, sum(self._given(v, made) for v in inputs)
         saved = nbytes * (1 + len(readers)) - given * (len(readers) - alone)
         saved += LAUNCH if not self.types[value].field_shape else 0
         if operations / BALANCE > saved:
@@ -95,6 +116,11 @@ class Recomputing:
                 f"(worth {saved * BALANCE:.3g})"
             )
         return Chain(kernel, inputs, tuple(ops))
+
+    def _given(self, value: int, kernel: Kernel) -> int:
+        """The bytes that a kernel reads of an input: threads of tensor elements share what has none."""
+        kind = self.types[value]
+        return kind.nbytes * (kernel.domain.elements if kind.planes == 1 else 1)
 
     def _crowded(self, kernel: Kernel, value: int, readers: list[Op]) -> str:
         """Why few threads would have to do for long what many do at once; empty where they would not."""
@@ -121,9 +147,9 @@ class Recomputing:
 
     def _joins(self, ops: Sequence[Op], op: Op) -> bool:
         alike = (op.kernel.domain, op.kernel.group) == (ops[0].kernel.domain, ops[0].kernel.group)
-        return alike and not any(
-            self.groups.depend(self.groups.of[other.number], self.groups.of[op.number]) for other in ops[:MOST_COMPARED]
-        )
+        of, leads = self.groups.of, self.groups.leads
+        pairs = [(of[other.number], of[op.number]) for other in ops[:MOST_COMPARED]]
+        return alike and not any(leads(x, y) or leads(y, x) for x, y in pairs)
 
     def _slice(self, value: int) -> list[Op]:
         """The operators of the maker's group that the value needs, producers first."""

@@ -12,7 +12,14 @@ from .graph_kinds import KINDS
 from .graph_programs import BY_SORT, graphs
 
 EXAMPLES = {"reference": 120, "lowered": 40}
-FUSION = ("recomputed", "joined side by side", "split", "fused through registers", "coupled states", "probed intermediate")
+FUSION = (
+    "recomputed",
+    "joined side by side",
+    "split",
+    "fused through registers",
+    "coupled states",
+    "probed intermediate",
+)
 
 
 def test_fused_unfused_and_reference_agree(device):

@@ -51,7 +51,13 @@ def test_no_golden_file_is_left_over() -> None:
 
 def test_the_prolog_has_the_names_of_the_guide() -> None:
     source = text("half", "cl")
-    for name in ("field_rows = 512", "field_columns = 512", "field_tensorElements = 1", "field_rowStride = 512", "_rows = 512"):
+    for name in (
+        "field_rows = 512",
+        "field_columns = 512",
+        "field_tensorElements = 1",
+        "field_rowStride = 512",
+        "_rows = 512",
+    ):
         assert name in source, source
     assert "field[_row * field_rowStride + _column] / 2.0f" in source
 

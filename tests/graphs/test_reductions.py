@@ -68,7 +68,11 @@ def test_every_function_of_every_dtype(device, dtype):
     if dtype == "float64" and not has_double():
         pytest.skip("no double")
     each = (
-        1 if (device, dtype) == ("reference", "float32") else 9 if device in ("reference", "lowered") else 3 * len(DTYPES)
+        1
+        if (device, dtype) == ("reference", "float32")
+        else 9
+        if device in ("reference", "lowered")
+        else 3 * len(DTYPES)
     )
     for n, (name, (shape, order, axis)) in enumerate(itertools.product(NAMES, ALL)):
         several = isinstance(axis, tuple) and name.startswith("arg")
