@@ -38,6 +38,10 @@ class Recomputing:
     def __init__(self, program: Program, groups: Groups) -> None:
         self.types = program.types
         self.groups = groups
+        self.level = _levels(program, groups)
+        self.waiting: dict[
+            int, set[int]
+        ] = {}  # the operators that need more of a value than what is at their own points
         self.gathered: dict[int, tuple[Op, ...]] = {}  # readers of a value that run on another grid, some of them
         self.chains: dict[int, Chain | str] = {}  # or why not, in numbers
 
@@ -68,11 +72,14 @@ class Recomputing:
             maker, users = self.groups.maker[value], self.groups.using[value].values()
             elsewhere = (user for user in users if maker.kernel.domain != user.kernel.domain)
             self.gathered[value] = tuple(islice(elsewhere, MOST_COMPARED))
-        of = self.groups.of
-        return any(
-            user.kernel.domain != op.kernel.domain and self.groups.leads(of[user.number], of[op.number])
+        waiting, of = self.waiting.setdefault(value, set()), self.groups.of
+        makers = {self.groups.maker[v].number for v in op.inputs if v in self.groups.maker}
+        if makers & waiting or any(
+            self.level[user.number] < self.level[op.number] and self.groups.leads(of[user.number], of[op.number])
             for user in self.gathered[value]
-        )
+        ):
+            waiting.add(op.number)
+        return op.number in waiting
 
     def reason(self, value: int) -> str:
         """Why a value is not recomputed, where that was a question of cost; else empty."""
@@ -136,20 +143,10 @@ class Recomputing:
 
     def _together(self, readers: Sequence[Op]) -> list[list[Op]]:
         """The readers of a value as the kernels that they can be joined to, where each place is read once."""
-        kernels: list[list[Op]] = []
+        kernels: dict[object, list[Op]] = {}
         for op in readers:
-            kernel = next((ops for ops in kernels[:MOST_COMPARED] if self._joins(ops, op)), None)
-            if kernel is None:
-                kernels.append([op])
-            else:
-                kernel.append(op)
-        return kernels
-
-    def _joins(self, ops: Sequence[Op], op: Op) -> bool:
-        alike = (op.kernel.domain, op.kernel.group) == (ops[0].kernel.domain, ops[0].kernel.group)
-        of, leads = self.groups.of, self.groups.leads
-        pairs = [(of[other.number], of[op.number]) for other in ops[:MOST_COMPARED]]
-        return alike and not any(leads(x, y) or leads(y, x) for x, y in pairs)
+            kernels.setdefault((op.kernel.domain, op.kernel.group, self.level[op.number]), []).append(op)
+        return list(kernels.values())
 
     def _slice(self, value: int) -> list[Op]:
         """The operators of the maker's group that the value needs, producers first."""
@@ -163,6 +160,16 @@ class Recomputing:
                 makers = (self.groups.maker[v] for v in op.inputs if v in self.groups.maker)
                 stack += [maker for maker in makers if self.groups.of[maker.number] == group]
         return [found[number] for number in sorted(found)]
+
+
+def _levels(program: Program, groups: Groups) -> dict[int, int]:
+    """How often other threads' values are needed on the way to an operator: those of one level can be one kernel."""
+    level: dict[int, int] = {}
+    for op in program.ops:
+        made = ((groups.maker[value], value) for value in op.inputs if value in groups.maker)
+        apart = (level[maker.number] + (why_not(maker, op, value) is not None) for maker, value in made)
+        level[op.number] = max(apart, default=0)
+    return level
 
 
 def _params(op: Op, value: int) -> list[FieldParam]:
