@@ -24,7 +24,7 @@ from gpuop.interop import own
 from gpuop.ir.graph import Leaf, Result
 from gpuop.ops.algebra import copied
 from gpuop.running import Running
-from gpuop.runtime.backend import Array
+from gpuop.runtime.backend import Array, Backend
 from gpuop.runtime.devices import current, open_device
 from gpuop.session import prepare
 from gpuop.show.graph import Ends
@@ -162,7 +162,7 @@ class ComputeGraph(Inspection):
         """What runs at each step."""
         with self._lock:
             if self._plan is None:
-                self._plan = plan(self._program(), self._optimize)
+                self._plan = plan(self._program(), self._optimize, self._backend().limits)
             return self._plan
 
     def _ends(self) -> Ends:
@@ -260,14 +260,16 @@ class ComputeGraph(Inspection):
         with self._lock:
             if self._clock is None:
                 what = self._program()
-                backend = current() if self._device is None else open_device(self._device, config.debug > 0)
-                if self._checked:
-                    backend = open_device(backend.name, checked=True)
-                prepared = prepare(what, backend, self._optimize)
+                prepared = prepare(what, self._backend(), self._optimize)
                 readable = len(self._probes) + len(self._actuators)
                 running = Running(prepared, what, list(self._states), readable)
                 self._clock = Clock(running, list(self._sensors.values()), self._actuators)
             return self._clock
+
+    def _backend(self) -> Backend:
+        """The device that it runs on."""
+        backend = current() if self._device is None else open_device(self._device, config.debug > 0)
+        return open_device(backend.name, checked=True) if self._checked else backend
 
 
 def _set_next(state: Field, value: Any) -> None:

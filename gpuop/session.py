@@ -94,7 +94,7 @@ def prepare(
     with _planning:
         found = _plans.get(key)
     if found is None:
-        found = Prepared(backend, plan(what, optimize), layouts)
+        found = Prepared(backend, plan(what, optimize, backend.limits), layouts)
     with _planning:
         _plans[key] = found
         _plans.move_to_end(key)

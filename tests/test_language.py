@@ -75,7 +75,9 @@ def test_every_link_leads_to_a_test() -> None:
 
 def test_every_function_has_its_tests(maker: ModuleType) -> None:
     """The linked tests, or the tables that they go through, name the function."""
-    tables = "".join(p.read_text() for p in (ROOT / "tests" / "conformance").glob("*.py") if not p.name.startswith("test_"))
+    tables = "".join(
+        p.read_text() for p in (ROOT / "tests" / "conformance").glob("*.py") if not p.name.startswith("test_")
+    )
     for entry in maker.functions.table():
         text = tables + (ROOT / "tests" / "conformance" / maker.GROUPS[entry.group][1]).read_text()
         assert re.search(rf"\b_?{entry.name[1:]}\b", text), f"{entry.name} has no test"

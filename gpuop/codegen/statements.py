@@ -57,7 +57,7 @@ class Statements:
                 titles.append(stmt.text)
                 continue
             if titles:
-                self.put(depth, f"// {', '.join(titles)}")
+                self.put(depth, f"// {', '.join(dict.fromkeys(titles))}")
                 titles = []
             self.stmt(stmt, depth)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gpuop.dsl.checks import check_barriers, check_races, target
+from gpuop.dsl.coverage import writes_all
 from gpuop.dsl.record import OutputSlot, Recorder
 from gpuop.errors import SemanticError
 from gpuop.ir.build import collector, constant
@@ -116,7 +117,8 @@ def _settle(recorder: Recorder, slot: OutputSlot, kernel: Kernel) -> tuple[Block
     covered = _covers(body, field, domain)
     check_races(kernel, slot, covered)
     if not all(_is_own(w, domain) for w in writes):
-        return body, Output(field, None if covered else field.type.stored(slot.default or 0))
+        whole = covered or writes_all(kernel, field)
+        return body, Output(field, None if whole else field.type.stored(slot.default or 0))
     if not covered and slot.default is None:
         raise SemanticError(
             f"{slot.shown} is not written on every path through `{recorder.name}`; "

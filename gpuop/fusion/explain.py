@@ -50,10 +50,7 @@ def _text(facts: Facts) -> str:
         lines += _kernel(kernel)
     if facts["apart"]:
         lines.append("left apart:")
-        lines += [
-            f"  {apart['producer']} → {apart['consumer']}: {apart['reason']}; costs {size(apart['bytes'])}"
-            for apart in facts["apart"]
-        ]
+        lines += _apart(facts["apart"])
     if facts["kernels"]:
         moved, floor = size(facts["moved_bytes"]), size(facts["floor_bytes"])
         who = "a step moves" if facts["step_bytes"] == facts["moved_bytes"] else "the kernels move"
@@ -62,6 +59,17 @@ def _text(facts: Facts) -> str:
             lines.append(f"a step moves {size(facts['step_bytes'])} of that: not all of them run at every step")
         lines.append(f"what kernels write takes {size(facts['buffer_bytes'])} in {_count(facts['buffers'], 'buffer')}")
     return "\n".join(lines)
+
+
+def _apart(pairs: list[Facts]) -> list[str]:
+    """A line for each pair of operators, those that are alike together."""
+    alike: dict[tuple[str, str, str], list[int]] = {}
+    for pair in pairs:
+        alike.setdefault((pair["producer"], pair["consumer"], pair["reason"]), []).append(pair["bytes"])
+    return [
+        f"  {producer} → {consumer}{f' ({len(costs)} times)' if len(costs) > 1 else ''}: {reason}; costs {size(sum(costs))}"
+        for (producer, consumer, reason), costs in alike.items()
+    ]
 
 
 def _turns(repeats: Facts) -> str:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from gpuop.fusion.graph import Op, Program
-from gpuop.fusion.rules import MAX_ARGUMENTS, MAX_OPERATORS, conflict, why_not
+from gpuop.fusion.limits import Limits
+from gpuop.fusion.rules import MAX_OPERATORS, conflict, why_not
+from gpuop.ir.graph import Leaf
 from gpuop.ir.kernel import Opaque
 
 
 class Groups:
-    """A partition of the operators whose quotient graph is acyclic."""
+    """A partition of the operators whose quotient graph is acyclic.
 
-    def __init__(self, program: Program) -> None:
+    Args:
+        limits: of each group's kernel.
+    """
+
+    def __init__(self, program: Program, limits: Limits) -> None:
         import networkx as nx
+
+        self.limits = limits
+        by_value = ((v, leaf) for v, leaf in program.leaves.items() if isinstance(leaf, Leaf) and leaf.by_value)
+        self.words = {value: leaf.type.planes for value, leaf in by_value}  # of arguments that are more than one
 
         self.graph: Any = nx.DiGraph()  # of group numbers; an operator's group starts with its own number
         self.members = {op.number: [op] for op in program.ops}
@@ -47,9 +57,10 @@ class Groups:
         if count > MAX_OPERATORS:
             return f"together they would be {count} operators, more than {MAX_OPERATORS}"
         inputs, exports = self._interface(a, b)
-        if len(inputs) + len(exports) > MAX_ARGUMENTS:
-            return f"together they would have {len(inputs) + len(exports)} arguments, more than {MAX_ARGUMENTS}"
-        reason = conflict([op.kernel for group in (a, b) for op in self.shaped[group]])
+        arguments = self.arguments((*inputs, *exports))
+        if arguments > self.limits.arguments:
+            return f"together they would have {arguments} arguments, more than {self.limits.arguments}"
+        reason = conflict([op.kernel for group in (a, b) for op in self.shaped[group]], self.limits.local_bytes)
         if reason is not None:
             return reason
         for producer, consumer, value in self._edges(a, b):
@@ -69,6 +80,10 @@ class Groups:
         exports = self.exports[a] | self.exports[b]
         inputs = (self.inputs[a] | self.inputs[b]) - exports
         return inputs, frozenset(v for v in exports if v in self.wanted or outside(v))
+
+    def arguments(self, values: Collection[int]) -> int:
+        """What a kernel that reads and writes these values is passed, in units of `Limits.arguments`."""
+        return len(values) + sum(self.words[v] - 1 for v in self.words.keys() & values)
 
     def _edges(self, a: int, b: int) -> Iterator[tuple[Op, Op, int]]:
         """Every edge between two groups, in either direction."""
@@ -92,6 +107,10 @@ class Groups:
                     seen.add(following)
                     stack.append(following)
         return False
+
+    def leads(self, a: int, b: int) -> bool:
+        """Whether group b needs group a."""
+        return a != b and (self.graph.has_edge(a, b) or self._detour(a, b))
 
     def replace(self, old: Op, new: Op) -> None:
         """Put an operator with other inputs in the place of one that is still a group of its own."""
@@ -119,16 +138,17 @@ class Groups:
     def drop_dead(self) -> None:
         """Leave out groups whose values nobody reads from memory."""
         for group in sorted(self.members, key=lambda g: -self.span[g][1]):
-            if not self.needed(group):
+            if not self.needed(self.members[group]):
                 for op in self.members.pop(group):
                     for value in set(op.inputs):
                         del self.using[value][op.number]
                 self.graph.remove_node(group)
 
-    def needed(self, group: int) -> set[int]:
-        """The values of a group that are wanted, or that other groups read."""
-        made = (v for op in self.members[group] for v in op.outputs)
-        return {v for v in made if v in self.wanted or any(self.of[n] != group for n in self.using.get(v, ()))}
+    def needed(self, ops: Iterable[Op]) -> set[int]:
+        """The values of operators that are wanted, or that others read."""
+        made = {value: op for op in ops for value in op.outputs}
+        inside = {op.number for op in made.values()}
+        return {v for v in made if v in self.wanted or not self.using.get(v, {}).keys() <= inside}
 
     def are_apart(self, a: Op, b: Op) -> bool:
         """Whether two operators are in different groups, both alive."""

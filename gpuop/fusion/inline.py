@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gpuop.fusion.elements import ELEMENT, by_element, element_reads
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
@@ -34,11 +35,21 @@ Point = tuple[Expr, ...]
 def is_pure(kernel: Kernel) -> bool:
     """Whether any thread may compute what another one does: one output, written at own points, and no other effect."""
     writes = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Write)]
-    alone = len(writes) == 1 and writes[0] in kernel.body and writes[0].point is None and writes[0].element is None
+    element = ELEMENT if kernel.domain.elements > 1 else None
+    whole = element is None or all(out.type.planes == kernel.domain.elements for out in kernel.written)
+    alone = len(writes) == 1 and writes[0] in kernel.body and writes[0].point is None and writes[0].element == element
     effects = any(isinstance(stmt, (Atomic, Barrier, Print, Assert)) for stmt in walk(kernel.body))
-    return (
-        alone and not effects and kernel.group is None and kernel.domain.elements == 1 and not kernel.shared("constant")
-    )
+    return alone and whole and not effects and kernel.group is None and not kernel.shared("constant")
+
+
+def fits(consumer: Kernel, param: FieldParam, producer: Kernel) -> bool:
+    """Whether the (pure) producer makes what the consumer reads: a tensor, or any one of its elements."""
+    computed = list(element_reads(consumer, param))
+    if producer.domain.elements > 1:
+        return all(
+            e.element is not None for e in expressions(consumer.body) if isinstance(e, Read) and e.field is param
+        )
+    return param.type.planes == 1 or not any(computed) or by_element(producer) is not None
 
 
 def inline(consumer: Kernel, param: FieldParam, producer: Kernel) -> Kernel:
@@ -66,7 +77,10 @@ class _Inlining(Copier):
     def evaluated(self, read: Read, out: list[Stmt], b: Builder) -> Expr:
         """The value of a read, computed."""
         point = None if read.point is None else tuple(map(self.expr, read.point))
-        site = _Site(self.consumer, self.producer, read, point, b)
+        element = None if read.element is None else self.expr(read.element)
+        computed = element is not None and not isinstance(element, Const)
+        producer = (by_element(self.producer) if computed else None) or self.producer
+        site = _Site(self.consumer, producer, replace(read, element=element), point, b)
         out += site.copy()
         value = site.value
         assert value is not None
@@ -85,13 +99,14 @@ class _Site(Copier):
 
     def __init__(self, consumer: Kernel, producer: Kernel, read: Read, point: Point | None, b: Builder) -> None:
         super().__init__(producer.body)
-        self.producer, self.point = producer, point
+        self.producer, self.point, self.element = producer, point, read.element
         self.border = "clamp" if read.border == "fill" else read.border
         self.value: Expr | None = None
         self.coordinates = _coordinates(consumer, read.field, point or ())
         self.indices: dict[Index, Expr] = {}
         known = {e for e in expressions(producer.body) if isinstance(e, Index)}
-        self.moved = bool(known) or any(isinstance(e, Read) and e.point is not None for e in expressions(producer.body))
+        placed = any(index.axis != "element" for index in known)
+        self.moved = placed or any(isinstance(e, Read) and e.point is not None for e in expressions(producer.body))
         if point is not None and self.moved:  # where exactly it is matters
             self.point = tuple(place(b, c, self.border) for c in self.coordinates)
             self.border = "unchecked"
@@ -102,6 +117,8 @@ class _Site(Copier):
         if index.kind == "global_size":
             return constant(self.producer.domain.extent(index.axis), INT)
         axes = self.producer.domain.axes
+        if index == ELEMENT and self.element is not None:
+            return self.element
         if index.kind != "global" or self.point is None or index.axis not in axes:
             return index
         return b.apply("add", self.point[axes.index(index.axis)], index.offset)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from gpuop.fusion.graph import Program
+from gpuop.fusion.limits import Limits
 from gpuop.fusion.plan import Plan, plan
 from gpuop.ir.kernel import HostFunction, Kernel, Opaque
 
@@ -19,9 +20,8 @@ class Part:
     program: Program
     given: dict[int, int]
 
-    @property
-    def plan(self) -> Plan:
-        return _plan_of(self.program)
+    def plan(self, limits: Limits) -> Plan:
+        return _plan_of(self.program, limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +46,8 @@ class Iteration(Opaque):
 
 
 @lru_cache(maxsize=256)
-def _plan_of(program: Program) -> Plan:
-    return plan(program)
+def _plan_of(program: Program, limits: Limits) -> Plan:
+    return plan(program, limits=limits)
 
 
 def parts(kernel: Iteration) -> tuple[Part, ...]:
@@ -59,7 +59,7 @@ def kernels(what: Plan) -> Iterator[Kernel]:
     for step in what.steps:
         if isinstance(step.kernel, Iteration):
             for part in parts(step.kernel):
-                yield from kernels(part.plan)
+                yield from kernels(part.plan(what.limits))
         elif not isinstance(step.kernel, HostFunction):
             yield step.kernel
 
@@ -70,9 +70,9 @@ def launches(what: Plan) -> int:
     for step in what.steps:
         if isinstance(step.kernel, Iteration):
             turns = step.kernel.times or 1
-            total += turns * launches(step.kernel.turn.plan)
+            total += turns * launches(step.kernel.turn.plan(what.limits))
             if step.kernel.until is not None:
-                total += max(turns // step.kernel.every, 1) * launches(step.kernel.until.plan)
+                total += max(turns // step.kernel.every, 1) * launches(step.kernel.until.plan(what.limits))
         else:
             total += not isinstance(step.kernel, HostFunction)
     return total

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from gpuop.fusion.cost import LAUNCH
 from gpuop.fusion.graph import Op, Program
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.inplace import in_place
+from gpuop.fusion.limits import LEAST, Limits
 from gpuop.fusion.rates import Rates, Steady
 from gpuop.fusion.recompute import Recomputing
-from gpuop.fusion.rules import why_not
-from gpuop.fusion.splice import splice
+from gpuop.fusion.rules import MOST_COMPARED, why_not
+from gpuop.fusion.split import Splitting
 from gpuop.fusion.step import Step
-
-MOST_COMPARED = 8  # kernels that read one value and are tried with each other
 
 
 @dataclass(frozen=True)
@@ -28,27 +29,31 @@ class Apart:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Launches in order: what does not run at every step comes first, what waits for the next one last."""
+    """Launches in order, none of them beyond the limits if it could be less.
+
+    What does not run at every step comes first, what waits for the next one last.
+    """
 
     program: Program
     steps: tuple[Step, ...]
     apart: tuple[Apart, ...]
+    limits: Limits
 
 
-def plan(program: Program, optimize: bool = True) -> Plan:
-    """Fuse what the rules allow and the costs advise, and order the kernels."""
+def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Plan:
+    """Fuse what the rules allow and the costs advise, split what a device has no room for, and order the kernels."""
     import networkx as nx
 
-    groups = Groups(program)
+    groups = Groups(program, limits)
     steady = Steady(program, groups)
     refused = _fuse(groups, program, steady) if optimize else []
     order = nx.lexicographical_topological_sort(groups.graph, key=lambda g: groups.span[g][0])
-    steps = []
-    for group in order:
-        ops = sorted(groups.members[group], key=lambda op: op.number)
-        steps.append(Step(*splice(ops, groups.needed(group)), tuple(ops)))
-    apart = tuple(a for a in refused if groups.are_apart(a.producer, a.consumer))
-    return Plan(program, tuple(_timed(steps, program) if optimize else steps), apart)
+    splitting = Splitting(groups, program.types)
+    pieces = [piece for group in order for piece in splitting.pieces(groups.members[group])]
+    steps = [Step(piece.kernel, piece.inputs, piece.outputs, piece.ops) for piece in pieces]
+    apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
+    apart += [Apart(*each) for each in splitting.apart]
+    return Plan(program, tuple(_timed(steps, program) if optimize else steps), tuple(apart), limits)
 
 
 def _timed(steps: list[Step], program: Program) -> list[Step]:
@@ -77,24 +82,48 @@ def _fuse(groups: Groups, program: Program, steady: Steady) -> list[Apart]:
             else:
                 refused.append(Apart(producer, op, value, "; ".join(filter(None, (reason, recomputing.reason(value))))))
     groups.drop_dead()
-    return refused + _join(groups, program, steady)
+    refused += _join(groups, program, steady)
+    _join_small(groups, program, steady)
+    return refused
 
 
 def _join(groups: Groups, program: Program, steady: Steady) -> list[Apart]:
     """Make one kernel of those on the same grid that read a value from memory: it is read once then."""
     refused: list[Apart] = []
     for value, kind in program.types.items():
-        kernels: list[Op] = []  # one operator of each kernel that reads it
-        for op in groups.using.get(value, {}).values() if kind.field_shape else ():
-            for other in kernels:
-                a, b = groups.of[other.number], groups.of[op.number]
-                if a == b or other.kernel.domain != op.kernel.domain:
-                    continue
-                reason = groups.refuse(a, b) or steady.refuse(a, b)
-                if reason is None:
-                    groups.merge(a, b)
-                else:
-                    refused.append(Apart(other, op, value, f"both read it, but {reason}"))
-            if groups.of[op.number] not in {groups.of[k.number] for k in kernels}:
-                kernels = [*kernels[-MOST_COMPARED:], op]  # the older ones are full, if not of another kind
+        if kind.field_shape:
+            for a, b, reason in _joined(groups, groups.using.get(value, {}).values(), steady):
+                refused.append(Apart(a, b, value, f"both read it, but {reason}"))
+    return refused
+
+
+def _join_small(groups: Groups, program: Program, steady: Steady) -> None:
+    """Make one kernel of those on the same grid that read little, of what one kernel makes: a launch less."""
+    done: set[int] = set()
+    for op in program.ops:
+        group = groups.of[op.number]
+        if group in groups.members and group not in done:
+            done.add(group)
+            small = (v for each in groups.members[group] for v in each.outputs if program.types[v].nbytes <= LAUNCH)
+            readers = {n: each for v in small for n, each in groups.using.get(v, {}).items() if groups.of[n] != group}
+            _joined(groups, (readers[n] for n in sorted(readers)), steady)
+
+
+def _joined(groups: Groups, readers: Iterable[Op], steady: Steady) -> list[tuple[Op, Op, str]]:
+    """Join the kernels of operators on the same grid; who could not be, and why."""
+    refused = []
+    kernels: list[Op] = []  # one operator of each
+    for op in readers:
+        for other in kernels:
+            a, b = groups.of[other.number], groups.of[op.number]
+            if a == b or other.kernel.domain != op.kernel.domain:
+                continue
+            reason = groups.refuse(a, b) or steady.refuse(a, b)
+            if reason is None:
+                groups.merge(a, b)
+            else:
+                refused.append((other, op, reason))
+        if groups.of[op.number] not in {groups.of[k.number] for k in kernels}:
+            kernels = [*kernels[-MOST_COMPARED:], op]  # the older ones are full, if not of another kind
+    return refused
     return refused

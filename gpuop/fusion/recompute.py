@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
-from gpuop.fusion.cost import BALANCE, taps, work
+from gpuop.fusion.cost import BALANCE, LAUNCH, taps, work
+from gpuop.fusion.elements import by_element, element_reads
 from gpuop.fusion.graph import Op, Program
 from gpuop.fusion.groups import Groups
-from gpuop.fusion.inline import inline, is_pure
+from gpuop.fusion.inline import fits, inline, is_pure
 from gpuop.fusion.rates import Steady
-from gpuop.fusion.rules import why_not
+from gpuop.fusion.rules import MOST_COMPARED, why_not
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel, Opaque
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.text import identity
 
 MAX_CHAIN = 64  # operators that are computed at a read: the text stays readable
-LAUNCH = 2**20  # bytes that a device moves while it launches a kernel
 ALONE = 2**13  # operations that a thread does while a kernel is launched
 BUSY = 2**15  # threads that keep a device busy
 UNIFORM = 8.0  # operations on values that all threads share cost so much less
@@ -37,6 +39,11 @@ class Recomputing:
     def __init__(self, program: Program, groups: Groups, steady: Steady) -> None:
         self.types, self.steady = program.types, steady
         self.groups = groups
+        self.level = _levels(program, groups)
+        self.waiting: dict[
+            int, set[int]
+        ] = {}  # the operators that need more of a value than what is at their own points
+        self.gathered: dict[int, tuple[Op, ...]] = {}  # readers of a value that run on another grid, some of them
         self.chains: dict[int, Chain | str] = {}  # or why not, in numbers
 
     def apply(self, op: Op) -> Op:
@@ -50,14 +57,30 @@ class Recomputing:
             chain = self.chain(value)
             if isinstance(chain, Chain):
                 new = composed(op, value, chain)
-                self.groups.replace(op, new)
-                op = new
+                if self.groups.arguments((*new.inputs, *new.outputs)) <= self.groups.limits.arguments:
+                    self.groups.replace(op, new)
+                    op = new
 
     def is_apart(self, op: Op, value: int) -> bool:
         maker = self.groups.maker.get(value)
         if maker is None or isinstance(op.kernel, Opaque):
             return False
-        return why_not(maker, op, value) is not None
+        return why_not(maker, op, value) is not None or self._late(op, value)
+
+    def _late(self, op: Op, value: int) -> bool:
+        """Whether an operator also needs what kernels of another grid make of the value: it would wait in memory for that."""
+        if value not in self.gathered:
+            maker, users = self.groups.maker[value], self.groups.using[value].values()
+            elsewhere = (user for user in users if maker.kernel.domain != user.kernel.domain)
+            self.gathered[value] = tuple(islice(elsewhere, MOST_COMPARED))
+        waiting, of = self.waiting.setdefault(value, set()), self.groups.of
+        makers = {self.groups.maker[v].number for v in op.inputs if v in self.groups.maker}
+        if makers & waiting or any(
+            self.level[user.number] < self.level[op.number] and self.groups.leads(of[user.number], of[op.number])
+            for user in self.gathered[value]
+        ):
+            waiting.add(op.number)
+        return op.number in waiting
 
     def reason(self, value: int) -> str:
         """Why a value is not recomputed, where that was a question of cost; else empty."""
@@ -79,16 +102,22 @@ class Recomputing:
         if outputs != (value,) or not is_pure(kernel):
             return ""
         apart = [op for op in self.groups.using[value].values() if self.is_apart(op, value)]
-        alone = len(apart) == len(self.groups.using[value])
-        points = self.types[value].field_shape.points
-        reads = sum(taps(op.kernel, p) * op.kernel.domain.threads for op in apart for p in _params(op, value))
-        crowded = self._crowded(kernel, value, apart)
+        if not all(fits(reader, param, kernel) for reader, param in _reading(apart, value)):
+            return ""
+        made = kernel
+        if any(any(element_reads(reader, param)) for reader, param in _reading(apart, value)):
+            made = by_element(kernel) or kernel
+        crowded = self._crowded(made, value, apart)
         if crowded:
             return crowded
-        spared = points * (alone and not self.steady.differ(self.groups.maker[value], apart))
-        operations = work(kernel) * max(reads - spared, 0) / (1 if self.types[value].field_shape else UNIFORM)
-        nbytes, given = self.types[value].nbytes, sum(self.types[v].nbytes for v in inputs)
-        saved = nbytes * (1 + len(apart)) - given * (len(apart) - alone)
+        alone = len(apart) == len(self.groups.using[value])
+        spared = made.domain.threads * (alone and not self.steady.differ(self.groups.maker[value], apart))
+        readers = self._together(apart)
+        reads = sum(taps(_reading(ops, value)) * ops[0].kernel.domain.threads for ops in readers)
+        operations = work(made) * max(reads - spared, 0)
+        operations /= 1 if self.types[value].field_shape else UNIFORM
+        nbytes, given = self.types[value].nbytes, sum(self._given(v, made) for v in inputs)
+        saved = nbytes * (1 + len(readers)) - given * (len(readers) - alone)
         saved += LAUNCH if not self.types[value].field_shape else 0
         if operations / BALANCE > saved:
             return (
@@ -97,10 +126,15 @@ class Recomputing:
             )
         return Chain(kernel, inputs, tuple(ops))
 
+    def _given(self, value: int, kernel: Kernel) -> int:
+        """The bytes that a kernel reads of an input: threads of tensor elements share what has none."""
+        kind = self.types[value]
+        return kind.nbytes * (kernel.domain.elements if kind.planes == 1 else 1)
+
     def _crowded(self, kernel: Kernel, value: int, readers: list[Op]) -> str:
         """Why few threads would have to do for long what many do at once; empty where they would not."""
         for op in readers:
-            operations = work(kernel) * sum(taps(op.kernel, param) for param in _params(op, value))
+            operations = work(kernel) * taps(_reading([op], value))
             threads = op.kernel.domain.threads
             if operations > ALONE and threads < min(kernel.domain.threads, BUSY):
                 return (
@@ -108,6 +142,13 @@ class Recomputing:
                     f"of `{kernel.name}`, which many threads do at once"
                 )
         return ""
+
+    def _together(self, readers: Sequence[Op]) -> list[list[Op]]:
+        """The readers of a value as the kernels that they can be joined to, where each place is read once."""
+        kernels: dict[object, list[Op]] = {}
+        for op in readers:
+            kernels.setdefault((op.kernel.domain, op.kernel.group, self.level[op.number]), []).append(op)
+        return list(kernels.values())
 
     def _slice(self, value: int) -> list[Op]:
         """The operators of the maker's group that the value needs, producers first."""
@@ -123,8 +164,22 @@ class Recomputing:
         return [found[number] for number in sorted(found)]
 
 
+def _levels(program: Program, groups: Groups) -> dict[int, int]:
+    """How often other threads' values are needed on the way to an operator: those of one level can be one kernel."""
+    level: dict[int, int] = {}
+    for op in program.ops:
+        made = ((groups.maker[value], value) for value in op.inputs if value in groups.maker)
+        apart = (level[maker.number] + (why_not(maker, op, value) is not None) for maker, value in made)
+        level[op.number] = max(apart, default=0)
+    return level
+
+
 def _params(op: Op, value: int) -> list[FieldParam]:
     return [param for param, given in zip(op.kernel.inputs, op.inputs, strict=True) if given == value]
+
+
+def _reading(ops: Sequence[Op], value: int) -> list[tuple[Kernel, FieldParam]]:
+    return [(op.kernel, param) for op in ops for param in _params(op, value)]
 
 
 def composed(op: Op, value: int, chain: Chain) -> Op:

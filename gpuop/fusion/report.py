@@ -109,14 +109,14 @@ def _kernel(
         "runs": RUNS[step.rate],
         "in_place": [value for value, _ in step.over],
         "lanes": _lanes(step.kernel, target) if work and target else None,
-        "repeats": _repeats(kernel, target) if isinstance(kernel, Iteration) else None,
+        "repeats": _repeats(kernel, plan, target) if isinstance(kernel, Iteration) else None,
     }
 
 
 def moved_bytes(plan: Plan, step: Step) -> int:
     """What a kernel reads and writes; an iteration's kernels at every turn that is allowed, at one where any number is."""
     if isinstance(step.kernel, Iteration):
-        turn = step.kernel.turn.plan
+        turn = step.kernel.turn.plan(plan.limits)
         return (step.kernel.times or 1) * sum(moved_bytes(turn, inner) for inner in turn.steps)
     return sum(plan.program.types[v].nbytes for v in (*step.inputs, *step.outputs))
 
@@ -126,9 +126,9 @@ def _lanes(kernel: Kernel, target: Target) -> Facts:
     return {"count": found.count, "form": found.form, "reason": found.reason}
 
 
-def _repeats(kernel: Iteration, target: Target | None) -> Facts:
+def _repeats(kernel: Iteration, plan: Plan, target: Target | None) -> Facts:
     every = kernel.every if kernel.until is not None else None
-    return {"times": kernel.times, "every": every, "turn": report(kernel.turn.plan, None, target)}
+    return {"times": kernel.times, "every": every, "turn": report(kernel.turn.plan(plan.limits), None, target)}
 
 
 def _value(plan: Plan, value: int, names: Mapping[int, str], made: Mapping[int, int]) -> Facts:

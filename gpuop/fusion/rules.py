@@ -12,9 +12,8 @@ from gpuop.ir.kernel import Domain, Kernel, Opaque
 from gpuop.ir.nodes import Atomic, Const, FieldParam, Index, Read, Write
 from gpuop.ir.visit import values, walk
 
-MAX_ARGUMENTS = 96  # OpenCL guarantees 1,024 bytes of kernel arguments
+MOST_COMPARED = 8  # kernels that read one value and are tried with each other
 MAX_OPERATORS = 2048  # compilers take longer than they save beyond that
-MAX_LOCAL_BYTES = 32768  # and so much local memory
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def why_not(producer: Op, consumer: Op, value: int) -> str | None:
     return None
 
 
-def conflict(kernels: Sequence[Kernel]) -> str | None:
+def conflict(kernels: Sequence[Kernel], local_bytes: int) -> str | None:
     """Why kernels that depend on their work-groups cannot run in one launch."""
     for kernel in kernels[1:]:
         if kernel.group != kernels[0].group:
@@ -89,8 +88,8 @@ def conflict(kernels: Sequence[Kernel]) -> str | None:
         if sum(map(bool, arrays)) > 1 and any(not isinstance(n, int) for array in mine for n in array.shape):
             return f"how much local memory `{kernel.name}` uses depends on the target"
     needs = [sum(array.nbytes for array in mine) for mine in arrays]
-    if sum(needs) > MAX_LOCAL_BYTES and sum(map(bool, needs)) > 1:
-        return f"together they would use {sum(needs)} bytes of local memory, more than {MAX_LOCAL_BYTES}"
+    if sum(needs) > local_bytes and sum(map(bool, needs)) > 1:
+        return f"together they would use {sum(needs)} bytes of local memory, more than {local_bytes}"
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpuop.fusion.graph import Op
 from gpuop.ir.kernel import Kernel, Opaque, Output
-from gpuop.ir.nodes import Block, Comment, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Var, Write
+from gpuop.ir.nodes import Barrier, Block, Comment, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Var, Write
 from gpuop.ir.visit import Copier, updated
 
 MAX_NAMES = 3
@@ -53,6 +53,44 @@ class _Splicer(Copier):
         return (*before, replace(copied, value=value))
 
 
+class _Stretches:
+    """Statements between barriers. Operators that need nothing of one another wait together, side by side: what they read
+    at one place is one value then, and nothing of it is kept beyond a barrier.
+    """
+
+    def __init__(self) -> None:
+        self.stretches: list[list[tuple[Op, Stmt | None]]] = [[]]
+        self.barriers: list[dict[str, Barrier]] = []  # what stands behind each stretch but the last, by fence
+
+    def add(self, op: Op, body: Block, first: int) -> int:
+        """Put an operator's statements into stretches from the first on; the number of the last one."""
+        self.stretches[first].append((op, None))
+        for stmt in body:
+            if not isinstance(stmt, Barrier):
+                self.stretches[first].append((op, stmt))
+                continue
+            if first == len(self.barriers):
+                self.barriers.append({})
+                self.stretches.append([])
+            self.barriers[first].setdefault(stmt.fence, stmt)
+            first += 1
+        return first
+
+    def body(self) -> Block:
+        """All of them, with the name of an operator before its statements."""
+        out: list[Stmt] = []
+        told: Op | None = None
+        for stretch, barriers in zip(self.stretches, [*self.barriers, {}], strict=True):
+            for op, stmt in stretch:
+                if op is not told:
+                    out.append(Comment(op.kernel.name, op.loc))
+                    told = op
+                if stmt is not None:
+                    out.append(stmt)
+            out += barriers.values()
+        return tuple(out)
+
+
 def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Kernel, tuple[int, ...], tuple[int, ...]]:
     """Fuse operators, given producers first.
 
@@ -67,7 +105,8 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Kernel, tuple[int, ...]
     inputs: dict[int, FieldParam] = {}
     outputs: dict[int, Output] = {}
     registers: dict[int, Expr] = {}
-    body: list[Stmt] = []
+    ready: dict[int, int] = {}  # the stretch after which a value is in registers
+    stretches = _Stretches()
     for op in ops:
         fields: dict[FieldParam, FieldParam] = {}
         captured: dict[FieldParam, Expr] = {}
@@ -79,14 +118,14 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Kernel, tuple[int, ...]
                     inputs[value] = FieldParam(param.hint, param.type, param.by_value)
                 fields[param] = inputs[value]
         splicer = _Splicer(op, fields, captured, _kept(op, needed, outputs))
-        body += [Comment(op.kernel.name, op.loc), *splicer.copy()]
+        last = stretches.add(op, splicer.copy(), max((ready.get(value, 0) for value in op.inputs), default=0))
+        ready.update(dict.fromkeys(op.outputs, last))
         made = zip(op.kernel.written, op.outputs, strict=True)
         registers.update({value: splicer.made[param] for param, value in made if param in splicer.made})
     first = ops[0].kernel
     group = next((op.kernel.group for op in ops if op.kernel.group), None)
-    kernel = Kernel(
-        _name(ops), tuple(inputs.values()), tuple(outputs.values()), first.domain, tuple(body), group, first.loc
-    )
+    params, made_params = tuple(inputs.values()), tuple(outputs.values())
+    kernel = Kernel(_name(ops), params, made_params, first.domain, stretches.body(), group, first.loc)
     return kernel, tuple(inputs), tuple(outputs)
 
 

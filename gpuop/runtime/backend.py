@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuop.codegen.dialect import Source
 from gpuop.errors import DeviceError
+from gpuop.fusion.limits import LEAST
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
@@ -42,6 +43,7 @@ class Backend(ABC):
     name: str
     description: str
     target: Target  # what code is generated for
+    limits = LEAST  # of the kernels that are planned for it
     whole: bool = True  # whether a launch that raises has written nothing, as where it only enqueues
 
     @abstractmethod

@@ -20,6 +20,7 @@ from gpuop.codegen.dialect import Source
 from gpuop.codegen.targets import generate
 from gpuop.errors import CompileError, SemanticError
 from gpuop.fusion.iteration import Iteration, Part
+from gpuop.fusion.limits import LEAST
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.targets import plan_for
 from gpuop.ir.kernel import Kernel, Opaque
@@ -140,7 +141,7 @@ class _Packing:
         }
 
     def part(self, part: Part) -> dict[str, Any]:
-        return {"given": {str(v): position for v, position in part.given.items()}, "plan": self.plan(part.plan)}
+        return {"given": {str(v): position for v, position in part.given.items()}, "plan": self.plan(part.plan(LEAST))}
 
 
 def _parameters(params: Sequence[FieldParam]) -> list[Any]:

@@ -21,6 +21,7 @@ from gpuop.codegen.dialect import Source
 from gpuop.codegen.targets import generate
 from gpuop.config import config
 from gpuop.errors import DeviceError
+from gpuop.fusion.limits import Limits
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Assert
 from gpuop.ir.target import Target
@@ -32,11 +33,13 @@ from gpuop.runtime.cuda_arrays import Borrowed, Lent, borrow
 from gpuop.runtime.cuda_graph import Graph
 from gpuop.runtime.cuda_launch import Function, KernelLaunch, kernel_launch
 from gpuop.runtime.cuda_memory import Memory, returned
-from gpuop.runtime.limits import Limits
+from gpuop.runtime.limits import GroupLimits
 from gpuop.runtime.nvrtc import architectures, compile_cuda
 from gpuop.runtime.trace import note_source
 
 _building = threading.Lock()
+MOST_ARGUMENTS = 500  # of 8 bytes, of the 4 KiB that every driver takes
+REGISTERS = 240  # of the 255 of a thread: compilers need some for themselves
 
 
 def missing() -> str | None:
@@ -95,14 +98,15 @@ class Cuda(Backend):
         self.description = (
             f"{device.name()} (CUDA {'.'.join(map(str, drv.get_version()[:2]))}, compute capability {major}.{minor})"
         )
-        self.limits = Limits(
+        self.groups = GroupLimits(
             name,
             self.description,
             of(facts.MAX_THREADS_PER_BLOCK),
             (of(facts.MAX_BLOCK_DIM_X), of(facts.MAX_BLOCK_DIM_Y), of(facts.MAX_BLOCK_DIM_Z)),
             {"local": of(facts.MAX_SHARED_MEMORY_PER_BLOCK), "constant": of(facts.TOTAL_CONSTANT_MEMORY)},
         )
-        local = self.limits.memory["local"]
+        local = self.groups.memory["local"]
+        self.limits = Limits(MOST_ARGUMENTS, local, REGISTERS)
         self.target = Target(
             "cuda", 10 * major + minor, "gpu", of(facts.WARP_SIZE), local, has_fp16=True, lanes="unrolled"
         )
@@ -154,11 +158,11 @@ class Cuda(Backend):
     def compile(self, kernel: Kernel) -> Compiled:
         found = assertions(kernel) if self.checked else ()
         source = generate(report_asserts(kernel) if found else kernel, self.target)
-        self.limits.check_kernel(kernel)
+        self.groups.check_kernel(kernel)
         return self._compiled(source, None, kernel, found)
 
     def load(self, source: Source, binary: bytes | None) -> Compiled:
-        self.limits.check_group(source.entry, source.group[::-1])
+        self.groups.check_group(source.entry, source.group[::-1])
         return self._compiled(source, binary, None, ())
 
     def _compiled(

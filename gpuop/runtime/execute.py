@@ -56,7 +56,7 @@ class Prepared:
     def _compiled(self, step: Step) -> Any:
         kernel = step.kernel
         if isinstance(kernel, Iteration):
-            return Turns(self.backend, kernel, lambda plan: Prepared(self.backend, plan))
+            return Turns(self.backend, kernel, self.plan.limits, lambda plan: Prepared(self.backend, plan))
         if isinstance(kernel, Prebuilt):
             return self.backend.load(kernel.source, kernel.binary)
         if isinstance(kernel, HostFunction):

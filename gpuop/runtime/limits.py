@@ -11,7 +11,7 @@ from gpuop.ir.kernel import Kernel
 
 
 @dataclass(frozen=True)
-class Limits:
+class GroupLimits:
     """Of a device.
 
     Attributes:

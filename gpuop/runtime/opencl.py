@@ -24,7 +24,7 @@ from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime import cache
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch, scalars_of
-from gpuop.runtime.opencl_devices import limits_of, target_of
+from gpuop.runtime.opencl_devices import groups_of, limits_of, target_of
 from gpuop.runtime.trace import note_launch, note_source
 
 _building = threading.Lock()
@@ -54,8 +54,9 @@ class OpenCL(Backend):
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
         self.target = target_of(platform, device)
+        self.limits = limits_of(device)
         self.features = {"double"} if device.double_fp_config else set()
-        self.limits = limits_of(name, self.description, device)
+        self.groups = groups_of(name, self.description, device)
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
         self.options = ["-cl-std=CL1.2", *divide]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
@@ -135,13 +136,13 @@ class OpenCL(Backend):
     def compile(self, kernel: Kernel) -> Compiled:
         found = assertions(kernel) if self.checked else ()
         source = generate(report_asserts(kernel) if found else kernel, self.target)
-        self.limits.check_kernel(kernel)
-        self.limits.check_types(kernel.name, source.needs - self.features)
+        self.groups.check_kernel(kernel)
+        self.groups.check_types(kernel.name, source.needs - self.features)
         return self._compiled(source, kernel, found)
 
     def load(self, source: Source, binary: bytes | None) -> Compiled:
-        self.limits.check_types(source.entry, source.needs - self.features)
-        self.limits.check_group(source.entry, source.group[::-1])
+        self.groups.check_types(source.entry, source.needs - self.features)
+        self.groups.check_group(source.entry, source.group[::-1])
         return self._compiled(source, None, ())
 
     def _compiled(self, source: Source, kernel: Kernel | None, found: tuple[Assert, ...]) -> Compiled:

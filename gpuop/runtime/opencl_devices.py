@@ -9,12 +9,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from gpuop.fusion.limits import Limits
 from gpuop.ir.target import Target
 from gpuop.runtime import icd
-from gpuop.runtime.limits import Limits
+from gpuop.runtime.limits import GroupLimits
 
 GPU = 1 << 2  # CL_DEVICE_TYPE_GPU
 WARP = 32
+REGISTERS = 240  # of a GPU's thread, of 255 or 256: compilers need some for themselves
 POCL = "Portable Computing Language"
 
 
@@ -68,8 +70,14 @@ def target_of(platform: str, device: Any) -> Target:
     )
 
 
-def limits_of(name: str, description: str, device: Any) -> Limits:
-    return Limits(
+def limits_of(device: Any) -> Limits:
+    """What one kernel may use."""
+    words = device.max_parameter_size // 8 - 1  # checked execution has an argument of its own
+    return Limits(words, device.local_mem_size, REGISTERS if device.type & GPU else None)
+
+
+def groups_of(name: str, description: str, device: Any) -> GroupLimits:
+    return GroupLimits(
         name,
         description,
         device.max_work_group_size,

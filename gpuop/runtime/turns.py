@@ -7,6 +7,7 @@ from itertools import count
 from typing import Protocol
 
 from gpuop.fusion.iteration import Iteration, Part
+from gpuop.fusion.limits import Limits
 from gpuop.fusion.plan import Plan
 from gpuop.runtime.backend import Argument, Backend, Buffer, Launch, download
 
@@ -23,13 +24,16 @@ class Turns:
     """An iteration, compiled.
 
     Args:
+        limits: of the plans of turns.
         prepare: compiles a plan.
     """
 
-    def __init__(self, backend: Backend, kernel: Iteration, prepare: Callable[[Plan], Prepared]) -> None:
+    def __init__(
+        self, backend: Backend, kernel: Iteration, limits: Limits, prepare: Callable[[Plan], Prepared]
+    ) -> None:
         self.backend, self.kernel = backend, kernel
-        self.body = prepare(kernel.turn.plan)
-        self.until = prepare(kernel.until.plan) if kernel.until is not None else None
+        self.body = prepare(kernel.turn.plan(limits))
+        self.until = prepare(kernel.until.plan(limits)) if kernel.until is not None else None
 
     def bind(self, arguments: Sequence[Argument]) -> Launch:
         """A launch of all turns with these inputs and outputs; it waits where a condition ends them."""

@@ -17,6 +17,7 @@ from gpuop.codegen.dialect import Source
 from gpuop.errors import DeviceError, SemanticError
 from gpuop.fusion.graph import Program
 from gpuop.fusion.iteration import Iteration, Part
+from gpuop.fusion.limits import LEAST, Limits
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.step import Step
 from gpuop.ir.kernel import Domain, Kernel, Output
@@ -106,8 +107,7 @@ class _Planned(Part):
 
     ready: Plan
 
-    @property
-    def plan(self) -> Plan:
+    def plan(self, limits: Limits) -> Plan:
         return self.ready
 
 
@@ -118,7 +118,7 @@ def _plan(archive: zipfile.ZipFile, given: dict[str, Any], binary: str | None) -
     for step in given["steps"]:
         kernel = _iteration(archive, step, binary) if "repeat" in step else _prebuilt(archive, step, binary)
         steps.append(Step(kernel, tuple(step["inputs"]), tuple(step["outputs"]), ()))
-    return Plan(program, tuple(steps), ())
+    return Plan(program, tuple(steps), (), LEAST)
 
 
 def _prebuilt(archive: zipfile.ZipFile, step: dict[str, Any], binary: str | None) -> Kernel:

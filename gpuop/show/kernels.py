@@ -107,7 +107,7 @@ def _frame(scene: Scene, plan: Plan, number: int, step: Step, layout: Layout) ->
     types, opaque = plan.program.types, isinstance(step.kernel, Opaque)
     read, written = (size(sum(types[v].nbytes for v in side)) for side in (step.inputs, step.outputs))
     name = f"{number}  {step.kernel.name}"
-    facts = f"{_how(step.kernel)}, reads {read}, writes {written}"
+    facts = f"{_how(step.kernel, plan)}, reads {read}, writes {written}"
     inner = max(layout.width, text_width(name, LARGE + 1), text_width(facts, SMALL))
     scene.width, scene.height = inner + 2 * PAD, TITLE + layout.height
     fill, stroke = ("#f5eefc", PURPLE) if opaque else ("#eaf2fb", BLUE)
@@ -118,10 +118,10 @@ def _frame(scene: Scene, plan: Plan, number: int, step: Step, layout: Layout) ->
     return PAD + (inner - layout.width) / 2
 
 
-def _how(kernel: Kernel) -> str:
+def _how(kernel: Kernel, plan: Plan) -> str:
     """Where and how often it runs."""
     if isinstance(kernel, Iteration):
-        inner = ", ".join(step.kernel.name for step in kernel.turn.plan.steps)
+        inner = ", ".join(step.kernel.name for step in kernel.turn.plan(plan.limits).steps)
         turns = f"{kernel.times} turns of {inner}"
         return turns if kernel.until is None else f"turns of {inner} until a condition holds"
     return "on the host" if isinstance(kernel, HostFunction) else f"{kernel.domain} threads"

@@ -72,7 +72,9 @@ class Body(Writer):
     def do_write(self, n, value):
         output = self.program.outputs[n]
         if self.program.tensor:
-            _writeTensorElement(named(f"_out{n}"), self.value(value), *([*self.mapped(output), _tensorElement] if n % 2 else ()))
+            _writeTensorElement(
+                named(f"_out{n}"), self.value(value), *([*self.mapped(output), _tensorElement] if n % 2 else ())
+            )
         else:
             _writeTensor(named(f"_out{n}"), self.value(value), *self.mapped(output))
 
@@ -82,7 +84,9 @@ class Body(Writer):
 
     def do_atomic(self, n, point, value):
         at = [self.value(p) for p in point]
-        at = [_abs(p) % e if i % 2 else p for i, (p, e) in enumerate(zip(at, self.program.outputs[n].grid, strict=True))]
+        at = [
+            _abs(p) % e if i % 2 else p for i, (p, e) in enumerate(zip(at, self.program.outputs[n].grid, strict=True))
+        ]
         self.atomic(self.program.outputs[n].extra, value, named(f"_out{n}"), *at)
 
     def atomic(self, op, value, *place):

@@ -43,7 +43,16 @@ class Expressions(Leaves):
         forms = [self._where, self._convert]
         if dtype == "bool":
             return [*forms, self._compare, self._compare, self._compare, self._logic, self._bitwise, self._test_literal]
-        forms += [self._binary, self._binary, self._binary, self._literal, self._unary, self._call, self._call, self._call]
+        forms += [
+            self._binary,
+            self._binary,
+            self._binary,
+            self._literal,
+            self._unary,
+            self._call,
+            self._call,
+            self._call,
+        ]
         forms += [self._power, self._bits]
         if dtype in INTEGERS:
             forms += [self._bitwise, self._bitwise, self._shift]

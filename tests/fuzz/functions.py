@@ -17,7 +17,19 @@ EITHER = {"_max", "_min", "_clamp"}  # of integers and floating types
 ACROSS = {"_dot", "_length", "_distance", "_fast_length", "_fast_distance"}  # a scalar of vectors
 OF_VECTORS = {"_normalize", "_fast_normalize"}
 IN_STEPS = {"_mix", "_mad", "_degrees", "_radians", "_native_divide", "_cross", *ACROSS, *OF_VECTORS}  # rounded at each
-ONE_BY_ONE = {"_copysign", "_ldexp", "_nan", "_ilogb", "_remquo", "_cross", "_rotate", "_bitselect", "_select", "_any", "_all"}
+ONE_BY_ONE = {
+    "_copysign",
+    "_ldexp",
+    "_nan",
+    "_ilogb",
+    "_remquo",
+    "_cross",
+    "_rotate",
+    "_bitselect",
+    "_select",
+    "_any",
+    "_all",
+}
 TESTS = {name for name, e in ENTRIES.items() if e.group == "relational" and name.startswith(("_is", "_sign"))}
 LIMITS = {"_acospi", "_asinpi", "_atanpi", "_atan2pi", "_tanpi"}  # made of inexact ones
 INEXACT = {

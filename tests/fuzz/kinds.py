@@ -11,7 +11,20 @@ RANKED = ("bool", *INTEGERS, *FLOATS)  # of two types the later one is the commo
 NUMPY = dict(
     zip(
         RANKED,
-        ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"),
+        (
+            "bool",
+            "int8",
+            "uint8",
+            "int16",
+            "uint16",
+            "int32",
+            "uint32",
+            "int64",
+            "uint64",
+            "float16",
+            "float32",
+            "float64",
+        ),
         strict=True,
     )
 )
@@ -22,7 +35,7 @@ STORED = {"unorm8": ("float", 1), "complex64": ("float", 2)}  # what other field
 
 @cache
 def split(kind: str) -> tuple[str, int]:
-    """"float3" as ("float", 3)."""
+    """ "float3" as ("float", 3)."""
     name, lanes = re.fullmatch(r"([a-z]+)(\d?)", kind).groups()
     return name, int(lanes or 1)
 
@@ -51,7 +64,22 @@ def numbers(dtype: str) -> list:
     if dtype in FLOATS:
         most = {"half": 65504.0, "float": 3.4028234663852886e38, "double": 1.7976931348623157e308}[dtype]
         least = {"half": 6e-8, "float": 1e-45, "double": 5e-324}[dtype]
-        few = [0.0, 1.0, -1.0, 0.5, 2.0, -2.5, 3.0, 1e-3, 255.9, -0.0, 1000.5, float("inf"), float("-inf"), float("nan")]
+        few = [
+            0.0,
+            1.0,
+            -1.0,
+            0.5,
+            2.0,
+            -2.5,
+            3.0,
+            1e-3,
+            255.9,
+            -0.0,
+            1000.5,
+            float("inf"),
+            float("-inf"),
+            float("nan"),
+        ]
         return [*few, most, -most, least, 65519.0 if dtype == "half" else 3e9]
     bits = BITS[dtype]
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed(dtype) else (0, 2**bits - 1)

@@ -124,7 +124,9 @@ class Leaves:
 
     def places(self, dims: Sequence[int]) -> tuple:
         """Indices inside an array, written as numbers or computed."""
-        return tuple(("at", "int", self.below(n)) if self.chance(30) else ("within", "int", self.index(), n) for n in dims)
+        return tuple(
+            ("at", "int", self.below(n)) if self.chance(30) else ("within", "int", self.index(), n) for n in dims
+        )
 
     # --- reading fields -----------------------------------------------------------------------------------------
 

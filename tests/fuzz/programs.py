@@ -13,7 +13,22 @@ from .leaves import Scope
 from .statements import Statements
 
 GRIDS = ((5, 13), (37,), (2, 3, 5), (1, 1), (1, 9), (7, 1), (3, 1, 4), (16,), (1,), (4, 8), ())
-GROUPS = ((8,), (4, 4), (16,), (2, 8), (3, 5), (1, 1), (2, 2, 4), (1, 16), (16, 2), (64,), (5,), (2, 3, 1), (16, 16), (256,))
+GROUPS = (
+    (8,),
+    (4, 4),
+    (16,),
+    (2, 8),
+    (3, 5),
+    (1, 1),
+    (2, 2, 4),
+    (1, 16),
+    (16, 2),
+    (64,),
+    (5,),
+    (2, 3, 1),
+    (16, 16),
+    (256,),
+)
 TENSORS = ((), (2,), (3,), (4,), (2, 2), (1,), (7,), (2, 3))
 BIG = ((3,), (7,), (2, 3), (2, 2), (1,), (9,))
 MODES = ("plain",) * 5 + ("threads", "element", "each")
@@ -124,7 +139,10 @@ class Programs(Statements):
         if head.group is None:
             return {"tables": tables, "arrays": arrays}
         kinds = [self.kind() for _ in range(self.below(4))]
-        bins = tuple((f"b{n}", self.pick(("int", "uint")), 1 + self.below(5), self.pick(tuple(BINS))) for n in range(self.below(3)))
+        bins = tuple(
+            (f"b{n}", self.pick(("int", "uint")), 1 + self.below(5), self.pick(tuple(BINS)))
+            for n in range(self.below(3))
+        )
         return {
             "tables": tables, "arrays": arrays, "bins": bins,
             "locals": tuple((f"l{n}", kind, self.chance(40), self.chance(20)) for n, kind in enumerate(kinds)),
@@ -170,7 +188,9 @@ class Programs(Statements):
 
     def _output(self, head: Program, how: str, grid: tuple) -> Output:
         if how == "atomic":
-            return Output(how, self.pick(("int32", "uint32")), extra=self.pick(tuple(BINS)), grid=grid, default=self.below(3))
+            return Output(
+                how, self.pick(("int32", "uint32")), extra=self.pick(tuple(BINS)), grid=grid, default=self.below(3)
+            )
         if how == "inexact":
             return Output(how, NUMPY[self.pick(FLOATS)], grid=grid)
         dtype = self.pick((*NUMPY.values(), "unorm8"))

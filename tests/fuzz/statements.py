@@ -133,7 +133,9 @@ class Statements(Expressions):
             return self._set()
         forms = [lambda a=a: ("own slot", a[0], self._stored(a[1])) for a in s.locals]
         forms += [lambda a=a: ("leader", a[0], self._stored(a[1])) for a in s.shared]
-        forms += [lambda a=a: ("bin", a[0], self.places((a[2],))[0], self.value(a[1], 1)) for a in s.bins for _ in (0, 1)]
+        forms += [
+            lambda a=a: ("bin", a[0], self.places((a[2],))[0], self.value(a[1], 1)) for a in s.bins for _ in (0, 1)
+        ]
         return self.pick(forms)()
 
     def _barrier(self) -> tuple:
@@ -162,7 +164,9 @@ class Statements(Expressions):
         return ("if", ((self._uniform("bool"), then),), self._paired(1) if self.chance(40) else None)
 
     def _uniform_for(self) -> tuple:
-        stop = ("number", "int", (1 + self.below(3),)) if self.chance(50) else ("within", "int", self._uniform("int"), 4)
+        stop = (
+            ("number", "int", (1 + self.below(3),)) if self.chance(50) else ("within", "int", self._uniform("int"), 4)
+        )
         name = self._counter()
         self.loops.append(True)
         leave = (("leave if", self._uniform("bool"), self.pick(("_break", "_continue"))),) if self.chance(40) else ()

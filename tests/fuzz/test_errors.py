@@ -47,10 +47,7 @@ VALUES = {
 }  # fmt: skip
 ONE = "neg pos abs invert not_ truth index"
 TWO = "add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift lt le eq ne matmul getitem iadd imatmul ipow contains"
-OPERATORS = {
-    name: getattr(operator, name)
-    for name in f"{ONE} {TWO}".split()
-}
+OPERATORS = {name: getattr(operator, name) for name in f"{ONE} {TWO}".split()}
 ATTRIBUTES = ["x", "w", "xyzw", "xx", "foo", "shape", "type", "assign", "dtype", "field_shape"]
 ARGUMENTS = st.one_of(
     st.sampled_from([("value", v) for v in VALUES]),
@@ -72,7 +69,12 @@ STEPS = st.one_of(
     st.tuples(st.just("block"), st.just(("value", "bool")), st.none(), st.none()),
     st.tuples(st.just("return"), st.lists(ARGUMENTS, max_size=3), st.none(), st.none()),
 )
-MISCALLED = ("positional argument", "unexpected keyword argument", "multiple values for argument", "missing")  # Python's own
+MISCALLED = (
+    "positional argument",
+    "unexpected keyword argument",
+    "multiple values for argument",
+    "missing",
+)  # Python's own
 
 
 def made(argument):
@@ -189,7 +191,9 @@ def test_mistakes_are_semantic_errors(count):
 
 def test_every_name_with_every_argument():
     """Each name with each argument alone."""
-    arguments = [("value", v) for v in VALUES] + [("field", f) for f in FIELDS] + [("plain", n) for n in range(len(PLAIN))]
+    arguments = (
+        [("value", v) for v in VALUES] + [("field", f) for f in FIELDS] + [("plain", n) for n in range(len(PLAIN))]
+    )
     many = ("_convert_", "_as_"), ("2", "3", "4", "Var", "Array")  # one for each type
     plain = [n for n in dsl.__all__ if not n.startswith(many[0]) and not n.endswith(many[1])]
     for name in [*plain, "_convert_int2", "_as_short", "_half3", "_ucharVar", "_double2Array"]:

@@ -24,7 +24,9 @@ def test_leading_zeros_of_narrow_integers_of_floating_values(device):
 
 
 def test_bits_of_narrow_integers_of_floating_values(device):
-    same(gp.operator(lambda f: _as_char(_convert_uchar(_readTensor(f))))(gp.ScalarField(FLOATS)), np.int8([1, -1, 0, 0]))
+    same(
+        gp.operator(lambda f: _as_char(_convert_uchar(_readTensor(f))))(gp.ScalarField(FLOATS)), np.int8([1, -1, 0, 0])
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
@@ -113,4 +115,6 @@ def test_a_barrier_under_a_condition_and_memory_in_its_else(device):
 def test_borders_of_half_fields_in_cuda(border):
     """The offset is a conditional expression there."""
     f = gp.ScalarField(np.ones(37, np.float16))
-    compile_cuda(gp.operator(lambda f: _readTensor(f, _column - 1, border=border)).source(f.type, target="cuda"), "sm_90")
+    compile_cuda(
+        gp.operator(lambda f: _readTensor(f, _column - 1, border=border)).source(f.type, target="cuda"), "sm_90"
+    )

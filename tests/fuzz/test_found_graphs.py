@@ -29,3 +29,21 @@ def test_a_state_whose_next_value_takes_over_a_buffer(optimize):
             graph.probe(second, "second")
         graph.step(2)
         np.testing.assert_array_equal(graph.read("second"), want)
+
+
+@pytest.mark.parametrize("axis", [None, 0, (0, 1), 2])
+def test_a_reduction_of_vectors_that_were_just_computed(device, axis):
+    x = np.random.default_rng(5).integers(0, 9, (40, 70, 3)).astype("f")
+    result = (gp.VectorField(x) * 2 + 1).sum(axis=axis).numpy()
+    np.testing.assert_array_equal(result, (x * 2 + 1).sum(axis=axis))
+
+
+def test_one_element_of_vectors_that_were_just_computed(device):
+    @gp.operator(outputs=lambda f: f.type.replace(tensor_shape=()))
+    def some(f):
+        _writeTensor(_out0, _readTensorElement(f, _row, _column + 1, _min(_row, 2)))
+
+    x = np.random.default_rng(5).random((5, 7, 3), np.float32)
+    moved = np.concatenate([x[:, 1:], x[:, -1:]], 1) * np.float32(2)
+    want = moved[np.arange(5), :, np.minimum(np.arange(5), 2)]
+    np.testing.assert_array_equal(some(gp.VectorField(x) * 2).numpy(), want)

@@ -154,7 +154,12 @@ LOCAL = [
     kind(quantised, "f", "u", like("u")), kind(wide, "u", "f"), kind(integer, "f", "i"), kind(wrapped, "ii", "i"),
     kind(looped, "i", "i"), kind(real, "i", "f"), kind(vector, "ff", "v"), kind(swizzled, "vf", "v"), kind(length, "v", "f"),
 ]  # fmt: skip
-DISTANT = [kind(blur, "f", "f"), kind(slope, "v", "v"), kind(picked, "fi", "f"), kind(mirrored, "f", "f", lambda a: a.type)]
+DISTANT = [
+    kind(blur, "f", "f"),
+    kind(slope, "v", "v"),
+    kind(picked, "fi", "f"),
+    kind(mirrored, "f", "f", lambda a: a.type),
+]
 INEXACT = [kind(wave, "f", "f")]
 
 
@@ -165,7 +170,13 @@ def graphs(draw, shapes):
     pool = LOCAL * 2 + DISTANT + ([] if exact else INEXACT * 6)
     call = st.tuples(st.sampled_from(pool), st.tuples(*[st.integers(0, 30)] * 2))
     calls = draw(st.lists(call, min_size=5, max_size=24))
-    return draw(st.sampled_from(shapes)), exact, calls, draw(st.sets(st.integers(0, 40), max_size=6)), draw(st.integers(0, 2))
+    return (
+        draw(st.sampled_from(shapes)),
+        exact,
+        calls,
+        draw(st.sets(st.integers(0, 40), max_size=6)),
+        draw(st.integers(0, 2)),
+    )
 
 
 def build(spec, optimize):

@@ -103,7 +103,9 @@ class Writer:
         if not point:
             return (), {}
         if border == "number":
-            border = FILLS.get(np.dtype(self.fields[name].dtype).kind if self.fields[name].dtype != "unorm8" else "f", 7)
+            border = FILLS.get(
+                np.dtype(self.fields[name].dtype).kind if self.fields[name].dtype != "unorm8" else "f", 7
+            )
         return tuple(map(self.value, point)), {} if border == "clamp" else {"border": border}
 
     def _read(self, kind, name, point, border):

@@ -68,7 +68,9 @@ def integer_power(x, y):
 
 
 def agree(name, got, want, ulps=0):
-    assert (got.dtype, got.shape) == (want.dtype, want.shape), f"{name}: {got.dtype}{got.shape}, not {want.dtype}{want.shape}"
+    assert (got.dtype, got.shape) == (want.dtype, want.shape), (
+        f"{name}: {got.dtype}{got.shape}, not {want.dtype}{want.shape}"
+    )
     if not ulps or want.dtype.kind not in "fc":
         np.testing.assert_array_equal(got, want, err_msg=name)
         return
@@ -131,7 +133,9 @@ def test_functions_of_one_field(device, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_functions_of_two_fields(device, dtype):
     x, y = pairs(dtype)
-    finite = np.isfinite(x) & np.isfinite(y) & (y != 0) & (np.abs(x) < 1e4) if dtype in FLOATS else np.ones(x.shape, bool)
+    finite = (
+        np.isfinite(x) & np.isfinite(y) & (y != 0) & (np.abs(x) < 1e4) if dtype in FLOATS else np.ones(x.shape, bool)
+    )
 
     modular = ["floor_divide", "remainder"] if dtype in FLOATS else []
     check(dtype, [name for name in BINARY if name not in modular], lambda name: (x, y))
@@ -254,7 +258,11 @@ def test_where_and_clip(device):
     m = mask.numpy()
     agree("where", np.where(mask, f, 0).numpy(), np.where(m, x, np.float32(0)))
     agree("where", np.where(mask, 1, 2).numpy(), np.where(m, 1, 2).astype("i4"))
-    agree("where", np.where(mask, 1.5, gp.ScalarField(np.uint8([1, 2, 3, 4, 5]))).numpy(), np.float32([1.5, 2, 1.5, 4, 1.5]))
+    agree(
+        "where",
+        np.where(mask, 1.5, gp.ScalarField(np.uint8([1, 2, 3, 4, 5]))).numpy(),
+        np.float32([1.5, 2, 1.5, 4, 1.5]),
+    )
     agree("where", np.where(f, 1, 0).numpy(), np.int32([1, 1, 1, 1, 1]))
     with pytest.raises(gp.SemanticError, match="three arguments"):
         np.where(mask)
@@ -270,8 +278,14 @@ def test_ufuncs_with_numpy_scalars_and_zero_d_arrays(device):
 def test_refusals():
     f = gp.ScalarField(np.zeros((3, 4), "f"))
     for refused, message in (
-        (lambda: f + gp.ScalarField(np.zeros((4, 3))), "add: the grids differ, 3×4 and 4×3; they must be equal, or one side 0D"),
-        (lambda: gp.VectorField(np.zeros((3, 2))) * gp.VectorField(np.zeros((3, 3))), "multiply: the tensors differ, 2 and 3"),
+        (
+            lambda: f + gp.ScalarField(np.zeros((4, 3))),
+            "add: the grids differ, 3×4 and 4×3; they must be equal, or one side 0D",
+        ),
+        (
+            lambda: gp.VectorField(np.zeros((3, 2))) * gp.VectorField(np.zeros((3, 3))),
+            "multiply: the tensors differ, 2 and 3",
+        ),
         (lambda: f + np.zeros((3, 4)), r"add of a Field and an array: wrap it in a Field"),
         (lambda: np.zeros((3, 4)) * f, "multiply of a Field and an array"),
         (lambda: f * [1, 2], "multiply of a Field and a list"),
@@ -283,6 +297,11 @@ def test_refusals():
     ):
         with pytest.raises(gp.SemanticError, match=message):
             refused()
-    for refused in (lambda: np.add.reduce(f), lambda: np.add(f, 1, out=np.zeros((3, 4))), lambda: np.cumsum(f), lambda: np.modf(f)):
+    for refused in (
+        lambda: np.add.reduce(f),
+        lambda: np.add(f, 1, out=np.zeros((3, 4))),
+        lambda: np.cumsum(f),
+        lambda: np.modf(f),
+    ):
         with pytest.raises(TypeError, match=r"\.numpy\(\)"):
             refused()

@@ -34,7 +34,7 @@ def plans(monkeypatch):
     """The plans made."""
     seen: list[object] = []
     plan = gp.session.plan
-    monkeypatch.setattr(gp.session, "plan", lambda what, optimize: (seen.append(what), plan(what, optimize))[1])
+    monkeypatch.setattr(gp.session, "plan", lambda what, *more: (seen.append(what), plan(what, *more))[1])
     return seen
 
 
@@ -309,7 +309,9 @@ def test_many_constants_warn_once():
         for k in range(8):
             scaled(ONE, k)
             scaled(ONE, k)
-    with pytest.warns(UserWarning, match=r"`scaled` is compiled anew for every value of `k`; pass a gp\.Parameter") as caught:
+    with pytest.warns(
+        UserWarning, match=r"`scaled` is compiled anew for every value of `k`; pass a gp\.Parameter"
+    ) as caught:
         scaled(ONE, 8)
     assert caught[0].filename == __file__
     with warnings.catch_warnings():

@@ -17,6 +17,11 @@ a, b = gp.ScalarField(image(*SHAPE)), gp.ScalarField(image(*SHAPE))
 photo = gp.VectorField(image(*SHAPE, 3))
 tiny = gp.ScalarField(image(5, 7))
 big = gp.VectorField(image(*SHAPE, 6))
+wide = gp.ScalarField(image(300, 500))
+other = gp.ScalarField(image(300, 500))
+row = gp.ScalarField(image(100_003))
+tall = gp.VectorField(image(300, 500, 3))
+huge = gp.VectorField(image(300, 100, 6))
 level = gp.ScalarField(np.float32(3))
 ONE_DEVICE = gp.devices()[0].name
 
@@ -90,6 +95,40 @@ def squared(v):
         _writeTensorElement(_out0, x * x)
 
 
+@gp.operator
+def rotated(f):
+    x, y, z = _readTensor(f)
+    return _vector(y, z, x)
+
+
+@gp.operator(outputs=lambda f: f.type.replace(tensor_shape=()))
+def element_sum(f):
+    total = _var(0.0)
+    with _for(f.tensor_shape[0]) as k:
+        total += _readTensorElement(f, _row, _column + 1, k)
+    _writeTensor(_out0, total)
+
+
+@gp.operator(outputs=lambda f: f.type.replace(tensor_shape=()))
+def last_element(f):
+    _writeTensor(_out0, _readTensorElement(f, _row, _columns - 1 - _column, f.tensor_shape[0] - 1))
+
+
+@gp.operator(outputs=gp.FieldType((SHAPE[0], 3)))
+def columns_of_groups(f):
+    """Each group adds what its threads read at places of their own, one after another."""
+    _globalThreads((SHAPE[0], 48))
+    _localThreads(1, 16)
+    values = _local(_floatArray(16))
+    values[_localColumn] = _readTensor(f, _row, _column * 2, border="reflect")
+    _syncThreadsLocal()
+    with _if(_localColumn == 0):
+        total = _var(0.0)
+        with _for(16) as k:
+            total += values[k]
+        _writeTensor(_out0, total, _row, _groupColumn)
+
+
 def host(f):
     return gp.HostOperator(lambda x: x[::-1].copy(), f, outputs=f.type)
 
@@ -161,6 +200,34 @@ TABLE: dict[str, tuple[Build, int]] = {
     "the count, used": (lambda: {"o": histogram(a * b) * 2}, 2),
     "summed": (lambda: {"o": (a * b + 1).sum()}, 1),
     "normalised": (lambda: {"o": a / a.sum()}, 2),
+    "summed in two steps": (lambda: {"o": (wide * other + 1).sum()}, 2),
+    "three of a field": (lambda: {"p": wide.min(), "q": wide.max(), "r": wide.mean()}, 2),
+    "three of a chain": (lambda: (lambda f: {"p": f.min(), "q": f.max(), "r": f.mean()})(wide * other + 1), 2),
+    "three of a chain that is probed": (
+        lambda: (lambda f: {"f": f, "p": f.min(), "q": f.max(), "r": f.mean()})(wide * other + 1),
+        3,
+    ),
+    "places and values": (lambda: (lambda f: {"p": f.argmin(), "q": f.max(), "r": f.sum()})(wide * other + 1), 2),
+    "in a row, not in whole groups": (
+        lambda: (lambda f: {"p": f.min(), "q": f.sum(), "r": f.argmax()})(row * 2 - row),
+        2,
+    ),
+    "over rows": (lambda: (lambda f: {"p": f.min(axis=0), "q": f.max(axis=0)})(wide * other + 1), 1),
+    "over columns": (lambda: (lambda f: {"p": f.min(axis=1), "q": f.max(axis=1)})(wide * other + 1), 1),
+    "over different axes": (lambda: {"p": (wide + 1).sum(axis=0), "q": (wide + 1).sum(axis=1)}, 2),
+    "different chains of shared fields": (lambda: {"p": (wide * other).sum(), "q": (wide - other).max()}, 2),
+    "different reductions that are used together": (lambda: {"o": wide.max() - (wide * other).min()}, 3),
+    "a spread": (lambda: {"o": (lambda f: ((f - f.mean()) ** 2).mean())(wide * other)}, 4),
+    "normalised, recomputed": (lambda: {"o": (lambda f: f / f.sum())(wide * other)}, 3),
+    "vectors": (lambda: {"o": (tall * wide + 1).sum(axis=(0, 1)), "p": (tall * wide + 1).max(axis=(0, 1))}, 2),
+    "vectors, all of them": (lambda: {"o": (tall * 2 + 1).mean()}, 3),
+    "vectors of another kind": (lambda: {"o": rotated(tall).sum(axis=(0, 1))}, 3),
+    "big tensors summed": (lambda: {"o": (huge * 2 + 1).sum(axis=(0, 1))}, 2),
+    "big tensors read by elements": (lambda: {"o": element_sum(huge * 2 + 1)}, 1),
+    "vectors read by elements": (lambda: {"o": element_sum(tall * wide)}, 1),
+    "chosen elements": (lambda: {"o": last_element(huge * 2 + 1)}, 1),
+    "a stencil summed": (lambda: {"o": slope(wide * 2).sum()}, 2),
+    "gathered by groups": (lambda: {"o": columns_of_groups(a * b + 1), "p": columns_of_groups(a * b - 1)}, 1),
     "sliced": (lambda: {"o": (a * 2)[2:-2, ::3] + 1}, 1),
     "components": (lambda: {"o": (photo * 2)[..., 0] - photo[..., 2]}, 1),
     # the host

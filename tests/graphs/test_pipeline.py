@@ -63,7 +63,16 @@ def test_several_outputs_and_field_constructors(device):
 def test_every_layout_of_the_array(device):
     double = gp.pipeline(lambda a: gp.ScalarField(a) * 2)
     base = np.arange(48, dtype="f").reshape(6, 8)
-    for x in (base, base[::-1, ::2], base.T, np.asfortranarray(base), base.astype(">f4"), base[:0], base[0, 0], np.array(3.0, "f")):
+    for x in (
+        base,
+        base[::-1, ::2],
+        base.T,
+        np.asfortranarray(base),
+        base.astype(">f4"),
+        base[:0],
+        base[0, 0],
+        np.array(3.0, "f"),
+    ):
         x = np.asarray(x)
         x.flags.writeable = False
         np.testing.assert_array_equal(double(x), x * 2)
@@ -150,7 +159,9 @@ def test_the_argument_is_no_array_inside(misuse):
     with pytest.raises(gp.GpuopError) as caught:
         gp.pipeline(lambda a: MISUSES[misuse](a))(np.ones((3, 4), "f"))
     assert "`gp.ScalarField(" in str(caught.value)
-    assert misuse in ("list", "operator") or "test_pipeline.py" in str(caught.value)  # NumPy's line, the operator's line
+    assert misuse in ("list", "operator") or "test_pipeline.py" in str(
+        caught.value
+    )  # NumPy's line, the operator's line
     assert gp.pipeline(lambda a: gp.ScalarField(a))(np.ones(2)).tolist() == [1, 1]
 
 

@@ -88,7 +88,14 @@ def test_what_next_may_be(device):
         shared.next = also.next = grown  # one value for two states
         shown.next = graph.probe(shown + 1, "shown plus one")
         by_value.next = by_value * gp.Parameter(0.5)
-        for name, field in {"fixed": fixed, "held": held, "shared": shared, "also": also, "grown": grown, "shown": shown}.items():
+        for name, field in {
+            "fixed": fixed,
+            "held": held,
+            "shared": shared,
+            "also": also,
+            "grown": grown,
+            "shown": shown,
+        }.items():
             graph.probe(field, name)
         graph.probe(by_value, "by value")
         graph.probe(constant, "constant")

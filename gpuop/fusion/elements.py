@@ -1,0 +1,81 @@
+"""Kernels of small tensors as kernels of tensor elements: what is read element by element is computed element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gpuop.ir.facts import TargetConst
+from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.nodes import (
+    Apply,
+    Assign,
+    Bits,
+    Block,
+    Cast,
+    Const,
+    Expr,
+    FieldParam,
+    Index,
+    Lane,
+    Let,
+    Load,
+    Pack,
+    Read,
+    Stmt,
+    Var,
+    Write,
+)
+from gpuop.ir.visit import Copier, expressions, walk
+
+ELEMENT = Index("global", "element")
+
+
+def by_element(kernel: Kernel) -> Kernel | None:
+    """A (pure) kernel with a thread for each element of its tensors; None where an element depends on others.
+
+    Every row of the operator table works on each component by itself, so only what takes vectors apart stands in the way.
+    """
+    lanes = kernel.outputs[0].param.type.planes
+    taken = any(isinstance(e, (Lane, Pack, Load, TargetConst)) or _reads_one(e) for e in expressions(kernel.body))
+    odd = any(stmt.var.type.lanes not in (1, lanes) for stmt in walk(kernel.body) if isinstance(stmt, (Let, Assign)))
+    if kernel.domain.elements > 1 or lanes == 1 or taken or odd:
+        return None
+    return replace(kernel, body=_Scalars(kernel.body).copy(), domain=Domain(kernel.domain.shape, lanes))
+
+
+def _reads_one(expr: Expr) -> bool:
+    """Whether it reads one element of several."""
+    return isinstance(expr, Read) and expr.element is not None
+
+
+class _Scalars(Copier):
+    """A body with a component in the place of each vector."""
+
+    def __init__(self, block: Block) -> None:
+        super().__init__(block)
+        for var, copied in self.vars.items():
+            self.vars[var] = Var(copied.hint, copied.type.scalar, copied.mutable)
+
+    def expr(self, expr: Expr) -> Expr:
+        copied = super().expr(expr)
+        if isinstance(copied, Read):
+            element = ELEMENT if copied.type.lanes > 1 else None
+            return replace(copied, type=copied.type.scalar, element=element)
+        if isinstance(copied, (Apply, Bits)):
+            return replace(copied, type=copied.type.scalar)
+        if isinstance(copied, Cast):
+            single = replace(copied, type=copied.type.scalar)
+            return single.arg if single.arg.type == single.type else single
+        return copied
+
+    def stmt(self, stmt: Stmt) -> Block:
+        (copied,) = super().stmt(stmt)
+        return (replace(copied, element=ELEMENT),) if isinstance(copied, Write) else (copied,)
+
+
+def element_reads(kernel: Kernel, field: FieldParam) -> Iterator[bool]:
+    """For each read of a field, whether it is of an element that is computed."""
+    for expr in expressions(kernel.body):
+        if isinstance(expr, Read) and expr.field is field:
+            yield expr.element is not None and not isinstance(expr.element, Const)

@@ -1,0 +1,23 @@
+"""What a kernel may use of a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one kernel, by default those that every device has.
+
+    Attributes:
+        arguments: of 8 bytes; a buffer is one, and so is each number of a by-value parameter. OpenCL guarantees 1,024 bytes.
+        local_bytes: of a work-group, for kernels that are put side by side. OpenCL guarantees so much local memory.
+        registers: of a thread, of 32 bits; None where it matters little how many values are kept, as caches hold them.
+    """
+
+    arguments: int = 96
+    local_bytes: int = 32768
+    registers: int | None = None
+
+
+LEAST = Limits()

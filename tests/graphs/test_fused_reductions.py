@@ -1,0 +1,150 @@
+"""Reductions take in what makes their values and join each other, and no bit of any result depends on it."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+
+from .harness import fused, graph_of, image, read_all, same_bits
+
+SMALL, WIDE, ROW = (
+    (21, 34),
+    (60, 300),
+    (20_003,),
+)  # reduced in one step, in two, and in chunks the last of which is short
+
+
+@functools.cache
+def inputs(shape: tuple[int, ...]) -> tuple[gp.Field, gp.Field]:
+    return gp.ScalarField(image(*shape) - 0.5), gp.ScalarField(image(*shape))
+
+
+def several(shape: tuple[int, ...]) -> dict[str, gp.Field]:
+    a, b = inputs(shape)
+    f = a * b - a
+    return {"min": f.min(), "max": f.max(), "mean": f.mean(), "argmax": f.argmax(), "sum": (a + b).sum()}
+
+
+def along(shape: tuple[int, ...]) -> dict[str, gp.Field]:
+    a, b = inputs(shape)
+    return {f"{axis}": (a * b).sum(axis=axis) - (a - b).max(axis=axis) for axis in range(len(shape))}
+
+
+def spread(shape: tuple[int, ...]) -> dict[str, gp.Field]:
+    a, b = inputs(shape)
+    f = a * b
+    apart = f - f.mean()
+    return {"variance": (apart * apart).mean(), "scaled": apart / (f.max() - f.min())}
+
+
+@functools.cache
+def on_the_reference(build: object, shape: tuple[int, ...]) -> Mapping[str, np.ndarray]:
+    with gp.use_device("reference"):
+        fields = build(shape)  # type: ignore[operator]
+        graph = graph_of(lambda: fields, optimize=False)
+        graph.reset()
+        return read_all(graph, fields)
+
+
+@pytest.mark.parametrize(
+    ("build", "shape"),
+    [(several, SMALL), (several, ROW), (several, WIDE), (along, WIDE), (spread, WIDE), (spread, ROW)],
+)
+def test_equal_bits_fused_and_unfused_on_every_device(device, build, shape):
+    graph, results = fused(lambda: build(shape))
+    for name, want in on_the_reference(build, shape).items():
+        same_bits(results[name], want, name)
+    graph.release()
+
+
+@pytest.mark.parametrize("shape", [WIDE, ROW], ids=str)
+def test_they_are_what_numpy_has(device, shape):
+    """Of whole numbers, which any order adds exactly."""
+    rng = np.random.default_rng(1)
+    x, y = (rng.integers(-3, 4, shape).astype("f") for _ in range(2))
+    a, b = gp.ScalarField(x), gp.ScalarField(y)
+    f, g = a * b + a, x * y + x
+    graph = graph_of(lambda: {"sum": f.sum(), "min": f.min(), "argmax": f.argmax(), "rows": f.sum(axis=-1)})
+    graph.reset()
+    for name, want in {"sum": g.sum(), "min": g.min(), "argmax": g.argmax(), "rows": g.sum(axis=-1)}.items():
+        np.testing.assert_array_equal(graph.read(name), want, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "names"),
+    [("unorm8", "sum max"), ("int16", "sum argmin mean"), ("float16", "mean min"), ("complex64", "sum mean")],
+)
+def test_other_types(device, dtype, names):
+    x = image(40, 300, *([2] if dtype == "complex64" else [])) * 200
+    array = x.view("complex64")[..., 0] if dtype == "complex64" else x.astype("uint8" if dtype == "unorm8" else dtype)
+    f = gp.ScalarField(array, dtype="unorm8") if dtype == "unorm8" else gp.ScalarField(array)
+    fused(lambda: {name: getattr(f + f, name)() for name in names.split()})
+
+
+@pytest.mark.parametrize("tensor", [(3,), (6,)], ids=str)
+def test_tensors(device, tensor):
+    f = gp.Field(image(50, 70, *tensor), len(tensor))
+    a = gp.ScalarField(image(50, 70))
+
+    def build():
+        g = f * a + 1
+        return {"colour": g.mean(axis=(0, 1)), "all": g.sum(), "rows": g.max(axis=0), "place": g.argmin()}
+
+    fused(build)
+
+
+def test_a_step_moves_what_it_must_and_no_more():
+    a, b = inputs((300, 500))
+    f = a * b - a
+    graph = graph_of(lambda: {"p": f.min(), "q": f.max(), "r": f.mean()})
+    facts = json.loads(graph.explain("json"))
+    assert facts["kernel_count"] == 2 and facts["ratio"] < 1.01
+    assert facts["kernels"][0]["read_bytes"] == 2 * 4 * 300 * 500
+
+
+def test_one_tree_has_the_barriers_of_all_and_each_place_is_read_once():
+    a = inputs((300, 500))[0]
+    alone, joined = (
+        graph_of(lambda names=names: {n: getattr(a, n)() for n in names}).source("opencl").split("__kernel")[1]
+        for names in (["min"], ["min", "max", "mean"])
+    )
+    assert joined.count("barrier(") == alone.count("barrier(") == 5  # 32 threads share a row
+    assert joined.count(" a[") == alone.count(" a[") == 16
+
+
+@gp.operator
+def reversed_in_groups(f, steps):
+    """Each turn of it is behind a barrier."""
+    _localThreads(1, 16)
+    tile = _local(_floatArray(16))
+    value = _var(_readTensor(f))
+    for _ in range(steps):
+        tile[_localColumn] = value
+        _syncThreadsLocal()
+        value @= tile[_localColumns - 1 - _localColumn] + 1
+        _syncThreadsLocal()
+    return value
+
+
+def test_operators_wait_together_and_for_one_another(device):
+    """Side by side with more and with fewer barriers, and one behind the other."""
+    x = image(5, 64)
+    a = gp.ScalarField(x)
+
+    def build():
+        first = reversed_in_groups(a, 2)
+        return {"p": first, "q": reversed_in_groups(a * 2, 3), "r": reversed_in_groups(first * 3 + a, 1) - a}
+
+    _, results = fused(build, kernels=1)
+    groups = x.reshape(5, 4, 16)
+    same_bits(results["p"], (groups + 1 + 1).reshape(5, 64))
+    same_bits(results["q"], (groups[..., ::-1] * np.float32(2) + 1 + 1 + 1).reshape(5, 64))
+    third = (groups + 1 + 1) * np.float32(3) + groups
+    same_bits(results["r"], ((third[..., ::-1] + 1) - groups).reshape(5, 64))
