@@ -76,18 +76,14 @@ def _kernel(
             part depend on one another, and those that are recomputed have no part (null);
         inputs, outputs: lists of {value, name, type, bytes, kernel}, the kernel being the one that makes the value,
             null for a value from outside; read_bytes and written_bytes are their sums;
-        operations (of a thread) and operations_exact (false if a loop with computed bounds counted once),
-        registers (an estimate, of 32 bits), local_bytes (of a work-group): null for host functions and iterations;
+        what `_effort` says;
         runs: when it is launched: "at every step", "once" (nothing that it depends on changes) or "when set" (only
             parameters that it depends on do);
         in_place: a list of the outputs (their values) that are written over states, when the next step begins;
-        lanes: null for these and without a target, else {count (points of a thread), form ("scalar", "wide", "spaced" or
-            "vector"), reason (why there are not more, or not wide ones)};
         repeats: null, or of an iteration {times, every (null without a condition), turn: such a report}.
     """
     kernel = resolve_target(step.kernel)
     host = isinstance(kernel, HostFunction)
-    work = None if isinstance(kernel, Opaque) else operations(kernel)
     inputs = [_value(plan, v, names, made) for v in step.inputs]
     outputs = [_value(plan, v, names, made) for v in step.outputs]
     return {
@@ -102,14 +98,31 @@ def _kernel(
         "outputs": outputs,
         "read_bytes": sum(value["bytes"] for value in inputs),
         "written_bytes": sum(value["bytes"] for value in outputs),
-        "operations": work and work.count,
-        "operations_exact": work and work.exact,
-        "registers": work and registers(kernel),
-        "local_bytes": work and sum(stmt.array.nbytes for stmt in kernel.shared("local")),
+        **_effort(kernel, target),
         "runs": RUNS[step.rate],
         "in_place": [value for value, _ in step.over],
-        "lanes": _lanes(step.kernel, target) if work and target else None,
         "repeats": _repeats(kernel, plan, target) if isinstance(kernel, Iteration) else None,
+    }
+
+
+def _effort(kernel: Kernel, target: Target | None) -> Facts:
+    """What a thread does; all null for host functions and iterations.
+
+    Returns:
+        operations (of a thread) and operations_exact (false if a loop with computed bounds counted once),
+        registers (an estimate, of 32 bits), local_bytes (of a work-group);
+        lanes: null without a target, else {count (points of a thread), form ("scalar", "wide", "spaced" or "vector"),
+            reason (why there are not more, or not wide ones)}.
+    """
+    if isinstance(kernel, Opaque):
+        return dict.fromkeys(("operations", "operations_exact", "registers", "local_bytes", "lanes"))
+    work, found = operations(kernel), lanes(kernel, target) if target else None
+    return {
+        "operations": work.count,
+        "operations_exact": work.exact,
+        "registers": registers(kernel),
+        "local_bytes": sum(stmt.array.nbytes for stmt in kernel.shared("local")),
+        "lanes": found and {"count": found.count, "form": found.form, "reason": found.reason},
     }
 
 
@@ -119,11 +132,6 @@ def moved_bytes(plan: Plan, step: Step) -> int:
         turn = step.kernel.turn.plan(plan.limits)
         return (step.kernel.times or 1) * sum(moved_bytes(turn, inner) for inner in turn.steps)
     return sum(plan.program.types[v].nbytes for v in (*step.inputs, *step.outputs))
-
-
-def _lanes(kernel: Kernel, target: Target) -> Facts:
-    found = lanes(kernel, target)
-    return {"count": found.count, "form": found.form, "reason": found.reason}
 
 
 def _repeats(kernel: Iteration, plan: Plan, target: Target | None) -> Facts:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.codegen.opencl import OPENCL
-from gpuop.codegen.printer import generate
+from gpuop.codegen.targets import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.graph import program
 from gpuop.fusion.plan import plan
@@ -25,7 +24,7 @@ a = gp.ScalarField(x)
 def fills(*fields: gp.Field) -> list[float]:
     """What the outputs of all kernels are filled with."""
     steps = plan(program([f.node for f in fields])).steps
-    return [value for step in steps for value in generate(step.kernel, OPENCL).fills.values()]
+    return [value for step in steps for value in generate(step.kernel, target_named("opencl")).fills.values()]
 
 
 def kind(*shape: int, tensor: tuple[int, ...] = ()) -> gp.FieldType:

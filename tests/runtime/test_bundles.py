@@ -64,7 +64,7 @@ def nothing_recorded() -> Iterator[None]:
         raise AssertionError("this is done when the bundle is made")
 
     with pytest.MonkeyPatch.context() as patch:
-        for place in ("dsl.record.Recorder.__init__", "fusion.plan.splice", "passes.lower", "codegen.targets.generate"):
+        for place in ("dsl.record.Recorder.__init__", "fusion.split.splice", "passes.lower", "codegen.targets.generate"):
             patch.setattr(f"gpuop.{place}", refuse)
         for module in ("opencl", "cuda"):
             patch.setattr(f"gpuop.runtime.{module}.generate", refuse)
