@@ -2,15 +2,20 @@
 
     python benchmarks/pointwise.py [--device NAME] [--size 4096] [--runs 20]
 
-A prepared step of a graph, waited for: medians with the spread of the middle half, the bytes that must move per second, and
-the time over that of the copy; 1.00 is copy speed. Every kernel and its copy are timed in turns.
+A bound launch, waited for: medians with the spread of the middle half, the bytes that must move per second, and the time over
+that of the copy; 1.00 is copy speed. Every kernel, its copy (on a CPU that of a thread for each core) and, on CUDA, what
+torch.compile, CuPy and JAX make of the same are timed in turns.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +23,7 @@ import gpuop as gp
 from gpuop import session
 from gpuop.config import config
 from gpuop.dsl import *
+from gpuop.fusion.graph import program
 from gpuop.runtime.devices import current
 
 WARM = 2
@@ -39,10 +45,14 @@ def functions(image):
     return _sin(x) * _exp(x) + _pow(x, 2.5)
 
 
-def eight(x: gp.Field) -> gp.Field:
+def chain(_: Any, x: Any) -> Any:
     for _ in range(4):
         x = abs(x * 1.25 - 0.5)
     return x
+
+
+def eight(x: gp.Field) -> gp.Field:
+    return chain(None, x)
 
 
 CASES: dict[str, tuple[str, tuple[int, ...], Callable[[gp.Field], gp.Field]]] = {
@@ -51,6 +61,14 @@ CASES: dict[str, tuple[str, tuple[int, ...], Callable[[gp.Field], gp.Field]]] = 
     "255 - uint8": ("uint8", (), lambda x: 255 - x),
     "float3 colours": ("float32", (3,), colours),
     "sin exp + pow": ("float32", (), functions),
+}
+
+
+PEERS: dict[str, Callable[[Any, Any], Any]] = {
+    "x / 2": lambda _, x: x / 2,
+    "chain of eight": chain,
+    "255 - uint8": lambda _, x: 255 - x,
+    "sin exp + pow": lambda xp, x: xp.sin(x) * xp.exp(x) + x**2.5,
 }
 
 
@@ -67,23 +85,31 @@ def timed(actions: dict[str, Action], runs: int) -> dict[str, tuple[float, float
     return {name: (float(middle), float(high - low)) for name, (low, middle, high) in quarters.items()}
 
 
-def step_of(make: Callable[[gp.Field], gp.Field], values: np.ndarray, tensor: int, widen: bool) -> Action:
-    """A step that computes the field anew, and its end."""
+def launch_of(make: Callable[[gp.Field], gp.Field], values: np.ndarray, tensor: int, widen: bool) -> Action:
+    """A bound launch, and its end."""
     config.widen = widen
     session._plans.clear()  # equal programs share a plan, whatever the settings were
-    with gp.ComputeGraph() as graph:
-        graph.probe(make(gp.Field(values, tensor)), "result")
-    graph.reset()
+    backend, field = current(), gp.Field(values, tensor)
+    what = program([make(field).node])
+    (leaf,), (wanted,) = what.leaves, what.wanted
+    memory = {leaf: session.argument(field.node, backend), wanted: backend.empty(what.types[wanted])}
+    (run,) = backend.sequence([session.prepare(what, backend).bind(0, memory)])
 
-    def run() -> None:
-        graph.step()
-        graph.synchronize()
+    def waited(kept: object = memory) -> None:  # which the launch needs
+        run()
+        backend.synchronize()
 
-    return run
+    return waited
 
 
 def copy_of(kind: gp.FieldType) -> Action:
+    """The device's own copy; on a CPU NumPy's, by a thread for each core."""
     backend = current()
+    if backend.target.device == "cpu":
+        source, target = np.ones(kind.array_shape, kind.dtype), np.ones(kind.array_shape, kind.dtype)
+        cores = os.cpu_count() or 1
+        pool, parts = ThreadPoolExecutor(cores), [np.array_split(a, cores) for a in (target, source)]
+        return lambda: list(pool.map(np.copyto, *parts)).clear()
     source, target = backend.empty(kind), backend.empty(kind)
 
     def run() -> None:
@@ -91,6 +117,30 @@ def copy_of(kind: gp.FieldType) -> Action:
         backend.synchronize()
 
     return run
+
+
+def peers(name: str, values: np.ndarray) -> dict[str, Action]:
+    """The same by other libraries on the GPU, those that are installed."""
+    found: dict[str, Action] = {}
+    if name not in PEERS or not current().name.startswith("cuda"):
+        return found
+    compute = PEERS[name]
+    with suppress(ImportError):
+        import torch
+
+        given, compiled = torch.from_numpy(values).cuda(), torch.compile(lambda x: compute(torch, x))
+        found["torch.compile"] = lambda: (compiled(given), torch.cuda.synchronize())[1]
+    with suppress(ImportError):
+        import cupy
+
+        array, fused = cupy.asarray(values), cupy.fuse()(lambda x: compute(cupy, x))
+        found["cupy.fuse"] = lambda: (fused(array), cupy.cuda.Device().synchronize())[1]
+    with suppress(ImportError):
+        import jax
+
+        here, jitted = jax.device_put(values), jax.jit(lambda x: compute(jax.numpy, x))
+        found["jax.jit"] = lambda: (jitted(here).block_until_ready(), None)[1]
+    return found
 
 
 def main() -> None:
@@ -108,13 +158,14 @@ def main() -> None:
             values = (np.random.default_rng(0).random((size, size, *tensor), np.float32) * 4).astype(dtype)
             actions = {
                 "copy": copy_of(gp.FieldType((size, size), tensor, dtype)),
-                "one point": step_of(make, values, len(tensor), widen=False),
-                "widened": step_of(make, values, len(tensor), widen=True),
+                "one point": launch_of(make, values, len(tensor), widen=False),
+                "widened": launch_of(make, values, len(tensor), widen=True),
+                **peers(name, values),
             }
             found = timed(actions, given.runs)
             for what, (middle, spread) in found.items():
                 speed, ratio = 2e-6 * values.nbytes / middle, middle / found["copy"][0]
-                print(f"{name:15s} {what:10s} {middle:9.3f} ± {spread:7.3f} {speed:8.1f} {ratio:8.2f}", flush=True)
+                print(f"{name:15s} {what:13s} {middle:9.3f} ± {spread:7.3f} {speed:8.1f} {ratio:8.2f}", flush=True)
 
 
 if __name__ == "__main__":
