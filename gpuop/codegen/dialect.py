@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from gpuop.errors import CompileError, Loc
 from gpuop.ir.nodes import FieldParam
+from gpuop.ir.types import HALF
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,15 @@ class Source:
         """The text with line numbers."""
         return "\n".join(f"{n:4d}  {line}" for n, line in enumerate(self.text.splitlines(), 1))
 
+    def flattened(self, arguments: Sequence[Any], buffer: Callable[[Any], Any]) -> tuple[list[Any], list[int]]:
+        """What is passed, number by number, and where each argument begins; `buffer` gives what buffers are passed as."""
+        flat: list[Any] = []
+        starts = []
+        for param, argument in zip(self.arguments, arguments, strict=True):
+            starts.append(len(flat))
+            flat += scalars_of(param, argument) if param.by_value else [buffer(argument)]
+        return flat, starts
+
     def user_lines(self, log: str) -> list[str]:
         """The user's lines behind the line numbers that a compiler's log names."""
         import re
@@ -111,3 +124,9 @@ class Source:
         return CompileError(
             f"{device} refused the kernel {self.entry}:\n{log}{behind}\n{self.numbered()}", self.numbered()
         )
+
+
+def scalars_of(param: FieldParam, values: Sequence[Any]) -> list[Any]:
+    """What a by-value argument is passed as."""
+    kind = np.float32 if param.type.storage is HALF else param.type.storage.numpy.type
+    return [kind(value) for value in values]

@@ -14,9 +14,8 @@ from gpuop.codegen.dialect import Source
 from gpuop.errors import DeviceError
 from gpuop.fusion.limits import LEAST
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
-from gpuop.ir.types import HALF, FieldType
+from gpuop.ir.types import FieldType
 
 Array = NDArray[Any]
 Buffer = Any  # a device's own handle of memory
@@ -82,6 +81,10 @@ class Backend(ABC):
     def bind(self, program: Any, arguments: Sequence[Argument]) -> Launch:
         """A launch with these arguments."""
 
+    def once(self, program: Any, arguments: Sequence[Argument]) -> None:
+        """Launch with these arguments, which nothing is to be prepared for."""
+        self.launch((self.bind(program, arguments).run,))
+
     @abstractmethod
     def synchronize(self) -> None:
         """Wait for everything enqueued."""
@@ -135,12 +138,6 @@ def download(kind: FieldType, value: Argument, backend: Backend) -> Array:
     if isinstance(value, tuple):
         return array_of(kind, np.array(value, kind.storage.numpy))
     return array_of(kind, backend.download(kind, value))
-
-
-def scalars_of(param: FieldParam, values: Argument) -> list[Any]:
-    """What a by-value argument is passed as."""
-    kind = np.float32 if param.type.storage is HALF else param.type.storage.numpy.type
-    return [kind(value) for value in values]
 
 
 def array_dtype(kind: FieldType) -> np.dtype[Any]:

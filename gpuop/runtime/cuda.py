@@ -31,7 +31,7 @@ from gpuop.runtime import cache, dlpack
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
 from gpuop.runtime.cuda_arrays import Borrowed, Lent, borrow
 from gpuop.runtime.cuda_graph import Graph
-from gpuop.runtime.cuda_launch import Function, KernelLaunch, kernel_launch
+from gpuop.runtime.cuda_launch import Function, KernelLaunch, kernel_launch, launch_once
 from gpuop.runtime.cuda_memory import Memory, returned
 from gpuop.runtime.limits import GroupLimits
 from gpuop.runtime.nvrtc import architectures, compile_cuda
@@ -210,6 +210,12 @@ class Cuda(Backend):
             return launch
         run = partial(self._raise_failed, program.kernel, launch, report, len(found))
         return Launch(run, launch.adjust)
+
+    def once(self, program: Compiled, arguments: Sequence[Argument]) -> None:
+        if self.checked or config.debug or program.function is None:
+            super().once(program, arguments)
+        else:
+            launch_once(self.memory, program.source, program.function, arguments)
 
     def _raise_failed(self, kernel: Kernel, launch: Launch, report: Buffer, count: int) -> None:
         launch.run()

@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 
 from gpuop.codegen.cuda import grid_of
-from gpuop.codegen.dialect import Source
-from gpuop.runtime.backend import Argument, Launch, scalars_of
+from gpuop.codegen.dialect import Source, scalars_of
+from gpuop.runtime.backend import Argument, Launch
 from gpuop.runtime.cuda_memory import Memory, returned
 from gpuop.runtime.trace import note_launch
 
 
 class Function:
-    """A function of a loaded module."""
+    """A function of a loaded module; `idle` are arguments that no launch is bound to."""
 
     def __init__(self, handle: Any) -> None:
         self.handle = handle
+        self.idle: list[Arguments] = []
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +92,34 @@ def _fill(memory: Memory, fill: Fill) -> None:
             returned(cu.cuMemsetD2D32Async(fill.address, fill.pitch, fill.value, 1, fill.count, stream))
 
 
+def _fills_of(source: Source, arguments: Sequence[Argument]) -> list[Fill]:
+    kinds = ((i, source.arguments[i].type, value) for i, value in source.fills.items())
+    return [
+        fill
+        for i, kind, value in kinds
+        if kind.nbytes
+        for fill in _fills(int(arguments[i]), kind.storage.numpy.type(value), kind.planes * kind.field_shape.points)
+    ]
+
+
+def launch_once(memory: Memory, source: Source, function: Function, arguments: Sequence[Argument]) -> None:
+    """Launch with these arguments; where they are kept is used again, as a launch has taken them when it returns."""
+    flat, _ = source.flattened(arguments, int)
+    try:
+        values = function.idle.pop()
+    except IndexError:
+        values = Arguments(flat)
+    for number, value in enumerate(flat):
+        values.set(number, value)
+    for fill in _fills_of(source, arguments):
+        _fill(memory, fill)
+    size = (*grid_of(source.threads, source.group), *source.group)
+    (status,) = memory.cu.cuLaunchKernel(function.handle, *size, 0, memory.cu_stream, values.address, 0)
+    function.idle.append(values)
+    if status:
+        returned((status,))
+
+
 def kernel_launch(
     memory: Memory, source: Source, function: Function, arguments: Sequence[Argument], timed: bool
 ) -> KernelLaunch:
@@ -99,20 +128,11 @@ def kernel_launch(
     Args:
         timed: its runs return a pair of events around the kernel.
     """
-    flat: list[Any] = []
-    starts = []  # of the arguments, in the kernel's flat list
-    for param, argument in zip(source.arguments, arguments, strict=True):
-        starts.append(len(flat))
-        flat += scalars_of(param, argument) if param.by_value else [int(argument)]
+    flat, starts = source.flattened(arguments, int)
     values = Arguments(flat)
     kept = (values, arguments, function)
     buffers = [None if p.by_value else int(a) for p, a in zip(source.arguments, arguments, strict=True)]
-    fills = [
-        fill
-        for i, value in source.fills.items()
-        if (kind := source.arguments[i].type).nbytes
-        for fill in _fills(buffers[i] or 0, kind.storage.numpy.type(value), kind.planes * kind.field_shape.points)
-    ]
+    fills = _fills_of(source, arguments)
     changed: list[Callable[[], None]] = []
 
     def adjust(position: int, scalars: Argument) -> None:

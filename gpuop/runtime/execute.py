@@ -67,12 +67,18 @@ class Prepared:
 
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
         """A step of the plan with these values."""
-        step = self.plan.steps[number]
+        step, program = self.plan.steps[number], self.programs[number]
         arguments = [values[v] for v in (*step.inputs, *step.outputs)]
         if isinstance(step.kernel, HostFunction):
             return _bind_host(step.kernel, arguments, self.backend)
-        program = self.programs[number]
         return program.bind(arguments) if isinstance(program, Turns) else self.backend.bind(program, arguments)
+
+    def _once(self, number: int, values: Mapping[int, Argument]) -> None:
+        step, program = self.plan.steps[number], self.programs[number]
+        if program is None or isinstance(program, Turns):
+            self.backend.launch((self.bind(number, values).run,))
+        else:
+            self.backend.once(program, [values[v] for v in (*step.inputs, *step.outputs)])
 
     def run(
         self, values: dict[int, Argument], memory: Mapping[int, Buffer] = MappingProxyType({})
@@ -82,7 +88,7 @@ class Prepared:
         for number, step in enumerate(self.plan.steps):
             for value in step.outputs:
                 values[value] = memory[value] if value in memory else self.backend.empty(types[value])
-            self.backend.launch((self.bind(number, values).run,))
+            self._once(number, values)
             for value in {*step.inputs, *step.outputs}:
                 if self.last_use.get(value) == number:
                     del values[value]

@@ -7,14 +7,14 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from gpuop.codegen.dialect import Source
+from gpuop.codegen.dialect import Source, scalars_of
 from gpuop.codegen.targets import generate
 from gpuop.config import config
 from gpuop.errors import DeviceError
@@ -23,7 +23,7 @@ from gpuop.ir.nodes import Assert
 from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime import cache
-from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch, scalars_of
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
 from gpuop.runtime.opencl_devices import groups_of, limits_of, target_of
 from gpuop.runtime.trace import note_launch, note_source
 
@@ -33,11 +33,16 @@ CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """A kernel's text and pyopencl's program of it; None where the grid has no points. A bundle's has no kernel."""
+    """A kernel's text and pyopencl's program of it; None where the grid has no points. A bundle's has no kernel.
+
+    Attributes:
+        idle: pyopencl's kernels that no launch is bound to: to make one takes far longer than to launch it.
+    """
 
     source: Source
     built: Any
     kernel: Kernel | None
+    idle: list[Any] = field(default_factory=list)
 
 
 class OpenCL(Backend):
@@ -184,17 +189,9 @@ class OpenCL(Backend):
         found = assertions(program.kernel) if self.checked and program.kernel is not None else ()
         report = self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, 4 * len(found)) if found else None
         arguments = [*arguments, report] if found else arguments
-        flat: list[Any] = []
-        starts = []  # of the arguments, in the kernel's flat list
-        for param, argument in zip(source.arguments, arguments, strict=True):
-            starts.append(len(flat))
-            flat += scalars_of(param, argument) if param.by_value else [argument]
+        flat, starts = source.flattened(arguments, lambda buffer: buffer)
         kernel.set_args(*flat)
-        fills = [
-            (arguments[i], kind, value)
-            for i, value in source.fills.items()
-            if (kind := source.arguments[i].type).nbytes
-        ]
+        fills = self._fills(source, arguments)
         enqueue = partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group)
 
         def launch() -> list[Any]:
@@ -211,6 +208,25 @@ class OpenCL(Backend):
 
         plain = not fills and report is None and config.debug == 0  # then there is nothing but enqueueing
         return Launch(enqueue if plain else launch, adjust)
+
+    def _fills(self, source: Source, arguments: Sequence[Argument]) -> list[tuple[Buffer, FieldType, float]]:
+        kinds = ((i, source.arguments[i].type, value) for i, value in source.fills.items())
+        return [(arguments[i], kind, value) for i, kind, value in kinds if kind.nbytes]
+
+    def once(self, program: Compiled, arguments: Sequence[Argument]) -> None:
+        if self.checked or config.debug or program.built is None:
+            super().once(program, arguments)
+            return
+        source = program.source
+        try:
+            kernel = program.idle.pop()
+        except IndexError:
+            kernel = self.cl.Kernel(program.built, source.entry)
+        kernel.set_args(*source.flattened(arguments, lambda buffer: buffer)[0])
+        runs: list[Callable[[], Any]] = [partial(self._fill, *fill) for fill in self._fills(source, arguments)]
+        enqueue = partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group)
+        self.launch((*runs, enqueue))
+        program.idle.append(kernel)
 
     def launch(self, runs: Iterable[Callable[[], Any]]) -> None:
         try:
