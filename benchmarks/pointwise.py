@@ -133,7 +133,10 @@ def peers(name: str, values: np.ndarray) -> dict[str, Action]:
     with suppress(ImportError):
         import cupy
 
-        array, fused = cupy.asarray(values), cupy.fuse()(lambda x: compute(cupy, x))
+        def case(x: Any) -> Any:  # which needs a name
+            return compute(cupy, x)
+
+        array, fused = cupy.asarray(values), cupy.fuse(case)
         found["cupy.fuse"] = lambda: (fused(array), cupy.cuda.Device().synchronize())[1]
     with suppress(ImportError):
         import jax
