@@ -141,7 +141,8 @@ class VectorExpressions(Expressions):
         if expr.op == "remquo_bits":
             return f"{expr.op}{'_double' * (kind.c == 'double')}{n}({', '.join(map(self.text, args))})", CALL
         if not row.text:
-            return f"{name_in_vectors(expr.op, kind, n)}({', '.join(map(self.text, args))})", CALL
+            name = expr.op if kind.c == "double" else name_in_vectors(expr.op, n)
+            return f"{name}({', '.join(map(self.text, args))})", CALL
         return self.infix(expr)
 
     def alone(self, expr: Apply) -> tuple[str, int]:
