@@ -1,9 +1,8 @@
-"""One result for one argument, in vectors and out of them: what keeps the bits of fused kernels on PoCL, which alone has
-vectors as lanes.
+"""One result for one argument, in vectors and out of them: what keeps the bits of fused kernels on PoCL.
 
-Its functions within an error bound are others for vectors than for scalars, so scalar code calls those of vectors too. Some
-look at all lanes to choose their way, so that a lane's bits depend on its neighbours: these are kept to one way, in which
-they agree with the scalar function.
+Its functions within an error bound are others for vectors than for scalars (Intel's are the same), so scalar code calls those
+of vectors too. Some look at all lanes to choose their way, so that a lane's bits depend on its neighbours: these are kept to
+one way, in which they agree with the scalar function.
 """
 
 from __future__ import annotations

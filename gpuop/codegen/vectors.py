@@ -113,7 +113,7 @@ class VectorExpressions(Expressions):
     """Prints vectors too, as those of OpenCL.
 
     Attributes:
-        length: of the vectors that are lanes on the device; 1 where they are not.
+        length: of the vectors whose functions scalar code calls; 1 where functions of scalars give the same bits.
     """
 
     length = 1
@@ -140,8 +140,10 @@ class VectorExpressions(Expressions):
             return f"nan(convert_uint{n}({self.text(args[0])}))", CALL
         if expr.op == "remquo_bits":
             return f"{expr.op}{'_double' * (kind.c == 'double')}{n}({', '.join(map(self.text, args))})", CALL
+        if expr.op in self.dialect.calls:
+            return self.dialect.calls[expr.op].format(*map(self.text, args)), CALL
         if not row.text:
-            name = expr.op if kind.c == "double" else name_in_vectors(expr.op, n)
+            name = expr.op if self.length == 1 else name_in_vectors(expr.op, n)
             return f"{name}({', '.join(map(self.text, args))})", CALL
         return self.infix(expr)
 
