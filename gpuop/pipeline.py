@@ -162,8 +162,8 @@ class Call:
         return self.backend.upload(kind, planes_of(kind, values))
 
     def _suits(self, kind: FieldType) -> bool:
-        """Whether kernels are as fast on NumPy's arrays: only planes make vectors."""
-        return kind.planes == 1 or self.backend.target.lanes != "vector"
+        """Whether kernels are about as fast on NumPy's arrays: only planes make vectors, which some functions need."""
+        return kind.planes == 1 or self.backend.target.lanes != "functions"
 
     def on_host(self, outs: Sequence[Array]) -> list[Array]:
         """Compute into arrays of the host's, in their own memory where the device can."""

@@ -1,9 +1,8 @@
-"""One result for one argument, in vectors and out of them: what keeps the bits of fused kernels on PoCL, which alone has
-vectors as lanes.
+"""One result for one argument, in vectors and out of them: what keeps the bits of fused kernels on PoCL.
 
-Its functions within an error bound are others for vectors than for scalars, so scalar code calls those of vectors too. Some
-look at all lanes to choose their way, so that a lane's bits depend on its neighbours: these are kept to one way, in which
-they agree with the scalar function.
+Its functions within an error bound are others for vectors than for scalars (Intel's are the same), so scalar code calls those
+of vectors too. Some look at all lanes to choose their way, so that a lane's bits depend on its neighbours: these are kept to
+one way, in which they agree with the scalar function.
 """
 
 from __future__ import annotations
@@ -27,34 +26,16 @@ float{n} {op}_lanes{n}(float{n} x)
     return vload{n}(0, all_y);
 }}
 """
-EACH = """
-// lane by lane: together, their bits would depend on one another
-double{n} {op}_lanes{n}(double{n} x, {exponent}{n} y)
-{{
-    double all_x[{n}];
-    {exponent} all_y[{n}];
-    vstore{n}(x, 0, all_x);
-    vstore{n}(y, 0, all_y);
-    for (int k = 0; k < {n}; k++) all_x[k] = {op}(all_x[k], all_y[k]);
-    return vload{n}(0, all_x);
-}}
-"""
 LENGTHS = (2, 4, 8, 16)
 TRIGONOMETRIC = ("sin", "cos", "tan")
-POWERS = {"pow": "double", "powr": "double", "pown": "int", "rootn": "int"}
-UNEVEN = {(op, "float") for op in TRIGONOMETRIC} | {(op, "double") for op in POWERS}
-
-HELPERS = {
-    **{f"{op}_lanes{n}": NEAR.format(op=op, n=n) for op in TRIGONOMETRIC for n in LENGTHS},
-    **{f"{op}_lanes{n}": EACH.format(op=op, n=n, exponent=e) for op, e in POWERS.items() for n in LENGTHS},
-}
+HELPERS = {f"{op}_lanes{n}": NEAR.format(op=op, n=n) for op in TRIGONOMETRIC for n in LENGTHS}
 
 
-def name_in_vectors(op: str, dtype: DType, n: int) -> str:
+def name_in_vectors(op: str, n: int) -> str:
     """The function that vectors call."""
-    return f"{op}_lanes{n}" if (op, "float" if dtype.c == "half" else dtype.c) in UNEVEN else op
+    return f"{op}_lanes{n}" if op in TRIGONOMETRIC else op
 
 
 def is_vectors(op: str, dtype: DType) -> bool:
-    """Whether scalar code calls the function of vectors."""
-    return OPS[op].ulp > 0 and (op, dtype.c) not in UNEVEN
+    """Whether scalar code calls the function of vectors; kernels that compute with doubles have no lanes."""
+    return OPS[op].ulp > 0 and dtype.c == "float" and op not in TRIGONOMETRIC

@@ -23,7 +23,7 @@ class Printer(Statements):
     def __init__(self, kernel: Kernel, dialect: Dialect) -> None:
         super().__init__(dialect)
         self.kernel = kernel
-        if kernel.target is not None:
+        if kernel.target is not None and kernel.target.lanes == "functions":
             self.e.length = kernel.target.vector_length
         self.entry = self.e.names.fresh(f"gpuop_{kernel.name}")
         for param in (*kernel.inputs, *kernel.written):

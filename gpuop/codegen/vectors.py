@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.codegen import lane_calls
-from gpuop.codegen.expressions import COMPARISONS, PREFIX, Expressions
+from gpuop.codegen.expressions import COMPARISONS, PREFIX, SHIFT, Expressions
 from gpuop.codegen.lane_calls import LENGTHS, is_vectors, name_in_vectors
 from gpuop.ir.nodes import Apply, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
 from gpuop.ir.ops import CALL, OPS
@@ -113,7 +113,7 @@ class VectorExpressions(Expressions):
     """Prints vectors too, as those of OpenCL.
 
     Attributes:
-        length: of the vectors that are lanes on the device; 1 where they are not.
+        length: of the vectors whose functions scalar code calls; 1 where functions of scalars give the same bits.
     """
 
     length = 1
@@ -140,8 +140,11 @@ class VectorExpressions(Expressions):
             return f"nan(convert_uint{n}({self.text(args[0])}))", CALL
         if expr.op == "remquo_bits":
             return f"{expr.op}{'_double' * (kind.c == 'double')}{n}({', '.join(map(self.text, args))})", CALL
+        if expr.op in self.dialect.calls:
+            return self.dialect.calls[expr.op].format(*map(self.text, args)), CALL
         if not row.text:
-            return f"{name_in_vectors(expr.op, kind, n)}({', '.join(map(self.text, args))})", CALL
+            name = expr.op if self.length == 1 else name_in_vectors(expr.op, n)
+            return f"{name}({', '.join(map(self.text, args))})", CALL
         return self.infix(expr)
 
     def alone(self, expr: Apply) -> tuple[str, int]:
@@ -157,7 +160,8 @@ class VectorExpressions(Expressions):
         if row.prec == PREFIX:
             inner = self.text(expr.args[0], PREFIX)
             return row.text.format(f"({inner})" if inner.startswith(("-", "~", "!")) else inner), PREFIX
-        left, right = (self.text(self.unspread(a), row.prec + k) for k, a in enumerate(expr.args))
+        least = SHIFT if row.prec in COMPARISONS else row.prec
+        left, right = (self.text(self.unspread(a), least + k) for k, a in enumerate(expr.args))
         text = row.text.format(left, right)
         if row.prec in COMPARISONS and MASKS[32 if kind in (BOOL, HALF) else kind.bits] != "int":
             return f"convert_int{expr.type.lanes}({text})", CALL
@@ -195,7 +199,7 @@ class VectorExpressions(Expressions):
             return f"({self.type(cast.type)})({text})", CALL
         x = self.text(cast.arg)
         if given is BOOL:
-            x, given = f"{self.text(cast.arg, 9)} & 1", DType("int32", "int", "i", 32)
+            x, given = f"{self.text(cast.arg, SHIFT)} & 1", DType("int32", "int", "i", 32)
         if wanted is HALF:
             return f"{'round_double' if given.c == 'double' else 'round_half'}{n}({self.floated(x, given, n)})", CALL
         if given is HALF and wanted.c == "float":

@@ -17,7 +17,8 @@ class Target:
         local_memory_bytes: of a work-group.
         has_fp16, has_fp64: whether the device computes in half and double.
         lanes: how a kernel of local accesses handles neighbouring points: "scalar", one by one; "unrolled", copies of the
-            body between wide loads and stores; "vector", the language's vector types.
+            body between wide loads and stores; "vector", the language's vector types; "functions", these in
+            kernels that call functions of floats within an error bound, and elsewhere one by one.
         least_threads: grids are not widened to fewer threads than these, which keep the device busy.
     """
 
@@ -34,7 +35,7 @@ class Target:
     @property
     def vector_length(self) -> int:
         """Lanes of a vector: two registers of them, as far as the language goes; 1 where lanes are not vectors."""
-        return min(2 * self.simd_width, 16) if self.lanes == "vector" else 1
+        return min(2 * self.simd_width, 16) if self.lanes in ("vector", "functions") else 1
 
     def __str__(self) -> str:
         return f"{self.backend}:sm_{self.architecture}" if self.architecture else self.backend

@@ -68,7 +68,7 @@ class _Checker:
     def __init__(self, kernel: Kernel, form: Form) -> None:
         self.form = form
         self.resolved = kernel.target is not None
-        self.vectors = form is Form.RECORDED or (kernel.target is not None and kernel.target.lanes == "vector")
+        self.vectors = form is Form.RECORDED or (kernel.target is not None and kernel.target.vector_length > 1)
         self.inputs = set(kernel.inputs)
         self.outputs = set(kernel.written)
         self.bound: set[Var | Array] = set()

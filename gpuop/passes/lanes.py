@@ -30,7 +30,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import INT
 from gpuop.ir.visit import expressions, walk
-from gpuop.passes.vectorize import obstacle
+from gpuop.passes.vectorize import demand, obstacle
 
 ACCESS = 16  # bytes of a thread's widest access
 MOST_HELD = 256  # bytes of fields that a thread holds in registers at once
@@ -66,8 +66,8 @@ def lanes_of(kernel: Kernel) -> Lanes:
     if refused:
         return Lanes(reason=refused)
     assert kernel.target is not None
-    if kernel.target.lanes == "vector":
-        refused = obstacle(kernel.body)
+    if kernel.target.vector_length > 1:
+        refused = (demand(kernel.body) if kernel.target.lanes == "functions" else "") or obstacle(kernel.body)
         return Lanes(reason=refused) if refused else _placed(kernel, kernel.target.vector_length, "vector")
     count, reason = _count(kernel)
     return Lanes(reason=reason) if count == 1 else _placed(kernel, count, "wide", reason)

@@ -36,8 +36,8 @@ from gpuop.ir.nodes import (
     Wide,
 )
 from gpuop.ir.ops import OPS
-from gpuop.ir.types import INT, Type
-from gpuop.ir.visit import turns, walk
+from gpuop.ir.types import DOUBLE, INT, Type
+from gpuop.ir.visit import expressions, turns, walk
 from gpuop.passes.simplify import without_dead_code
 
 
@@ -54,8 +54,17 @@ def obstacle(body: Block) -> str:
     return ""
 
 
+def demand(body: Block) -> str:
+    """Why vectors are not for a body, where they are for functions: "" if it calls any."""
+    found = list(expressions(body))
+    if any(e.type.dtype is DOUBLE for e in found):
+        return "it computes with doubles"
+    bounded = any(isinstance(e, Apply) and OPS[e.op].ulp > 0 for e in found)
+    return "" if bounded else "it calls no functions that are slow one by one"
+
+
 def vectorize(kernel: Kernel) -> Kernel:
-    if kernel.target is None or kernel.target.lanes != "vector":
+    if kernel.target is None or kernel.target.vector_length == 1:
         return kernel
     lanes = {stmt.array: stmt.array.elements for stmt in kernel.body if isinstance(stmt, Wide)}
     if not lanes:

@@ -83,7 +83,7 @@ def test_more_elements_than_int_counts_is_a_semantic_error():
 
 
 def test_comparisons_of_comparisons(device):
-    """Intel's compiler takes `a < b < c` for a slip, and refused it."""
+    """Intel's compiler takes `a < b < c` for a slip, and refused it; of vectors too."""
     f = gp.ScalarField(np.int32([1, 2, 3, 0]))
     got = gp.operator(lambda f: (_readTensor(f) < 2) < (_readTensor(f) > 0))(f)
     same(got, np.array([False, True, True, False]))

@@ -26,7 +26,7 @@ def widened() -> Iterator[None]:
     """The device in use has lanes, those of GPUs where it has none of its own, however small the grid."""
     backend = devices.current()
     before = backend.target
-    backend.target = replace(before, lanes="vector" if before.lanes == "vector" else "unrolled", least_threads=1)
+    backend.target = replace(before, lanes="vector" if before.vector_length > 1 else "unrolled", least_threads=1)
     try:
         yield
     finally:
