@@ -96,6 +96,11 @@ class Source:
     lines: Mapping[int, Loc] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
 
+    @property
+    def identity(self) -> str:
+        """Equal for what is compiled and launched alike: the text does not tell what is filled, nor always the group."""
+        return f"{self.text}\n{self.threads} {self.group} {sorted(self.fills.items())!r}"
+
     def numbered(self) -> str:
         """The text with line numbers."""
         return "\n".join(f"{n:4d}  {line}" for n, line in enumerate(self.text.splitlines(), 1))

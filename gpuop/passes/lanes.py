@@ -140,7 +140,7 @@ def _effect(stmt: Stmt, kernel: Kernel) -> str:
         case Write(field=field, point=point, element=element):
             if point is not None or field.type.field_shape != kernel.domain.shape:
                 return "it writes points that are not the thread's own"
-            if stmt not in kernel.body or not _is_plain(element):
+            if stmt not in kernel.body or not _is_plain(field, element, kernel):
                 return "it does not write the same elements in every thread"
     return ""
 
@@ -148,11 +148,14 @@ def _effect(stmt: Stmt, kernel: Kernel) -> str:
 def _read(read: Read, kernel: Kernel) -> str:
     if read.point is not None or read.field.type.field_shape != kernel.domain.shape:
         return "it reads points that are not the thread's own"
-    return "" if _is_plain(read.element) else "it reads computed elements of tensors"
+    return "" if _is_plain(read.field, read.element, kernel) else "it reads computed elements of tensors"
 
 
-def _is_plain(element: Expr | None) -> bool:
-    return element is None or isinstance(element, (Const, Index))
+def _is_plain(field: FieldParam, element: Expr | None, kernel: Kernel) -> bool:
+    """Whether it is known which element is meant: the thread's own, where the tensor has just as many."""
+    if isinstance(element, Index):
+        return element == Index("global", "element") and field.type.planes == kernel.domain.elements
+    return element is None or isinstance(element, Const)
 
 
 def _knows_positions(kernel: Kernel) -> bool:

@@ -169,7 +169,7 @@ class Cuda(Backend):
         self, source: Source, binary: bytes | None, kernel: Kernel | None, found: tuple[Assert, ...]
     ) -> Compiled:
         note_source(source, "cu")
-        key = "\n".join([source.text, *(f"{s.loc} {s.message}" for s in found)])
+        key = "\n".join([source.identity, *(f"{s.loc} {s.message}" for s in found)])
         with _building:  # nobody builds what another is building
             compiled = self.programs.get(key)
             if compiled is None:

@@ -153,7 +153,7 @@ class OpenCL(Backend):
     def _compiled(self, source: Source, kernel: Kernel | None, found: tuple[Assert, ...]) -> Compiled:
         note_source(source, "cl")
         with _building:  # one thread at a time: nobody builds what another is building, and `_quiet` is process-wide
-            key = "\n".join([source.text, *(f"{s.loc} {s.message}" for s in found)])
+            key = "\n".join([source.identity, *(f"{s.loc} {s.message}" for s in found)])
             compiled = self.programs.get(key)
             if compiled is None:
                 compiled = Compiled(source, self._build(source) if math.prod(source.threads) else None, kernel)

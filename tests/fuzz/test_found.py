@@ -118,3 +118,15 @@ def test_borders_of_half_fields_in_cuda(border):
     compile_cuda(
         gp.operator(lambda f: _readTensor(f, _column - 1, border=border)).source(f.type, target="cuda"), "sm_90"
     )
+
+
+def test_equal_texts_with_other_defaults(device):
+    """They shared a compiled kernel, and with it what the first one's output was filled with."""
+
+    def at_first(f):
+        _writeTensor(_out0, _readTensor(f, 0), 0)
+
+    f = gp.ScalarField(np.arange(5, 9, dtype=np.int32))
+    for default in (1, 7, -3):
+        result = gp.operator(name="at_first", default=default)(at_first)(f).numpy()
+        assert result.tolist() == [5, default, default, default]
