@@ -9,6 +9,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.fusion.limits import LEAST
 
 from .harness import Build, blur, fused, gamma, image, same_bits, shift
 
@@ -238,8 +239,9 @@ TABLE: dict[str, tuple[Build, int]] = {
 
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("on", dict.fromkeys([ONE_DEVICE, "reference"]))
-def test_kernels(name: str, on: str) -> None:
+def test_kernels(name: str, on: str, monkeypatch: pytest.MonkeyPatch) -> None:
     build, kernels = TABLE[name]
+    monkeypatch.setattr(gp.device(on), "limits", LEAST)  # GPUs have few registers for what is reduced by threads
     with gp.use_device(on):
         _, results = fused(build, kernels=kernels)
     if on != "reference":

@@ -10,6 +10,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.runtime.backend import Launch
 from gpuop.runtime.execute import Prepared
 
 from .harness import image, same_bits
@@ -51,7 +52,7 @@ def ran(monkeypatch):
 
     def counting(self, number, values):
         launch, name = bind(self, number, values), self.plan.steps[number].kernel.name
-        return type(launch)(lambda: (counts.update([name]), launch.run())[1], launch.adjust)
+        return Launch(lambda: (counts.update([name]), launch.run())[1], launch.adjust)
 
     monkeypatch.setattr(Prepared, "bind", counting)
     return counts

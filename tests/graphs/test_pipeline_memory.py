@@ -118,4 +118,5 @@ def test_the_cpus_arrays_of_another_library(device):
 
     image = rng.random((5, 6, 3), np.float32)
     np.testing.assert_array_equal(gp.VectorField(Tensor(image)).numpy(), image)
-    assert np.array_equal(np.from_dlpack(gp.VectorField(image) * 2), 2 * image)
+    if not device.startswith("cuda"):  # whose memory NumPy cannot read
+        assert np.array_equal(np.from_dlpack(gp.VectorField(image) * 2), 2 * image)

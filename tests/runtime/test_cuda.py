@@ -37,7 +37,7 @@ def shifted(field, by):
 def test_rows_beyond_the_grid_of_cuda():
     """Blocks along y are at most 65,535: taller fields count all of them along x."""
     tall = gp.ScalarField(np.zeros((70_000 * 256, 1), np.uint8))
-    source = generate(_kernel(shifted(tall, 0)), target_named("cuda")).text
+    source = generate(_kernel(shifted(tall, 1)), target_named("cuda")).text
     compile_cuda(source, "sm_90")
     assert "blockIdx.y" not in source and "blockIdx.x / 1 % " in source
 

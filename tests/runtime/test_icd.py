@@ -12,6 +12,7 @@ from .process import DOUBLE, devices, python
 
 pytest.importorskip("pyopencl")
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere the loader is left alone")
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}  # which would be the default
 WORKING = [d for d in gp.devices() if d.name.startswith("opencl")]
 pytestmark = linux
 
@@ -27,27 +28,27 @@ def vendors(folder: Path, *libraries: str) -> str:
 def test_the_users_choice_wins(tmp_path):
     """Of the drivers that work only the last is named."""
     library = icd.find()[-1].library
-    printed = devices(OCL_ICD_VENDORS=vendors(tmp_path / "mine", library))
+    printed = devices(**NO_GPU, OCL_ICD_VENDORS=vendors(tmp_path / "mine", library))
     assert printed.count("opencl:") - printed.count("opencl:cpu") - printed.count("opencl:gpu") == 1
     assert f"OpenCL drivers:\n  {library} (OCL_ICD_VENDORS)\n" in printed
 
 
 def test_no_drivers(tmp_path):
-    printed = devices(OCL_ICD_VENDORS=vendors(tmp_path / "none"))
+    printed = devices(**NO_GPU, OCL_ICD_VENDORS=vendors(tmp_path / "none"))
     assert (
         "  opencl:0                     OpenCL\n"
         "    skipped: pyopencl finds no driver; `pip install gpuop[cpu]` brings one for x86-64, or install PoCL\n"
         "* reference                    NumPy interpreter of the recorded program\n"
     ) in printed
     assert "OpenCL drivers:" not in printed
-    done = python("-W", "error", "-c", DOUBLE, OCL_ICD_VENDORS=str(tmp_path / "none"))
+    done = python("-W", "error", "-c", DOUBLE, **NO_GPU, OCL_ICD_VENDORS=str(tmp_path / "none"))
     assert done.stdout.split() == ["20.0", "reference"]
 
 
 def test_drivers_that_cannot_be_loaded(tmp_path):
     text = tmp_path / "libtext.so"
     text.write_text("not a library")
-    printed = devices(OCL_ICD_VENDORS=vendors(tmp_path / "broken", "/nowhere/libmissing.so", str(text)))
+    printed = devices(**NO_GPU, OCL_ICD_VENDORS=vendors(tmp_path / "broken", "/nowhere/libmissing.so", str(text)))
     assert (
         "  /nowhere/libmissing.so (OCL_ICD_VENDORS)\n"
         "    cannot be loaded: /nowhere/libmissing.so: cannot open shared object file: No such file or directory\n"
@@ -60,9 +61,9 @@ def test_drivers_that_cannot_be_loaded(tmp_path):
 def test_a_broken_driver_beside_one_that_works(tmp_path):
     library = icd.find()[0].library
     folder = vendors(tmp_path / "both", "/nowhere/libmissing.so", library)
-    printed = devices(OCL_ICD_VENDORS=folder)
+    printed = devices(**NO_GPU, OCL_ICD_VENDORS=folder)
     assert "* opencl:0" in printed and "cannot be loaded" in printed
-    assert python("-c", DOUBLE, OCL_ICD_VENDORS=folder).stdout.split() == ["20.0", "opencl:0"]
+    assert python("-c", DOUBLE, **NO_GPU, OCL_ICD_VENDORS=folder).stdout.split() == ["20.0", "opencl:0"]
 
 
 @pytest.mark.skipif(not WORKING, reason="no OpenCL driver that works")
