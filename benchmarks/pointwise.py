@@ -133,10 +133,10 @@ def peers(name: str, values: np.ndarray) -> dict[str, Action]:
     with suppress(ImportError):
         import cupy
 
-        def case(x: Any) -> Any:  # which needs a name
+        def pointwise(x: Any) -> Any:  # which needs a name
             return compute(cupy, x)
 
-        array, fused = cupy.asarray(values), cupy.fuse(case)
+        array, fused = cupy.asarray(values), cupy.fuse(pointwise)
         found["cupy.fuse"] = lambda: (fused(array), cupy.cuda.Device().synchronize())[1]
     with suppress(ImportError):
         import jax
