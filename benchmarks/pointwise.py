@@ -45,14 +45,14 @@ def functions(image):
     return _sin(x) * _exp(x) + _pow(x, 2.5)
 
 
-def chain(_: Any, x: Any) -> Any:
+def chain(xp: Any, x: Any) -> Any:
     for _ in range(4):
-        x = abs(x * 1.25 - 0.5)
+        x = xp.abs(x * 1.25 - 0.5)
     return x
 
 
 def eight(x: gp.Field) -> gp.Field:
-    return chain(None, x)
+    return chain(np, x)
 
 
 CASES: dict[str, tuple[str, tuple[int, ...], Callable[[gp.Field], gp.Field]]] = {
