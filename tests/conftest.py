@@ -68,7 +68,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         found = [d.name for d in gp.devices()]
         if metafunc.module.__name__ in ONE_DRIVER:
             found = list(dict.fromkeys([found[0], "reference"]))
-        metafunc.parametrize("device", [*INTERPRETERS, *reversed(found)], indirect=True)
+        above = metafunc.module.__name__.startswith("tests.graphs.")  # what happens to a kernel is tested elsewhere
+        forms = [LOWERED] if above else [*INTERPRETERS]
+        metafunc.parametrize("device", [*forms, *reversed(found)], indirect=True)
 
 
 @pytest.fixture(autouse=True)
