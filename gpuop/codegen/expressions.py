@@ -37,6 +37,8 @@ class Expressions:
         self.dialect = dialect
         self.names = Names(dialect)
         self.doubles = False
+        self.column = "column"  # what the fastest axis of threads is called
+        self.flat: set[FieldParam] = set()  # fields whose points are counted along one axis
 
     def type(self, type_: Type) -> str:
         """The C type of a private value; half is float there."""
@@ -57,9 +59,11 @@ class Expressions:
             case Ref(var=var):
                 return self.names.of(var), CALL
             case Index(offset=0):
-                return index_name(expr), CALL
+                return index_name(expr, self.column), CALL
             case Index(offset=offset):
-                return f"{index_name(expr)} {'+' if offset > 0 else '-'} {abs(offset)}", SUM
+                return f"{index_name(expr, self.column)} {'+' if offset > 0 else '-'} {abs(offset)}", SUM
+            case Stride(field=field, what="columns" as what):
+                return f"{self.names.of(field)}_{'points' if field in self.flat else what}", CALL
             case Stride(field=field, what=what):
                 return f"{self.names.of(field)}_{what}", CALL
             case Argument(field=field, plane=plane):

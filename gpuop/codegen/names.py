@@ -127,11 +127,12 @@ INDEX_NAMES = {
 }
 
 
-def index_name(index: Index) -> str:
-    """`_row`, `_localRow`, `_rows`… without the offset."""
+def index_name(index: Index, column: str = "column") -> str:
+    """`_row`, `_localRow`, `_rows`… without the offset; `column` is what an axis of threads is called that are no columns."""
     if index.axis == "element":
         return "_tensorElement" if index.kind == "global" else "_tensorElements"
-    return INDEX_NAMES[index.kind].format(axis=index.axis, Axis=index.axis.capitalize())
+    axis = column if index.axis == "column" else index.axis
+    return INDEX_NAMES[index.kind].format(axis=axis, Axis=axis.capitalize())
 
 
 class Names:

@@ -86,6 +86,7 @@ class Kernel:
             expressions until the target is known.
         target: what it is being lowered for.
         layouts: of the fields whose memory is not gpuop's own.
+        points: the grid that it was recorded for, where threads handle several points of it.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Kernel:
     loc: Loc | None = None
     target: Target | None = None
     layouts: tuple[tuple[FieldParam, Layout], ...] = ()
+    points: Shape | None = None
 
     def layout(self, param: FieldParam) -> Layout:
         return dict(self.layouts).get(param) or planar(param.type)

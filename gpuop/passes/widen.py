@@ -82,6 +82,7 @@ class _Widening:
             outputs=tuple(Output(self.fields.get(o.param, o.param), o.fill) for o in source.outputs),
             domain=Domain(shape, source.domain.elements),
             body=body,
+            points=source.domain.shape,
             group=Shape(1, 1, WIDTH) if spaced else None,
         )
 
