@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             commands.run_example(given.example, given.arguments, given.device)
         else:
             commands.list_devices()
-    except GpuopError as failed:
+    except (GpuopError, OSError) as failed:  # a file that cannot be read or written
         print(f"gpuop: {failed}", file=sys.stderr)
         return 1
     return 0

@@ -15,7 +15,8 @@ from gpuop import saving
 from gpuop.clock import Clock
 from gpuop.config import config
 from gpuop.dsl import hooks
-from gpuop.dsl.field import Adjustable, Field
+from gpuop.dsl.arrays import Adjustable
+from gpuop.dsl.field import Field
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import Cycle, Program, program
 from gpuop.fusion.plan import Plan, plan
@@ -192,7 +193,12 @@ class ComputeGraph(Inspection):
 
         Returns:
             False, having stopped there, when a sensor is exhausted: the step that it has no frame for does nothing.
+
+        Raises:
+            SemanticError: n is negative.
         """
+        if n < 0:
+            raise SemanticError(f"a graph steps a number of times, not {n!r}")
         return (self._clock or self._live()).step(n)
 
     @property

@@ -190,16 +190,13 @@ class Call:
         if len(outs) != len(wanted):
             raise SemanticError(f"pipeline `{name}` has {len(wanted)} results, and `out=` has {len(outs)} arrays")
         for v, array in zip(wanted, outs, strict=True):
-            expected = array_dtype(types[v])
-            if (
-                not is_array(array)
-                or tuple(array.shape) != tuple(types[v].array_shape)
-                or numpy_dtype(array) != expected
-            ):
-                raise SemanticError(
-                    f"pipeline `{name}`: `out=` takes an array of shape {tuple(types[v].array_shape)} and dtype {expected}, "
-                    f"not {described(array)}"
-                )
+            wrong = _unfit(array, types[v])
+            if wrong:
+                raise SemanticError(f"pipeline `{name}`: {wrong}")
+        if _overlap(outs):
+            raise SemanticError(
+                f"pipeline `{name}`: the arrays of `out=` lie in the same memory; give each result its own"
+            )
         if not self.device:
             self.on_host([np.asarray(array) for array in outs])
             return outs
@@ -228,6 +225,27 @@ class Call:
 
     def _lent(self, value: int, buffer: Buffer) -> Any:
         return lend(self.backend, buffer, self.what.types[value], self.layouts.get(value))
+
+
+def _unfit(array: Any, kind: FieldType) -> str:
+    """Why a result cannot go into an array; empty where it can."""
+    expected = f"`out=` takes an array of shape {tuple(kind.array_shape)} and dtype {array_dtype(kind)}"
+    if not is_array(array):
+        return f"{expected}, not {described(array)}"
+    if tuple(array.shape) != tuple(kind.array_shape) or numpy_dtype(array) != array_dtype(kind):
+        return f"{expected}, not one of shape {tuple(array.shape)} and dtype {numpy_dtype(array)}"
+    if isinstance(array, np.ndarray) and not array.flags.writeable:
+        return f"{expected} that can be written to; this one is read-only"
+    return ""
+
+
+def _overlap(outs: Sequence[Any]) -> bool:
+    """Whether two of NumPy's arrays share memory, or two of another library are the same."""
+    pairs = ((a, b) for n, a in enumerate(outs) for b in outs[:n])
+    return any(
+        np.may_share_memory(a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else a is b
+        for a, b in pairs
+    )
 
 
 def pipeline(function: Callable[..., Any]) -> Pipeline:

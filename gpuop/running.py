@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from gpuop.dsl.field import Adjustable
+from gpuop.dsl.arrays import Adjustable
 from gpuop.fusion.buffers import allocation
 from gpuop.fusion.graph import Program
 from gpuop.fusion.rates import Rate

@@ -14,8 +14,8 @@ import numpy as np
 
 from gpuop.codegen.targets import generate, target_named
 from gpuop.dsl import hooks
-from gpuop.dsl.arrays import Deferred
-from gpuop.dsl.field import Adjustable, Field
+from gpuop.dsl.arrays import Adjustable, Deferred
+from gpuop.dsl.field import Field
 from gpuop.dsl.names import names_given
 from gpuop.errors import DeviceError, SemanticError, described
 from gpuop.fusion.graph import Program, program

@@ -95,6 +95,24 @@ def host_array(value: ArrayLike) -> Array:
     return array.astype(short)
 
 
+def converted(array: Array, dtype: str) -> Array:
+    """A Parameter's new value in its dtype, floats rounded to it; SemanticError where that does not hold it."""
+    target = np.dtype(dtype)
+    fits = target.kind == "c" or array.dtype.kind != "c"
+    with np.errstate(all="ignore"):
+        result = array.astype(target) if fits else array
+        if target.kind in "iub":
+            fits = fits and bool(np.all(result.astype(array.dtype) == array))
+        elif fits:
+            fits = bool(np.all(np.isfinite(result) == np.isfinite(array)))
+    if not fits:
+        wanted = "1.0" if target.kind in "iub" and array.dtype.kind == "f" else "a value"
+        raise SemanticError(
+            f"this Parameter is {dtype}, which does not hold {array.tolist()}; make it of another dtype, as gp.Parameter({wanted})"
+        )
+    return result
+
+
 def as_field(array: Array, order: int, dtype: Any, copy: bool = True) -> tuple[FieldType, Array]:
     if array.ndim < order:
         raise SemanticError(f"an array of shape {array.shape} has no {order} tensor axes at its end")
@@ -115,3 +133,19 @@ def as_color(array: Array) -> tuple[FieldType, Array]:
     rgba = np.full((*array.shape[:2], 4), 255, np.uint8)
     rgba[..., : array.shape[2]] = array
     return FieldType(array.shape[:2], 4, "unorm8"), rgba
+
+
+class Adjustable:
+    """The source of a parameter: its value, and a count of its changes."""
+
+    def __init__(self, kind: FieldType, data: Array) -> None:
+        self.kind = kind
+        self.state = (0, data)
+
+    def set(self, value: ArrayLike) -> None:
+        array = host_array(value)
+        if array.shape != tuple(self.kind.array_shape):
+            raise SemanticError(
+                f"this Parameter has shape {tuple(self.kind.array_shape)}, the new value {array.shape}; make another Parameter"
+            )
+        self.state = (self.state[0] + 1, converted(array, self.kind.dtype))

@@ -11,6 +11,7 @@ import numpy as np
 from gpuop.dsl import hooks
 from gpuop.dsl.arithmetic import Arithmetic
 from gpuop.dsl.arrays import (
+    Adjustable,
     Array,
     ArrayLike,
     Deferred,
@@ -263,24 +264,12 @@ class Parameter(Field):
         object.__setattr__(self, "node", Leaf(kind, self._source, kind.planes <= SMALL_TENSOR, "".join(names_given(1))))
 
     def set(self, value: ArrayLike) -> None:
-        """Change the value, of the same shape; takes effect at the next evaluation or step. Safe from any thread."""
+        """Change the value, of the same shape; takes effect at the next evaluation or step. Safe from any thread.
+
+        Raises:
+            SemanticError: another shape, or a value that the Parameter's dtype does not hold, as 0.5 of an integer one.
+        """
         self._source.set(value)
-
-
-class Adjustable:
-    """The source of a parameter: its value, and a count of its changes."""
-
-    def __init__(self, kind: FieldType, data: Array) -> None:
-        self.kind = kind
-        self.state = (0, data)
-
-    def set(self, value: ArrayLike) -> None:
-        array = host_array(value)
-        if array.shape != tuple(self.kind.array_shape):
-            raise SemanticError(
-                f"this Parameter has shape {tuple(self.kind.array_shape)}, the new value {array.shape}; make another Parameter"
-            )
-        self.state = (self.state[0] + 1, np.array(array, self.kind.dtype))
 
 
 def fromfunction(function: Callable[..., ArrayLike], field_type: FieldType) -> Field:

@@ -137,6 +137,33 @@ def parameter_shape():
     gp.Parameter(1.0).set([1, 2])  # here
 
 
+@WRONGS.add("this Parameter is int32, which does not hold 0.5; make it of another dtype, as gp.Parameter(1.0)")
+def parameter_fraction():
+    gp.Parameter(1).set(0.5)  # here
+
+
+@WRONGS.add("this Parameter is uint8, which does not hold 300; make it of another dtype, as gp.Parameter(a value)")
+def parameter_range():
+    gp.Parameter(np.uint8(2)).set(300)  # here
+
+
+@WRONGS.add("this Parameter is float32, which does not hold 1e+50")
+def parameter_overflow():
+    gp.Parameter(1.0).set(np.float64(1e50))  # here
+
+
+@WRONGS.add("this Parameter is float32, which does not hold (3+2j)")
+def parameter_complex():
+    gp.Parameter(1.0).set(3 + 2j)  # here
+
+
+@WRONGS.add("a graph steps a number of times, not -3")
+def negative_steps():
+    with gp.ComputeGraph() as graph:
+        graph.probe(SCALAR + 1)
+    graph.step(-3)  # here
+
+
 @WRONGS.add("where of a Field takes three arguments: where(condition, a, b)")
 def where_of_one():
     np.where(SCALAR > 1)  # here

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -77,7 +79,9 @@ def test_the_argument_as_a_result(device):
 @pytest.mark.parametrize("wrong", [np.zeros((5, 6), "f"), np.zeros((5, 6, 3), "d"), None, 3.0])
 def test_out_of_another_kind(wrong):
     image = rng.random((5, 6, 3), np.float32)
-    with pytest.raises(gp.SemanticError, match=r"`out=` takes an array of shape \(5, 6, 3\) and dtype float32, not"):
+    told = {np.ndarray: f"one of shape {np.shape(wrong)} and dtype", type(None): "None", float: "a float"}[type(wrong)]
+    expected = re.escape(f"`out=` takes an array of shape (5, 6, 3) and dtype float32, not {told}")
+    with pytest.raises(gp.SemanticError, match=expected):
         blend(image, out=(wrong, np.zeros((5, 6), "f")))
     with pytest.raises(gp.SemanticError, match="pipeline `blend` has 2 results, and `out=` has 1 arrays"):
         blend(image, out=np.zeros((5, 6, 3), "f"))
@@ -120,3 +124,17 @@ def test_the_cpus_arrays_of_another_library(device):
     np.testing.assert_array_equal(gp.VectorField(Tensor(image)).numpy(), image)
     if not device.startswith("cuda"):  # whose memory NumPy cannot read
         assert np.array_equal(np.from_dlpack(gp.VectorField(image) * 2), 2 * image)
+
+
+def test_out_that_cannot_be_written_to_or_is_one_array_twice():
+    image, plane = rng.random((5, 6, 3), np.float32), np.zeros((5, 6), "f")
+    locked = np.zeros((5, 6, 3), "f")
+    locked.flags.writeable = False
+    with pytest.raises(gp.SemanticError, match="that can be written to; this one is read-only"):
+        blend(image, out=(locked, plane))
+    assert not plane.any()
+    twice = gp.pipeline(lambda a: (gp.ScalarField(a) + 1, gp.ScalarField(a) + 2))
+    memory = np.zeros(4, "f")
+    for outs in ((memory[:3], memory[:3]), (memory[:3], memory[1:])):
+        with pytest.raises(gp.SemanticError, match="the arrays of `out=` lie in the same memory"):
+            twice(np.zeros(3, "f"), out=outs)

@@ -11,7 +11,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.dsl.field import Adjustable
+from gpuop.dsl.arrays import Adjustable
 from gpuop.runtime.devices import current
 
 from .harness import blur, image, same_bits
