@@ -17,6 +17,8 @@ NAMES = {
     "greater_equal": "ge", "equal": "eq", "not_equal": "ne",
 }  # fmt: skip
 
+TEXTS = {"backend": ("opencl", "cuda", "reference"), "device": ("gpu", "cpu")}  # what facts that are texts may be
+
 
 class TargetExpression(Arithmetic["TargetExpression"]):
     """A value that only a target gives: no Python number, and no value of a thread's."""
@@ -57,7 +59,17 @@ def formula(op: str, *operands: Any) -> TargetExpression:
     if OPERATIONS[op].kind(*map(kind_of, args)) is None:
         shown = " and ".join("a text" if k is str else f"{k.__name__}" for k in map(kind_of, args))
         raise SemanticError(f"target expressions: `{OPERATIONS[op].sign}` does not take {shown}")
+    _check_texts(args)
     return TargetExpression(Formula(op, args, here()))
+
+
+def _check_texts(args: tuple[Known, ...]) -> None:
+    """A text that a fact never is would never be equal to it, on any target."""
+    for fact in args:
+        texts = TEXTS.get(fact.name, ()) if isinstance(fact, Fact) else ()
+        strange = [a for a in args if isinstance(a, str) and a not in texts]
+        if texts and strange:
+            raise SemanticError(f"`{fact!r}` is never {strange[0]!r}; it is {' or '.join(map(repr, texts))}")
 
 
 def _known(operand: Any) -> Known:

@@ -27,6 +27,17 @@ def recorded_condition():
     wrong(SCALAR)
 
 
+@WRONGS.add("`_target.backend` is never 'openCL'; it is 'opencl' or 'cuda' or 'reference'")
+def text_that_no_backend_is():
+    @gp.operator
+    def wrong(field):
+        with _codegenIf(_target.backend == "openCL"):  # here
+            pass
+        return 1
+
+    wrong(SCALAR)
+
+
 @WRONGS.add("recorded value is known only on the device; use `with _elseif(c):`")
 def recorded_second_condition():
     @gp.operator
