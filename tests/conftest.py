@@ -22,9 +22,9 @@ from gpuop.runtime import devices
 from gpuop.runtime.reference import Reference
 
 LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
-# What these test lies above the drivers, of which the best is enough; their kernels are of kinds that others test.
-ONE_DRIVER = {
-    f"tests.graphs.test_{name}" for name in ("algebra", "fusion", "host_operators", "reductions", "sensors", "slicing")
+# What most tests of graphs test lies above the drivers, of which the best is enough; in these files drivers count.
+DRIVERS_COUNT = {
+    f"tests.graphs.test_{name}" for name in ("fused_reductions", "in_place", "iterate", "pipeline_memory", "state")
 }
 
 
@@ -66,9 +66,9 @@ def pytest_unconfigure() -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device" in metafunc.fixturenames:
         found = [d.name for d in gp.devices()]
-        if metafunc.module.__name__ in ONE_DRIVER:
-            found = list(dict.fromkeys([found[0], "reference"]))
         above = metafunc.module.__name__.startswith("tests.graphs.")  # what happens to a kernel is tested elsewhere
+        if above and metafunc.module.__name__ not in DRIVERS_COUNT:
+            found = list(dict.fromkeys([found[0], "reference"]))
         forms = [LOWERED] if above else [*INTERPRETERS]
         metafunc.parametrize("device", [*forms, *reversed(found)], indirect=True)
 
