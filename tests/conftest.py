@@ -48,7 +48,7 @@ class Widened(Lowered):
 class Vectorized(Lowered):
     """As a CPU's kernels, whose lanes are vectors."""
 
-    target = replace(Reference.target, lanes="vector", simd_width=4)
+    target = replace(Reference.target, lanes="vector", simd_width=4, least_threads=1)
 
 
 INTERPRETERS = {LOWERED: Lowered, WIDENED: Widened, VECTORIZED: Vectorized}

@@ -35,6 +35,7 @@ from gpuop.passes.vectorize import demand, obstacle
 ACCESS = 16  # bytes of a thread's widest access
 MOST_HELD = 256  # bytes of fields that a thread holds in registers at once
 MOST_VALUES = 1024  # values that the copies of a body compute
+SMALL = 16  # on a CPU, grids that have so much less than the least threads of a GPU
 MOST_POINTS = 2**31 - 1  # of a grid that an int numbers
 ONE_BY_ONE = "the device handles points one by one as fast"
 POSITIONS = ("layer", "row", "column")
@@ -67,6 +68,8 @@ def lanes_of(kernel: Kernel) -> Lanes:
         return Lanes(reason=refused)
     assert kernel.target is not None
     if kernel.target.vector_length > 1:
+        if kernel.domain.threads * SMALL < kernel.target.least_threads:
+            return Lanes(reason="its grid is small, and vectors take longer to compile")
         refused = (demand(kernel.body) if kernel.target.lanes == "functions" else "") or obstacle(kernel.body)
         return Lanes(reason=refused) if refused else _placed(kernel, kernel.target.vector_length, "vector")
     count, reason = _count(kernel)

@@ -13,7 +13,7 @@ from gpuop.ir.ops import OPS
 from tests.conformance.compare import has_double
 
 BOUNDED = [e.name for e in table() if e.name[1:] in OPS and OPS[e.name[1:]].ulp > 0]
-N = 2048
+N = 8192  # not too few for vectors
 rng = np.random.default_rng(17)
 
 

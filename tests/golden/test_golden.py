@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 CUDA = target_named("cuda")
 TARGETS = {"cl": target_named("opencl"), "cu": replace(CUDA, lanes="scalar")}
 WIDE = {"cl": replace(TARGETS["cl"], lanes="unrolled", least_threads=1), "cu": replace(CUDA, least_threads=1)}
-VECTOR = replace(TARGETS["cl"], device="cpu", simd_width=8, lanes="vector")
+VECTOR = replace(TARGETS["cl"], device="cpu", simd_width=8, lanes="vector", least_threads=1)
 WIDENED = {"wide_lanes": WIDE, "spaced_lanes": WIDE, "vector_lanes": WIDE | {"cl": VECTOR}}
 
 

@@ -256,7 +256,7 @@ def test_it_says_how_many_points_a_thread_handles(monkeypatch):
 
 def test_one_switch_turns_lanes_off(monkeypatch):
     with gp.use_device("reference") as backend:
-        monkeypatch.setattr(backend, "target", replace(backend.target, lanes="vector", simd_width=8))
+        monkeypatch.setattr(backend, "target", replace(backend.target, lanes="vector", simd_width=8, least_threads=1))
         assert "\n  16 points per thread, as vectors\n" in chain().explain()
         monkeypatch.setattr(config, "widen", False)
         assert "\n  1 point per thread: GPUOP_WIDEN is 0\n" in chain().explain()
