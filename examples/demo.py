@@ -80,14 +80,14 @@ def main(argv=None):
 
     common.explain(graph)
     points, width = image.shape[0] * image.shape[1], 14
-    print(f"\n{'':{width}} kernels   first result   a prepared step")
+    print(f"\n{'':{width}} kernels   first result   their time on the device")
     for label, one, begun, seconds in (
         ("fused", graph, first, step),
         ("optimize=False", unfused, unfused_first, unfused_step),
     ):
         print(f"{label:{width}} {one.kernel_count:7}   {begun:10.2f} s   {common.speed(seconds, points)}")
     equal = "bit-identical" if np.array_equal(graded, same) else "NOT identical"
-    print(f"fusing makes a step {unfused_step / step:.1f} times as fast; the pictures are {equal}")
+    print(f"fusing makes it {unfused_step / step:.1f} times as fast; the pictures are {equal}")
     common.save(args.output, common.sheet({"before": image, "after": graded}))
     return 0
 
