@@ -20,7 +20,7 @@ from gpuop.ir.graph import Leaf, Node
 from gpuop.ir.layout import Layout, layout_of, planar
 from gpuop.ir.types import FieldType
 from gpuop.ops.algebra import copied
-from gpuop.runtime.backend import Backend, Buffer
+from gpuop.runtime.backend import Backend, Buffer, array_dtype
 from gpuop.runtime.devices import current
 
 ALIGNED = 256  # bytes; what kernels may count on of memory that has no layout of its own
@@ -130,8 +130,7 @@ def strides_of(kind: FieldType, layout: Layout) -> tuple[int, ...]:
 def lend(backend: Backend, buffer: Buffer, kind: FieldType, layout: Layout | None) -> Any:
     """What other libraries take a buffer from; one of planes of complex numbers is not possible."""
     strides = strides_of(kind, layout or planar(kind))
-    dtype = np.uint8 if kind.dtype == "unorm8" else np.dtype(kind.dtype)
-    return backend.lend(buffer, tuple(kind.array_shape), strides, dtype)
+    return backend.lend(buffer, tuple(kind.array_shape), strides, array_dtype(kind))
 
 
 def array_like(given: Any, lent: Any) -> Any:

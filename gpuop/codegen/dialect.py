@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuop.errors import CompileError, Loc
 from gpuop.ir.nodes import FieldParam
-from gpuop.ir.types import HALF
+from gpuop.ir.types import HALF, FieldType
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,11 @@ class Source:
             starts.append(len(flat))
             flat += scalars_of(param, argument) if param.by_value else [buffer(argument)]
         return flat, starts
+
+    def filled(self, arguments: Sequence[Any]) -> list[tuple[Any, FieldType, float]]:
+        """The buffers that hold something before the launch, with their types and what that is."""
+        found = [(arguments[i], self.arguments[i].type, value) for i, value in self.fills.items()]
+        return [(buffer, kind, value) for buffer, kind, value in found if kind.nbytes]
 
     def user_lines(self, log: str) -> list[str]:
         """The user's lines behind the line numbers that a compiler's log names."""

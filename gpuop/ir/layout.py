@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -29,13 +30,13 @@ class Layout:
 @cache
 def planar(kind: FieldType) -> Layout:
     """A plane for each tensor element, which is how fields are stored."""
-    return Layout(_row_major(kind.field_shape), kind.field_shape.points)
+    return Layout(row_major(kind.field_shape), kind.field_shape.points)
 
 
 @cache
 def interleaved(kind: FieldType) -> Layout:
     """The tensor of a point in one place, which is how NumPy's arrays are stored."""
-    return Layout(tuple(n * kind.planes for n in _row_major(kind.field_shape)), 1)
+    return Layout(tuple(n * kind.planes for n in row_major(kind.field_shape)), 1)
 
 
 @cache
@@ -53,5 +54,6 @@ def layout_of(kind: FieldType, strides: tuple[int, ...]) -> Layout | None:
     return Layout(point, tensor[0] if len(tensor) == 2 and rows == 1 else tensor[-1])
 
 
-def _row_major(shape: Shape) -> tuple[int, ...]:
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of C's arrays, in elements."""
     return tuple(Shape(shape[n + 1 :]).points for n in range(len(shape)))

@@ -8,7 +8,7 @@ import math
 import shutil
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -144,7 +144,7 @@ class Cuda(Backend):
         return Lent(self.memory, dlpack.Memory(int(buffer), shape, strides, np.dtype(dtype), device, False, buffer))
 
     def synchronize(self) -> None:
-        self._reported(self.memory.synchronize)
+        self.memory.synchronize()
 
     def _reported(self, action: Callable[[], None]) -> None:
         """Errors of kernels that ran come out when something waits for them."""
@@ -188,7 +188,7 @@ class Cuda(Backend):
         return holder
 
     def _binary(self, source: Source) -> bytes:
-        name = cache.key(source.text, self.architecture, self.kind, *OPTIONS, architectures()[-1])
+        name = cache.key(source.text, self.architecture, self.kind, *OPTIONS, *architectures()[-1:])
         binary = cache.load(name)
         if binary is None:
             try:
@@ -241,10 +241,6 @@ class Cuda(Backend):
             if launch is not None:
                 runs.append(launch.run)
         return runs
-
-    def launch(self, runs: Iterable[Callable[[], Any]]) -> None:
-        for run in runs:
-            run()
 
     # --- time ---------------------------------------------------------------------------------------------------
 

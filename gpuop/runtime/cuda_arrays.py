@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.errors import DeviceError
+from gpuop.ir.layout import row_major
 from gpuop.runtime import dlpack
 from gpuop.runtime.cuda_memory import Memory
 
@@ -55,7 +56,7 @@ def _by_interface(memory: Memory, ordinal: int, array: Any) -> dlpack.Memory:
     if facts.get("stream"):
         memory.follow(facts["stream"])
     strides = facts.get("strides")
-    steps = tuple(n // dtype.itemsize for n in strides) if strides else dlpack.row_major(shape)
+    steps = tuple(n // dtype.itemsize for n in strides) if strides else row_major(shape)
     address, read_only = facts["data"]
     return dlpack.Memory(address or 0, shape, steps, dtype, (dlpack.CUDA, ordinal), read_only, array)
 

@@ -93,12 +93,10 @@ def _fill(memory: Memory, fill: Fill) -> None:
 
 
 def _fills_of(source: Source, arguments: Sequence[Argument]) -> list[Fill]:
-    kinds = ((i, source.arguments[i].type, value) for i, value in source.fills.items())
     return [
         fill
-        for i, kind, value in kinds
-        if kind.nbytes
-        for fill in _fills(int(arguments[i]), kind.storage.numpy.type(value), kind.planes * kind.field_shape.points)
+        for buffer, kind, value in source.filled(arguments)
+        for fill in _fills(int(buffer), kind.storage.numpy.type(value), kind.planes * kind.field_shape.points)
     ]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpuop.errors import DeviceError
+from gpuop.ir.layout import row_major
 
 CPU, CUDA, PINNED = 1, 2, 3  # DLDeviceType
 CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLDataTypeCode, by NumPy's kind
@@ -60,13 +61,6 @@ class Memory:
         reach = [(n - 1) * step * self.dtype.itemsize for n, step in zip(self.shape, self.strides, strict=True) if n]
         low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
         return self.address + low, self.address + high + self.dtype.itemsize
-
-
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    strides = [1]
-    for n in reversed(shape[1:]):
-        strides.append(strides[-1] * n)
-    return tuple(reversed(strides))[: len(shape)]
 
 
 # --- taken ------------------------------------------------------------------------------------------------------------

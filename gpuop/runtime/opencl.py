@@ -191,7 +191,7 @@ class OpenCL(Backend):
         arguments = [*arguments, report] if found else arguments
         flat, starts = source.flattened(arguments, lambda buffer: buffer)
         kernel.set_args(*flat)
-        fills = self._fills(source, arguments)
+        fills = source.filled(arguments)
         enqueue = partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group)
 
         def launch() -> list[Any]:
@@ -209,10 +209,6 @@ class OpenCL(Backend):
         plain = not fills and report is None and config.debug == 0  # then there is nothing but enqueueing
         return Launch(enqueue if plain else launch, adjust)
 
-    def _fills(self, source: Source, arguments: Sequence[Argument]) -> list[tuple[Buffer, FieldType, float]]:
-        kinds = ((i, source.arguments[i].type, value) for i, value in source.fills.items())
-        return [(arguments[i], kind, value) for i, kind, value in kinds if kind.nbytes]
-
     def once(self, program: Compiled, arguments: Sequence[Argument]) -> None:
         if self.checked or config.debug or program.built is None:
             super().once(program, arguments)
@@ -223,7 +219,7 @@ class OpenCL(Backend):
         except IndexError:
             kernel = self.cl.Kernel(program.built, source.entry)
         kernel.set_args(*source.flattened(arguments, lambda buffer: buffer)[0])
-        runs: list[Callable[[], Any]] = [partial(self._fill, *fill) for fill in self._fills(source, arguments)]
+        runs: list[Callable[[], Any]] = [partial(self._fill, *fill) for fill in source.filled(arguments)]
         enqueue = partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group)
         self.launch((*runs, enqueue))
         program.idle.append(kernel)
