@@ -3,8 +3,9 @@
     python benchmarks/pointwise.py [--device NAME] [--size 4096] [--runs 20]
 
 A bound launch, waited for: medians with the spread of the middle half, the bytes that must move per second, and the time over
-that of the copy; 1.00 is copy speed. Every kernel, its copy (on a CPU that of a thread for each core) and, on CUDA, what
-torch.compile, CuPy and JAX make of the same are timed in turns.
+that of the copy; 1.00 is copy speed. Every kernel, its copy (on a CPU that of a thread for each core) and peers are timed in
+turns: on CUDA what torch.compile, CuPy and JAX make of the same, on OpenCL the kernel that one writes by hand, a point for a
+work-item.
 """
 
 from __future__ import annotations
@@ -64,6 +65,12 @@ CASES: dict[str, tuple[str, tuple[int, ...], Callable[[gp.Field], gp.Field]]] = 
 }
 
 
+BY_HAND = {
+    "x / 2": "x / 2",
+    "chain of eight": "fabs(fabs(fabs(fabs(x * 1.25f - 0.5f) * 1.25f - 0.5f) * 1.25f - 0.5f) * 1.25f - 0.5f)",
+    "255 - uint8": "255 - x",
+    "sin exp + pow": "sin(x) * exp(x) + pow(x, 2.5f)",
+}
 PEERS: dict[str, Callable[[Any, Any], Any]] = {
     "x / 2": lambda _, x: x / 2,
     "chain of eight": chain,
@@ -119,10 +126,33 @@ def copy_of(kind: gp.FieldType) -> Action:
     return run
 
 
+def by_hand(expression: str, values: np.ndarray) -> Action:
+    """A kernel of a point for a work-item, in groups of 256."""
+    import pyopencl as cl
+
+    backend: Any = current()
+    kind = {"float32": "float", "uint8": "uchar"}[values.dtype.name]
+    text = f"""kernel void by_hand(global const {kind} *restrict in, global {kind} *restrict out)
+    {{
+        const {kind} x = in[get_global_id(0)];
+        out[get_global_id(0)] = {expression};
+    }}"""
+    kernel, queue = cl.Program(backend.context, text).build().by_hand, backend.queue
+    buffers = (cl.Buffer(backend.context, cl.mem_flags.COPY_HOST_PTR, hostbuf=values), cl.Buffer(backend.context, 0, values.nbytes))
+
+    def waited() -> None:
+        kernel(queue, (values.size,), (256,), *buffers)
+        queue.finish()
+
+    return waited
+
+
 def peers(name: str, values: np.ndarray) -> dict[str, Action]:
-    """The same by other libraries on the GPU, those that are installed."""
+    """The same by hand in OpenCL, or by other libraries on CUDA, those that are installed."""
     found: dict[str, Action] = {}
-    if name not in PEERS or not current().name.startswith("cuda"):
+    if name in BY_HAND and current().target.backend == "opencl":
+        return {"by hand": by_hand(BY_HAND[name], values)}
+    if name not in PEERS or current().target.backend != "cuda":
         return found
     compute = PEERS[name]
     with suppress(ImportError):

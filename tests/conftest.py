@@ -69,10 +69,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         above = metafunc.module.__name__.startswith("tests.graphs.")  # what happens to a kernel is tested elsewhere
         if above and metafunc.module.__name__ not in DRIVERS_COUNT:
             found = list(dict.fromkeys([found[0], "reference"]))
-        if above:  # drivers run what the passes make
+        forms = [*INTERPRETERS]
+        if above:  # a driver runs what the passes make
             forms = [LOWERED] if found[0] == "reference" else []
-        else:
-            forms = [*INTERPRETERS]
         metafunc.parametrize("device", [*forms, *reversed(found)], indirect=True)
 
 

@@ -2,10 +2,12 @@
 
 Its functions within an error bound are others for vectors than for scalars (Intel's are the same), so scalar code calls those
 of vectors too. Some look at all lanes to choose their way, so that a lane's bits depend on its neighbours: these are kept to
-one way, in which they agree with the scalar function.
+one way, in which they agree with the scalar function. And pow is our own: theirs takes three times as long.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from gpuop.ir.ops import OPS
 from gpuop.ir.types import DType
@@ -26,16 +28,68 @@ float{n} {op}_lanes{n}(float{n} x)
     return vload{n}(0, all_y);
 }}
 """
+# The logarithm's series is that of 2 atanh((m - 1) / (m + 1)), its first term and the sum in two floats each, as in
+# Dekker, A floating-point technique for extending the available precision (1971). The coefficients are interpolations at
+# Chebyshev nodes, of the rest of the series for m from sqrt(1/2) to sqrt(2), and of 2^f for f from -1/2 to 1/2.
+POW = """
+// x to the power y, as 2^(y log2 |x|) within 2 ulp; log2 |x| in two floats, high + low, of |x| = 2^e m
+float{n} pow_lanes{n}(float{n} x, float{n} y)
+{{
+    const float{n} a = fabs(x), zero = 0.0f;
+    const int{n} tiny = a < 0x1p-126f;
+    const int{n} bits = as_int{n}(select(a, a * 0x1p24f, tiny)), e = (bits - 0x3f3504f3) >> 23;
+    const float{n} m = as_float{n}(bits - (e << 23)), d = m + 1.0f;
+
+    // (m - 1) / (m + 1) = r + r_low, and log2 m = p + p_low + q
+    const float{n} r = (m - 1.0f) / d, s = r * r;
+    const float{n} r_low = (fma(-r, d, m - 1.0f) - r * (m - (d - 1.0f))) / d;
+    const float{n} q = r * s * fma(s, fma(s, fma(s, 0.33658746f, 0.41190127f), 0.5770798f), 0.9617967f);
+    const float{n} p = r * 2.88539f;
+    const float{n} p_low = fma(r, 2.88539f, -p) + (r * 3.851926e-8f + r_low * fma(s, 2.88539f, 2.88539f));
+    const float{n} log_m = p + q, log_m_low = (p - log_m) + q + p_low;
+    const float{n} whole = convert_float{n}(e) - select(zero, zero + 24.0f, tiny);
+    const float{n} sum = whole + log_m, low = (whole - sum) + log_m + log_m_low;
+    const float{n} high = select(select(sum, zero - INFINITY, a == 0.0f), zero + INFINITY, a == INFINITY);
+
+    // z + z_low = y log2 |x|, where 2^z is neither 0 nor infinite
+    const float{n} z = y * high, z_low = fma(y, high, -z) + y * low;
+    const int{n} inside = fabs(z) < 200.0f;
+    const float{n} near = rint(select(copysign(zero + 200.0f, z), z, inside));
+    const float{n} f = select(zero, z - near + z_low, inside);
+    const float{n} g = fma(f, fma(f, fma(f, 0.00015461445f, 0.0013400428f), 0.009618057f), 0.05550327f);
+    const int{n} k = convert_int{n}(near), part = k >> 1;
+    const float{n} size = fma(f, fma(f, fma(f, g, 0.24022651f), 0.6931472f), 1.0f)
+        * as_float{n}((part + 127) << 23) * as_float{n}((k - part + 127) << 23);
+
+    const int{n} integer = rint(y) == y, odd = integer & (rint(0.5f * y) != 0.5f * y);
+    const float{n} one = select(size, zero + 1.0f, (y == 0.0f) | (a == 1.0f));
+    const float{n} result = select(one, copysign(one, x), odd);
+    const float{n} real = select(result, zero + NAN, (x < 0.0f) & (a < INFINITY) & !integer);
+    return select(real, x + y, ((x != x) | (y != y)) & (x != 1.0f) & (y != 0.0f));
+}}
+"""
 LENGTHS = (2, 4, 8, 16)
 TRIGONOMETRIC = ("sin", "cos", "tan")
-HELPERS = {f"{op}_lanes{n}": NEAR.format(op=op, n=n) for op in TRIGONOMETRIC for n in LENGTHS}
+HELPERS = {
+    **{f"{op}_lanes{n}": NEAR.format(op=op, n=n) for op in TRIGONOMETRIC for n in LENGTHS},
+    **{f"pow_lanes{n}": POW.format(n=n) for n in ("", *LENGTHS)},
+}
 
 
 def name_in_vectors(op: str, n: int) -> str:
     """The function that vectors call."""
-    return f"{op}_lanes{n}" if op in TRIGONOMETRIC else op
+    return f"{op}_lanes{n}" if op in (*TRIGONOMETRIC, "pow") else op
 
 
-def is_vectors(op: str, dtype: DType) -> bool:
-    """Whether scalar code calls the function of vectors; kernels that compute with doubles have no lanes."""
-    return OPS[op].ulp > 0 and dtype.c == "float" and op not in TRIGONOMETRIC
+def called_alone(op: str, n: int, args: Sequence[tuple[DType, str]]) -> str:
+    """What scalar code calls in the place of the function of scalars; "" where that gives the same bits.
+
+    Args:
+        n: the length of the vectors whose bits are wanted; kernels that compute with doubles have none.
+        args: types and texts.
+    """
+    if OPS[op].ulp == 0 or args[0][0].c != "float" or op in TRIGONOMETRIC:
+        return ""
+    if op == "pow":
+        return f"pow_lanes({', '.join(text for _, text in args)})"
+    return f"{op}({', '.join(f'({dtype.c}{n})({text})' for dtype, text in args)}).s0"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gpuop.codegen import lane_calls
 from gpuop.codegen.expressions import COMPARISONS, PREFIX, SHIFT, Expressions
-from gpuop.codegen.lane_calls import LENGTHS, is_vectors, name_in_vectors
+from gpuop.codegen.lane_calls import LENGTHS, called_alone, name_in_vectors
 from gpuop.ir.nodes import Apply, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
 from gpuop.ir.ops import CALL, OPS
 from gpuop.ir.types import BOOL, HALF, DType, Type
@@ -149,10 +147,10 @@ class VectorExpressions(Expressions):
 
     def alone(self, expr: Apply) -> tuple[str, int]:
         """A scalar operation, through the function of vectors where that gives other bits."""
-        if self.length == 1 or not is_vectors(expr.op, expr.args[0].type.dtype):
+        if self.length == 1:
             return super().apply(expr)
-        args = (f"({self.type(replace(a.type, lanes=self.length))})({self.text(a)})" for a in expr.args)
-        return f"{expr.op}({', '.join(args)}).s0", CALL
+        text = called_alone(expr.op, self.length, [(a.type.dtype, self.text(a)) for a in expr.args])
+        return (text, CALL) if text else super().apply(expr)
 
     def infix(self, expr: Apply) -> tuple[str, int]:
         kind, op = expr.args[0].type.dtype, expr.op

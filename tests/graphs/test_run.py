@@ -255,5 +255,6 @@ print("end")
 @pytest.mark.parametrize("pause", [0, 30], ids=["busy", "waiting"])
 @both
 def test_the_process_ends_while_a_graph_runs(device, pipelined, pause):
-    done = python("-c", LEFT_RUNNING.format(device="reference" if device == "lowered" else device, pipelined=pipelined, pause=pause))
+    name = "reference" if device == "lowered" else device
+    done = python("-c", LEFT_RUNNING.format(device=name, pipelined=pipelined, pause=pause))
     assert (done.stdout, done.stderr) == ("end\n", "")
