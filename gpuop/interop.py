@@ -127,10 +127,15 @@ def strides_of(kind: FieldType, layout: Layout) -> tuple[int, ...]:
     return (*layout.point, *(layout.element * n for n in (rows, 1)[2 - len(kind.tensor_shape) :]))
 
 
+@cache
+def _array_facts(kind: FieldType, layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
+    """The shape of an array, its strides and its dtype."""
+    return tuple(kind.array_shape), strides_of(kind, layout), array_dtype(kind)
+
+
 def lend(backend: Backend, buffer: Buffer, kind: FieldType, layout: Layout | None) -> Any:
     """What other libraries take a buffer from; one of planes of complex numbers is not possible."""
-    strides = strides_of(kind, layout or planar(kind))
-    return backend.lend(buffer, tuple(kind.array_shape), strides, array_dtype(kind))
+    return backend.lend(buffer, *_array_facts(kind, layout or planar(kind)))
 
 
 def array_like(given: Any, lent: Any) -> Any:
@@ -138,7 +143,7 @@ def array_like(given: Any, lent: Any) -> Any:
     name = library_of(given)
     if name == "numba":
         return sys.modules["numba.cuda"].as_cuda_array(lent)
-    module = importlib.import_module("jax.dlpack" if name == "jax" else name)
+    module = importlib.import_module("jax.dlpack") if name == "jax" else sys.modules[name]
     if not hasattr(module, "from_dlpack"):
         raise SemanticError(f"{name} has no `from_dlpack`, so there is no {name} array of a result; pass NumPy arrays")
     return module.from_dlpack(lent)

@@ -68,22 +68,24 @@ class Pipeline:
                 )
             if not given:
                 return self.function(*args, **kwargs)
-        self._check_kinds(given)
-        traced = self._trace(bound, given)
-        call = Call(traced, list(given.values()), current())
+        device = self._on_device(given)
+        traced = self._trace(bound, given, device)
+        call = Call(traced, list(given.values()), device, current())
         results = call.results() if out is None else call.into(out if isinstance(out, tuple) else (out,), self.name)
         return tuple(results) if traced.several else results[0]
 
-    def _check_kinds(self, given: dict[str, Any]) -> None:
+    def _on_device(self, given: dict[str, Any]) -> bool:
+        """Whether the arrays are on a device, for all of which that is the same."""
         kinds = {(library_of(array), is_device_array(array)): name for name, array in given.items()}
         if len(kinds) > 1:
             told = ", ".join(f"`{name}` is {kind}'s{' on a device' * device}" for (kind, device), name in kinds.items())
             raise SemanticError(f"pipeline `{self.name}` gets arrays of several kinds ({told}); convert them to one")
+        return any(device for _, device in kinds)
 
-    def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> Traced:
+    def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> Traced:
         constants = {n: v.node if isinstance(v, Field) else v for n, v in bound.arguments.items() if n not in given}
         others = tuple((n, type(v), v, repr(v)) for n, v in constants.items())
-        key = (tuple((n, tuple(a.shape), numpy_dtype(a), is_device_array(a)) for n, a in given.items()), others)
+        key = (tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items()), device, others)
         try:
             hash(key)
         except TypeError:
@@ -92,7 +94,7 @@ class Pipeline:
             ) from None
         if key not in self.traced:
             for position, (name, array) in enumerate(given.items()):
-                place = Placeholder(position, tuple(array.shape), numpy_dtype(array), is_device_array(array))
+                place = Placeholder(position, tuple(array.shape), numpy_dtype(array), device)
                 bound.arguments[name] = place
             self.traced[key] = self._traced(self.function(*bound.args, **bound.kwargs))
         return self.traced[key]
@@ -115,9 +117,8 @@ class Pipeline:
 class Call:
     """One call of a pipeline: its arrays, and where they lie."""
 
-    def __init__(self, traced: Traced, given: Sequence[Any], backend: Backend) -> None:
-        self.traced, self.what, self.backend = traced, traced.what, backend
-        self.device = any(map(is_device_array, given))
+    def __init__(self, traced: Traced, given: Sequence[Any], device: bool, backend: Backend) -> None:
+        self.traced, self.what, self.backend, self.device = traced, traced.what, backend, device
         self.given = list(given) if self.device else [np.asarray(array) for array in given]
         self.like = given[0] if given and library_of(given[0]) != "numpy" else None
         self.layouts: dict[int, Layout] = {}

@@ -183,7 +183,7 @@ class Cuda(Backend):
         with self.memory.active():
             module = returned(cu.cuModuleLoadData(code))
             function = returned(cu.cuModuleGetFunction(module, source.entry.encode()))
-        holder = Function(function)
+        holder = Function(function, source)
         weakref.finalize(holder, _unload, self.memory, module).atexit = False
         return holder
 

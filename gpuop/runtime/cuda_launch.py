@@ -18,10 +18,16 @@ from gpuop.runtime.trace import note_launch
 
 
 class Function:
-    """A function of a loaded module; `idle` are arguments that no launch is bound to."""
+    """A function of a loaded module.
 
-    def __init__(self, handle: Any) -> None:
+    Attributes:
+        size: blocks, and threads of a block.
+        idle: arguments that no launch is bound to.
+    """
+
+    def __init__(self, handle: Any, source: Source) -> None:
         self.handle = handle
+        self.size = (*grid_of(source.threads, source.group), *source.group)
         self.idle: list[Arguments] = []
 
 
@@ -111,8 +117,7 @@ def launch_once(memory: Memory, source: Source, function: Function, arguments: S
         values.set(number, value)
     for fill in _fills_of(source, arguments):
         _fill(memory, fill)
-    size = (*grid_of(source.threads, source.group), *source.group)
-    (status,) = memory.cu.cuLaunchKernel(function.handle, *size, 0, memory.cu_stream, values.address, 0)
+    (status,) = memory.cu.cuLaunchKernel(function.handle, *function.size, 0, memory.cu_stream, values.address, 0)
     function.idle.append(values)
     if status:
         returned((status,))
@@ -142,7 +147,7 @@ def kernel_launch(
     return KernelLaunch(
         _runner(memory, source, kept, fills, timed),
         adjust,
-        partial(_node, memory, source, function, values.address),
+        partial(_node, memory, function, values.address),
         kept,
         fills,
         frozenset(b for b in buffers[: source.inputs] if b is not None),
@@ -155,8 +160,7 @@ def _runner(
     memory: Memory, source: Source, kept: Sequence[Any], fills: Sequence[Fill], timed: bool
 ) -> Callable[[], Any]:
     values, _, function = kept
-    size = (*grid_of(source.threads, source.group), *source.group)
-    enqueue = partial(memory.cu.cuLaunchKernel, function.handle, *size, 0, memory.cu_stream, values.address, 0)
+    enqueue = partial(memory.cu.cuLaunchKernel, function.handle, *function.size, 0, memory.cu_stream, values.address, 0)
 
     def run(kept: Sequence[Any] = kept) -> Any:  # which it needs to live
         for fill in fills:
@@ -170,11 +174,10 @@ def _runner(
     return run
 
 
-def _node(memory: Memory, source: Source, function: Function, table: int) -> Any:
+def _node(memory: Memory, function: Function, table: int) -> Any:
     """CUDA's description of the launch."""
     node = memory.cu.CUDA_KERNEL_NODE_PARAMS()
     node.func = function.handle
-    node.gridDimX, node.gridDimY, node.gridDimZ = grid_of(source.threads, source.group)
-    node.blockDimX, node.blockDimY, node.blockDimZ = source.group
+    node.gridDimX, node.gridDimY, node.gridDimZ, node.blockDimX, node.blockDimY, node.blockDimZ = function.size
     node.kernelParams = table
     return node

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,29 +16,16 @@ from gpuop.ir.layout import row_major
 
 CPU, CUDA, PINNED = 1, 2, 3  # DLDeviceType
 CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLDataTypeCode, by NumPy's kind
+KINDS = {code: kind for kind, code in CODES.items()}
 NAME, USED = b"dltensor", b"used_dltensor"
 
-
-class _Tensor(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    )
-
-
+# DLTensor: data, device type and number, dimensions, type code, bits and lanes, shape, strides, byte offset.
+# DLManagedTensor: that, a context, and the deleter. Packed at once, as ctypes takes its time for each field.
+_TENSOR = struct.Struct("PiiiBBHPPQ")
+_MANAGED = struct.Struct(_TENSOR.format + "PP")
+_ADDRESS = struct.Struct("P")
+_DELETER = _MANAGED.size - _ADDRESS.size  # where it is
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
-
-class _Managed(ctypes.Structure):
-    _fields_ = (("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,16 +60,21 @@ _api.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
 _api.PyCapsule_SetName.argtypes = (ctypes.py_object, ctypes.c_char_p)
 
 
+_deleter_at = cache(_Deleter)  # libraries have one each
+
+
 class _Taken:
     """Tells the producer when nobody refers to its memory any more."""
+
+    __slots__ = ("address",)
 
     def __init__(self, address: int) -> None:
         self.address = address
 
     def __del__(self) -> None:
-        managed = _Managed.from_address(self.address)
-        if managed.deleter:
-            managed.deleter(self.address)
+        (deleter,) = _ADDRESS.unpack(ctypes.string_at(self.address + _DELETER, _ADDRESS.size))
+        if deleter:
+            _deleter_at(deleter)(self.address)
 
 
 def take(capsule: Any) -> Memory:
@@ -91,15 +85,20 @@ def take(capsule: Any) -> Memory:
     """
     address = _api.PyCapsule_GetPointer(capsule, NAME)
     _api.PyCapsule_SetName(capsule, USED)
-    owner, tensor = _Taken(address), _Managed.from_address(address).tensor
-    kinds = {code: kind for kind, code in CODES.items()}
-    if tensor.code not in kinds or tensor.lanes != 1 or tensor.bits < 8:
-        raise DeviceError(f"an array of DLPack's type {tensor.code} with {tensor.bits} bits has no dtype of fields")
-    dtype = np.dtype(np.bool_ if tensor.code == CODES["b"] else f"{kinds[tensor.code]}{tensor.bits // 8}")
-    shape = tuple(tensor.shape[: tensor.ndim])
-    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else row_major(shape)
-    start = (tensor.data or 0) + tensor.byte_offset
-    return Memory(start, shape, strides, dtype, (tensor.device_type, tensor.device_id), False, owner)
+    owner = _Taken(address)
+    data, device, number, rank, code, bits, lanes, extents, steps, offset = _TENSOR.unpack(
+        ctypes.string_at(address, _TENSOR.size)
+    )
+    shape = struct.unpack(f"{rank}q", ctypes.string_at(extents, 8 * rank))
+    strides = struct.unpack(f"{rank}q", ctypes.string_at(steps, 8 * rank)) if steps else row_major(shape)
+    return Memory(data + offset, shape, strides, _dtype(code, bits, lanes), (device, number), False, owner)
+
+
+@cache
+def _dtype(code: int, bits: int, lanes: int) -> np.dtype[Any]:
+    if code not in KINDS or lanes != 1 or bits < 8:
+        raise DeviceError(f"an array of DLPack's type {code} with {bits} bits has no dtype of fields")
+    return np.dtype(np.bool_ if code == CODES["b"] else f"{KINDS[code]}{bits // 8}")
 
 
 # --- given ------------------------------------------------------------------------------------------------------------
@@ -113,6 +112,7 @@ def _release(address: int) -> None:
 
 
 _deleter = _Deleter(_release)
+_deleter_address = ctypes.cast(_deleter, ctypes.c_void_p).value
 _Destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _raw = ctypes.PyDLL(None)
 _raw.PyCapsule_IsValid.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
@@ -137,15 +137,15 @@ def give(memory: Memory, done: Callable[[], None]) -> Any:
     Args:
         done: called when the consumer, or nobody, needs the memory any more.
     """
-    sizes = ctypes.c_int64 * max(len(memory.shape), 1)
-    shape, strides = sizes(*memory.shape), sizes(*memory.strides)
-    managed, tensor = _Managed(), _Tensor()
-    tensor.data, tensor.ndim = memory.address, len(memory.shape)
-    tensor.device_type, tensor.device_id = memory.device
-    tensor.code, tensor.bits, tensor.lanes = CODES[memory.dtype.kind], 8 * memory.dtype.itemsize, 1
-    tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
-    tensor.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
-    managed.tensor, managed.deleter = tensor, _deleter
-    address = ctypes.addressof(managed)
-    _given[address] = (managed, shape, strides, memory.owner), done
+    rank = len(memory.shape)
+    held = ctypes.create_string_buffer(_MANAGED.size + 16 * rank)
+    address = ctypes.addressof(held)
+    shape = address + _MANAGED.size
+    dtype = memory.dtype
+    _MANAGED.pack_into(
+        held, 0, memory.address, *memory.device, rank, CODES[dtype.kind], 8 * dtype.itemsize, 1, shape, shape + 8 * rank, 0, 0,
+        _deleter_address,
+    )  # fmt: skip
+    struct.pack_into(f"{2 * rank}q", held, _MANAGED.size, *memory.shape, *memory.strides)
+    _given[address] = (held, memory.owner), done
     return _raw.PyCapsule_New(address, NAME, _abandoned)

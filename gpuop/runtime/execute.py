@@ -46,12 +46,9 @@ class Prepared:
         config.trace(3, lambda: "\n".join(show(step.kernel) for step in plan.steps))
         self.programs = [self._compiled(step) for step in plan.steps]
         wanted = set(plan.program.wanted)
-        self.last_use = {
-            value: n
-            for n, step in enumerate(plan.steps)
-            for value in (*step.inputs, *step.outputs)
-            if value not in wanted
-        }
+        used = [dict.fromkeys((*step.inputs, *step.outputs)) for step in plan.steps]
+        last = {value: n for n, values in enumerate(used) for value in values if value not in wanted}
+        self.done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # after each step
 
     def _compiled(self, step: Step) -> Any:
         kernel = step.kernel
@@ -89,9 +86,8 @@ class Prepared:
             for value in step.outputs:
                 values[value] = memory[value] if value in memory else self.backend.empty(types[value])
             self._once(number, values)
-            for value in {*step.inputs, *step.outputs}:
-                if self.last_use.get(value) == number:
-                    del values[value]
+            for value in self.done[number]:
+                del values[value]
         return values
 
 

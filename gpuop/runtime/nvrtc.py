@@ -8,14 +8,15 @@ import importlib.metadata
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from gpuop.codegen.cuda import OPTIONS
 from gpuop.errors import DeviceError
 
-PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
+PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")  # CUDA 13 has dropped what is older than sm_75
 GETTERS = {"cubin": "CUBIN", "ptx": "PTX"}
 
 
@@ -30,50 +31,56 @@ def compile_cuda(text: str, architecture: str, kind: str = "cubin") -> bytes:
         DeviceError: no compiler that knows the architecture.
         RuntimeError: the text was refused; the message is the compiler's log.
     """
-    if architecture in architectures():
-        return _nvrtc(text, architecture, kind)
+    library = _compilers().get(architecture)
+    if library is not None:
+        return _nvrtc(library, text, architecture, kind)
     nvcc = shutil.which("nvcc")
     if nvcc is not None and architecture in _nvcc_architectures(nvcc):
         return _nvcc(nvcc, text, architecture, kind)
     raise DeviceError(_refusal(architecture))
 
 
-@cache
 def architectures() -> tuple[str, ...]:
     """What NVRTC compiles for, as "sm_90", oldest first; nothing where there is no NVRTC."""
-    library = _library()
-    if library is None:
-        return ()
-    count = ctypes.c_int()
-    library.nvrtcGetNumSupportedArchs(ctypes.byref(count))
-    found = (ctypes.c_int * count.value)()
-    library.nvrtcGetSupportedArchs(found)
-    return tuple(f"sm_{number}" for number in found)
+    return tuple(sorted(_compilers(), key=lambda name: int(name[3:])))
 
 
 def _refusal(architecture: str) -> str:
     known = architectures()
     if not known:
         return "CUDA needs NVRTC, which is not installed: `pip install nvidia-cuda-nvrtc`, or install the CUDA toolkit"
-    return f"NVRTC does not compile for {architecture}, and there is no nvcc that does; it knows {', '.join(known)}"
+    return (
+        f"NVRTC does not compile for {architecture}, and there is no nvcc that does; it knows {', '.join(known)}, and "
+        "that of `pip install nvidia-cuda-nvrtc-cu12` older ones"
+    )
 
 
 # --- NVRTC ----------------------------------------------------------------------------------------------------------
 
 
 @cache
-def _library() -> ctypes.CDLL | None:
-    for name in (*_wheels(), *_toolkits(), ctypes.util.find_library("nvrtc")):
-        try:
-            if name:
-                return ctypes.CDLL(name)
-        except OSError:
-            continue
-    return None
+def _compilers() -> dict[str, ctypes.CDLL]:
+    """The newest library that compiles for an architecture."""
+    found: dict[str, ctypes.CDLL] = {}
+    for library in _loaded(_wheels()) or _loaded((*_toolkits(), ctypes.util.find_library("nvrtc")))[:1]:
+        count = ctypes.c_int()
+        library.nvrtcGetNumSupportedArchs(ctypes.byref(count))
+        numbers = (ctypes.c_int * count.value)()
+        library.nvrtcGetSupportedArchs(numbers)
+        found = {f"sm_{number}": library for number in numbers} | found
+    return found
+
+
+def _loaded(names: Iterable[str | None]) -> list[ctypes.CDLL]:
+    found = []
+    for name in filter(None, names):
+        with suppress(OSError):
+            found.append(ctypes.CDLL(name))
+    return found
 
 
 def _wheels() -> Iterator[str]:
-    """NVRTC of PyPI's packages, which are not where the linker looks."""
+    """NVRTC of PyPI's packages, newest first, which are not where the linker looks."""
     for package in PACKAGES:
         try:
             files = importlib.metadata.files(package) or []
@@ -87,9 +94,8 @@ def _toolkits() -> Iterator[str]:
         yield from map(str, sorted(Path("/usr/local").glob(f"cuda*/{folder}/libnvrtc.so*"), reverse=True))
 
 
-def _nvrtc(text: str, architecture: str, kind: str) -> bytes:
-    library, program = _library(), ctypes.c_void_p()
-    assert library is not None
+def _nvrtc(library: ctypes.CDLL, text: str, architecture: str, kind: str) -> bytes:
+    program = ctypes.c_void_p()
     _check(library, library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None))
     try:
         target = architecture if kind == "cubin" else architecture.replace("sm_", "compute_")

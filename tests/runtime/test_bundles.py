@@ -368,12 +368,13 @@ def test_an_architecture_that_the_compiler_has_dropped(tmp_path: Path, monkeypat
     monkeypatch.setattr("shutil.which", lambda name: None)
     said = refused(gp.DeviceError, lambda: saved(tmp_path / "f", by_target, gp.FieldType(5), targets=("cuda:sm_30",)))
     assert said.startswith("NVRTC does not compile for sm_30, and there is no nvcc that does; it knows sm_")
+    assert said.endswith(", and that of `pip install nvidia-cuda-nvrtc-cu12` older ones")
     assert not list(tmp_path.iterdir())
 
 
 def test_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
-    monkeypatch.setattr(nvrtc, "architectures", lambda: ())
+    monkeypatch.setattr(nvrtc, "_compilers", dict)
     said = refused(gp.DeviceError, lambda: saved(tmp_path / "f", by_target, gp.FieldType(5), targets=("cuda",)))
     assert said == (
         "CUDA needs NVRTC, which is not installed: `pip install nvidia-cuda-nvrtc`, or install the CUDA toolkit"

@@ -1,0 +1,80 @@
+"""DLPack capsules taken from NumPy and given to it: addresses, strides, dtypes, and who lives how long."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from gpuop.runtime import dlpack
+
+A = np.arange(120, dtype=np.float32).reshape(4, 5, 6)
+ARRAYS = {
+    "contiguous": A,
+    "strided": A[1::2, :, ::3],
+    "backwards": A[::-1, :, ::-2],
+    "transposed": A.T,
+    "0D": np.array(3.5),
+    "empty": np.empty((3, 0, 2), np.int16),
+    **{name: np.arange(7).astype(name) for name in ("bool", "int8", "uint16", "int64", "float16", "complex64")},
+}
+
+
+class Given:
+    """What a consumer takes a capsule from."""
+
+    def __init__(self, memory: dlpack.Memory) -> None:
+        self.memory = memory
+        self.done: list[str] = []
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.memory.device
+
+    def __dlpack__(self, **_: object) -> object:
+        return dlpack.give(self.memory, lambda: self.done.append("done"))
+
+
+@pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
+def test_taken(array: np.ndarray) -> None:
+    memory = dlpack.take(array.__dlpack__())
+    assert (memory.shape, memory.dtype, memory.device) == (array.shape, array.dtype, (dlpack.CPU, 0))
+    if array.size:
+        assert memory.address == array.ctypes.data
+        assert [n * array.itemsize for n in memory.strides] == list(array.strides)
+
+
+@pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
+def test_given(array: np.ndarray) -> None:
+    strides = tuple(n // array.itemsize for n in array.strides)
+    device = (dlpack.CPU, 0)
+    given = Given(dlpack.Memory(array.ctypes.data, array.shape, strides, array.dtype, device, False, array))
+    got = np.from_dlpack(given)
+    assert got.shape == array.shape and got.dtype == array.dtype and (not array.size or got.strides == array.strides)
+    np.testing.assert_array_equal(got, array)
+    assert given.done == []
+    del got
+    gc.collect()
+    assert given.done == ["done"]
+
+
+def test_the_producer_is_told_when_nobody_needs_its_memory() -> None:
+    array = np.ones(5)
+    gone = weakref.ref(array)
+    memory = dlpack.take(array.__dlpack__())
+    del array
+    gc.collect()
+    assert gone() is not None and memory.address
+    del memory
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_capsule_that_nobody_takes() -> None:
+    given = Given(dlpack.Memory(A.ctypes.data, A.shape, (30, 6, 1), A.dtype, (dlpack.CPU, 0), False, A))
+    capsule = given.__dlpack__()
+    assert given.done == []
+    del capsule
+    gc.collect()
+    assert given.done == ["done"]
