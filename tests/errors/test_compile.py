@@ -30,16 +30,16 @@ def wave(field):
 
 
 def test_refused_kernel(name, monkeypatch):
-    monkeypatch.setitem(OPENCL.calls, "sin", "no_such_function({0})")
+    monkeypatch.setitem(OPENCL.calls, "sin", "no_such_name * {0}")
     result = wave(SCALAR)
     with pytest.raises(gp.CompileError) as caught:
         result.numpy()
     error = caught.value
-    line = next(line for line in error.source.splitlines() if "no_such_function" in line)
+    line = next(line for line in error.source.splitlines() if "no_such_name" in line)
     assert int(line.split()[0]) == error.source.splitlines().index(line) + 1  # numbered from 1
     message = str(error)
     assert message.startswith(f"{name} refused the kernel gpuop_wave:\n")
-    assert "error" in message.split("your lines")[0] and "no_such_function" in message.split("your lines")[0]
+    assert "error" in message.split("your lines")[0] and "no_such_name" in message.split("your lines")[0]
     assert message.endswith(error.source)
     loc = Loc(__file__, marked(wave.function))
     assert f"\n  your lines behind it:\n    {loc}\n      return _sin(y) + 1  # here\n" in message
@@ -62,7 +62,7 @@ def test_broken_helper(name, monkeypatch):
 
 def test_refused_graph(name, monkeypatch):
     other = gp.ScalarField(np.arange(6, dtype="f"))  # of a shape that nothing was compiled for
-    monkeypatch.setitem(OPENCL.calls, "sin", "no_such_function({0})")
+    monkeypatch.setitem(OPENCL.calls, "sin", "no_such_name * {0}")
     with gp.ComputeGraph(device=name) as graph:
         graph.probe(wave(other), "wave")
     with pytest.raises(gp.CompileError, match="refused the kernel gpuop_wave"):

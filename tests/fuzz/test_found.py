@@ -130,3 +130,13 @@ def test_equal_texts_with_other_defaults(device):
     for default in (1, 7, -3):
         result = gp.operator(name="at_first", default=default)(at_first)(f).numpy()
         assert result.tolist() == [5, default, default, default]
+
+
+def test_clamp_takes_the_type_of_all_three(device):
+    """The first two were compared in their own: -1 as an unsigned byte was 255, and two bools became an int."""
+    x, low = gp.ScalarField(np.int8([-1, 5, 100])), gp.ScalarField(np.uint8([0, 9, 200]))
+
+    bounded = gp.operator(lambda x, low: _clamp(_readTensor(x), _readTensor(low), _convert_int(250)))
+    same(bounded(x, low), np.int32([0, 9, 200]))
+    bools = gp.operator(lambda x: _clamp(_readTensor(x) > 0, _readTensor(x) > 9, _readTensor(x)))
+    same(bools(x), np.int8([-1, 1, 1]))
