@@ -64,14 +64,9 @@ def share(array: Any, kind: FieldType, backend: Backend) -> Shared:
 
     Raises:
         DeviceError: the backend cannot use it.
-        SemanticError: tensor axes in an order that no field has.
     """
     borrowed = backend.borrow(array)
     layout = layout_of(kind, borrowed.array.strides)
-    if layout is None:
-        raise SemanticError(
-            f"the tensor axes of this array (strides {borrowed.array.strides}) are not in a field's order; make it contiguous"
-        )
     own = layout == planar(kind) and int(borrowed) % ALIGNED == 0
     return Shared(backend, borrowed, None if own else layout)
 
@@ -123,8 +118,9 @@ def strides_of(kind: FieldType, layout: Layout) -> tuple[int, ...]:
     """Those of an array of `array_shape`, in elements of its dtype."""
     if kind.dtype == "complex64":
         return tuple(n // 2 for n in layout.point)
-    rows = kind.tensor_shape[-1] if kind.tensor_shape else 1
-    return (*layout.point, *(layout.element * n for n in (rows, 1)[2 - len(kind.tensor_shape) :]))
+    columns = kind.tensor_shape[-1] if kind.tensor_shape else 1
+    tensor = (layout.element * columns if layout.row is None else layout.row, layout.element)
+    return (*layout.point, *tensor[2 - len(kind.tensor_shape) :])
 
 
 @cache

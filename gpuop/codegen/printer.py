@@ -114,6 +114,7 @@ class Printer(Statements):
         ]
         axes = ("layerStride", "rowStride", "columnStride")[3 - len(grid) :]
         strides = [*zip(axes, layout.point, strict=True), ("tensorStride", layout.element)]
+        strides += [("tensorRowStride", layout.row)] if layout.row is not None else []
         strides = [(what, n) for what, n in strides if what != "columnStride" or n != 1]
         if param in self.e.flat:
             sizes.append(f"{name}_points = {grid.points}")

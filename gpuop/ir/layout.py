@@ -16,14 +16,20 @@ class Layout:
     Attributes:
         point: from one point to the next, along each axis of the grid.
         element: from one tensor element to the next.
+        row: from one row of a matrix to the next, where it is not as far as its elements reach.
     """
 
     point: tuple[int, ...]
     element: int
+    row: int | None = None
 
     def reach(self, kind: FieldType) -> int:
         """The greatest distance between two elements."""
-        along = zip((*self.point, self.element), (*kind.field_shape, kind.planes), strict=True)
+        if self.row is None:
+            along = [(self.element, kind.planes)]
+        else:
+            along = [*zip((self.row, self.element), kind.tensor_shape, strict=True)]
+        along += zip(self.point, kind.field_shape, strict=True)
         return sum(abs(stride) * max(n - 1, 0) for stride, n in along)
 
 
@@ -40,18 +46,18 @@ def interleaved(kind: FieldType) -> Layout:
 
 
 @cache
-def layout_of(kind: FieldType, strides: tuple[int, ...]) -> Layout | None:
-    """That of an array of `array_shape`, strides in elements; None where one distance between tensor elements does not do."""
+def layout_of(kind: FieldType, strides: tuple[int, ...]) -> Layout:
+    """That of an array of `array_shape`, strides in elements."""
     split = len(kind.field_shape)
     point, tensor = strides[:split], strides[split:]
     if kind.dtype == "complex64":
         return Layout(tuple(2 * n for n in point), 1)
     if not tensor:
         return Layout(point, kind.field_shape.points)
-    rows = kind.tensor_shape[-1]
-    if len(tensor) == 2 and kind.tensor_shape[0] > 1 and rows > 1 and tensor[0] != rows * tensor[1]:
-        return None
-    return Layout(point, tensor[0] if len(tensor) == 2 and rows == 1 else tensor[-1])
+    columns = kind.tensor_shape[-1]
+    if len(tensor) == 2 and kind.tensor_shape[0] > 1 and columns > 1 and tensor[0] != columns * tensor[1]:
+        return Layout(point, tensor[1], tensor[0])
+    return Layout(point, tensor[0] if len(tensor) == 2 and columns == 1 else tensor[-1])
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:

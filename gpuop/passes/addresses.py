@@ -103,10 +103,19 @@ class Addresses:
             return point
         if clamped and not isinstance(plane, Const):
             plane = place(self.b, self.element(field, plane), "clamp")
-        if plane == constant(0, INT):
+        layout = self.kernel.layout(field)
+        if layout.row is not None:
+            columns = field.type.tensor_shape[-1]
+            point = self._along(field, point, self.b.apply("div", plane, columns), "tensorRowStride", layout.row)
+            plane = self.b.apply("mod", plane, columns)
+        return self._along(field, point, plane, "tensorStride", layout.element)
+
+    def _along(self, field: FieldParam, point: Expr, count: Expr, what: str, step: int) -> Expr:
+        """So many steps further."""
+        if count == constant(0, INT):
             return point
-        stride = self.stride(field, "tensorStride", self.kernel.layout(field).element)
-        return self.b.apply("add", point, self.b.apply("mul", self.b.cast(plane, self.index_type(field)), stride))
+        far = self.b.apply("mul", self.b.cast(count, self.index_type(field)), self.stride(field, what, step))
+        return self.b.apply("add", point, far)
 
     def stride(self, field: FieldParam, what: str, value: int) -> Stride:
         return Stride(field, what, value, self.index_type(field))

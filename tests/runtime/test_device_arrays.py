@@ -127,6 +127,31 @@ def test_reversed_axes():
     image = rng.random((45, 67, 3), np.float32)
     for view in (np.s_[::-1], np.s_[:, ::-2], np.s_[::-3, ::-1, ::-1]):
         np.testing.assert_array_equal(blend(cupy.asarray(image)[view]).get(), np.float32(0.5) * image[view] + 1)
+    array = rng.random((6, 7, 4, 5), np.float32)
+    halved = gp.pipeline(lambda a: gp.Field(a, 2) / 2)
+    for view in (np.s_[..., ::-1, ::-1], np.s_[..., ::-2, :], np.s_[::-1, :, ::-1, 1::2]):
+        np.testing.assert_array_equal(halved(cupy.asarray(array)[view]).get(), array[view] / 2)
+
+
+MATRICES = {
+    "every second": lambda a: a[..., ::2, ::2],
+    "swapped": lambda a: a.swapaxes(-1, -2),
+    "between the axes of the grid": lambda a: a.swapaxes(1, 2),
+}
+
+
+@pytest.mark.parametrize("library", ["cupy", "torch"], indirect=True)
+@pytest.mark.parametrize("view", MATRICES)
+def test_matrices_of_any_strides_without_copies(library, view, no_copies, monkeypatch):
+    array = rng.random((6, 7, 4, 5), np.float32)
+    given, out = (MATRICES[view](to(library, a)) for a in (array, np.zeros_like(array)))
+    linear = gp.pipeline(lambda a: 0.5 * gp.Field(a, 2) + 1)
+    result = linear(given)
+    linear(given, out=out)
+    monkeypatch.undo()
+    expected = np.float32(0.5) * MATRICES[view](array) + 1
+    np.testing.assert_array_equal(back(result), expected)
+    np.testing.assert_array_equal(back(out.copy() if library == "cupy" else out.contiguous()), expected)
 
 
 @pytest.mark.parametrize("library", ["cupy", "torch"], indirect=True)
