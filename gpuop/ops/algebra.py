@@ -82,15 +82,22 @@ def apply(name: str, *operands: Operand) -> Field:
             name, [_checked(name, o, "complex64") for o in operands], _result_type(name, operands, "complex64")
         )
     values = [_checked(name, o, computed) for o in operands]
-    return _elementwise(name, function, values, computed, _result_type(name, operands, rule.result(computed)))
+    dtypes = _apart(values) if rule in (COMPARISON, EQUALITY) and computed == "float32" else None
+    out = _result_type(name, operands, rule.result(computed))
+    return _elementwise(name, function, values, dtypes or [computed] * len(values), out)
+
+
+def _apart(values: Sequence[Any]) -> list[str] | None:
+    """The dtypes to compare uint64 and signed integers in, which would be equal in float32 where they are not."""
+    kinds = [_dtype_of(v)[0] if isinstance(v, Field) else "" for v in values]
+    return ["uint64" if kind == "u" else "int64" for kind in kinds] if set(kinds) == {"u", "i"} else None
 
 
 def _elementwise(
-    name: str, function: Callable[..., Any], values: Sequence[Any], computed: str, out: FieldType, truths: int = 0
+    name: str, function: Callable[..., Any], values: Sequence[Any], dtypes: Sequence[str], out: FieldType
 ) -> Field:
-    """A call of the function on every tensor element; the first `truths` operands are conditions, the others `computed`."""
+    """A call of the function, on operands of these dtypes, on every tensor element."""
     fields = [v for v in values if isinstance(v, Field)]
-    dtypes = ["bool"] * truths + [computed] * (len(values) - truths)
 
     def at_point(read: Callable[[Any], Any]) -> Any:
         return function(
@@ -106,7 +113,7 @@ def _elementwise(
             k._writeTensor(k._out0, at_point(k._readTensor))
 
     constants = tuple(None if isinstance(v, Field) else (type(v).__name__, repr(v)) for v in values)
-    return library_call(name, (out,), fields, body, (constants, computed))[0]
+    return library_call(name, (out,), fields, body, (constants, *dtypes))[0]
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
@@ -189,7 +196,8 @@ def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
         raise SemanticError("where does not take complex64 fields")
     mask = condition if isinstance(condition, Field) else Field(bool(condition))
     values = [mask, _checked("where", a, computed), _checked("where", b, computed)]
-    return _elementwise("where", k._where, values, computed, _result_type("where", (mask, a, b), computed), truths=1)
+    out = _result_type("where", (mask, a, b), computed)
+    return _elementwise("where", k._where, values, ["bool", computed, computed], out)
 
 
 def clip(a: Operand, a_min: Operand = None, a_max: Operand = None) -> Operand:

@@ -119,6 +119,20 @@ def _divide(x: Value, y: Value) -> Value:
     return x / y
 
 
+def _compared(compare: Function) -> Function:
+    """A comparison, also of signed and unsigned integers that no type holds all of: what is negative is less."""
+
+    def compared(x: Value, y: Value) -> Value:
+        if (x.type.kind == "i") == (y.type.kind == "i"):
+            return compare(x, y)
+        unsigned = compare(k._convert(x, "uint64"), k._convert(y, "uint64"))
+        less, more = k._convert(-1, "int64"), k._convert(0, "int64")
+        below = (x < 0, compare(less, more)) if x.type.kind == "i" else (y < 0, compare(more, less))
+        return k._where(*below, unsigned)
+
+    return compared
+
+
 TABLE: dict[str, tuple[str, Function]] = {
     "add": ("arithmetic", lambda x, y: x + y),
     "subtract": ("arithmetic", lambda x, y: x - y),
@@ -142,12 +156,12 @@ TABLE: dict[str, tuple[str, Function]] = {
     "maximum": ("order", _maximum),
     "minimum": ("order", _minimum),
     "sign": ("order", _sign),
-    "less": ("comparison", lambda x, y: x < y),
-    "less_equal": ("comparison", lambda x, y: x <= y),
-    "greater": ("comparison", lambda x, y: x > y),
-    "greater_equal": ("comparison", lambda x, y: x >= y),
-    "equal": ("equality", lambda x, y: x == y),
-    "not_equal": ("equality", lambda x, y: x != y),
+    "less": ("comparison", _compared(lambda x, y: x < y)),
+    "less_equal": ("comparison", _compared(lambda x, y: x <= y)),
+    "greater": ("comparison", _compared(lambda x, y: x > y)),
+    "greater_equal": ("comparison", _compared(lambda x, y: x >= y)),
+    "equal": ("equality", _compared(lambda x, y: x == y)),
+    "not_equal": ("equality", _compared(lambda x, y: x != y)),
     "bitwise_and": ("bits", lambda x, y: x & y),
     "bitwise_or": ("bits", lambda x, y: x | y),
     "bitwise_xor": ("bits", lambda x, y: x ^ y),
