@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import ATOMS, Apply, Block, Const, Expr, FieldParam, For, Let, Load, Read, Ref, Var, While
+from gpuop.ir.nodes import ATOMS, Apply, Block, Const, Expr, FieldParam, Let, Load, Read, Ref, Stmt, Var
 from gpuop.ir.ops import OPS
-from gpuop.ir.visit import blocks, operands, turns, values, walk_expr, with_operands
+from gpuop.ir.visit import blocks, operands, times, values, walk_expr, with_operands
 from gpuop.passes.resolve import resolve_target
 
 LAUNCH = 2**20  # bytes that a device moves while it launches a kernel
@@ -76,10 +76,6 @@ def _weight(expr: Expr) -> float:
     return 0.0
 
 
-def _turns(stmt: object) -> float:
-    if isinstance(stmt, While):
-        return TURNS
-    if not isinstance(stmt, For):
-        return 1
-    known = turns(stmt)
-    return TURNS if known is None else len(known)
+def _turns(stmt: Stmt) -> float:
+    known = times(stmt)
+    return TURNS if known is None else known

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Declare, Expr, For, If, Let, Ref, Stmt, Var, While
 from gpuop.ir.target import Target
-from gpuop.ir.visit import blocks, operands, turns, values, walk, walk_expr
+from gpuop.ir.visit import blocks, operands, times, values, walk, walk_expr
 from gpuop.passes import PIPELINE
 from gpuop.passes.inline import inline_once
 from gpuop.passes.lanes import Lanes, lanes_of
@@ -48,7 +48,7 @@ def _counted(block: Block) -> Operations:
     for stmt in block:
         count += sum(_lanes(e) for value in values(stmt) for e in walk_expr(value) if isinstance(e, Apply))
         inner = [_counted(b) for b in blocks(stmt)]
-        known = _turns(stmt)
+        known = times(stmt)
         exact &= known is not None and all(i.exact for i in inner)
         count += sum(i.count for i in inner) * (1 if known is None else known)
     return Operations(count, exact)
@@ -56,16 +56,6 @@ def _counted(block: Block) -> Operations:
 
 def _lanes(expr: Expr) -> int:
     return max(e.type.lanes for e in (expr, *operands(expr)))
-
-
-def _turns(stmt: Stmt) -> int | None:
-    """How often the blocks of a statement run; None where that is not known."""
-    if isinstance(stmt, While):
-        return None
-    if not isinstance(stmt, For):
-        return 1
-    known = turns(stmt)
-    return None if known is None else len(known)
 
 
 def lanes(kernel: Kernel, target: Target) -> Lanes:

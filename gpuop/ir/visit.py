@@ -178,6 +178,16 @@ def turns(loop: For) -> range | None:
     return range(*bounds) if len(bounds) == 3 else None
 
 
+def times(stmt: Stmt) -> int | None:
+    """How often the blocks of a statement run; None where that is not known."""
+    if isinstance(stmt, While):
+        return None
+    if not isinstance(stmt, For):
+        return 1
+    known = turns(stmt)
+    return None if known is None else len(known)
+
+
 def leaving(body: Block) -> Iterator[Break | Continue]:
     """The breaks and continues that belong to a loop with this body, not to an inner one."""
     for stmt in body:
