@@ -3,7 +3,8 @@
     python benchmarks/first_result.py [--device NAME] [--size 4096]
 
 Each start is a process of its own: cold with an empty compile cache (the driver's own caches are emptied too), warm with
-a filled one. The bytes of `half` are a read and a write of the field, those of the device's own buffer copy.
+a filled one. The first result is timed from when the device is open, and holds the way of the field there and back, which
+`--size 64` leaves out. The bytes of `half` are a read and a write of the field, those of the device's own buffer copy.
 """
 
 from __future__ import annotations
@@ -121,9 +122,9 @@ def main() -> None:
         print(f"{device.name}: {device.description}")
         for label, warm in (("cold", False), ("warm", True)):
             times = starts(device.name, options.size, warm)
-            parts = ", ".join(f"{name} {statistics.median(t):.2f} s" for name, t in times.items())
-            print(f"  {label} start: first result {statistics.median(times['first']):.2f} s "
-                  f"({min(times['first']):.2f} … {max(times['first']):.2f}); {parts}")  # fmt: skip
+            parts = ", ".join(f"{name} {statistics.median(t):.2f} s" for name, t in times.items() if name != "first")
+            first = sorted(1e3 * t for t in times["first"])
+            print(f"  {label} start: first result {statistics.median(first):.1f} ms ({first[0]:.1f} … {first[-1]:.1f}); {parts}")
         steps(device.name, options.size)
 
 

@@ -75,6 +75,14 @@ PEERS: dict[str, Callable[[Any, Any], Any]] = {
     "x / 2": lambda _, x: x / 2,
     "chain of eight": chain,
     "255 - uint8": lambda _, x: 255 - x,
+    "float3 colours": lambda xp, x: xp.stack(
+        (
+            0.9 * x[..., 0] + 0.1 * x[..., 1],
+            0.2 * x[..., 0] + 0.7 * x[..., 1] + 0.1 * x[..., 2],
+            0.1 * x[..., 0] + 0.3 * x[..., 1] + 0.6 * x[..., 2],
+        ),
+        -1,
+    ),
     "sin exp + pow": lambda xp, x: xp.sin(x) * xp.exp(x) + x**2.5,
 }
 
@@ -166,8 +174,9 @@ def peers(name: str, values: np.ndarray) -> dict[str, Action]:
         def pointwise(x: Any) -> Any:  # which needs a name
             return compute(cupy, x)
 
-        array, fused = cupy.asarray(values), cupy.fuse(pointwise)
-        found["cupy.fuse"] = lambda: (fused(array), cupy.cuda.Device().synchronize())[1]
+        single = values.ndim == 2  # which `fuse` wants
+        array, fused = cupy.asarray(values), cupy.fuse(pointwise) if single else pointwise
+        found["cupy.fuse" if single else "cupy"] = lambda: (fused(array), cupy.cuda.Device().synchronize())[1]
     with suppress(ImportError):
         import jax
 
