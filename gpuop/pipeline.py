@@ -20,6 +20,7 @@ from gpuop.ir.graph import Leaf, Node
 from gpuop.ir.kernel import Opaque
 from gpuop.ir.layout import Layout, interleaved
 from gpuop.ir.types import FieldType
+from gpuop.passes.lanes import ACCESS
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, array_dtype, download, planes_of, stored
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
@@ -173,7 +174,8 @@ class Call:
         places: dict[int, Array] = {}
         for v, array in zip(wanted, outs, strict=True):
             apart = not any(np.may_share_memory(array, given) for given in self.given)
-            usable = apart and array.flags.c_contiguous and self._suits(types[v])
+            aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # as kernels store past the caches
+            usable = apart and aligned and self._suits(types[v])
             if usable and v not in memory and v not in self.traced.fixed:
                 wrapped = self.backend.wrap(stored(types[v], array))
                 if wrapped is not None:

@@ -8,6 +8,7 @@ from gpuop.codegen.lane_calls import LENGTHS, called_alone, name_in_vectors
 from gpuop.ir.nodes import Apply, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
 from gpuop.ir.ops import CALL, OPS
 from gpuop.ir.types import BOOL, HALF, DType, Type
+from gpuop.passes.lanes import ACCESS, is_streamed
 
 REVERSED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # of bools: all bits are -1
 MASKS = {8: "char", 16: "short", 32: "int", 64: "long"}
@@ -33,6 +34,13 @@ void store_{name}{n}({type}{n} x, __global {memory} *p, int left)
     {type} lanes[{n}];
     vstore{n}(x, 0, lanes);
     for (int k = 0; k < left; k++) {store};
+}}
+"""
+STREAM = """
+// past the caches, which the output would only fill
+void stream_{c}{n}({c}{n} x, __global {c} *p)
+{{
+{stores}
 }}
 """
 HALVES = {
@@ -92,12 +100,36 @@ def _edges(c: str, n: int) -> dict[str, str]:
     return {f"load_{c}{n}": EDGES.format(**parts), f"store_{c}{n}": EDGES_STORE.format(**parts)}
 
 
+def _stream(c: str, n: int) -> str:
+    """Stores of 16 bytes, which any driver's compiler has as one instruction; buffers are aligned to as many."""
+    part = min(ACCESS // SIZES[c], n)
+    digits = ["0123456789abcdef"[k : k + part] for k in range(0, n, part)]
+    stores = [
+        f"    __builtin_nontemporal_store(x{f'.s{lanes}' if part < n else ''}, (__global {c}{part} *)p{f' + {k}' if k else ''});"
+        for k, lanes in enumerate(digits)
+    ]
+    return STREAM.format(c=c, n=n, stores="\n".join(stores))
+
+
+SIZES = {
+    "char": 1,
+    "uchar": 1,
+    "short": 2,
+    "ushort": 2,
+    "int": 4,
+    "uint": 4,
+    "float": 4,
+    "long": 8,
+    "ulong": 8,
+    "double": 8,
+}
 MEMORY = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "double")
 HELPERS = {
     **lane_calls.HELPERS,
     **{f"{name}{n}": text.format(n=n) for name, text in HALVES.items() for n in LENGTHS},
     **{f"remquo_bits{n}": QUOTIENT.format(n=n, name="remquo_bits", type="float") for n in LENGTHS},
     **{f"remquo_bits_double{n}": QUOTIENT.format(n=n, name="remquo_bits_double", type="double") for n in LENGTHS},
+    **{f"stream_{c}{n}": _stream(c, n) for c, size in SIZES.items() for n in LENGTHS if n * size >= ACCESS},
     **{name: text for c in MEMORY for n in LENGTHS for name, text in _edges(c, n).items()},
 }
 
@@ -243,4 +275,7 @@ class VectorExpressions(Expressions):
         pointer = f"&{self.names.of(store.memory)}[{self.text(store.index[0])}]"
         if len(store.index) > 1:
             return f"store_{c}{n}({value}, {pointer}, {self.text(store.index[1])})"
+        name = f"stream_{c}{n}"
+        if isinstance(store.memory, FieldParam) and is_streamed(store.memory) and name in HELPERS:
+            return f"{name}({value}, {pointer})"
         return f"vstore{'_half' if c == 'half' else ''}{n}({value}, 0, {pointer})"

@@ -28,7 +28,7 @@ from gpuop.ir.nodes import (
     Stmt,
     Write,
 )
-from gpuop.ir.types import INT
+from gpuop.ir.types import HALF, INT
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.vectorize import demand, obstacle
 
@@ -36,6 +36,7 @@ ACCESS = 16  # bytes of a thread's widest access
 MOST_HELD = 256  # bytes of fields that a thread holds in registers at once
 MOST_VALUES = 1024  # values that the copies of a body compute
 SMALL = 16  # on a CPU, grids that have so much less than the least threads of a GPU
+STREAMED = 1 << 25  # bytes of outputs that CPUs write past their caches, of which few hold as much
 MOST_POINTS = 2**31 - 1  # of a grid that an int numbers
 ONE_BY_ONE = "the device handles points one by one as fast"
 POSITIONS = ("layer", "row", "column")
@@ -70,10 +71,18 @@ def lanes_of(kernel: Kernel) -> Lanes:
     if kernel.target.vector_length > 1:
         if kernel.domain.threads * SMALL < kernel.target.least_threads:
             return Lanes(reason="its grid is small, and vectors take longer to compile")
-        refused = (demand(kernel.body) if kernel.target.lanes == "functions" else "") or obstacle(kernel.body)
+        streamed = any(map(is_streamed, kernel.written))
+        refused = (demand(kernel.body, streamed) if kernel.target.lanes == "functions" else "") or obstacle(kernel.body)
         return Lanes(reason=refused) if refused else _placed(kernel, kernel.target.vector_length, "vector")
     count, reason = _count(kernel)
     return Lanes(reason=reason) if count == 1 else _placed(kernel, count, "wide", reason)
+
+
+def is_streamed(field: FieldParam) -> bool:
+    """Whether vectors of an output are written past the caches: a line is not fetched first, which costs a third of the time."""
+    kind, size = field.type, field.type.storage.bits // 8
+    aligned = kind.planes == 1 or kind.field_shape.points * size % ACCESS == 0
+    return kind.nbytes >= STREAMED and aligned and kind.storage is not HALF
 
 
 def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> Lanes:

@@ -54,13 +54,13 @@ def obstacle(body: Block) -> str:
     return ""
 
 
-def demand(body: Block) -> str:
-    """Why vectors are not for a body, where they are for functions: "" if it calls any."""
+def demand(body: Block, streamed: bool) -> str:
+    """Why vectors are not for a body, where they are for functions and for outputs past the caches; "" if it has such."""
     found = list(expressions(body))
     if any(e.type.dtype is DOUBLE for e in found):
         return "it computes with doubles"
     bounded = any(isinstance(e, Apply) and OPS[e.op].ulp > 0 for e in found)
-    return "" if bounded else "it calls no functions that are slow one by one"
+    return "" if bounded or streamed else "it calls no functions that are slow one by one"
 
 
 def vectorize(kernel: Kernel) -> Kernel:

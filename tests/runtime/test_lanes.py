@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.codegen.targets import generate
 from gpuop.dsl import *
 from gpuop.runtime import devices
 
@@ -116,3 +117,50 @@ def test_branches_loops_and_arrays(device):
 
     with widened():
         np.testing.assert_array_equal(steps(gp.Field(x)).numpy(), np.vectorize(plain)(x))
+
+
+# --- outputs past the caches --------------------------------------------------------------------------------------------
+
+DRIVERS = [d.name for d in gp.devices() if d.name.startswith("opencl") and gp.device(d.name).target.vector_length > 1]
+STREAMED = [
+    ("float32", (2048, 4096), ()), ("float32", (1024, 4096), (2,)), ("int16", (4096, 4096), ()), ("uint8", (4099, 8192), ()),
+    ("int64", (1025, 4096), ()), ("bool", (4096, 8192), ()), ("complex64", (1024, 4096), ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DRIVERS)
+@pytest.mark.parametrize(("dtype", "shape", "tensor"), STREAMED)
+def test_outputs_past_the_caches(name, dtype, shape, tensor):
+    x = (np.arange(np.prod(shape + tensor)) % 101).reshape(shape + tensor).astype(dtype)
+    with gp.use_device(name):
+        f = gp.Field(x, len(tensor))
+        if dtype == "bool":
+            np.testing.assert_array_equal((~f).numpy(), ~x)
+        else:
+            np.testing.assert_array_equal((f + f).numpy(), x + x)
+
+
+def test_text_of_outputs_past_the_caches():
+    def text(shape, tensor=(), dtype="float32"):
+        target = replace(gp.device("reference").target, backend="opencl", lanes="vector", simd_width=8, least_threads=1)
+        kernel = gp.operator(lambda f: _readTensor(f) * 2, name="double")(gp.Field(np.zeros(shape + tensor, dtype), len(tensor)))
+        return generate(kernel.node.call.kernel, target).text
+
+    large = text((4096, 4096))
+    assert "stream_float16(out0_lanes, &out0[first]);" in large and "vstore16" not in large
+    assert large.count("__builtin_nontemporal_store(") == 4  # of 16 bytes each
+    assert "stream_" not in text((1024, 1024))
+    assert "stream_" not in text((4096, 4096), dtype="float16")
+    assert "stream_" not in text((4095, 2049), (3,))  # planes that do not begin at 16 bytes
+
+
+@pytest.mark.parametrize("name", DRIVERS)
+@pytest.mark.parametrize("offset", [1, 2, 3, 4])
+def test_arrays_that_begin_anywhere(name, offset):
+    """Stores past the caches are of aligned 16 bytes: elsewhere they would end the process."""
+    memory = np.zeros(2048 * 4096 + 8, np.float32)
+    out = memory[offset : offset + 2048 * 4096].reshape(2048, 4096)
+    given = np.ones(2048 * 4096 + 8, np.float32)[offset : offset + 2048 * 4096].reshape(2048, 4096)
+    with gp.use_device(name):
+        gp.pipeline(lambda a: gp.ScalarField(a) * 3)(given, out=out)
+    assert (out == 3).all() and not memory[:offset].any() and not memory[offset + out.size :].any()
