@@ -134,13 +134,12 @@ def save(path: str, pixels: np.ndarray, extension: str = ".png", **how: Any) -> 
 
 
 def device(name: str | None) -> str:
-    """The name of the device asked for, or of the best there is; says which it is."""
-    name = name or os.environ.get("GPUOP_DEVICE")
+    """The name of the device asked for, or of the one in use; says which it is."""
     try:
-        chosen = gp.device(name or gp.devices()[0].name)
+        chosen = gp.device(name)
     except gp.DeviceError as none:
         raise error(str(none)) from none
-    if chosen.name == "reference" and not name:
+    if [d.name for d in gp.devices()] == ["reference"] and not name:
         print("No OpenCL was found: this runs on the reference device, a NumPy interpreter (`gpuop devices` says why).")
     else:
         print(f"device: {chosen.name}, {chosen.description}")

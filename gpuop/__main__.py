@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from gpuop import commands
-from gpuop.errors import GpuopError
+from gpuop.errors import GpuopError, SemanticError, here
 
 FUNCTION = "a function that gives Fields: an operator, a function of fields, or one without arguments"
 TYPES = (
@@ -25,7 +25,7 @@ def _parser() -> argparse.ArgumentParser:
     for command in (source, bundle):
         command.add_argument("function", metavar="FILE:FUNCTION", help=FUNCTION)
         command.add_argument("--types", nargs="*", default=[], metavar="TYPE", help=TYPES)
-    source.add_argument("--target", help="opencl, cuda, or an architecture as cuda:sm_75; by default the device's")
+    source.add_argument("--target", help="opencl, cuda (sm_90), or an architecture as sm_75; by default the device's")
     bundle.add_argument("--targets", required=True, help="separated by commas: opencl, and architectures as sm_80")
     bundle.add_argument("-o", "--output", required=True, help="the file to write, as sharpen.gpuop")
     run = subparsers.add_parser("run", help="run an example")
@@ -47,7 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             commands.list_devices()
     except (GpuopError, OSError) as failed:  # a file that cannot be read or written
-        print(f"gpuop: {failed}", file=sys.stderr)
+        said = str(failed)
+        if isinstance(failed, SemanticError) and failed.loc == here():  # no line of the user's, but what calls this
+            said = failed.message
+        print(f"gpuop: {said}", file=sys.stderr)
         return 1
     return 0
 

@@ -12,16 +12,22 @@ from gpuop.dsl.field import Field
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import program
 from gpuop.fusion.plan import plan
+from gpuop.graph import open_graphs
 from gpuop.ir.graph import Leaf
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime import bundle
-from gpuop.runtime.backend import Argument, Backend, download, planes_of
+from gpuop.runtime.backend import Argument, Backend, array_dtype, download, planes_of
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
 from gpuop.runtime.files import Path
 from gpuop.runtime.unpack import Contents, plan_on, read
 from gpuop.session import Evaluated, arrays, boxed, compute
+
+AT_ONCE = (
+    "computes when it is called, so it is no part of a ComputeGraph, a pipeline or an iteration; make the bundle of a function "
+    "that has all of it, or give it what was computed"
+)
 
 
 def save_bundle(
@@ -47,6 +53,8 @@ def save_bundle(
 
 class Bundle:
     """What `load_bundle` gives: called as the function that it was made of, with arrays or with Fields.
+
+    It computes when it is called: graphs, pipelines and iterations have no bundles in them.
 
     Attributes:
         name: of the function.
@@ -82,15 +90,20 @@ class Bundle:
         except TypeError as wrong:
             raise SemanticError(f"bundle `{self.name}`: {wrong}") from None
         for name, value in given.items():
-            self._check(name, value)
+            given[name] = self._checked(name, value)
         fields = [value for value in given.values() if isinstance(value, Field)]
         if fields and len(fields) < len(given):
             raise SemanticError(f"bundle `{self.name}` gets Fields and arrays; give it one of them")
+        if fields and open_graphs():
+            raise SemanticError(f"bundle `{self.name}` {AT_ONCE}")
         results = self._run(current(), given, bool(fields))
         return tuple(results) if self._interface.several else results[0]
 
-    def _check(self, name: str, value: Any) -> None:
+    def _checked(self, name: str, value: Any) -> Any:
+        """An argument; a number that a 0D field is to have as an array."""
         kind = self.types[name]
+        if isinstance(value, (bool, int, float)) and not kind.array_shape and kind.element.holds(value):
+            return np.array(value, array_dtype(kind))
         wanted = "uint8" if kind.dtype == "unorm8" else kind.dtype
         if isinstance(value, Field):
             same, found = value.type == kind, f"a {value.type} field"
@@ -104,6 +117,7 @@ class Bundle:
                 f"argument `{name}` of bundle `{self.name}` is a {kind} field, or an array of {wanted} of shape "
                 f"{tuple(kind.array_shape)}, not {found}; bundles are made for one type"
             )
+        return value
 
     def _run(self, backend: Backend, given: Mapping[str, Any], as_fields: bool) -> list[Any]:
         if backend not in self._ready:
@@ -121,7 +135,10 @@ class Bundle:
         """Arguments on the device, by number."""
         numbers = {name: v for name, v, _ in self._interface.arguments if v >= 0}
         fields = {numbers[n]: f.node for n, f in given.items() if n in numbers and isinstance(f, Field)}
-        values: dict[int, Argument] = dict(zip(fields, compute(list(fields.values()), backend), strict=True))
+        try:
+            values: dict[int, Argument] = dict(zip(fields, compute(list(fields.values()), backend), strict=True))
+        except SemanticError as unknown:
+            raise SemanticError(f"bundle `{self.name}` {AT_ONCE}; {unknown.message}") from None
         for name, array in given.items():
             if name in numbers and not isinstance(array, Field):
                 kind = self.types[name]

@@ -64,7 +64,7 @@ def print_source(where: str, types: Sequence[str], target: str | None) -> None:
 
 def compile_bundle(where: str, types: Sequence[str], targets: str, output: str) -> None:
     """Write a bundle of what a function gives, for several targets."""
-    named = [target_named(f"cuda:{t}" if t.startswith("sm_") else t) for t in targets.split(",")]
+    named = [target_named(t.strip()) for t in targets.split(",")]
     name, arguments, results = _applied(where, types)
     save_bundle(output, name, arguments, results, named)
     print(f"{output}: {name} for {', '.join(map(str, named))}, {Path(output).stat().st_size} bytes")

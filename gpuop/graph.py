@@ -35,7 +35,8 @@ _building = threading.local()
 _owner: WeakKeyDictionary[Leaf, ref[ComputeGraph]] = WeakKeyDictionary()  # a graph holds its states: do not hold it
 
 
-def _open_graphs() -> list[ComputeGraph]:
+def open_graphs() -> list[ComputeGraph]:
+    """Those whose `with` this thread is inside of."""
     if not hasattr(_building, "stack"):
         _building.stack = []
     stack: list[ComputeGraph] = _building.stack
@@ -75,13 +76,13 @@ class ComputeGraph(Inspection):
     def __enter__(self) -> ComputeGraph:
         if self._closed:
             raise SemanticError("this ComputeGraph is defined already; make another one")
-        _open_graphs().append(self)
+        open_graphs().append(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _open_graphs().remove(self)
+        open_graphs().remove(self)
         self._closed = True
         if kind is not None:
             self._gone = "the `with` block of this ComputeGraph ended with an error; define it again"
@@ -279,14 +280,14 @@ class ComputeGraph(Inspection):
 
 
 def _set_next(state: Field, value: Any) -> None:
-    graphs = _open_graphs()
+    graphs = open_graphs()
     if not graphs:
         raise SemanticError("`.next` is set inside `with gp.ComputeGraph() as graph:`")
     graphs[-1].set_next(state, value)
 
 
 def _join(part: Sensor | Actuator) -> None:
-    graphs = _open_graphs()
+    graphs = open_graphs()
     if not graphs:
         raise SemanticError(
             f"a{'n' if isinstance(part, Actuator) else ''} {type(part).__name__} belongs to a graph; "

@@ -53,6 +53,9 @@ class Pipeline:
         self.signature = inspect.signature(function)
         self.traced: dict[Any, Traced] = {}
 
+    def __repr__(self) -> str:
+        return f"<Pipeline {self.name}{self.signature}>"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None) if "out" not in self.signature.parameters else None
         try:
@@ -90,15 +93,27 @@ class Pipeline:
         try:
             hash(key)
         except TypeError:
-            raise SemanticError(
-                f"pipeline `{self.name}`: arguments that are not arrays must be hashable constants or Parameters"
-            ) from None
+            raise SemanticError(self._unhashable(constants)) from None
         if key not in self.traced:
             for position, (name, array) in enumerate(given.items()):
                 place = Placeholder(position, tuple(array.shape), numpy_dtype(array), device)
                 bound.arguments[name] = place
             self.traced[key] = self._traced(self.function(*bound.args, **bound.kwargs))
         return self.traced[key]
+
+    def _unhashable(self, constants: dict[str, Any]) -> str:
+        for name, value in constants.items():
+            try:
+                hash(value)
+            except TypeError:
+                parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
+                if any(map(is_array, parts)):
+                    return f"`{name}` of pipeline `{self.name}` holds arrays; each array is an argument with a name of its own"
+                return (
+                    f"argument `{name}` of pipeline `{self.name}` is {described(value)}; what is not an array is a Parameter, "
+                    "or a constant that Python can hash, as a tuple"
+                )
+        raise AssertionError(constants)
 
     def _traced(self, returned: Any) -> Traced:
         fields = returned if isinstance(returned, tuple) else (returned,)
@@ -191,7 +206,9 @@ class Call:
         """Write the results into arrays of the caller's."""
         wanted, types = self.what.wanted, self.what.types
         if len(outs) != len(wanted):
-            raise SemanticError(f"pipeline `{name}` has {len(wanted)} results, and `out=` has {len(outs)} arrays")
+            raise SemanticError(
+                f"pipeline `{name}`: `out=` takes an array for each result, {len(wanted)}, not {len(outs)}"
+            )
         for v, array in zip(wanted, outs, strict=True):
             wrong = _unfit(array, types[v])
             if wrong:
@@ -239,6 +256,10 @@ def _unfit(array: Any, kind: FieldType) -> str:
         return f"{expected}, not one of shape {tuple(array.shape)} and dtype {numpy_dtype(array)}"
     if isinstance(array, np.ndarray) and not array.flags.writeable:
         return f"{expected} that can be written to; this one is read-only"
+    if isinstance(array, np.ndarray) and any(
+        n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True)
+    ):
+        return f"{expected} whose elements lie apart; those of this one share memory"
     return ""
 
 
@@ -246,8 +267,7 @@ def _overlap(outs: Sequence[Any]) -> bool:
     """Whether two of NumPy's arrays share memory, or two of another library are the same."""
     pairs = ((a, b) for n, a in enumerate(outs) for b in outs[:n])
     return any(
-        np.may_share_memory(a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else a is b
-        for a, b in pairs
+        np.shares_memory(a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else a is b for a, b in pairs
     )
 
 

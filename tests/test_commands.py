@@ -142,6 +142,25 @@ def test_source_of_a_pipeline(folder, capsys):
     assert "* 2.5f" in text and "tensorElements = 3" in text
 
 
+def test_architectures_have_short_names(folder, capsys):
+    long, short = (printed(capsys, "source", "filters.py:example", "--target", t) for t in ("cuda:sm_75", "sm_75"))
+    assert long == short
+
+
+def test_where_there_is_no_line_of_the_users(folder, capsys):
+    """What the command line itself was given wrongly is in no file."""
+    assert main(("source", "filters.py:example", "--target", "cude")) == 1
+    said = capsys.readouterr().err
+    assert said == "gpuop: there is no target 'cude'; one of opencl, cuda, or an architecture as in cuda:sm_90\n"
+
+
+def test_output_that_cannot_be_written(folder, capsys):
+    for output, told in (("none/f", "there is no such folder"), (".", "this is a folder, not a file")):
+        kinds = ("float32[9x70]", "float32[9x70]")
+        said = refused(capsys, "compile", "filters.py:edges", "--types", *kinds, "--targets", " opencl", "-o", output)
+        assert told in said
+
+
 # --- bundles ------------------------------------------------------------------------------------------------------------
 
 

@@ -119,13 +119,21 @@ def test_equalisation_is_scikit_images(name: str) -> None:
     assert np.abs(graph.read("equalized") - theirs).max() < 0.02, "scikit-image interpolates between levels"
 
 
+def test_examples_run_on_the_device_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    """As `gpuop run --device` chooses it."""
+    with gp.use_device("reference"):
+        assert example("common").device(None) == "reference"
+    assert example("common").device(None) == gp.device().name
+
+
 def test_without_opencl_one_line_says_so(
     small: Array, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gp, "devices", lambda: [d for d in _found if d.name == "reference"])
     monkeypatch.delenv("GPUOP_DEVICE", raising=False)
     iio.imwrite(tmp_path / "small.png", small)
-    assert example("demo").main([str(tmp_path / "small.png"), "--output", str(tmp_path / "demo.png")]) == 0
+    with gp.use_device("reference"):
+        assert example("demo").main([str(tmp_path / "small.png"), "--output", str(tmp_path / "demo.png")]) == 0
     first = capsys.readouterr().out.split("\n")[0]
     assert (
         first

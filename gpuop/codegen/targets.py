@@ -20,14 +20,14 @@ SHARED = 49152  # bytes of local memory that every CUDA device gives a block
 
 
 def target_named(name: str) -> Target:
-    """ "opencl", "cuda" or "cuda:sm_75".
+    """ "opencl", "cuda", or an architecture as "cuda:sm_75" or "sm_75".
 
     Raises:
         SemanticError: there is no such target.
     """
     if name == "opencl":
         return Target("opencl")
-    match = re.fullmatch(r"cuda(?::sm_(\d{2,3}))?", name)
+    match = re.fullmatch(r"cuda|(?:cuda:)?sm_(\d{2,3})", str(name))
     if match is None:
         raise SemanticError(f"there is no target {name!r}; one of opencl, cuda, or an architecture as in cuda:sm_90")
     return Target("cuda", int(match[1] or NEWEST), "gpu", WARP, SHARED, has_fp16=True, lanes="unrolled")

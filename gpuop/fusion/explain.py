@@ -83,7 +83,8 @@ def _turns(repeats: Facts) -> str:
 
 
 def _kernel(kernel: Facts) -> list[str]:
-    where = "on the host" if kernel["host"] else f"on {kernel['threads']} threads"
+    one = "point" if kernel["lanes"] and kernel["lanes"]["count"] > 1 else "thread"
+    where = "on the host" if kernel["host"] else f"on {kernel['threads']} {one}s"
     if kernel["repeats"]:
         where = _turns(kernel["repeats"])
     moves = f"reads {size(kernel['read_bytes'])}, writes {size(kernel['written_bytes'])}"
@@ -97,14 +98,13 @@ def _kernel(kernel: Facts) -> list[str]:
         least = "" if kernel["operations_exact"] else "at least "
         local = f", {size(kernel['local_bytes'])} of local memory" if kernel["local_bytes"] else ""
         work, kept = _count(kernel["operations"], "operation"), _count(kernel["registers"], "register")
-        lines.append(f"  {least}{work} per thread, about {kept}{local}")
+        lines.append(f"  {least}{work} per {one}, about {kept}{local}")
     if kernel["in_place"]:
         over = _names([value for value in kernel["outputs"] if value["value"] in kernel["in_place"]])
         lines.append(f"  in place, when the next step begins: {over}")
     if kernel["runs"] in WHEN:
         lines.append(f"  {WHEN[kernel['runs']]}")
-        lines += _lanes(kernel["lanes"])
-    return lines
+    return lines + _lanes(kernel["lanes"])
 
 
 def _lanes(lanes: Facts | None) -> list[str]:

@@ -156,7 +156,7 @@ def _checked(name: str, operand: Operand, dtype: str) -> Any:
     """The operand; a number must fit the dtype."""
     if isinstance(operand, Field):
         return operand
-    number = np.asarray(operand)[()].item()
+    number = operand if isinstance(operand, int) else np.asarray(operand)[()].item()
     if dtype != "complex64" and dtype != "bool" and not BY_NUMPY[dtype].holds(number):
         raise SemanticError(f"{name}: the number {number} does not fit {dtype}")
     return number

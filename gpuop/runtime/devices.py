@@ -121,12 +121,14 @@ def examined() -> list[Device]:
     return out
 
 
-def open_device(name: str, checked: bool = False) -> Backend:
-    """The device of a name, opened and tested once; checked execution has one of its own.
+def open_device(name: str | None = None, checked: bool = False) -> Backend:
+    """The device of a name, opened and tested once; without a name the one in use. Checked execution has one of its own.
 
     Raises:
         DeviceError: there is none of that name, or it fails the self-test.
     """
+    if name is None:
+        return current()
     for device, opener in discover():
         if name != device.name and name not in device.aliases:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections.abc import Iterator
@@ -16,6 +17,10 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file to write in the place of another: who reads it, or finds it after a crash, has the old or the new one."""
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
+    if os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file", target)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
     temporary = os.path.join(folder, f".{os.path.basename(target)}.{uuid.uuid4().hex}")
     try:
         with open(temporary, "xb") as file:

@@ -49,9 +49,9 @@ def _refusal(architecture: str) -> str:
     known = architectures()
     if not known:
         return "CUDA needs NVRTC, which is not installed: `pip install nvidia-cuda-nvrtc`, or install the CUDA toolkit"
+    older = "; `pip install nvidia-cuda-nvrtc-cu12` brings one for older GPUs" if "sm_70" not in known else ""
     return (
-        f"NVRTC does not compile for {architecture}, and there is no nvcc that does; it knows {', '.join(known)}, and "
-        "that of `pip install nvidia-cuda-nvrtc-cu12` older ones"
+        f"NVRTC does not compile for {architecture}, and there is no nvcc that does; it knows {', '.join(known)}{older}"
     )
 
 

@@ -59,6 +59,8 @@ def read(path: Path) -> Contents:
                 return _contents(archive, _head(name, archive))
     except FileNotFoundError:
         raise SemanticError(f"there is no file {name}; `gpuop compile` writes bundles") from None
+    except IsADirectoryError:
+        raise SemanticError(f"{name} is a folder; name the file that `gpuop compile` wrote") from None
     except (
         ValueError,
         TypeError,

@@ -40,6 +40,11 @@ def bits_of_floats():
     SCALAR & SCALAR  # here
 
 
+@WRONGS.add(f"add: the number {2**70} does not fit int32")
+def a_number_beyond_all_integers():
+    gp.ScalarField([1, 2]) + 2**70  # here
+
+
 @WRONGS.add("add: the number 300 does not fit uint8")
 def algebra_number_too_big():
     gp.ScalarField(np.zeros((4, 5), "u1")) + 300  # here

@@ -157,12 +157,15 @@ def fields_and_arrays():
     twice(ARRAY, SCALAR)  # here
 
 
-@WRONGS.add("pipeline `twice`: arguments that are not arrays must be hashable constants or Parameters")
+HASHABLE = "what is not an array is a Parameter, or a constant that Python can hash, as a tuple"
+
+
+@WRONGS.add(f"argument `factor` of pipeline `twice` is a list; {HASHABLE}")
 def unhashable_argument():
     twice(ARRAY, [1, 2])  # here
 
 
-@WRONGS.add("pipeline `twice`: arguments that are not arrays must be hashable constants or Parameters")
+@WRONGS.add(f"argument `image` of pipeline `twice` is a list; {HASHABLE}")
 def list_instead_of_an_array():
     twice([[1, 2], [3, 4]])  # here
 

@@ -254,6 +254,17 @@ def test_it_says_how_many_points_a_thread_handles(monkeypatch):
         assert "\n  1 point per thread: more lanes would leave too few threads\n" in graph.explain()
 
 
+def test_lanes_of_kernels_that_run_at_every_step(monkeypatch):
+    with gp.use_device("reference") as backend:
+        monkeypatch.setattr(backend, "target", replace(backend.target, lanes="vector", simd_width=8, least_threads=1))
+        with gp.ComputeGraph() as graph:
+            state = gp.ScalarField(np.ones((40, 50), np.float32))
+            state.next = state * 2
+        text = graph.explain()
+        assert "on 40×50 points" in text and "\n  1 operation per point, " in text
+        assert "\n  16 points per thread, as vectors\n" in text
+
+
 def test_one_switch_turns_lanes_off(monkeypatch):
     with gp.use_device("reference") as backend:
         monkeypatch.setattr(backend, "target", replace(backend.target, lanes="vector", simd_width=8, least_threads=1))

@@ -76,6 +76,19 @@ def test_the_argument_as_a_result(device):
         assert result.all() and not np.may_share_memory(result, array)
 
 
+def test_results_between_one_another():
+    """Views of one array that share none of its elements; what shares some is refused."""
+    both = gp.pipeline(lambda a: (gp.ScalarField(a) * 2, gp.ScalarField(a) + 1))
+    image, memory = rng.random((20, 30), np.float32), np.zeros((20, 30, 2), np.float32)
+    both(image, out=(memory[..., 0], memory[..., 1]))
+    np.testing.assert_array_equal(memory, np.stack([image * 2, image + 1], -1))
+    with pytest.raises(gp.SemanticError, match="lie in the same memory; give each result its own"):
+        both(image, out=(memory.reshape(20, 60)[:, :30], memory.reshape(20, 60)[:, 29:59]))
+    one_row = np.lib.stride_tricks.as_strided(np.zeros(30, np.float32), (20, 30), (0, 4))
+    with pytest.raises(gp.SemanticError, match="whose elements lie apart; those of this one share memory"):
+        both(image, out=(one_row, np.zeros((20, 30), np.float32)))
+
+
 @pytest.mark.parametrize("wrong", [np.zeros((5, 6), "f"), np.zeros((5, 6, 3), "d"), None, 3.0])
 def test_out_of_another_kind(wrong):
     image = rng.random((5, 6, 3), np.float32)
@@ -83,7 +96,7 @@ def test_out_of_another_kind(wrong):
     expected = re.escape(f"`out=` takes an array of shape (5, 6, 3) and dtype float32, not {told}")
     with pytest.raises(gp.SemanticError, match=expected):
         blend(image, out=(wrong, np.zeros((5, 6), "f")))
-    with pytest.raises(gp.SemanticError, match="pipeline `blend` has 2 results, and `out=` has 1 arrays"):
+    with pytest.raises(gp.SemanticError, match="pipeline `blend`: `out=` takes an array for each result, 2, not 1"):
         blend(image, out=np.zeros((5, 6, 3), "f"))
 
 

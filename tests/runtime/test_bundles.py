@@ -287,9 +287,36 @@ def refused(error: type[gp.GpuopError], action: Callable[[], Any]) -> str:
     return str(caught.value).partition("\n")[0]
 
 
+@pytest.mark.skipif(not OPENCL, reason="no OpenCL driver that works")
+def test_bundles_compute_when_they_are_called(tmp_path: Path) -> None:
+    """As parts of a graph they would have been computed once, and their values kept."""
+    loaded = gp.load_bundle(saved(tmp_path / "f", by_target, gp.FieldType(5), targets=("opencl",)))
+    first = "bundle `by_target` computes when it is called, so it is no part of a ComputeGraph, a pipeline or an iteration"
+    with gp.use_device(OPENCL[0]):
+        with gp.ComputeGraph() as graph:
+            state = gp.ScalarField(np.ones(5, np.float32))
+            assert refused(gp.SemanticError, lambda: loaded(state)).startswith(first)
+            state.next = state * gp.ScalarField(loaded(np.ones(5, np.float32)))
+        graph.step()
+        assert refused(gp.SemanticError, lambda: gp.pipeline(lambda a: loaded(gp.Field(a)))(np.ones(5, "f"))).startswith(first)
+        assert refused(gp.SemanticError, lambda: gp.iterate(loaded, state, times=3).numpy()).startswith(first)
+
+
+@pytest.mark.skipif(not OPENCL, reason="no OpenCL driver that works")
+def test_numbers_of_0D_fields(tmp_path: Path) -> None:
+    types = gp.FieldType(5), gp.FieldType((), (), "uint8")
+    loaded = gp.load_bundle(saved(tmp_path / "f", lambda f, g: f * g, *types, targets=("opencl",)))
+    with gp.use_device(OPENCL[0]):
+        assert loaded(np.ones(5, np.float32), 3).tolist() == [3] * 5
+        said = refused(gp.SemanticError, lambda: loaded(np.ones(5, np.float32), 300))
+    assert said.startswith("argument `f1` of bundle `<lambda>` is a 0D uint8 field") and said.endswith("one type")
+
+
 def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     good = saved(tmp_path / "good", by_target, gp.FieldType(5)).read_bytes()
     path = tmp_path / "bad"
+    folder = refused(gp.SemanticError, lambda: gp.load_bundle(tmp_path))
+    assert folder == f"{tmp_path} is a folder; name the file that `gpuop compile` wrote"
     assert (
         refused(gp.SemanticError, lambda: gp.load_bundle(path))
         == f"there is no file {path}; `gpuop compile` writes bundles"
@@ -368,7 +395,7 @@ def test_an_architecture_that_the_compiler_has_dropped(tmp_path: Path, monkeypat
     monkeypatch.setattr("shutil.which", lambda name: None)
     said = refused(gp.DeviceError, lambda: saved(tmp_path / "f", by_target, gp.FieldType(5), targets=("cuda:sm_30",)))
     assert said.startswith("NVRTC does not compile for sm_30, and there is no nvcc that does; it knows sm_")
-    assert said.endswith(", and that of `pip install nvidia-cuda-nvrtc-cu12` older ones")
+    assert said.endswith("nvidia-cuda-nvrtc-cu12` brings one for older GPUs") == ("sm_70" not in nvrtc.architectures())
     assert not list(tmp_path.iterdir())
 
 
