@@ -155,8 +155,9 @@ def _function(where: str) -> tuple[Any, str]:
     path = Path(file)
     if not file or not name.isidentifier():
         raise SemanticError(f"{where!r} names no function; write FILE:FUNCTION, as `filters.py:sharpen`")
-    if not path.is_file():
-        raise SemanticError(f"there is no file {file}; write FILE:FUNCTION, as `filters.py:sharpen`")
+    if not path.is_file() or path.suffix != ".py":
+        found = f"{file} is no file of Python's" if path.is_file() else f"there is no file {file}"
+        raise SemanticError(f"{found}; write FILE:FUNCTION, as `filters.py:sharpen`")
     sys.path.insert(0, str(path.parent.resolve()))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None

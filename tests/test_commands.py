@@ -154,6 +154,12 @@ def test_where_there_is_no_line_of_the_users(folder, capsys):
     assert said == "gpuop: there is no target 'cude'; one of opencl, cuda, or an architecture as in cuda:sm_90\n"
 
 
+def test_a_file_of_something_else(folder, capsys):
+    Path("notes.md").write_text("half = 0.5\n")
+    said = refused(capsys, "source", "notes.md:half")
+    assert said == "notes.md is no file of Python's; write FILE:FUNCTION, as `filters.py:sharpen`"
+
+
 def test_output_that_cannot_be_written(folder, capsys):
     for output, told in (("none/f", "there is no such folder"), (".", "this is a folder, not a file")):
         kinds = ("float32[9x70]", "float32[9x70]")

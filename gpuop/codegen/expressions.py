@@ -37,6 +37,7 @@ class Expressions:
         self.dialect = dialect
         self.names = Names(dialect)
         self.doubles = False
+        self.nearest_half = "round_half"  # the function of floats
         self.column = "column"  # what the fastest axis of threads is called
         self.flat: set[FieldParam] = set()  # fields whose points are counted along one axis
 
@@ -118,7 +119,7 @@ class Expressions:
         if special is not None:
             return special.format(x=self.text(cast.arg)), CALL
         if wanted is HALF:
-            return f"round_half({self.text(cast.arg)})", CALL
+            return f"{self.nearest_half}({self.text(cast.arg)})", CALL
         if given is HALF and wanted.c == "float":
             return self.render(cast.arg)
         if wanted.kind in "iu" and (given.kind == "f" or (cast.saturate and not _contains(wanted, given))):

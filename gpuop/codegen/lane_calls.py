@@ -2,7 +2,8 @@
 
 Its functions within an error bound are others for vectors than for scalars (Intel's are the same), so scalar code calls those
 of vectors too. Some look at all lanes to choose their way, so that a lane's bits depend on its neighbours: these are kept to
-one way, in which they agree with the scalar function. And pow is our own: theirs takes three times as long.
+one way, in which they agree with the scalar function. And two are our own: their pow takes three times as long, their
+rounding to halves four times, and as long to compile.
 """
 
 from __future__ import annotations
@@ -68,11 +69,22 @@ float{n} pow_lanes{n}(float{n} x, float{n} y)
     return select(real, x + y, ((x != x) | (y != y)) & (x != 1.0f) & (y != 0.0f));
 }}
 """
+NEAREST_HALF = """
+// the nearest half, as a float: of 11 bits, or, below 2^-14, of a multiple of 2^-24
+float{n} nearest_half{n}(float{n} x)
+{{
+    const float{n} a = fabs(x), small = copysign((a + 0.75f) - 0.75f, x);
+    const uint{n} bits = as_uint{n}(x), rounded = bits + 0xfffu + (bits >> 13 & 1u);
+    const float{n} near = select(as_float{n}(rounded & 0xffffe000u), small, a < 0x1p-14f);
+    return select(x * INFINITY, near, a < 65520.0f);
+}}
+"""
 LENGTHS = (2, 4, 8, 16)
 TRIGONOMETRIC = ("sin", "cos", "tan")
 HELPERS = {
     **{f"{op}_lanes{n}": NEAR.format(op=op, n=n) for op in TRIGONOMETRIC for n in LENGTHS},
     **{f"pow_lanes{n}": POW.format(n=n) for n in ("", *LENGTHS)},
+    **{f"nearest_half{n}": NEAREST_HALF.format(n=n) for n in ("", *LENGTHS)},
 }
 
 

@@ -231,7 +231,8 @@ class VectorExpressions(Expressions):
         if given is BOOL:
             x, given = f"{self.text(cast.arg, SHIFT)} & 1", DType("int32", "int", "i", 32)
         if wanted is HALF:
-            return f"{'round_double' if given.c == 'double' else 'round_half'}{n}({self.floated(x, given, n)})", CALL
+            name = "round_double" if given.c == "double" else self.nearest_half
+            return f"{name}{n}({self.floated(x, given, n)})", CALL
         if given is HALF and wanted.c == "float":
             return self.render(cast.arg)
         return self.converted(x, given, wanted, n, cast.saturate)
