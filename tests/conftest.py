@@ -24,7 +24,7 @@ from gpuop.runtime.reference import Reference
 LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
 # What most tests of graphs test lies above the drivers, of which the best is enough; in these files drivers count.
 DRIVERS_COUNT = {
-    f"tests.graphs.test_{name}" for name in ("fused_reductions", "in_place", "iterate", "pipeline_memory", "state")
+    f"tests.graphs.test_{name}" for name in ("in_place", "iterate", "pipeline_memory", "state")
 }
 
 
@@ -69,9 +69,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         above = metafunc.module.__name__.startswith("tests.graphs.")  # what happens to a kernel is tested elsewhere
         if above and metafunc.module.__name__ not in DRIVERS_COUNT:
             found = list(dict.fromkeys([found[0], "reference"]))
-        forms = [*INTERPRETERS]
-        if above:  # a driver runs what the passes make
-            forms = [LOWERED] if found[0] == "reference" else []
+        forms = [LOWERED] if above else [*INTERPRETERS]
+        if found[0] != "reference" and LOWERED in forms:  # which a driver runs
+            forms.remove(LOWERED)
         metafunc.parametrize("device", [*forms, *reversed(found)], indirect=True)
 
 
