@@ -10,10 +10,9 @@ import numpy as np
 from gpuop.errors import DeviceError
 from gpuop.ir.layout import row_major
 from gpuop.runtime import dlpack
-from gpuop.runtime.cuda_memory import Memory
+from gpuop.runtime.cuda_memory import LEGACY, Memory
 
 MANAGED = 13  # DLDeviceType of memory that host and device share
-LEGACY, PER_THREAD = 1, 2  # streams by number, as DLPack and CUDA Array Interface have them
 
 
 class Borrowed:
@@ -72,10 +71,10 @@ class Lent:
 
     def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
         """A capsule; what the consumer's stream gets from now on waits for the values."""
-        consumer = LEGACY if stream is None else int(stream)
+        consumer = LEGACY[1] if stream is None else int(stream)
         if consumer != -1:
             self.memory.lead(consumer)
-        return dlpack.give(self.array, self._returned(max(consumer, LEGACY)))
+        return dlpack.give(self.array, self._returned(max(consumer, LEGACY[1])))
 
     def _returned(self, consumer: int) -> Callable[[], None]:
         """Memory that comes back is used again when the consumer's stream has done with it."""

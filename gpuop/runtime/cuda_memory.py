@@ -15,6 +15,7 @@ from gpuop.errors import DeviceError
 from gpuop.ir.types import FieldType
 from gpuop.runtime.backend import Array, Buffer
 
+LEGACY = (0, 1)  # the numbers of the legacy default stream; the second is DLPack's
 STAGE = 1 << 22  # bytes of each of two staging buffers: one is filled while the other is copied
 
 
@@ -221,7 +222,7 @@ class Memory:
         self._order(self.handle, stream)
 
     def _order(self, first: int, second: int) -> None:
-        if first == second:
+        if first == second or first in LEGACY or second in LEGACY:  # the driver has ours and that one take turns
             return
         cu = self.cu
         with self.lock, self.active():
