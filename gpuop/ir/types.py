@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -200,10 +201,10 @@ def dtype_name(dtype: Any) -> str:
     """The canonical name of a dtype that fields can have."""
     if isinstance(dtype, str) and dtype == "unorm8":
         return dtype
-    try:
-        name = str(np.dtype(dtype).newbyteorder("=").name)
-    except (TypeError, ValueError):
-        name = str(dtype)
+    name = str(dtype)
+    if not isinstance(dtype, FieldType):  # whose `.dtype` NumPy would take, some versions with a warning
+        with suppress(TypeError, ValueError):
+            name = str(np.dtype(dtype).newbyteorder("=").name)
     if name not in BY_NUMPY and name != "complex64":
         raise SemanticError(f"fields have no dtype {name!r}; one of {', '.join(BY_NUMPY)}, complex64, unorm8")
     return name

@@ -155,7 +155,8 @@ def tiles() -> object:
         rows, columns = a.field_shape[0], b.field_shape[1]
         _localThreads(16, 16)
         _globalThreads((-(-rows // 16) * 16, -(-columns // 16) * 16))
-        left, right = _local(_floatArray(16, 16)), _local(_floatArray(16, 16))
+        left = _local(_floatArray(16, 16))
+        right = _local(_floatArray(16, 16))
         total = _floatVar()
         with _for(0, a.field_shape[1], 16) as start:
             left[_localRow, _localColumn] = _readTensor(a, _row, start + _localColumn, border="zero")

@@ -23,19 +23,19 @@ extern "C" __global__ void __launch_bounds__(256) gpuop_product(
     const int _localColumn = (int)threadIdx.x;
 
     // product
-    __shared__ float shared[16][16];
+    __shared__ float left[16][16];
     __shared__ float right[16][16];
     float total = 0.0f;
     for (int start = 0; start < 100; start += 16) {
         const int t = start + _localColumn;
         const float t_1 = _row < a_rows && t < a_columns ? a[min(_row, a_rows - 1) * a_rowStride + min(t, a_columns - 1)] : 0.0f;
-        shared[_localRow][_localColumn] = t_1;
+        left[_localRow][_localColumn] = t_1;
         const int t_2 = start + _localRow;
         const float t_3 = t_2 < b_rows && _column < b_columns ? b[min(t_2, b_rows - 1) * b_rowStride + min(_column, b_columns - 1)] : 0.0f;
         right[_localRow][_localColumn] = t_3;
         __syncthreads();
         for (int k = 0; k < 16; k += 1) {
-            total = total + shared[_localRow][k] * right[k][_localColumn];
+            total = total + left[_localRow][k] * right[k][_localColumn];
         }
         __syncthreads();
     }
