@@ -14,6 +14,7 @@ from gpuop.errors import Loc, SemanticError, writes_kernels
 Position = tuple[int, int]  # (identity of a frame, bytecode offset)
 MOST_DECORATOR_LINES = 20
 MOST_TARGETS = 12  # of one assignment, and what stands between them
+TURNED = {"ROT_TWO": 1, "ROT_THREE": 2}  # Python 3.10, after the last call of `a, b = f(), g()`: stores before its own
 MUST_CALL = ("_break", "_continue", "_syncThreadsLocal", "_syncThreadsGlobal")
 
 
@@ -31,7 +32,11 @@ def _position(code: CodeType, offset: int) -> int:
 def instructions_after(code: CodeType, offset: int) -> list[dis.Instruction]:
     """What is done with the result of the instruction at an offset: the next few instructions."""
     position = _position(code, offset)
-    return _instructions(code)[1][position + 1 : position + 1 + MOST_TARGETS]
+    following = _instructions(code)[1][position + 1 : position + 1 + MOST_TARGETS]
+    if following and following[0].opname in TURNED:
+        stores = [i for i in following if i.opname.startswith("STORE_")]
+        return stores[TURNED[following[0].opname] :]
+    return following
 
 
 @lru_cache(maxsize=4096)
@@ -39,7 +44,7 @@ def _stored_name(code: CodeType, offset: int) -> str:
     position, listing = _position(code, offset), _instructions(code)[1]
     if _updates(listing[position]):
         return ""  # `v += e` names v, not what is added
-    following = listing[position + 1 : position + 2]
+    following = instructions_after(code, offset)
     if following and following[0].opname.startswith(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")):
         name = following[0].argval
         return str(name[0] if isinstance(name, tuple) else name)

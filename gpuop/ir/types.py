@@ -202,7 +202,7 @@ def dtype_name(dtype: Any) -> str:
     if isinstance(dtype, str) and dtype == "unorm8":
         return dtype
     name = str(dtype)
-    if not isinstance(dtype, FieldType):  # whose `.dtype` NumPy would take, some versions with a warning
+    if isinstance(dtype, (str, type, np.dtype)):  # of others NumPy would take a `.dtype`, some versions with a warning
         with suppress(TypeError, ValueError):
             name = str(np.dtype(dtype).newbyteorder("=").name)
     if name not in BY_NUMPY and name != "complex64":
