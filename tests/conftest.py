@@ -26,6 +26,7 @@ LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
 DRIVERS_COUNT = {
     f"tests.graphs.test_{name}" for name in ("in_place", "iterate", "pipeline_memory", "state")
 }
+ONE_DRIVER = "tests.conformance.test_sample"  # arithmetic that is the same everywhere, and long to compile
 
 
 class Lowered(Reference):
@@ -67,7 +68,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device" in metafunc.fixturenames:
         found = [d.name for d in gp.devices()]
         above = metafunc.module.__name__.startswith("tests.graphs.")  # what happens to a kernel is tested elsewhere
-        if above and metafunc.module.__name__ not in DRIVERS_COUNT:
+        if (above and metafunc.module.__name__ not in DRIVERS_COUNT) or metafunc.module.__name__ == ONE_DRIVER:
             found = list(dict.fromkeys([found[0], "reference"]))
         forms = [LOWERED] if above else [*INTERPRETERS]
         if found[0] != "reference" and LOWERED in forms:  # which a driver runs
