@@ -37,9 +37,13 @@ class Expressions:
         self.dialect = dialect
         self.names = Names(dialect)
         self.doubles = False
-        self.nearest_half = "round_half"  # the function of floats
         self.column = "column"  # what the fastest axis of threads is called
         self.flat: set[FieldParam] = set()  # fields whose points are counted along one axis
+
+    @property
+    def nearest_half(self) -> str:
+        """The function that rounds floats to halves."""
+        return "round_half"
 
     def type(self, type_: Type) -> str:
         """The C type of a private value; half is float there."""

@@ -26,7 +26,6 @@ class Printer(Statements):
         self.kernel = kernel
         if kernel.target is not None and kernel.target.lanes == "functions":
             self.e.length = kernel.target.vector_length
-            self.e.nearest_half = "nearest_half"
         self.entry = self.e.names.fresh(f"gpuop_{kernel.name}")
         for param in (*kernel.inputs, *kernel.written):
             self.e.names.of(param)

@@ -7,7 +7,7 @@ from gpuop.codegen.expressions import COMPARISONS, PREFIX, SHIFT, Expressions
 from gpuop.codegen.lane_calls import LENGTHS, called_alone, name_in_vectors
 from gpuop.ir.nodes import Apply, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
 from gpuop.ir.ops import CALL, OPS
-from gpuop.ir.types import BOOL, HALF, DType, Type
+from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
 from gpuop.passes.lanes import ACCESS, is_streamed
 
 REVERSED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # of bools: all bits are -1
@@ -111,26 +111,20 @@ def _stream(c: str, n: int) -> str:
     return STREAM.format(c=c, n=n, stores="\n".join(stores))
 
 
-SIZES = {
-    "char": 1,
-    "uchar": 1,
-    "short": 2,
-    "ushort": 2,
-    "int": 4,
-    "uint": 4,
-    "float": 4,
-    "long": 8,
-    "ulong": 8,
-    "double": 8,
-}
-MEMORY = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "double")
+SIZES = {dtype.c: dtype.bits // 8 for dtype in DTYPES.values() if dtype is not BOOL}  # bytes in memory
 HELPERS = {
     **lane_calls.HELPERS,
     **{f"{name}{n}": text.format(n=n) for name, text in HALVES.items() for n in LENGTHS},
     **{f"remquo_bits{n}": QUOTIENT.format(n=n, name="remquo_bits", type="float") for n in LENGTHS},
     **{f"remquo_bits_double{n}": QUOTIENT.format(n=n, name="remquo_bits_double", type="double") for n in LENGTHS},
-    **{f"stream_{c}{n}": _stream(c, n) for c, size in SIZES.items() for n in LENGTHS if n * size >= ACCESS},
-    **{name: text for c in MEMORY for n in LENGTHS for name, text in _edges(c, n).items()},
+    **{
+        f"stream_{c}{n}": _stream(c, n)
+        for c, size in SIZES.items()
+        if c != "half"
+        for n in LENGTHS
+        if n * size >= ACCESS
+    },
+    **{name: text for c in SIZES for n in LENGTHS for name, text in _edges(c, n).items()},
 }
 
 
@@ -147,6 +141,10 @@ class VectorExpressions(Expressions):
     """
 
     length = 1
+
+    @property
+    def nearest_half(self) -> str:
+        return "nearest_half" if self.length > 1 else "round_half"
 
     def type(self, type_: Type) -> str:
         self.doubles |= type_.dtype.c == "double"
