@@ -68,13 +68,21 @@ class _Given:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.found: dict[Node, Buffer] = {}
+        self.found: dict[Node, Kept] = {}
 
     def __contains__(self, node: object) -> bool:
         value = kept(node, self.backend) if isinstance(node, Result) and node not in self.found else None
         if value is not None and isinstance(node, Result):
-            self.found[node] = value.buffer
+            self.found[node] = value
         return node in self.found
+
+    def versions(self, nodes: Sequence[Node]) -> tuple[tuple[Adjustable, int], ...]:
+        """The parameters beneath the nodes, with the counts of their changes: now, or when what is given was computed."""
+        sources = (n.source for call in calls(nodes, self) for n in call.inputs if isinstance(n, Leaf))
+        seen = {source: source.state[0] for source in sources if isinstance(source, Adjustable)}
+        for source, version in (each for value in self.found.values() for each in value.versions):
+            seen[source] = min(version, seen.get(source, version))
+        return tuple(seen.items())
 
 
 def kept(node: Result, backend: Backend) -> Kept | None:
@@ -146,13 +154,12 @@ def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[Ad
 def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
     """Evaluate values together; they stay on the device, and the next evaluation finds them."""
     nodes = [own(node) for node in nodes]
-    versions = _versions(nodes)  # before anything is read: a parameter set meanwhile makes the values stale
     given = _Given(backend)
+    versions = given.versions(nodes)  # before anything is read: a parameter set meanwhile makes the values stale
     what = program(nodes, given)
     prepared = prepare(what, backend)
-    passed = {
-        n: given.found[node] if node in given.found else argument(node, backend) for n, node in what.leaves.items()
-    }
+    found = given.found
+    passed = {n: found[node].buffer if node in found else argument(node, backend) for n, node in what.leaves.items()}
     values = prepared.run(passed)
     for node, number in zip(nodes, what.wanted, strict=True):
         if isinstance(node, Result):
@@ -173,17 +180,6 @@ def boxed(kind: FieldType, value: Argument, backend: Backend) -> Buffer:
     if not isinstance(value, tuple):
         return value
     return backend.upload(kind, np.array(value, kind.storage.numpy)[:, None])
-
-
-def _versions(nodes: Sequence[Node]) -> tuple[tuple[Adjustable, int], ...]:
-    """The parameters beneath the nodes, with the counts of their changes."""
-    sources = {
-        n.source: None
-        for call in calls(nodes)
-        for n in call.inputs
-        if isinstance(n, Leaf) and isinstance(n.source, Adjustable)
-    }
-    return tuple((source, source.state[0]) for source in sources)
 
 
 def arrays(*fields: Field) -> list[Array]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gpuop.errors import Loc
 from gpuop.fusion.prune import pruned
-from gpuop.ir.graph import Leaf, Node, Result, calls
+from gpuop.ir.graph import Call, Leaf, Node, Result, calls
 from gpuop.ir.kernel import Kernel, Opaque
 from gpuop.ir.types import FieldType
 
@@ -86,7 +86,8 @@ def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:
             leaves[values[node]] = node
         return values[node]
 
-    for call in calls(wanted, given):
+    needed = calls(wanted, given)
+    for call in needed:
         inputs = tuple(value(node) for node in call.inputs)
         op = merged.get((call.identity, inputs))
         if op is None:
@@ -100,17 +101,16 @@ def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:
     leaves = {v: node for v, node in leaves.items() if v in used}
     leaf_key = tuple((i, n.type, isinstance(n, Leaf) and n.by_value) for i, n in leaves.items())
     key = (leaf_key, tuple((op.identity, op.inputs) for op in ops), ids)
-    return Program(leaves, ops, ids, types, key, _names(values))
+    return Program(leaves, ops, ids, types, key, _names(values, needed))
 
 
-def _names(values: dict[Node, int]) -> dict[int, str]:
+def _names(values: dict[Node, int], made: Iterable[Call]) -> dict[int, str]:
     """The user's names of values. What goes into another value of the same name on the same line is only on the way to it."""
     names = {value: node.name for node, value in reversed(values.items()) if node.name}
-    for node in values:
-        if isinstance(node, Result) and node.name:
-            for given in node.call.inputs:
-                if isinstance(given, Result) and given.name == node.name and given.call.loc == node.call.loc:
-                    names.pop(values[given], None)
+    for call in made:
+        for taken in call.inputs:
+            if isinstance(taken, Result) and taken.call.loc == call.loc and taken.name in call.names:
+                names.pop(values[taken], None)
     return names
 
 
