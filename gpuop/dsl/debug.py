@@ -13,6 +13,7 @@ from gpuop.ir.nodes import Assert, Expr, Print
 from gpuop.ir.types import INT, UINT, ULONG, Type
 
 CONVERSION = re.compile(r"%(?:%|([-+ #0]*)(\d*)(\.\d+)?(?:hh|h|ll|l|z)?(.?))", re.DOTALL)
+UNPRINTABLE = re.compile("[\0\ud800-\udfff]")  # what ends a C string, and halves of characters, which have no UTF-8
 KINDS = {**dict.fromkeys("di", "i"), **dict.fromkeys("ouxX", "iu"), **dict.fromkeys("fFeEgGaA", "f")}
 
 
@@ -28,6 +29,8 @@ def _print(format: str, *values: Operand) -> None:
     recorder = current("`_print`")
     if not isinstance(format, str):
         raise SemanticError('`_print` takes a format first, as `_print("x = %g\\n", x)`')
+    if unprintable := UNPRINTABLE.search(format):
+        raise SemanticError(f"`_print` cannot write the character {unprintable[0]!r} of {format!r}; leave it out")
     given = [literal_atom(v) for v in values]
     parts: list[str] = []
     args: list[Expr] = []

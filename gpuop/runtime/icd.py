@@ -12,6 +12,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -101,9 +102,9 @@ def _bundled() -> Iterator[Driver]:
 
 
 def _listed(path: Path, origin: str | None = None) -> Iterator[Driver]:
-    for file in [path] if path.suffix == ".icd" else sorted(path.glob("*.icd")):
-        text = file.read_text(errors="replace") if os.access(file, os.R_OK) else ""
-        if library := text.partition("\n")[0].strip():  # the loader too reads one line only
+    for file in sorted(path.glob("*.icd")) if path.is_dir() else [path]:
+        text = file.read_text(errors="replace") if file.is_file() and os.access(file, os.R_OK) else ""
+        if library := re.split("[\n\0]", text)[0].strip():  # the loader too reads one line only, as C reads it
             yield Driver(library, origin or str(file))
 
 

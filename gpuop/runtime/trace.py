@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from pathlib import Path
 
 from gpuop.codegen.dialect import Source
@@ -13,9 +14,17 @@ def note_source(source: Source, suffix: str) -> None:
     """Print generated text (level 4), and keep it in the dump folder."""
     config.trace(4, lambda: source.text)
     if config.dump:
-        Path(config.dump).mkdir(parents=True, exist_ok=True)
-        digest = hashlib.sha256(source.text.encode()).hexdigest()[:8]  # kernels of one name may differ
-        (Path(config.dump) / f"{source.entry}-{digest}.{suffix}").write_text(source.text)
+        try:
+            _dump(Path(config.dump), source, suffix)
+        except OSError as failed:
+            warnings.warn(f"GPUOP_DUMP: {failed}; nothing more is dumped", stacklevel=2)
+            config.dump = ""
+
+
+def _dump(folder: Path, source: Source, suffix: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(source.text.encode()).hexdigest()[:8]  # kernels of one name may differ
+    (folder / f"{source.entry}-{digest}.{suffix}").write_text(source.text, encoding="utf-8")
 
 
 def note_launch(kernel: str, threads: object) -> None:

@@ -131,6 +131,18 @@ def print_text():
         _print("%s\n", 3)  # here
 
 
+@WRONGS.add(r"`_print` cannot write the character '\udcff' of '\udcff: %d'; leave it out")
+def half_a_character_printed():
+    with gp.GPUOperator(SCALAR.type):
+        _print("\udcff: %d", 3)  # here
+
+
+@WRONGS.add(r"`_print` cannot write the character '\x00' of 'x\x00%d'; leave it out")
+def a_nul_printed():
+    with gp.GPUOperator(SCALAR.type):
+        _print("x\0%d", 3)  # here
+
+
 @WRONGS.add("`_print` has no conversion '%', but ")
 def print_a_lone_percent_sign():
     with gp.GPUOperator(SCALAR.type):

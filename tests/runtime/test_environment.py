@@ -101,6 +101,15 @@ def test_dump(tmp_path):
         assert all(path.suffix == ".cl" and "__kernel void gpuop_doubled(" in path.read_text() for path in files)
 
 
+@needs_opencl
+@pytest.mark.parametrize("folder", ["/dev/null", "/proc/dump"])
+def test_a_dump_that_cannot_be_written(folder):
+    """Costs a warning, and no device."""
+    done = python("-c", DOUBLE, GPUOP_DEVICE=OPENCL[0], GPUOP_DUMP=folder)
+    assert done.stdout.split() == ["20.0", OPENCL[0]]
+    assert done.stderr.count("UserWarning: GPUOP_DUMP: [Errno") == 1 and "; nothing more is dumped" in done.stderr
+
+
 # --- without pyopencl ----------------------------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """Discovery of OpenCL drivers: whose choice wins, what is said of what cannot be used. In processes of their own."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -94,6 +95,19 @@ def test_home_that_cannot_be_written(monkeypatch):
     folder = icd._directory(["/a/libone.so"])
     assert (folder / "00.icd").read_text() == "/a/libone.so"
     assert "/dev/null" not in str(folder)
+
+
+def test_entries_that_are_no_files(tmp_path, monkeypatch):
+    """The loader passes over them, and a pipe is waited for by who opens it."""
+    (tmp_path / "folder.icd").mkdir()
+    os.mkfifo(tmp_path / "pipe.icd")
+    (tmp_path / "nowhere.icd").symlink_to(tmp_path / "missing")
+    (tmp_path / "zeros.icd").write_bytes(bytes(100))
+    (tmp_path / "cut.icd").write_bytes(b"/opt/libcut.so\0\0\0")
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
+    assert icd.find() == [icd.Driver("/opt/libcut.so", "OCL_ICD_VENDORS")]
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path / "pipe.icd"))
+    assert icd.find() == []
 
 
 def test_a_library_is_named_once(tmp_path, monkeypatch):
