@@ -17,6 +17,7 @@ from gpuop.config import config
 from gpuop.dsl import hooks
 from gpuop.dsl.arrays import Adjustable
 from gpuop.dsl.field import Field
+from gpuop.dsl.names import name_of_argument
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import Cycle, Program, program
 from gpuop.fusion.plan import Plan, plan
@@ -37,9 +38,7 @@ _owner: WeakKeyDictionary[Leaf, ref[ComputeGraph]] = WeakKeyDictionary()  # a gr
 
 def open_graphs() -> list[ComputeGraph]:
     """Those whose `with` this thread is inside of."""
-    if not hasattr(_building, "stack"):
-        _building.stack = []
-    stack: list[ComputeGraph] = _building.stack
+    stack: list[ComputeGraph] = _building.__dict__.setdefault("stack", [])
     return stack
 
 
@@ -90,12 +89,12 @@ class ComputeGraph(Inspection):
                 del _owner[leaf]
 
     def probe(self, field: Field, name: str | None = None) -> Field:
-        """Make a field readable while the graph runs."""
+        """Make a field readable while the graph runs, under a name: by default its own, else that of the argument's variable."""
         if not isinstance(field, Field):
             raise SemanticError(f"probe wants a Field, not {described(field)}")
         if self._closed:
             raise SemanticError("this ComputeGraph is defined already: probe inside its `with`")
-        label = name or self._free(field.name or f"probe{len(self._probes)}")
+        label = name or self._free(field.name or name_of_argument() or f"probe{len(self._probes)}")
         if label in self._probes:
             raise SemanticError(f"there is a probe {label!r} already; give another name")
         self._probes[label] = field

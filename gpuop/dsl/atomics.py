@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gpuop.dsl.access import output_place
-from gpuop.dsl.frames import assigned_name
+from gpuop.dsl.assigned import assigned_name
 from gpuop.dsl.memory import LocalVariable, shown
 from gpuop.dsl.record import OutputRef, Recorder, caller, current
 from gpuop.dsl.value import Operand, Value, atom

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.frames import assigned_name
+from gpuop.dsl.assigned import assigned_name
 from gpuop.dsl.record import FieldLike, Recorder, caller, current
 from gpuop.dsl.targets import TargetExpression, extent
 from gpuop.dsl.value import Operand, Value, atom, convert, literal_atom

@@ -1,4 +1,4 @@
-"""What the recorder learns from the user's frames: the name a result is assigned to, the statement a call stands in."""
+"""What the recorder learns from the user's frames: where they stand, and the statement that a call stands in."""
 
 from __future__ import annotations
 
@@ -13,47 +13,23 @@ from gpuop.errors import Loc, SemanticError, writes_kernels
 
 Position = tuple[int, int]  # (identity of a frame, bytecode offset)
 MOST_DECORATOR_LINES = 20
-MOST_TARGETS = 12  # of one assignment, and what stands between them
-TURNED = {"ROT_TWO": 1, "ROT_THREE": 2}  # Python 3.10, after the last call of `a, b = f(), g()`: stores before its own
 MUST_CALL = ("_break", "_continue", "_syncThreadsLocal", "_syncThreadsGlobal")
 
 
 @cache
-def _instructions(code: CodeType) -> tuple[list[int], list[dis.Instruction]]:
+def _listed(code: CodeType) -> tuple[list[int], list[dis.Instruction]]:
     listing = [i for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "CACHE")]
     return [i.offset for i in listing], listing
 
 
-def _position(code: CodeType, offset: int) -> int:
+def instructions(code: CodeType) -> list[dis.Instruction]:
+    """A function's bytecode, without what only extends or caches."""
+    return _listed(code)[1]
+
+
+def position(code: CodeType, offset: int) -> int:
     """The number of the instruction at an offset, which may point into its inline cache."""
-    return bisect_right(_instructions(code)[0], offset) - 1
-
-
-def instructions_after(code: CodeType, offset: int) -> list[dis.Instruction]:
-    """What is done with the result of the instruction at an offset: the next few instructions."""
-    position = _position(code, offset)
-    following = _instructions(code)[1][position + 1 : position + 1 + MOST_TARGETS]
-    if following and following[0].opname in TURNED:
-        stores = [i for i in following if i.opname.startswith("STORE_")]
-        return stores[TURNED[following[0].opname] :]
-    return following
-
-
-@lru_cache(maxsize=4096)
-def _stored_name(code: CodeType, offset: int) -> str:
-    position, listing = _position(code, offset), _instructions(code)[1]
-    if _updates(listing[position]):
-        return ""  # `v += e` names v, not what is added
-    following = instructions_after(code, offset)
-    if following and following[0].opname.startswith(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")):
-        name = following[0].argval
-        return str(name[0] if isinstance(name, tuple) else name)
-    return ""
-
-
-def assigned_name(frame: FrameType | None) -> str:
-    """The variable that the call running in `frame` is assigned to, as in `g = x * 2`; empty when there is none."""
-    return _stored_name(frame.f_code, frame.f_lasti) if frame is not None else ""
+    return bisect_right(_listed(code)[0], offset) - 1
 
 
 def trail(frame: FrameType | None, root: FrameType | None) -> tuple[Position, ...]:
@@ -70,7 +46,7 @@ def trail(frame: FrameType | None, root: FrameType | None) -> tuple[Position, ..
 
 @lru_cache(maxsize=4096)
 def _call_start(code: CodeType, offset: int, name: str) -> int:
-    for instruction in reversed(_instructions(code)[1][: _position(code, offset) + 1]):
+    for instruction in reversed(instructions(code)[: position(code, offset) + 1]):
         if instruction.argval == name:
             return int(instruction.offset)
     return offset
@@ -92,7 +68,7 @@ def def_line(code: CodeType) -> Loc:
 @cache
 def return_line(code: CodeType) -> Loc | None:
     """The line of a function's only `return` of a value; None when there are several."""
-    line, found, listing = code.co_firstlineno, set(), _instructions(code)[1]
+    line, found, listing = code.co_firstlineno, set(), instructions(code)
     for before, instruction in zip((listing[0], *listing), listing, strict=False):
         line = _line(instruction) or line
         ends = instruction.opname.startswith("RETURN_") and "GENERATOR" not in instruction.opname
@@ -105,16 +81,16 @@ def return_line(code: CodeType) -> Loc | None:
 def stored_line(frame: FrameType, name: str, start: int) -> int | None:
     """The first line between the bytecode offset and where the frame stands that binds a name, updates counting less."""
     code, found = frame.f_code, []
-    line, listing = code.co_firstlineno, _instructions(code)[1]
+    line, listing = code.co_firstlineno, instructions(code)
     for before, instruction in zip((listing[0], *listing), listing, strict=False):
         line = _line(instruction) or line
         names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
         if start <= instruction.offset <= frame.f_lasti and instruction.opname.startswith("STORE_") and name in names:
-            found.append((_updates(before), line))
+            found.append((updates(before), line))
     return min(found)[1] if found else None
 
 
-def _updates(instruction: dis.Instruction) -> bool:
+def updates(instruction: dis.Instruction) -> bool:
     """Whether this is the operation of `v += e`."""
     return instruction.opname.startswith("INPLACE") or instruction.argrepr.endswith("=")
 
@@ -126,7 +102,7 @@ def check_called(code: CodeType) -> None:
     Raises:
         SemanticError: at the line of the bare name.
     """
-    line, listing = code.co_firstlineno, _instructions(code)[1]
+    line, listing = code.co_firstlineno, instructions(code)
     for instruction, following in pairwise(listing):
         line = _line(instruction) or line
         if instruction.argval in MUST_CALL and instruction.opname.startswith("LOAD") and following.opname == "POP_TOP":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-from gpuop.dsl.frames import assigned_name
+from gpuop.dsl.assigned import assigned_name
 from gpuop.dsl.guard import Guard, condition, inside
 from gpuop.dsl.record import caller, current
 from gpuop.dsl.targets import TargetExpression, extent

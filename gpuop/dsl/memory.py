@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuop.dsl.frames import assigned_name
+from gpuop.dsl.assigned import assigned_name
 from gpuop.dsl.record import Recorder, caller, current
 from gpuop.dsl.value import Operand, Value, convert
 from gpuop.dsl.variable import ArrayVariable, Variable, in_scope

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from gpuop.dsl.frames import Position, assigned_name, trail
+from gpuop.dsl.assigned import assigned_name
+from gpuop.dsl.frames import Position, trail
 from gpuop.errors import Loc, SemanticError, here, kernel_frame
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.facts import Extent, numbers

@@ -42,6 +42,61 @@ def test_variables():
     assert second.name == "first", "the first one"
 
 
+STATEMENTS = {  # what a statement makes: places, and after a colon the names of the fields there, if they have others
+    "a, b = new(), new()": "a b",
+    "a, b, c = new(), new() * 2, new() - 1": "a b c",
+    "a, b, c, d = new(), np.sqrt(new()), gamma(new()), new()": "a b c d",
+    "[a, b, c] = [new(), new(), new()]": "a b c",
+    "(a, b), c = half_and_double(new()), new()": "a b c",
+    "a, (b, c) = new(), half_and_double(new())": "a b c",
+    "m.a, b = new(), new()": "m.a:a b",
+    "m.a, m.b = half_and_double(new())": "m.a:a m.b:b",
+    "m.next, b = new(), new()": "m.next:- b",
+    "m.table[0], b = new(), new()": "m.table[0]:- b",
+    "a = b = new()": "a b:a",
+    "a, b = c, d = new(), new()": "a b c:a d:b",
+    "a = [new(), new()]": "a[0]:- a[1]:-",
+    "a = (new(),)": "a[0]:-",
+    "a = gamma(*[new()], **{})": "a",
+    "a = np.clip(new(), 0, a_max=1)": "a",
+    "a = new() + new()": "a",
+    "a, b = new() if m else whole, new()": "b",
+    "a: gp.Field = new()": "a",
+    "(a := new())": "a",
+}
+
+
+@pytest.mark.parametrize("scope", ["module", "function"])
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_one_statement(statement, scope):
+    """Every field gets the name that it is stored to, in the module's code and in a function's."""
+    names = {**globals(), "new": lambda: gp.ScalarField(START), "m": type("Model", (), {"table": {}})()}
+    if scope == "function":
+        exec(f"def made():\n    {statement}\n    return locals()\nnames = made()", names)
+        names |= names["names"]
+    else:
+        exec(statement, names)
+    for wanted in STATEMENTS[statement].split():
+        place, _, name = wanted.partition(":")
+        assert eval(place, names).name == (name or place).strip("-")
+
+
+def test_locals_and_arrays_of_kernels():
+    @gp.operator
+    def tiled(f):
+        _localThreads(4)
+        ta, tb = _local(_floatArray(4)), _local(_float2Array(4))
+        low, high = _readTensor(f) - 1, _var(2.0)
+        high += low
+        ta[_localColumn], tb[_localColumn] = low, high
+        _syncThreadsLocal()
+        return ta[3 - _localColumn] + tb[3 - _localColumn].x
+
+    text = tiled.source(gp.FieldType((4, 8)), target="opencl")
+    for declared in ("__local float ta[4]", "__local float tb[4][2]", "const float low = ", "float high = 2.0f"):
+        assert declared in text, text
+
+
 def test_functions_of_numpy_and_of_gpuop():
     photo = gp.ScalarField(START)
     root = np.sqrt(photo)
@@ -106,6 +161,24 @@ def test_probes_and_explain():
     assert list(graph._probes) == ["motion", "again", "step", "step2", "probe4"]
     assert np.array_equal(graph.read("motion"), graph.read(motion))
     assert "  heat → " in graph.explain() and "heat.next" in graph.explain()
+
+
+def test_probes_without_a_name_take_their_arguments():
+    with gp.ComputeGraph() as graph:
+        now, before = gp.ScalarField(START), gp.ScalarField(START)
+        now.next, before.next = now + 1, now
+        listed = [now * k for k in range(2)]
+        model = Model(now)
+        model.__dict__["shown"] = listed[0] - 1
+        for one in listed:
+            graph.probe(one)
+        graph.probe(field=one)
+        graph.probe(model.shown)
+        graph.probe(before)
+        graph.probe(listed[0] * 3)
+    graph.step(2)
+    assert list(graph._probes) == ["one", "one2", "one3", "shown", "before", "probe5"]
+    assert graph.read("before")[0, 0] == 1
 
 
 def test_a_given_name_is_one_probes():
