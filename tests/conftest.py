@@ -18,7 +18,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the session's
 import gpuop as gp
 from gpuop.ir.kernel import Kernel
 from gpuop.passes import lower
-from gpuop.runtime import devices
+from gpuop.runtime import devices, nvrtc
 from gpuop.runtime.reference import Reference
 
 LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
@@ -27,6 +27,28 @@ DRIVERS_COUNT = {
     f"tests.graphs.test_{name}" for name in ("in_place", "iterate", "pipeline_memory", "state")
 }
 ONE_DRIVER = "tests.conformance.test_sample"  # arithmetic that is the same everywhere, and long to compile
+
+
+def warnings_are_errors() -> None:
+    """Compilers may not warn of any text that a test has them compile."""
+    nvrtc.OPTIONS = (*nvrtc.OPTIONS, "--warning-as-error=all-warnings")
+    try:
+        import pyopencl as cl
+    except ImportError:
+        return
+    build = cl.Program.build
+
+    def strict(self, *args, **options):
+        built = build(self, *args, **options)
+        for device in self.devices:
+            log = self.get_build_info(device, cl.program_build_info.LOG)
+            assert "warning:" not in log, f"{log}\n{self.source}"
+        return built
+
+    cl.Program.build = strict
+
+
+warnings_are_errors()
 
 
 class Lowered(Reference):

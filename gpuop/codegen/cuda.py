@@ -217,7 +217,8 @@ CUDA = Dialect(
         ROUND_DOUBLE, "low_short": NARROW, "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF, "remquo_bits": REMQUO,
         "neighbours": NEIGHBOURS, "neighbour_halves": NEIGHBOUR_HALVES, "bits": BITS, "rootn": ROOTN, "powr": POWR,
     },
-    head="// compile with --fmad=false: results equal those of every other device",
+    head="// compile with --fmad=false: results equal those of every other device\n"
+    "#pragma nv_diag_suppress 177  // the prolog names extents that are not used",
     unroll="#pragma unroll {n}",
     local="__shared__",
     constant="static __constant__",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,6 +74,13 @@ class Dialect:
     def type(self, c: str) -> str:
         return self.types.get(c, c)
 
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The identifiers that its forms use."""
+        forms = (self.position, self.calls, self.conversions, self.barrier, self.atomics, self.wide)
+        text = " ".join(map(str, (*(v for form in forms for v in form.values()), self.saturate, self.bits, self.load_half)))
+        return frozenset(re.findall(r"(?<![.:\w])[A-Za-z_]\w*", re.sub(r"{\w*}", " ", text)))
+
 
 @dataclass(frozen=True)
 class Source:
@@ -121,8 +130,6 @@ class Source:
 
     def user_lines(self, log: str) -> list[str]:
         """The user's lines behind the line numbers that a compiler's log names."""
-        import re
-
         numbers = {int(n) for n in re.findall(r"[:(](\d+)[:)]", log)}
         locs = {self.lines[n]: None for n in sorted(numbers) if n in self.lines}
         return [f"{loc}\n      {loc.text}" for loc in locs]

@@ -3,121 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from gpuop.codegen.dialect import Dialect
+from gpuop.codegen.reserved import FAMILIES, WORDS
 from gpuop.ir.nodes import AXES, Array, FieldParam, Index, Var
 from gpuop.ir.ops import OPS
 from gpuop.ir.types import DTYPES
 
-C_WORDS = frozenset(
-    [
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "half",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-        "kernel",
-        "global",
-        "local",
-        "constant",
-        "private",
-        "uchar",
-        "ushort",
-        "uint",
-        "ulong",
-        "size_t",
-        "image2d_t",
-        "sampler_t",
-        "event_t",
-        "template",
-        "typename",
-        "class",
-        "namespace",
-        "new",
-        "delete",
-        "this",
-        "true",
-        "false",
-        "operator",
-        "public",
-        "protected",
-        "friend",
-        "virtual",
-        "using",
-        "try",
-        "throw",
-        "catch",
-        "asm",
-        "dim3",
-        "threadIdx",
-        "blockIdx",
-        "blockDim",
-        "gridDim",
-        "warpSize",
-        "main",
-        "NAN",
-        "INFINITY",
-        "NULL",
-        "quad",
-        "complex",
-        "vec_step",
-        "y0",
-        "y1",
-        "j0",
-        "j1",
-        "signbit",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "select",
-        "any",
-        "all",
-        "dot",
-        "cross",
-        "length",
-        "distance",
-        "normalize",
-        "clamp",
-        "mix",
-        "step",
-        "sign",
-        "abs",
-        "half_float",
-        "out",
-        "in",
-    ]
-)
 INDEX_NAMES = {
     "global": "_{axis}",
     "local": "_local{Axis}",
@@ -135,27 +28,41 @@ def index_name(index: Index, column: str = "column") -> str:
     return INDEX_NAMES[index.kind].format(axis=axis, Axis=axis.capitalize())
 
 
+FACTS = (
+    "layers", "rows", "columns", "points", "tensorElements", "layerStride", "rowStride", "columnStride", "tensorStride",
+    "tensorRowStride", *"xyzw",
+)  # fmt: skip
+"""What is behind the name of a field, and an underscore, in the names of its layout and of what it has by value."""
+
+
+def comment(text: str) -> str:
+    """A line of comment, whatever the text: nothing in it ends the line, or joins the next one to it."""
+    line = "".join(c if c.isprintable() else " " for c in text).replace("\\", "/")
+    return "// " + re.sub(r"\?{2,}/", "?/", line)  # the trigraph of a backslash
+
+
 class Names:
     """Turns symbols into identifiers: the user's hints, made unique in order of appearance."""
 
     def __init__(self, dialect: Dialect) -> None:
-        self.taken = set(C_WORDS | set(OPS) | set(DTYPES) | set(dialect.helpers))
+        self.taken = {*WORDS, *OPS, *DTYPES, *dialect.helpers, *dialect.words}
         self.taken |= {index_name(Index(kind, axis)) for kind in INDEX_NAMES for axis in AXES}
         self.names: dict[Var | Array | FieldParam, str] = {}
         self.used: dict[str, int] = {}
 
     def of(self, symbol: Var | Array | FieldParam) -> str:
         if symbol not in self.names:
-            self.names[symbol] = self.fresh(symbol.hint)
+            self.names[symbol] = self.fresh(symbol.hint, FACTS if isinstance(symbol, FieldParam) else ())
         return self.names[symbol]
 
-    def fresh(self, hint: str) -> str:
+    def fresh(self, hint: str, facts: Iterable[str] = ()) -> str:
+        """A new identifier like the hint; those of its facts are taken with it."""
         base = re.sub(r"\W", "_", hint, flags=re.ASCII).strip("_") or "t"
-        base = f"f{base}" if base[0].isdigit() else base
+        base = f"f{base}" if base[0].isdigit() else f"t_{base}" if FAMILIES.fullmatch(base) else base
         name, number = base, self.used.get(base, 0)
-        while name in self.taken:
+        while not self.taken.isdisjoint(taking := {name, *(f"{name}_{fact}" for fact in facts)}):
             number += 1
             name = f"{base}_{number}"
         self.used[base] = number
-        self.taken.add(name)
+        self.taken |= taking
         return name

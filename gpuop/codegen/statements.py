@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from gpuop.codegen.dialect import Dialect
+from gpuop.codegen.names import comment
 from gpuop.codegen.vectors import VectorExpressions
 from gpuop.errors import Loc
 from gpuop.ir.build import Number, constant
@@ -57,7 +58,7 @@ class Statements:
                 titles.append(stmt.text)
                 continue
             if titles:
-                self.put(depth, f"// {', '.join(dict.fromkeys(titles))}")
+                self.put(depth, comment(", ".join(dict.fromkeys(titles))))
                 titles = []
             self.stmt(stmt, depth)
 

@@ -71,7 +71,8 @@ class _Numbering:
         match expr:
             case Apply(op=op, args=args, type=type_):
                 folded = fold(OPS[op], args, [a.type for a in args], type_)
-                return folded if folded is not None else identity(expr)
+                known = folded if folded is not None else decided(expr)
+                return known if known is not None else identity(expr)
             case Cast(arg=Const() as arg, type=type_, saturate=saturate) if type_.lanes == 1:
                 return fold_cast(arg, type_, saturate)
             case Cast(arg=Ref(var=var), type=type_, saturate=False) if _undone(self.casts.get(var), type_):
@@ -128,6 +129,24 @@ def _undone(cast: Cast | None, type_: Type) -> bool:
     return cast.type.integer and type_.integer and cast.type.dtype.bits == type_.dtype.bits
 
 
+def decided(expr: Apply) -> Const | None:
+    """What an operation on integers or bools gives whatever its operands are, of which compilers would warn."""
+    if expr.type.lanes > 1 or any(arg.type.kind == "f" for arg in expr.args):
+        return None
+    match expr:
+        case Apply(op="mod", args=(_, Const(value=1))):
+            return Const(0, expr.type)
+        case Apply(op="eq" | "le" | "ge" | "ne" | "lt" | "gt" as op, args=(x, y)) if x == y:
+            return Const(op in ("eq", "le", "ge"), expr.type)
+        case Apply(op="lt" | "ge" as op, args=(x, Const(value=0))) if x.type.kind == "u":
+            return Const(op == "ge", expr.type)
+        case Apply(op="and", args=(x, Const(value=False)) | (Const(value=False), x)) if _bool(x):
+            return Const(False, expr.type)
+        case Apply(op="or", args=(x, Const(value=True)) | (Const(value=True), x)) if _bool(x):
+            return Const(True, expr.type)
+    return None
+
+
 def identity(expr: Apply) -> Expr:
     """Identities that are exact in floating point too."""
     match expr:
@@ -140,6 +159,8 @@ def identity(expr: Apply) -> Expr:
         case Apply(op="add", args=(Const(value=0), x)) if expr.type.integer and x.type == expr.type:
             return x
         case Apply(op="and", args=(x, Const(value=True))) | Apply(op="or", args=(x, Const(value=False))) if _bool(x):
+            return x
+        case Apply(op="and", args=(Const(value=True), x)) | Apply(op="or", args=(Const(value=False), x)) if _bool(x):
             return x
         case Apply(op="ne", args=(x, Const(value=False))) | Apply(op="eq", args=(x, Const(value=True))) if _bool(x):
             return x
