@@ -106,6 +106,11 @@ class Source:
     needs: frozenset[str] = frozenset()
 
     @property
+    def name(self) -> str:
+        """The kernel's, as users know it."""
+        return self.entry.removeprefix("gpuop_")
+
+    @property
     def identity(self) -> str:
         """Equal for what is compiled and launched alike: the text does not tell what is filled, nor always the group."""
         return f"{self.text}\n{self.threads} {self.group} {sorted(self.fills.items())!r}"

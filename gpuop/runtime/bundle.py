@@ -12,6 +12,7 @@ import json
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from gpuop.ir.types import FieldType
 from gpuop.runtime.backend import Array
 from gpuop.runtime.files import Path, replacing
 from gpuop.runtime.nvrtc import compile_cuda
+from gpuop.runtime.patience import patiently
 
 FORMAT = "gpuop bundle"
 VERSION = 1
@@ -150,6 +152,7 @@ def _parameters(params: Sequence[FieldParam]) -> list[Any]:
 
 def _binary(source: Source, architecture: str, kind: str) -> bytes:
     try:
-        return compile_cuda(source.text, architecture, kind)
+        given = source.text, architecture, kind
+        return patiently(given, partial(compile_cuda, *given), architecture, source.name)
     except RuntimeError as refused:
         raise CompileError(f"NVRTC refused the kernel {source.entry}:\n{refused}", source.numbered()) from None

@@ -35,6 +35,7 @@ from gpuop.runtime.cuda_launch import Function, KernelLaunch, kernel_launch, lau
 from gpuop.runtime.cuda_memory import Memory, returned
 from gpuop.runtime.limits import GroupLimits
 from gpuop.runtime.nvrtc import architectures, compile_cuda
+from gpuop.runtime.patience import patiently
 from gpuop.runtime.trace import note_source
 
 _building = threading.Lock()
@@ -192,7 +193,8 @@ class Cuda(Backend):
         binary = cache.load(name)
         if binary is None:
             try:
-                binary = compile_cuda(source.text, self.architecture, self.kind)
+                compiled = partial(compile_cuda, source.text, self.architecture, self.kind)
+                binary = patiently(name, compiled, self.name, source.name)
             except RuntimeError as refused:
                 raise source.refused(self.name, str(refused)) from None
             cache.store(name, binary)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import math
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -25,6 +25,8 @@ from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime import cache
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
 from gpuop.runtime.opencl_devices import groups_of, limits_of, target_of
+from gpuop.runtime.opencl_programs import binary_of, built, finish
+from gpuop.runtime.patience import patiently
 from gpuop.runtime.trace import note_launch, note_source
 
 _building = threading.Lock()
@@ -66,6 +68,7 @@ class OpenCL(Backend):
         self.options = ["-cl-std=CL1.2", *divide]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
         self.programs: WeakValueDictionary[str, Compiled] = WeakValueDictionary()  # by text; plans keep them
+        self.fresh = False  # whether a kernel may not have run yet: PoCL compiles it again then
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -79,6 +82,12 @@ class OpenCL(Backend):
             raise DeviceError(
                 f"{self.name}: a field of {kind} ({kind.nbytes} bytes; at most {limit} at once) failed: {failed}"
             ) from None
+
+    def _wait(self, launched: bool = True) -> None:
+        """Let signals through before waiting in the driver, where they wait too; `launched` is False before a launch."""
+        if self.fresh:
+            patiently(self.queue, partial(finish, self.queue))
+            self.fresh = not launched
 
     def _no_memory(self, kind: FieldType) -> DeviceError:
         total = self.device.global_mem_size
@@ -95,6 +104,7 @@ class OpenCL(Backend):
     def upload(self, kind: FieldType, planes: Array) -> Buffer:
         buffer = self.empty(kind)
         if planes.size:
+            self._wait(launched=False)
             self._guard(
                 lambda: self.cl.enqueue_copy(self.queue, buffer, np.ascontiguousarray(planes), is_blocking=True), kind
             )
@@ -102,11 +112,13 @@ class OpenCL(Backend):
 
     def write(self, buffer: Buffer, planes: Array) -> None:
         if planes.size:
+            self._wait(launched=False)
             self.cl.enqueue_copy(self.queue, buffer, np.ascontiguousarray(planes), is_blocking=True)
 
     def download(self, kind: FieldType, buffer: Buffer) -> Array:
         planes = np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
         if planes.size:
+            self._wait()
             self._guard(lambda: self.cl.enqueue_copy(self.queue, planes, buffer, is_blocking=True), kind)
         return planes
 
@@ -128,6 +140,7 @@ class OpenCL(Backend):
         return cl.Buffer(self.context, cl.mem_flags.USE_HOST_PTR | cl.mem_flags.READ_WRITE, hostbuf=array)
 
     def settle(self, buffers: Iterable[Buffer]) -> None:
+        self._wait()
         for buffer in buffers:
             if isinstance(buffer, self.cl.Buffer):  # OpenCL promises the host nothing before it maps
                 mapped, _ = self.cl.enqueue_map_buffer(
@@ -152,34 +165,33 @@ class OpenCL(Backend):
 
     def _compiled(self, source: Source, kernel: Kernel | None, found: tuple[Assert, ...]) -> Compiled:
         note_source(source, "cl")
-        with _building:  # one thread at a time: nobody builds what another is building, and `_quiet` is process-wide
+        with _building:  # nobody builds what another is building
             key = "\n".join([source.identity, *(f"{s.loc} {s.message}" for s in found)])
             compiled = self.programs.get(key)
             if compiled is None:
                 compiled = Compiled(source, self._build(source) if math.prod(source.threads) else None, kernel)
                 self.programs[key] = compiled
+                self.fresh = True
         return compiled
 
     def _build(self, source: Source) -> Any:
         name = cache.key(source.text, self.identity)
-        binary = cache.load(name)
-        if binary is not None:
-            try:
-                return self._quiet(self.cl.Program(self.context, [self.device], [binary]))
-            except self.cl.Error:
-                pass  # another driver's leftovers: build anew
+        program = partial(self._program, name, source.text)
         try:
-            program = self._quiet(self.cl.Program(self.context, source.text))
-        except self.cl.RuntimeError as refused:
-            raise source.refused(self.name, _log(str(refused))) from None
-        cache.store(name, program.get_info(self.cl.program_info.BINARIES)[0])
-        return program
+            return patiently((self.context, name), program, self.name, source.name)
+        except RuntimeError as refused:
+            raise source.refused(self.name, str(refused)) from None
 
-    def _quiet(self, program: Any) -> Any:
-        """Build; Intel's log is never empty, which is no warning. pyopencl's own cache would hide ours and PoCL's."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", self.cl.CompilerWarning)
-            return program.build(self.options, cache_dir=False)
+    def _program(self, name: str, text: str) -> Any:
+        inner, binary = self.cl._cl._Program, cache.load(name)
+        if binary is not None:
+            with suppress(self.cl.Error, RuntimeError):  # another driver's leftovers: build anew
+                return built(self.device, inner(self.context, [self.device], [binary]), self.options)
+        program = built(self.device, inner(self.context, text), self.options)
+        binary = binary_of(program)
+        if binary is not None:
+            cache.store(name, binary)
+        return program
 
     def bind(self, program: Compiled, arguments: Sequence[Argument]) -> Launch:
         source = program.source
@@ -233,12 +245,14 @@ class OpenCL(Backend):
             raise DeviceError(f"{self.name}: no memory to run a kernel (the device has {total} bytes)") from None
 
     def _raise_failed(self, kernel: Kernel, entries: Array, report: Buffer) -> None:
+        self._wait()
         self.cl.enqueue_copy(self.queue, entries, report, is_blocking=True)
         error = failure(kernel, entries.tolist())
         if error is not None:
             raise error
 
     def synchronize(self) -> None:
+        self._wait()
         self.queue.finish()
 
     def measuring(self) -> OpenCL:
@@ -249,9 +263,3 @@ class OpenCL(Backend):
     def seconds(self, ran: Any) -> float:
         events = ran if isinstance(ran, list) else [ran]
         return 1e-9 * float(sum(event.profile.end - event.profile.start for event in events))
-
-
-def _log(text: str) -> str:
-    """A build log without what pyopencl adds."""
-    text = text.partition("\n\n")[2] or text  # below its repeated heading
-    return "\n".join(line for line in text.splitlines() if line and not line.startswith("(source saved as"))

@@ -1,9 +1,11 @@
-"""What GPUOP_DEBUG and GPUOP_DUMP show of the runtime."""
+"""What GPUOP_DEBUG and GPUOP_DUMP show of the runtime, and what it says by itself."""
 
 from __future__ import annotations
 
 import hashlib
+import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpuop.codegen.dialect import Source
@@ -30,3 +32,11 @@ def _dump(folder: Path, source: Source, suffix: str) -> None:
 def note_launch(kernel: str, threads: object) -> None:
     """Print a launch (level 1)."""
     config.trace(1, lambda: f"gpuop: launch {kernel}, threads {threads}")
+
+
+def note_compiling(device: str, kernel: str, seconds: float, before: Sequence[str]) -> None:
+    """Say that a compilation takes long; the device still compiles those `before`."""
+    behind = f" (it still compiles {', '.join(f'`{name}`' for name in before)} as well)" if before else ""
+    sys.stderr.write(
+        f"gpuop: {device} has been compiling the kernel `{kernel}` for {seconds:g} s{behind}; Ctrl-C stops waiting\n"
+    )

@@ -1,0 +1,51 @@
+"""What OpenCL drivers may take long for, through the C API: Python's lock is free meanwhile, and the caller may leave."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+BINARY_SIZES, BINARIES, BUILD_FAILURE = 0x1165, 0x1166, -11  # CL_PROGRAM_…, CL_BUILD_PROGRAM_FAILURE
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """The loader that pyopencl is linked with."""
+    import pyopencl as cl
+
+    return ctypes.CDLL(cl._cl.__file__)
+
+
+def built(device: Any, program: Any, options: list[str]) -> Any:
+    """pyopencl's program, of its inner one, which has the text or a binary.
+
+    Raises:
+        RuntimeError: the driver refuses it; the message is its log.
+    """
+    import pyopencl as cl
+
+    devices = (ctypes.c_void_p * 1)(device.int_ptr)
+    given = ctypes.c_void_p(program.int_ptr), 1, devices, " ".join(options).encode(), None, None
+    status = _library().clBuildProgram(*given)
+    if status:
+        log = program.get_build_info(device, cl.program_build_info.LOG).strip("\0")
+        why = "" if status == BUILD_FAILURE else f"clBuildProgram gives {status}"
+        raise RuntimeError("\n".join(filter(None, (why, *log.splitlines()))))
+    return cl.Program(program)
+
+
+def binary_of(program: Any) -> bytes | None:
+    """The binary of a program for one device; None where the driver has none. PoCL compiles only here."""
+    handle, size = ctypes.c_void_p(program.int_ptr), ctypes.c_size_t()
+    info = _library().clGetProgramInfo
+    failed = info(handle, BINARY_SIZES, ctypes.sizeof(size), ctypes.byref(size), None)
+    data = ctypes.create_string_buffer(size.value)
+    pointer = ctypes.c_void_p(ctypes.addressof(data))
+    failed = failed or info(handle, BINARIES, ctypes.sizeof(pointer), ctypes.byref(pointer), None)
+    return None if failed or not size.value else data.raw
+
+
+def finish(queue: Any) -> None:
+    """Wait for a queue; what is wrong comes out at the next wait of pyopencl's."""
+    _library().clFinish(ctypes.c_void_p(queue.int_ptr))
