@@ -38,7 +38,7 @@ TOP = {
 WAIT = {  # packages that only these files may import, and only inside functions
     "networkx": {"fusion/groups.py", "fusion/plan.py", "inspection.py"},
     "PIL": {"show/raster.py"},
-    "pyopencl": {"runtime/opencl.py", "runtime/opencl_devices.py"},
+    "pyopencl": {"runtime/opencl.py", "runtime/opencl_devices.py", "runtime/opencl_programs.py"},
     "pycuda": {"runtime/cuda.py", "runtime/cuda_memory.py"},
     "cuda": {"runtime/cuda_memory.py"},
 }
