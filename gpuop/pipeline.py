@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +10,11 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.arrays import Deferred, Placeholder, is_array, is_device_array
+from gpuop.dsl.capture import Snapshot, snapshot
+from gpuop.dsl.decorated import Decorated
 from gpuop.dsl.field import Field, Parameter
 from gpuop.dsl.frames import def_line, return_line
+from gpuop.dsl.looks import looks
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import Program, program
 from gpuop.interop import Shared, array_like, lend, library_of, numpy_dtype, own, share
@@ -44,20 +46,19 @@ class Traced:
     prepared: dict[Any, Prepared] = field(default_factory=dict)
 
 
-class Pipeline:
+class Pipeline(Decorated):
     """What `@gp.pipeline` makes of a function: arrays in, arrays out."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, function)
-        self.function, self.name = function, function.__name__
-        self.signature = inspect.signature(function)
-        self.traced: dict[Any, Traced] = {}
+        super().__init__(function)
+        self.traced: dict[Any, tuple[Snapshot, Traced]] = {}
 
     def __repr__(self) -> str:
         return f"<Pipeline {self.name}{self.signature}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None) if "out" not in self.signature.parameters else None
+        args = (*self.receiver, *args)
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as wrong:
@@ -88,21 +89,29 @@ class Pipeline:
 
     def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> Traced:
         constants = {n: v.node if isinstance(v, Field) else v for n, v in bound.arguments.items() if n not in given}
-        others = tuple((n, type(v), v, repr(v)) for n, v in constants.items())
-        key = (tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items()), device, others)
+        plain = tuple((n, type(v), v, repr(v)) for n, v in constants.items() if not self._is_receiver(v))
+        key = (tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items()), device, plain)
         try:
             hash(key)
         except TypeError:
             raise SemanticError(self._unhashable(constants)) from None
-        found = self.traced.get(key)
-        if found is None:
-            for position, (name, array) in enumerate(given.items()):
-                place = Placeholder(position, tuple(array.shape), numpy_dtype(array), device)
-                bound.arguments[name] = place
-            found = self.traced[key] = self._traced(self.function(*bound.args, **bound.kwargs))
+        known = self.traced.get(key)
+        if known and known[0].holds():
+            return known[1]
+        others = (value for name, value in bound.arguments.items() if name not in given)
+        captured = snapshot(self.function, *others, large_arrays=True)
+        if known and captured and known[0] == captured:
+            self.traced[key] = captured, known[1]
+            return known[1]
+        for position, (name, array) in enumerate(given.items()):
+            bound.arguments[name] = Placeholder(position, tuple(array.shape), numpy_dtype(array), device)
+        seen = looks()
+        made = self._traced(self.function(*bound.args, **bound.kwargs))
+        if captured and looks() == seen:
+            self.traced[key] = captured, made
             while len(self.traced) > PLANS_KEPT:  # an argument that is another number in every call
                 self.traced.pop(next(iter(self.traced)), None)
-        return found
+        return made
 
     def _unhashable(self, constants: dict[str, Any]) -> str:
         for name, value in constants.items():

@@ -22,8 +22,8 @@ from gpuop.dsl.arrays import (
     is_device_array,
 )
 from gpuop.dsl.lending import Lending
+from gpuop.dsl.looks import values_seen
 from gpuop.dsl.names import names_given
-from gpuop.dsl.record import values_seen
 from gpuop.dsl.reductions import Reductions
 from gpuop.dsl.value import Value
 from gpuop.errors import MissingError, SemanticError, UnsupportedError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,11 +11,13 @@ import numpy as np
 
 from gpuop.dsl import hooks
 from gpuop.dsl.access import _writeTensor, _writeTensorElement
-from gpuop.dsl.capture import snapshot
+from gpuop.dsl.capture import Snapshot, snapshot
+from gpuop.dsl.decorated import Decorated
 from gpuop.dsl.field import Field
 from gpuop.dsl.finish import finish
 from gpuop.dsl.frames import check_called, def_line, return_line
 from gpuop.dsl.gpu_operator import results_of, slots_of
+from gpuop.dsl.looks import looks
 from gpuop.dsl.record import OutputRef, Recorder
 from gpuop.dsl.syntax import check_returns
 from gpuop.dsl.targets import TargetExpression, misplaced
@@ -28,6 +29,7 @@ from gpuop.ir.text import identity
 from gpuop.ir.types import BOOL, FieldType, Shape
 
 MANY_CONSTANTS = 8
+EQUAL_BUT_OTHER = (float, complex, np.inexact, frozenset)  # constants that equal others, as zeros of both signs
 MOST_KEPT = 4096
 _library: dict[Any, tuple[Kernel, str, tuple[int, ...]]] = {}
 
@@ -59,6 +61,8 @@ def _arguments(bound: inspect.BoundArguments) -> dict[str, Any]:
 
     def add(name: str, value: Any) -> None:
         if isinstance(value, tuple) and value:
+            if type(value) not in (tuple, Shape):
+                flat[f"type({name})"] = type(value)
             for k, v in enumerate(value):
                 add(f"{name}[{k}]", v)
         else:
@@ -73,15 +77,15 @@ def _arguments(bound: inspect.BoundArguments) -> dict[str, Any]:
     return flat
 
 
-class Operator:
+class Operator(Decorated):
     """What `@gp.operator` makes of a function."""
 
+    recorded_by = (*Decorated.recorded_by, "declared", "name", "default")
+
     def __init__(self, function: Callable[..., Any], outputs: Any, name: str | None, default: Any) -> None:
-        functools.update_wrapper(self, function)
-        self.function = function
-        self.declared, self.name, self.default = outputs, name or function.__name__, default
-        self.signature = inspect.signature(function)
-        self.memo: dict[Any, tuple[Any, Kernel, str, tuple[str, ...]]] = {}
+        super().__init__(function, name)
+        self.declared, self.default = outputs, default
+        self.memo: dict[Any, tuple[Snapshot, Kernel, str, tuple[str, ...]]] = {}
         self.constants: dict[str, set[Any]] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -105,7 +109,7 @@ class Operator:
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
         try:
-            bound = self.signature.bind(*args, **kwargs)
+            bound = self.signature.bind(*self.receiver, *args, **kwargs)
         except TypeError as wrong:
             raise SemanticError(f"operator `{self.name}`: {wrong}") from None
         bound.apply_defaults()
@@ -130,8 +134,10 @@ class Operator:
                 number = nodes.setdefault(value.node, len(nodes))
                 parts.append((name, value.type, isinstance(value.node, Leaf) and value.node.by_value, number))
                 continue
+            if self._is_receiver(value):
+                continue
             plain = repr(value) if isinstance(value, TargetExpression) else value
-            constant = (type(value), plain, repr(value) if isinstance(value, (float, np.floating)) else "")
+            constant = (type(value), plain, repr(value) if isinstance(value, EQUAL_BUT_OTHER) else "")
             try:
                 hash(constant)
             except TypeError:
@@ -159,16 +165,18 @@ class Operator:
     def _recorded(self, bound: inspect.BoundArguments) -> tuple[Kernel, str, tuple[Node, ...]]:
         key, given = self._key(bound), _arguments(bound)
         constants = [value for value in given.values() if not isinstance(value, Field)]
-        captured = snapshot(self.function, self.declared, *constants)
         known = self.memo.get(key)
-        if known is not None and known[0] == captured:
+        captured = known[0] if known and known[0].holds() else snapshot(self.function, self.declared, *constants)
+        if known and captured and known[0] == captured:
             _, kernel, digest, names = known
+            self.memo[key] = captured, kernel, digest, names
             return kernel, digest, tuple(given[name].node for name in names)
+        seen = looks()
         recorder = self._record(bound)
         kernel = finish(recorder)
         digest = identity(kernel)
         by_node = {value.node: name for name, value in given.items() if isinstance(value, Field)}
-        if captured is not None and recorder.pure and all(node in by_node for node in recorder.inputs):
+        if captured and looks() == seen and all(node in by_node for node in recorder.inputs):
             self.memo[key] = (captured, kernel, digest, tuple(by_node[node] for node in recorder.inputs))
         return kernel, digest, tuple(recorder.inputs)
 

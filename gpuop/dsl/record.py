@@ -92,7 +92,6 @@ class Recorder:
         self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
         self.naming = True
         self.root: FrameType | None = None
-        self.pure = True  # False once the body has looked at a Field's values, which may be others next time
 
     # --- the stack of recorders ---------------------------------------------------------------------------------
 
@@ -276,12 +275,6 @@ def recording() -> Recorder | None:
     """The innermost recorder of this thread."""
     stack = _stack()
     return stack[-1] if stack else None
-
-
-def values_seen() -> None:
-    """Note that Python code looks at values of Fields: the bodies being recorded may depend on them."""
-    for recorder in _stack():
-        recorder.pure = False
 
 
 def current(what: Any = "this") -> Recorder:

@@ -15,14 +15,10 @@ from .harness import blur, half_and_double, image, same_bits
 
 def counting(function):
     """A pipeline, and the list that grows with each trace."""
-    traces: list[tuple[object, ...]] = []
-
-    def traced(*args, **kwargs):
-        traces.append(args)
-        return function(*args, **kwargs)
-
-    traced.__name__, traced.__wrapped__ = function.__name__, function  # the signature is the function's
-    return gp.pipeline(traced), traces
+    made, traces = gp.pipeline(function), []
+    traced = made._traced
+    made._traced = lambda returned: (traces.append(1), traced(returned))[1]
+    return made, traces
 
 
 def test_arrays_in_arrays_out(device):

@@ -1,0 +1,409 @@
+"""What operators and pipelines capture: nothing that changes gives a stale result, and what cannot change is not recorded again."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import gc
+import itertools
+import math
+import operator as python_operators
+import types
+import typing
+import weakref
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+
+ONE = np.ones(3, np.float32)
+NUMBER, LIST, NESTED, TABLE, SET, ARRAY = 2, [2], ([0, [2]],), {"k": {"n": 2}}, {2}, np.array([2.0])
+LARGE = np.full(100_000, 2.0)
+module = types.ModuleType("module")
+module.inner = types.ModuleType("inner")
+POLY = np.poly1d([2.0])
+settings = types.SimpleNamespace(k=2)
+
+
+class Plain:
+    k = 2
+
+
+class Flagged(float):
+    k = 2
+
+
+class Named(str):
+    k = 2
+
+
+class Point(typing.NamedTuple):
+    x: int
+
+    def k(self):
+        return NUMBER * self.x
+
+
+class Mode(enum.IntEnum):
+    A = 1
+
+
+@dataclass(frozen=True)
+class Frozen:
+    held: list
+
+
+SEEDS = {np.random.RandomState(n).randint(10): n for n in range(100)}  # by the first number
+INSTANCE, FLAGGED, NAMED, POINT, FROZEN = Plain(), Flagged(1.0), Named("a"), Point(1), Frozen([2])
+
+
+def helper():
+    return NUMBER
+
+
+def with_attribute():
+    return with_attribute.k
+
+
+def with_default(k=2, *, more=1):
+    return k * more
+
+
+class Counter:
+    """What is called has a state."""
+
+    def __init__(self):
+        self.k = 2
+
+    def __call__(self, *_):
+        return self.k
+
+
+COUNTER = Counter()
+UFUNC = np.frompyfunc(COUNTER, 1, 1)
+PARTIAL = functools.partial(python_operators.getitem, LIST)
+PARAMETER = gp.Parameter(2.0)
+
+
+@gp.operator
+def by_number(field):
+    return _readTensor(field) * NUMBER
+
+
+def set_global(name, make=lambda k: k):
+    return lambda k: globals().__setitem__(name, make(k))
+
+
+def set_pi(k):
+    np.pi = math.pi * k / 2
+
+
+def set_file(path):
+    return lambda k: np.save(path, np.array(k))
+
+
+# By what is captured: a number that depends on it, and what changes it to 2 or 3.
+CASES = {
+    "a global": (lambda: NUMBER, set_global("NUMBER")),
+    "a global of a helper": (lambda: helper(), set_global("NUMBER")),
+    "a global of a function within": (lambda: sum((lambda: NUMBER)() for _ in range(1)), set_global("NUMBER")),
+    "a global that is a function": (lambda: helper2(), lambda k: globals().__setitem__("helper2", lambda: k)),
+    "a builtin that is hidden": (lambda: len("ab"), lambda k: globals().__setitem__("len", lambda _: k)),
+    "an item of a list": (lambda: LIST[0], lambda k: LIST.__setitem__(0, k)),
+    "an item of a list in a list in a tuple": (lambda: NESTED[0][1][0], lambda k: NESTED[0][1].__setitem__(0, k)),
+    "an entry of a dict in a dict": (lambda: TABLE["k"]["n"], lambda k: TABLE["k"].__setitem__("n", k)),
+    "a member of a set": (lambda: max(SET), lambda k: (SET.clear(), SET.add(k))),
+    "an element of an array": (lambda: float(ARRAY[0]), lambda k: ARRAY.__setitem__(0, k)),
+    "an attribute of a module": (lambda: module.k, lambda k: setattr(module, "k", k)),
+    "an attribute of a module in a module": (lambda: module.inner.k, lambda k: setattr(module.inner, "k", k)),
+    "a module in a module": (lambda: module.inner.k, lambda k: setattr(module, "inner", types.SimpleNamespace(k=k))),
+    "an attribute of NumPy": (lambda: round(2 * np.pi / math.pi), set_pi),
+    "an attribute of a namespace": (lambda: settings.k, lambda k: setattr(settings, "k", k)),
+    "an attribute of a function": (with_attribute, lambda k: setattr(with_attribute, "k", k)),
+    "a default": (lambda: with_default(), lambda k: setattr(with_default, "__defaults__", (k,))),
+    "a default of a keyword": (lambda: with_default(), lambda k: with_default.__kwdefaults__.update(more=k / 2)),
+    "an attribute of a class": (lambda: Plain.k, lambda k: setattr(Plain, "k", k)),
+    "an attribute of an object": (lambda: INSTANCE.k, lambda k: setattr(INSTANCE, "k", k)),
+    "an attribute of a number": (lambda: FLAGGED.k, lambda k: setattr(FLAGGED, "k", k)),
+    "an attribute of a text": (lambda: NAMED.k, lambda k: setattr(NAMED, "k", k)),
+    "a method of a tuple": (lambda: POINT.k(), set_global("NUMBER")),
+    "an attribute of an enum": (lambda: Mode.A.extra, lambda k: setattr(Mode.A, "extra", k)),
+    "what a frozen object holds": (lambda: FROZEN.held[0], lambda k: FROZEN.held.__setitem__(0, k)),
+    "an object that is called": (lambda: COUNTER(), lambda k: setattr(COUNTER, "k", k)),
+    "a polynomial": (lambda: float(POLY(0)), lambda k: POLY.__setitem__(0, k)),
+    "a ufunc of Python's": (lambda: UFUNC(0), lambda k: setattr(COUNTER, "k", k)),
+    "a partial": (lambda: PARTIAL(0), lambda k: LIST.__setitem__(0, k)),
+    "a random number": (lambda: int(np.random.randint(10)), lambda k: np.random.seed(SEEDS[k])),  # noqa: NPY002
+    "a state of NumPy's": (lambda: np.get_printoptions()["precision"], lambda k: np.set_printoptions(precision=k)),
+    "an import": (lambda: __import__("math").k, lambda k: setattr(math, "k", k)),
+    "a value of a field": (lambda: float(PARAMETER), PARAMETER.set),
+}  # fmt: skip
+
+
+def check(function, change):
+    """The function gives what the last change made of it."""
+    try:
+        for k in (2, 2, 3, 3, 2):
+            change(k)
+            assert function() == k
+    finally:
+        change(2)
+
+
+@pytest.fixture(autouse=True)
+def reference(monkeypatch):
+    monkeypatch.setattr(np, "pi", math.pi)
+    with gp.use_device("reference"):
+        yield
+
+
+@pytest.mark.parametrize("captured", CASES)
+def test_a_change_is_seen(captured, monkeypatch):
+    number, change = CASES[captured]
+    field = gp.ScalarField(ONE)
+    multiplied = gp.operator(lambda f: _readTensor(f) * number())
+    by_argument = gp.operator(lambda f, given: _readTensor(f) * given())
+    piped = gp.pipeline(lambda x: gp.ScalarField(x) * number())
+    check(lambda: multiplied(field).numpy()[0], change)
+    check(lambda: by_argument(field, number).numpy()[0], change)
+    check(lambda: piped(ONE)[0], change)
+    globals().pop("len", None)
+
+
+def first(piped):
+    return piped(ONE)[0]
+
+
+def nowhere(field):
+    with _if(_column < 0):
+        _writeTensor(_out0, _readTensor(field))
+
+
+def test_a_file_is_read_again(tmp_path):
+    path = tmp_path / "k.npy"
+    multiplied = gp.operator(lambda f: _readTensor(f) * float(np.load(str_path)))
+    str_path = str(path)
+    check(lambda: multiplied(gp.ScalarField(ONE)).numpy()[0], set_file(path))
+
+
+def test_operators_that_a_pipeline_calls():
+    """Their globals, and others in their place, as after a cell of a notebook is run again."""
+    scale = by_number
+
+    @gp.pipeline
+    def inner(x):
+        return scale(x if isinstance(x, gp.Field) else gp.ScalarField(x))
+
+    @gp.pipeline
+    def outer(x):
+        return inner(gp.ScalarField(x))
+
+    def redefine(k):
+        nonlocal scale
+        scale = gp.operator(lambda f: _readTensor(f) * k)
+
+    def default(k):
+        nonlocal scale
+        scale = gp.operator(nowhere, outputs=lambda f: f.type, default=k)
+
+    for piped in (inner, outer):
+        for change in (set_global("NUMBER"), redefine, default):
+            check(functools.partial(first, piped), change)
+        scale = by_number
+
+
+def test_fields_that_a_pipeline_captures():
+    gain = gp.Parameter(2.0)
+    live = gp.pipeline(lambda x: gp.ScalarField(x) * gain)
+    check(lambda: live(ONE)[0], gain.set)
+    bound = gp.pipeline(lambda x: gp.ScalarField(x) * other)
+    other = gain
+
+    def rebind(k):
+        nonlocal other
+        other = gp.ScalarField(np.full(3, k, np.float32))
+
+    check(lambda: bound(ONE)[0], rebind)
+
+
+def test_what_is_captured_is_compared_by_type_and_sign():
+    value = 0.0
+    signed = gp.operator(lambda f: _copysign(_readTensor(f), np.real(value)))
+    given = gp.operator(lambda f, z: _copysign(_readTensor(f), max(z.imag for z in z)))
+    piped = gp.pipeline(lambda x: np.copysign(gp.ScalarField(x), 1) * (1 if math.copysign(1, value) > 0 else -1))
+    field = gp.ScalarField(ONE)
+    for value in (0.0, -0.0, 0.0, np.float32(-0.0)):
+        assert signed(field).numpy()[0] == piped(ONE)[0] == np.copysign(1, value)
+    for imaginary in (0.0, -0.0, 0.0):
+        assert given(field, frozenset([complex(0, imaginary)])).numpy()[0] == np.copysign(1, imaginary)
+
+
+def test_large_arrays_are_constants_of_pipelines():
+    """To compare them at every call would cost more than the call; operators are recorded again."""
+    field, x = gp.ScalarField(ONE), np.ones(LARGE.shape)
+    multiplied = gp.operator(lambda f: _readTensor(f) * LARGE[7])
+    check(lambda: multiplied(field).numpy()[0], lambda k: LARGE.__setitem__(7, k))
+    piped = gp.pipeline(lambda a: gp.ScalarField(a) * gp.ScalarField(LARGE))
+    assert piped(x)[7] == 2
+    globals()["LARGE"] = np.full(100_000, 3.0)  # another one is seen
+    assert piped(x)[7] == 3
+
+
+# --- not again ----------------------------------------------------------------------------------------------------------
+
+
+def pure(k):
+    return k + 0.5
+
+
+def test_what_cannot_change_is_recorded_once():
+    weights, table, edge = [0.25, 0.5], np.arange(9.0), {"mode": "wrap"}
+
+    def number(pair=(1, 2)):
+        total = sum(weights) + math.sqrt(pair[1]) + np.float32(1) + np.pi + float(np.sum(table)) + pure(1)
+        total += np.finfo(np.float32).eps + np.array([1, 2]).mean() + max(itertools.accumulate([1, 2]))
+        return float(total if isinstance(total, float) else np.exp(0)) * len(edge["mode"])
+
+    def body(f, k):
+        if not isinstance(f, gp.Field) or k is None:
+            raise ValueError(k)
+        return _readTensor(f, _column + 1) * number() + k
+
+    made = gp.operator(body)
+    piped = gp.pipeline(lambda x: np.clip(np.sqrt(made(gp.ScalarField(x), 2)), 0, gp.ScalarField(table[:3], dtype="f")))
+    counts = {"operator": 0, "pipeline": 0}
+    record, trace = made._record, piped._traced
+
+    def counted(what, call):
+        def calling(argument):
+            counts[what] += 1
+            return call(argument)
+
+        return calling
+
+    made._record, piped._traced = counted("operator", record), counted("pipeline", trace)
+    results = [piped(ONE).tolist() for _ in range(4)]
+    assert counts == {"operator": 1, "pipeline": 1} and results[0] == results[3]
+    weights = list(weights)  # another one that is equal
+    piped(ONE)
+    assert counts == {"operator": 1, "pipeline": 1}
+    weights.append(0.0)
+    piped(ONE)
+    assert counts == {"operator": 2, "pipeline": 2}
+
+
+# --- methods ------------------------------------------------------------------------------------------------------------
+
+
+class Filter:
+    gain = 2.0
+
+    def __init__(self, k=1.0):
+        self.k = k
+
+    def factor(self):
+        return self.k * self.gain
+
+    @gp.operator
+    def scaled(self, field, more=1.0):
+        """Scales."""
+        return _readTensor(field) * self.factor() * more
+
+    @gp.pipeline
+    def piped(self, x, more=1.0):
+        return self.scaled(gp.ScalarField(x), more=more)
+
+    @gp.operator(outputs=lambda self, field: field.type.replace(dtype=self.dtype))
+    def converted(self, field):
+        return _readTensor(field)
+
+    @staticmethod
+    @gp.operator
+    def doubled(field):
+        return _readTensor(field) * 2
+
+    @classmethod
+    @gp.operator
+    def gained(cls, field):
+        return _readTensor(field) * cls.gain
+
+    @staticmethod
+    @gp.pipeline
+    def doubling(x):
+        return gp.ScalarField(x) * 2
+
+
+class Strong(Filter):
+    gain = 3.0
+
+
+@dataclass
+class Equal(Filter):
+    """Objects that are equal, and cannot be hashed."""
+
+    k: float = 1.0
+
+
+class Pair(typing.NamedTuple):
+    a: float
+    scaled = gp.operator(lambda self, f: _readTensor(f) * self.a)
+
+
+def test_methods():
+    field = gp.ScalarField(ONE)
+    for filters in ([Filter(), Filter(5.0)], [Strong(), Strong(5.0)], [Equal(), Equal(5.0)]):
+        for each, k in zip(filters, (1, 5), strict=True):
+            wanted = k * each.gain
+            assert each.scaled(field).numpy()[0] == each.piped(ONE)[0] == wanted
+            assert each.scaled(field, more=2.0).numpy()[0] == each.piped(ONE, more=2.0)[0] == 2 * wanted
+            assert each.gained(field).numpy()[0] == type(each).gained(field).numpy()[0] == each.gain
+            assert each.doubled(field).numpy()[0] == Filter.doubled(field).numpy()[0] == each.doubling(ONE)[0] == 2
+            out = np.empty_like(ONE)
+            assert each.piped(ONE, out=out) is out and out[0] == wanted
+    assert Filter.scaled(Strong(5.0), field).numpy()[0] == super(Strong, Strong(5.0)).scaled(field).numpy()[0] == 15
+    assert [Pair(2.0).scaled(field).numpy()[0], Pair(3.0).scaled(field).numpy()[0]] == [2, 3]
+
+
+def test_objects_of_methods_change():
+    field = gp.ScalarField(ONE)
+    for each in (Filter(), Equal()):
+        for change in (
+            lambda k, each=each: setattr(each, "k", k / each.gain),
+            lambda k: setattr(Filter, "gain", float(k)),
+            lambda k, each=each: setattr(each, "factor", lambda: k),
+        ):
+            each.k = 1.0
+            check(lambda each=each: each.scaled(field).numpy()[0], change)
+            check(lambda each=each: each.piped(ONE)[0], change)
+        each.dtype = "int32"
+        assert each.converted(field).dtype == "int32"
+        each.dtype = "uint8"
+        assert each.converted(field).dtype == "uint8"
+
+
+def test_methods_look_like_functions():
+    bound = Filter().scaled
+    assert isinstance(bound, type(by_number)) and bound.__doc__ == "Scales." and bound.__name__ == "scaled"
+    assert Filter.scaled is vars(Filter)["scaled"]
+    assert "gpuop_scaled" in bound.source(gp.FieldType(3), target="opencl")
+    with pytest.raises(gp.SemanticError, match=r"operator `scaled`: missing a required argument: 'field'"):
+        bound()
+    with pytest.raises(gp.SemanticError, match=r"pipeline `piped`: missing a required argument: 'x'"):
+        Filter().piped()
+    with pytest.raises(
+        gp.SemanticError, match=r"an operator is made of a Python function, not of a staticmethod; write"
+    ):
+        gp.operator(staticmethod(lambda f: f))
+
+
+def test_objects_of_methods_are_not_kept():
+    each = Filter()
+    gone = weakref.ref(each)
+    each.scaled(gp.ScalarField(ONE)).numpy()
+    each.piped(ONE)
+    del each
+    gc.collect()
+    assert gone() is None
