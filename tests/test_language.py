@@ -44,7 +44,11 @@ SHOWN = set(re.findall(r"`(_\w+)`", PAGE))
 
 @pytest.fixture(scope="module")
 def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_language", ROOT / "docs" / "make_language.py")
+    return script("make_language")
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -63,6 +67,13 @@ def test_the_page_is_what_the_table_says(maker: ModuleType, request: pytest.Fixt
     if request.config.getoption("--update-golden"):
         (ROOT / "docs" / "language.md").write_text(maker.page())
     assert maker.page() == (ROOT / "docs" / "language.md").read_text(), "run docs/make_language.py"
+
+
+def test_the_stub_is_what_the_vocabulary_says(request: pytest.FixtureRequest) -> None:
+    made = script("make_stub")
+    if request.config.getoption("--update-golden"):
+        made.STUB.write_text(made.stub())
+    assert made.stub() == made.STUB.read_text(), "run docs/make_stub.py"
 
 
 def test_every_link_leads_to_a_test() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -124,10 +124,12 @@ class Field(Arithmetic["Field"], Reductions["Field"], Lending):
                 f"a Field has no attribute {name!r} to set; fields are immutable, `.next` and `.name` are all that can be set"
             )
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):  # Python and NumPy ask for these
-            raise AttributeError(name)
-        raise MissingError(f"a Field has no attribute {name!r}; {INSTEAD.get(name, '`.numpy()` gives an array')}")
+    if not TYPE_CHECKING:  # a checker is to say of a name that there is none
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("__"):  # Python and NumPy ask for these
+                raise AttributeError(name)
+            raise MissingError(f"a Field has no attribute {name!r}; {INSTEAD.get(name, '`.numpy()` gives an array')}")
 
     # --- evaluation ---------------------------------------------------------------------------------------------
 
@@ -252,6 +254,7 @@ class Parameter(Field):
     """A 0D field (number, vector or matrix) passed to kernels by value; `set` changes it without recompiling."""
 
     __slots__ = ("_source",)
+    _source: Adjustable
 
     def __init__(self, value: ArrayLike) -> None:
         array = host_array(value)
@@ -260,8 +263,9 @@ class Parameter(Field):
                 f"a Parameter is a number, a vector or a matrix, not an array of {array.ndim} dimensions; use a Field"
             )
         kind, data = as_field(array, array.ndim, None)
-        object.__setattr__(self, "_source", Adjustable(kind, data))
-        object.__setattr__(self, "node", Leaf(kind, self._source, kind.planes <= SMALL_TENSOR, "".join(names_given(1))))
+        source = Adjustable(kind, data)
+        object.__setattr__(self, "_source", source)
+        object.__setattr__(self, "node", Leaf(kind, source, kind.planes <= SMALL_TENSOR, "".join(names_given(1))))
 
     def set(self, value: ArrayLike) -> None:
         """Change the value, of the same shape; takes effect at the next evaluation or step. Safe from any thread.

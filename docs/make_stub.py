@@ -1,0 +1,86 @@
+"""Makes gpuop/dsl/__init__.pyi: the vocabulary of kernel bodies for type checkers and editors, which do not run what makes it.
+
+python docs/make_stub.py
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from gpuop import dsl
+from gpuop.dsl import functions
+from gpuop.dsl.value import Value
+
+STUB = Path(dsl.__file__).with_suffix(".pyi")
+HEAD = '''"""The vocabulary of kernel bodies, for type checkers and editors: made by docs/make_stub.py."""
+
+from __future__ import annotations
+
+'''
+PAIRS = ("_lgamma_r", "_remquo")  # functions that give two values
+LETTERS = "xyz"
+
+
+def bound(entry: functions.Entry) -> str:
+    """What an editor shows of a function's error."""
+    shown = ["not bounded" if math.isinf(ulp) else f"{ulp:g} ULP" for ulp in (entry.ulp, entry.double)]
+    return f" Error of float: {shown[0]}, of double: {shown[1]}." if entry.ulp or entry.double else ""
+
+
+def builtin(entry: functions.Entry) -> str:
+    """A function of the table: its arguments are counted, and have no names."""
+    parameters = ", ".join(f"{letter}: Operand" for letter in LETTERS[: entry.arity])
+    result = "tuple[Value, Value]" if entry.name in PAIRS else "Value"
+    doc = (getattr(dsl, entry.name).__doc__ or "") + bound(entry)
+    return f"def {entry.name}({parameters}, /) -> {result}:\n    {doc!r}\n"
+
+
+def generated(name: str, value: Callable[..., Any]) -> str:
+    """A function of a family, which has its signature from its maker."""
+    signature = re.sub(r"'(\w+)'", r"\1", str(inspect.signature(value)))
+    return f"def {name}{signature}:\n    {inspect.getdoc(value)!r}\n"
+
+
+def declarations() -> Iterator[tuple[str, str]]:
+    """Every name with its line of import, or its declaration."""
+    entries = {entry.name: entry for entry in functions.table()}
+    for name in dsl.__all__:
+        value = getattr(dsl, name)
+        if name in entries:
+            yield name, builtin(entries[name])
+        elif isinstance(value, FunctionType | type) and getattr(sys.modules[value.__module__], name, None) is value:
+            yield name, f"from {value.__module__} import {name} as {name}\n"
+        elif isinstance(value, FunctionType):
+            yield name, generated(name, value)
+        else:  # a position is a value wherever it is used
+            yield name, f"{name}: {'Value' if isinstance(value, Value) else type(value).__name__}\n"
+
+
+def stub() -> str:
+    lines = dict(declarations())
+    imports = [line for line in lines.values() if line.startswith("from ")]
+    own = [line for line in lines.values() if not line.startswith("from ")]
+    used = set(re.findall(r"\b[A-Z]\w+", " ".join(re.sub(r"\n    .*", "", line) for line in own)))
+    for module in [*sys.modules.values()]:
+        for name in sorted(used):
+            if module.__name__.startswith("gpuop.dsl") and name in vars(module) and _defined(module, name):
+                imports.append(f"from {module.__name__} import {name} as {name}\n")
+                used.discard(name)
+    imports += ["from typing import Any\n"] if "Any" in used else []
+    names = "".join(f'    "{name}",\n' for name in dsl.__all__)
+    return HEAD + "".join(sorted(imports)) + f"\n__all__ = [\n{names}]\n\n" + "".join(own)
+
+
+def _defined(module: Any, name: str) -> bool:
+    return getattr(vars(module)[name], "__module__", module.__name__) == module.__name__ or name == "Operand"
+
+
+if __name__ == "__main__":
+    STUB.write_text(stub())
