@@ -18,9 +18,10 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the session's
 import gpuop as gp
 from gpuop.ir.kernel import Kernel
 from gpuop.passes import lower
-from gpuop.runtime import devices, nvrtc
+from gpuop.runtime import devices, nvrtc, opencl
 from gpuop.runtime.reference import Reference
 
+BUILD_LOG = 0x1183  # CL_PROGRAM_BUILD_LOG
 LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
 # What most tests of graphs test lies above the drivers, of which the best is enough; in these files drivers count.
 DRIVERS_COUNT = {
@@ -32,20 +33,15 @@ ONE_DRIVER = "tests.conformance.test_sample"  # arithmetic that is the same ever
 def warnings_are_errors() -> None:
     """Compilers may not warn of any text that a test has them compile."""
     nvrtc.OPTIONS = (*nvrtc.OPTIONS, "--warning-as-error=all-warnings")
-    try:
-        import pyopencl as cl
-    except ImportError:
-        return
-    build = cl.Program.build
+    build = opencl.built
 
-    def strict(self, *args, **options):
-        built = build(self, *args, **options)
-        for device in self.devices:
-            log = self.get_build_info(device, cl.program_build_info.LOG)
-            assert "warning:" not in log, f"{log}\n{self.source}"
+    def strict(device, program, options):
+        built = build(device, program, options)
+        log = built.get_build_info(device, BUILD_LOG)
+        assert "warning:" not in log, f"{log}\n{built.source}"
         return built
 
-    cl.Program.build = strict
+    opencl.built = strict
 
 
 warnings_are_errors()
