@@ -37,7 +37,7 @@ from gpuop.dsl.memory import _local as _local
 from gpuop.dsl.memory import _syncThreadsGlobal as _syncThreadsGlobal
 from gpuop.dsl.memory import _syncThreadsLocal as _syncThreadsLocal
 from gpuop.dsl.memory import _volatile as _volatile
-from gpuop.dsl.record import OutputRef as OutputRef
+from gpuop.dsl.outputs import OutputRef as OutputRef
 from gpuop.dsl.sample import _sampleTensor as _sampleTensor
 from gpuop.dsl.targets import Targets as Targets
 from gpuop.dsl.threads import _globalThreads as _globalThreads

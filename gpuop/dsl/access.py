@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuop.dsl.record import OutputRef, OutputSlot, Recorder, current
+from gpuop.dsl.outputs import OutputRef, OutputSlot
+from gpuop.dsl.record import Recorder, current
 from gpuop.dsl.storage import fetch, stored
 from gpuop.dsl.value import NUMBERS, Operand, Value, atom, integer, literal_atom
 from gpuop.errors import SemanticError, article, described, here
 from gpuop.ir.build import constant, number
 from gpuop.ir.nodes import AXES, Const, Expr, FieldParam, Read, Write
-from gpuop.ir.types import BOOL, SMALL_TENSOR, FieldType, Type
+from gpuop.ir.types import BOOL, SMALL_TENSOR, FieldType, Shape, Type
 
 BORDERS = ("clamp", "zero", "wrap", "reflect", "symmetric", "unchecked")
 
@@ -162,10 +163,9 @@ def _point(recorder: Recorder, param: FieldParam, point: tuple[Operand, ...], ve
     name, grid = _shown(recorder, param), param.type.field_shape
     if not point:
         if grid and grid != recorder.domain.shape:
-            raise SemanticError(
-                f"{name} is {'×'.join(map(str, grid))}, the threads are {recorder.domain}: own points do not match; "
-                f"give coordinates to {verb} at"
-            )
+            raise _mismatch(recorder, name, grid, verb)
+        if verb == "read" and grid and recorder.surplus:
+            return recorder.own_point()
         return () if verb == "write" and not grid and recorder.domain.shape else None
     if len(point) != len(grid):
         wanted = f"({', '.join(AXES[3 - len(grid) : 3])}), or no coordinates" if grid else "no coordinates"
@@ -173,7 +173,21 @@ def _point(recorder: Recorder, param: FieldParam, point: tuple[Operand, ...], ve
     where = tuple(integer(i, f"a coordinate of {name}") for i in point)
     if verb == "read" and grid.points == 0 and recorder.domain.threads:
         raise SemanticError(f"{name} has no points to read")
-    return None if grid == recorder.domain.shape and where == recorder.own_point() else where
+    own = grid == recorder.domain.shape and where == recorder.own_point()
+    return None if own and not (verb == "read" and recorder.surplus) else where
+
+
+def _mismatch(recorder: Recorder, name: str, grid: Shape, verb: str) -> SemanticError:
+    """The error where a field has no point of a thread's own."""
+    extents, advice = "×".join(map(str, grid)), f"give coordinates to {verb} at"
+    if (*recorder.domain.shape, *recorder.tensor) == grid:
+        advice = f"a tensor's shape follows the grid's, so write `_globalThreads({', '.join(map(str, grid))})`"
+    elif recorder.grid_of:
+        advice += f", or choose the threads by `_globalThreads({', '.join(map(str, grid))})`"
+    whose = f" ({recorder.grid_of})" if recorder.grid_of else ""
+    return SemanticError(
+        f"{name} is {extents}, the threads are {recorder.domain}{whose}: own points do not match; {advice}"
+    )
 
 
 def _place(

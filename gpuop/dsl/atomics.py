@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from gpuop.dsl.access import output_place
 from gpuop.dsl.assigned import assigned_name
 from gpuop.dsl.memory import LocalVariable, shown
-from gpuop.dsl.record import OutputRef, Recorder, caller, current
+from gpuop.dsl.outputs import OutputRef
+from gpuop.dsl.record import Recorder, caller, current
 from gpuop.dsl.value import Operand, Value, atom
 from gpuop.dsl.variable import Variable
 from gpuop.errors import SemanticError, article, here

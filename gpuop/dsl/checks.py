@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from gpuop.dsl.record import OutputSlot
+from gpuop.dsl.outputs import OutputSlot
 from gpuop.errors import Loc, SemanticError
 from gpuop.ir.facts import TargetConst
 from gpuop.ir.kernel import Kernel

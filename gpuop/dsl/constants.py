@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.record import OutputRef
+from gpuop.dsl.outputs import OutputRef
 from gpuop.dsl.targets import TargetExpression, Targets
 from gpuop.dsl.threads import ThreadConstant
 from gpuop.ir.types import FieldType

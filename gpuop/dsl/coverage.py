@@ -150,9 +150,9 @@ class _Coverage:
         return range({"global": threads, "group": -(-threads // size), "local": size}[kind])
 
     def _axis(self, axis: str) -> tuple[int, int]:
-        """The threads of an axis, and of them those of a group."""
+        """The threads of an axis that run, and of them those of a group."""
         size = self.kernel.work_group[AXES.index(axis)] if axis != "element" else 1
-        return self.kernel.domain.extent(axis), size
+        return self.kernel.launched.extent(axis), size
 
     def _together(self, axis: str, keys: Sequence[Key], fixed: dict[Key, int]) -> bool:
         """Whether there is a thread for all that the keys of an axis may be while others are fixed."""

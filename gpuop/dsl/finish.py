@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from gpuop.dsl.checks import check_barriers, check_races, target
 from gpuop.dsl.coverage import writes_all
-from gpuop.dsl.record import OutputSlot, Recorder
+from gpuop.dsl.outputs import OutputSlot
+from gpuop.dsl.record import Recorder
 from gpuop.errors import SemanticError
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Domain, Kernel, Output
@@ -32,23 +33,30 @@ from gpuop.ir.nodes import (
     Var,
     Write,
 )
+from gpuop.ir.ragged import check_tiles
 from gpuop.ir.types import SMALL_TENSOR, Type
 from gpuop.ir.verify import Form, verify
 from gpuop.ir.visit import Copier, expressions, map_blocks, walk
+from gpuop.passes.resolve import is_open
 
 
 def finish(recorder: Recorder) -> Kernel:
     """The kernel that was recorded.
 
     Raises:
-        SemanticError: an output is not written, or not on every path.
+        SemanticError: an output is not written, or not on every path; threads do not come to barriers together, or read
+            what surplus threads would have written.
     """
     recorder.check_pending()
     body, domain = _element_axis(recorder, (*recorder.shared, *recorder.scopes[0].statements))
     body = _Elements(body, recorder.volatile).copy()
     group = recorder.work_group if recorder.group or _knows_groups(body) else None
-    kernel = Kernel(recorder.name, tuple(recorder.inputs.values()), (), domain, body, group, recorder.loc)
+    kernel = Kernel(
+        recorder.name, tuple(recorder.inputs.values()), (), domain, body, group, recorder.loc, whole=recorder.surplus
+    )
     check_barriers(kernel)
+    if not is_open(kernel):  # else when it is known for which target
+        check_tiles(kernel)
     outputs = []
     for slot in recorder.outputs:
         body, output = _settle(recorder, slot, replace(kernel, body=body))

@@ -9,7 +9,8 @@ from gpuop.dsl.field import Field
 from gpuop.dsl.finish import finish
 from gpuop.dsl.frames import check_called
 from gpuop.dsl.names import names_given
-from gpuop.dsl.record import OutputSlot, Recorder, caller
+from gpuop.dsl.outputs import OutputSlot
+from gpuop.dsl.record import Recorder, caller
 from gpuop.errors import Loc, SemanticError, described, here
 from gpuop.ir.graph import Call, Node, Result
 from gpuop.ir.kernel import Kernel

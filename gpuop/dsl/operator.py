@@ -18,7 +18,8 @@ from gpuop.dsl.finish import finish
 from gpuop.dsl.frames import check_called, def_line, return_line
 from gpuop.dsl.gpu_operator import results_of, slots_of
 from gpuop.dsl.looks import looks
-from gpuop.dsl.record import OutputRef, Recorder
+from gpuop.dsl.outputs import OutputRef
+from gpuop.dsl.record import Recorder
 from gpuop.dsl.syntax import check_returns
 from gpuop.dsl.targets import TargetExpression, misplaced
 from gpuop.dsl.value import NUMBERS, Value, literal_atom
@@ -191,10 +192,14 @@ class Operator(Decorated):
         if declared is not None:
             slots = slots_of(declared if isinstance(declared, tuple) else (declared,), self.default)
             grid: Shape | None = slots[0].param.type.field_shape
+            grid_of = "as _out0 is"
         else:
             slots = slots_of((fields[0].type,), self.default, declared=False) if fields else []
-            grid = next((f.field_shape for f in fields if f.field_shape), fields[0].field_shape if fields else None)
+            first = next((f for f in fields if f.field_shape), fields[0] if fields else None)
+            grid = None if first is None else first.field_shape
+            grid_of = next((f"as `{name}` is, the first Field" for name, v in given.items() if v is first), "")
         recorder = Recorder(self.name, grid, loc, slots)
+        recorder.grid_of = grid_of
         recorder.hints = {v.node: name for name, v in reversed(given.items()) if isinstance(v, Field)}
         with recorder:
             returned = self.function(*bound.args, **bound.kwargs)

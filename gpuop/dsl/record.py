@@ -7,16 +7,17 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from gpuop.dsl.assigned import assigned_name
 from gpuop.dsl.frames import Position, trail
+from gpuop.dsl.outputs import OutputSlot
 from gpuop.errors import Loc, SemanticError, here, kernel_frame
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.facts import Extent, numbers
 from gpuop.ir.graph import Leaf, Node
 from gpuop.ir.kernel import Domain
-from gpuop.ir.nodes import Array, Break, Continue, Declare, Expr, FieldParam, For, If, Index, Let, Ref, Stmt, Var
+from gpuop.ir.nodes import AXES, Array, Break, Continue, Declare, Expr, FieldParam, For, If, Index, Let, Ref, Stmt, Var
 from gpuop.ir.types import INT, FieldType, Shape
 
 Steps = TypeVar("Steps", bound=Expr | tuple[Expr, ...])
@@ -43,31 +44,6 @@ class Scope:
     chain: If | None = None  # the `_if` chain at the end of `statements` that `_elseif` and `_else` may extend
 
 
-@dataclass(frozen=True)
-class OutputRef:
-    """`_out0` … `_out9`: the outputs of the operator being recorded."""
-
-    index: int
-    advice: ClassVar[str] = "outputs are only written: keep what you wrote in a variable"
-
-    def __repr__(self) -> str:
-        return f"_out{self.index}"
-
-
-@dataclass
-class OutputSlot:
-    """An output being recorded; `declared` is False where its type is only the default."""
-
-    param: FieldParam
-    declared: bool
-    default: float | None = None
-
-    @property
-    def shown(self) -> str:
-        """As users write it."""
-        return f"_{self.param.hint}"
-
-
 class Recorder:
     """Records one kernel body. Use `with recorder:` around the body, then `finish`."""
 
@@ -75,8 +51,10 @@ class Recorder:
         self.name = name
         self.loc = loc
         self.grid = grid
+        self.grid_of = ""  # who decided it, where `_globalThreads` did not
         self.tensor = Shape()  # a thread's tensor axis: one thread for each of its elements
         self.threads_given = False
+        self.whole = False  # whether the surplus threads of the last groups run too
         self.group: tuple[tuple[Extent, ...], Loc | None] | None = None  # what `_localThreads` asks for
         self.shared: list[Declare] = []  # memory that is not a thread's own
         self.volatile: set[Var | Array] = set()
@@ -236,6 +214,12 @@ class Recorder:
                 "threads of a tensor axis are in work-groups of one layer: give `_localThreads` rows and columns", loc
             )
         return Shape(numbers(group)) if all(isinstance(n, int) for n in group) else group
+
+    @property
+    def surplus(self) -> bool:
+        """Whether threads run that the grid has not; possibly, where the target decides about work-groups."""
+        extents = zip(AXES, self.work_group, strict=False)
+        return self.whole and any(not isinstance(n, int) or self.domain.extent(axis) % n for axis, n in extents)
 
     def own_point(self) -> tuple[Expr, ...]:
         return tuple(Index("global", axis) for axis in self.domain.axes)

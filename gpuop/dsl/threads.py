@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from gpuop.dsl.memory import shown
 from gpuop.dsl.record import Recorder, current
 from gpuop.dsl.targets import TargetExpression, extent
@@ -56,10 +58,18 @@ def _first(name: str) -> Recorder:
     return recorder
 
 
-def _localThreads(*shape: Any) -> None:
+def _localThreads(*shape: Any, whole_groups: bool = False) -> None:
     """The shape of the work-groups: `_localThreads(rows, columns)`, or a Shape; missing extents are 1, and `_target` may decide.
 
-    The number of threads is rounded up to whole groups; surplus threads run nothing but barriers.
+    The number of threads is rounded up to whole groups. Surplus threads, beyond the grid, run nothing but barriers.
+
+    Args:
+        whole_groups: let surplus threads run too, so that groups at the edges load whole tiles: what they read follows the
+            borders, at their own points too, and what they write outside is dropped.
+
+    Raises:
+        SemanticError: when the body ends, without `whole_groups`, if threads read local memory that only surplus threads
+            would have written.
     """
     recorder = _first("_localThreads")
     if recorder.group is not None:
@@ -67,7 +77,7 @@ def _localThreads(*shape: Any) -> None:
     extents = _group_extents(shape)
     if not extents or 0 in extents:
         raise SemanticError(f"a work-group has at least one thread along every axis, not {tuple(extents)}")
-    recorder.group = (extents, here())
+    recorder.group, recorder.whole = (extents, here()), whole_groups
 
 
 def _group_extents(given: tuple[Any, ...]) -> tuple[Extent, ...]:
@@ -78,24 +88,43 @@ def _group_extents(given: tuple[Any, ...]) -> tuple[Extent, ...]:
     return tuple(extent(n, what) if isinstance(n, TargetExpression) else next(numbers) for n in flat)
 
 
-def _globalThreads(field_shape: Any, tensor_shape: Any = None) -> None:
+def _globalThreads(*shape: Any, tensor: Any = None) -> None:
     """The thread grid: one thread per point of a shape, or per element of the tensors at its points.
 
+    `_globalThreads(rows, columns)` gives extents, `_globalThreads(shape[, tensor_shape])` a Shape, or a Field or FieldType, which
+    stands for its grid.
+
     Args:
-        field_shape: extents; a Field or FieldType stands for its grid.
-        tensor_shape: extents; `_tensorElement` is the thread's position in them, in row-major order.
+        tensor: the tensor's extents; `_tensorElement` is the thread's position in them, in row-major order.
     """
     recorder = _first("_globalThreads")
     if recorder.threads_given:
         raise SemanticError("`_globalThreads` is called twice; a kernel has one thread grid")
+    field_shape, tensor_shape = _shapes(shape, tensor)
     given = field_shape.type if hasattr(field_shape, "node") else field_shape
     grid = given.field_shape if isinstance(given, FieldType) else _extents(given)
     if len(grid) > 3:
-        raise SemanticError(f"threads have at most 3 dimensions (layers, rows, columns), not {len(grid)}")
-    recorder.grid, recorder.threads_given = grid, True
+        raise SemanticError(
+            f"threads have at most 3 dimensions (layers, rows, columns), not {len(grid)}; `tensor=` takes a tensor's extents"
+        )
+    recorder.grid, recorder.threads_given, recorder.grid_of = grid, True, ""
     recorder.tensor = _extents(tensor_shape) if tensor_shape is not None else Shape()
     if recorder.tensor.points == 0:
         raise SemanticError("a tensor has at least one element")
+
+
+def _shapes(given: tuple[Any, ...], tensor: Any) -> tuple[Any, Any]:
+    """The shape of the grid and that of the tensor: extents side by side, or a shape and then a tensor's."""
+    if given and all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in given):
+        return given, tensor
+    if len(given) == 1:
+        return given[0], tensor
+    if len(given) != 2 or tensor is not None:
+        raise SemanticError(
+            "`_globalThreads` takes the grid's extents, as in `_globalThreads(rows, columns)`, or a shape; "
+            "a tensor's shape follows that, or is given by `tensor=`"
+        )
+    return given
 
 
 def _extents(given: Any) -> Shape:

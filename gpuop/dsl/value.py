@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gpuop.dsl.arithmetic import Arithmetic
-from gpuop.dsl.record import FieldLike, OutputRef, current
+from gpuop.dsl.outputs import OutputRef
+from gpuop.dsl.record import FieldLike, current
 from gpuop.dsl.storage import fetch
 from gpuop.dsl.targets import TargetExpression, misplaced
 from gpuop.errors import MissingError, SemanticError, UnsupportedError, article, described

@@ -9,6 +9,7 @@ from typing import Any
 from gpuop.fusion.graph import Op, Program
 from gpuop.fusion.limits import Limits
 from gpuop.fusion.rules import MAX_OPERATORS, conflict, why_not
+from gpuop.fusion.surplus import unfit
 from gpuop.ir.graph import Leaf
 from gpuop.ir.kernel import Opaque
 
@@ -61,6 +62,8 @@ class Groups:
         if arguments > self.limits.arguments:
             return f"together they would have {arguments} arguments, more than {self.limits.arguments}"
         reason = conflict([op.kernel for group in (a, b) for op in self.shaped[group]], self.limits.local_bytes)
+        if any(op.kernel.whole for group in (a, b) for op in self.shaped[group]):
+            reason = reason or unfit((*self.members[a], *self.members[b]))
         if reason is not None:
             return reason
         for producer, consumer, value in self._edges(a, b):

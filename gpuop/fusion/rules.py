@@ -10,7 +10,7 @@ from gpuop.errors import Loc
 from gpuop.fusion.graph import Op
 from gpuop.ir.kernel import Domain, Kernel, Opaque
 from gpuop.ir.nodes import Atomic, Const, FieldParam, Index, Read, Write
-from gpuop.ir.visit import values, walk
+from gpuop.ir.visit import expressions, values, walk
 
 MOST_COMPARED = 8  # kernels that read one value and are tried with each other
 MAX_OPERATORS = 2048  # compilers take longer than they save beyond that
@@ -73,8 +73,16 @@ def why_not(producer: Op, consumer: Op, value: int) -> str | None:
         param = used.inputs[position]
         if given == value and param in accesses(consumer).gathers:
             line = _line(accesses(consumer).gathers[param])
+            if used.whole and _reads_own(used, param):
+                return f"`{used.name}` reads `{param.hint}` in surplus threads too ({line}), for which `{made.name}` has no values"
             return f"`{used.name}` reads `{param.hint}` at other points ({line}), so other threads' values are needed"
     return None
+
+
+def _reads_own(kernel: Kernel, param: FieldParam) -> bool:
+    """Whether a kernel reads a field only where its threads are, outside the grid as they may be."""
+    own = tuple(Index("global", axis) for axis in kernel.domain.axes)
+    return all(e.point == own for e in expressions(kernel.body) if isinstance(e, Read) and e.field is param)
 
 
 def conflict(kernels: Sequence[Kernel], local_bytes: int) -> str | None:

@@ -124,8 +124,9 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Kernel, tuple[int, ...]
         registers.update({value: splicer.made[param] for param, value in made if param in splicer.made})
     first = ops[0].kernel
     group = next((op.kernel.group for op in ops if op.kernel.group), None)
+    whole = any(op.kernel.whole for op in ops)
     params, made_params = tuple(inputs.values()), tuple(outputs.values())
-    kernel = Kernel(_name(ops), params, made_params, first.domain, stretches.body(), group, first.loc)
+    kernel = Kernel(_name(ops), params, made_params, first.domain, stretches.body(), group, first.loc, whole=whole)
     return kernel, tuple(inputs), tuple(outputs)
 
 

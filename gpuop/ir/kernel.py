@@ -84,6 +84,8 @@ class Kernel:
     Attributes:
         group: (layers × elements, rows, columns) of its work-groups, where it can tell them apart; they may be target
             expressions until the target is known.
+        whole: whether the threads run too that rounding up to whole groups adds: the surplus. What they read of their own
+            point is the nearest one's, and what they write there is dropped.
         target: what it is being lowered for.
         layouts: of the fields whose memory is not gpuop's own.
         points: the grid that it was recorded for, where threads handle several points of it.
@@ -99,6 +101,7 @@ class Kernel:
     target: Target | None = None
     layouts: tuple[tuple[FieldParam, Layout], ...] = ()
     points: Shape | None = None
+    whole: bool = False
 
     def layout(self, param: FieldParam) -> Layout:
         return dict(self.layouts).get(param) or planar(param.type)
@@ -107,6 +110,15 @@ class Kernel:
     def work_group(self) -> Shape:
         """The work-groups that it runs in; the target must be known."""
         return self.domain.group if self.group is None else Shape(numbers(self.group))
+
+    @property
+    def launched(self) -> Domain:
+        """The threads that run: the domain's, and the surplus of whole groups. The target must be known."""
+        if not self.whole:
+            return self.domain
+        axes, sizes = AXES[3 - len(self.domain.shape) : 3], self.work_group
+        shape = (-(-self.domain.extent(axis) // sizes[AXES.index(axis)]) * sizes[AXES.index(axis)] for axis in axes)
+        return Domain(Shape(*shape), self.domain.elements)
 
     def shared(self, space: str) -> tuple[Declare, ...]:
         """The declarations of memory that is not a thread's own: "local" or "constant"."""
@@ -118,7 +130,10 @@ class Kernel:
         size = (self.group or self.domain.group)[AXES.index(index.axis)] if index.axis != "element" else 1
         if not isinstance(size, int):  # any size: a group has a thread at least
             low = 1 if index.kind == "local_size" else index.offset
-            return low, index.offset + (extent - 1 if index.kind in ("global", "group") else MOST_THREADS)
+            most = extent - 1 if index.kind in ("global", "group") else MOST_THREADS
+            return low, index.offset + most + (MOST_THREADS if self.whole and index.kind == "global" else 0)
+        if self.whole and index.kind == "global":
+            extent = -(-extent // size) * size
         high = {"global": extent - 1, "local": size - 1, "group": -(-extent // size) - 1}.get(index.kind)
         if high is not None:
             return index.offset, high + index.offset

@@ -59,7 +59,8 @@ class Text:
         return f"{symbol.hint if self.hints else ''}%{number}"
 
     def kernel(self, kernel: Kernel) -> str:
-        head = f"kernel {kernel.name if self.hints else ''} [{kernel.domain}] group {kernel.group}"
+        whole = " whole" if kernel.whole else ""
+        head = f"kernel {kernel.name if self.hints else ''} [{kernel.domain}] group {kernel.group}{whole}"
         self.lines.append(head)
         for param in kernel.inputs:
             self.lines.append(f"in {self.name(param)}: {param.type}{' by value' if param.by_value else ''}")

@@ -52,7 +52,7 @@ class Addresses:
         given = point if point is not None else [Index("global", axis) for axis in axes]
         out = []
         for axis, at, n in zip(axes, given, grid, strict=True):
-            low, high = (0, n - 1) if point is None else self.range(at)
+            low, high = (0, n - 1) if point is None and not self.kernel.whole else self.range(at)
             out.append(Coordinate(at, Stride(field, EXTENTS[axis], n, Type(INT)), n, low, high))
         return out
 

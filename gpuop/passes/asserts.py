@@ -39,7 +39,7 @@ def report_asserts(kernel: Kernel) -> Kernel:
         b = collector(then, stmt.loc)
         number: Expr = constant(0, UINT)
         for axis in ("element", *kernel.domain.axes):
-            size = kernel.domain.extent(axis)
+            size = kernel.launched.extent(axis)
             if size > 1:
                 position = b.cast(Index("global", axis), number.type, saturate=False)
                 number = b.apply("add", b.apply("mul", number, constant(size, UINT)), position)
@@ -77,7 +77,7 @@ def thread_of(kernel: Kernel, entry: int) -> dict[str, int]:
     """The position, by axis, of the thread that an entry of the report shows."""
     number, where = entry - 1, {}
     for axis in reversed(("element", *kernel.domain.axes)):
-        number, where[axis] = divmod(number, kernel.domain.extent(axis))
+        number, where[axis] = divmod(number, kernel.launched.extent(axis))
     return {
         axis: where[axis]
         for axis in (*kernel.domain.axes, "element")

@@ -234,9 +234,10 @@ class _Lowering:
         planes = self.at.planes(field, self.optional(read.element))
         with self.named("at"):
             coordinates = self.at.coordinates(field, self.point(read.point))
-            point = self.at.offset(field, [place(self.b, c, read.border) for c in coordinates])
+            border = "clamp" if read.point is None else read.border
+            point = self.at.offset(field, [place(self.b, c, border) for c in coordinates])
             offsets = [self.at.plane(field, point, plane, clamped=True) for plane in planes]
-            outside = self.at.all_of([inside(self.b, c) for c in coordinates]) if read.border == "fill" else None
+            outside = self.at.all_of([inside(self.b, c) for c in coordinates]) if border == "fill" else None
         loads = [self.bind(Load(field, (offset,), kind)) for offset in offsets]
         if outside is None:
             return loads

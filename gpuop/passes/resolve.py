@@ -9,6 +9,7 @@ from gpuop.ir.build import constant
 from gpuop.ir.facts import GENERIC, SYMBOLIC, Extent, TargetConst, evaluate
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Atomic, Block, Break, Continue, Declare, Expr, For, If, Load, Stmt, Store
+from gpuop.ir.ragged import check_tiles
 from gpuop.ir.target import Target
 from gpuop.ir.visit import Copier, expressions, fields_read, map_blocks, values, walk
 
@@ -17,9 +18,9 @@ def resolve_target(kernel: Kernel) -> Kernel:
     """The kernel for its target, or for a generic one where it has none.
 
     Raises:
-        SemanticError: a table has no entry for the target, or an extent is not positive.
+        SemanticError: a table has no entry for the target, an extent is not positive, or tiles are not complete.
     """
-    if not _depends(kernel):
+    if not is_open(kernel):
         return kernel
     target = kernel.target or GENERIC
     body = _chosen(kernel.body, target)
@@ -27,26 +28,29 @@ def resolve_target(kernel: Kernel) -> Kernel:
     body = tuple(s for s in body if not isinstance(s, Declare) or s.array not in unused)
     unread = fields_read(kernel.body) - fields_read(body)
     group = kernel.group and tuple(_extent(n, "an extent of a work-group", target, kernel.loc) for n in kernel.group)
-    return replace(
+    resolved = replace(
         kernel,
         inputs=tuple(p for p in kernel.inputs if p not in unread),
         body=_Resolving(body, target).copy(),
         group=group,
     )
+    if target is not GENERIC:
+        check_tiles(resolved)
+    return resolved
 
 
 def for_target(kernel: Kernel, target: Target) -> Kernel:
     """A recorded kernel as it is for a target; the same object where that decides nothing."""
-    return replace(resolve_target(replace(kernel, target=target)), target=None) if _depends(kernel) else kernel
+    return replace(resolve_target(replace(kernel, target=target)), target=None) if is_open(kernel) else kernel
 
 
-def _depends(kernel: Kernel) -> bool:
+def is_open(kernel: Kernel) -> bool:
     """Whether anything is left for the target to decide."""
     symbolic = any(isinstance(n, SYMBOLIC) for n in kernel.group or ())
-    return symbolic or any(map(_is_open, walk(kernel.body)))
+    return symbolic or any(map(_decides, walk(kernel.body)))
 
 
-def _is_open(stmt: Stmt) -> bool:
+def _decides(stmt: Stmt) -> bool:
     extents: tuple[Extent, ...] = ()
     if isinstance(stmt, Declare):
         extents = stmt.array.shape

@@ -57,7 +57,7 @@ def run_checked(kernel: Kernel, fields: dict[FieldParam, NDArray[Any]]) -> None:
     say = Findings(kernel)
     competing = (_competing(kernel, stmt) for stmt in walk(kernel.body))
     outputs = {p: History(planes[p].size) for p in competing if p is not None}
-    for where in chunks(kernel, False):
+    for where in chunks(kernel, kernel.whole):
         with np.errstate(all="ignore"):
             CheckedThreads(kernel, where, CheckedMemory(where, planes, outputs, say)).block(kernel.body, None)
 

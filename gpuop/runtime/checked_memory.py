@@ -23,9 +23,8 @@ class CheckedMemory(Memory):
     def __init__(self, where: Positions, fields: dict[FieldParam, Values], outputs: Outputs, say: Findings) -> None:
         super().__init__(where, fields, lowered=False)
         self.outputs, self.say = outputs, say
-        domain = say.kernel.domain
-        self.threads = domain.threads
-        self.number = where.at["element"].astype(np.int64) * domain.shape.points + where.point
+        self.threads = say.kernel.launched.threads
+        self.number = where.number
         self.phases = {fence: np.zeros(where.groups, np.int64) for fence in ("local", "global")}
         self.histories: dict[Array, LocalHistory] = {}
 

@@ -64,7 +64,7 @@ def run(kernel: Kernel, fields: dict[FieldParam, NDArray[Any]], lowered: bool = 
         lowered: whether the kernel has been lowered; then threads run too that rounding up to whole groups adds, as on devices.
     """
     planes = {p: array.reshape(p.type.planes, -1) for p, array in fields.items()}
-    for where in chunks(kernel, lowered):
+    for where in chunks(kernel, lowered or kernel.whole):
         with np.errstate(all="ignore"):
             Threads(kernel, where, Memory(where, planes, lowered)).block(kernel.body, None)
 

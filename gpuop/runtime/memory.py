@@ -68,7 +68,8 @@ class Memory:
     def target(self, field: FieldParam, point: Lanes | None, active: Mask) -> tuple[Values, Mask]:
         """The position in a plane that each thread writes, and which of them write inside."""
         if point is None:
-            return (self.where.point if field.type.field_shape else np.zeros(self.count, np.int64)), active
+            own = self.where.point if field.type.field_shape else np.zeros(self.count, np.int64)
+            return own, active & self.where.inside
         where = np.zeros(self.count, np.int64)
         for at, n in zip(point, field.type.field_shape, strict=True):
             at = self.all(np.asarray(at, np.int64))

@@ -21,13 +21,17 @@ class Positions:
 
     Attributes:
         at, local, group: positions by axis, an array over the threads for each.
-        point: the position in a plane of a field that has the thread grid.
+        point: the position in a plane of a field that has the thread grid; of surplus threads the nearest one.
+        inside: which threads are the grid's.
+        number: of each thread, among all that run.
         groups: how many work-groups there are; `member` is the number of each thread's, `first` of the first in the launch.
     """
 
     count: int
     at: dict[str, Ints]
     point: Ints
+    inside: Ints
+    number: Ints
     local: dict[str, Ints]
     group: dict[str, Ints]
     groups: int
@@ -52,7 +56,7 @@ def _linear(kernel: Kernel) -> Iterator[Positions]:
         for axis in ("column", "row", "layer"):
             at[axis] = (rest % domain.extent(axis)).astype(np.int32)
             rest = rest // domain.extent(axis)
-        yield Positions(len(ids), at, point, {}, {}, 1, np.zeros(len(ids), np.int64))
+        yield Positions(len(ids), at, point, np.ones(len(ids), np.bool_), ids, {}, {}, 1, np.zeros(len(ids), np.int64))
 
 
 def _grouped(kernel: Kernel, surplus: bool) -> Iterator[Positions]:
@@ -80,9 +84,13 @@ def _positions(
     domain = kernel.domain
     deep, row, column = (w.astype(np.int32) for w in where)
     at = {"layer": deep // domain.elements, "row": row, "column": column, "element": deep % domain.elements}
-    point = np.zeros(len(row), np.int64)
+    inside = np.ones(len(row), np.bool_)
+    point, number = np.zeros(len(row), np.int64), at["element"].astype(np.int64)
     for axis in domain.axes:
-        point = point * domain.extent(axis) + at[axis]
+        n = domain.extent(axis)
+        inside &= at[axis] < n
+        point = point * n + np.minimum(at[axis], n - 1)
+        number = number * kernel.launched.extent(axis) + at[axis]
     axes = ("layer", "row", "column")
     group = dict(zip(axes, (g.astype(np.int32) for g in groups), strict=True))
     if domain.elements > 1:
@@ -92,6 +100,8 @@ def _positions(
         len(row),
         at,
         point,
+        inside,
+        number,
         dict(zip(axes, (i.astype(np.int32) for i in locals_), strict=True)),
         group,
         len(numbers),

@@ -42,7 +42,7 @@ def test_arrays_of_every_type(device: str, name: str) -> None:
 
     @gp.operator
     def sums(f):
-        _localThreads(8)
+        _localThreads(8, whole_groups=True)
         x, own, other = _readTensor(f), _localColumn, _localColumn ^ 1
         private, shared = through(lambda a: a, x, own, lanes[0]), through(_local, x, other, lanes[1])
         return _vector(private, shared, through(lambda a: _volatile(_local(_volatile(a))), x, other, lanes[2]))

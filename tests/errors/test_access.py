@@ -92,7 +92,10 @@ def read_an_array():
     gp.operator(lambda f: _readTensor(f) + _readTensor(np.zeros((4, 5)), 0, 0))(SCALAR)  # here
 
 
-@WRONGS.add("`g` is 3×5, the threads are 4×5: own points do not match; give coordinates to read at")
+@WRONGS.add(
+    "`g` is 3×5, the threads are 4×5 (as `f` is, the first Field): own points do not match; give coordinates to read at, "
+    "or choose the threads by `_globalThreads(3, 5)`"
+)
 def other_grid():
     gp.operator(lambda f, g: _readTensor(f) + _readTensor(g))(SCALAR, gp.ScalarField(np.ones((3, 5), "f")))  # here
 

@@ -205,7 +205,10 @@ def test_comparisons_of_integers_that_no_type_holds_all_of(device, signed):
     """In float32, which arithmetic of the two has, neighbours are equal."""
     info = np.iinfo(signed)
     a = np.array([info.min, -1, 0, 5, info.max - 1, info.max], signed)
-    x, y = np.repeat(a, 8), np.tile(np.uint64([0, 1, 5, info.max - 1, info.max, info.max + 1, 2**64 + info.min, 2**64 - 1]), a.size)
+    x, y = (
+        np.repeat(a, 8),
+        np.tile(np.uint64([0, 1, 5, info.max - 1, info.max, info.max + 1, 2**64 + info.min, 2**64 - 1]), a.size),
+    )
     for compare in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne):
         want = [compare(int(p), int(q)) for p, q in zip(x, y, strict=True)]
         assert compare(gp.ScalarField(x), gp.ScalarField(y)).numpy().tolist() == want

@@ -144,7 +144,10 @@ def test_devices_change_in_between(device):
         there = field.numpy()
         np.testing.assert_allclose(there, here, rtol=1e-6)
         np.testing.assert_allclose((u + 1).numpy(), here * 2 + 1, rtol=1e-6)
-        with gp.use_device(device if device not in ("lowered", "widened", "vectorized") else "reference"), gp.use_device(other):
+        with (
+            gp.use_device(device if device not in ("lowered", "widened", "vectorized") else "reference"),
+            gp.use_device(other),
+        ):
             pass
         assert gp.session.current().name == gp.device(other).name
     same_bits(field.numpy(), here)

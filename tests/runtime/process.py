@@ -25,7 +25,10 @@ print(doubled(gp.ScalarField(np.arange(5, dtype="f"))).numpy().sum(), current().
 def python(*arguments: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
     """Run Python with these variables in the environment, None taking one out; an error fails the test."""
     mine = {name: value for name, value in os.environ.items() if not name.startswith(("GPUOP_", "OCL_ICD"))}
-    mine |= {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)]), "GPUOP_CACHE": os.environ.get("GPUOP_CACHE", "")}
+    mine |= {
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)]),
+        "GPUOP_CACHE": os.environ.get("GPUOP_CACHE", ""),
+    }
     mine |= {name: value for name, value in environment.items() if value is not None}
     mine = {name: value for name, value in mine.items() if environment.get(name, "") is not None}
     done = subprocess.run(

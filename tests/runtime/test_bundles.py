@@ -64,7 +64,12 @@ def nothing_recorded() -> Iterator[None]:
         raise AssertionError("this is done when the bundle is made")
 
     with pytest.MonkeyPatch.context() as patch:
-        for place in ("dsl.record.Recorder.__init__", "fusion.split.splice", "passes.lower", "codegen.targets.generate"):
+        for place in (
+            "dsl.record.Recorder.__init__",
+            "fusion.split.splice",
+            "passes.lower",
+            "codegen.targets.generate",
+        ):
             patch.setattr(f"gpuop.{place}", refuse)
         for module in ("opencl", "cuda"):
             patch.setattr(f"gpuop.runtime.{module}.generate", refuse)
@@ -291,14 +296,18 @@ def refused(error: type[gp.GpuopError], action: Callable[[], Any]) -> str:
 def test_bundles_compute_when_they_are_called(tmp_path: Path) -> None:
     """As parts of a graph they would have been computed once, and their values kept."""
     loaded = gp.load_bundle(saved(tmp_path / "f", by_target, gp.FieldType(5), targets=("opencl",)))
-    first = "bundle `by_target` computes when it is called, so it is no part of a ComputeGraph, a pipeline or an iteration"
+    first = (
+        "bundle `by_target` computes when it is called, so it is no part of a ComputeGraph, a pipeline or an iteration"
+    )
     with gp.use_device(OPENCL[0]):
         with gp.ComputeGraph() as graph:
             state = gp.ScalarField(np.ones(5, np.float32))
             assert refused(gp.SemanticError, lambda: loaded(state)).startswith(first)
             state.next = state * gp.ScalarField(loaded(np.ones(5, np.float32)))
         graph.step()
-        assert refused(gp.SemanticError, lambda: gp.pipeline(lambda a: loaded(gp.Field(a)))(np.ones(5, "f"))).startswith(first)
+        assert refused(
+            gp.SemanticError, lambda: gp.pipeline(lambda a: loaded(gp.Field(a)))(np.ones(5, "f"))
+        ).startswith(first)
         assert refused(gp.SemanticError, lambda: gp.iterate(loaded, state, times=3).numpy()).startswith(first)
 
 

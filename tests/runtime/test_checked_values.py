@@ -31,7 +31,7 @@ UNWRITTEN = (
 def ring(right: bool) -> Any:
     @gp.operator
     def rotated(f):
-        _localThreads(8)
+        _localThreads(8, whole_groups=True)
         tile = _local(_floatArray(8))
         with _if(_localColumn >= (0 if right else 1)):
             tile[_localColumn] = _readTensor(f)

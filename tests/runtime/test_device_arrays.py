@@ -78,7 +78,9 @@ def half(a):
     return gp.ScalarField(a) * 0.5
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "uint8", "int16", "int64", "uint32", "bool", "complex64"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "float16", "uint8", "int16", "int64", "uint32", "bool", "complex64"]
+)
 def test_every_dtype_goes_in_and_comes_out(library, dtype):
     if dtype == "complex64" and library == "numba":
         pytest.skip("as the others, but slow to make")
@@ -160,10 +162,18 @@ def test_a_source_may_be_overwritten_at_once(library, foreign_stream):
     """A thousand times: any launch out of order would see the wrong values."""
     module = importlib.import_module(library)
     shape = (1024, 1024)
-    stream = (module.cuda.Stream(non_blocking=True) if library == "cupy" else module.cuda.Stream()) if foreign_stream else None
+    stream = (
+        (module.cuda.Stream(non_blocking=True) if library == "cupy" else module.cuda.Stream())
+        if foreign_stream
+        else None
+    )
     with stream if library == "cupy" and stream else module.cuda.stream(stream) if stream else gp.use_device("cuda:0"):
         source = module.zeros(shape, dtype=module.float32) if library == "cupy" else module.zeros(shape, device="cuda")
-        wrong = module.zeros((), dtype=module.int64) if library == "cupy" else module.zeros((), dtype=module.int64, device="cuda")
+        wrong = (
+            module.zeros((), dtype=module.int64)
+            if library == "cupy"
+            else module.zeros((), dtype=module.int64, device="cuda")
+        )
         for n in range(1000):
             source[...] = 2 * n
             result = half(source)
@@ -250,7 +260,10 @@ def test_mixed_kinds_are_refused():
 
 def test_another_device_cannot_use_them():
     cupy = pytest.importorskip("cupy")
-    with gp.use_device("reference"), pytest.raises(gp.DeviceError, match="reference cannot use the memory of this array"):
+    with (
+        gp.use_device("reference"),
+        pytest.raises(gp.DeviceError, match="reference cannot use the memory of this array"),
+    ):
         half(cupy.zeros(3, "f"))
 
 

@@ -143,7 +143,9 @@ def test_outputs_past_the_caches(name, dtype, shape, tensor):
 def test_text_of_outputs_past_the_caches():
     def text(shape, tensor=(), dtype="float32"):
         target = replace(gp.device("reference").target, backend="opencl", lanes="vector", simd_width=8, least_threads=1)
-        kernel = gp.operator(lambda f: _readTensor(f) * 2, name="double")(gp.Field(np.zeros(shape + tensor, dtype), len(tensor)))
+        kernel = gp.operator(lambda f: _readTensor(f) * 2, name="double")(
+            gp.Field(np.zeros(shape + tensor, dtype), len(tensor))
+        )
         return generate(kernel.node.call.kernel, target).text
 
     large = text((4096, 4096))

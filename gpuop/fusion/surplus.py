@@ -1,0 +1,102 @@
+"""Whether the surplus threads of another operator's whole work-groups may run an operator as well.
+
+What they write at their own points is dropped, and what they read there is the nearest point's; nothing else may depend on
+their being outside the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from weakref import WeakKeyDictionary
+
+from gpuop.errors import Loc
+from gpuop.fusion.graph import Op
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    Array,
+    Assert,
+    Atomic,
+    Barrier,
+    Const,
+    Declare,
+    Expr,
+    For,
+    Load,
+    Print,
+    Read,
+    Stmt,
+    Store,
+    While,
+    Write,
+)
+from gpuop.ir.visit import values, walk, walk_expr
+
+Hazard = tuple[str, Loc | None]
+
+_hazards: WeakKeyDictionary[Op, Hazard | None] = WeakKeyDictionary()
+
+
+def unfit(ops: Iterable[Op]) -> str | None:
+    """Why operators cannot share a kernel, if one of them runs in whole work-groups."""
+    ops = tuple(ops)
+    whole = next((op for op in ops if op.kernel.whole), None)
+    if whole is None:
+        return None
+    for op in ops:
+        found = None if op.kernel.whole else _hazard(op)
+        if found is not None:
+            what, loc = found
+            return (
+                f"`{whole.kernel.name}` runs whole work-groups, and `{op.kernel.name}` {what} "
+                f"({loc if loc is not None else 'the library'}), which surplus threads must not"
+            )
+    return None
+
+
+def _hazard(op: Op) -> Hazard | None:
+    if op not in _hazards:
+        _hazards[op] = _first(op.kernel)
+    return _hazards[op]
+
+
+def _first(kernel: Kernel) -> Hazard | None:
+    """What surplus threads must not do, and its line."""
+    for stmt in walk(kernel.body):
+        what = _statement(stmt) or next(filter(None, (_expression(e) for v in values(stmt) for e in walk_expr(v))), "")
+        if what:
+            return what, getattr(stmt, "loc", None)
+    return None
+
+
+def _statement(stmt: Stmt) -> str:
+    match stmt:
+        case Write(point=point) if point is not None:
+            return "writes at computed places"
+        case Atomic():
+            return "updates memory atomically"
+        case Barrier():
+            return "waits for its own work-groups"
+        case Declare(array=array) if array.space == "local":
+            return "has local memory"
+        case Print() | Assert():
+            return f"{type(stmt).__name__.lower()}s"
+        case While():
+            return "loops until a condition holds"
+        case For(step=step) if not isinstance(step, Const):
+            return "loops by a computed step"
+        case Store(memory=Array(), index=index) if not _known(index):
+            return "writes arrays at computed places"
+    return ""
+
+
+def _expression(expr: Expr) -> str:
+    match expr:
+        case Read(point=point, border="unchecked") if point is not None:
+            return 'reads under border="unchecked"'
+        case Load(index=index) if not _known(index):
+            return "reads arrays at computed places"
+    return ""
+
+
+def _known(index: tuple[Expr, ...]) -> bool:
+    return all(isinstance(i, Const) for i in index)
