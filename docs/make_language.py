@@ -30,6 +30,7 @@ SECTIONS = {
     "Blocks": "_if _elseif _else _for _while _forEachTensorElement _break _continue",
     "Targets": "_target _codegenIf _codegenElseif _codegenElse",
     "Conditions": "_and _or _not _where",
+    "Sums": "_sum",
     "Variables of any type": "_var _tensorVar _tensorArray _tensorElementVar _tensorElementArray _vector _convert _constantArray",
     "Work-groups": "_localThreads _globalThreads _local _volatile _syncThreadsLocal _syncThreadsGlobal",
     "Atomic functions": "_pointerTo _atomic_add _atomic_sub _atomic_inc _atomic_dec _atomic_xchg _atomic_cmpxchg _atomic_compxchg "
@@ -91,6 +92,10 @@ def bound(entry: functions.Entry) -> str:
     return shown[0] if shown[0] == shown[1] else " / ".join(shown)
 
 
+def arity(entry: functions.Entry) -> str:
+    return f"{entry.arity} or more" if entry.name[1:] in functions.SEVERAL else str(entry.arity)
+
+
 def table(*heads: str) -> list[str]:
     return ["", f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
 
@@ -110,7 +115,7 @@ def page() -> str:
         lines += ["", f"## {title}", *table("name", "arguments", "", "bound, ULP", "tests")]
         for e in functions.table():
             if e.group == group:
-                lines.append(f"| `{e.name}` | {e.arity} | {e.doc.replace('|', chr(92) + '|')} | {bound(e)} | {link(test)} |")
+                lines.append(f"| `{e.name}` | {arity(e)} | {e.doc.replace('|', chr(92) + '|')} | {bound(e)} | {link(test)} |")
     lines += ["", "## Types", "", "bool has no vectors, conversions or reinterpretations; convert to it with `!= 0`."]
     for what, pattern, test in FAMILIES:
         names = [pattern.format(d + n) for d in DTYPES for n in ("", "2", "3", "4")]

@@ -36,10 +36,12 @@ def bound(entry: functions.Entry) -> str:
 
 def builtin(entry: functions.Entry) -> str:
     """A function of the table: its arguments are counted, and have no names."""
-    parameters = ", ".join(f"{letter}: Operand" for letter in LETTERS[: entry.arity])
+    parameters = ", ".join(f"{letter}: Operand" for letter in LETTERS[: entry.arity]) + ", /"
+    if entry.name[1:] in functions.SEVERAL:
+        parameters = "*values: Operand"
     result = "tuple[Value, Value]" if entry.name in PAIRS else "Value"
     doc = (getattr(dsl, entry.name).__doc__ or "") + bound(entry)
-    return f"def {entry.name}({parameters}, /) -> {result}:\n    {doc!r}\n"
+    return f"def {entry.name}({parameters}) -> {result}:\n    {doc!r}\n"
 
 
 def generated(name: str, value: Callable[..., Any]) -> str:

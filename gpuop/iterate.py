@@ -40,25 +40,24 @@ def iterate(
 
     Args:
         function: of as many fields as there are in `u`; returns as many, of the same types.
-        u: a Field, or a tuple of them.
+        u: a Field, or a tuple or list of them.
         times: the number of turns; with `until`, the most.
         until: of the same fields; a 0D scalar field that ends the iteration when it is true. Only that number goes to the
             host, which waits for it.
         every: how many turns pass from one look at the condition to the next; the first look is after so many.
 
     Returns:
-        A Field, or a tuple where `u` is one.
+        A Field, or a tuple where `u` is one or a list.
 
     Raises:
         SemanticError: neither `times` nor `until`, or values that these cannot have; results of the function that are not
             of the types of `u`; a condition that is no 0D scalar.
     """
     _check(function, u, times, until, every)
-    fields = u if isinstance(u, tuple) else (u,)
-    if times == 0:
-        return u
-    results = _call(function, fields, isinstance(u, tuple), times, until, every)
-    return results if isinstance(u, tuple) else results[0]
+    several = isinstance(u, (tuple, list))
+    fields = tuple(u) if several else (u,)
+    results = _call(function, fields, several, times, until, every) if times != 0 else fields
+    return results if several else results[0]
 
 
 def _call(
@@ -88,7 +87,7 @@ def _call(
 def _check(function: Any, u: Any, times: Any, until: Any, every: Any) -> None:
     if not callable(function):
         raise SemanticError(f"iterate wants a function of fields, not {described(function)}")
-    fields = u if isinstance(u, tuple) else (u,)
+    fields = u if isinstance(u, (tuple, list)) else (u,)
     if not fields or not all(isinstance(f, Field) for f in fields):
         what = next((described(f) for f in fields if not isinstance(f, Field)), "an empty tuple")
         raise SemanticError(f"iterate starts from a Field or a tuple of Fields, not from {what}")
@@ -109,8 +108,8 @@ def _is_count(n: Any) -> bool:
 def _nexts(name: str, function: Callable[..., Any], states: Sequence[Field], several: bool) -> list[Node]:
     """What a turn makes of the states."""
     returned = function(*states)
-    if isinstance(returned, tuple) != several or (several and len(returned) != len(states)):
-        got = f"a tuple of {len(returned)}" if isinstance(returned, tuple) else described(returned)
+    if isinstance(returned, (tuple, list)) != several or (several and len(returned) != len(states)):
+        got = f"a tuple of {len(returned)}" if isinstance(returned, (tuple, list)) else described(returned)
         wanted = f"a tuple of {len(states)} Fields" if several else "a Field"
         raise SemanticError(
             f"iterate: `{name}` returns {got}, and gets {wanted}; one turn gives what the next one takes"

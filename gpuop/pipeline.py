@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.dsl.arguments import check_size, frozen
 from gpuop.dsl.arrays import Deferred, Placeholder, is_array, is_device_array
 from gpuop.dsl.capture import Snapshot, snapshot
 from gpuop.dsl.decorated import Decorated
@@ -76,7 +77,7 @@ class Pipeline(Decorated):
         device = self._on_device(given)
         traced = self._trace(bound, given, device)
         call = Call(traced, list(given.values()), device, current())
-        results = call.results() if out is None else call.into(out if isinstance(out, tuple) else (out,), self.name)
+        results = call.results() if out is None else call.into(out, self.name)
         return tuple(results) if traced.several else results[0]
 
     def _on_device(self, given: dict[str, Any]) -> bool:
@@ -89,7 +90,8 @@ class Pipeline(Decorated):
 
     def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> Traced:
         constants = {n: v.node if isinstance(v, Field) else v for n, v in bound.arguments.items() if n not in given}
-        plain = tuple((n, type(v), v, repr(v)) for n, v in constants.items() if not self._is_receiver(v))
+        check_size(f"pipeline `{self.name}`", constants)
+        plain = tuple((n, type(v), frozen(v), repr(v)) for n, v in constants.items() if not self._is_receiver(v))
         key = (tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items()), device, plain)
         try:
             hash(key)
@@ -116,19 +118,20 @@ class Pipeline(Decorated):
     def _unhashable(self, constants: dict[str, Any]) -> str:
         for name, value in constants.items():
             try:
-                hash(value)
+                hash(frozen(value))
             except TypeError:
-                parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
+                parts = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
                 if any(map(is_array, parts)):
                     return f"`{name}` of pipeline `{self.name}` holds arrays; each array is an argument with a name of its own"
                 return (
                     f"argument `{name}` of pipeline `{self.name}` is {described(value)}; what is not an array is a Parameter, "
-                    "or a constant that Python can hash, as a tuple"
+                    "or a constant that Python can hash, or a list of those"
                 )
         raise AssertionError(constants)
 
     def _traced(self, returned: Any) -> Traced:
-        fields = returned if isinstance(returned, tuple) else (returned,)
+        several = isinstance(returned, (tuple, list))
+        fields = returned if several else (returned,)
         for f in fields:
             if not isinstance(f, Field):
                 code = self.function.__code__
@@ -139,7 +142,7 @@ class Pipeline(Decorated):
         what = program([own(f.node) for f in fields])
         touched = (v for op in what.ops if isinstance(op.kernel, Opaque) for v in (*op.inputs, *op.outputs))
         fixed = frozenset(touched) | what.leaves.keys() & set(what.wanted)
-        return Traced(what, fixed, isinstance(returned, tuple))
+        return Traced(what, fixed, several)
 
 
 class Call:
@@ -214,8 +217,9 @@ class Call:
                 array[...] = places[v] if v in places else download(types[v], values[v], self.backend)
         return list(outs)
 
-    def into(self, outs: Sequence[Any], name: str) -> Sequence[Any]:
+    def into(self, out: Any, name: str) -> Sequence[Any]:
         """Write the results into arrays of the caller's."""
+        outs = out if isinstance(out, (tuple, list)) else (out,)
         wanted, types = self.what.wanted, self.what.types
         if len(outs) != len(wanted):
             raise SemanticError(

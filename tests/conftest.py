@@ -25,7 +25,8 @@ BUILD_LOG = 0x1183  # CL_PROGRAM_BUILD_LOG
 LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
 # What most tests of graphs test lies above the drivers, of which the best is enough; in these files drivers count.
 DRIVERS_COUNT = {f"tests.graphs.test_{name}" for name in ("in_place", "iterate", "pipeline_memory", "state")}
-ONE_DRIVER = "tests.conformance.test_sample"  # arithmetic that is the same everywhere, and long to compile
+# made of what is the same everywhere, and long to compile
+ONE_DRIVER = {"tests.conformance.test_sample", "tests.conformance.test_several"}
 
 
 def warnings_are_errors() -> None:
@@ -84,7 +85,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device" in metafunc.fixturenames:
         found = [d.name for d in gp.devices()]
         above = metafunc.module.__name__.startswith("tests.graphs.")  # what happens to a kernel is tested elsewhere
-        if (above and metafunc.module.__name__ not in DRIVERS_COUNT) or metafunc.module.__name__ == ONE_DRIVER:
+        if (above and metafunc.module.__name__ not in DRIVERS_COUNT) or metafunc.module.__name__ in ONE_DRIVER:
             found = list(dict.fromkeys([found[0], "reference"]))
         forms = [LOWERED] if above else [*INTERPRETERS]
         if found[0] != "reference" and LOWERED in forms:  # which a driver runs

@@ -43,7 +43,7 @@ _NAMES: dict[str, Any] = {
             "_convert",
         )
     },
-    **{name: getattr(functions, name) for name in ("_and", "_or", "_not", "_where")},
+    **{name: getattr(functions, name) for name in ("_and", "_or", "_not", "_where", "_sum")},
     **{name: getattr(threads, name) for name in ("_localThreads", "_globalThreads")},
     **{
         name: getattr(memory, name)

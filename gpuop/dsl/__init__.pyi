@@ -26,6 +26,7 @@ from gpuop.dsl.declare import _vector as _vector
 from gpuop.dsl.functions import _and as _and
 from gpuop.dsl.functions import _not as _not
 from gpuop.dsl.functions import _or as _or
+from gpuop.dsl.functions import _sum as _sum
 from gpuop.dsl.functions import _where as _where
 from gpuop.dsl.loops import _break as _break
 from gpuop.dsl.loops import _continue as _continue
@@ -381,6 +382,7 @@ __all__ = [
     "_sinpi",
     "_sqrt",
     "_sub_sat",
+    "_sum",
     "_syncThreadsGlobal",
     "_syncThreadsLocal",
     "_tan",
@@ -804,9 +806,9 @@ def _floor(x: Operand, /) -> Value:
     "OpenCL's floor: the greatest integer that is not above x."
 def _fma(x: Operand, y: Operand, z: Operand, /) -> Value:
     "OpenCL's fma: x · y + z, rounded once."
-def _fmax(x: Operand, y: Operand, /) -> Value:
+def _fmax(*values: Operand) -> Value:
     "OpenCL's fmax: the greater of x and y; the other one where one is NaN."
-def _fmin(x: Operand, y: Operand, /) -> Value:
+def _fmin(*values: Operand) -> Value:
     "OpenCL's fmin: the lesser of x and y; the other one where one is NaN."
 def _fmod(x: Operand, y: Operand, /) -> Value:
     "OpenCL's fmod: x - y · trunc(x / y)."
@@ -945,11 +947,11 @@ def _mad_hi(x: Operand, y: Operand, z: Operand, /) -> Value:
     "OpenCL's mad_hi: mul_hi(x, y) + z."
 def _mad_sat(x: Operand, y: Operand, z: Operand, /) -> Value:
     "OpenCL's mad_sat: x · y + z, saturated."
-def _max(x: Operand, y: Operand, /) -> Value:
+def _max(*values: Operand) -> Value:
     "OpenCL's max: y if x < y, otherwise x; of integers too."
 def _maxmag(x: Operand, y: Operand, /) -> Value:
     "OpenCL's maxmag: x if |x| > |y|, y if |y| > |x|, otherwise fmax(x, y)."
-def _min(x: Operand, y: Operand, /) -> Value:
+def _min(*values: Operand) -> Value:
     "OpenCL's min: y if y < x, otherwise x; of integers too."
 def _minmag(x: Operand, y: Operand, /) -> Value:
     "OpenCL's minmag: x if |x| < |y|, y if |y| < |x|, otherwise fmin(x, y)."

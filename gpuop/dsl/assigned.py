@@ -15,7 +15,9 @@ PLAIN = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 PUSHES_ONLY = ("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_CONST", "LOAD_DEREF", "LOAD_CLOSURE", "PUSH_NULL")
 STAYS = ("NOP", "RESUME", "KW_NAMES", "PRECALL", "COPY", "DUP_TOP")  # takes nothing from the stack
 Names = tuple[str, ...]
-_known: dict[tuple[int, int], tuple[CodeType, Names | None]] = {}  # by identity: hashing code is slow, and the code stays
+_known: dict[
+    tuple[int, int], tuple[CodeType, Names | None]
+] = {}  # by identity: hashing code is slow, and the code stays
 
 
 def assigned(code: CodeType, offset: int) -> Names | None:

@@ -59,7 +59,9 @@ def _pointerTo(what: Operand, *place: Operand) -> Pointer:
         )
     if isinstance(what, LocalVariable):
         if what.type.lanes > 1:
-            raise SemanticError(f"atomics work on scalars, and `{what!r}` is {article(str(what.type))}; use an array")
+            raise SemanticError(
+                f"atomics work on scalars, and `{what.hint}` is {article(str(what.type))}; use an array"
+            )
         return Pointer(what._array, what.type)
     expr = what.expr if isinstance(what, Value) else None
     if isinstance(what, Variable) and isinstance(expr, Ref) and expr.var.mutable:

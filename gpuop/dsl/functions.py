@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
+from gpuop.dsl.record import current
 from gpuop.dsl.targets import TargetExpression, formula
-from gpuop.dsl.value import Operand, Value, apply, record
+from gpuop.dsl.value import Operand, Value, apply, atom, literal_atom, record, typed
 from gpuop.errors import SemanticError
+from gpuop.ir import rules
+from gpuop.ir.build import number
 from gpuop.ir.expansions import EXPANSIONS, Function
+from gpuop.ir.nodes import Expr
 from gpuop.ir.ops import OPS, Row
+from gpuop.ir.rules import Rule
+
+# functions of two operands that take several, and the rule for their common type
+SEVERAL = {"min": rules.arithmetic, "max": rules.arithmetic, "fmin": rules.floating, "fmax": rules.floating}
 
 
 class Entry(NamedTuple):
@@ -47,10 +57,10 @@ def _public() -> list[Row | Function]:
 
 def _builtin(name: str, arity: int, doc: str) -> Callable[..., Any]:
     def function(*args: Operand) -> Any:
+        if name in SEVERAL:
+            return _of_several(name, SEVERAL[name], args)
         if len(args) != arity:
             raise SemanticError(f"_{name} takes {arity} argument{'s' if arity > 1 else ''}, not {len(args)}")
-        if name in ("min", "max") and any(isinstance(a, TargetExpression) for a in args):
-            return formula(name, *args)
         result = record(name, *args)
         return tuple(map(Value, result)) if isinstance(result, tuple) else Value(result)
 
@@ -64,19 +74,73 @@ def generated() -> dict[str, Callable[..., Any]]:
     return {e.name: _builtin(e.name[1:], e.arity, f"OpenCL's {e.name[1:]}: {e.doc}.") for e in table()}
 
 
+def listed(name: str, args: tuple[Any, ...]) -> Sequence[Any]:
+    """The operands of a function of several: its arguments, or the members of one list.
+
+    Raises:
+        SemanticError: there are none, or a single one that is no list: of a vector its components could be meant.
+    """
+    if len(args) == 1 and isinstance(args[0], (list, tuple)):
+        args = tuple(args[0])
+        if args:
+            return args
+    if len(args) < 2:
+        given = "nothing" if not args else "one value"
+        raise SemanticError(
+            f"{name} takes two values or more, or a list of values, not {given}; of a vector's components: `{name}(*v)`"
+        )
+    return args
+
+
+def _of_several(name: str, rule: Rule, args: tuple[Operand, ...]) -> Any:
+    """A function of two operands, of several: all convert to their common type first, so their order does not matter."""
+    values = listed(f"_{name}", args)
+    if any(isinstance(v, TargetExpression) for v in values):
+        return reduce(partial(formula, name), values)
+    recorder = current(f"`_{name}`")
+    build = recorder.build
+    given = build.literals((), [typed(v) if all(map(_is_number, values)) else atom(v) for v in values])
+    wanted, _ = rule(f"_{name}", [g.type for g in given])
+
+    def steps() -> Expr:
+        same = [Value(build.cast(g, t, saturate=False)) for g, t in zip(given, wanted, strict=True)]
+        return reduce(partial(apply, name), same).expr
+
+    return Value(recorder.steps(steps))
+
+
+def _is_number(value: Operand) -> bool:
+    return number(value) is not None
+
+
 def _logical(name: str, *args: Operand) -> Any:
     """An operation on values, or on target expressions."""
     return (formula if any(isinstance(a, TargetExpression) for a in args) else apply)(name, *args)
 
 
-def _and(a: Operand, b: Operand) -> Any:
-    """C's `a && b` as a bool; both sides are computed."""
-    return _logical("both", a, b)
+def _and(*values: Operand) -> Any:
+    """C's `a && b && …` as a bool, of two values or more or of a list of them; all are computed."""
+    given = listed("_and", values)
+    return reduce(partial(_logical, "both"), given if len(given) > 1 else (*given, True))
 
 
-def _or(a: Operand, b: Operand) -> Any:
-    """C's `a || b` as a bool; both sides are computed."""
-    return _logical("either", a, b)
+def _or(*values: Operand) -> Any:
+    """C's `a || b || …` as a bool, of two values or more or of a list of them; all are computed."""
+    given = listed("_or", values)
+    return reduce(partial(_logical, "either"), given if len(given) > 1 else (*given, False))
+
+
+def _sum(*values: Operand) -> Any:
+    """a + b + …, of two values or more or of a list of them: added from left to right, as it is written."""
+    given = listed("_sum", values)
+    if any(isinstance(v, TargetExpression) for v in given):
+        return reduce(operator.add, given)
+    return Value(current("`_sum`").steps(lambda: literal_atom(reduce(_added, given))))
+
+
+def _added(a: Operand, b: Operand) -> Any:
+    """a + b; of numbers in Python, as their sum takes the type of what follows."""
+    return a + b if _is_number(a) and _is_number(b) else apply("add", a, b)
 
 
 def _not(a: Operand) -> Any:

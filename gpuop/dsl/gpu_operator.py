@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -21,14 +22,17 @@ from gpuop.ir.types import FieldType
 MAX_OUTPUTS = 10
 
 
-def slots_of(types: tuple[FieldType, ...], default: Any, declared: bool = True) -> list[OutputSlot]:
+def slots_of(types: Sequence[FieldType], default: Any, declared: bool = True) -> list[OutputSlot]:
     """Outputs to be recorded, `_out0` first."""
     if not 1 <= len(types) <= MAX_OUTPUTS:
         raise SemanticError(f"an operator has 1 to {MAX_OUTPUTS} outputs, not {len(types)}")
     for t in types:
         if not isinstance(t, FieldType):
-            raise SemanticError(f"an output is declared by a FieldType, not by {described(t)}; write `field.type`")
-    defaults = default if isinstance(default, tuple) else (default,) * len(types)
+            shape = f", or `gp.FieldType({types!r})`" if isinstance(t, int) else ""
+            raise SemanticError(
+                f"an output is declared by a FieldType, not by {described(t)}; write `field.type`{shape}"
+            )
+    defaults = default if isinstance(default, (tuple, list)) else (default,) * len(types)
     if len(defaults) != len(types):
         raise SemanticError(f"`default=` has {len(defaults)} values, and the outputs are {len(types)}")
     return [

@@ -47,9 +47,9 @@ def HostOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -> 
             raise SemanticError(
                 f"host operator `{name}` wants Fields, not {described(field)}; what is no Field belongs into the function"
             )
-    types = outputs if isinstance(outputs, tuple) else (outputs,)
+    types = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
     written = [slot.param for slot in slots_of(types, None)]
-    run = Checked(function, name, types, isinstance(outputs, tuple), here())
+    run = Checked(function, name, types, isinstance(outputs, (tuple, list)), here())
     identity = f"host {id(function)} {name} {' '.join(map(str, types))}"  # whatever knows it keeps the function alive
     results = results_of(_kernel(run, fields, written), identity, tuple(hooks.own(f.node) for f in fields), run.loc)
     return results if run.several else results[0]

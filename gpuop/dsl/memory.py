@@ -11,13 +11,14 @@ from gpuop.dsl.assigned import assigned_name
 from gpuop.dsl.record import Recorder, caller, current
 from gpuop.dsl.value import Operand, Value, convert
 from gpuop.dsl.variable import ArrayVariable, Variable, in_scope
-from gpuop.errors import SemanticError, described, here
+from gpuop.errors import SemanticError, UnsupportedError, described, here
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import Array, Barrier, Cast, Const, Declare, Expr, Load, Ref, Store
 from gpuop.ir.types import BY_NUMPY, INT, Type
 
 UNNAMED = "shared"  # memory of groups that no name is given to
 CONSTANT_BYTES = 64512  # devices have 65,536 for constant memory, and drivers put more into it
+_MADE_OF = "a constant table is made of numbers that are known in Python"
 Declared = TypeVar("Declared")
 
 
@@ -46,7 +47,8 @@ class LocalVariable(Variable):
             [build.bind(Load(self._array, self._place(k), self._array.type)) for k in range(self.type.lanes)]
         )
 
-    def __repr__(self) -> str:
+    @property
+    def hint(self) -> str:
         return self._array.hint
 
     def _place(self, lane: int) -> tuple[Expr, ...]:
@@ -113,7 +115,7 @@ def _symbol(name: str, declared: Any) -> Any:
 def shown(given: Any) -> str:
     """What the user gave, in words."""
     if isinstance(given, Variable):
-        return f"the variable `{given!r}`"
+        return f"the variable `{given.hint}`"
     if isinstance(given, ArrayVariable):
         return f"the array `{given._array.hint}`"
     return "a computed value" if isinstance(given, Value) else described(given)
@@ -160,9 +162,7 @@ def _constantArray(values: Any) -> ArrayVariable:
     """
     recorder = current("`_constantArray`")
     if isinstance(values, Value) or hasattr(values, "node"):
-        raise SemanticError(
-            f"a constant table is made of numbers that are known in Python, not of {shown(values)}; read Fields with `_readTensor`"
-        )
+        raise SemanticError(f"{_MADE_OF}, not of {shown(values)}; read Fields with `_readTensor`")
     table = _table(values)
     if not 1 <= table.ndim <= 3 or not table.size:
         raise SemanticError(
@@ -186,9 +186,10 @@ def _table(values: Any) -> NDArray[Any]:
         table = np.asarray(values)
     except ValueError:  # NumPy's message does not name the cause
         raise SemanticError("a constant table is made of lists of one length") from None
+    except UnsupportedError:
+        raise SemanticError(f"{_MADE_OF}, not of recorded values") from None
     if table.dtype.name not in BY_NUMPY:
-        made = "recorded values" if table.dtype == object else table.dtype.name
-        raise SemanticError(f"a constant table is made of numbers that are known in Python, not of {made}")
+        raise SemanticError(f"{_MADE_OF}, not of {table.dtype.name if table.dtype != object else 'Python objects'}")
     if isinstance(values, (np.ndarray, np.generic)) or table.dtype == bool:
         return table
     if table.dtype.kind == "f":

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from gpuop.dsl import hooks
+from gpuop.dsl import arguments, hooks
 from gpuop.dsl.access import _writeTensor, _writeTensorElement
 from gpuop.dsl.capture import Snapshot, snapshot
 from gpuop.dsl.decorated import Decorated
@@ -30,8 +30,8 @@ from gpuop.ir.text import identity
 from gpuop.ir.types import BOOL, FieldType, Shape
 
 MANY_CONSTANTS = 8
-EQUAL_BUT_OTHER = (float, complex, np.inexact, frozenset)  # constants that equal others, as zeros of both signs
 MOST_KEPT = 4096
+MOST_BODIES = 256  # of one operator
 _library: dict[Any, tuple[Kernel, str, tuple[int, ...]]] = {}
 
 
@@ -54,28 +54,6 @@ def library_call(
         found = _library[whole] = (kernel, identity(kernel), tuple(nodes.index(n) for n in recorder.inputs))
     kernel, digest, order = found
     return results_of(kernel, digest, tuple(nodes[i] for i in order), loc)
-
-
-def _arguments(bound: inspect.BoundArguments) -> dict[str, Any]:
-    """Every argument under a name of its own: those of `*fields` and `**fields`, and the members of tuples, one by one."""
-    flat: dict[str, Any] = {}
-
-    def add(name: str, value: Any) -> None:
-        if isinstance(value, tuple) and value:
-            if type(value) not in (tuple, Shape):
-                flat[f"type({name})"] = type(value)
-            for k, v in enumerate(value):
-                add(f"{name}[{k}]", v)
-        else:
-            flat[name] = value
-
-    for name, value in bound.arguments.items():
-        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
-            for key, v in value.items():
-                add(key, v)
-        else:
-            add(name, value)
-    return flat
 
 
 class Operator(Decorated):
@@ -114,39 +92,20 @@ class Operator(Decorated):
         except TypeError as wrong:
             raise SemanticError(f"operator `{self.name}`: {wrong}") from None
         bound.apply_defaults()
-        for name, value in _arguments(bound).items():
-            if isinstance(value, Value):
-                raise SemanticError(
-                    f"operator `{self.name}` is called with a kernel value for `{name}`; "
-                    "inside a body call plain Python functions, operators take Fields"
-                )
-            if isinstance(value, np.ndarray):
-                raise SemanticError(
-                    f"argument `{name}` of operator `{self.name}` is an array; "
-                    "wrap it in a Field (`gp.ScalarField(a)`) or a `gp.Parameter`"
-                )
+        arguments.check(self.name, bound)
         return bound
 
     def _key(self, bound: inspect.BoundArguments) -> Any:
-        parts: list[Any] = []
+        parts: list[Any] = [tuple(map(arguments.nesting, bound.arguments.values()))]
         nodes: dict[Node, int] = {}
-        for name, value in _arguments(bound).items():
+        for name, value in arguments.members(bound).items():
             if isinstance(value, Field):
                 number = nodes.setdefault(value.node, len(nodes))
                 parts.append((name, value.type, isinstance(value.node, Leaf) and value.node.by_value, number))
                 continue
             if self._is_receiver(value):
                 continue
-            plain = repr(value) if isinstance(value, TargetExpression) else value
-            constant = (type(value), plain, repr(value) if isinstance(value, EQUAL_BUT_OTHER) else "")
-            try:
-                hash(constant)
-            except TypeError:
-                wanted = "a Field, a Parameter or a hashable constant"
-                raise SemanticError(
-                    f"argument `{name}` of operator `{self.name}` is {described(value)}; "
-                    f"it must be {wanted} (a tuple instead of a list)"
-                ) from None
+            constant = arguments.content(self.name, name, value)
             if name in bound.arguments:
                 self._count(name, value, constant)
             parts.append((name, constant))
@@ -154,18 +113,16 @@ class Operator(Decorated):
 
     def _count(self, name: str, value: Any, constant: Any) -> None:
         seen = self.constants.setdefault(name, set())
-        if isinstance(value, NUMBERS) and len(seen) <= MANY_CONSTANTS:
+        if isinstance(value, (*NUMBERS, np.ndarray)) and len(seen) <= MANY_CONSTANTS:
             seen.add(constant)
             if len(seen) == MANY_CONSTANTS + 1:
-                message = (
-                    f"operator `{self.name}` is compiled anew for every value of `{name}`; "
-                    "pass a gp.Parameter, whose value can change"
-                )
-                warnings.warn(message, stacklevel=5)
+                instead = "a Field" if isinstance(value, np.ndarray) else "a gp.Parameter or another 0D field"
+                message = f"operator `{self.name}` is compiled anew for every value of `{name}`; "
+                warnings.warn(f"{message}pass {instead}, whose value can change", stacklevel=5)
 
     def _recorded(self, bound: inspect.BoundArguments) -> tuple[Kernel, str, tuple[Node, ...]]:
-        key, given = self._key(bound), _arguments(bound)
-        constants = [value for value in given.values() if not isinstance(value, Field)]
+        key, given = self._key(bound), arguments.members(bound)
+        constants = [v for v in given.values() if not isinstance(v, (Field, np.ndarray, list))]
         known = self.memo.get(key)
         captured = known[0] if known and known[0].holds() else snapshot(self.function, self.declared, *constants)
         if known and captured and known[0] == captured:
@@ -178,11 +135,14 @@ class Operator(Decorated):
         digest = identity(kernel)
         by_node = {value.node: name for name, value in given.items() if isinstance(value, Field)}
         if captured and looks() == seen and all(node in by_node for node in recorder.inputs):
+            if len(self.memo) >= MOST_BODIES:
+                del self.memo[next(iter(self.memo))]
             self.memo[key] = (captured, kernel, digest, tuple(by_node[node] for node in recorder.inputs))
         return kernel, digest, tuple(recorder.inputs)
 
     def _record(self, bound: inspect.BoundArguments) -> Recorder:
-        given = _arguments(bound)
+        bound.arguments.update({name: arguments.own(value) for name, value in bound.arguments.items()})
+        given = arguments.members(bound)
         fields = [v for v in given.values() if isinstance(v, Field)]
         code = self.function.__code__
         check_called(code)
@@ -190,7 +150,7 @@ class Operator(Decorated):
         loc = def_line(code)
         declared = self.declared(*bound.args, **bound.kwargs) if callable(self.declared) else self.declared
         if declared is not None:
-            slots = slots_of(declared if isinstance(declared, tuple) else (declared,), self.default)
+            slots = slots_of(declared if isinstance(declared, (tuple, list)) else (declared,), self.default)
             grid: Shape | None = slots[0].param.type.field_shape
             grid_of = "as _out0 is"
         else:
@@ -215,7 +175,7 @@ class Operator(Decorated):
             for stmt in recorder.scopes[0].statements
         ):
             raise SemanticError(f"operator `{self.name}` both writes outputs and returns a value; do one of them")
-        values = returned if isinstance(returned, tuple) else (returned,)
+        values = returned if isinstance(returned, (tuple, list)) else (returned,)
         for value in values:
             if isinstance(value, TargetExpression):
                 raise misplaced(value)
@@ -223,18 +183,18 @@ class Operator(Decorated):
                 raise SemanticError(
                     f"operator `{self.name}` returns {described(value)}; it returns kernel values, or nothing after `_writeTensor`"
                 )
-        atoms = [literal_atom(value) for value in values]
         if self.declared is None:
+            atoms = [literal_atom(value) for value in values]
             grid = recorder.domain.shape
             types = tuple(_type_of(grid, a.type.dtype, a.type.lanes, fields, recorder.tensor) for a in atoms)
             recorder.outputs[:] = slots_of(types, self.default)
-        if len(atoms) != len(recorder.outputs):
+        if len(values) != len(recorder.outputs):
             raise SemanticError(
-                f"operator `{self.name}` returns {len(atoms)} value{'s' * (len(atoms) > 1)}, "
+                f"operator `{self.name}` returns {len(values)} value{'s' * (len(values) > 1)}, "
                 f"its declared outputs are {len(recorder.outputs)}"
             )
-        for k, a in enumerate(atoms):
-            (_writeTensorElement if recorder.tensor else _writeTensor)(OutputRef(k), Value(a))
+        for k, value in enumerate(values):
+            (_writeTensorElement if recorder.tensor else _writeTensor)(OutputRef(k), value)
 
 
 def _type_of(grid: Shape, dtype: Any, lanes: int, fields: list[Field], axis: Shape) -> FieldType:

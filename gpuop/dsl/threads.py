@@ -31,6 +31,10 @@ class ThreadConstant(Value):
     def expr(self) -> Expr:
         return self._resolve(current(f"`{self._name}`"))
 
+    @property
+    def hint(self) -> str:
+        return self._name
+
     def __repr__(self) -> str:
         return self._name
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 
 from gpuop.dsl.arithmetic import Arithmetic
+from gpuop.dsl.components import SWIZZLE, component, lane_of
 from gpuop.dsl.outputs import OutputRef
 from gpuop.dsl.record import FieldLike, current
 from gpuop.dsl.storage import fetch
@@ -17,7 +17,7 @@ from gpuop.errors import MissingError, SemanticError, UnsupportedError, article,
 from gpuop.ir.build import Number, constant, fold_cast, literal, number
 from gpuop.ir.expansions import EXPANSIONS
 from gpuop.ir.nodes import Const, Expr, Read, Ref
-from gpuop.ir.types import BOOL, DOUBLE, INT, LONG, ULONG, DType, Type
+from gpuop.ir.types import BOOL, BY_NUMPY, DOUBLE, INT, LONG, ULONG, DType, Type
 
 # Python's operators by NumPy's name (see `arithmetic`), and the table's where it differs
 KERNEL_NAMES = {
@@ -27,7 +27,6 @@ KERNEL_NAMES = {
 }  # fmt: skip
 SAME_NAMES = ("add", "power", "absolute", "invert", "left_shift", "right_shift")
 ADVICE = {complex: "write it as `_float2(real, imaginary)`", type(None): "did a function forget its `return`?"}
-SWIZZLE = re.compile(r"[xyzw]{1,4}\Z")
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 Operand = Any  # a Value, a number, or a 0D scalar Field: what may stand in kernel arithmetic
 
@@ -43,15 +42,28 @@ class Value(Arithmetic["Value"]):
     @property
     def expr(self) -> Expr:
         """The atom that stands for this value; an error where its block has ended."""
-        return current(f"`{self!r}`").usable(self._expr)
+        return current(f"`{self.hint}`").usable(self._expr)
 
     @property
     def type(self) -> Type:
         return self.expr.type
 
-    def __repr__(self) -> str:
+    @property
+    def hint(self) -> str:
+        """What messages call it: the name of its variable, or the number that it is."""
         expr = self._expr
         return expr.var.hint if isinstance(expr, Ref) else str(expr.value) if isinstance(expr, Const) else "value"
+
+    def __repr__(self) -> str:
+        named = self.hint not in ("t", "value")
+        return f"<{self._expr.type}{' ' + self.hint if named else ''}>"
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise UnsupportedError(
+                "Python cannot format a recorded value, which exists only on the device; `_print(format, x)` prints there"
+            )
+        return repr(self)
 
     def _operate(self, name: str, *operands: Operand) -> Value:
         if name in ("left_shift", "right_shift"):
@@ -107,7 +119,13 @@ class Value(Arithmetic["Value"]):
     def __index__(self) -> NoReturn:
         raise SemanticError(
             "a recorded value is not a Python integer: it exists only on the device; "
-            "use `with _for(n) as i:`, or an array for computed indices"
+            "use `with _for(n) as i:`, or a table for computed indices, as `_constantArray(values)` makes of a list"
+        )
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise UnsupportedError(
+            "a recorded value is nothing to NumPy, and no index of its arrays: it exists only on the device; "
+            "`table = _constantArray(array)` makes a table for computed indices, as in `table[i]`"
         )
 
     def __int__(self) -> NoReturn:
@@ -161,7 +179,11 @@ def atom(value: Operand) -> Expr | Number:
         raise misplaced(value)
     what = repr(value) if isinstance(value, OutputRef) else described(value)
     advice = getattr(
-        value, "advice", ADVICE.get(type(value), "wrap arrays in a Field and read them with `_readTensor`")
+        value,
+        "advice",
+        ADVICE.get(
+            type(value), "wrap arrays in a Field and read them with `_readTensor`, or index them with Python integers"
+        ),
     )
     raise SemanticError(f"{what} cannot stand in a kernel; {advice}")
 
@@ -179,9 +201,18 @@ def _scalar_field(value: FieldLike) -> Expr:
 
 
 def literal_atom(value: Operand) -> Expr:
-    """As `atom`, numbers alone being int or float."""
-    found = atom(value)
+    """As `atom`, numbers alone being int or float, but of the dtype that NumPy's have."""
+    found = typed(value)
     return literal(found) if isinstance(found, (bool, int, float)) else found
+
+
+def typed(value: Operand) -> Expr | Number:
+    """As `atom`, but a number of NumPy's has its dtype: other than int64 and float64, which Python's numbers become."""
+    found = atom(value)
+    dtype = BY_NUMPY.get(value.dtype.name) if isinstance(value, (np.generic, np.ndarray)) else None
+    if dtype is None or dtype is DOUBLE or not isinstance(found, (bool, int, float)):
+        return found
+    return found if dtype is LONG and INT.holds(found) else constant(found, dtype)
 
 
 def apply(name: str, *args: Operand) -> Value:
@@ -192,6 +223,8 @@ def apply(name: str, *args: Operand) -> Value:
 def record(name: str, *args: Operand) -> Any:
     """Record a table row or an expansion: an atom, or a tuple of them."""
     atoms = [atom(a) for a in args]
+    if all(isinstance(a, (bool, int, float)) for a in atoms):
+        atoms = [typed(a) for a in args]
     recorder = current(f"`_{name}`")
     if name in EXPANSIONS:
         function = EXPANSIONS[name]
@@ -220,34 +253,12 @@ def integer(value: Operand, what: str) -> Expr:
     """An int atom for an index, a bound or an extent."""
     expr = literal_atom(value)
     if not expr.type.integer or expr.type.lanes > 1:
+        divided = isinstance(value, float)  # Python's, as no integer becomes one otherwise
+        advice = "Python's `/` of its integers gives a float, write `//`; " if divided else ""
         raise SemanticError(
-            f"{what} is a scalar integer, not {article(str(expr.type))}; convert with `_convert_int(x)`"
+            f"{what} is a scalar integer, not {article(str(expr.type))}; {advice}convert with `_convert_int(x)`"
         )
     return current().build.cast(expr, Type(INT))
-
-
-def component(type_: Type, index: Any) -> int:
-    """The number of a component, which may be counted from the end."""
-    if not isinstance(index, (int, np.integer)):
-        raise SemanticError(
-            "a vector is indexed by a Python integer; name several components, as in `v.xy`, "
-            "and use an array (`_floatArray(n)`) for computed indices"
-        )
-    if not -type_.lanes <= index < type_.lanes:
-        raise SemanticError(f"{article(str(type_))} has no component {index}: its components are 0 … {type_.lanes - 1}")
-    return int(index) % type_.lanes
-
-
-def lane_of(type_: Type, letter: str) -> int:
-    """The number of a component."""
-    lane = "xyzw".index(letter)
-    if type_.lanes == 1:
-        raise SemanticError(f"{article(str(type_))} is a scalar: it has no component `{letter}`")
-    if lane >= type_.lanes:
-        raise SemanticError(
-            f"{article(str(type_))} has no component `{letter}`: its components are {', '.join('xyzw'[: type_.lanes])}"
-        )
-    return lane
 
 
 def _power(base: Value, exponent: Operand) -> Value:

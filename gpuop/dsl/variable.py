@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuop.dsl.components import SWIZZLE, component, lane_of
 from gpuop.dsl.record import Recorder, current
-from gpuop.dsl.value import SWIZZLE, Operand, Value, component, convert, integer, lane_of
+from gpuop.dsl.value import Operand, Value, convert, integer
 from gpuop.errors import SemanticError, here
 from gpuop.ir.facts import Extent
 from gpuop.ir.nodes import Array, Assign, Expr, Load, Ref, Store

@@ -178,3 +178,48 @@ def test_bools(device: str) -> None:
     i, j = p.astype("i4"), q.astype("i4")
     expected = (i + j, p & q, p ^ q, ~p, -i, p < q, (p & q) | ~q, p, p.astype("f4") * np.float32(2.5), p == q)
     all_same(gp.operator(body)(gp.Field(p), gp.Field(q)), expected)
+
+
+KEPT = (np.uint8(200), np.int8(-5), np.uint16(60000), np.int16(-3), np.uint32(0xDEADBEEF), np.int32(7), np.uint64(2**63 + 1),
+        np.int64(2**40), np.float16(0.1), np.float32(0.1), np.bool_(True))  # fmt: skip
+AS_PYTHONS = (np.int64(7), np.float64(0.1), np.array(3), np.array(0.25))
+
+
+def test_numbers_of_numpy_keep_their_dtype() -> None:
+    """Alone: int64 and float64 are what NumPy makes of Python's numbers, so they count as such where they fit."""
+
+    @gp.operator
+    def inferred(f, numbers):
+        return [_var(n) for n in numbers]
+
+    for start in (0, 1):  # ten outputs at most
+        numbers = KEPT[start : start + 10]
+        all_same(inferred(gp.ScalarField(np.zeros(2, "f")), numbers), [np.full(2, n) for n in numbers])
+    weak = gp.operator(lambda f: tuple(map(_var, AS_PYTHONS)))(gp.ScalarField(np.zeros(2, "f")))
+    all_same(weak, [np.full(2, n, d) for n, d in zip(AS_PYTHONS, ("i4", "f4", "i4", "f4"), strict=True)])
+
+
+def test_numbers_of_numpy_in_functions() -> None:
+    """Of numbers alone a function computes in their dtypes; beside a value they take its type."""
+
+    @gp.operator
+    def computed(f):
+        x = _readTensor(f)
+        return (
+            _clz(np.uint8(1)), _clz(np.uint16(1)), _max(np.uint8(3), 7), _add_sat(np.uint8(200), np.uint8(100)),
+            x + np.uint8(1), x * np.float64(2.5), np.float64(2.5) * x, _max(x, np.int64(3)), _vector(np.uint8(1), np.uint8(2)),
+        )  # fmt: skip
+
+    bytes_ = np.array([4, 250], "uint8")
+    want = [np.uint8(7), np.uint16(15), np.uint8(7), np.uint8(255)]
+    want = [np.full(2, n) for n in want] + [np.array([5, 251], "uint8"), *[np.float32(2.5) * bytes_.astype("f")] * 2]
+    want += [np.array([4, 250], "uint8"), np.array([[1, 2]] * 2, "uint8")]
+    all_same(computed(gp.ScalarField(bytes_)), want)
+
+
+def test_a_number_returned_converts_to_the_declared_type() -> None:
+    kinds = tuple(gp.FieldType(2, dtype=d) for d in ("uint32", "uint64", "int64", "uint8", "float64", "bool"))
+    numbers = (0xDEADBEEF, 2**64 - 1, -(2**40), 300, 0.1, 1)
+    results = gp.operator(outputs=kinds)(lambda f: numbers)(gp.ScalarField(np.zeros(2, "f")))
+    want = [np.full(2, n, k.dtype) for n, k in zip((0xDEADBEEF, 2**64 - 1, -(2**40), 255, 0.1, True), kinds, strict=True)]
+    all_same(results, want)

@@ -18,24 +18,75 @@ def scaled(field, factor=1):
     return _readTensor(field) * factor
 
 
-@WRONGS.add(
-    "argument `factor` of operator `scaled` is an array; wrap it in a Field (`gp.ScalarField(a)`) or a `gp.Parameter`"
+BOUND = (
+    "arrays and lists are constants that are compiled in, of at most 4096; "
+    "make it a Field (`gp.ScalarField(a)`) or a `gp.Parameter`"
 )
-def array_argument():
-    scaled(SCALAR, np.ones(3))  # here
 
 
-@WRONGS.add("argument `field` of operator `scaled` is an array")
+@WRONGS.add(f"argument `factor` of operator `scaled` has 4097 numbers: {BOUND}")
+def long_array_argument():
+    scaled(SCALAR, np.ones(4097))  # here
+
+
+@WRONGS.add(f"argument `factor` of operator `scaled` has 5000 numbers: {BOUND}")
+def long_list_argument():
+    scaled(SCALAR, [[1, 2]] * 2500)  # here
+
+
+@WRONGS.add("argument `factor[1]` of operator `scaled` is an array of object, not of numbers")
+def array_of_objects():
+    scaled(SCALAR, [1, np.array([None, 2])])  # here
+
+
+@WRONGS.add("reads want a Field, not an ndarray; wrap arrays, as in `gp.ScalarField(array)`")
 def array_instead_of_a_field():
-    scaled(np.ones((4, 5), "f"))  # here
+    gp.operator(lambda field, other: _readTensor(field))(np.ones((4, 5), "f"), SCALAR)  # here
 
 
 @WRONGS.add(
-    "argument `factor` of operator `scaled` is a list; "
-    "it must be a Field, a Parameter or a hashable constant (a tuple instead of a list)"
+    "argument `factor` of operator `scaled` is a set; it must be a Field, a Parameter, numbers "
+    "(also in lists, tuples and arrays), or another constant that Python can hash"
 )
 def unhashable_constant():
-    scaled(SCALAR, [1, 2])  # here
+    scaled(SCALAR, {1, 2})  # here
+
+
+@WRONGS.add("an output is declared by a FieldType, not by an int; write `field.type`, or `gp.FieldType((8, 8))`")
+def shape_as_an_output_type():
+    gp.operator(outputs=(8, 8))(lambda f: _readTensor(f))(SCALAR)  # here
+
+
+INDEXED = (
+    "a recorded value is nothing to NumPy, and no index of its arrays: it exists only on the device; "
+    "`table = _constantArray(array)` makes a table"
+)
+
+
+@WRONGS.add(INDEXED)
+def array_at_a_recorded_index():
+    gp.operator(lambda f, w: _readTensor(f) * w[_column])(SCALAR, np.arange(5))  # here
+
+
+@WRONGS.add(INDEXED)
+def matrix_at_a_recorded_index():
+    gp.operator(lambda f, w: _readTensor(f) * w[0, _column % 3])(SCALAR, np.ones((3, 3)))  # here
+
+
+@WRONGS.add(
+    "a recorded value is not a Python integer: it exists only on the device; "
+    "use `with _for(n) as i:`, or a table for computed indices, as `_constantArray(values)` makes"
+)
+def list_at_a_recorded_index():
+    gp.operator(lambda f, w: _readTensor(f) * w[_column])(SCALAR, [1, 2, 3])  # here
+
+
+@WRONGS.add(
+    "an ndarray cannot stand in a kernel; "
+    "wrap arrays in a Field and read them with `_readTensor`, or index them with Python integers"
+)
+def array_as_a_value():
+    gp.operator(lambda f, w: _readTensor(f) * w)(SCALAR, np.ones(3))  # here
 
 
 @WRONGS.add("operator `scaled`: missing a required argument: 'field'")

@@ -166,7 +166,7 @@ def test_the_argument_is_no_array_inside(misuse):
 def test_other_errors():
     echo = gp.pipeline(lambda a, k=None: gp.ScalarField(a))
     with pytest.raises(gp.SemanticError, match=r"what is not an array is a Parameter"):
-        echo(np.ones(3), [1, 2])
+        echo(np.ones(3), {1: 2})
     with pytest.raises(gp.SemanticError, match=r"pipeline `<lambda>`: missing a required argument: 'a'"):
         echo()
     with pytest.raises(gp.SemanticError, match=r"returns a Placeholder; it returns a Field or a tuple of Fields"):

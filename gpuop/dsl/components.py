@@ -1,0 +1,37 @@
+"""The components of vectors, by number and by letter."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from gpuop.errors import SemanticError, article
+from gpuop.ir.types import Type
+
+SWIZZLE = re.compile(r"[xyzw]{1,4}\Z")
+
+
+def component(type_: Type, index: Any) -> int:
+    """The number of a component, which may be counted from the end."""
+    if not isinstance(index, (int, np.integer)):
+        raise SemanticError(
+            "a vector is indexed by a Python integer; name several components, as in `v.xy`, "
+            "and use an array (`_floatArray(n)`) for computed indices"
+        )
+    if not -type_.lanes <= index < type_.lanes:
+        raise SemanticError(f"{article(str(type_))} has no component {index}: its components are 0 … {type_.lanes - 1}")
+    return int(index) % type_.lanes
+
+
+def lane_of(type_: Type, letter: str) -> int:
+    """The number of a component."""
+    lane = "xyzw".index(letter)
+    if type_.lanes == 1:
+        raise SemanticError(f"{article(str(type_))} is a scalar: it has no component `{letter}`")
+    if lane >= type_.lanes:
+        raise SemanticError(
+            f"{article(str(type_))} has no component `{letter}`: its components are {', '.join('xyzw'[: type_.lanes])}"
+        )
+    return lane

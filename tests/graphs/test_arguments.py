@@ -1,0 +1,149 @@
+"""Arguments of operators that are no Fields: constants, known by their content; and lists wherever tuples go."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.dsl import arguments, operator
+
+IMAGE = np.random.default_rng(3).random((6, 9), np.float32)
+field = gp.ScalarField(IMAGE)
+WEIGHTS = [[0.0, 1.0, 0.5], [2.0, -4.0, 1.0], [0.0, 3.0, 0.25]]
+
+
+@gp.operator
+def correlate(f, weights):
+    total = _var(0.0)
+    for i, row in enumerate(weights):
+        for j, w in enumerate(row):
+            total += float(w) * _readTensor(f, _row + i - 1, _column + j - 1)
+    return total
+
+
+@pytest.mark.parametrize("make", [list, lambda rows: tuple(map(tuple, rows)), np.array, np.float32])
+def test_filters(device, make):
+    given = make(WEIGHTS)
+    want = ndimage.correlate(IMAGE, np.float32(WEIGHTS), mode="nearest")
+    assert np.allclose(correlate(field, given).numpy(), want, atol=1e-5)
+
+
+CHANGES = {  # arguments that a body may tell from one another
+    "value": (np.array([1, 2]), np.array([1, 3])),
+    "dtype": (np.array([1, 2], "int32"), np.array([1, 2], "uint32")),
+    "shape": (np.ones((2, 3)), np.ones((3, 2))),
+    "sign of zero": (np.array([0.0]), np.array([-0.0])),
+    "list or tuple": ([1, 2], (1, 2)),
+    "list or array": ([1, 2], np.array([1, 2])),
+    "nesting": ([[1, 2], 3], [1, [2, 3]]),
+    "bool or int": ([True], [1]),
+    "zeros in a list": ([0.0], [-0.0]),
+    "empty": ([], ()),
+    "array in a list": ([np.array([1.0])], [np.array([2.0])]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_content_is_what_counts(change):
+    """Equal content is recorded once, other content anew, for any two constants that are not the same."""
+    seen = []
+
+    @gp.operator
+    def noted(f, constant):
+        seen.append(constant)
+        return _readTensor(f)
+
+    noted(field, CHANGES[change][0])
+    noted.memo.clear()  # what is appended to is captured: let only arguments decide
+    operator_of = gp.operator(lambda f, constant: _readTensor(f))
+    for constant in (*CHANGES[change], *map(arguments.own, CHANGES[change])):
+        operator_of(field, constant)
+    assert len(operator_of.memo) == 2
+    assert repr(seen[0]) == repr(CHANGES[change][0])
+
+
+@pytest.mark.parametrize("make", [list, np.array])
+def test_changed_in_place(device, make):
+    constant = make([1.0, 2.0])
+    weighed = gp.operator(lambda f, w: _readTensor(f) * float(w[0]) + float(w[1]))
+    before, again = weighed(field, constant), weighed(field, constant)
+    constant[0] = 3.0
+    after = weighed(field, constant)
+    assert before.node.call.kernel is again.node.call.kernel
+    assert np.array_equal(before.numpy(), IMAGE + 2) and np.array_equal(after.numpy(), IMAGE * 3 + 2)
+
+
+def test_a_body_gets_its_own():
+    given = [1.0, np.array([2.0, 3.0])]
+
+    @gp.operator
+    def changes(f, constant):
+        constant.append(4.0)
+        with pytest.raises(ValueError, match="read-only"):
+            constant[1][0] = 5.0
+        return _readTensor(f) * float(constant[1][1])
+
+    for _ in range(2):
+        assert np.array_equal(changes(field, given).numpy(), IMAGE * 3)
+    assert len(given) == 2 and given[1][0] == 2
+
+
+def test_what_is_kept_is_bounded(monkeypatch):
+    monkeypatch.setattr(operator, "MOST_BODIES", 5)
+    added = gp.operator(lambda f, a: _readTensor(f) + float(a[0]))
+    with pytest.warns(UserWarning, match="compiled anew for every value of `a`; pass a Field, whose value can change"):
+        kernels = [added(field, np.array([k])).node.call.kernel for k in range(12)]
+    assert len(added.memo) == 5 and len(set(map(id, kernels))) == 12
+    assert added(field, np.array([11])).node.call.kernel is kernels[-1]
+
+
+def test_numbers_that_change_warn_once():
+    shifted = gp.operator(lambda f, step: _readTensor(f, _row, _column + step))
+    for k in range(8):
+        shifted(field, k)
+    with pytest.warns(UserWarning, match="for every value of `step`; pass a gp.Parameter or another 0D field, whose value can"):
+        shifted(field, 9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        shifted(field, 10)
+
+
+def test_lists_of_fields_and_of_values(device):
+    @gp.operator(outputs=lambda fields: [f.type for f in fields])
+    def swapped(fields):
+        return [_readTensor(f) for f in fields[::-1]]
+
+    low, high = swapped([field, gp.ScalarField(-IMAGE)])
+    assert np.array_equal(low.numpy(), -IMAGE) and np.array_equal(high.numpy(), IMAGE)
+    filled = gp.operator(outputs=[field.type], default=[7.0])(lambda f: _writeTensor(_out0, 1, 0, _column))(field)
+    assert filled.numpy()[:2, 0].tolist() == [1, 7]
+    total, count = gp.HostOperator(lambda a: [a * 2, a + 1], field, outputs=[field.type, field.type])
+    assert np.array_equal(total.numpy(), IMAGE * 2) and np.array_equal(count.numpy(), IMAGE + 1)
+
+
+def test_lists_of_states(device):
+    a, b = gp.iterate(lambda a, b: [b, a + 1], [field, field * 0], times=4)
+    assert isinstance(gp.iterate(lambda a: [a], [field], times=0), tuple)
+    assert np.array_equal(a.numpy(), IMAGE + 2) and np.array_equal(b.numpy(), 0 * IMAGE + 2)
+
+
+def test_lists_in_pipelines(device):
+    @gp.pipeline
+    def weighed(image, weights):
+        f = gp.ScalarField(image)
+        return [f * weights[0], f + weights[1][0]]
+
+    weights = [2, [3]]
+    for want in (3, 3, 5):
+        weights[1][0] = want
+        twice, more = weighed(IMAGE, weights)
+        assert np.array_equal(twice, IMAGE * 2) and np.array_equal(more, IMAGE + want)
+    assert len(weighed.traced) == 2
+    outs = [np.empty_like(IMAGE), np.empty_like(IMAGE)]
+    weighed(IMAGE, weights, out=outs)
+    assert np.array_equal(outs[1], IMAGE + 5)
