@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from types import FrameType
+from typing import Any
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 OPERATORS = os.path.join(PACKAGE, "ops") + os.sep  # the library's own kernels, written as a user would
@@ -103,7 +104,16 @@ def described(value: object) -> str:
 
 
 class GpuopError(Exception):
-    """Base of all errors that gpuop raises on purpose."""
+    """Base of all errors that gpuop raises on purpose. They pickle: an error that does not stops a pool of processes."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args, vars(self))
+
+
+def _restored(cls: type[GpuopError], args: tuple[Any, ...], attributes: dict[str, Any]) -> GpuopError:
+    error = cls.__new__(cls, *args)
+    vars(error).update(attributes)
+    return error
 
 
 class SemanticError(GpuopError):

@@ -78,7 +78,9 @@ class Dialect:
     def words(self) -> frozenset[str]:
         """The identifiers that its forms use."""
         forms = (self.position, self.calls, self.conversions, self.barrier, self.atomics, self.wide)
-        text = " ".join(map(str, (*(v for form in forms for v in form.values()), self.saturate, self.bits, self.load_half)))
+        text = " ".join(
+            map(str, (*(v for form in forms for v in form.values()), self.saturate, self.bits, self.load_half))
+        )
         return frozenset(re.findall(r"(?<![.:\w])[A-Za-z_]\w*", re.sub(r"{\w*}", " ", text)))
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, ClassVar, TypeVar
 
+PORTABLE = ".portable"
 Made = TypeVar("Made", bound="Decorated")
 
 
@@ -25,6 +28,7 @@ class Decorated:
         self.function, self.name = function, name or function.__name__
         self.signature = inspect.signature(function)
         self.receiver: tuple[Any, ...] = ()
+        self._portable: Any = None
 
     def _is_receiver(self, value: Any) -> bool:
         """Whether an argument is the object: what that holds is captured, not what it equals, nor is it kept."""
@@ -36,3 +40,46 @@ class Decorated:
         bound = object.__new__(type(self))
         bound.__dict__.update(vars(self), receiver=(instance,))
         return bound
+
+    # --- copies, and other processes ----------------------------------------------------------------------------
+
+    def __copy__(self: Made) -> Made:
+        return self
+
+    def __deepcopy__(self: Made, memo: Any) -> Made:
+        return self
+
+    def settings(self) -> tuple[Any, ...]:
+        """What it is made with besides the function."""
+        return ()
+
+    @property
+    def portable(self) -> Any:
+        """The function under a name that leads to it (that of its own leads here), or with its code to where none does."""
+        if self._portable is None:
+            f = self.function
+            copy = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+            copy.__module__, copy.__qualname__ = f.__module__, f.__qualname__ + PORTABLE
+            copy.__kwdefaults__, copy.__doc__ = f.__kwdefaults__, f.__doc__
+            vars(copy).update(vars(f), settings=(type(self), self.settings()))
+            self._portable = copy
+        return self._portable
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.receiver:
+            return getattr, (*self.receiver, self.function.__name__)
+        return _found, (self.portable,)
+
+
+def _found(portable: FunctionType) -> Decorated:
+    """What has this function; or what is made of it, where it came with its code."""
+    name = portable.__qualname__.removesuffix(PORTABLE)
+    found: Any = sys.modules.get(portable.__module__)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if isinstance(found, Decorated) and found.portable is portable:
+        return found
+    cls, settings = vars(portable).pop("settings")
+    portable.__qualname__ = name
+    made: Decorated = cls(portable, *settings)
+    return made

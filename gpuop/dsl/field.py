@@ -21,6 +21,7 @@ from gpuop.dsl.arrays import (
     host_array,
     is_device_array,
 )
+from gpuop.dsl.copying import Copying, CopyingApart
 from gpuop.dsl.lending import Lending
 from gpuop.dsl.looks import values_seen
 from gpuop.dsl.names import names_given
@@ -38,7 +39,7 @@ INSTEAD = {
 }
 
 
-class Field(Arithmetic["Field"], Reductions["Field"], Lending):
+class Field(Arithmetic["Field"], Reductions["Field"], Lending, Copying):
     """A grid of 0 to 3 dimensions (layers, rows, columns) with a tensor of order 0 to 2 at every point.
 
     Args:
@@ -250,7 +251,7 @@ class ComplexField(Field):
         super().__init__(array, 0, "complex64")
 
 
-class Parameter(Field):
+class Parameter(CopyingApart, Field):
     """A 0D field (number, vector or matrix) passed to kernels by value; `set` changes it without recompiling."""
 
     __slots__ = ("_source",)

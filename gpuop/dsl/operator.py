@@ -74,6 +74,9 @@ class Operator(Decorated):
         results = results_of(kernel, key, inputs, loc)
         return results[0] if len(results) == 1 else results
 
+    def settings(self) -> tuple[Any, ...]:
+        return self.declared, self.name, self.default
+
     def source(self, *field_types: Any, target: str | None = None) -> str:
         """The generated text for arguments of these FieldTypes (other arguments as they are).
 

@@ -33,6 +33,9 @@ class DType:
     def __str__(self) -> str:
         return self.c
 
+    def __reduce__(self) -> tuple[Any, ...]:  # there is one of each, also in another process
+        return _dtype, (self.c,)
+
     def holds(self, value: bool | int | float) -> bool:
         """Whether the number is representable: integers exactly, floating values without overflow."""
         if self.kind == "b":
@@ -55,6 +58,12 @@ HALF, FLOAT, DOUBLE = (
     DType("float32", "float", "f", 32),
     DType("float64", "double", "f", 64),
 )
+
+
+def _dtype(c: str) -> DType:
+    return DTYPES[c]
+
+
 DTYPES = {d.c: d for d in (BOOL, CHAR, UCHAR, SHORT, USHORT, INT, UINT, LONG, ULONG, HALF, FLOAT, DOUBLE)}
 BY_NUMPY = {d.name: d for d in DTYPES.values()}
 
@@ -153,6 +162,9 @@ class FieldType:
             raise SemanticError("a tensor has at least one element")
         if self.dtype == "complex64" and self.tensor_shape:
             raise SemanticError("complex fields have scalar tensors")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FieldType, (self.field_shape, self.tensor_shape, self.dtype)
 
     @property
     def tensor_points(self) -> int:
