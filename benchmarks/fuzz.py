@@ -1,6 +1,7 @@
 """Random kernels by the thousand: the programs of `tests/fuzz`, other ones every time.
 
-    python benchmarks/fuzz.py --programs 10000 [--device NAME …] [--pairs N] [--graphs N] [--cuda N] [--mistakes N] [--seed N]
+    python benchmarks/fuzz.py --programs 10000 [--device NAME …] [--pairs N] [--graphs N] [--dags N] [--cuda N]
+        [--mistakes N] [--seed N]
 
 Devices are those that gpuop finds, "lowered" (the interpreter after all passes, the default) and "checked" (checked
 execution of what was recorded). Programs run in batches, each with a seed of its own; a failure is made as small as
@@ -26,7 +27,7 @@ from hypothesis import strategies as st
 
 import gpuop as gp
 from gpuop.codegen.targets import generate, target_named
-from tests.fuzz import graph_programs, running, test_errors
+from tests.fuzz import dags, graph_programs, running, test_errors
 from tests.fuzz.programs import Program, pairs, programs
 from tests.golden.nvrtc import compile_cuda
 
@@ -60,6 +61,13 @@ def one_graph(graph: graph_programs.Graph, devices: list[str]) -> None:
     for device in [d for d in devices if d not in ("checked", "lowered")] or ["reference"]:
         with gp.use_device(device):
             count.update(graph_programs.check(graph, unfused_too=device != "reference"))
+
+
+def one_dag(number: int, devices: list[str]) -> None:
+    """Fused and unfused what NumPy makes of it; small and large ones in turns."""
+    with running.using(next((d for d in devices if d != "checked"), "reference")):
+        dags.check(dags.drawn(number, 8 + number % 5 * 4))
+    count["dags"] += 1
 
 
 def one_for_cuda(program: Program, devices: list[str]) -> None:
@@ -104,6 +112,7 @@ def main() -> int:
     parser.add_argument(
         "--graphs", type=int, default=0, help="graphs of operators of every kind (by default on the reference)"
     )
+    parser.add_argument("--dags", type=int, default=0, help="dense graphs of integers, compared with NumPy")
     parser.add_argument("--cuda", type=int, default=0, help="programs that are compiled for CUDA")
     parser.add_argument("--mistakes", type=int, default=0, help="ill-typed bodies")
     parser.add_argument("--device", action="append", default=[])
@@ -116,6 +125,7 @@ def main() -> int:
         (one_program, programs(), given_.programs),
         (one_pair, pairs(), given_.pairs),
         (one_graph, graph_programs.graphs(9), given_.graphs),
+        (one_dag, st.integers(0, 2**40), given_.dags),
         (one_for_cuda, programs(), given_.cuda),
         (one_mistake, MISTAKES, given_.mistakes),
     )

@@ -36,7 +36,7 @@ TOP = {
     "pipeline", "profiling", "running", "saving", "session", "streams",
 }  # fmt: skip
 WAIT = {  # packages that only these files may import, and only inside functions
-    "networkx": {"fusion/groups.py", "fusion/plan.py", "inspection.py"},
+    "networkx": {"inspection.py"},
     "PIL": {"show/raster.py"},
     "pyopencl": {"runtime/opencl.py", "runtime/opencl_devices.py", "runtime/opencl_programs.py"},
     "pycuda": {"runtime/cuda.py", "runtime/cuda_memory.py"},

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
 
 from gpuop.fusion.graph import Op, Program
 from gpuop.fusion.limits import Limits
+from gpuop.fusion.order import Order
 from gpuop.fusion.rules import MAX_OPERATORS, conflict, why_not
 from gpuop.fusion.surplus import unfit
 from gpuop.ir.graph import Leaf
@@ -22,19 +22,14 @@ class Groups:
     """
 
     def __init__(self, program: Program, limits: Limits) -> None:
-        import networkx as nx
-
         self.limits = limits
         by_value = ((v, leaf) for v, leaf in program.leaves.items() if isinstance(leaf, Leaf) and leaf.by_value)
         self.words = {value: leaf.type.planes for value, leaf in by_value}  # of arguments that are more than one
 
-        self.graph: Any = nx.DiGraph()  # of group numbers; an operator's group starts with its own number
-        self.members = {op.number: [op] for op in program.ops}
+        self.members = {op.number: [op] for op in program.ops}  # by group; one starts with the number of its operator
         self.of = {op.number: op.number for op in program.ops}
         self.maker = {value: op for op in program.ops for value in op.outputs}
-        self.graph.add_nodes_from(self.members)
-        for op in program.ops:
-            self.graph.add_edges_from((self.maker[v].number, op.number) for v in op.inputs if v in self.maker)
+        self.order = Order({op.number: self._makers(op) for op in program.ops})
         self.readers = {op.number: {value: [op] for value in op.inputs} for op in program.ops}  # of values, by group
         self.users = Counter(value for op in program.ops for value in set(op.inputs))
         self.wanted = frozenset(program.wanted)
@@ -43,7 +38,7 @@ class Groups:
             op.number: frozenset(v for v in op.outputs if v in self.wanted or self.users[v]) for op in program.ops
         }
         self.shaped = {op.number: [op] if op.kernel.group else [] for op in program.ops}  # that care about work-groups
-        self.span = {op.number: (op.number, op.number) for op in program.ops}
+        self.first = {op.number: op.number for op in program.ops}  # the operator of a group that was recorded first
         self.using: dict[int, dict[int, Op]] = {}  # the operators that read a value, by number
         for op in program.ops:
             for value in op.inputs:
@@ -70,7 +65,7 @@ class Groups:
             reason = why_not(producer, consumer, value)
             if reason is not None:
                 return reason
-        if self._detour(a, b) or self._detour(b, a):
+        if self.order.detour(a, b):
             return "another kernel stands between them: it needs the one and feeds the other"
         return None
 
@@ -95,25 +90,9 @@ class Groups:
                 for user in self.readers[outer][value]:
                     yield self.maker[value], user, value
 
-    def _detour(self, a: int, b: int) -> bool:
-        """Whether a path from a to b passes another group. Groups that end before a or start after b cannot be on it."""
-        first, last = self.span[a][0], self.span[b][1]
-        forward = len(self.graph.succ[a]) <= len(self.graph.pred[b])  # from the end that has fewer neighbours
-        start, goal, near = (a, b, self.graph.succ) if forward else (b, a, self.graph.pred)
-        stack = [g for g in near[start] if g != goal]
-        seen = set(stack)
-        while stack:
-            for following in near[stack.pop()]:
-                if following == goal:
-                    return True
-                if following not in seen and self.span[following][0] < last and self.span[following][1] > first:
-                    seen.add(following)
-                    stack.append(following)
-        return False
-
-    def leads(self, a: int, b: int) -> bool:
-        """Whether group b needs group a."""
-        return a != b and (self.graph.has_edge(a, b) or self._detour(a, b))
+    def _makers(self, op: Op) -> set[int]:
+        """The groups that an operator needs."""
+        return {self.of[self.maker[value].number] for value in op.inputs if value in self.maker}
 
     def replace(self, old: Op, new: Op) -> None:
         """Put an operator with other inputs in the place of one that is still a group of its own."""
@@ -134,18 +113,16 @@ class Groups:
         self.members[group] = [new]
         self.readers[group] = {value: [new] for value in new.inputs}
         self.inputs[group] = frozenset(new.inputs)
-        self.graph.remove_edges_from(list(self.graph.in_edges(group)))
-        made = {self.of[self.maker[v].number] for v in new.inputs if v in self.maker}
-        self.graph.add_edges_from((maker, group) for maker in made)
+        self.order.need(group, self._makers(new))
 
     def drop_dead(self) -> None:
         """Leave out groups whose values nobody reads from memory."""
-        for group in sorted(self.members, key=lambda g: -self.span[g][1]):
+        for group in sorted(self.members, key=self.order.place.__getitem__, reverse=True):
             if not self.needed(self.members[group]):
                 for op in self.members.pop(group):
                     for value in set(op.inputs):
                         del self.using[value][op.number]
-                self.graph.remove_node(group)
+                self.order.remove(group)
 
     def needed(self, ops: Iterable[Op]) -> set[int]:
         """The values of operators that are wanted, or that others read."""
@@ -169,8 +146,5 @@ class Groups:
         self.shaped[a] += self.shaped.pop(b)
         for value, readers in self.readers.pop(b).items():
             self.readers[a].setdefault(value, []).extend(readers)
-        low, high = self.span.pop(b)
-        self.span[a] = (min(self.span[a][0], low), max(self.span[a][1], high))
-        self.graph.add_edges_from((g, a) for g in list(self.graph.predecessors(b)) if g != a)
-        self.graph.add_edges_from((a, g) for g in list(self.graph.successors(b)) if g != a)
-        self.graph.remove_node(b)
+        self.first[a] = min(self.first[a], self.first.pop(b))
+        self.order.merge(a, b)

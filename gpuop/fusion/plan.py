@@ -42,12 +42,10 @@ class Plan:
 
 def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Plan:
     """Fuse what the rules allow and the costs advise, split what a device has no room for, and order the kernels."""
-    import networkx as nx
-
     groups = Groups(program, limits)
     steady = Steady(program, groups)
     refused = _fuse(groups, program, steady) if optimize else []
-    order = nx.lexicographical_topological_sort(groups.graph, key=lambda g: groups.span[g][0])
+    order = groups.order.sorted(key=groups.first.__getitem__)
     splitting = Splitting(groups, program.types)
     pieces = [piece for group in order for piece in splitting.pieces(groups.members[group])]
     steps = [Step(piece.kernel, piece.inputs, piece.outputs, piece.ops) for piece in pieces]

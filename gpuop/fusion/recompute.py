@@ -76,7 +76,7 @@ class Recomputing:
         waiting, of = self.waiting.setdefault(value, set()), self.groups.of
         makers = {self.groups.maker[v].number for v in op.inputs if v in self.groups.maker}
         if makers & waiting or any(
-            self.level[user.number] < self.level[op.number] and self.groups.leads(of[user.number], of[op.number])
+            self.level[user.number] < self.level[op.number] and self.groups.order.leads(of[user.number], of[op.number])
             for user in self.gathered[value]
         ):
             waiting.add(op.number)
