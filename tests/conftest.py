@@ -31,8 +31,12 @@ ONE_DRIVER = {"tests.conformance.test_sample", "tests.conformance.test_several"}
 
 def warnings_are_errors() -> None:
     """Compilers may not warn of any text that a test has them compile."""
-    nvrtc.OPTIONS = (*nvrtc.OPTIONS, "--warning-as-error=all-warnings")
-    build = opencl.built
+    result, build = nvrtc._result, opencl.built
+
+    def checked(library, program, what):
+        log = result(library, program, "ProgramLog").decode()
+        assert what == "ProgramLog" or "warning" not in log, log
+        return result(library, program, what)
 
     def strict(device, program, options):
         built = build(device, program, options)
@@ -40,7 +44,7 @@ def warnings_are_errors() -> None:
         assert "warning:" not in log, f"{log}\n{built.source}"
         return built
 
-    opencl.built = strict
+    nvrtc._result, opencl.built = checked, strict
 
 
 warnings_are_errors()
