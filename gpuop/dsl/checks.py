@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from gpuop.dsl.outputs import OutputSlot
+from gpuop.dsl.written import counted
 from gpuop.errors import Loc, SemanticError
 from gpuop.ir.facts import TargetConst
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Atomic, Barrier, Block, For, If, Stmt, Write
+from gpuop.ir.nodes import Atomic, Barrier, Block, For, If, Index, Stmt, Write
 from gpuop.ir.types import Shape
 from gpuop.ir.uniform import Uniformity
 from gpuop.ir.visit import blocks, walk
@@ -41,6 +42,35 @@ def _described(cause: Stmt) -> tuple[str, str]:
     loc: Loc | None = getattr(cause, "loc", None)
     what = {If: "the condition", For: "the number of turns"}.get(type(cause), "the loop's condition")
     return what, f" of `{loc.text}` (line {loc.line})" if loc is not None else ""
+
+
+def check_cover(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:
+    """Refuse an output of which threads write too little, and that has no default to show that this is meant.
+
+    Args:
+        covered: whether every thread writes its own point on every path.
+    """
+    writes = [s for s in walk(kernel.body) if target(s) is slot.param]
+    own = [w for w in writes if isinstance(w, Write)]
+    if len(own) < len(writes):
+        return
+    if not covered and counted(kernel.body, slot.param):
+        raise SemanticError(
+            f"{slot.shown} is not written on every path through `{kernel.name}`; "
+            "write it in the other branch too, or give the output a `default=`",
+            writes[0].loc,
+        )
+    here = tuple(Index("global", axis) for axis in kernel.domain.axes)
+    shape, known = slot.param.type.field_shape, all(isinstance(n, int) for n in kernel.group or ())
+    if known and len(here) == len(shape) and all(w.point == here for w in own):
+        threads = kernel.launched.shape
+        if any(n < extent for n, extent in zip(threads, shape, strict=True)):
+            extents, grid = ("×".join(map(str, s)) for s in (shape, threads))
+            raise SemanticError(
+                f"{slot.shown} is {extents}, and the threads, {grid}, write only their own points of it; "
+                "give it a `default=`, which the others keep, or more threads by `_globalThreads`",
+                writes[0].loc,
+            )
 
 
 def check_races(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:

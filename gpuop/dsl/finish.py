@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
-from gpuop.dsl.checks import check_barriers, check_races, target
+from gpuop.dsl.checks import check_barriers, check_cover, check_races, target
 from gpuop.dsl.coverage import writes_all
 from gpuop.dsl.outputs import OutputSlot
 from gpuop.dsl.record import Recorder
+from gpuop.dsl.written import covers
 from gpuop.errors import SemanticError
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Domain, Kernel, Output
@@ -17,14 +17,10 @@ from gpuop.ir.nodes import (
     Assign,
     Barrier,
     Block,
-    Break,
     Const,
-    Continue,
     Declare,
     Expr,
     FieldParam,
-    For,
-    If,
     Index,
     Let,
     Read,
@@ -122,17 +118,13 @@ def _settle(recorder: Recorder, slot: OutputSlot, kernel: Kernel) -> tuple[Block
             f"operator `{recorder.name}` never writes its output {slot.shown}; add `_writeTensor({slot.shown}, …)`, or {otherwise}",
             recorder.loc,
         )
-    covered = _covers(body, field, domain)
+    covered = covers(body, field, domain)
     check_races(kernel, slot, covered)
+    if slot.default is None:
+        check_cover(kernel, slot, covered)
     if not all(_is_own(w, domain) for w in writes):
         whole = covered or writes_all(kernel, field)
         return body, Output(field, None if whole else field.type.stored(slot.default or 0))
-    if not covered and slot.default is None:
-        raise SemanticError(
-            f"{slot.shown} is not written on every path through `{recorder.name}`; "
-            "write it in the other branch too, or give the output a `default=`",
-            writes[0].loc,
-        )
     if len(writes) == 1 and writes[0] in body and covered:
         return body, Output(field)
     return _one_write(body, slot, domain), Output(field)
@@ -144,49 +136,6 @@ def _is_own(write: Stmt, domain: Domain) -> bool:
     if domain.elements > 1:
         return write.element == Index("global", "element") and write.field.type.planes == domain.elements
     return write.element is None or (isinstance(write.element, Const) and write.field.type.planes <= SMALL_TENSOR)
-
-
-def _covers(block: Iterable[Stmt], field: FieldParam, domain: Domain) -> bool:
-    """Whether every path through the block writes every element of the thread's own tensor."""
-    return len(_written(block, field, domain)) == (field.type.planes if domain.elements == 1 else 1)
-
-
-def _written(block: Iterable[Stmt], field: FieldParam, domain: Domain) -> frozenset[int]:
-    """The elements that every path through the block writes (in a domain with an element axis: {0} or nothing)."""
-    done: frozenset[int] = frozenset()
-    whole = frozenset(range(field.type.planes if domain.elements == 1 else 1))
-    for stmt in block:
-        match stmt:
-            case Write(field=written, point=None, element=element) if written is field:
-                if domain.elements > 1:
-                    done |= (
-                        whole
-                        if element == Index("global", "element") and field.type.planes == domain.elements
-                        else frozenset()
-                    )
-                elif element is None:
-                    done |= whole
-                elif isinstance(element, Const):
-                    done |= {int(element.value)}
-            case If(then=then, orelse=orelse):
-                done |= _written(then, field, domain) & _written(orelse, field, domain)
-            case For(start=Const(value=start), stop=Const(value=stop), step=Const(value=step), body=body) if (
-                not _leaves(body)
-            ):
-                if range(int(start), int(stop), int(step)):
-                    done |= _written(body, field, domain)
-                every = any(
-                    isinstance(s, Write) and s.field is field and s.point is None and s.element == Ref(stmt.var)
-                    for s in body
-                )
-                if every and (start, stop, step) == (0, len(whole), 1):
-                    done |= whole
-    return done
-
-
-def _leaves(block: Block) -> bool:
-    """Whether a break or continue is in the block."""
-    return any(isinstance(stmt, (Break, Continue)) for stmt in walk(block))
 
 
 def _one_write(body: Block, slot: OutputSlot, domain: Domain) -> Block:

@@ -40,7 +40,7 @@ def test_elements_that_no_turn_writes_hold_the_default(device):
         with _forEachTensorElement(f.tensor_shape):
             _writeTensorElement(_out0, _readTensorElement(f))
 
-    @gp.operator(outputs=lambda f: f.type)
+    @gp.operator(outputs=lambda f: f.type, default=0)
     def skipping(f):
         with _for(TENSOR[0]) as i:
             with _if(i == 2):

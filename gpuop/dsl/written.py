@@ -1,0 +1,72 @@
+"""What every path through a body writes of an output, at the thread's own point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuop.ir.kernel import Domain
+from gpuop.ir.nodes import Block, Break, Const, Continue, Expr, FieldParam, For, If, Index, Ref, Stmt, Var, Write
+from gpuop.ir.visit import turns, walk
+
+Elements = frozenset[int | Var]  # of a tensor; a counter stands for the one that a turn of its loop writes
+NONE: Elements = frozenset()
+
+
+def covers(block: Block, field: FieldParam, domain: Domain) -> bool:
+    """Whether every path through the block writes every element of the thread's own tensor."""
+    whole = _whole(field, domain)
+    return _written(block, field, domain) >= whole
+
+
+def counted(block: Block, field: FieldParam) -> bool:
+    """Whether an output is only written at own points, and at elements that are known, or counted by loops whose turns are."""
+    counters = {stmt.var for stmt in walk(block) if isinstance(stmt, For) and turns(stmt) is not None}
+    return all(
+        stmt.point is None and (stmt.element is None or _element(stmt.element, counters))
+        for stmt in walk(block)
+        if isinstance(stmt, Write) and stmt.field is field
+    )
+
+
+def _element(element: Expr, counters: set[Var]) -> bool:
+    return isinstance(element, (Const, Index)) or (isinstance(element, Ref) and element.var in counters)
+
+
+def _whole(field: FieldParam, domain: Domain) -> Elements:
+    """All elements; where threads have one each, it is number 0."""
+    return frozenset(range(field.type.planes if domain.elements == 1 else 1))
+
+
+def _written(block: Iterable[Stmt], field: FieldParam, domain: Domain) -> Elements:
+    done = NONE
+    for stmt in block:
+        match stmt:
+            case Write(field=written, point=None) if written is field:
+                done |= _of_write(stmt, domain)
+            case If(then=then, orelse=orelse):
+                done |= _written(then, field, domain) & _written(orelse, field, domain)
+            case For(var=var, body=body) if not _leaves(body):
+                values = turns(stmt)
+                inner = _written(body, field, domain) if values else NONE
+                done |= inner - {var} | frozenset(values or () if var in inner else ())
+    return done
+
+
+def _of_write(write: Write, domain: Domain) -> Elements:
+    field, element = write.field, write.element
+    if domain.elements > 1:
+        own = element == Index("global", "element") and field.type.planes <= domain.elements
+        return frozenset({0}) if own else NONE
+    match element:
+        case None:
+            return _whole(field, domain)
+        case Const(value=value):
+            return frozenset({int(value)})
+        case Ref(var=var):
+            return frozenset({var})
+    return NONE
+
+
+def _leaves(block: Block) -> bool:
+    """Whether a break or continue is in the block."""
+    return any(isinstance(stmt, (Break, Continue)) for stmt in walk(block))
