@@ -28,6 +28,8 @@ PREFIX, SUM, SHIFT = 14, 12, 11
 COMPARISONS = (9, 10)
 WRAPS = {"add", "sub", "mul", "neg", "invert", "shl"}  # C computes them in int, so narrow types cut the result
 LOGICAL = {"and": ("&&", 5), "or": ("||", 4)}  # of bools; operands have no effects, so C may skip them
+# Operands below these are in parentheses where C wants none: compilers warn, as comparisons in `&` look like slips.
+CLEAR = {4: 6, 6: SHIFT, 7: SHIFT, 8: SHIFT, 9: SHIFT, 10: SHIFT, SHIFT: SUM + 1}
 
 
 class Expressions:
@@ -89,25 +91,29 @@ class Expressions:
     def apply(self, expr: Apply) -> tuple[str, int]:
         if expr.op in LOGICAL and expr.type.kind == "b":
             sign, prec = LOGICAL[expr.op]
-            return f" {sign} ".join(self.text(a, prec) for a in expr.args), prec
+            return f" {sign} ".join(self.operand(a, prec) for a in expr.args), prec
         row = OPS[expr.op]
         special = self.dialect.calls.get(f"{expr.op} {expr.args[0].type}", self.dialect.calls.get(expr.op))
         if special is not None:
             return special.format(*map(self.text, expr.args)), CALL
         if not row.text:
             return f"{expr.op}({', '.join(map(self.passed, expr.args))})", CALL
-        least = (
-            SHIFT if row.prec in COMPARISONS else row.prec
-        )  # of operands: a comparison of comparisons looks like a slip
-        right = 0 if row.prec == PREFIX or expr.op == "choose" else 1
-        first = self.text(expr.args[0], least + (1 if expr.op == "choose" else 0))
-        rest = [self.text(a, least + right) for a in expr.args[1:]]
+        chosen = expr.op == "choose"
+        first = self.operand(expr.args[0], row.prec, 1 if chosen else 0)
+        rest = [self.operand(a, row.prec, 0 if chosen else 1) for a in expr.args[1:]]
         if row.prec == PREFIX:
             first = f"({first})" if first.startswith(("-", "~", "!")) else first
         text = row.text.format(first, *rest)
         if expr.op in WRAPS and expr.type.integer and expr.type.dtype.bits < 32:
             return f"({self.type(expr.type)})({text})", PREFIX
         return text, row.prec
+
+    def operand(self, arg: Expr, prec: int, right: int = 0) -> str:
+        """The text of an operand of an operator of a precedence; 1 on the side where equal ones need parentheses."""
+        text, own = self.render(arg)
+        alike = own == prec and prec not in COMPARISONS
+        least = prec + right if alike else CLEAR.get(prec, prec + right)
+        return f"({text})" if own < least else text
 
     def passed(self, arg: Expr) -> str:
         """An argument whose size matters, as of an overloaded function: what C computes in int gets its narrow type back."""

@@ -11,6 +11,7 @@ from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
 from gpuop.passes.lanes import ACCESS, is_streamed
 
 REVERSED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # of bools: all bits are -1
+SHIFTS = ("shl", "shr")  # of a vector by a scalar, but not of a scalar by a vector
 MASKS = {8: "char", 16: "short", 32: "int", 64: "long"}
 
 EDGES = """
@@ -188,8 +189,9 @@ class VectorExpressions(Expressions):
         if row.prec == PREFIX:
             inner = self.text(expr.args[0], PREFIX)
             return row.text.format(f"({inner})" if inner.startswith(("-", "~", "!")) else inner), PREFIX
-        least = SHIFT if row.prec in COMPARISONS else row.prec
-        left, right = (self.text(self.unspread(a), least + k) for k, a in enumerate(expr.args))
+        first, second = expr.args
+        left = self.operand(first if op in SHIFTS else self.unspread(first), row.prec)
+        right = self.operand(self.unspread(second), row.prec, 1)
         text = row.text.format(left, right)
         if row.prec in COMPARISONS and MASKS[32 if kind in (BOOL, HALF) else kind.bits] != "int":
             return f"convert_int{expr.type.lanes}({text})", CALL

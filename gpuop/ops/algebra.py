@@ -202,8 +202,10 @@ def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
 
 def clip(a: Operand, a_min: Operand = None, a_max: Operand = None) -> Operand:
     """numpy.clip; None leaves a side open."""
+    if a_min is not None and a_max is not None:
+        return apply("clip", a, a_min, a_max)
     if a_min is not None:
-        a = apply("maximum", a, a_min)
+        return apply("maximum", a, a_min)
     return a if a_max is None else apply("minimum", a, a_max)
 
 

@@ -37,12 +37,13 @@ def _power(x: Value, y: Value) -> Value:
     """Of integers by squaring; negative exponents give 0, but for 1 and -1."""
     if x.type.kind == "f":
         return k._pow(x, y)
-    lanes = [_integer_power(a, b) for a, b in zip(_lanes(x), _lanes(y, x.type.lanes), strict=True)]
-    return k._vector(*lanes) if len(lanes) > 1 else lanes[0]
+    count = max(x.type.lanes, y.type.lanes)
+    lanes = [_integer_power(a, b) for a, b in zip(_lanes(x, count), _lanes(y, count), strict=True)]
+    return k._vector(*lanes) if count > 1 else lanes[0]
 
 
-def _lanes(x: Value, count: int = 1) -> list[Value]:
-    return [x[i] for i in range(x.type.lanes)] if x.type.lanes > 1 else [x] * count
+def _lanes(x: Value, count: int) -> list[Value]:
+    return [x[i] for i in range(count)] if x.type.lanes > 1 else [x] * count
 
 
 def _integer_power(x: Value, y: Value) -> Value:
@@ -155,6 +156,7 @@ TABLE: dict[str, tuple[str, Function]] = {
     "fmin": ("order", _by_kind(k._fmin, k._min)),
     "maximum": ("order", _maximum),
     "minimum": ("order", _minimum),
+    "clip": ("order", lambda x, low, high: _minimum(_maximum(x, low), high)),
     "sign": ("order", _sign),
     "less": ("comparison", _compared(lambda x, y: x < y)),
     "less_equal": ("comparison", _compared(lambda x, y: x <= y)),

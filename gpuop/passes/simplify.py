@@ -31,8 +31,9 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.nodes import Lane as LaneOf
 from gpuop.ir.ops import OPS
-from gpuop.ir.types import Type
+from gpuop.ir.types import BOOL, Type
 from gpuop.ir.visit import blocks, expressions, map_blocks, map_values, values, walk, walk_expr, with_operands
+from gpuop.passes.wrap import limits
 
 
 def simplify(kernel: Kernel) -> Kernel:
@@ -138,13 +139,26 @@ def decided(expr: Apply) -> Const | None:
             return Const(0, expr.type)
         case Apply(op="eq" | "le" | "ge" | "ne" | "lt" | "gt" as op, args=(x, y)) if x == y:
             return Const(op in ("eq", "le", "ge"), expr.type)
-        case Apply(op="lt" | "ge" as op, args=(x, Const(value=0))) if x.type.kind == "u":
-            return Const(op == "ge", expr.type)
+        case Apply(op="lt" | "le" | "gt" | "ge" as op, args=(Const(value=end), y)):
+            return beyond(MIRRORED[op], y, end)
+        case Apply(op="lt" | "le" | "gt" | "ge" as op, args=(x, Const(value=end))):
+            return beyond(op, x, end)
         case Apply(op="and", args=(x, Const(value=False)) | (Const(value=False), x)) if _bool(x):
             return Const(False, expr.type)
         case Apply(op="or", args=(x, Const(value=True)) | (Const(value=True), x)) if _bool(x):
             return Const(True, expr.type)
     return None
+
+
+MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def beyond(op: str, x: Expr, end: float) -> Const | None:
+    """What a comparison gives with the least or the greatest value that there is of an integer or bool."""
+    low, high = limits(x.type.dtype)
+    if op in ("lt", "ge") and end == low:
+        return Const(op == "ge", Type(BOOL))
+    return Const(op == "le", Type(BOOL)) if op in ("gt", "le") and end == high else None
 
 
 def identity(expr: Apply) -> Expr:

@@ -18,8 +18,8 @@ DTYPES = (
     "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64",
 )  # fmt: skip
 FLOATS = {"float16", "float32", "float64"}
-UNARY = [name for name in TABLE if getattr(np, name).nin == 1]
-BINARY = [name for name in TABLE if getattr(np, name).nin == 2]
+UNARY = [name for name in TABLE if name != "clip" and getattr(np, name).nin == 1]
+BINARY = [name for name in TABLE if name != "clip" and getattr(np, name).nin == 2]
 ULPS = 16  # OpenCL's widest bound of these functions, which is pow's
 rng = np.random.default_rng(5)
 
@@ -149,6 +149,23 @@ PYTHON = {
     "greater": operator.gt, "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
     "left_shift": operator.lshift, "right_shift": operator.rshift,
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_scalars_beside_vectors(device, dtype):
+    x, y = (a[:120] for a in pairs(dtype))
+    orders = {False: (x[::3], y.reshape(-1, 3)), True: (x.reshape(-1, 3), y[::3])}
+    for first_is_vector, (a, b) in orders.items():
+        fields = [gp.Field(v, v.ndim - 1) for v in (a, b)]
+        wide = [v.reshape(len(v), -1) for v in (a, b)]
+        got, want = {}, {}
+        for name in BINARY:
+            want[name] = numpys(name, *(np.broadcast_to(v, (40, 3)) for v in wide))
+            if want[name] is not None:
+                got[name] = getattr(np, name)(*fields)
+        gp.evaluate(*got.values())
+        for name, field in got.items():
+            agree(f"{name}, vector first: {first_is_vector}", field.numpy(), want[name], bound(name))
 
 
 @pytest.mark.parametrize("name", PYTHON)
@@ -282,6 +299,15 @@ def test_where_and_clip(device):
     agree("where", np.where(f, 1, 0).numpy(), np.int32([1, 1, 1, 1, 1]))
     with pytest.raises(gp.SemanticError, match="three arguments"):
         np.where(mask)
+
+
+def test_clip_promotes_all_three(device):
+    """NumPy's common dtype of the values and both bounds, which that of two of them need not be."""
+    x, high = np.arange(0, 250, 10, dtype="uint8"), np.arange(-100, 150, 10, dtype="int64")
+    agree("a number below", np.clip(gp.ScalarField(x), -10, gp.ScalarField(high)).numpy(), np.clip(x, -10, high))
+    half = np.arange(25, dtype="float16")
+    got = np.clip(gp.ScalarField(x), gp.ScalarField(half), gp.ScalarField(high.astype("int16"))).numpy()
+    agree("a float and a wider integer", got, np.clip(x, half, high.astype("int16")))
 
 
 def test_ufuncs_with_numpy_scalars_and_zero_d_arrays(device):

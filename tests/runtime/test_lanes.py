@@ -68,6 +68,22 @@ def test_dtypes(device, dtype, columns):
             np.testing.assert_array_equal(copy.numpy(), x)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "uint32", "int64", "float32"])
+def test_numbers_beside_lanes(device, dtype):
+    """On either side of every operator."""
+    x = (np.arange(64) % 7 + 1).astype(dtype)
+    names = ["add", "subtract", "multiply", "floor_divide", "remainder", "less", "greater_equal", "equal", "maximum"]
+    if dtype != "float32":
+        names += ["left_shift", "right_shift", "bitwise_and", "bitwise_or", "bitwise_xor"]
+    with widened():
+        field = gp.ScalarField(x)
+        got = [getattr(np, name)(*pair) for name in names for pair in ((3, field), (field, 3))]
+        gp.evaluate(*got)
+        want = [getattr(np, name)(*pair) for name in names for pair in ((3, x), (x, 3))]
+        for name, a, b in zip(np.repeat(names, 2), got, want, strict=True):
+            np.testing.assert_array_equal(a.numpy(), b, err_msg=f"{name} of {dtype}")
+
+
 @pytest.mark.parametrize("columns", [32, 37])
 def test_tensors(device, columns):
     """Planes of small tensors, elements by a thread each, a table, and a value that is one for all."""
