@@ -1,0 +1,171 @@
+"""Run many random programs on a device, in processes of their own, and print what disagrees.
+
+    python -m tests.differential --device opencl:0 --programs 3000 --graphs 2000 --seed 0 --jobs 2 --log found.jsonl
+
+A program is its kind and its seed. With a log, what it has already is not run again: stop it, and go on later.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import json
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import gpuop as gp
+
+from .kinds import GRAPHS, PROGRAMS, program
+from .program import failure, script
+from .shrink import shrunk
+
+PATIENCE = 600  # seconds for a program, with its shrinking
+CHUNK = 150  # programs of a process: drivers keep what they compile
+Task = tuple[str, int]
+
+
+def work(device: str) -> None:
+    """Run the programs that stdin names; a line of JSON for each. What compilers warn of is a finding."""
+    from tests import conftest
+
+    atexit.register(shutil.rmtree, conftest.os.environ["GPUOP_CACHE"], ignore_errors=True)
+    for line in sys.stdin:
+        kind, seed = json.loads(line)
+        made, began = program(kind, seed), time.process_time()
+        found = failure(made, device)
+        told: dict[str, Any] = {"kind": kind, "seed": seed, "device": device, "checks": len(made.expected())}
+        if found is not None:
+            small, why = shrunk(made, device, found)
+            told |= {"what": found.what, "script": script(small, device, why)}
+        print(json.dumps(told | {"cpu": round(time.process_time() - began, 3)}), flush=True)
+
+
+class Worker:
+    """A process that runs programs; one that hangs or dies is a finding too."""
+
+    def __init__(self, device: str) -> None:
+        self.device, self.left = device, 0
+        self.process: subprocess.Popen[str] | None = None
+
+    def run(self, task: Task) -> dict[str, Any]:
+        if self.process is None or not self.left:
+            self.close()
+            command = [sys.executable, "-m", "tests.differential", "--work", "--device", self.device]
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.left = CHUNK
+        self.left -= 1
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        late = threading.Timer(PATIENCE, self.process.kill)
+        late.start()
+        try:
+            self.process.stdin.write(json.dumps(task) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        finally:
+            late.cancel()
+        if line:
+            told: dict[str, Any] = json.loads(line)
+            return told
+        code, self.process = self.process.wait(), None
+        what = f"the process ended with {code}"
+        text = program(*task).text()
+        return {"kind": task[0], "seed": task[1], "device": self.device, "checks": 0, "what": what, "script": text, "cpu": 0}
+
+    def close(self) -> None:
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.close()
+            self.process.wait()
+            self.process = None
+
+
+def tasks(programs: int, graphs: int, seed: int) -> list[Task]:
+    """Kinds by turns."""
+    found = [(PROGRAMS[k % len(PROGRAMS)], seed + k // len(PROGRAMS)) for k in range(programs)]
+    return found + [(GRAPHS[k % len(GRAPHS)], seed + k // len(GRAPHS)) for k in range(graphs)]
+
+
+def logged(log: Path | None, device: str) -> list[dict[str, Any]]:
+    if log is None or not log.exists():
+        return []
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+    return [told for told in lines if told["device"] == device]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default=gp.devices()[0].name)
+    parser.add_argument("--programs", type=int, default=300)
+    parser.add_argument("--graphs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--log", type=Path)
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.work:
+        work(given.device)
+        return 0
+    done = logged(given.log, given.device)
+    wanted = tasks(given.programs, given.graphs, given.seed)
+    left: queue.SimpleQueue[Task] = queue.SimpleQueue()
+    known = {(told["kind"], told["seed"]) for told in done}
+    for task in wanted:
+        if task not in known:
+            left.put(task)
+    results = [told for told in done if (told["kind"], told["seed"]) in set(wanted)]
+    results += run_all(left, given.device, given.jobs, given.log)
+    return report(results)
+
+
+def run_all(left: queue.SimpleQueue[Task], device: str, jobs: int, log: Path | None) -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = []
+    lock = threading.Lock()
+
+    def serve() -> None:
+        worker = Worker(device)
+        while True:
+            try:
+                task = left.get_nowait()
+            except queue.Empty:
+                break
+            told = worker.run(task)
+            with lock:
+                results.append(told)
+                if log is not None:
+                    with log.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(told) + "\n")
+        worker.close()
+
+    threads = [threading.Thread(target=serve) for _ in range(jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def report(results: list[dict[str, Any]]) -> int:
+    """Print the disagreements, and how much was compared."""
+    wrong = [told for told in results if "what" in told]
+    for told in wrong:
+        print(told["script"], flush=True)
+    counts = Counter(told["kind"] for told in results)
+    failed = Counter(told["kind"] for told in wrong)
+    for kind, count in sorted(counts.items()):
+        checks = sum(told["checks"] for told in results if told["kind"] == kind)
+        print(f"{kind:12} {count:6} programs {checks:7} values compared {failed[kind]:4} disagree")
+    print(f"{len(wrong)} of {len(results)} programs disagree; {sum(told['cpu'] for told in results):.0f} s of CPU")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Kernels as steps of programs: recorded by gpuop, and run here thread by thread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from . import machine as m
+from .nodes import Thread, Type, converted
+from .program import Env, Step
+from .statements import Body, parts
+from .values import Rejected, Val
+
+PLACES = ("_layer", "_row", "_column")
+
+
+@dataclass(frozen=True)
+class Out:
+    """An output: dtype and tensor; the default that it starts from, None where none is declared."""
+
+    dtype: str
+    tensor: tuple[int, ...] = ()
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class Kernel(Step):
+    """An operator with a body, applied to fields: a name for each output."""
+
+    names: tuple[str, ...]
+    fields: tuple[str, ...]
+    grid: tuple[int, ...]
+    outs: tuple[Out, ...]
+    body: Body
+
+    @property
+    def called(self) -> str:
+        return f"kernel_{self.names[0]}"
+
+    def above(self) -> dict[str, list[str]]:
+        types = [f'gp.FieldType({self.grid}, {o.tensor}, "{o.dtype}")' for o in self.outs]
+        defaults = [o.default for o in self.outs]
+        shown = types[0] if len(types) == 1 else f"({', '.join(types)})"
+        if any(d is not None for d in defaults):
+            shown += f", default={defaults[0] if len(defaults) == 1 else tuple(defaults)!r}"
+        head = [f"@gp.operator(outputs={shown})", f"def {self.called}({', '.join(self.fields)}):"]
+        return {self.called: head + [f"    {line}" for s in self.body for line in s.text()]}
+
+    def lines(self) -> list[str]:
+        return [f"{', '.join(self.names)} = {self.called}({', '.join(self.fields)})"]
+
+    def run(self, env: Env) -> None:
+        fields = {name: env.usable(name) for name in self.fields}
+        made = [self._filled(o) for o in self.outs]
+        written = [np.zeros(a.shape, bool) for a in made]
+        for at in np.ndindex(self.grid):
+            thread = Thread(self._places(at), fields)
+            writes: list[Any] = []
+            thread.arrays["_writes"] = writes
+            for s in self.body:
+                s.run(thread)
+            for out, value, kind, where, element in writes:
+                self._write(made[out], written[out], self.outs[out], value, kind, tuple(where) or at, element)
+        for array, seen, out, name in zip(made, written, self.outs, self.names, strict=True):
+            if out.default is None and not seen.all():
+                raise Rejected("not written")
+            env.values[name] = Val(array, len(out.tensor), out.dtype == "unorm8")
+
+    def _filled(self, out: Out) -> np.ndarray:
+        dtype = "uint8" if out.dtype == "unorm8" else out.dtype
+        return np.full(self.grid + out.tensor, out.default or 0, dtype)
+
+    def _places(self, at: tuple[int, ...]) -> dict[str, int]:
+        own = (0,) * (3 - len(at)) + at
+        extents = (1,) * (3 - len(at)) + self.grid
+        counts = dict(zip(("_layers", "_rows", "_columns"), extents, strict=True))
+        return dict(zip(PLACES, own, strict=True)) | counts | {"_tensorElement": 0}
+
+    def _write(
+        self, array: np.ndarray, seen: np.ndarray, out: Out, value: Any, kind: Type, at: tuple[int, ...], element: Any
+    ) -> None:
+        """Convert and store; what is outside is dropped."""
+        if any(not 0 <= i < n for i, n in zip(at, self.grid, strict=True)):
+            return
+        count = math.prod(out.tensor) if element is None else 1
+        t = m.OF_NUMPY[out.dtype]
+        stored = converted(value, kind, (t, count))
+        values = stored if isinstance(stored, tuple) else (stored,)
+        if out.dtype == "unorm8":
+            values = tuple(_unorm(x) for x in values)
+        cell = array[at].reshape(-1)
+        cell[slice(None) if element is None else element] = values if element is None else values[0]
+        array[at] = cell.reshape(out.tensor) if out.tensor else cell[0]
+        seen[at] = True
+
+    def smaller(self) -> Iterator[tuple[Step, ...]]:
+        for body in parts(self.body):
+            yield (replace(self, body=body),)
+        if len(self.outs) > 1:
+            used = _written(self.body)
+            for k in range(len(self.outs)):
+                if k not in used and k == len(self.outs) - 1:
+                    yield (replace(self, outs=self.outs[:k], names=self.names[:k]),)
+
+    def made(self, env: Env) -> dict[str, Val]:
+        return {n: env.values[n] for n in self.names if n in env.values}
+
+
+def _written(body: Body) -> set[int]:
+    text = "\n".join(line for s in body for line in s.text())
+    return {k for k in range(10) if f"_out{k}," in text}
+
+
+def _unorm(x: Any) -> int:
+    """Clamped and rounded to nearest; ties, and what one rounding makes a tie, are left out."""
+    if np.isnan(x):
+        raise Rejected("NaN as a colour")
+    scaled = min(max(float(x), 0.0), 1.0) * 255
+    if abs(scaled - math.floor(scaled) - 0.5) < 1e-4:
+        raise Rejected("a tie")
+    return round(scaled)

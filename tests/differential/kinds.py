@@ -1,0 +1,154 @@
+"""The kinds of random programs, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from zlib import crc32
+
+import numpy as np
+
+from .algebra import INEXACT
+from .bodies import a_kernel
+from .choose import Maker
+from .driving import a_graph
+from .fields import a_reduction, a_slice
+from .loops import HOST, Calls, Host, eager, parameters
+from .program import Input, Program, Show
+from .stencils import a_sample, a_stencil
+from .turns import an_iteration
+from .values import Rng, a_grid, numbers
+
+
+def algebra(rng: Rng) -> Maker:
+    """Functions of whole fields on one grid, all looked at together."""
+    maker = Maker(rng, a_grid(rng), float(rng.choice((0.05, 0.3))))
+    for _ in range(int(rng.integers(5, 13))):
+        maker.let(maker.one_of(list(INEXACT)) if maker.chance(0.1) else "")
+    return shown(maker)
+
+
+def slices(rng: Rng) -> Maker:
+    """Slices, what is computed of them, and reductions."""
+    maker = Maker(rng, a_grid(rng), float(rng.choice((0.05, 0.3))))
+    for _ in range(int(rng.integers(4, 8))):
+        maker.one_of((maker.let, a_slice_in(maker), a_slice_in(maker), a_reduction_in(maker)))()
+    return shown(maker)
+
+
+def reductions(rng: Rng) -> Maker:
+    maker = Maker(rng, a_grid(rng, 400), float(rng.choice((0.02, 0.2))))
+    for _ in range(int(rng.integers(1, 3))):
+        maker.let()
+    for _ in range(int(rng.integers(2, 5))):
+        a_reduction(maker)
+    return shown(maker)
+
+
+def stencils(rng: Rng) -> Maker:
+    """Reads around points, of what others have computed."""
+    maker = Maker(rng, a_grid(rng, 100, (1, 1, 2, 2, 3)), 0.05)
+    for _ in range(int(rng.integers(2, 5))):
+        draw = rng.random()
+        if draw < 0.6:
+            a_stencil(maker)
+        elif draw < 0.8:
+            a_sample(maker)
+        else:
+            maker.let()
+    return shown(maker)
+
+
+def kernels(rng: Rng) -> Maker:
+    """One kernel, or two of which the second reads what the first one writes."""
+    maker = Maker(rng, a_grid(rng, 60, (0, 1, 1, 1, 2, 2, 3)), float(rng.choice((0.05, 0.2))))
+    for _ in range(int(rng.choice((1, 1, 2)))):
+        a_kernel(maker)
+    return shown(maker)
+
+
+def loops(rng: Rng) -> Maker:
+    """Eager loops over names that are bound again."""
+    maker = Maker(rng, a_grid(rng, 40), 0.05)
+    eager(maker)
+    return maker
+
+
+def set_parameters(rng: Rng) -> Maker:
+    maker = Maker(rng, a_grid(rng, 40), 0.05)
+    parameters(maker)
+    return maker
+
+
+def turns(rng: Rng) -> Maker:
+    """Iterations and host operators among algebra, or a pipeline of such."""
+    maker = Maker(rng, a_grid(rng, 60), 0.05)
+    for _ in range(int(rng.integers(3, 6))):
+        draw = rng.random()
+        if draw < 0.4:
+            an_iteration(maker)
+        elif draw < 0.5:
+            maker.add(Host(maker.name(), maker.field(), maker.one_of(list(HOST))))
+        else:
+            maker.let()
+    return shown(maker, 4)
+
+
+def pipelines(rng: Rng) -> Maker:
+    """A pipeline called with arrays of the same and of other shapes."""
+    maker = Maker(rng, a_grid(rng, 60), 0.05)
+    outer = [maker.input() for _ in range(int(rng.integers(1, 3)))]
+    given = [s for s in maker.steps if isinstance(s, Input) and s.dtype != "unorm8"]
+    for _ in range(int(rng.integers(2, 6))):
+        maker.one_of((maker.let, maker.let, a_slice_in(maker), a_reduction_in(maker), lambda: an_iteration(maker)))()
+    body = tuple(s for s in maker.steps if s not in given)
+    results = tuple(n for n in maker.env.values if n not in {s.name for s in given})[-3:]
+    calls = [tuple(_again(s, rng) for s in given) for _ in range(int(rng.integers(1, 4)))]
+    final = Maker(rng, maker.grid)
+    if results and given and outer:
+        step = Calls("process", tuple((s.name, s.order) for s in given), body, results, tuple(calls))
+        final.add(step) or final.add(Calls(step.name, step.given, body, results, (tuple(given),)))
+    return final
+
+
+def _again(given: Input, rng: Rng) -> Input:
+    return Input(given.name, numbers(rng, given.dtype, 7, 0.05), given.dtype, given.shape, given.order)
+
+
+def graphs(rng: Rng) -> Maker:
+    """A stateful graph."""
+    maker = Maker(rng, a_grid(rng, 60), 0.05)
+    while not a_graph(maker):
+        pass
+    return maker
+
+
+def a_slice_in(maker: Maker) -> Callable[[], bool]:
+    return lambda: a_slice(maker)
+
+
+def a_reduction_in(maker: Maker) -> Callable[[], bool]:
+    return lambda: a_reduction(maker)
+
+
+def shown(maker: Maker, most: int = 8) -> Maker:
+    """Look at the last results, some earlier ones, together."""
+    given = {s.name for s in maker.steps if isinstance(s, Input)}
+    late = [name for name in maker.env.values if name not in given][-most:]
+    if late:
+        maker.add(Show(tuple(late)))
+    return maker
+
+
+KINDS: dict[str, Callable[[Rng], Maker]] = {
+    "algebra": algebra, "slices": slices, "reductions": reductions, "stencils": stencils, "kernels": kernels,
+    "loops": loops, "parameters": set_parameters, "turns": turns, "pipelines": pipelines, "graphs": graphs,
+}  # fmt: skip
+
+GRAPHS = ("graphs",)
+PROGRAMS = tuple(kind for kind in KINDS if kind not in GRAPHS)
+
+
+def program(kind: str, seed: int) -> Program:
+    """The program of a seed."""
+    rng = np.random.default_rng([crc32(kind.encode()), seed])
+    return Program(kind, seed, tuple(KINDS[kind](rng).steps))
