@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from gpuop.fusion.axes import with_elements
 from gpuop.fusion.cost import LAUNCH
 from gpuop.fusion.graph import Op, Program
 from gpuop.fusion.groups import Groups
@@ -13,8 +14,9 @@ from gpuop.fusion.limits import LEAST, Limits
 from gpuop.fusion.rates import Rates, Steady
 from gpuop.fusion.recompute import Recomputing
 from gpuop.fusion.rules import MOST_COMPARED, why_not
-from gpuop.fusion.split import Splitting
+from gpuop.fusion.split import Piece, Splitting
 from gpuop.fusion.step import Step
+from gpuop.fusion.turns import shared_once
 
 
 @dataclass(frozen=True)
@@ -42,16 +44,23 @@ class Plan:
 
 def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Plan:
     """Fuse what the rules allow and the costs advise, split what a device has no room for, and order the kernels."""
+    program, spread = with_elements(program) if optimize else (program, frozenset())
     groups = Groups(program, limits)
     steady = Steady(program, groups)
     refused = _fuse(groups, program, steady) if optimize else []
     order = groups.order.sorted(key=groups.first.__getitem__)
     splitting = Splitting(groups, program.types)
     pieces = [piece for group in order for piece in splitting.pieces(groups.members[group])]
-    steps = [Step(piece.kernel, piece.inputs, piece.outputs, piece.ops) for piece in pieces]
+    steps = [_launched(piece, spread) for piece in pieces]
     apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
     apart += [Apart(*each) for each in splitting.apart]
     return Plan(program, tuple(_timed(steps, program) if optimize else steps), tuple(apart), limits)
+
+
+def _launched(piece: Piece, spread: frozenset[int]) -> Step:
+    ops = {op.number for each in piece.ops for op in (each, *each.recomputed)}
+    kernel = piece.kernel if spread.isdisjoint(ops) else shared_once(piece.kernel)
+    return Step(kernel, piece.inputs, piece.outputs, piece.ops)
 
 
 def _timed(steps: list[Step], program: Program) -> list[Step]:

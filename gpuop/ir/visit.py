@@ -172,6 +172,26 @@ def updated(block: Block) -> set[Array | FieldParam]:
     return {stmt.memory for stmt in walk(block) if isinstance(stmt, Atomic)}
 
 
+def bound(block: Block) -> set[Var | Array]:
+    """The variables and arrays that a block makes."""
+    found: set[Var | Array] = set()
+    for stmt in walk(block):
+        match stmt:
+            case Let(var=symbol) | For(var=symbol) | Declare(array=symbol) | Atomic(var=Var() as symbol):
+                found.add(symbol)
+    return found
+
+
+def changed(block: Block) -> set[Var | Array]:
+    """The variables and arrays whose values a block changes."""
+    found: set[Var | Array] = set()
+    for stmt in walk(block):
+        match stmt:
+            case Assign(var=symbol) | Store(memory=Array() as symbol) | Atomic(memory=Array() as symbol):
+                found.add(symbol)
+    return found
+
+
 def turns(loop: For) -> range | None:
     """The values of a loop's counter, where its bounds are constants."""
     bounds = [int(b.value) for b in (loop.start, loop.stop, loop.step) if isinstance(b, Const)]

@@ -14,9 +14,10 @@ from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.step import Step
 from gpuop.fusion.targets import plan_for
-from gpuop.ir.kernel import HostFunction, Opaque
+from gpuop.ir.kernel import HostFunction, Kernel, Opaque
 from gpuop.ir.layout import Layout
 from gpuop.ir.text import show
+from gpuop.ir.visit import walk
 from gpuop.runtime.backend import Argument, Backend, Buffer, Launch, download, planes_of
 from gpuop.runtime.trace import note_launch
 from gpuop.runtime.turns import Turns
@@ -44,6 +45,7 @@ class Prepared:
         self.layouts = layouts
         config.trace(2, lambda: f"gpuop: {explain(plan, target=backend.target)}")
         config.trace(3, lambda: "\n".join(show(step.kernel) for step in plan.steps))
+        self._known: dict[Any, Any] = {}  # what was compiled, by what the text is made of
         self.programs = [self._compiled(step) for step in plan.steps]
         wanted = set(plan.program.wanted)
         used = [dict.fromkeys((*step.inputs, *step.outputs)) for step in plan.steps]
@@ -60,7 +62,16 @@ class Prepared:
             return None
         params = zip((*kernel.inputs, *kernel.written), (*step.inputs, *step.outputs), strict=True)
         elsewhere = tuple((param, self.layouts[value]) for param, value in params if value in self.layouts)
-        return self.backend.compile(replace(kernel, layouts=elsewhere) if elsewhere else kernel)
+        return self._compiled_once(replace(kernel, layouts=elsewhere) if elsewhere else kernel)
+
+    def _compiled_once(self, kernel: Kernel) -> Any:
+        """Equal kernels of a plan are lowered and compiled once: chains of operators make many."""
+        if kernel.layouts:
+            return self.backend.compile(kernel)
+        key = show(kernel), tuple(stmt.loc for stmt in walk(kernel.body))
+        if key not in self._known:
+            self._known[key] = self.backend.compile(kernel)
+        return self._known[key]
 
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
         """A step of the plan with these values."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop import session
 from gpuop.dsl import *
 from gpuop.fusion.graph import program
 from gpuop.fusion.plan import plan
@@ -41,6 +42,11 @@ def timed(name: str, *fields: gp.Field) -> list[np.ndarray]:
 @gp.operator
 def plus(f):
     return _readTensor(f) + 1
+
+
+@gp.operator(outputs=lambda f: f.type)
+def mirrored(f):
+    _writeTensor(_out0, _readTensor(f), _row, _columns - 1 - _column)
 
 
 @gp.operator
@@ -124,6 +130,18 @@ def test_300_gathers_in_a_row(device):
     for _ in range(300):
         want = np.maximum(np.pad(want, ((0, 0), (0, 1)), "edge")[:, 1:] * np.float32(0.5), want)
     same_bits(result, want)
+
+
+def test_equal_kernels_are_compiled_once(device, monkeypatch):
+    """However many a chain has. Those with other names, or from other lines, are others: their text and messages tell."""
+    backend, compiled = session.current(), []
+    compile_ = backend.compile
+    monkeypatch.setattr(backend, "compile", lambda kernel: (compiled.append(kernel.name), compile_(kernel))[1])
+    x = gp.ScalarField(X)
+    for _ in range(40):
+        x = mirrored(x)
+    same_bits((mirrored(x) + 0).numpy(), X[:, ::-1])
+    assert len(compiled) <= 3, compiled
 
 
 def long(n: int, step: Callable[[gp.Field, int], gp.Field]) -> list[gp.Field]:

@@ -1,0 +1,156 @@
+"""Kernels that write big tensors point by point as kernels on elements, where what they share values with runs on elements.
+
+Operators fuse on one grid of threads. A body that computes something and then writes each element, in a loop or one after
+another, means the same with a thread for each element; what these would all compute is computed once again in the end
+(`fusion/turns.py`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+
+from gpuop.fusion.elements import ELEMENT
+from gpuop.fusion.graph import Op, Program
+from gpuop.fusion.rules import why_not
+from gpuop.ir.build import collector, constant
+from gpuop.ir.kernel import Domain, Kernel, Opaque
+from gpuop.ir.nodes import (
+    Assert,
+    Atomic,
+    Barrier,
+    Block,
+    Const,
+    Expr,
+    FieldParam,
+    For,
+    Index,
+    Let,
+    Print,
+    Ref,
+    Stmt,
+    Var,
+    Write,
+)
+from gpuop.ir.types import INT, SMALL_TENSOR
+from gpuop.ir.visit import Copier, bound, changed, expressions, leaving, turns, walk
+
+KEPT = 4096
+_known: OrderedDict[str, Kernel | None] = OrderedDict()
+
+
+def with_elements(program: Program) -> tuple[Program, frozenset[int]]:
+    """The program, with more operators on elements, and their numbers: those that then take values from, or give them to,
+    others there in registers.
+    """
+    ops = {op.number: op for op in program.ops}
+    maker = {value: op.number for op in program.ops for value in op.outputs}
+    near: dict[int, list[tuple[int, int, int]]] = {}
+    for op in program.ops:
+        for value in op.inputs:
+            if value in maker and program.types[value].planes > SMALL_TENSOR:
+                for end in (maker[value], op.number):
+                    near.setdefault(end, []).append((maker[value], op.number, value))
+    changed: set[int] = set()
+    waiting = [number for number in near if ops[number].kernel.domain.elements > 1]
+    while waiting:
+        at = waiting.pop()
+        for producer, consumer, value in near[at]:
+            other = producer if at == consumer else consumer
+            new = None if ops[other].kernel.domain.elements > 1 else _changed(ops[other])
+            if new is not None:
+                pair = (new, ops[at]) if other == producer else (ops[at], new)
+                if why_not(*pair, value) is None:
+                    ops[other] = new
+                    changed.add(other)
+                    waiting.append(other)
+    return (replace(program, ops=tuple(ops.values())) if changed else program), frozenset(changed)
+
+
+def _changed(op: Op) -> Op | None:
+    if op.identity not in _known:
+        _known[op.identity] = None if isinstance(op.kernel, Opaque) else on_elements(op.kernel)
+        if len(_known) > KEPT:
+            _known.popitem(last=False)
+    kernel = _known[op.identity]
+    return None if kernel is None else replace(op, kernel=kernel, identity=f"{op.identity} on elements")
+
+
+# --- a thread for each element ------------------------------------------------------------------------------------------
+
+
+def on_elements(kernel: Kernel) -> Kernel | None:
+    """The kernel with a thread for each element of its tensors; None where elements are not written once by each point."""
+    planes = {output.param.type.planes for output in kernel.outputs}
+    count = max(planes)
+    filled = any(output.fill is not None for output in kernel.outputs)
+    if kernel.domain.elements > 1 or len(planes) > 1 or count <= SMALL_TENSOR or filled or not is_plain(kernel):
+        return None
+    body = _Spread(count).of(kernel)
+    return None if body is None else replace(kernel, body=body, domain=Domain(kernel.domain.shape, count))
+
+
+def is_plain(kernel: Kernel) -> bool:
+    """Whether threads do nothing but read, compute and write what is theirs, whichever they are."""
+    acts = any(isinstance(stmt, (Atomic, Barrier, Print, Assert)) for stmt in walk(kernel.body))
+    return not acts and kernel.group is None and not kernel.whole
+
+
+class _Spread:
+    """Turns of loops over elements, and writes of one element after another, as what one thread does."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.out: list[Stmt] = []
+        self.whole: dict[FieldParam, Write] = {}  # by a loop
+        self.single: dict[FieldParam, dict[int, Expr]] = {}
+
+    def of(self, kernel: Kernel) -> Block | None:
+        if any(isinstance(e, Index) and e.axis == "element" for e in expressions(kernel.body)):
+            return None
+        for stmt in kernel.body:
+            if not any(isinstance(s, Write) for s in walk((stmt,))):
+                self.out.append(stmt)
+            elif not (self._one(stmt) if isinstance(stmt, Write) else isinstance(stmt, For) and self._turns(stmt)):
+                return None
+        if any(written.keys() != set(range(self.count)) for written in self.single.values()):
+            return None
+        for field, written in self.single.items():
+            self.out.append(Write(field, self._chosen(written), None, ELEMENT))
+        return (*self.out, *self.whole.values())
+
+    def _one(self, write: Write) -> bool:
+        if write.point is not None or not isinstance(write.element, Const) or write.field in self.whole:
+            return False
+        self.single.setdefault(write.field, {})[int(write.element.value)] = self._kept(write)
+        return True
+
+    def _kept(self, write: Write) -> Expr:
+        """What is written, whatever is assigned later."""
+        if not isinstance(write.value, Ref) or not write.value.var.mutable:
+            return write.value
+        kept = Var(write.value.var.hint, write.value.type)
+        self.out.append(Let(kept, write.value, write.loc))
+        return Ref(kept)
+
+    def _turns(self, loop: For) -> bool:
+        """Take a loop over all elements, each turn of which writes its own and leaves nothing to the next."""
+        writes = [stmt for stmt in walk(loop.body) if isinstance(stmt, Write)]
+        own = all(w in loop.body and w.point is None and w.element == Ref(loop.var) for w in writes)
+        fields = [w.field for w in writes]
+        fresh = len(set(fields)) == len(fields) and not {*self.whole, *self.single} & set(fields)
+        outer = changed(loop.body) - bound(loop.body)
+        if turns(loop) != range(self.count) or not (own and fresh) or outer or any(leaving(loop.body)):
+            return False
+        for stmt in Copier(loop.body, {loop.var: ELEMENT}).copy():
+            if isinstance(stmt, Write):
+                self.whole[stmt.field] = replace(stmt, value=self._kept(stmt))
+            else:
+                self.out.append(stmt)
+        return True
+
+    def _chosen(self, written: dict[int, Expr]) -> Expr:
+        build, value = collector(self.out), written[0]
+        for number in range(1, self.count):
+            value = build.apply("choose", build.apply("eq", ELEMENT, constant(number, INT)), written[number], value)
+        return value
