@@ -157,7 +157,9 @@ class Bundle:
 def load_bundle(path: Path) -> Bundle:
     """Read a file that `gpuop compile` wrote: a function that runs on the current device, without recording or planning.
 
+    A bundle is a program: its kernels may do whatever kernels can, so load those that you trust. What it says of them is checked.
+
     Raises:
-        SemanticError: it is no such file, or it is damaged.
+        SemanticError: it is no such file, it is damaged, or what it says of its kernels cannot be.
     """
     return Bundle(read(path))

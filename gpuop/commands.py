@@ -67,7 +67,9 @@ def compile_bundle(where: str, types: Sequence[str], targets: str, output: str) 
     named = [target_named(t.strip()) for t in targets.split(",")]
     name, arguments, results = _applied(where, types)
     save_bundle(output, name, arguments, results, named)
-    print(f"{output}: {name} for {', '.join(map(str, named))}, {Path(output).stat().st_size} bytes")
+    oldest = min((target.architecture for target in named if target.architecture), default=None)
+    cuda = "" if oldest is None else f" (CUDA from sm_{oldest} on)"
+    print(f"{output}: {name} for {', '.join(map(str, named))}{cuda}, {Path(output).stat().st_size} bytes")
 
 
 def run_example(example: str, arguments: Sequence[str], device: str | None) -> None:

@@ -256,6 +256,7 @@ class ComputeGraph(Inspection):
 
         Raises:
             SemanticError: it is no such file, it is damaged, or its states have other names or types; nothing changes.
+            OSError: it cannot be opened.
         """
         clock = self._live()
         expected = [(leaf.name, leaf.type) for leaf in clock.running.initial.values()]

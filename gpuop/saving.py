@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +12,9 @@ import numpy as np
 
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
+from gpuop.runtime.archive import Archive, Damaged, Foreign, opened
 from gpuop.runtime.backend import Array
+from gpuop.runtime.document import document
 from gpuop.runtime.files import Path, replacing
 
 FORMAT = "gpuop states"
@@ -38,31 +38,35 @@ def read(path: Path, expected: Sequence[Named]) -> tuple[int, list[Array]]:
 
     Raises:
         SemanticError: it is no file of states, it is damaged, or its states are not the expected ones.
+        OSError: it cannot be opened.
     """
     name = os.fspath(path)
-    with open(path, "rb") as file:
-        if not zipfile.is_zipfile(file):
-            raise SemanticError(f"{name} is no file that `graph.save` wrote, or it is cut off")
-        try:
-            with np.load(file, allow_pickle=False) as members:
-                head = _head(name, members)
-                places = _places(name, head["states"], expected)
-                kinds = (kind for _, kind in expected)
-                return int(head["tick"]), [_state(members, k, kind) for k, kind in zip(places, kinds, strict=True)]
-        except (ValueError, TypeError, KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as damaged:
-            raise SemanticError(f"{name} is damaged: {damaged}; take another one that `graph.save` wrote") from None
+    try:
+        with opened(path) as members:
+            tick, found = _head(name, members)
+            places = _places(name, found, expected)
+            kinds = (kind for _, kind in expected)
+            return tick, [members.array(f"state{k}.npy", kind) for k, kind in zip(places, kinds, strict=True)]
+    except Foreign:
+        raise SemanticError(f"{name} is no file that `graph.save` wrote, or it is cut off") from None
+    except Damaged as damaged:
+        raise SemanticError(f"{name} is damaged: {damaged}; take another one that `graph.save` wrote") from None
 
 
-def _head(name: str, members: Any) -> dict[str, Any]:
-    head = json.loads(str(members["head"])) if "head" in members else None
-    if not isinstance(head, dict) or head.get("format") != FORMAT:
+def _head(name: str, members: Archive) -> tuple[int, list[list[str]]]:
+    """The tick, and the names and types of the states."""
+    head = document(members.text("head.npy")).entries() if "head.npy" in members.names else {}
+    if "format" not in head or head["format"].value != FORMAT:
         raise SemanticError(f"{name} is an .npz file, but none that `graph.save` wrote")
-    if head.get("version") != VERSION:
+    if not {"version", "tick", "states"} <= head.keys():
+        raise Damaged("its head has no version, tick or states")
+    if head["version"].whole() != VERSION:
         raise SemanticError(
-            f"{name} has version {head.get('version')} of the format, and this gpuop reads version {VERSION}; "
+            f"{name} has version {head['version'].value} of the format, and this gpuop reads version {VERSION}; "
             "load it with the gpuop that saved it"
         )
-    return head
+    states = [[part.text() for part in state.members(2)] for state in head["states"].members()]
+    return head["tick"].whole(), states
 
 
 def _places(file: str, found: list[list[str]], expected: Sequence[Named]) -> list[int]:
@@ -95,11 +99,3 @@ def _listed(states: Sequence[Sequence[str]]) -> str:
 
 def _described(name: str, kind: FieldType) -> list[str]:
     return [name, str(kind)]
-
-
-def _state(members: Any, number: int, kind: FieldType) -> Array:
-    array: Array = members[f"state{number}"]
-    dtype = "uint8" if kind.dtype == "unorm8" else kind.dtype
-    if array.shape != tuple(kind.array_shape) or array.dtype != dtype:
-        raise ValueError(f"state {number} is {array.dtype} of shape {array.shape}, for a {kind} field")
-    return array

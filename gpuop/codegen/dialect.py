@@ -115,7 +115,8 @@ class Source:
     @property
     def identity(self) -> str:
         """Equal for what is compiled and launched alike: the text does not tell what is filled, nor always the group."""
-        return f"{self.text}\n{self.threads} {self.group} {sorted(self.fills.items())!r}"
+        taken = [(str(p.type), p.by_value) for p in self.arguments]
+        return f"{self.text}\n{self.entry} {taken} {self.inputs} {self.threads} {self.group} {sorted(self.fills.items())!r}"
 
     def numbered(self) -> str:
         """The text with line numbers."""

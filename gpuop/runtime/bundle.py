@@ -1,12 +1,13 @@
 """Compiled plans in files: a zip of a plan for several targets, which runs without what it was recorded from.
 
 `bundle.json` has arguments, results, the types of values, and for each target its launches in order, those of iterations
-within. Beside it lie the texts, CUDA's binaries (a cubin for each architecture, PTX for those to come), and the constants.
-`unpack` reads it.
+within. Beside it lie the texts, CUDA's binaries (of each architecture a cubin, and PTX for later ones), and the constants;
+kernels are numbered as they come. Everything is stored as it is. `unpack` reads it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import zipfile
@@ -34,7 +35,7 @@ from gpuop.runtime.nvrtc import compile_cuda
 from gpuop.runtime.patience import patiently
 
 FORMAT = "gpuop bundle"
-VERSION = 1
+VERSION = 2
 HEAD = "bundle.json"
 
 
@@ -56,30 +57,49 @@ class Interface:
 
 
 def write(path: Path, interface: Interface, plan: Plan, targets: Sequence[Target]) -> None:
-    """Compile a plan for targets, and write the bundle, replacing the file at once; PTX is of the newest architecture.
+    """Compile a plan for targets, and write the bundle, replacing the file at once.
 
     Raises:
         SemanticError: part of the plan runs on the host.
         CompileError, DeviceError: CUDA's compiler refuses a kernel, or knows no such architecture.
     """
     members = {f"constants/{v}.npy": _npy(array) for v, array in interface.constants.items()}
-    newest = max(target.architecture for target in targets)
-    code = {str(t): _Packing(t, t.architecture == newest, members).plan(plan) for t in targets}
-    head = {
+    kinds = plan.program.types
+    code = {str(t): _Packing(t, members).plan(plan) for t in targets}
+    head: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "name": interface.name,
         "arguments": [[name, v, described(kind)] for name, v, kind in interface.arguments],
-        "constants": sorted(interface.constants),
-        "scalars": sorted(interface.scalars),
+        "constants": [[v, described(kinds[v]), v in interface.scalars] for v in sorted(interface.constants)],
         "several": interface.several,
-        "newest": newest,
         "targets": code,
     }
+    head["digest"] = digest(head, members)
     members[HEAD] = json.dumps(head, indent=1).encode()
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name in sorted(members):  # no date: equal bundles are equal files
-            archive.writestr(zipfile.ZipInfo(name), members[name], zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(name), members[name], zipfile.ZIP_STORED)
+
+
+def digest(head: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
+    """What says that a head and the members beside it belong together. Anyone can compute it: it finds damage, not intent."""
+    told = json.dumps({name: head[name] for name in head if name != "digest"}, sort_keys=True)
+    whole = hashlib.sha256(told.encode())
+    for name in sorted(members):
+        whole.update(f"\n{name} {len(members[name])}\n".encode())
+        whole.update(members[name])
+    return whole.hexdigest()
+
+
+def last_line(facts: Mapping[str, Any]) -> str:
+    """How a kernel is launched, as the end of its text: what is launched otherwise would not be what was written."""
+    return f"// {json.dumps(facts, sort_keys=True)}\n"
+
+
+def folder(target: Target) -> str:
+    """Where the kernels of a target lie."""
+    return str(target).replace(":", "_")
 
 
 def described(kind: FieldType) -> list[Any]:
@@ -95,10 +115,9 @@ def _npy(array: Array) -> bytes:
 class _Packing:
     """Describes plans for a target; what they are made of goes to the members of the archive."""
 
-    def __init__(self, target: Target, newest: bool, members: dict[str, bytes]) -> None:
+    def __init__(self, target: Target, members: dict[str, bytes]) -> None:
         self.target, self.members, self.count = target, members, 0
-        self.folder = str(target).replace(":", "_")
-        self.binaries = () if target.backend != "cuda" else ("cubin", "ptx") if newest else ("cubin",)
+        self.binaries = ("cubin", "ptx") if target.backend == "cuda" else ()
 
     def plan(self, plan: Plan) -> dict[str, Any]:
         plan = plan_for(plan, self.target)
@@ -116,14 +135,12 @@ class _Packing:
             return {"name": kernel.name, "repeat": self.iteration(kernel)}
         if isinstance(kernel, Opaque):
             raise SemanticError(f"a bundle holds kernels, and `{kernel.name}` {kernel.apart}", kernel.loc)
-        source, place = generate(kernel, self.target), f"{self.folder}/{self.count}"
+        source, place = generate(kernel, self.target), f"{folder(self.target)}/{self.count}"
         self.count += 1
-        self.members[f"{place}.text"] = source.text.encode()
         for kind in self.binaries:
             self.members[f"{place}.{kind}"] = _binary(source, f"sm_{self.target.architecture}", kind)
-        return {
+        facts = {
             "name": kernel.name,
-            "code": place,
             "entry": source.entry,
             "threads": source.threads,
             "group": source.group,
@@ -131,6 +148,8 @@ class _Packing:
             "fills": {str(k): fill for k, fill in source.fills.items()},
             "needs": sorted(source.needs),
         }
+        self.members[f"{place}.text"] = f"{source.text}{last_line(facts)}".encode()
+        return facts
 
     def iteration(self, kernel: Iteration) -> dict[str, Any]:
         return {

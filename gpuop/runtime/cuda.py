@@ -31,7 +31,7 @@ from gpuop.runtime import cache, dlpack
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
 from gpuop.runtime.cuda_arrays import Borrowed, Lent, borrow
 from gpuop.runtime.cuda_graph import Graph
-from gpuop.runtime.cuda_launch import Function, KernelLaunch, kernel_launch, launch_once
+from gpuop.runtime.cuda_launch import Function, KernelLaunch, fill_outputs, kernel_launch, launch_once
 from gpuop.runtime.cuda_memory import Memory, returned
 from gpuop.runtime.limits import GroupLimits
 from gpuop.runtime.nvrtc import architectures, compile_cuda
@@ -202,8 +202,9 @@ class Cuda(Backend):
 
     def bind(self, program: Compiled, arguments: Sequence[Argument]) -> Launch:
         source, function = program.source, program.function
-        if function is None:
-            return Launch(lambda: None, lambda position, scalars: None)
+        if function is None:  # there are no threads
+            run = partial(fill_outputs, self.memory, source, arguments)
+            return Launch(run, lambda position, scalars: None)
         found = assertions(program.kernel) if self.checked and program.kernel is not None else ()
         report = self.memory.allocate(FieldType(len(found), (), "uint32")) if found else None
         given = [*arguments, report] if found else list(arguments)

@@ -106,6 +106,12 @@ def _fills_of(source: Source, arguments: Sequence[Argument]) -> list[Fill]:
     ]
 
 
+def fill_outputs(memory: Memory, source: Source, arguments: Sequence[Argument]) -> None:
+    """What a launch does without its kernel."""
+    for fill in _fills_of(source, arguments):
+        _fill(memory, fill)
+
+
 def launch_once(memory: Memory, source: Source, function: Function, arguments: Sequence[Argument]) -> None:
     """Launch with these arguments; where they are kept is used again, as a launch has taken them when it returns."""
     flat, _ = source.flattened(arguments, int)
@@ -115,8 +121,7 @@ def launch_once(memory: Memory, source: Source, function: Function, arguments: S
         values = Arguments(flat)
     for number, value in enumerate(flat):
         values.set(number, value)
-    for fill in _fills_of(source, arguments):
-        _fill(memory, fill)
+    fill_outputs(memory, source, arguments)
     (status,) = memory.cu.cuLaunchKernel(function.handle, *function.size, 0, memory.cu_stream, values.address, 0)
     function.idle.append(values)
     if status:

@@ -161,7 +161,24 @@ class OpenCL(Backend):
     def load(self, source: Source, binary: bytes | None) -> Compiled:
         self.groups.check_types(source.entry, source.needs - self.features)
         self.groups.check_group(source.entry, source.group[::-1])
-        return self._compiled(source, None, ())
+        compiled = self._compiled(source, None, ())
+        if compiled.built is not None:
+            self._try_arguments(compiled)
+        return compiled
+
+    def _try_arguments(self, compiled: Compiled) -> None:
+        """Find out whether a text takes what is said of it."""
+        source = compiled.source
+        nothing = [(0,) * param.type.planes if param.by_value else None for param in source.arguments]
+        given = source.flattened(nothing, lambda buffer: buffer)[0]
+        try:
+            kernel = self.cl.Kernel(compiled.built, source.entry)
+            if kernel.num_args != len(given):
+                raise source.refused(self.name, f"it takes {kernel.num_args} arguments, not {len(given)}")
+            kernel.set_args(*given)
+        except self.cl.Error as wrong:
+            raise source.refused(self.name, str(wrong)) from None
+        compiled.idle.append(kernel)
 
     def _compiled(self, source: Source, kernel: Kernel | None, found: tuple[Assert, ...]) -> Compiled:
         note_source(source, "cl")
@@ -195,15 +212,15 @@ class OpenCL(Backend):
 
     def bind(self, program: Compiled, arguments: Sequence[Argument]) -> Launch:
         source = program.source
-        if program.built is None:
-            return Launch(lambda: None, lambda position, scalars: None)
+        fills = source.filled(arguments)
+        if program.built is None:  # there are no threads
+            return Launch(lambda: [self._fill(*fill) for fill in fills], lambda position, scalars: None)
         kernel = self.cl.Kernel(program.built, source.entry)
         found = assertions(program.kernel) if self.checked and program.kernel is not None else ()
         report = self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, 4 * len(found)) if found else None
         arguments = [*arguments, report] if found else arguments
         flat, starts = source.flattened(arguments, lambda buffer: buffer)
         kernel.set_args(*flat)
-        fills = source.filled(arguments)
         enqueue = partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group)
 
         def launch() -> list[Any]:
@@ -243,6 +260,8 @@ class OpenCL(Backend):
         except self.cl.MemoryError:  # some drivers allocate only now
             total = self.device.global_mem_size
             raise DeviceError(f"{self.name}: no memory to run a kernel (the device has {total} bytes)") from None
+        except self.cl.Error as failed:
+            raise DeviceError(f"{self.name} did not run a kernel: {failed}") from None
 
     def _raise_failed(self, kernel: Kernel, entries: Array, report: Buffer) -> None:
         self._wait()

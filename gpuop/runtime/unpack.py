@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import json
+import keyword
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from gpuop.codegen.dialect import Source
+from gpuop.codegen.targets import target_named
 from gpuop.errors import DeviceError, SemanticError
-from gpuop.fusion.graph import Program
-from gpuop.fusion.iteration import Iteration, Part
-from gpuop.fusion.limits import LEAST, Limits
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.step import Step
-from gpuop.ir.kernel import Domain, Kernel, Output
-from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
-from gpuop.ir.types import FieldType, Shape
+from gpuop.ir.types import FieldType
+from gpuop.runtime.archive import Archive, Damaged, Foreign, opened
 from gpuop.runtime.backend import NO_BUNDLES
-from gpuop.runtime.bundle import FORMAT, HEAD, VERSION, Interface
-from gpuop.runtime.execute import Prebuilt
+from gpuop.runtime.bundle import FORMAT, HEAD, VERSION, Interface, digest
+from gpuop.runtime.document import Item, document
 from gpuop.runtime.files import Path
+from gpuop.runtime.unpack_plan import PlanReader, Value
 
 
 @dataclass(frozen=True)
@@ -36,12 +26,12 @@ class Contents:
 
     Attributes:
         code: a plan by the name of its target, as "opencl" and "cuda:sm_90".
-        portable: the newest architecture, and a plan of PTX, which later ones run too; None where there is no CUDA.
+        portable: plans of PTX by their architecture; later ones run it too.
     """
 
     interface: Interface
     code: Mapping[str, Plan]
-    portable: tuple[int, Plan] | None
+    portable: Mapping[int, Plan]
 
 
 def read(path: Path) -> Contents:
@@ -52,133 +42,112 @@ def read(path: Path) -> Contents:
     """
     name = os.fspath(path)
     try:
-        with open(path, "rb") as file:
-            if not zipfile.is_zipfile(file):
-                raise SemanticError(f"{name} is no bundle that `gpuop compile` wrote, or it is cut off")
-            with zipfile.ZipFile(file) as archive:
-                return _contents(archive, _head(name, archive))
+        with opened(path) as archive:
+            return _contents(archive, _head(name, archive))
     except FileNotFoundError:
         raise SemanticError(f"there is no file {name}; `gpuop compile` writes bundles") from None
-    except IsADirectoryError:
-        raise SemanticError(f"{name} is a folder; name the file that `gpuop compile` wrote") from None
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        EOFError,
-        OSError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as damaged:
+    except Foreign:
+        if os.path.isdir(path):
+            raise SemanticError(f"{name} is a folder; name the file that `gpuop compile` wrote") from None
+        raise SemanticError(f"{name} is no bundle that `gpuop compile` wrote, or it is cut off") from None
+    except OSError as failed:
+        raise SemanticError(f"{name} cannot be read: {failed}") from None
+    except Damaged as damaged:
         raise SemanticError(f"{name} is damaged: {damaged}; write it anew with `gpuop compile`") from None
 
 
-def _head(name: str, archive: zipfile.ZipFile) -> dict[str, Any]:
-    head = json.loads(archive.read(HEAD)) if HEAD in archive.namelist() else None
-    if not isinstance(head, dict) or head.get("format") != FORMAT:
+def _head(name: str, archive: Archive) -> Item:
+    head = document(archive.read(HEAD)) if HEAD in archive.names else Item({})
+    facts = head.entries()
+    if "format" not in facts or facts["format"].value != FORMAT:
         raise SemanticError(f"{name} is a zip file, but no bundle that `gpuop compile` wrote")
-    if head["version"] != VERSION:
+    if not {"version", "digest"} <= facts.keys():
+        raise Damaged(f"{HEAD} has no version, or no digest")
+    if facts["version"].whole() != VERSION:
         raise SemanticError(
-            f"{name} has version {head['version']} of the format, and this gpuop reads version {VERSION}; write it anew"
+            f"{name} has version {facts['version'].value} of the format, and this gpuop reads version {VERSION}; write it anew"
         )
+    members = {member: archive.read(member) for member in archive.names if member != HEAD}
+    if facts["digest"].value != digest(head.value, members):
+        raise Damaged("it does not hold what was written")
     return head
 
 
-def _contents(archive: zipfile.ZipFile, head: dict[str, Any]) -> Contents:
-    arrays = {v: io.BytesIO(archive.read(f"constants/{v}.npy")) for v in head["constants"]}
-    interface = Interface(
-        str(head["name"]),
-        tuple((str(argument), int(v), FieldType(*kind)) for argument, v, kind in head["arguments"]),
-        {v: np.load(data, allow_pickle=False) for v, data in arrays.items()},
-        frozenset(head["scalars"]),
-        bool(head["several"]),
+def _contents(archive: Archive, head: Item) -> Contents:
+    _, _, _, name, arguments, constants, several, targets = head.fields(
+        "format", "version", "digest", "name", "arguments", "constants", "several", "targets"
     )
-    plans = head["targets"]
-    code = {name: _plan(archive, plan, "cubin" if name.startswith("cuda") else None) for name, plan in plans.items()}
-    newest = plans.get(f"cuda:sm_{head['newest']}")
-    return Contents(interface, code, newest and (int(head["newest"]), _plan(archive, newest, "ptx")))
+    given = _arguments(arguments)
+    known = {v: Value(kind) for _, v, kind in given if v >= 0}
+    fixed = _constants(constants)
+    if len(known) < sum(v >= 0 for _, v, _ in given) or known.keys() & fixed.keys():
+        raise Damaged("arguments and constants are the same values")
+    arrays = {v: archive.array(f"constants/{v}.npy", value.kind) for v, value in fixed.items()}
+    scalars = frozenset(v for v, value in fixed.items() if value.by_value)
+    interface = Interface(name.text(), given, arrays, scalars, several.flag())
+    named = {text: _target(text, item) for text, item in targets.entries().items()}
+    if not named:
+        raise targets.is_not("the code of a target")
+
+    def plan(text: str, binary: str | None) -> Plan:
+        made = PlanReader(archive, named[text], binary).plan(targets.entries()[text], known | fixed)
+        if len(made.program.wanted) != 1 and not (interface.several and made.program.wanted):
+            raise Damaged(f"`{targets.place}.{text}` gives {len(made.program.wanted)} results")
+        return made
+
+    cuda = [text for text, target in named.items() if target.architecture]
+    code = {text: plan(text, "cubin" if text in cuda else None) for text in named}
+    return Contents(interface, code, {named[text].architecture: plan(text, "ptx") for text in cuda})
 
 
-# --- plans --------------------------------------------------------------------------------------------------------------
+def _arguments(item: Item) -> tuple[tuple[str, int, FieldType], ...]:
+    arguments = []
+    for each in item.members():
+        name, v, kind = each.members(3)
+        if not name.text().isidentifier() or keyword.iskeyword(name.value):
+            raise name.is_not("a name of Python's")
+        arguments.append((name.text(), v.whole(-1), kind.kind()))
+    if len({name for name, _, _ in arguments}) < len(arguments):
+        raise item.is_not("arguments of different names")
+    return tuple(arguments)
 
 
-@dataclass(frozen=True, eq=False)
-class _Planned(Part):
-    """A part of an iteration whose plan was made before."""
-
-    ready: Plan
-
-    def plan(self, limits: Limits) -> Plan:
-        return self.ready
-
-
-def _plan(archive: zipfile.ZipFile, given: dict[str, Any], binary: str | None) -> Plan:
-    types = {int(v): FieldType(*kind) for v, kind in given["types"].items()}
-    program = Program({}, (), tuple(given["wanted"]), types, (), {})
-    steps = []
-    for step in given["steps"]:
-        kernel = _iteration(archive, step, binary) if "repeat" in step else _prebuilt(archive, step, binary)
-        steps.append(Step(kernel, tuple(step["inputs"]), tuple(step["outputs"]), ()))
-    return Plan(program, tuple(steps), (), LEAST)
+def _constants(item: Item) -> dict[int, Value]:
+    constants = {}
+    for each in item.members():
+        v, kind, by_value = each.members(3)
+        constants[v.whole()] = value = Value(kind.kind(), by_value.flag())
+        value.check(each)
+    if len(constants) < len(item.value):
+        raise item.is_not("constants of different values")
+    return constants
 
 
-def _prebuilt(archive: zipfile.ZipFile, step: dict[str, Any], binary: str | None) -> Kernel:
-    params, count = _parameters(step["arguments"]), len(step["inputs"])
-    source = Source(
-        step["entry"],
-        archive.read(f"{step['code']}.text").decode(),
-        tuple(step["threads"]),
-        tuple(step["group"]),
-        params,
-        count,
-        {int(k): fill for k, fill in step["fills"].items()},
-        needs=frozenset(step["needs"]),
-    )
-    code = archive.read(f"{step['code']}.{binary}") if binary else None
-    outputs = tuple(map(Output, params[count:]))
-    return Prebuilt(step["name"], params[:count], outputs, Domain(Shape()), (), source=source, binary=code)
-
-
-def _iteration(archive: zipfile.ZipFile, step: dict[str, Any], binary: str | None) -> Kernel:
-    def part(given: dict[str, Any]) -> Part:
-        plan = _plan(archive, given["plan"], binary)
-        return _Planned(plan.program, {int(v): position for v, position in given["given"].items()}, plan)
-
-    given = step["repeat"]
-    return Iteration(
-        step["name"],
-        _parameters(given["inputs"]),
-        tuple(map(Output, _parameters(given["outputs"]))),
-        Domain(Shape()),
-        (),
-        turn=part(given["turn"]),
-        until=given["until"] and part(given["until"]),
-        times=given["times"],
-        every=given["every"],
-    )
-
-
-def _parameters(given: list[Any]) -> tuple[FieldParam, ...]:
-    return tuple(FieldParam(hint, FieldType(*kind), by_value) for hint, kind, by_value in given)
+def _target(name: str, item: Item) -> Target:
+    try:
+        target = target_named(name)
+    except SemanticError as wrong:
+        raise Damaged(wrong.message) from None
+    if str(target) != name:
+        raise Damaged(f"`{item.place}` is written {target}")
+    return target
 
 
 # --- choosing -----------------------------------------------------------------------------------------------------------
 
 
 def plan_on(contents: Contents, target: Target) -> Plan:
-    """The plan for a device: on CUDA cubins of its major architecture, else PTX.
+    """The plan for a device. On CUDA a cubin of its major architecture, else PTX; of these the newest that is not newer than it.
 
     Raises:
         DeviceError: there is none.
     """
-    built = {int(name.partition(":sm_")[2]): plan for name, plan in contents.code.items() if name.startswith("cuda")}
-    same = [n for n in built if n <= target.architecture and n // 10 == target.architecture // 10]
-    if same:
-        return built[max(same)]
-    if contents.portable is not None and contents.portable[0] <= target.architecture:
-        return contents.portable[1]
-    if target.backend in contents.code and target.backend != "cuda":
+    architectures = [n for n in contents.portable if n <= target.architecture]
+    if architectures:
+        newest = max(architectures)
+        same = newest // 10 == target.architecture // 10
+        return contents.code[f"cuda:sm_{newest}"] if same else contents.portable[newest]
+    if target.backend in contents.code:
         return contents.code[target.backend]
     if target.backend == "reference":
         raise DeviceError(NO_BUNDLES.format(target))

@@ -110,3 +110,16 @@ def test_the_grid_is_the_first_outputs(device: str) -> None:
 
     n = np.arange(24, dtype=np.int32)
     all_same(gp.operator(outputs=kinds)(body)(), (n.reshape(4, 6), 123 - n, np.int32([[0, 2, 4], [6, 8, 10]])))
+
+
+def test_no_threads_leave_the_default(device: str) -> None:
+    """Not what was in the memory before."""
+
+    @gp.operator(outputs=gp.FieldType(20), default=7)
+    def unwritten(f):
+        _globalThreads(0)
+        _writeTensor(_out0, _readTensor(f, _column), _column)
+
+    for _ in range(2):
+        assert (gp.ScalarField(np.full(20, 3.0, "f")) * 2).numpy().sum() == 120  # memory that is used again
+        assert unwritten(gp.ScalarField(np.ones(0, "f"))).numpy().tolist() == [7] * 20

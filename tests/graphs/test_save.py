@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from tests.fuzz import files
 
 from .harness import image, same_bits
 
@@ -147,7 +148,9 @@ def test_files_that_are_damaged(tmp_path):
             np.savez(tmp_path / "made.npz", head=saved["head"], **members)
         with pytest.raises(gp.SemanticError, match=r"made\.npz is damaged: ") as caught:
             graph.load(tmp_path / "made.npz")
-        assert name != "other type" or "state 1 is float32 of shape (6, 7), for a 0D int64 field" in str(caught.value)
+        assert name != "other type" or "state1.npy is float32 of shape (6, 7), for a 0D int64 field" in str(
+            caught.value
+        )
     same(graph, before)
 
 
@@ -163,7 +166,7 @@ def test_foreign_files(tmp_path):
     (tmp_path / "text.npz").write_text("states")
     for name, message in {
         "foreign.npz": r"foreign\.npz is an \.npz file, but none that `graph\.save` wrote",
-        "pickled.npz": r"pickled\.npz is damaged: Object arrays cannot be loaded",
+        "pickled.npz": r"pickled\.npz is damaged: head\.npy is no array as NumPy's `save` writes it",
         "newer.npz": r"has version 2 of the format, and this gpuop reads version 1; load it with the gpuop that saved it",
         "numbers.npz": r"numbers\.npz is damaged: ",
         "words.npz": r"words\.npz is damaged: ",
@@ -175,6 +178,114 @@ def test_foreign_files(tmp_path):
         same(graph, before)
     with pytest.raises(FileNotFoundError):
         graph.load(tmp_path / "missing.npz")
+
+
+def head(tick="3", states='[["s", "3 float32"]]'):
+    return f'{{"format": "gpuop states", "version": 1, "tick": {tick}, "states": {states}}}'
+
+
+def made(state=None, name="state0.npy", compression=zipfile.ZIP_STORED, text=None):
+    """A file of one state, with another member or head in it."""
+    state = files.npy(np.zeros(3, "f")) if state is None else state
+    return files.zipped({"head.npy": files.npy(np.array(text or head())), name: state}, compression)
+
+
+def array_header(text):
+    text = text.ljust(117).encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(12)
+
+
+def in_directory(offset, value):
+    """Two bytes of zip's directory of the last member; the state's."""
+    data = bytearray(made())
+    at = data.rindex(b"PK\x01\x02") + offset
+    data[at : at + 2] = value.to_bytes(2, "little")
+    return bytes(data)
+
+
+def overlapping():
+    """A file whose directory has ten names for the bytes of one large member."""
+    data = made(bytes(5000))
+    start, end = data.index(b"PK\x01\x02"), data.rindex(b"PK\x05\x06")
+    last = data[data.rindex(b"PK\x01\x02") : end]
+    more = b"".join(last.replace(b"state0", b"state%d" % k) for k in range(1, 9))
+    size, count = end - start + len(more), data.count(b"PK\x01\x02") + 8
+    closing = count.to_bytes(2, "little") * 2 + size.to_bytes(4, "little") + start.to_bytes(4, "little") + b"\0\0"
+    return data[:end] + more + b"PK\x05\x06\0\0\0\0" + closing
+
+
+BAD_FILES = {
+    "no array": (lambda: made(b"hello"), "state0.npy is no array as NumPy's `save` writes it"),
+    "an endless tick": (lambda: made(text=head("Infinity")), "`tick` is inf, not an integer from 0 to"),
+    "a negative tick": (lambda: made(text=head("-5")), "`tick` is -5, not an integer from 0 to 9223372036854775807"),
+    "a tick of 41 digits": (lambda: made(text=head("1" + "0" * 40)), "it has a number of 41 digits"),
+    "a tick of 2**63": (lambda: made(text=head(str(2**63))), "`tick` is 9223372036854775808, not an integer"),
+    "a tick that is true": (lambda: made(text=head("true")), "`tick` is True, not an integer"),
+    "a million digits": (lambda: made(text=head("9" * 10**6)), "it has a number of 1000000 digits"),
+    "brackets": (lambda: made(text="[" * 100_000), "it is nested too deeply"),
+    "states that are no pairs": (lambda: made(text=head(states='[["s"]]')), "`states[0]` is a list, not an array of 2"),
+    "states that are no texts": (lambda: made(text=head(states='[[1, "x"]]')), "`states[0][0]` is 1, not a text"),
+    "a huge shape": (
+        lambda: made(array_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,), }")),
+        "state0.npy is float32 of shape (1000000000000,), for a 3 float32 field",
+    ),
+    "Python in a header": (
+        lambda: made(array_header("{'descr': '<f4', 'fortran_order': False, 'shape': (9**9**9,), }")), "is no array",
+    ),
+    "too little": (lambda: made(files.npy(np.zeros(3, "f"))[:-1]), "state0.npy has 11 bytes, for a 3 float32 field"),
+    "too much": (lambda: made(files.npy(np.zeros(3, "f")) + b"x"), "state0.npy has 13 bytes, for a 3 float32 field"),
+    "pickled": (lambda: made(files.npy(np.array([None] * 3))), "state0.npy is no array as NumPy's `save` writes it"),
+    "no state": (lambda: made(name="state1.npy"), "it has no state0.npy"),
+    "compressed": (lambda: made(bytes(10**6), compression=zipfile.ZIP_DEFLATED), "is compressed"),
+    "encrypted": (lambda: in_directory(8, 1), "is encrypted"),
+    "a method of no zip's": (lambda: in_directory(10, 99), "state0.npy is compressed"),
+    "a version of no zip's": (lambda: in_directory(6, 118), "zip file version 11.8"),
+    "a size that is not there": (lambda: in_directory(26, 9999), "state0.npy is compressed, and members are stored as they are"),
+    "members in one another": (lambda: overlapping(), "its members are larger than the file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", BAD_FILES)
+def test_files_that_others_made(bad, tmp_path):
+    data, message = BAD_FILES[bad]
+    path = tmp_path / "bad.npz"
+    path.write_bytes(data())
+    with gp.ComputeGraph("reference") as graph:
+        s = gp.ScalarField(np.zeros(3, "float32"))
+        s.next = s + 1
+        graph.probe(s, "s")
+    graph.step(2)
+    with pytest.raises(
+        gp.SemanticError, match=r"bad\.npz is damaged: .*; take another one that `graph\.save` wrote"
+    ) as caught:
+        graph.load(path)
+    assert message in str(caught.value)
+    assert graph.tick == 2 and graph.read("s").tolist() == [2] * 3
+    path.write_bytes(made())
+    graph.load(path)
+    assert graph.tick == 3
+
+
+def test_states_of_a_machine_of_the_other_byte_order(tmp_path):
+    path = tmp_path / "big.npz"
+    path.write_bytes(made(files.npy(np.array([1, 2, 3], ">f4"))))
+    with gp.ComputeGraph("reference") as graph:
+        s = gp.ScalarField(np.zeros(3, "float32"))
+        s.next = s
+        graph.probe(s, "s")
+    graph.load(path)
+    assert graph.read("s").tolist() == [1, 2, 3]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_what_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")  # who opens it waits
+    for path in (tmp_path / "pipe", tmp_path, "/dev/zero"):
+        for load in (evolving().load, gp.load_bundle):
+            with pytest.raises(
+                gp.SemanticError, match=r"is no (file|bundle) that .* wrote, or it is cut off|is a folder"
+            ):
+                load(path)
 
 
 def test_other_graphs_states(tmp_path):

@@ -19,6 +19,7 @@ from gpuop.dsl import *
 from gpuop.ir.graph import Leaf
 from gpuop.ir.target import Target
 from gpuop.runtime import nvrtc, unpack
+from tests.fuzz import files
 
 CARDS = [d.name for d in gp.devices() if d.name != "reference"]
 OPENCL = [card for card in CARDS if card.startswith("opencl")]
@@ -222,9 +223,11 @@ def test_binaries_and_texts(tmp_path: Path) -> None:
     path = saved(tmp_path / "f.gpuop", by_target, gp.FieldType(5), targets=("cuda:sm_75", "cuda:sm_90", "opencl"))
     with zipfile.ZipFile(path) as archive:
         assert sorted(n for n in archive.namelist() if n != "bundle.json") == [
-            "cuda_sm_75/0.cubin", "cuda_sm_75/0.text", "cuda_sm_90/0.cubin", "cuda_sm_90/0.ptx", "cuda_sm_90/0.text",
-            "opencl/0.text",
+            "cuda_sm_75/0.cubin", "cuda_sm_75/0.ptx", "cuda_sm_75/0.text", "cuda_sm_90/0.cubin", "cuda_sm_90/0.ptx",
+            "cuda_sm_90/0.text", "opencl/0.text",
         ]  # fmt: skip
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
+        assert b".target sm_75" in archive.read("cuda_sm_75/0.ptx")
         assert archive.read("cuda_sm_75/0.cubin")[:4] == archive.read("cuda_sm_90/0.cubin")[:4] == b"\x7fELF"
         assert b".target sm_90" in archive.read("cuda_sm_90/0.ptx") and archive.read("cuda_sm_90/0.ptx")[-1] == 0
         assert b"1000.0f" in archive.read("cuda_sm_75/0.text") and b"1000.0f" not in archive.read("opencl/0.text")
@@ -239,20 +242,32 @@ def test_equal_bundles_are_equal_files(tmp_path: Path) -> None:
     assert first.read_bytes() == second.read_bytes()
 
 
+CHOSEN = {  # by what a bundle is made for: what devices get
+    (75, 80, 90): {75: "75 cubin", 80: "80 cubin", 86: "80 cubin", 90: "90 cubin", 100: "90 ptx", 120: "90 ptx"},
+    (75, 90): {75: "75 cubin", 80: "75 ptx", 86: "75 ptx", 89: "75 ptx", 90: "90 cubin", 120: "90 ptx"},
+    (80, 86): {80: "80 cubin", 86: "86 cubin", 87: "86 cubin", 89: "86 cubin", 90: "86 ptx"},
+}
+
+
 @needs_nvrtc
-@pytest.mark.parametrize(
-    ("architecture", "code", "kind"),
-    [(75, 75, "cubin"), (80, 80, "cubin"), (86, 80, "cubin"), (90, 90, "cubin"), (100, 90, "ptx"), (120, 90, "ptx")],
-)
-def test_the_code_for_a_device(architecture: int, code: int, kind: str, tmp_path: Path) -> None:
-    targets = ("cuda:sm_75", "cuda:sm_90", "cuda:sm_80")
-    contents = unpack.read(saved(tmp_path / "f.gpuop", by_target, gp.FieldType(5), targets=targets))
-    (step,) = unpack.plan_on(contents, Target("cuda", architecture)).steps
-    (cubin,) = contents.code[f"cuda:sm_{code}"].steps
-    if kind == "cubin":
-        assert step is cubin and step.kernel.binary.startswith(b"\x7fELF")
-    else:
-        assert step.kernel.binary.endswith(b"\0") and f".target sm_{code}".encode() in step.kernel.binary
+@pytest.mark.parametrize("made", CHOSEN, ids=str)
+def test_the_code_for_a_device(made: tuple[int, ...], tmp_path: Path) -> None:
+    """No architecture from the oldest on is left without any."""
+    path = saved(tmp_path / "f.gpuop", by_target, gp.FieldType(5), targets=tuple(f"cuda:sm_{n}" for n in made))
+    contents = unpack.read(path)
+    found = {}
+    for architecture in CHOSEN[made]:
+        (step,) = unpack.plan_on(contents, Target("cuda", architecture)).steps
+        (code,) = (n for n in made if any(step.kernel is kernel for kernel in kernels_for(contents, n)))
+        kind = "cubin" if step.kernel.binary.startswith(b"\x7fELF") else "ptx"
+        assert kind == "cubin" or f".target sm_{code}".encode() in step.kernel.binary
+        found[architecture] = f"{code} {kind}"
+    assert found == CHOSEN[made]
+
+
+def kernels_for(contents: unpack.Contents, architecture: int) -> list[Any]:
+    plans = contents.code[f"cuda:sm_{architecture}"], contents.portable[architecture]
+    return [step.kernel for plan in plans for step in plan.steps]
 
 
 @needs_nvrtc
@@ -343,25 +358,108 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     assert said.startswith(f"{path} is damaged: ") and said.endswith("; write it anew with `gpuop compile`")
 
 
+def changed(path: Path, change: Callable[[Any], Any], digest: bool = True) -> Path:
+    """The bundle with another head, as one who means it would write it, or without the digest of that."""
+    members = files.unzipped(path.read_bytes())
+    head = files.BUNDLES.read(members)
+    change(head)
+    path.write_bytes(files.zipped(files.BUNDLES.put(members, json.dumps(head), digest)))
+    return path
+
+
+def setting(*path: Any) -> Callable[[Any], Any]:
+    """Sets what is at all but the last of the path to the last."""
+    return lambda head: files.at(head, path[:-2]).__setitem__(path[-2], path[-1])
+
+
+STEP = ("targets", "opencl", "steps", 0)
+SECOND = ("targets", "opencl", "steps", 1)
+REPEAT = (*SECOND, "repeat")
+WRONG_HEADS = {
+    "has version 9 of the format, and this gpuop reads version 2; write it anew": setting("version", 9),
+    "`version` is 'two', not an integer from 0 to": setting("version", "two"),
+    "not an object of format, version": setting("more", 1),
+    "`arguments[0][2]`: fields have no dtype 'float31'": setting("arguments", 0, 2, 2, "float31"),
+    "`arguments[0][2][2]` is 'single', not 'float32'": setting("arguments", 0, 2, 2, "single"),
+    "`arguments[0][2][0][0]` is -5, not an integer": setting("arguments", 0, 2, 0, 0, -5),
+    "`arguments[0][0]` is 'class; import os', not a name of Python's": setting("arguments", 0, 0, "class; import os"),
+    "`arguments[0][0]` is 'lambda', not a name of Python's": setting("arguments", 0, 0, "lambda"),
+    "`arguments` is a list, not arguments of different names": setting("arguments", 1, 0, "f0"),
+    "arguments and constants are the same values": setting("arguments", 1, 1, 0),
+    "`constants[0]` is a 4×6 float32 field, which is not passed by value": setting("constants", 0, 2, True),
+    "constants/9.npy": setting("constants", 0, 0, 9),
+    "constants/4.npy is float32 of shape (4, 6), for a 4×7 float32 field": setting("constants", 0, 1, 0, 1, 7),
+    "`several` is None, not true or false": setting("several", None),
+    "gives 2 results": setting("several", False),
+    "there is no target 'metal'": lambda head: head["targets"].update(metal=head["targets"]["opencl"]),
+    "`targets` is a dict, not the code of a target": setting("targets", {}),
+    "has 4×6 float32 for value 0, which is": setting("arguments", 0, 2, 0, 0, 5),
+    "has value 99, which nothing has computed before": setting(*STEP, "inputs", 0, 99),
+    "are no new values with types": setting(*STEP, "outputs", [0]),
+    "passes other values than its kernel takes": lambda head: files.at(head, STEP)["arguments"].pop(),
+    "`targets.opencl.steps[0].threads` is a list, not an array of 3": setting(*STEP, "threads", [8, 1]),
+    "steps[0].threads[0]` is -1, not an integer from 0": setting(*STEP, "threads", 0, -1),
+    "steps[0].threads` are none, and there is something to write": setting(*STEP, "threads", [0, 0, 0]),
+    "not whole groups of": setting(*STEP, "threads", 0, 9),
+    "steps[0].group[0]` is 0, not an integer from 1": setting(*STEP, "group", 0, 0),
+    "steps[0].fills.9` is 1, not what an output holds": setting(*STEP, "fills", {"9": 1}),
+    "`targets.opencl.steps[0].fills` is a dict, not an object whose names are numbers": setting(
+        *STEP, "fills", {"x": 1}
+    ),
+    "steps[0].entry` is 'gone', not the name of a function of its text": setting(*STEP, "entry", "gone"),
+    "`targets.opencl.steps[0].needs[0]` is 5, not a text": setting(*STEP, "needs", [5]),
+    "steps[1].repeat.times` is 0, not an integer from 1": setting(*REPEAT, "times", 0),
+    "steps[1].repeat.every` is 0, not an integer from 1": setting(*REPEAT, "every", 0),
+    "steps[1].repeat` never ends": lambda head: files.at(head, REPEAT).update(times=None, until=None),
+    "turn.given.0` is 7, not an integer from 0 to": lambda head: files.at(head, (*REPEAT, "turn")).update(
+        given={"0": 7}
+    ),
+    "until` does not give a number": lambda head: files.at(head, (*REPEAT, "until", "plan", "wanted")).clear(),
+}
+
+
+def turning(f: gp.Field, by: gp.Field) -> tuple[gp.Field, gp.Field]:
+    weights = gp.ScalarField(np.arange(24, dtype=np.float32).reshape(4, 6))
+    return gp.iterate(lambda u: u + weights, left(f * by), until=lambda u: u.max() > 9, times=5), by_target(f)
+
+
+@pytest.fixture(scope="module")
+def turning_bundle(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("bundle") / "f"
+    return saved(path, turning, gp.FieldType((4, 6)), gp.FieldType((4, 6)), targets=("opencl",)).read_bytes()
+
+
+@pytest.mark.parametrize("message", WRONG_HEADS)
+def test_what_a_head_cannot_say(message: str, turning_bundle: bytes, tmp_path: Path) -> None:
+    """Found when it is loaded, though its digest fits."""
+    path = tmp_path / "b"
+    path.write_bytes(turning_bundle)
+    said = refused(gp.SemanticError, lambda: gp.load_bundle(changed(path, WRONG_HEADS[message])))
+    assert message in said
+    assert "damaged" in said or "version" in said
+
+
+def test_a_head_that_is_not_the_one_that_was_written(turning_bundle: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "b"
+    path.write_bytes(turning_bundle)
+    said = refused(gp.SemanticError, lambda: gp.load_bundle(changed(path, setting(*REPEAT, "times", 6), digest=False)))
+    assert said == f"{path} is damaged: it does not hold what was written; write it anew with `gpuop compile`"
+
+
+@pytest.mark.skipif(not OPENCL, reason="no OpenCL driver that works")
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"version": 9}, "has version 9 of the format, and this gpuop reads version 1; write it anew"),
-        ({"arguments": [["f0", 0, [[5], [], "float31"]]]}, "fields have no dtype 'float31'"),
-        (
-            {"targets": {"opencl": {"types": {}, "wanted": [], "steps": [{}]}}},
-            "is damaged: 'arguments'; write it anew with `gpuop compile`",
-        ),
-        ({"scalars": None}, "is damaged: "),
-    ],
+    ("old", "new"), [("__global float *restrict out0", ""), ("__global const float *restrict f", "const float f"), (";", "")]
 )
-def test_a_changed_head(change: dict[str, Any], message: str, tmp_path: Path) -> None:
-    path, other = saved(tmp_path / "a", by_target, gp.FieldType(5)), tmp_path / "b"
-    with zipfile.ZipFile(path) as old, zipfile.ZipFile(other, "w") as new:
-        for name in old.namelist():
-            head = json.loads(old.read(name)) | change if name == "bundle.json" else None
-            new.writestr(name, json.dumps(head) if head is not None else old.read(name))
-    assert message in refused(gp.SemanticError, lambda: gp.load_bundle(other))
+def test_a_text_that_takes_other_arguments(old: str, new: str, tmp_path: Path) -> None:
+    path = saved(tmp_path / "f", left, gp.FieldType((4, 6)), targets=("opencl",))
+    members = files.unzipped(path.read_bytes())
+    text = members["opencl/0.text"].decode()
+    assert old in text
+    members["opencl/0.text"] = text.replace(old, new, 1).encode()
+    path.write_bytes(files.zipped(members))
+    loaded = gp.load_bundle(changed(path, lambda head: None))
+    with gp.use_device(OPENCL[0]), pytest.raises(gp.CompileError, match=r"refused the kernel gpuop_left:"):
+        loaded(floats(4, 6))
 
 
 @needs_a_device

@@ -1,0 +1,135 @@
+"""Files of states and bundles, changed at random: refused as promised, or as good as the ones that were written.
+
+`benchmarks/fuzz_files.py` does the same with tens of thousands.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gpuop as gp
+from gpuop.bundles import save_bundle
+from gpuop.codegen.targets import target_named
+from gpuop.dsl import *
+from gpuop.fusion.iteration import kernels
+from gpuop.ir.graph import Leaf
+from gpuop.runtime import nvrtc
+
+from .files import BUNDLES, STATES, mutated
+
+FILES = 250  # of each format
+OPENCL = [d.name for d in gp.devices() if d.name.startswith("opencl") and d.problem is None]
+MOST_POINTS = 10**6
+
+
+# --- states -------------------------------------------------------------------------------------------------------------
+
+
+def stepping() -> gp.ComputeGraph:
+    with gp.ComputeGraph("reference") as graph:
+        heat = gp.ScalarField(np.arange(3, dtype=np.float32))
+        count = gp.ScalarField(np.int64(0))
+        mask = gp.ScalarField(np.array([True, False]))
+        heat.next, count.next, mask.next = heat + 1, count + 1, mask
+        for state, name in ((heat, "heat"), (count, "count"), (mask, "mask")):
+            graph.probe(state, name)
+    return graph
+
+
+def shown(graph: gp.ComputeGraph) -> tuple[Any, ...]:
+    return graph.tick, *(graph.read(name).tobytes() for name in ("heat", "count", "mask"))
+
+
+def load_states(graph: gp.ComputeGraph, path: Path) -> str:
+    """What became of a file; nothing else may."""
+    before = shown(graph)
+    try:
+        graph.load(path)
+    except gp.SemanticError as error:
+        assert shown(graph) == before
+        return f"SemanticError: {reason(error)}"
+    tick, mask = graph.tick, graph.read("mask")
+    assert type(tick) is int and 0 <= tick < 2**63 and set(mask.view("u1")) <= {0, 1}
+    graph.step()
+    return "loaded"
+
+
+def reason(error: Exception) -> str:
+    """An error without what it is about."""
+    first = str(error).partition("\n")[0].partition(".bin ")[2]
+    return " ".join(first.split()[:4]) if "is damaged" not in first else "is damaged"
+
+
+def test_states(tmp_path: Path) -> None:
+    graph, path = stepping(), tmp_path / "states.bin"
+    graph.step(3)
+    graph.save(path)
+    data, seen = path.read_bytes(), Counter[str]()
+    for seed in range(FILES):
+        path.write_bytes(mutated(data, STATES, random.Random(seed)))
+        seen[load_states(graph, path)] += 1
+    assert 0 < seen["loaded"] < FILES / 2 and seen["SemanticError: is damaged"] > FILES / 5, seen
+
+
+# --- bundles ------------------------------------------------------------------------------------------------------------
+
+
+def several(f: gp.Field, by: gp.Field) -> tuple[gp.Field, ...]:
+    """Kernels, constants in memory and by value, and an iteration that a condition ends."""
+    weights, gain = gp.ScalarField(np.float32([1, 2, 3])), gp.Parameter(2.0)
+    grown = gp.iterate(lambda u: u + weights, f * gain, until=lambda u: u.max() > 9, times=5)
+    return grown * by, grown.sum(), f
+
+
+def write_bundle(path: Path) -> None:
+    fields = {"f": gp.Field.of(Leaf(gp.FieldType(3), None)), "by": gp.Field.of(Leaf(gp.FieldType(()), None))}
+    targets = [target_named(t) for t in ("opencl", *["cuda:sm_90"] * bool(nvrtc.architectures()))]
+    save_bundle(path, "several", fields, several(**fields), targets)
+
+
+def texts(loaded: gp.Bundle) -> set[str]:
+    return {kernel.source.text for kernel in kernels(loaded._contents.code["opencl"])}
+
+
+def load_bundle(written: set[str], path: Path) -> str:
+    """What became of a file. It is called where its kernels are such as were written: others may do anything."""
+    try:
+        loaded = gp.load_bundle(path)
+    except gp.SemanticError as error:
+        return f"SemanticError: {reason(error)}"
+    if "opencl" not in loaded.targets or not texts(loaded) <= written:
+        return "loaded, with other code"
+    if sum(kind.field_shape.points * kind.planes for kind in loaded.types.values()) > MOST_POINTS:
+        return "loaded, too large"
+    given = {n: np.zeros(t.array_shape, "u1" if t.dtype == "unorm8" else t.dtype) for n, t in loaded.types.items()}
+    with gp.use_device(OPENCL[0] if OPENCL else "reference"):
+        try:
+            results = loaded(**given)
+        except gp.GpuopError as error:
+            return f"called: {type(error).__name__}"
+    assert isinstance(results, (tuple, np.ndarray))
+    plan = loaded._contents.code["opencl"].program
+    for result, v in zip(results if isinstance(results, tuple) else (results,), plan.wanted, strict=True):
+        kind = plan.types[v]
+        assert result.shape == tuple(kind.array_shape) and result.dtype == (
+            "u1" if kind.dtype == "unorm8" else kind.dtype
+        )
+    return "called"
+
+
+def test_bundles(tmp_path: Path) -> None:
+    path = tmp_path / "bundle.bin"
+    write_bundle(path)
+    data, seen = path.read_bytes(), Counter[str]()
+    written = texts(gp.load_bundle(path))
+    assert load_bundle(written, path) == ("called" if OPENCL else "called: DeviceError")
+    for seed in range(FILES):
+        path.write_bytes(mutated(data, BUNDLES, random.Random(seed)))
+        seen[load_bundle(written, path)] += 1
+    loaded = FILES - sum(count for what, count in seen.items() if what.startswith("SemanticError"))
+    assert 0 < loaded < FILES / 2 and seen["SemanticError: is damaged"] > FILES / 2, seen
