@@ -24,6 +24,7 @@ GROUPS = {  # of functions: title, and the tests that go through all of them
     "common": ("Common functions", "test_functions.py"),
     "geometric": ("Geometric functions", "test_geometry.py"),
     "relational": ("Relational functions", "test_relational.py"),
+    "complex": ("Functions of complex numbers", "test_complex.py"),
 }
 SECTIONS = {
     "Reading and writing": "_readTensor _readTensorElement _sampleTensor _writeTensor _writeTensorElement",

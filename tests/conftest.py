@@ -26,7 +26,7 @@ LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
 # What most tests of graphs test lies above the drivers, of which the best is enough; in these files drivers count.
 DRIVERS_COUNT = {f"tests.graphs.test_{name}" for name in ("in_place", "iterate", "pipeline_memory", "state")}
 # made of what is the same everywhere, and long to compile
-ONE_DRIVER = {"tests.conformance.test_sample", "tests.conformance.test_several"}
+ONE_DRIVER = {f"tests.conformance.test_{name}" for name in ("complex", "sample", "several")}
 
 
 def warnings_are_errors() -> None:

@@ -110,9 +110,13 @@ def _converted(recorder: Recorder, slot: OutputSlot, value: Operand, lanes: int)
             "convert it (`_convert_int(v)`), or declare `outputs=`"
         )
     if not slot.declared and given.type.lanes == 1 and lanes > 1:
+        advice = (
+            "write `_float2(v, 0)`"
+            if kind.dtype == "complex64"
+            else f"spread it with `_{Type(kind.element, lanes)}(v)`"
+        )
         raise SemanticError(
-            f"a scalar is written to {name}, whose default type is {kind}: "
-            f"declare `outputs=`, or spread it with `_{Type(kind.element, lanes)}(v)`"
+            f"a scalar is written to {name}, whose default type is {kind}: declare `outputs=`, or {advice}"
         )
     return given
 

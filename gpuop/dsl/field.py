@@ -21,6 +21,7 @@ from gpuop.dsl.arrays import (
     host_array,
     is_device_array,
 )
+from gpuop.dsl.conversions import Conversions
 from gpuop.dsl.copying import Copying, CopyingApart
 from gpuop.dsl.lending import Lending
 from gpuop.dsl.looks import values_seen
@@ -32,14 +33,14 @@ from gpuop.ir.graph import Leaf, Node, label
 from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
 
 # NumPy's that take fields
-FUNCTIONS = {"where", "clip", "sum", "min", "max", "amin", "amax", "mean", "argmin", "argmax"}
+FUNCTIONS = {"where", "clip", "angle", "real", "imag", "sum", "min", "max", "amin", "amax", "mean", "argmin", "argmax"}
 INSTEAD = {
     "shape": "its grid is in `.field_shape`, its tensor in `.tensor_shape`",
     "ndim": "its grid is in `.field_shape`, its tensor in `.tensor_shape`",
 }
 
 
-class Field(Arithmetic["Field"], Reductions["Field"], Lending, Copying):
+class Field(Arithmetic["Field"], Reductions["Field"], Conversions["Field"], Lending, Copying):
     """A grid of 0 to 3 dimensions (layers, rows, columns) with a tensor of order 0 to 2 at every point.
 
     Args:
@@ -148,20 +149,6 @@ class Field(Arithmetic["Field"], Reductions["Field"], Lending, Copying):
         array = self.numpy()
         return array if dtype is None else array.astype(dtype)
 
-    def _scalar(self, what: str) -> Any:
-        if self.type.array_shape.points != 1 or self.field_shape:
-            raise SemanticError(f"{what} of a {self.type} Field is ambiguous: only 0D scalars convert; use `.numpy()`")
-        return self.numpy().reshape(())[()]
-
-    def __bool__(self) -> bool:
-        return bool(self._scalar("the truth value"))
-
-    def __float__(self) -> float:
-        return float(self._scalar("float()"))
-
-    def __int__(self) -> int:
-        return int(self._scalar("int()"))
-
     def __iter__(self) -> NoReturn:
         raise SemanticError(
             "a Field cannot be iterated over; slices of it are fields (`f[0]`), `.numpy()` gives an array, "
@@ -243,7 +230,11 @@ class ColorField(Field):
 
 
 class ComplexField(Field):
-    """Complex scalars (complex64): complex in host algebra, a float2 (x real, y imaginary) in kernels."""
+    """Complex scalars (complex64): complex in host algebra, a float2 (x real, y imaginary) in kernels.
+
+    Kernels compute with them componentwise, and in `_complexMul`, `_complexExp` and their like as complex numbers; a
+    returned float2 is complex64 where the first field that has pairs of floats does.
+    """
 
     __slots__ = ()
 

@@ -27,7 +27,7 @@ class Entry(NamedTuple):
 
     Attributes:
         name: with its underscore.
-        group: "integer", "math", "geometric", "common" or "relational".
+        group: "integer", "math", "geometric", "common", "relational" or "complex".
         ulp: the error bound for float: 0 for correctly rounded, infinity where OpenCL 1.2 sets none.
         doc: what it computes, in one line.
         double: the bound for double.
@@ -70,8 +70,12 @@ def _builtin(name: str, arity: int, doc: str) -> Callable[..., Any]:
 
 
 def generated() -> dict[str, Callable[..., Any]]:
-    """`_sin`, `_pow`, `_clamp`, `_dot` and the other functions of the guide."""
-    return {e.name: _builtin(e.name[1:], e.arity, f"OpenCL's {e.name[1:]}: {e.doc}.") for e in table()}
+    """`_sin`, `_pow`, `_clamp`, `_dot` and the other functions of the guide, and those of complex numbers."""
+    return {e.name: _builtin(e.name[1:], e.arity, f"{_whose(e)}: {e.doc}.") for e in table()}
+
+
+def _whose(entry: Entry) -> str:
+    return "Of complex numbers (float2s)" if entry.group == "complex" else f"OpenCL's {entry.name[1:]}"
 
 
 def listed(name: str, args: tuple[Any, ...]) -> Sequence[Any]:

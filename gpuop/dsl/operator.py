@@ -27,7 +27,7 @@ from gpuop.errors import SemanticError, blaming, described, here
 from gpuop.ir.graph import Leaf, Node
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.text import identity
-from gpuop.ir.types import BOOL, FieldType, Shape
+from gpuop.ir.types import BOOL, FLOAT, DType, FieldType, Shape
 
 MANY_CONSTANTS = 8
 MOST_KEPT = 4096
@@ -189,7 +189,8 @@ class Operator(Decorated):
         if self.declared is None:
             atoms = [literal_atom(value) for value in values]
             grid = recorder.domain.shape
-            types = tuple(_type_of(grid, a.type.dtype, a.type.lanes, fields, recorder.tensor) for a in atoms)
+            known = [f.type for f in fields] + [node.type for node in recorder.inputs]
+            types = tuple(_type_of(grid, a.type.dtype, a.type.lanes, known, recorder.tensor) for a in atoms)
             recorder.outputs[:] = slots_of(types, self.default)
         if len(values) != len(recorder.outputs):
             raise SemanticError(
@@ -200,9 +201,15 @@ class Operator(Decorated):
             (_writeTensorElement if recorder.tensor else _writeTensor)(OutputRef(k), value)
 
 
-def _type_of(grid: Shape, dtype: Any, lanes: int, fields: list[Field], axis: Shape) -> FieldType:
-    """The type of a returned value; its tensor is the threads' axis, or has the shape of the first argument's of its size."""
-    fitting = [axis] if axis else [f.tensor_shape for f in fields if f.type.tensor_points == lanes]
+def _type_of(grid: Shape, dtype: DType, lanes: int, known: Sequence[FieldType], axis: Shape) -> FieldType:
+    """The type of a returned value: its tensor is the threads' axis, or that of the first known one whose tensors are such.
+
+    A pair of floats is complex64 where that one is.
+    """
+    alike = next((kind for kind in known if kind.planes == lanes), None)
+    if alike is not None and alike.dtype == "complex64" and dtype is FLOAT and not axis:
+        return FieldType(grid, (), "complex64")
+    fitting = [axis] if axis else [kind.tensor_shape for kind in known if kind.tensor_points == lanes]
     tensor = fitting[0] if fitting else (() if lanes == 1 else (lanes,))
     return FieldType(grid, tensor, "bool" if dtype is BOOL else dtype.name)
 

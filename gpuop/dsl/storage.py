@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuop.ir.build import Builder
+from gpuop.ir.build import Builder, constant
 from gpuop.ir.nodes import Expr, Read
 from gpuop.ir.types import FLOAT, UCHAR, FieldType, Type
 
@@ -18,7 +18,9 @@ def fetch(build: Builder, field_type: FieldType, read: Read) -> Expr:
 
 
 def stored(build: Builder, field_type: FieldType, value: Expr, lanes: int) -> Expr:
-    """Convert a value to what the field stores: unorm8 clamps to 0…1 and rounds to nearest."""
+    """Convert a value to what the field stores: unorm8 clamps to 0…1 and rounds to nearest, a scalar is a real number."""
+    if field_type.dtype == "complex64" and value.type.lanes == 1 < lanes:
+        return build.pack([build.cast(value, Type(FLOAT)), constant(0, FLOAT)])
     seen = build.cast(value, Type(field_type.element, lanes))
     if field_type.dtype == "bool":
         return build.cast(seen, seen.type.of(UCHAR))

@@ -53,9 +53,9 @@ def _truth(dtype: str) -> str:
     return "bool"
 
 
-ARITHMETIC, FLOATING = Rule(_number, _same, "biufc"), Rule(_real, _same)
+ARITHMETIC, FLOATING = Rule(_number, _same), Rule(_real, _same)
 COMPARISON, TEST = Rule(_same, _truth), Rule(_real, _truth)
-EQUALITY, DIVISION = Rule(_same, _truth, "biufc"), Rule(_real, _same, "biufc")
+EQUALITY, DIVISION = Rule(_same, _truth), Rule(_real, _same)
 BITS, LOGIC = Rule(_same, _same, "biu"), Rule(_truth, _same)
 ORDER, INTEGRAL, SHIFT = Rule(_same, _same), Rule(_number, _same), Rule(_number, _same, "biu")
 
@@ -71,16 +71,16 @@ def apply(name: str, *operands: Operand) -> Field:
     Raises:
         SemanticError: shapes that do not go together, or types that the function does not take.
     """
-    rule_name, function = functions.TABLE[name]
+    rule_name, function = functions.EVERY[name]
     rule = RULES[rule_name]
     common = _common(name, operands)
+    if common == "complex64":
+        return complex_algebra.apply(
+            name, [_checked(name, o, common) for o in operands], _result_type(name, operands, common)
+        )
     if np.dtype(common).kind not in rule.kinds:
         raise SemanticError(f"{name} does not take {common} fields")
     computed = rule.compute(common)
-    if computed == "complex64":
-        return complex_algebra.apply(
-            name, [_checked(name, o, "complex64") for o in operands], _result_type(name, operands, "complex64")
-        )
     values = [_checked(name, o, computed) for o in operands]
     dtypes = _apart(values) if rule in (COMPARISON, EQUALITY) and computed == "float32" else None
     out = _result_type(name, operands, rule.result(computed))
@@ -192,12 +192,18 @@ def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
     _check_operands("where", (condition, a, b))
     known = any(isinstance(o, Field) for o in (a, b))
     computed = _common("where", (a, b)) if known else host_array([a, b]).dtype.name
-    if computed == "complex64":
-        raise SemanticError("where does not take complex64 fields")
     mask = condition if isinstance(condition, Field) else Field(bool(condition))
     values = [mask, _checked("where", a, computed), _checked("where", b, computed)]
     out = _result_type("where", (mask, a, b), computed)
+    if computed == "complex64":
+        return complex_algebra.where(mask, values[1], values[2], out)
     return _elementwise("where", k._where, values, ["bool", computed, computed], out)
+
+
+def angle(z: Operand, deg: bool = False) -> Field:
+    """numpy.angle."""
+    radians = apply("angle", z)
+    return apply("degrees", radians) if deg else radians
 
 
 def clip(a: Operand, a_min: Operand = None, a_max: Operand = None) -> Operand:
@@ -214,6 +220,14 @@ def copied(field: Field, kind: FieldType | None = None) -> Field:
     return library_call("copy", (kind or field.type,), [field], lambda: _copy(field), ())[0]
 
 
+def astype(field: Field, dtype: Any) -> Field:
+    """A field of another dtype."""
+    kind = field.type.replace(dtype=dtype)
+    if field.dtype == "complex64" and kind.dtype != "complex64":
+        raise SemanticError(f"a complex64 field does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(f)`")
+    return field if kind == field.type else copied(field, kind)
+
+
 def _copy(field: Field) -> None:
     if is_big_tensor(field):
         with k._forEachTensorElement(field.tensor_shape):
@@ -222,5 +236,5 @@ def _copy(field: Field) -> None:
         k._writeTensor(k._out0, k._readTensor(field))
 
 
-hooks.algebra.update({name: functools.partial(apply, name) for name in functions.TABLE})
-hooks.algebra.update(where=where, clip=clip)
+hooks.algebra.update({name: functools.partial(apply, name) for name in functions.EVERY})
+hooks.algebra.update(where=where, clip=clip, angle=angle, astype=astype)

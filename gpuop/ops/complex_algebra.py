@@ -1,4 +1,4 @@
-"""Host algebra of complex fields: pairs of floats in the kernel, real operands having imaginary part 0."""
+"""Host algebra of complex fields, in the kernels' functions of complex numbers; real operands have imaginary part 0."""
 
 from __future__ import annotations
 
@@ -11,35 +11,36 @@ from gpuop.dsl.operator import library_call
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
 
-Pair = tuple[Any, Any]
 
-
-def _multiply(a: Pair, b: Pair) -> Pair:
-    return a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]
-
-
-def _divide(a: Pair, b: Pair) -> Pair:
-    """Smith's algorithm (R. L. Smith, CACM 5(8), 1962): no overflow in the divisor's square."""
-    wide = abs(b[0]) >= abs(b[1])
-    ratio = k._where(wide, b[1] / b[0], b[0] / b[1])
-    scale = 1 / k._where(wide, b[0] + b[1] * ratio, b[0] * ratio + b[1])
-    real = k._where(wide, a[0] + a[1] * ratio, a[0] * ratio + a[1]) * scale
-    return real, k._where(wide, a[1] - a[0] * ratio, a[1] * ratio - a[0]) * scale
+def _parts(test: Callable[[Any], Any], both: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """A test of either part."""
+    return lambda z: both(test(z.x), test(z.y))
 
 
 TABLE: dict[str, tuple[str, Callable[..., Any]]] = {
-    "add": ("complex64", lambda a, b: (a[0] + b[0], a[1] + b[1])),
-    "subtract": ("complex64", lambda a, b: (a[0] - b[0], a[1] - b[1])),
-    "multiply": ("complex64", _multiply),
-    "divide": ("complex64", _divide),
-    "true_divide": ("complex64", _divide),
-    "reciprocal": ("complex64", lambda a: _divide((k._convert_float(1.0), k._convert_float(0.0)), a)),
-    "square": ("complex64", lambda a: _multiply(a, a)),
-    "negative": ("complex64", lambda a: (-a[0], -a[1])),
+    "add": ("complex64", lambda a, b: a + b),
+    "subtract": ("complex64", lambda a, b: a - b),
+    "multiply": ("complex64", k._complexMul),
+    "divide": ("complex64", k._complexDiv),
+    "true_divide": ("complex64", k._complexDiv),
+    "power": ("complex64", k._complexPow),
+    "reciprocal": ("complex64", lambda a: k._complexDiv(k._float2(1, 0), a)),
+    "square": ("complex64", lambda a: k._complexMul(a, a)),
+    "negative": ("complex64", lambda a: -a),
     "positive": ("complex64", lambda a: a),
-    "absolute": ("float32", lambda a: k._hypot(a[0], a[1])),
-    "equal": ("bool", lambda a, b: (a[0] == b[0]) & (a[1] == b[1])),
-    "not_equal": ("bool", lambda a, b: (a[0] != b[0]) | (a[1] != b[1])),
+    "conjugate": ("complex64", k._complexConj),
+    "exp": ("complex64", k._complexExp),
+    "log": ("complex64", k._complexLog),
+    "sqrt": ("complex64", k._complexSqrt),
+    "absolute": ("float32", k._complexAbs),
+    "angle": ("float32", k._complexArg),
+    "real": ("float32", lambda a: a.x),
+    "imag": ("float32", lambda a: a.y),
+    "equal": ("bool", lambda a, b: (a.x == b.x) & (a.y == b.y)),
+    "not_equal": ("bool", lambda a, b: (a.x != b.x) | (a.y != b.y)),
+    "isnan": ("bool", _parts(lambda x: x != x, lambda x, y: x | y)),
+    "isinf": ("bool", _parts(lambda x: abs(x) == float("inf"), lambda x, y: x | y)),
+    "isfinite": ("bool", _parts(lambda x: x - x == x - x, lambda x, y: x & y)),
 }
 
 
@@ -47,22 +48,40 @@ def apply(name: str, values: Sequence[Any], out: FieldType) -> Field:
     """An elementwise function of complex operands: fields, of which one is complex, and numbers."""
     if name not in TABLE:
         raise SemanticError(f"{name} does not take complex64 fields")
-    if out.tensor_shape:
-        raise SemanticError(f"{name}: complex fields go with scalar tensors, not with {out.tensor_shape}")
     dtype, function = TABLE[name]
+    power = name == "power"
+    return _call(
+        name,
+        lambda *read: function(*(_complex(v, r, power) for v, r in zip(values, read, strict=True))),
+        values,
+        out.replace(dtype=dtype),
+    )
+
+
+def where(mask: Field, a: Any, b: Any, out: FieldType) -> Field:
+    """numpy.where of complex operands."""
+
+    def chosen(truth: Any, x: Any, y: Any) -> Any:
+        return k._where(k._convert(truth, "bool"), _complex(a, x), _complex(b, y))
+
+    return _call("where", chosen, (mask, a, b), out)
+
+
+def _call(name: str, function: Callable[..., Any], values: Sequence[Any], out: FieldType) -> Field:
     fields = [v for v in values if isinstance(v, Field)]
 
     def body() -> None:
-        result = function(*map(_pair, values))
-        k._writeTensor(k._out0, k._float2(*result) if isinstance(result, tuple) else result)
+        k._writeTensor(k._out0, function(*(k._readTensor(v) if isinstance(v, Field) else v for v in values)))
 
-    constants = tuple(None if isinstance(v, Field) else repr(v) for v in values)
-    return library_call(name, (out.replace(dtype=dtype),), fields, body, ("complex", constants))[0]
+    constants = tuple(None if isinstance(v, Field) else (type(v).__name__, repr(v)) for v in values)
+    return library_call(name, (out,), fields, body, ("complex", constants))[0]
 
 
-def _pair(value: Any) -> Pair:
-    if not isinstance(value, Field):
-        number = complex(value)
-        return k._convert_float(number.real), k._convert_float(number.imag)
-    read = k._readTensor(value)
-    return (read.x, read.y) if value.dtype == "complex64" else (k._convert_float(read), k._convert_float(0.0))
+def _complex(given: Any, read: Any, power: bool = False) -> Any:
+    """What was read of an operand, as a complex number; of powers a whole number stays one, so that they are products."""
+    if isinstance(given, Field):
+        return read if given.dtype == "complex64" else k._float2(read, 0)
+    number = complex(read)
+    if power and number.imag == 0 and number.real.is_integer():
+        return k._convert_float(number.real)
+    return k._float2(number.real, number.imag)

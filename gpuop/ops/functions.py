@@ -107,6 +107,10 @@ def _identity(x: Value) -> Value:
     return x
 
 
+def _zero(x: Value) -> Value:
+    return k._convert(0, x.type.dtype.name)
+
+
 def _whole(rounded: Function) -> Function:
     """A rounding, which leaves integers as they are."""
     return lambda x: rounded(x) if x.type.kind == "f" else x
@@ -144,6 +148,7 @@ TABLE: dict[str, tuple[str, Function]] = {
     "absolute": ("arithmetic", abs),
     "divide": ("division", _divide),
     "true_divide": ("division", _divide),
+    "conjugate": ("arithmetic", _identity),
     "reciprocal": ("arithmetic", lambda x: 1 / x),
     "floor_divide": ("integral", _floor_divide),
     "remainder": ("integral", _remainder),
@@ -188,3 +193,10 @@ NAMES = {
     "degrees": "degrees", "radians": "radians", "rad2deg": "degrees", "deg2rad": "radians",
 }  # fmt: skip
 TABLE.update({numpy_name: ("floating", getattr(k, f"_{name}")) for numpy_name, name in NAMES.items()})
+# Of real numbers; those of complex ones are `complex_algebra`'s, as of all functions that complex numbers have.
+PARTS: dict[str, tuple[str, Function]] = {
+    "real": ("order", _identity),
+    "imag": ("order", _zero),
+    "angle": ("floating", lambda x: k._atan2(_zero(x), x)),
+}
+EVERY = TABLE | PARTS

@@ -145,6 +145,11 @@ def float_to_a_defaulted_int():
     half(INTEGER)
 
 
+@WRONGS.add("a scalar is written to _out0, whose default type is 4×5 complex64: declare `outputs=`, or write `_float2(v, 0)`")
+def scalar_to_a_complex_default():
+    gp.operator(lambda f: _writeTensor(_out0, 1.0))(gp.ComplexField(np.ones((4, 5))))  # here
+
+
 @WRONGS.add("a scalar is written to _out0, whose default type is 4×5 float32[3]: declare `outputs=`, or spread it")
 def scalar_to_a_defaulted_vector():
     @gp.operator

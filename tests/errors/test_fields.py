@@ -122,6 +122,26 @@ def float_colours():
     gp.ColorField(np.ones((4, 5, 3)))  # here
 
 
+@WRONGS.add("a complex64 field does not convert to float32; take `.real`, `.imag` or `abs(f)`")
+def complex_as_real():
+    gp.ComplexField(np.ones(3)).astype("float32")  # here
+
+
+@WRONGS.add("Python's `round` does not take Fields; `np.rint(f)` rounds them")
+def rounded():
+    round(SCALAR, 2)  # here
+
+
+@WRONGS.add("a Field has no len(); its grid is in `.field_shape`, its tensor in `.tensor_shape`, both in `.type.array_shape`")
+def length():
+    len(SCALAR)  # here
+
+
+@WRONGS.add("the format '.2f' of a 4×5 float32 Field is ambiguous: only 0D scalars convert; use `.numpy()`")
+def formatted():
+    format(SCALAR, ".2f")  # here
+
+
 @WRONGS.add("fields have no dtype 'complex128'; one of bool,")
 def complex_dtype():
     gp.ScalarField(np.ones(3, "complex128"))  # here

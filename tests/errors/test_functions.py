@@ -49,6 +49,11 @@ def too_few_arguments():
     gp.operator(lambda f: _add_sat(_readTensor(f)))(INTEGER)  # here
 
 
+@WRONGS.add("_complexMul wants complex numbers, vectors of real and imaginary part, or real scalars, not a float3")
+def complex_function_of_three():
+    gp.operator(lambda f: _complexMul(_readTensor(f), 2))(VECTOR3)  # here
+
+
 @WRONGS.add("_isnan takes 1 argument, not 2")
 def too_many_arguments():
     gp.operator(lambda f: _isnan(_readTensor(f), 1))(SCALAR)  # here

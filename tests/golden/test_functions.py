@@ -25,6 +25,8 @@ def takes(entry: Entry, dtype: str, lanes: int) -> bool:
         return dtype.startswith("int")
     if entry.name in ("_mul24", "_mad24"):
         return dtype.endswith("int32")
+    if entry.group == "complex":  # of a scalar, which is a real number
+        return dtype in FLOATS and lanes == 1
     if entry.name == "_cross":
         return dtype in FLOATS and lanes == 3
     return entry.name in BOTH or (entry.group == "integer") == (dtype in INTEGERS)

@@ -258,16 +258,29 @@ def test_complex(device):
     z, w = (rng.normal(size=30) + 1j * rng.normal(size=30)).astype("c8"), (rng.normal(size=30) * 1j).astype("c8")
     x = rng.normal(size=30).astype("f4")
     p, q, r = gp.ComplexField(z), gp.ComplexField(w), gp.ScalarField(x)
-    for name, field, want in (
+    cases = (
         ("add", p + q, z + w), ("sub", p - 1, z - 1), ("mul", p * q, z * w), ("div", p / q, z / w), ("real", r * p, x * z),
         ("j", 1j * r, 1j * x), ("over", 2 / p, 2 / z), ("neg", -p, -z), ("abs", abs(p), abs(z)), ("square", np.square(p), z * z),
         ("eq", p == z[3], z == z[3]), ("ne", p != q, z != w), ("reciprocal", np.reciprocal(p), 1 / z),
-        ("numpy", np.complex64(2j) * p, 2j * z),
-    ):  # fmt: skip
+        ("numpy", np.complex64(2j) * p, 2j * z), ("power", p**3, z * z * z), ("powers", p**q, z**w),
+        ("root", (r + 0j) ** 0.5 * p, (x + 0j) ** 0.5 * z), ("real power", 2**p, 2**z), ("negative power", p**-2, 1 / (z * z)),
+        ("exp", np.exp(p), np.exp(z)), ("log", np.log(p), np.log(z)), ("sqrt", np.sqrt(p), np.sqrt(z)),
+        ("angle", np.angle(p), np.angle(z)), ("degrees", np.angle(p, deg=True), np.angle(z, deg=True)),
+        ("conj", np.conj(p), z.conj()), ("conj()", p.conj() + p.conjugate(), 2 * z.conj()),
+        (".real", p.real, z.real), (".imag", p.imag, z.imag), ("np.real", np.real(p) + np.imag(p), z.real + z.imag),
+        ("where", np.where(r > 0, p, q), np.where(x > 0, z, w)), ("where real", np.where(r > 0, p, r), np.where(x > 0, z, x)),
+        ("where number", np.where(r > 0, 2 - 1j, r), np.where(x > 0, 2 - 1j, x)),
+        ("finite", np.isfinite(p) & ~np.isnan(p / 0) | np.isinf(p), np.isfinite(z)),
+        ("norm", (p * p.conj()).real.sum(), (z * z.conj()).real.sum()), ("mean", p.mean(), z.mean()),
+        ("to complex", r.astype("complex64"), x + 0j), ("same", p.astype("complex64"), z),
+        ("real of real", r.real + r.imag + r.conj(), 2 * x), ("angle of real", np.angle(r), np.angle(x)),
+    )  # fmt: skip
+    gp.evaluate(*(field for _, field, _ in cases))
+    for name, field, want in cases:
         want = want.astype({"c": "c8", "f": "f4"}.get(want.dtype.kind, want.dtype))
         assert field.numpy().dtype == want.dtype, name
         np.testing.assert_allclose(field.numpy(), want, rtol=4e-6, atol=1e-6, err_msg=name)
-    for refused in (lambda: p < q, lambda: np.sqrt(p), lambda: p % 2, lambda: np.where(r > 0, p, q)):
+    for refused in (lambda: p < q, lambda: np.sin(p), lambda: p % 2, lambda: np.clip(p, 0, 1), lambda: p & 1):
         with pytest.raises(gp.SemanticError, match="does not take complex64"):
             refused()
 

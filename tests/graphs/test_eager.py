@@ -322,3 +322,23 @@ def test_many_constants_warn_once():
         for k in range(20):
             scaled(ONE, k)
             scaled(ONE, gp.Parameter(k))
+
+
+def test_formats_of_numbers():
+    field = gp.ScalarField(np.float32([1.25, 2.5]))
+    assert f"{field.sum():.3f} {field.max():>6} {field!r:.5} {field.astype('uint8').max():03d}" == "3.750    2.5 <Scal 002"
+    assert complex(gp.ComplexField(1 + 2j)) == 1 + 2j
+    assert f"{field}" == repr(field)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "float16", "float64", "complex64", "unorm8"])
+def test_astype(dtype):
+    array = np.float32([-1.5, 0, 0.5, 0.75, 300, np.nan])
+    order = 0 if dtype == "complex64" else 1  # a big tensor
+    got = gp.Field(np.stack([array] * 6, -1), order).astype(dtype)
+    assert str(got.dtype) == dtype and len(got.tensor_shape) == order
+    want = {
+        "bool": array != 0, "uint8": [0, 0, 0, 0, 255, 0], "int16": [-1, 0, 0, 0, 300, 0], "unorm8": [0, 0, 128, 191, 255, 0],
+    }.get(dtype, array)  # fmt: skip
+    want = np.asarray(want).astype("uint8" if dtype == "unorm8" else dtype)
+    assert np.array_equal(got.numpy(), np.stack([want] * 6, -1), equal_nan=want.dtype.kind in "fc")

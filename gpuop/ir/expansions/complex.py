@@ -1,0 +1,216 @@
+"""Functions of complex numbers, which are vectors of two components, real and imaginary part; a scalar is a real number.
+
+Corner values are C's (ISO C11, annex G) but for products, which are NumPy's: those of infinite parts may be NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+from gpuop.errors import SemanticError, article
+from gpuop.ir import rules
+from gpuop.ir.build import Builder
+from gpuop.ir.expansions.geometric import SCALES
+from gpuop.ir.expansions.registry import define
+from gpuop.ir.nodes import Const, Expr
+from gpuop.ir.types import FLOAT, HALF, Type
+
+DIVIDENDS = {
+    "float": (100, 20),
+    "double": (900, 120),
+}  # see `_scale`: the less, the less is lost of a much smaller part
+LARGEST_EXPONENT = {"float": 88.0, "double": 709.0}  # the exponential of more overflows
+MOST_FACTORS = 64  # a power of so many is a product
+
+
+class Real:
+    """A scalar expression, with operators that build others."""
+
+    __slots__ = ("b", "expr")
+
+    def __init__(self, b: Builder, expr: Expr) -> None:
+        self.b, self.expr = b, expr
+
+    def of(self, name: str, *others: Real | float) -> Real:
+        """A function of this and others."""
+        return Real(self.b, self.b.apply(name, self.expr, *(o.expr if isinstance(o, Real) else o for o in others)))
+
+    def chosen(self, if_true: Real | float, if_false: Real | float) -> Real:
+        """One or the other, by this truth."""
+        return self.of("choose", if_true, if_false)
+
+    # fmt: off
+    def __add__(self, other: Real | float) -> Real: return self.of("add", other)
+    def __sub__(self, other: Real | float) -> Real: return self.of("sub", other)
+    def __mul__(self, other: Real | float) -> Real: return self.of("mul", other)
+    def __truediv__(self, other: Real | float) -> Real: return self.of("div", other)
+    def __and__(self, other: Real) -> Real: return self.of("and", other)
+    def __neg__(self) -> Real: return self.of("neg")
+    def __abs__(self) -> Real: return self.of("fabs")
+    def __lt__(self, other: Real | float) -> Real: return self.of("lt", other)
+    def __gt__(self, other: Real | float) -> Real: return self.of("gt", other)
+    def __ge__(self, other: Real | float) -> Real: return self.of("ge", other)
+    # fmt: on
+
+    def equals(self, other: Real | float) -> Real:
+        return self.of("eq", other)
+
+    @property
+    def type(self) -> Type:
+        return self.expr.type
+
+    def constant(self, value: float) -> Real:
+        """A number of the same type."""
+        return Real(self.b, self.b.literals((), [self.expr, value])[1])
+
+
+Complex = tuple[Real, Real]
+Function = TypeVar("Function", bound=Callable[..., Complex | Real])
+
+
+def _complex(name: str, arity: int, doc: str) -> Callable[[Function], Function]:
+    """Enter a function of complex numbers; halves are computed as floats."""
+
+    def register(function: Function) -> Function:
+        @define("complex", arity, f"complex{name}", doc, ulp=math.inf)
+        def expansion(b: Builder, *args: Expr) -> Expr:
+            wrong = next((a.type for a in args if a.type.lanes > 2), None)
+            if wrong is not None:
+                raise SemanticError(
+                    f"_complex{name} wants complex numbers, vectors of real and imaginary part, or real scalars, "
+                    f"not {article(str(wrong))}"
+                )
+            dtype = rules.floating(f"_complex{name}", [a.type.scalar for a in args])[1].dtype
+            result = function(*(_parts(b, a, Type(FLOAT if dtype is HALF else dtype)) for a in args))
+            parts = result if isinstance(result, tuple) else (result,)
+            return b.pack([b.cast(p.expr, Type(dtype)) for p in parts])
+
+        return function
+
+    return register
+
+
+def _parts(b: Builder, given: Expr, kind: Type) -> Complex:
+    lanes = [Real(b, b.cast(lane, kind)) for lane in b.lanes(given)]
+    return lanes[0], lanes[1] if len(lanes) > 1 else lanes[0].constant(0.0)
+
+
+def _scale(size: Real, limits: dict[str, tuple[int, int]] | None = None) -> tuple[Real, Real, Real]:
+    """A power of four that makes squares of numbers of about this size safe; the root of its inverse; its logarithm.
+
+    Limits say from which power of two on great numbers are divided, and by which.
+    """
+    middle, down, up = SCALES[size.type.dtype.c]
+    most, down = (limits or {}).get(size.type.dtype.c, (middle, down))
+    great, small = size > 2.0**most, size < 2.0**-middle
+
+    def by_size(if_great: float, if_small: float, usual: float) -> Real:
+        return great.chosen(size.constant(if_great), small.chosen(size.constant(if_small), size.constant(usual)))
+
+    scale, root = by_size(2.0**-down, 2.0**up, 1.0), by_size(2.0 ** (down // 2), 2.0 ** -(up // 2), 1.0)
+    return scale, root, by_size(-down * math.log(2), up * math.log(2), 0.0)
+
+
+def _greater(x: Real, y: Real) -> Real:
+    """The greater size of the parts; NaN stays where it is the real one."""
+    return (abs(x) < abs(y)).chosen(abs(y), abs(x))
+
+
+@_complex("Mul", 2, "x · y, of the parts' products")
+def multiplied(x: Complex, y: Complex) -> Complex:
+    return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
+
+
+@_complex("Div", 2, "x / y, which overflows only where the result does")
+def divided(x: Complex, y: Complex) -> Complex:
+    """R. L. Smith's algorithm (CACM 5(8), 1962), of numbers that are scaled to where nothing overflows."""
+    given, (down, back, _), (up, forth, _) = x, _scale(_greater(*x), DIVIDENDS), _scale(_greater(*y))
+    x, y, factor = (x[0] * down, x[1] * down), (y[0] * up, y[1] * up), back / forth
+    wide = abs(y[0]) >= abs(y[1])
+    big, little = wide.chosen(y[0], y[1]), wide.chosen(y[1], y[0])
+    first, second = wide.chosen(x[0], x[1]), wide.chosen(x[1], x[0])
+    zero = big.equals(0.0) & little.equals(0.0)
+    ratio = little / big
+    size = zero.chosen(0.0, big + little * ratio)  # +0, so that signs are those of x
+    real = zero.chosen(given[0], first + second * ratio) / size
+    cross = zero.chosen(given[1], second - first * ratio) / size
+    return real * factor * factor, wide.chosen(cross, -cross) * factor * factor
+
+
+@_complex("Conj", 1, "the conjugate of x")
+def conjugate(x: Complex) -> Complex:
+    return x[0], -x[1]
+
+
+@_complex("Abs", 1, "|x|, a scalar, which overflows only where the result does")
+def absolute(x: Complex) -> Real:
+    return x[0].of("hypot", x[1])
+
+
+@_complex("Arg", 1, "the angle of x, a scalar, -π … π")
+def argument(x: Complex) -> Real:
+    return x[1].of("atan2", x[0])
+
+
+@_complex("Exp", 1, "eˣ")
+def exponential(x: Complex) -> Complex:
+    limit = LARGEST_EXPONENT[x[0].type.dtype.c]
+    great = x[0] > limit
+    size, back = (
+        great.chosen(x[0] - limit, x[0]).of("exp"),
+        great.chosen(x[0].constant(math.exp(limit)), x[0].constant(1.0)),
+    )
+    zero, endless = x[0].constant(0.0).of("copysign", x[1]), (x[1] - x[1]).of("ne", 0.0)
+    gone, lost = endless & x[0].equals(-math.inf), endless & x[0].equals(math.inf)  # by an angle that is none
+    real, imaginary = size * x[1].of("cos") * back, size * x[1].of("sin") * back
+    real = gone.chosen(0.0, lost.chosen(math.inf, real))
+    return real, gone.of("or", x[1].equals(0.0)).chosen(zero, imaginary)
+
+
+@_complex("Log", 1, "the natural logarithm of x, whose imaginary part is the angle")
+def logarithm(x: Complex) -> Complex:
+    """Near the unit circle of |x|² - 1, whose terms do not cancel as those of |x| do."""
+    great = _greater(*x)
+    less = (abs(x[0]) < abs(x[1])).chosen(abs(x[0]), abs(x[1]))
+    scale, _, exponent = _scale(great)
+    far = (x[0] * scale).of("hypot", x[1] * scale).of("log") - exponent
+    near = ((great - 1.0) * (great + 1.0) + less * less).of("log1p") * 0.5
+    return ((great > 0.5) & (great < 2.0)).chosen(near, far), argument(x)
+
+
+@_complex("Sqrt", 1, "√x, of a real part that is not negative")
+def square_root(x: Complex) -> Complex:
+    scale, back, _ = _scale(_greater(*x))
+    real, imaginary = x[0] * scale, abs(x[1] * scale)
+    root = ((abs(real) + real.of("hypot", imaginary)) * 0.5).of("sqrt")
+    other = root.equals(0.0).chosen(0.0, imaginary / (root * 2.0))
+    infinite = imaginary.equals(math.inf)
+    root, other = infinite.chosen(imaginary, root), infinite.chosen(imaginary, other)
+    right = real >= 0.0
+    return right.chosen(root, other) * back, (right.chosen(other, root) * back).of("copysign", x[1])
+
+
+@_complex("Pow", 2, "xʸ: a product where y is a whole number of Python's, else exp(y · log x)")
+def power(x: Complex, y: Complex) -> Complex:
+    exponent, none = (part.expr.value if isinstance(part.expr, Const) else math.nan for part in y)
+    if none == 0 and float(exponent).is_integer() and abs(exponent) <= MOST_FACTORS:
+        return _product(x, int(exponent))
+    one, nothing = x[0].constant(1.0), x[0].constant(0.0)
+    zero, unit = x[0].equals(0.0) & x[1].equals(0.0), y[0].equals(0.0) & y[1].equals(0.0)
+    of_zero = (y[0] > 0.0).chosen(nothing, x[0].constant(math.nan))
+    real, imaginary = exponential(multiplied(y, logarithm(x)))
+    real, imaginary = zero.chosen(of_zero, real), zero.chosen(of_zero, imaginary)
+    return unit.chosen(one, real), unit.chosen(nothing, imaginary)
+
+
+def _product(x: Complex, exponent: int) -> Complex:
+    one = x[0].constant(1.0), x[0].constant(0.0)
+    if exponent < 0:
+        return divided(one, _product(x, -exponent))
+    if exponent < 2:
+        return x if exponent else one
+    half = _product(x, exponent // 2)
+    square = multiplied(half, half)
+    return multiplied(square, x) if exponent % 2 else square
