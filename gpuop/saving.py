@@ -14,7 +14,7 @@ from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
 from gpuop.runtime.archive import Archive, Damaged, Foreign, opened
 from gpuop.runtime.backend import Array
-from gpuop.runtime.document import document
+from gpuop.runtime.document import Item, document
 from gpuop.runtime.files import Path, replacing
 
 FORMAT = "gpuop states"
@@ -55,18 +55,17 @@ def read(path: Path, expected: Sequence[Named]) -> tuple[int, list[Array]]:
 
 def _head(name: str, members: Archive) -> tuple[int, list[list[str]]]:
     """The tick, and the names and types of the states."""
-    head = document(members.text("head.npy")).entries() if "head.npy" in members.names else {}
-    if "format" not in head or head["format"].value != FORMAT:
+    head = document(members.text("head.npy")) if "head.npy" in members.names else Item({})
+    if head.entries().get("format", Item(None)).value != FORMAT:
         raise SemanticError(f"{name} is an .npz file, but none that `graph.save` wrote")
-    if not {"version", "tick", "states"} <= head.keys():
-        raise Damaged("its head has no version, tick or states")
-    if head["version"].whole() != VERSION:
+    version = head.entry("version").whole()
+    if version != VERSION:
         raise SemanticError(
-            f"{name} has version {head['version'].value} of the format, and this gpuop reads version {VERSION}; "
+            f"{name} has version {version} of the format, and this gpuop reads version {VERSION}; "
             "load it with the gpuop that saved it"
         )
-    states = [[part.text() for part in state.members(2)] for state in head["states"].members()]
-    return head["tick"].whole(), states
+    states = [[part.text() for part in state.members(2)] for state in head.entry("states").members()]
+    return head.entry("tick").whole(), states
 
 
 def _places(file: str, found: list[list[str]], expected: Sequence[Named]) -> list[int]:

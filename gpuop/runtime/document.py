@@ -78,6 +78,13 @@ class Item:
             raise self.is_not(f"an object of {', '.join(names)}")
         return [entries[name] for name in names]
 
+    def entry(self, name: str) -> Item:
+        """One of an object."""
+        entries = self.entries()
+        if name not in entries:
+            raise self.is_not(f"an object that has {name}")
+        return entries[name]
+
     def kind(self) -> FieldType:
         """The type of a field: its grid, its tensor and its dtype."""
         grid, tensor, dtype = self.members(3)

@@ -58,17 +58,15 @@ def read(path: Path) -> Contents:
 
 def _head(name: str, archive: Archive) -> Item:
     head = document(archive.read(HEAD)) if HEAD in archive.names else Item({})
-    facts = head.entries()
-    if "format" not in facts or facts["format"].value != FORMAT:
+    if head.entries().get("format", Item(None)).value != FORMAT:
         raise SemanticError(f"{name} is a zip file, but no bundle that `gpuop compile` wrote")
-    if not {"version", "digest"} <= facts.keys():
-        raise Damaged(f"{HEAD} has no version, or no digest")
-    if facts["version"].whole() != VERSION:
+    version = head.entry("version").whole()
+    if version != VERSION:
         raise SemanticError(
-            f"{name} has version {facts['version'].value} of the format, and this gpuop reads version {VERSION}; write it anew"
+            f"{name} has version {version} of the format, and this gpuop reads version {VERSION}; write it anew"
         )
     members = {member: archive.read(member) for member in archive.names if member != HEAD}
-    if facts["digest"].value != digest(head.value, members):
+    if head.entry("digest").value != digest(head.value, members):
         raise Damaged("it does not hold what was written")
     return head
 
