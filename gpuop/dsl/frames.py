@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import linecache
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from functools import cache, lru_cache
 from itertools import pairwise
 from types import CodeType, FrameType
@@ -30,6 +30,11 @@ def instructions(code: CodeType) -> list[dis.Instruction]:
 def position(code: CodeType, offset: int) -> int:
     """The number of the instruction at an offset, which may point into its inline cache."""
     return bisect_right(_listed(code)[0], offset) - 1
+
+
+def target(code: CodeType, offset: int) -> int:
+    """The number of the instruction that a jump to an offset comes to."""
+    return bisect_left(_listed(code)[0], offset)
 
 
 def trail(frame: FrameType | None, root: FrameType | None) -> tuple[Position, ...]:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
-from gpuop.dsl.frames import Position, check_called, inside_call, stored_line
+from gpuop.dsl.frames import Position, check_called, inside_call
+from gpuop.dsl.held import Held
 from gpuop.dsl.record import Scope, caller, current
 from gpuop.dsl.syntax import check_returns
-from gpuop.dsl.value import Operand, Value, atom
-from gpuop.dsl.variable import Variable
-from gpuop.errors import Loc, SemanticError, article, here
+from gpuop.dsl.value import Operand, atom
+from gpuop.errors import SemanticError, article, here
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import Expr, Stmt
 from gpuop.ir.types import BOOL, Type
@@ -37,8 +37,6 @@ class Guard(metaclass=Uncalled):
         self.recorder.check_pending()
         self.recorder.pending = (name, self.loc)
         self.frame: FrameType | None = None
-        self.entered = 0
-        self.held: dict[str, Any] = {}
 
     def __bool__(self) -> NoReturn:
         raise SemanticError(f"`{self.name}(…)` opens a block; write `with {self.name}(…):`", self.loc)
@@ -58,39 +56,22 @@ class Guard(metaclass=Uncalled):
         self.frame = caller()
         check_called(self.frame.f_code)
         check_returns(self.frame.f_code)
-        self.entered = self.frame.f_lasti
-        held = {name: value for name, value in self.frame.f_locals.items() if isinstance(value, Value)}
-        self.held = {name: value for name, value in held.items() if self.recorder.alive(value)}
+        self.held = Held(self.frame, self.recorder)
         self.recorder.push(Scope(self.name, self.loc))
         return self.opens()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        frame, self.frame = self.frame, None
+        held, self.frame = self.held, None
+        del self.held  # it knows the frame
         if kind is not None:
             self.recorder.pop()
             return
         self.recorder.check_pending()
         body = self.recorder.pop()
-        assert frame is not None
-        self._check_rebound(frame)
+        held.check(self.name, self.loc)
         self.closes(body)
-
-    def _check_rebound(self, frame: FrameType) -> None:
-        now = frame.f_locals
-        for name, value in self.held.items():
-            if isinstance(now.get(name), (Value, bool, int, float)) and now[name] is not value:
-                advice = (
-                    f"`{name}` is a variable: assign with `{name} @= …`"
-                    if isinstance(value, Variable)
-                    else f"declare `{name} = _var(…)` before the block and assign `{name} @= …` inside"
-                )
-                line = stored_line(frame, name, self.entered)
-                raise SemanticError(
-                    f"`{name}` is bound to another value inside this `{self.name}` block, which the device cannot see; {advice}",
-                    Loc(frame.f_code.co_filename, line) if line is not None else self.loc,
-                )
 
 
 def condition(value: Operand, name: str) -> Expr:

@@ -9,14 +9,16 @@ from gpuop.dsl.assigned import assigned_name
 from gpuop.dsl.guard import Guard, condition, inside
 from gpuop.dsl.record import caller, current
 from gpuop.dsl.targets import TargetExpression, extent
-from gpuop.dsl.value import Operand, Value, integer
+from gpuop.dsl.value import NUMBERS, Operand, Value, integer
 from gpuop.dsl.variable import Variable
 from gpuop.errors import SemanticError, here
 from gpuop.ir.build import constant
 from gpuop.ir.facts import TargetConst
-from gpuop.ir.nodes import Break, Const, Continue, Expr, For, Ref, Stmt, Var, While
+from gpuop.ir.nodes import Block, Break, Const, Continue, Expr, For, Ref, Stmt, Var, While
 from gpuop.ir.types import INT, SMALL_TENSOR, Shape, ShapeLike, Type
-from gpuop.ir.visit import Copier
+from gpuop.ir.visit import Copier, changes, leaving
+
+COUNT = "count in a variable, as in `n = _var(0)` before it and `n += 1` inside"
 
 
 class _while(Guard):
@@ -26,11 +28,14 @@ class _while(Guard):
         recorder = current("`_while`")
         if callable(c) and not isinstance(c, Value):
             first = len(recorder.scope.statements)
-            self.cond = condition(c(), "_while")
+            c = c()
+            self.cond = condition(c, "_while")
             self.head = recorder.take_since(first, lambda mark: True)
         else:
             self.cond = condition(c, "_while")
             self.head = recorder.take_since(0, inside(caller(), "_while"))
+        if isinstance(c, NUMBERS) and not c:
+            raise SemanticError(f"this `_while` never runs: its condition is {c!r} in Python; {COUNT}")
         computed = (
             any(getattr(stmt, "var", None) is self.cond.var for stmt, _ in self.head)
             if isinstance(self.cond, Ref)
@@ -45,6 +50,25 @@ class _while(Guard):
     def opens(self) -> None:
         self.recorder.put(self.head)
         self.split = len(self.recorder.scope.statements)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._check_ends(tuple(self.recorder.scope.statements))
+        super().__exit__(kind, error, trace)
+
+    def _check_ends(self, turn: Block) -> None:
+        """Refuse a loop that nothing ends once it runs."""
+        cond = self.cond.value if isinstance(self.cond, Const) else None
+        if cond == 0 or changes(self.cond, turn) or any(isinstance(stmt, Break) for stmt in leaving(turn)):
+            return
+        why = (
+            "nothing in the block changes what its condition depends on"
+            if cond is None
+            else "its condition is True in Python"
+        )
+        raise SemanticError(f"this `_while` never ends once it runs: {why}; {COUNT}, or leave by `_break()`", self.loc)
 
     def closes(self, body: list[Stmt]) -> None:
         self.recorder.emit(While(tuple(body[: self.split]), self.cond, tuple(body[self.split :]), self.loc))

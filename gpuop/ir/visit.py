@@ -218,6 +218,24 @@ def leaving(body: Block) -> Iterator[Break | Continue]:
                 yield from leaving(inner)
 
 
+def changes(cond: Expr, turn: Block) -> bool:
+    """Whether a loop's condition may come out otherwise after a turn, by what the turn assigns or what other threads do."""
+    assigned = {stmt.var for stmt in walk(turn) if isinstance(stmt, Assign)}
+    made = {stmt.var: stmt.value for stmt in turn if isinstance(stmt, Let)}
+    waiting, seen = [cond], set[Var]()
+    while waiting:
+        for e in walk_expr(waiting.pop()):
+            if isinstance(e, Load) and not isinstance(e.memory, FieldParam) and e.memory.written:
+                return True
+            if isinstance(e, Ref) and e.var not in seen:
+                if e.var in assigned:
+                    return True
+                seen.add(e.var)
+                waiting += [made[e.var]] if e.var in made else []
+    atomics = {stmt.var for stmt in walk(turn) if isinstance(stmt, Atomic)}
+    return not seen.isdisjoint(atomics)
+
+
 class Copier:
     """Copies a block with fresh symbols for those it binds; the others stay.
 

@@ -247,10 +247,32 @@ def mirrored_in_what_is_there(f):
     return tile[last - _localColumn]
 
 
+def chosen_away(f):
+    """What is not there is read, and not used: devices do not mind, and checked execution would say so."""
+    _localThreads(16)
+    tile = _local(_floatArray(16))
+    tile[_localColumn] = _readTensor(f)
+    _syncThreadsLocal()
+    after = tile[(_localColumn + 1) % 16] * 2
+    return _where(_column + 1 < _columns, after, 0.0) + _where(
+        _localColumn == 0, tile[0], tile[_max(_localColumn - 1, 0)]
+    )
+
+
 LEGAL = [
     guarded_tree, guarded_by_a_break, one_thread_writes, one_thread_initialises_bins, all_load_what_is_there, own_elements,
     mirrored_in_what_is_there,
 ]  # fmt: skip
+
+
+def test_what_is_not_chosen_is_not_used() -> None:
+    with gp.use_device("reference"):
+        got = gp.operator(chosen_away)(LINE).numpy()
+    line = np.arange(37, dtype="f")
+    last = np.arange(37) % 16 == 15
+    after = np.where(last, line - 15, line + 1) * 2
+    after[-1] = 0
+    assert np.array_equal(got, after + np.where(np.arange(37) % 16 == 0, line, line - 1))
 
 
 @pytest.mark.parametrize("body", LEGAL)

@@ -120,7 +120,7 @@ def test_kernels_are_launched_after_those_that_they_need():
 
 @gp.operator
 def tiled(f):
-    _localThreads(8, 16)
+    _localThreads(8, 16, whole_groups=True)
     tile = _local(_floatArray(_localRows, _localColumns))
     tile[_localRow, _localColumn] = _readTensor(f)
     _syncThreadsLocal()
