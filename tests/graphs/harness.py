@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -90,3 +91,11 @@ def blur(f):
 def half_and_double(f):
     v = _readTensor(f)
     return v / 2, v * 2
+
+
+def counting(function: Callable[..., Any]) -> tuple[Any, list[int]]:
+    """A pipeline, and the list that grows with each trace."""
+    made, traces = gp.pipeline(function), list[int]()
+    traced = made._traced
+    made._traced = lambda returned: (traces.append(1), traced(returned))[1]
+    return made, traces
