@@ -33,6 +33,7 @@ class Groups:
         self.readers = {op.number: {value: [op] for value in op.inputs} for op in program.ops}  # of values, by group
         self.users = Counter(value for op in program.ops for value in set(op.inputs))
         self.wanted = frozenset(program.wanted)
+        self.owed = {op.number: len(self.wanted.intersection(op.outputs)) for op in program.ops}  # outputs that stay some
         self.inputs = {op.number: frozenset(op.inputs) for op in program.ops}
         self.exports = {
             op.number: frozenset(v for v in op.outputs if v in self.wanted or self.users[v]) for op in program.ops
@@ -52,10 +53,8 @@ class Groups:
         count = len(self.members[a]) + len(self.members[b])
         if count > MAX_OPERATORS:
             return f"together they would be {count} operators, more than {MAX_OPERATORS}"
-        inputs, exports = self._interface(a, b)
-        arguments = self.arguments((*inputs, *exports))
-        if arguments > self.limits.arguments:
-            return f"together they would have {arguments} arguments, more than {self.limits.arguments}"
+        if self._too_many(a, b):
+            return f"together they would have more than {self.limits.arguments} arguments"
         reason = conflict([op.kernel for group in (a, b) for op in self.shaped[group]], self.limits.local_bytes)
         if any(op.kernel.whole for group in (a, b) for op in self.shaped[group]):
             reason = reason or unfit((*self.members[a], *self.members[b]))
@@ -68,6 +67,13 @@ class Groups:
         if self.order.detour(a, b):
             return "another kernel stands between them: it needs the one and feeds the other"
         return None
+
+    def _too_many(self, a: int, b: int) -> bool:
+        """Whether the fused kernel would have more arguments than it may."""
+        if self.owed[a] + self.owed[b] > self.limits.arguments:  # sooner known than the rest
+            return True
+        inputs, exports = self._interface(a, b)
+        return self.arguments((*inputs, *exports)) > self.limits.arguments
 
     def _interface(self, a: int, b: int) -> tuple[frozenset[int], frozenset[int]]:
         """The values that the fused kernel reads from memory, and those it writes."""
@@ -140,6 +146,7 @@ class Groups:
         a, b = sorted((a, b), key=lambda group: -len(self.members[group]))
         self.inputs[a], self.exports[a] = self._interface(a, b)
         del self.inputs[b], self.exports[b]
+        self.owed[a] += self.owed.pop(b)
         for op in self.members[b]:
             self.of[op.number] = a
         self.members[a] += self.members.pop(b)

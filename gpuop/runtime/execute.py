@@ -14,7 +14,7 @@ from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.step import Step
 from gpuop.fusion.targets import plan_for
-from gpuop.ir.kernel import HostFunction, Kernel, Opaque
+from gpuop.ir.kernel import HostFunction, Opaque
 from gpuop.ir.layout import Layout
 from gpuop.ir.text import show
 from gpuop.ir.visit import walk
@@ -45,14 +45,14 @@ class Prepared:
         self.layouts = layouts
         config.trace(2, lambda: f"gpuop: {explain(plan, target=backend.target)}")
         config.trace(3, lambda: "\n".join(show(step.kernel) for step in plan.steps))
-        self._known: dict[Any, Any] = {}  # what was compiled, by what the text is made of
-        self.programs = [self._compiled(step) for step in plan.steps]
+        known: dict[Any, Any] = {}
+        self.programs = [self._compiled(step, known) for step in plan.steps]
         wanted = set(plan.program.wanted)
         used = [dict.fromkeys((*step.inputs, *step.outputs)) for step in plan.steps]
         last = {value: n for n, values in enumerate(used) for value in values if value not in wanted}
         self.done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # after each step
 
-    def _compiled(self, step: Step) -> Any:
+    def _compiled(self, step: Step, known: dict[Any, Any]) -> Any:
         kernel = step.kernel
         if isinstance(kernel, Iteration):
             return Turns(self.backend, kernel, self.plan.limits, lambda plan: Prepared(self.backend, plan))
@@ -62,16 +62,12 @@ class Prepared:
             return None
         params = zip((*kernel.inputs, *kernel.written), (*step.inputs, *step.outputs), strict=True)
         elsewhere = tuple((param, self.layouts[value]) for param, value in params if value in self.layouts)
-        return self._compiled_once(replace(kernel, layouts=elsewhere) if elsewhere else kernel)
-
-    def _compiled_once(self, kernel: Kernel) -> Any:
-        """Equal kernels of a plan are lowered and compiled once: chains of operators make many."""
-        if kernel.layouts:
-            return self.backend.compile(kernel)
+        if elsewhere:
+            return self.backend.compile(replace(kernel, layouts=elsewhere))
         key = show(kernel), tuple(stmt.loc for stmt in walk(kernel.body))
-        if key not in self._known:
-            self._known[key] = self.backend.compile(kernel)
-        return self._known[key]
+        if key not in known:  # chains of operators make many equal kernels
+            known[key] = self.backend.compile(kernel)
+        return known[key]
 
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
         """A step of the plan with these values."""

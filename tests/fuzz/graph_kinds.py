@@ -223,6 +223,43 @@ def halved(t):
         _writeTensorElement(_out0, _readTensorElement(t) * 0.5 + 1)
 
 
+@add("elements", "tf")
+def scaled(t, f):
+    x = _floor(_readTensor(f)) + 1
+    with _forEachTensorElement(t.tensor_shape):
+        _writeTensorElement(_out0, tame(_readTensorElement(t) * x))
+
+
+@add("elements", "t", outputs=like())
+def turned(t):
+    for n in range(6):
+        _writeTensorElement(_out0, _readTensorElement(t, 5 - n) - n, n)
+
+
+@add("elements", "tt", outputs=lambda t, s: (t.type, t.type))
+def centred(t, s):
+    least, kept = _var(_readTensorElement(t, 0)), _floatArray(6)
+    with _for(1, 6) as k:
+        least @= _min(least, _readTensorElement(t, k))
+        kept[k] = least
+    with _forEachTensorElement(t.tensor_shape):
+        _writeTensorElement(_out0, tame(_readTensorElement(t) - least))
+    for n in range(6):
+        _writeTensorElement(_out1, tame(_readTensorElement(s, n) + (kept[n] if n % 2 else least)), n)
+
+
+@add("elements", "ti", rank=2)
+def pulled(t, i):
+    c = _column + (_readTensor(i) & 3)
+    with _forEachTensorElement(t.tensor_shape):
+        _writeTensorElement(_out0, _readTensorElement(t, _row, c, _tensorElement) * 0.5 + 1, _tensorElement)
+
+
+@add("elements", "t", outputs=like(tensor_shape=()))
+def of_elements(t):
+    _writeTensor(_out0, tame(_readTensorElement(t, 1) - _readTensorElement(t, 4)))
+
+
 also("times", "elements", "tf", lambda t, f: t * 0.25 + f)
 also("twice", "local", "f", lambda f: f * 0.5 + f)
 also("first", "vector", "v", lambda v: v[..., 0])
