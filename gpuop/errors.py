@@ -6,6 +6,7 @@ import linecache
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -74,6 +75,14 @@ def here() -> Loc | None:
         return _blamed.loc  # type: ignore[no-any-return]
     frame = user_frame()
     return Loc(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
+
+
+def warn(message: str) -> None:
+    """Warn at the user's line, once for each."""
+    frame = user_frame()
+    if frame is not None:
+        seen = frame.f_globals.setdefault("__warningregistry__", {})
+        warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno, registry=seen)
 
 
 @contextmanager

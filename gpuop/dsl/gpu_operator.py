@@ -9,6 +9,7 @@ from typing import Any
 from gpuop.dsl.field import Field
 from gpuop.dsl.finish import finish
 from gpuop.dsl.frames import check_called
+from gpuop.dsl.mistaken import explain
 from gpuop.dsl.names import names_given
 from gpuop.dsl.outputs import OutputSlot
 from gpuop.dsl.record import Recorder, caller
@@ -79,6 +80,7 @@ class GPUOperator:
     ) -> None:
         recorder = self._recorder
         recorder.__exit__()
+        explain(error)
         if kind is None:
             kernel = finish(recorder)
             self._outputs = results_of(kernel, identity(kernel), tuple(recorder.inputs), recorder.loc)

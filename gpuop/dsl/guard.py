@@ -58,19 +58,20 @@ class Guard(metaclass=Uncalled):
         check_returns(self.frame.f_code)
         self.held = Held(self.frame, self.recorder)
         self.recorder.push(Scope(self.name, self.loc))
-        return self.opens()
+        self.made = self.opens()
+        return self.made
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        held, self.frame = self.held, None
-        del self.held  # it knows the frame
+        held, made, self.frame = self.held, self.made, None
+        del self.held, self.made  # they know the frame, and the recorder
         if kind is not None:
             self.recorder.pop()
             return
         self.recorder.check_pending()
         body = self.recorder.pop()
-        held.check(self.name, self.loc)
+        held.check(self.name, self.loc, made)
         self.closes(body)
 
 

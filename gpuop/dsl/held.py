@@ -33,8 +33,11 @@ class Held:
         self.before = {name: names.get(name, NOTHING) for name in stored_names(frame.f_code)}
         self.alive = {n for n, value in self.before.items() if isinstance(value, Value) and recorder.alive(value)}
 
-    def check(self, block: str, loc: Loc | None) -> None:
+    def check(self, block: str, loc: Loc | None, made: object) -> None:
         """Called where the block ends.
+
+        Args:
+            made: what `as` bound.
 
         Raises:
             SemanticError: at the line that binds a name anew.
@@ -47,7 +50,7 @@ class Held:
             line = stored_line(frame, name, self.entered)
             raise SemanticError(
                 f"`{name}` is bound to another value inside this `{block}` block, which the device cannot see; "
-                + _advice(name, value),
+                + (_advice(name, value) if after is not made else _counter(name)),
                 Loc(frame.f_code.co_filename, line) if line is not None else loc,
             )
 
@@ -74,6 +77,10 @@ def _same(before: Any, after: Any) -> bool:
     if isinstance(before, tuple):
         return len(before) == len(after) and all(a is b or _same(a, b) for a, b in zip(before, after, strict=True))
     return isinstance(before, PLAIN) and bool(before == after)
+
+
+def _counter(name: str) -> str:
+    return f"the loop makes its counter itself: leave out the declaration of `{name}`, or give the counter another name"
 
 
 def _advice(name: str, before: Any) -> str:

@@ -18,6 +18,7 @@ from gpuop.dsl.finish import finish
 from gpuop.dsl.frames import check_called, def_line, return_line
 from gpuop.dsl.gpu_operator import results_of, slots_of
 from gpuop.dsl.looks import looks
+from gpuop.dsl.mistaken import explained
 from gpuop.dsl.outputs import OutputRef
 from gpuop.dsl.record import Recorder
 from gpuop.dsl.syntax import check_returns
@@ -164,7 +165,7 @@ class Operator(Decorated):
         recorder = Recorder(self.name, grid, loc, slots)
         recorder.grid_of = grid_of
         recorder.hints = {v.node: name for name, v in reversed(given.items()) if isinstance(v, Field)}
-        with recorder:
+        with recorder, explained():
             returned = self.function(*bound.args, **bound.kwargs)
             if returned is not None:
                 with blaming(return_line(code) or loc):

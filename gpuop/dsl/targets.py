@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from gpuop.dsl.arithmetic import Arithmetic
 from gpuop.errors import MissingError, SemanticError, described, here
 from gpuop.ir.build import number
-from gpuop.ir.facts import ATTRIBUTES, KEY, OPERATIONS, Choice, Extent, Fact, Formula, Known, Plain, kind_of
+from gpuop.ir.facts import (
+    ARCHITECTURES,
+    ATTRIBUTES,
+    KEY,
+    OPERATIONS,
+    Choice,
+    Extent,
+    Fact,
+    Formula,
+    Known,
+    Plain,
+    architecture_of,
+    kind_of,
+)
 
 # Python's operators by NumPy's name (see `arithmetic`)
 NAMES = {
@@ -138,6 +152,7 @@ class Targets:
         for key in table:
             if not isinstance(key, str) or not KEY.fullmatch(key):
                 raise SemanticError(f"{key!r} names no target: entries are for opencl, cuda, cuda:sm_80 or reference")
+            _check_architecture(key)
         entries = tuple((key, _entry(value)) for key, value in table.items())
         otherwise = None if default is None else _entry(default)
         kinds = {type(v) for v in (*(v for _, v in entries), *([] if otherwise is None else [otherwise]))}
@@ -145,6 +160,14 @@ class Targets:
             shown = ", ".join(sorted(k.__name__ for k in kinds))
             raise SemanticError(f"the entries of a table are of one type, not of {shown}")
         return TargetExpression(Choice(entries, otherwise, here()))
+
+
+def _check_architecture(key: str) -> None:
+    number = architecture_of(key)
+    at = bisect_left(ARCHITECTURES, number)
+    if 0 < number < ARCHITECTURES[-1] and ARCHITECTURES[at] != number:
+        near = " and ".join(f"sm_{n}" for n in ARCHITECTURES[max(at - 1, 0) : at + 1])
+        raise SemanticError(f"{key!r} names no target: there is no sm_{number}, the nearest are {near}")
 
 
 def _entry(value: Any) -> Plain:

@@ -7,7 +7,7 @@ import numpy as np
 from gpuop.dsl.components import SWIZZLE, component, lane_of
 from gpuop.dsl.record import Recorder, current
 from gpuop.dsl.value import Operand, Value, convert, integer
-from gpuop.errors import SemanticError, here
+from gpuop.errors import SemanticError, article, here, warn
 from gpuop.ir.facts import Extent
 from gpuop.ir.nodes import Array, Assign, Expr, Load, Ref, Store
 from gpuop.ir.types import Type
@@ -33,20 +33,30 @@ class Variable(Value):
         self.assign(value)
         return self
 
+    def _update(self, value: Value) -> Variable:
+        """`v += e` and its like. A float is truncated each time, which nobody means who counts in halves."""
+        if self.type.integer and value.type.kind == "f":
+            message = (
+                f"`{self.hint}` is {article(str(self.type))} variable, so what a float makes of it is truncated each time; "
+                f"declare `{self.hint} = _var(0.0)`, or say so by `{self.hint} @= …`"
+            )
+            warn(message)
+        return self._become(value)
+
     # fmt: off
     def __imatmul__(self, other: Operand) -> Variable: return self._become(other)
-    def __iadd__(self, other: Operand) -> Variable: return self._become(self + other)
-    def __isub__(self, other: Operand) -> Variable: return self._become(self - other)
-    def __imul__(self, other: Operand) -> Variable: return self._become(self * other)
-    def __itruediv__(self, other: Operand) -> Variable: return self._become(self / other)
-    def __ifloordiv__(self, other: Operand) -> Variable: return self._become(self // other)
-    def __imod__(self, other: Operand) -> Variable: return self._become(self % other)
-    def __ipow__(self, other: Operand) -> Variable: return self._become(self ** other)
-    def __iand__(self, other: Operand) -> Variable: return self._become(self & other)
-    def __ior__(self, other: Operand) -> Variable: return self._become(self | other)
-    def __ixor__(self, other: Operand) -> Variable: return self._become(self ^ other)
-    def __ilshift__(self, other: Operand) -> Variable: return self._become(self << other)
-    def __irshift__(self, other: Operand) -> Variable: return self._become(self >> other)
+    def __iadd__(self, other: Operand) -> Variable: return self._update(self + other)
+    def __isub__(self, other: Operand) -> Variable: return self._update(self - other)
+    def __imul__(self, other: Operand) -> Variable: return self._update(self * other)
+    def __itruediv__(self, other: Operand) -> Variable: return self._update(self / other)
+    def __ifloordiv__(self, other: Operand) -> Variable: return self._update(self // other)
+    def __imod__(self, other: Operand) -> Variable: return self._update(self % other)
+    def __ipow__(self, other: Operand) -> Variable: return self._update(self ** other)
+    def __iand__(self, other: Operand) -> Variable: return self._update(self & other)
+    def __ior__(self, other: Operand) -> Variable: return self._update(self | other)
+    def __ixor__(self, other: Operand) -> Variable: return self._update(self ^ other)
+    def __ilshift__(self, other: Operand) -> Variable: return self._update(self << other)
+    def __irshift__(self, other: Operand) -> Variable: return self._update(self >> other)
     # fmt: on
 
     def __setattr__(self, name: str, value: Operand) -> None:

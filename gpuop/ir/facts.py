@@ -23,6 +23,9 @@ ATTRIBUTES: dict[str, type] = {
 }  # fmt: skip
 GENERIC = Target("opencl", simd_width=32)  # what estimates are made for; it takes any table's first entry if it must
 KEY = re.compile(r"opencl|cuda(:sm_\d{2,3})?|reference")
+ARCHITECTURES = (  # of NVIDIA's GPUs; later ones may come
+    20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 107, 110, 120, 121,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -105,7 +108,7 @@ def evaluate(known: Known, target: Target) -> Plain:
 
 
 def _chosen(table: Choice, target: Target) -> Plain:
-    fitting = [(_architecture(key), value) for key, value in table.entries if key.split(":")[0] == target.backend]
+    fitting = [(architecture_of(key), value) for key, value in table.entries if key.split(":")[0] == target.backend]
     fitting = [entry for entry in fitting if entry[0] <= target.architecture]
     if fitting:
         return max(fitting, key=lambda entry: entry[0])[1]
@@ -119,7 +122,7 @@ def _chosen(table: Choice, target: Target) -> Plain:
     return table.otherwise
 
 
-def _architecture(key: str) -> int:
+def architecture_of(key: str) -> int:
     """The least architecture that an entry is for: 0 for any."""
     return int(key.partition(":sm_")[2] or 0)
 
