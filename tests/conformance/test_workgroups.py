@@ -147,6 +147,38 @@ def test_a_thread_for_each_element(device: str, grid: tuple[int, ...], tensor: t
     )
 
 
+@pytest.mark.parametrize(
+    ("given", "grid", "tensor"),
+    [((3, 4), (3, 4), ()), ((np.int64(2), 3, 4), (2, 3, 4), ()), ((7,), (7,), ()),
+     (((3, 4), 2), (3, 4), (2,)), ((5, (2, 3)), (5,), (2, 3))],
+    ids=str,
+)  # fmt: skip
+def test_extents_of_the_grid_and_of_the_tensor(given: Any, grid: tuple[int, ...], tensor: tuple[int, ...]) -> None:
+    """Numbers side by side are the grid's; what follows a shape is the tensor's, as is `tensor=`."""
+    kind = gp.FieldType(grid, tensor, "int32")
+    here = (_layer, _row, _column)[3 - len(grid) :]
+
+    def number() -> None:
+        _writeTensorElement(_out0, _layer * 1000 + _row * 100 + _column * 10 + _tensorElement, *here, _tensorElement)
+
+    @gp.operator(outputs=kind)
+    def positional():
+        _globalThreads(*given)
+        number()
+
+    @gp.operator(outputs=kind)
+    def named():
+        _globalThreads(*grid, tensor=tensor)
+        number()
+
+    *place, element = np.indices((*grid, kind.tensor_points))
+    scales = (1000, 100, 10)[3 - len(grid) :]
+    expected = sum((p * s for p, s in zip(place, scales, strict=True)), element).astype(np.int32)
+    with gp.use_device("reference"):
+        for op in (positional, named):
+            same(op(), expected.reshape(*grid, *tensor))
+
+
 def test_elements_in_groups(device: str) -> None:
     """`_localThreads` shapes the grid's axes; the elements of a tensor are in groups of their own."""
     v = rng.integers(0, 99, (9, 13, 6)).astype(np.int32)

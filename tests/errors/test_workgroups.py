@@ -119,6 +119,61 @@ def computed_threads():
     computed(SCALAR)
 
 
+@WRONGS.add(
+    "`field` is 4×5, the threads are 4 × 5 elements: own points do not match; a tensor's shape follows the grid's, so write "
+    "`_globalThreads(4, 5)`"
+)
+def grid_and_tensor_for_a_grid():
+    @gp.operator(outputs=SCALAR.type)
+    def wrong(field):
+        _globalThreads((4,), (5,))
+        _writeTensor(_out0, _readTensor(field), _column, _tensorElement)  # here
+
+    wrong(SCALAR)
+
+
+@WRONGS.add("threads have at most 3 dimensions (layers, rows, columns), not 4; `tensor=` takes a tensor's extents")
+def four_extents():
+    @gp.operator
+    def wrong(field):
+        _globalThreads(2, 3, 4, 5)  # here
+
+    wrong(SCALAR)
+
+
+@pytest.mark.parametrize("given", [(), ((4, 5), 2, 3), (SCALAR, 2, 3)], ids=["nothing", "three", "field"])
+def test_shapes_that_are_none(given):
+    @gp.operator
+    def wrong(field):
+        _globalThreads(*given)
+
+    with pytest.raises(
+        gp.SemanticError, match="takes the grid's extents, as in"
+    ):
+        wrong(SCALAR)
+
+
+@WRONGS.add(
+    "`fine` is 4×5, the threads are 2×3 (as `coarse` is, the first Field): own points do not match; give coordinates to read at, "
+    "or choose the threads by `_globalThreads(4, 5)`"
+)
+def grid_of_the_first_field():
+    @gp.operator
+    def prolong(coarse, fine):
+        return _readTensor(fine) + _readTensor(coarse, _row / 2, _column / 2)  # here
+
+    prolong(gp.ScalarField([[1.0, 2.0, 3.0]] * 2), SCALAR)
+
+
+@WRONGS.add("`field` is 4×5, the threads are 2×2 (as _out0 is): own points do not match; give coordinates to read at,")
+def grid_of_the_output():
+    @gp.operator(outputs=gp.FieldType((2, 2)))
+    def half(field):
+        return _readTensor(field)  # here
+
+    half(SCALAR)
+
+
 # --- local memory -----------------------------------------------------------------------------------------------------
 
 
