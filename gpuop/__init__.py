@@ -32,3 +32,7 @@ __all__ = [
     "VectorField", "device", "devices", "evaluate", "fromfunction", "is_big_tensor", "iterate", "load_bundle", "operator",
     "pipeline", "use_device",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__", "dsl"]

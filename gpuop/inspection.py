@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sized
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,11 @@ from gpuop.show.svg import svg
 class Inspection(ABC):
     """What can be seen of a graph, given its plan and what its values are outside of it."""
 
+    _states: Sized
+    _sensors: Sized
+    _actuators: Sized
+    _probes: Sized
+
     @property
     @abstractmethod
     def plan(self) -> Plan:
@@ -34,6 +40,11 @@ class Inspection(ABC):
     @abstractmethod
     def _ends(self) -> Ends:
         """What the plan's values are outside of it."""
+
+    @property
+    @abstractmethod
+    def tick(self) -> int:
+        """Steps since the last reset."""
 
     @abstractmethod
     def _live(self) -> Clock:
@@ -77,6 +88,11 @@ class Inspection(ABC):
     def source(self, target: str | None = None) -> str:
         """The generated text; target "opencl", "cuda", or an architecture as "cuda:sm_75"."""
         return source_of(self.plan, target)
+
+    def __repr__(self) -> str:
+        parts = {"state": self._states, "sensor": self._sensors, "actuator": self._actuators, "probe": self._probes}
+        told = [f"{len(have)} {what}{'s' * (len(have) > 1)}" for what, have in parts.items() if have]
+        return f"<{type(self).__name__} {', '.join(told or ['empty'])}, tick {self.tick}>"
 
     @property
     def network(self) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from gpuop.dsl.arguments import check_size, frozen
 from gpuop.dsl.arrays import Deferred, Placeholder, is_array, is_device_array
 from gpuop.dsl.capture import Snapshot, snapshot
-from gpuop.dsl.decorated import Decorated
+from gpuop.dsl.decorated import Decorated, check_function
 from gpuop.dsl.field import Field, Parameter
 from gpuop.dsl.frames import def_line, return_line
 from gpuop.dsl.looks import looks
@@ -54,17 +54,12 @@ class Pipeline(Decorated):
         super().__init__(function)
         self.traced: dict[Any, tuple[Snapshot, Traced]] = {}
 
-    def __repr__(self) -> str:
-        return f"<Pipeline {self.name}{self.signature}>"
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None) if "out" not in self.signature.parameters else None
-        args = (*self.receiver, *args)
         try:
-            bound = self.signature.bind(*args, **kwargs)
+            bound = self.bind(args, kwargs)
         except TypeError as wrong:
             raise SemanticError(f"pipeline `{self.name}`: {wrong}") from None
-        bound.apply_defaults()
         given = {name: value for name, value in bound.arguments.items() if is_array(value)}
         fields = [value for value in bound.arguments.values() if isinstance(value, Field)]
         if fields:
@@ -73,7 +68,7 @@ class Pipeline(Decorated):
                     f"pipeline `{self.name}` gets Fields and arrays; give it arrays and Parameters only, or Fields only"
                 )
             if not given:
-                return self.function(*args, **kwargs)
+                return self.function(*bound.args, **bound.kwargs)
         device = self._on_device(given)
         traced = self._trace(bound, given, device)
         call = Call(traced, list(given.values()), device, current())
@@ -294,6 +289,5 @@ def pipeline(function: Callable[..., Any]) -> Pipeline:
     arrays for NumPy arrays; for arrays of CuPy, PyTorch, JAX or Numba on a CUDA device it returns the same kind, without
     copies, in the order of the caller's current stream, and without waiting. `out=` takes arrays to write the results to.
     """
-    if not inspect.isroutine(function) or not hasattr(function, "__code__"):
-        raise SemanticError(f"a pipeline is made of a Python function, not of {described(function)}; write a `def`")
+    check_function("a pipeline", function)
     return Pipeline(function)

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpuop.background import Worker
 from gpuop.dsl import hooks
-from gpuop.dsl.arrays import Array, as_field, host_array
+from gpuop.dsl.arrays import Array, as_field, converted, host_array
 from gpuop.dsl.field import Field
 from gpuop.dsl.names import names_given
 from gpuop.errors import SemanticError, described, here
@@ -29,16 +29,16 @@ class Sensor(Field):
     Args:
         frame_type: the FieldType of all frames.
         source: a function without arguments, or an iterable, that gives arrays of `field_shape + tensor_shape`, which are
-            converted to the dtype ("unorm8" takes uint8). None instead of an array keeps the frame before. Until the first
-            frame the field is 0. When an iterable ends, or a function raises StopIteration, the graph's `step` does nothing
-            any more and returns False: the last frame stays.
+            converted to the dtype where that holds their values ("unorm8" takes uint8). None instead of an array keeps the
+            frame before. Until the first frame the field is 0. When an iterable ends, or a function raises StopIteration,
+            the graph's `step` does nothing any more and returns False: the last frame stays.
         name: of the field.
         pipelined: the source is asked one frame ahead, in a thread of its own, while the device works. Frames are the same.
 
     Raises:
         SemanticError: outside the definition of a graph, or for arguments of other kinds; from the step that needs the
-            frame, if it has another shape. What the source raises also comes from that step, and leaves the graph as it
-            was: the next step asks for the next frame.
+            frame, if it has another shape, or values that the dtype does not hold. What the source raises also comes from
+            that step, and leaves the graph as it was: the next step asks for the next frame.
     """
 
     __slots__ = ("frames", "leaf")
@@ -120,6 +120,10 @@ class Frames:
                 raise SemanticError(
                     f"an array of shape {array.shape} came; its frames are {self.kind} fields, whose arrays have shape "
                     f"{tuple(self.kind.array_shape)}"
+                )
+            if array.dtype.name != self.kind.dtype != "unorm8":
+                array = converted(
+                    array, self.kind.dtype, "its frames are", "convert them before, or declare another dtype"
                 )
             return as_field(array, len(self.kind.tensor_shape), self.kind.dtype)[1]
         except SemanticError as wrong:

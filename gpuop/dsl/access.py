@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from difflib import get_close_matches
 from typing import Any
 
 from gpuop.dsl.outputs import OutputRef, OutputSlot
@@ -9,11 +11,17 @@ from gpuop.dsl.record import Recorder, current
 from gpuop.dsl.storage import fetch, stored
 from gpuop.dsl.value import NUMBERS, Operand, Value, atom, integer, literal_atom
 from gpuop.errors import SemanticError, article, described, here
-from gpuop.ir.build import constant, number
+from gpuop.ir.build import constant, fold_cast, number
 from gpuop.ir.nodes import AXES, Const, Expr, FieldParam, Read, Write
-from gpuop.ir.types import BOOL, SMALL_TENSOR, FieldType, Shape, Type
+from gpuop.ir.types import BOOL, FLOAT, SMALL_TENSOR, FieldType, Shape, Type
 
 BORDERS = ("clamp", "zero", "wrap", "reflect", "symmetric", "unchecked")
+OTHERS_BORDERS = {  # what they are called in NumPy, SciPy, OpenCV and scikit-image, but for "reflect", which means both
+    **dict.fromkeys(("nearest", "edge", "replicate", "border"), '"clamp"'), "constant": '"zero" or a number',
+    **dict.fromkeys(("mirror", "reflect101", "reflect_101", "reflect-101"), '"reflect" (the edge is not repeated)'),
+    **dict.fromkeys(("grid-mirror", "half-symmetric"), '"symmetric" (the edge is repeated)'),
+    **dict.fromkeys(("grid-wrap", "circular", "periodic", "repeat"), '"wrap"'), "none": '"unchecked"',
+}  # fmt: skip
 
 
 OUTPUTS = {f"_out{k}": OutputRef(k) for k in range(10)}
@@ -210,9 +218,18 @@ def _place(
 def _border(border: Any, field_type: FieldType) -> tuple[str, Const | None]:
     fill = number(border)
     if fill is not None:
-        if not field_type.element.holds(fill):
-            raise SemanticError(f"border={border!r} does not fit the field's dtype, {field_type.dtype}")
+        kind = field_type.element
+        if math.isinf(fill) and kind.kind != "f":  # it saturates, as written values do
+            return "fill", fold_cast(constant(fill, FLOAT), Type(field_type.storage), True)
+        if not kind.holds(fill):
+            raise SemanticError(
+                f"border={border!r} does not fit the field's dtype, {field_type.dtype}; "
+                "its least and greatest value are border=-math.inf and border=math.inf"
+            )
         return "fill", constant(field_type.stored(fill), field_type.storage)
     if border not in BORDERS:
-        raise SemanticError(f"border={border!r} is none of {', '.join(BORDERS[:-1])}, or a number")
+        known = OTHERS_BORDERS.get(border) if isinstance(border, str) else None
+        near = get_close_matches(str(border), BORDERS, 1)
+        advice = f"here that is {known}; it" if known else f"did you mean {near[0]!r}? It" if near else "it"
+        raise SemanticError(f"there is no border={border!r}: {advice} is one of {', '.join(BORDERS)}, or a number")
     return ("fill", constant(0, field_type.storage)) if border == "zero" else (border, None)

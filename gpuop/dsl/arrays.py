@@ -95,21 +95,20 @@ def host_array(value: ArrayLike) -> Array:
     return array.astype(short)
 
 
-def converted(array: Array, dtype: str) -> Array:
-    """A Parameter's new value in its dtype, floats rounded to it; SemanticError where that does not hold it."""
+def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
+    """An array in the dtype of what takes it, floats rounded to it; SemanticError where that does not hold the values."""
     target = np.dtype(dtype)
     fits = target.kind == "c" or array.dtype.kind != "c"
+    held = np.full(array.shape, fits)
     with np.errstate(all="ignore"):
         result = array.astype(target) if fits else array
         if target.kind in "iub":
-            fits = fits and bool(np.all(result.astype(array.dtype) == array))
+            held &= (result.astype(array.dtype) == array) & ((result < 0) == (array < 0))
         elif fits:
-            fits = bool(np.all(np.isfinite(result) == np.isfinite(array)))
-    if not fits:
-        wanted = "1.0" if target.kind in "iub" and array.dtype.kind == "f" else "a value"
-        raise SemanticError(
-            f"this Parameter is {dtype}, which does not hold {array.tolist()}; make it of another dtype, as gp.Parameter({wanted})"
-        )
+            held &= np.isfinite(result) == np.isfinite(array)
+    if not held.all():
+        first = array[~held][0] if array.ndim else array
+        raise SemanticError(f"{what} {dtype}, which does not hold {first.item()}; {advice}")
     return result
 
 
@@ -148,4 +147,6 @@ class Adjustable:
             raise SemanticError(
                 f"this Parameter has shape {tuple(self.kind.array_shape)}, the new value {array.shape}; make another Parameter"
             )
-        self.state = (self.state[0] + 1, converted(array, self.kind.dtype))
+        whole = np.dtype(self.kind.dtype).kind in "iub" and array.dtype.kind == "f"
+        advice = f"make it of another dtype, as gp.Parameter({'1.0' if whole else 'a value'})"
+        self.state = (self.state[0] + 1, converted(array, self.kind.dtype, "this Parameter is", advice))

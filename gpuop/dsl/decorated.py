@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, ClassVar, TypeVar
 
+from gpuop.errors import SemanticError, described
+
 PORTABLE = ".portable"
 Made = TypeVar("Made", bound="Decorated")
 
@@ -18,17 +20,31 @@ class Decorated:
 
     Attributes:
         receiver: the object that it is a method of, if it is one: the first argument.
+        first, preset: the arguments of a `functools.partial` that it is made of.
         recorded_by: the attributes that decide what is recorded.
     """
 
-    recorded_by: ClassVar[tuple[str, ...]] = ("function", "receiver")
+    recorded_by: ClassVar[tuple[str, ...]] = ("function", "receiver", "first", "preset")
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
+        self.first: tuple[Any, ...] = ()
+        self.preset: dict[str, Any] = {}
+        if isinstance(function, functools.partial):
+            self.first, self.preset, function = function.args, function.keywords, function.func
         functools.update_wrapper(self, function)  # type: ignore[arg-type]  # what is made of it can be called
         self.function, self.name = function, name or function.__name__
         self.signature = inspect.signature(function)
         self.receiver: tuple[Any, ...] = ()
         self._portable: Any = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}{self.signature}>"
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        """The arguments of a call, and those that are given already; TypeError as Python's."""
+        bound = self.signature.bind(*self.receiver, *self.first, *args, **self.preset | kwargs)
+        bound.apply_defaults()
+        return bound
 
     def _is_receiver(self, value: Any) -> bool:
         """Whether an argument is the object: what that holds is captured, not what it equals, nor is it kept."""
@@ -66,6 +82,8 @@ class Decorated:
         return self._portable
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self.first or self.preset:
+            return type(self), (functools.partial(self.function, *self.first, **self.preset), *self.settings())
         if self.receiver:
             return getattr, (*self.receiver, self.function.__name__)
         return _found, (self.portable,)
@@ -83,3 +101,10 @@ def _found(portable: FunctionType) -> Decorated:
     portable.__qualname__ = name
     made: Decorated = cls(portable, *settings)
     return made
+
+
+def check_function(what: str, function: Any) -> None:
+    """Refuse what has no code to record, with `what` is made of it; a `functools.partial` of a function has some."""
+    code = function.func if isinstance(function, functools.partial) else function
+    if not inspect.isroutine(code) or not hasattr(code, "__code__"):
+        raise SemanticError(f"{what} is made of a Python function, not of {described(function)}; write a `def`")

@@ -23,6 +23,7 @@ from gpuop.dsl.arrays import (
 )
 from gpuop.dsl.conversions import Conversions
 from gpuop.dsl.copying import Copying, CopyingApart
+from gpuop.dsl.instead import ATTRIBUTES, FUNCTIONS, WAYS
 from gpuop.dsl.lending import Lending
 from gpuop.dsl.looks import values_seen
 from gpuop.dsl.names import names_given
@@ -30,14 +31,7 @@ from gpuop.dsl.reductions import Reductions
 from gpuop.dsl.value import Value
 from gpuop.errors import MissingError, SemanticError, UnsupportedError
 from gpuop.ir.graph import Leaf, Node, label
-from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
-
-# NumPy's that take fields
-FUNCTIONS = {"where", "clip", "angle", "real", "imag", "sum", "min", "max", "amin", "amax", "mean", "argmin", "argmax"}
-INSTEAD = {
-    "shape": "its grid is in `.field_shape`, its tensor in `.tensor_shape`",
-    "ndim": "its grid is in `.field_shape`, its tensor in `.tensor_shape`",
-}
+from gpuop.ir.types import SMALL_TENSOR, WIDE, FieldType, Shape
 
 
 class Field(Arithmetic["Field"], Reductions["Field"], Conversions["Field"], Lending, Copying):
@@ -131,7 +125,9 @@ class Field(Arithmetic["Field"], Reductions["Field"], Conversions["Field"], Lend
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("__"):  # Python and NumPy ask for these
                 raise AttributeError(name)
-            raise MissingError(f"a Field has no attribute {name!r}; {INSTEAD.get(name, '`.numpy()` gives an array')}")
+            raise MissingError(
+                f"a Field has no attribute {name!r}; {ATTRIBUTES.get(name, '`.numpy()` gives an array')}"
+            )
 
     # --- evaluation ---------------------------------------------------------------------------------------------
 
@@ -183,7 +179,8 @@ class Field(Arithmetic["Field"], Reductions["Field"], Conversions["Field"], Lend
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function.__name__ not in FUNCTIONS:
-            raise UnsupportedError(f"numpy.{function.__name__} does not take Fields; evaluate first, with `.numpy()`")
+            advice = WAYS.get(function.__name__, "evaluate first, with `.numpy()`")
+            raise UnsupportedError(f"numpy.{function.__name__} does not take Fields; {advice}")
         return hooks.algebra[function.__name__](*args, **kwargs)
 
 
@@ -209,6 +206,13 @@ class VectorField(Field):
 
     def __init__(self, array: ArrayLike, dtype: Any = None, copy: bool = True) -> None:
         super().__init__(array, 1, dtype, copy)
+        shape = tuple(self.type.array_shape)
+        if len(shape) == 2 and shape[1] >= WIDE:
+            warnings.warn(
+                f"a VectorField of {shape} is a grid of {shape[0]} with vectors of {shape[1]} elements; "
+                f"for a grid of {shape[0]}×{shape[1]} use ScalarField",
+                stacklevel=2,
+            )
 
 
 class MatrixField(Field):

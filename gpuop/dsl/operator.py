@@ -12,7 +12,7 @@ import numpy as np
 from gpuop.dsl import arguments, hooks
 from gpuop.dsl.access import _writeTensor, _writeTensorElement
 from gpuop.dsl.capture import Snapshot, snapshot
-from gpuop.dsl.decorated import Decorated
+from gpuop.dsl.decorated import Decorated, check_function
 from gpuop.dsl.field import Field
 from gpuop.dsl.finish import finish
 from gpuop.dsl.frames import check_called, def_line, return_line
@@ -92,10 +92,9 @@ class Operator(Decorated):
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
         try:
-            bound = self.signature.bind(*self.receiver, *args, **kwargs)
+            bound = self.bind(args, kwargs)
         except TypeError as wrong:
             raise SemanticError(f"operator `{self.name}`: {wrong}") from None
-        bound.apply_defaults()
         arguments.check(self.name, bound)
         return bound
 
@@ -241,6 +240,5 @@ def operator(
 
 
 def operator_of(function: Any, outputs: Any, name: str | None, default: Any) -> Operator:
-    if not inspect.isroutine(function) or not hasattr(function, "__code__"):
-        raise SemanticError(f"an operator is made of a Python function, not of {described(function)}; write a `def`")
+    check_function("an operator", function)
     return Operator(function, outputs, name, default)

@@ -43,6 +43,14 @@ class Reductions(Generic[T]):
         """The greatest value; NaN if there is one."""
         return self._reduce("max", axis, options)
 
+    def any(self, axis: Axes = None, **options: Any) -> T:
+        """Whether a value is not 0; bool."""
+        return self._reduce("any", axis, options)
+
+    def all(self, axis: Axes = None, **options: Any) -> T:
+        """Whether all values are not 0, as in `until=lambda new, old: (new == old).all()`; bool."""
+        return self._reduce("all", axis, options)
+
     def argmin(self, axis: int | None = None, **options: Any) -> T:
         """Where the first least value (or NaN) is, along an axis or in the flattened array; int64."""
         return self._reduce("argmin", axis, options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 
 from gpuop.errors import SemanticError
 
+WIDE = 256  # vectors of so many elements are more likely a second axis of the grid
 SMALL_TENSOR = 4  # more elements than this make a big tensor, handled element by element
 
 
@@ -146,6 +148,16 @@ class FieldType:
     dtype: str = "float32"
 
     def __init__(self, field_shape: ShapeLike, tensor_shape: ShapeLike = (), dtype: Any = "float32") -> None:
+        if isinstance(tensor_shape, (str, type, np.dtype)):
+            raise SemanticError(
+                f"{tensor_shape!r} is no tensor shape but a dtype; write `dtype={dtype_name(tensor_shape)!r}`"
+            )
+        if not isinstance(field_shape, Iterable) and not isinstance(tensor_shape, Iterable) and tensor_shape >= WIDE:
+            warnings.warn(
+                f"FieldType({field_shape}, {tensor_shape}) is a grid of {field_shape} with vectors of {tensor_shape} elements; "
+                f"for a grid of two dimensions write FieldType(({field_shape}, {tensor_shape}))",
+                stacklevel=2,
+            )
         for name, value in (("field_shape", field_shape), ("tensor_shape", tensor_shape)):
             object.__setattr__(self, name, Shape(value if isinstance(value, Iterable) else (value,)))
         object.__setattr__(self, "dtype", dtype_name(dtype))

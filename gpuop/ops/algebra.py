@@ -12,7 +12,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl import hooks
 from gpuop.dsl.arrays import host_array
-from gpuop.dsl.field import Field, is_big_tensor
+from gpuop.dsl.field import Field, Parameter, is_big_tensor
 from gpuop.dsl.operator import library_call
 from gpuop.dsl.value import NUMBERS
 from gpuop.errors import SemanticError, described
@@ -73,6 +73,7 @@ def apply(name: str, *operands: Operand) -> Field:
     """
     rule_name, function = functions.EVERY[name]
     rule = RULES[rule_name]
+    operands = _beside(operands)
     common = _common(name, operands)
     if common == "complex64":
         return complex_algebra.apply(
@@ -121,6 +122,20 @@ def _elementwise(
 
 def _dtype_of(operand: Operand) -> str:
     return "float32" if operand.dtype == "unorm8" else str(operand.dtype)
+
+
+def _beside(operands: Sequence[Operand]) -> tuple[Operand, ...]:
+    """The operands; an array, a list or a tuple of the shape of a field's tensors is one for every point."""
+    tensors = {tuple(o.tensor_shape) for o in operands if isinstance(o, Field)} - {()}
+    return tuple(
+        _one_tensor(o) if isinstance(o, (np.ndarray, list, tuple)) and np.shape(o) in tensors else o for o in operands
+    )
+
+
+def _one_tensor(value: Operand) -> Field:
+    tensor = Parameter(value)
+    tensor.name = ""  # it is no variable of the user's
+    return tensor
 
 
 def _check_operands(name: str, operands: Sequence[Operand]) -> None:
@@ -189,6 +204,7 @@ def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
     """numpy.where with three arguments."""
     if a is None or b is None:
         raise SemanticError("where of a Field takes three arguments: where(condition, a, b)")
+    condition, a, b = _beside((condition, a, b))
     _check_operands("where", (condition, a, b))
     known = any(isinstance(o, Field) for o in (a, b))
     computed = _common("where", (a, b)) if known else host_array([a, b]).dtype.name

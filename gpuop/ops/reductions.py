@@ -1,4 +1,4 @@
-"""`sum`, `mean`, `min`, `max`, `argmin`, `argmax` of fields: which steps reduce which axes."""
+"""`sum`, `mean`, `min`, `max`, `any`, `all`, `argmin`, `argmax` of fields: which steps reduce which axes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ NAMES = ("sum", "mean", "min", "max", "argmin", "argmax")
 AT_ONCE = SHARE * WIDE  # values that a work-group reduces
 
 
+class EmptyError(SemanticError):
+    """There is no value to choose."""
+
+
 def reduced(name: str, field: Any, axis: Any = None, *more: Any, **options: Any) -> Field:
     """numpy.sum and its like over `array_shape`, as an operator of several kernels at most.
 
@@ -44,12 +48,21 @@ def reduced(name: str, field: Any, axis: Any = None, *more: Any, **options: Any)
     count = math.prod(kind.array_shape[a] for a in axes)
     reducer = reducer_of(name, kind, count)
     if not count and not reducer.adds:
-        raise SemanticError(
-            f"{name} of a {kind} field: there is no value to choose along {_named(axis)}, which is empty"
-        )
+        raise EmptyError(f"{name} of a {kind} field: there is no value to choose along {_named(axis)}, which is empty")
     if not kind.field_shape.points:
         return _constant(reducer, _left(kind, axes))
     return _steps(reducer, field, axes, axis is None)
+
+
+def truth(name: str, field: Any, axis: Any = None, *more: Any, **options: Any) -> Field:
+    """numpy.any and numpy.all: the greatest and the least truth, and of nothing False and True."""
+    if isinstance(field, Field) and field.dtype != "bool":
+        field = hooks.algebra["not_equal"](field, 0)
+    try:
+        return reduced("max" if name == "any" else "min", field, axis, *more, **options)
+    except EmptyError:
+        counted = reduced("sum", field, axis)
+        return hooks.algebra["not_equal" if name == "any" else "equal"](counted, 0)  # type: ignore[no-any-return]
 
 
 def _steps(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field:
@@ -148,4 +161,5 @@ def _constant(reducer: Reducer, kind: FieldType) -> Field:
 
 
 hooks.algebra.update({name: functools.partial(reduced, name) for name in NAMES})
+hooks.algebra.update({name: functools.partial(truth, name) for name in ("any", "all")})
 hooks.algebra.update(amin=hooks.algebra["min"], amax=hooks.algebra["max"])

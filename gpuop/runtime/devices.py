@@ -128,6 +128,7 @@ def open_device(name: str | None = None, checked: bool = False) -> Backend:
     """
     if name is None:
         return current()
+    name = _specific(name)
     for device, opener in discover():
         if name != device.name and name not in device.aliases:
             continue
@@ -144,8 +145,17 @@ def open_device(name: str | None = None, checked: bool = False) -> Backend:
                     _failed[device.name] = str(failed)
                     raise
             return _open[key]
-    names = ", ".join(n for device, _ in discover() for n in (device.name, *device.aliases))
-    raise DeviceError(f"there is no device {name!r}; found: {names}")
+    found = [device for device, _ in discover()]
+    names = ", ".join(n for device in found if device.problem is None for n in (device.name, *device.aliases))
+    missing = "".join(f"; not {device.name}: {device.problem}" for device in found if device.problem is not None)
+    raise DeviceError(f"there is no device {name!r}; found: {names}{missing}")
+
+
+def _specific(name: str) -> str:
+    """The first device of a kind, for "cpu" and "gpu"; other names are themselves."""
+    wanted = {"gpu": ("cuda:0", "opencl:gpu"), "cpu": ("opencl:cpu",)}.get(name, ())
+    usable = {n for device, _ in discover() if device.problem is None for n in (device.name, *device.aliases)}
+    return next((n for n in wanted if n in usable), name)
 
 
 def _tested(name: str, opener: Any, checked: bool) -> Backend:

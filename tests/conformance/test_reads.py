@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -228,3 +229,18 @@ def test_ten_outputs_and_twenty_inputs(device: str) -> None:
     for k, a in enumerate(arrays):
         total = total + a * np.float32(k + 1)
     same(compute(body, *map(gp.ScalarField, arrays)), total)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int64", "uint64", "bool", "float32", "float16"])
+def test_infinite_borders_are_the_ends_of_the_dtype(dtype: str) -> None:
+    """So that what is outside counts in no maximum or minimum, of any dtype."""
+    info = None if dtype == "bool" else np.iinfo(dtype) if np.dtype(dtype).kind in "iu" else None
+    low, high = (info.min, info.max) if info else (False, True) if dtype == "bool" else (-np.inf, np.inf)
+    a = (np.arange(6) % 2 if dtype == "bool" else np.array([3, 1, 4, 1, 5, 9])).astype(dtype)
+
+    def ends(f):
+        return [_readTensor(f, _column + k, border=b) for k, b in ((-1, -math.inf), (1, math.inf))]
+
+    left, right = gp.operator(ends)(gp.ScalarField(a))
+    same(left, np.array([low, *a[:-1]], dtype))
+    same(right, np.array([*a[1:], high], dtype))

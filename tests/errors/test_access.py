@@ -52,12 +52,38 @@ def whole_read_of_a_big_tensor():
     gp.operator(lambda f: _readTensor(f))(BIG)  # here
 
 
-@WRONGS.add("border='mirror' is none of clamp, zero, wrap, reflect, symmetric, or a number")
+@WRONGS.add(
+    "there is no border='mirror': here that is \"reflect\" (the edge is not repeated); it is one of clamp, zero, wrap, "
+    "reflect, symmetric, unchecked, or a number"
+)
 def unknown_border():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border="mirror"))(SCALAR)  # here
 
 
-@WRONGS.add("border=1.5 does not fit the field's dtype, int32")
+@WRONGS.add("there is no border='wrapped': did you mean 'wrap'? It is one of clamp, zero, wrap, reflect, symmetric, unchecked, or")
+def misspelt_border():
+    gp.operator(lambda f: _readTensor(f, _row, _column + 1, border="wrapped"))(SCALAR)  # here
+
+
+@WRONGS.add("there is no border=None: it is one of clamp, zero, wrap, reflect, symmetric, unchecked, or a number")
+def no_border():
+    gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=None))(SCALAR)  # here
+
+
+DIVIDED = "Python's `/` of its integers gives a float, write `//`; convert with `_convert_int(x)`"
+
+
+@WRONGS.add(f"an element of `f` is a scalar integer, not a float; {DIVIDED}")
+def element_by_pythons_division():
+    gp.operator(lambda f: _readTensorElement(f, 4 / 2))(VECTOR3)  # here
+
+
+@WRONGS.add(f"a coordinate of `f` is a scalar integer, not a float; {DIVIDED}")
+def coordinate_by_pythons_division():
+    gp.operator(lambda f: _readTensor(f, 0, f.field_shape[1] / 2))(SCALAR)  # here
+
+
+@WRONGS.add("border=1.5 does not fit the field's dtype, int32; its least and greatest value are border=-math.inf and")
 def border_does_not_fit():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=1.5))(INTEGER)  # here
 

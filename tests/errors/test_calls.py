@@ -138,7 +138,7 @@ def output_of_two():
 
 
 @WRONGS.add("an operator is made of a Python function, not of a partial; write a `def`")
-def operator_of_a_partial():
+def operator_of_a_partial_of_a_builtin():
     gp.operator(functools.partial(max, 1))  # here
 
 

@@ -87,7 +87,7 @@ def assign_to_a_slice():
     SCALAR[0] = 1  # here
 
 
-@WRONGS.add("numpy.dot does not take Fields; evaluate first, with `.numpy()`")
+@WRONGS.add("numpy.dot does not take Fields; `(a * b).sum()` is the inner product; kernels have `_dot` of vectors")
 def numpy_function():
     np.dot(SCALAR, SCALAR)  # here
 
@@ -125,6 +125,49 @@ def float_colours():
 @WRONGS.add("a complex64 field does not convert to float32; take `.real`, `.imag` or `abs(f)`")
 def complex_as_real():
     gp.ComplexField(np.ones(3)).astype("float32")  # here
+
+
+@WRONGS.add("numpy.flipud does not take Fields; slices with negative steps turn axes round, as `f[::-1]`")
+def flipped():
+    np.flipud(SCALAR)  # here
+
+
+@WRONGS.add("numpy.roll does not take Fields; `_readTensor(f, _row, _column - n, border=\"wrap\")` in an operator shifts")
+def rolled():
+    np.roll(SCALAR, 1)  # here
+
+
+@WRONGS.add("numpy.cumsum does not take Fields; evaluate first, with `.numpy()`")
+def running_sums():
+    np.cumsum(SCALAR)  # here
+
+
+@WRONGS.add(
+    "a Field has no attribute 'T'; an operator with `outputs=lambda f: f.type.replace(field_shape=f.field_shape[::-1])` "
+    "that returns `_readTensor(f, _column, _row)` transposes"
+)
+def transposed():
+    SCALAR.T  # here
+
+
+@WRONGS.add("a Field has no attribute 'std'; `((f - f.mean()) ** 2).mean()` is the variance, `np.sqrt` of it the deviation")
+def deviation():
+    SCALAR.std()  # here
+
+
+@WRONGS.add("a Field has no attribute 'next'; `.next` is only set, inside a graph's `with`; `graph.read(f)` gives")
+def next_is_read():
+    SCALAR.next  # here
+
+
+@WRONGS.add("<class 'numpy.float32'> is no tensor shape but a dtype; write `dtype='float32'`")
+def dtype_as_a_tensor_shape():
+    gp.FieldType((480, 640), np.float32)  # here
+
+
+@WRONGS.add("'uint8' is no tensor shape but a dtype; write `dtype='uint8'`")
+def text_as_a_tensor_shape():
+    gp.FieldType((480, 640), "uint8")  # here
 
 
 @WRONGS.add("Python's `round` does not take Fields; `np.rint(f)` rounds them")

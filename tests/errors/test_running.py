@@ -218,7 +218,7 @@ def test_message(wrong):
 
 @pytest.mark.parametrize("name", ["metal:0", "opencl:99"])
 def test_unknown_device(name):
-    message = f"there is no device '{name}'; found: cuda:0, "
+    message = f"there is no device '{name}'; found: [^;]*reference(; not [^;]*: .*)*$"
     with pytest.raises(gp.DeviceError, match=message), gp.use_device(name):
         pass
     with pytest.raises(gp.DeviceError, match=message):

@@ -61,7 +61,10 @@ def big_tensors():
     gp.operator(lambda f: _sampleTensor(f, 0.5, 0.5))(BIG)  # here
 
 
-@WRONGS.add("border='mirror' is none of clamp, zero, wrap, reflect, symmetric, or a number")
+@WRONGS.add(
+    "there is no border='mirror': here that is \"reflect\" (the edge is not repeated); it is one of clamp, zero, wrap, "
+    "reflect, symmetric, unchecked, or a number"
+)
 def unknown_border():
     gp.operator(lambda f: _sampleTensor(f, _row, _column + 0.5, border="mirror"))(SCALAR)  # here
 

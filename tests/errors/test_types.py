@@ -111,6 +111,11 @@ def string_operand():
     gp.operator(lambda f: _readTensor(f) + "1")(SCALAR)  # here
 
 
+@WRONGS.add("Python cannot format a recorded value, which exists only on the device; `_print(format, x)` prints there")
+def formatted_value():
+    gp.operator(lambda f: f"{_readTensor(f):.3f}" and 1)(SCALAR)  # here
+
+
 @WRONGS.add("a complex cannot stand in a kernel; write it as `_float2(real, imaginary)`")
 def complex_operand():
     gp.operator(lambda f: _readTensor(f) * 1j)(SCALAR)  # here

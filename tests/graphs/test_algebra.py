@@ -10,6 +10,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.fusion.graph import program
 from gpuop.ops.functions import NAMES, TABLE
 
 from .harness import image
@@ -360,3 +361,24 @@ def test_refusals():
     ):
         with pytest.raises(TypeError, match=r"\.numpy\(\)"):
             refused()
+
+
+def test_one_tensor_for_every_point(device):
+    """An array, a list or a tuple of the shape of the tensors beside it."""
+    v, m = rng.normal(size=(4, 5, 3)).astype("f"), rng.normal(size=(4, 2, 2)).astype("f")
+    f, matrices = gp.VectorField(v), gp.MatrixField(m)
+    scale = np.float32([1, 2, 3])
+    scaled = f * scale
+    assert scaled.name == "scaled" and set(program([scaled.node]).names.values()) == {"f", "scaled"}
+    for got, want in (
+        (scaled, v * scale), (scale * f, v * scale), (f - (1, 2, 3), v - scale), ([1, 2.5, 3] / f, np.float32([1, 2.5, 3]) / v),
+        (np.maximum(f, scale), np.maximum(v, scale)), (np.where(f > (0, 0, 0), f, scale), np.where(v > 0, v, scale)),
+        (np.clip(f, (-1, 0, 0), [0, 1, 0.5]), np.clip(v, np.float32([-1, 0, 0]), np.float32([0, 1, 0.5]))),
+        (matrices + np.eye(2, dtype="f"), m + np.eye(2, dtype="f")),
+    ):  # fmt: skip
+        agree("", got.numpy(), want)
+    kernels = {(f * np.float32([1, 2, k])).node.call.identity for k in range(5)}
+    assert len(kernels) == 1, "it is a parameter, not a constant"
+    for wrong in (np.ones(4, "f"), (1, 2), np.ones((4, 5, 3), "f"), [[1, 2, 3]]):
+        with pytest.raises(gp.SemanticError, match=r"multiply of a Field and (an array|a tuple|a list): wrap it in a Field"):
+            f * wrong

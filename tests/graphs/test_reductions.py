@@ -237,3 +237,31 @@ def test_one_chosen_thread_may_write_what_is_0d(device):
 
     x = np.arange(20, dtype="i4").reshape(4, 5)
     assert int(corner(gp.ScalarField(x))) == x[2, 3]
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (3, 0), (0, 4), (2, 300)])
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex64"])
+def test_any_and_all(dtype, shape):
+    """As NumPy's, of nothing too; NaN is true."""
+    a = rng.integers(0, 2, shape).astype(dtype)
+    if a.size:
+        a[0], a[:, -1] = 1, 0
+    if dtype == "float32" and a.size:
+        a[1, 0] = np.nan
+    f = gp.ScalarField(a)
+    for name in ("any", "all"):
+        for axis in (None, 0, -1):
+            same(getattr(f, name)(axis=axis), np.asarray(getattr(a, name)(axis=axis)))
+        same(getattr(np, name)(f, axis=1), np.asarray(getattr(np, name)(a, axis=1)))
+
+
+def test_until_all_are_equal(device):
+    """The fixed point of a flood, which everyone writes so."""
+    start = np.zeros(12, "int32")
+    start[3], start[7] = 5, 9
+    flood = gp.operator(lambda f: _max(_readTensor(f, _column - 1), _readTensor(f), _readTensor(f, _column + 1)))
+    before = gp.ScalarField(start)
+    last, _ = gp.iterate(
+        lambda f, old: (flood(f), f), (before, before - 1), until=lambda f, old: (f == old).all(), times=99
+    )
+    same(last, np.full(12, 9, "int32"))

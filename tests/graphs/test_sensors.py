@@ -110,7 +110,7 @@ def test_sources_of_every_kind(device):
 CONVERSIONS = [
     (gp.FieldType((2, 3)), np.arange(6).reshape(2, 3), np.arange(6, dtype="f").reshape(2, 3)),
     (gp.FieldType((2, 3)), [[0.5, 1, 2], [3, 4, 5]], np.array([[0.5, 1, 2], [3, 4, 5]], "f")),
-    (gp.FieldType((2, 3), dtype="uint8"), np.full((2, 3), 7.9), np.full((2, 3), 7, "uint8")),
+    (gp.FieldType((2, 3), dtype="uint8"), np.full((2, 3), 7.0), np.full((2, 3), 7, "uint8")),
     (gp.FieldType((2, 3), dtype="bool"), np.eye(2, 3), np.eye(2, 3, dtype=bool)),
     (gp.FieldType((2, 2), 3), np.arange(12.0).reshape(2, 2, 3)[::-1], np.arange(12, dtype="f").reshape(2, 2, 3)[::-1]),
     (gp.FieldType(4, (2, 3), "int16"), np.arange(24).reshape(4, 2, 3), np.arange(24, dtype="int16").reshape(4, 2, 3)),
@@ -121,6 +121,26 @@ CONVERSIONS = [
     (gp.FieldType(3, dtype="complex64"), np.array([1, 2j, 3]), np.array([1, 2j, 3], "complex64")),
     (gp.FieldType((0, 3)), np.zeros((0, 3)), np.zeros((0, 3), "f")),
 ]  # fmt: skip
+
+
+LOST = [  # a dtype, frames that it does not hold, and what of them the message names
+    ("uint8", np.array([0.0, 0.7]), "0.7"), ("uint8", np.array([1.0, 300.0]), "300.0"), ("uint8", np.array([1, 300]), "300"),
+    ("uint8", np.array([-1, 0], "int8"), "-1"), ("int16", np.array([1, np.nan]), "nan"), ("bool", np.array([1, 2]), "2"),
+    ("float32", np.array([1, 1e300]), r"1e\+300"), ("float16", np.array([1, 70000]), "70000"),
+    ("float32", np.array([1, 2j]), r"\(1\+0j\)"), ("uint64", np.array([-1, 0]), "-1"),
+    ("int64", np.array([2**63], "u8"), str(2**63)), ("int16", np.array([1, 2j]), r"\(1\+0j\)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "frame", "value"), LOST)
+def test_frames_that_lose_values_are_refused(dtype, frame, value):
+    """A camera of floats 0 … 1 is no film of zeros."""
+    with gp.ComputeGraph() as graph:
+        camera = gp.Sensor(gp.FieldType(len(frame), dtype=dtype), lambda: frame)
+        graph.probe(camera * 1 if dtype != "bool" else ~camera, "seen")
+    message = f"sensor `camera`: its frames are {dtype}, which does not hold {value}; convert them before, or declare another dtype"
+    with pytest.raises(gp.SemanticError, match=message):
+        graph.step()
 
 
 @pytest.mark.parametrize(
