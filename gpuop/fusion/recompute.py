@@ -107,14 +107,15 @@ class Recomputing:
         made = kernel
         if any(any(element_reads(reader, param)) for reader, param in _reading(apart, value)):
             made = by_element(kernel) or kernel
-        crowded = self._crowded(made, value, apart)
+        cost = work(made)
+        crowded = self._crowded(made, cost, value, apart)
         if crowded:
             return crowded
         alone = len(apart) == len(self.groups.using[value])
         spared = made.domain.threads * (alone and not self.steady.differ(self.groups.maker[value], apart))
         readers = self._together(apart)
         reads = sum(taps(_reading(ops, value)) * ops[0].kernel.domain.threads for ops in readers)
-        operations = work(made) * max(reads - spared, 0)
+        operations = cost * max(reads - spared, 0)
         operations /= 1 if self.types[value].field_shape else UNIFORM
         nbytes, given = self.types[value].nbytes, sum(self._given(v, made) for v in inputs)
         saved = nbytes * (1 + len(readers)) - given * (len(readers) - alone)
@@ -131,10 +132,10 @@ class Recomputing:
         kind = self.types[value]
         return kind.nbytes * (kernel.domain.elements if kind.planes == 1 else 1)
 
-    def _crowded(self, kernel: Kernel, value: int, readers: list[Op]) -> str:
+    def _crowded(self, kernel: Kernel, cost: float, value: int, readers: list[Op]) -> str:
         """Why few threads would have to do for long what many do at once; empty where they would not."""
         for op in readers:
-            operations = work(kernel) * taps(_reading([op], value))
+            operations = cost * taps(_reading([op], value))
             threads = op.kernel.domain.threads
             if operations > ALONE and threads < min(kernel.domain.threads, BUSY):
                 return (
