@@ -47,7 +47,7 @@ def bare(graph: gp.ComputeGraph) -> Callable[[], None]:
     launches: list[tuple[Any, ...]] = []
     for step, program in zip(running.prepared.plan.steps, running.prepared.programs, strict=True):
         kernel = cl.Kernel(program.built, program.source.entry)
-        kernel.set_args(*(running.place.buffers[v] for v in (*step.inputs, *step.outputs)))
+        kernel.set_args(*(running.now[1].buffers[v] for v in (*step.inputs, *step.outputs)))
         launches.append((kernel, program.source.threads, program.source.group))
     queue, enqueue = backend.queue, cl.enqueue_nd_range_kernel
 

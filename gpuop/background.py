@@ -2,57 +2,96 @@
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable
+from itertools import repeat
 from queue import SimpleQueue
 from typing import Any
 from weakref import WeakSet, finalize
 
 LAST_WAIT = 2.0  # seconds that the end of the process waits for a step that is under way
 
-Job = tuple["Future[Any]", Callable[[], Any]]
 
-
-class Turns:
-    """A re-entrant lock that goes to those who wait, before the thread that had it last may have it again.
+class Turns(_thread.RLock):  # type: ignore[misc]
+    """A re-entrant lock that goes to those who wait, before the thread that had it last may have it again; for `with`.
 
     A graph that runs would otherwise hold its lock nearly always, and others would hardly ever get it.
+
+    The handler of a signal may raise after any call, so a lock that a call has taken would stay so for ever. It does not
+    after a turn of a `for`, which takes this one from an iterator of C's; C's own `__exit__` gives it back.
     """
 
     def __init__(self) -> None:
-        lock, self._next = threading.RLock(), threading.Lock()  # the second one is held by the first of those who wait
+        self._next = threading.Lock()  # held by the first of those who wait
         self.wanted = self._next.locked  # whether anybody waits
-        self._acquire, self.give_back = lock.acquire, lock.release
-        self._is_mine: Callable[[], bool] = lock._is_owned  # type: ignore[attr-defined]
+        self._tries = map(self.acquire, repeat(False))
+        self._waits = map(self.acquire, repeat(True))
+        self._ends = iter(self.release, True)
+        self._free: Iterable[bool] = self._tries  # nothing while somebody waits
 
-    def take(self) -> None:
-        """As `with` does, for what runs often."""
-        if (self.wanted() and not self._is_mine()) or not self._acquire(False):
+    def __enter__(self) -> None:  # type: ignore[override]
+        taken = False
+        for taken in self._free:  # noqa: B007
+            break
+        if taken:
+            return
+        if self._is_owned():  # type: ignore[attr-defined]
+            for _ in self._waits:
+                return
+        try:
             with self._next:  # who had it last, coming back, stands behind whoever holds this
-                self._acquire()
+                self._free = ()
+                for taken in self._waits:  # noqa: B007
+                    break
+                self._free = self._tries
+        except BaseException:
+            self._free = self._tries
+            if taken:
+                for _ in self._ends:
+                    break
+            raise
 
-    def __enter__(self) -> None:
-        self.take()
 
-    def __exit__(self, *_: object) -> None:
-        self.give_back()
+class Job:
+    """Work for another thread.
+
+    Attributes:
+        value: what the work gave, once it is done.
+    """
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work: Callable[[], Any] | None = work
+        self._pending = threading.Lock()
+        self._pending.acquire()
+        self.value: Any = None
+        self._error: BaseException | None = None
+
+    def do(self) -> None:
+        """In the thread that serves, once."""
+        work, self.work = self.work, None  # what it holds is free when it is done
+        if work is not None:
+            try:
+                self.value = work()
+            except BaseException as failed:  # noqa: BLE001 - raised again by who asks for the result
+                self._error = failed
+            self._pending.release()
+
+    def wait(self) -> BaseException | None:
+        """Wait until it is done; what it raised."""
+        with self._pending:
+            return self._error
 
 
 class Worker:
     """A thread that does jobs in order. It ends with this object, and does not keep the process alive."""
 
     def __init__(self, name: str) -> None:
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        threading.Thread(target=_serve, args=(self._jobs,), name=name, daemon=True).start()
-        finalize(self, self._jobs.put, None)
-
-    def submit(self, work: Callable[[], Any]) -> Future[Any]:
-        """Do this after what was submitted before."""
-        future: Future[Any] = Future()
-        self._jobs.put((future, work))
-        return future
+        jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self.ask = jobs.put  # to do a job after what was asked before; to ask again does no harm
+        threading.Thread(target=_serve, args=(jobs,), name=name, daemon=True).start()
+        finalize(self, jobs.put, None)
 
 
 _serving = threading.local()
@@ -61,12 +100,8 @@ _serving = threading.local()
 def _serve(jobs: SimpleQueue[Job | None]) -> None:
     _serving.now = True
     while (job := jobs.get()) is not None:
-        future, work = job
-        try:
-            future.set_result(work())
-        except BaseException as failed:  # noqa: BLE001 - raised again by who asks for the result
-            future.set_exception(failed)
-        del job, future, work  # what they hold is free while nothing is asked for
+        job.do()
+        del job
 
 
 class Loop:

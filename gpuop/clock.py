@@ -10,7 +10,7 @@ from gpuop.background import Loop, Turns, Worker
 from gpuop.errors import SemanticError
 from gpuop.ir.graph import Leaf
 from gpuop.running import Running
-from gpuop.runtime.backend import Array
+from gpuop.runtime.backend import Array, Part
 from gpuop.runtime.execute import Prepared
 from gpuop.streams import Actuator, Frames, Outlets
 
@@ -30,6 +30,7 @@ class Clock:
         self._lock = Turns()  # on buffers
         self._worker = Worker("gpuop sensors") if any(s.pipelined for s in sensors) else None
         self._streams = bool(sensors or actuators)
+        self._plain = not self._streams  # and nobody measures
         first = len(running.wanted) - len(actuators)
         self._outlets = Outlets(actuators, lambda number: self._read(first + number))
         self._loop: Loop | None = None
@@ -46,55 +47,56 @@ class Clock:
                 frames.fetch(self._worker)
             self._outlets.hand_over()
             with self._lock:
-                self.running.reset()
+                self.running.reset(self._arrivals())
                 self._evaluate()
             self._outlets.feed()
 
     def step(self, n: int = 1) -> bool:
         """False, having done less, once a sensor is exhausted."""
-        self._turn.take()
-        try:
-            if self.running.tick is None:
+        running, lock = self.running, self._lock
+        if n == 1:
+            with lock:  # which is enough for a single one
+                if self._plain and running.now[0] is not None:
+                    running.advance()
+                    running.evaluate()
+                    return True
+        with self._turn:
+            if running.now[0] is None:
                 self.reset()
             if self._streams:
                 return all(self._step() for _ in range(n))
-            left = n if n == 1 else len(range(n))
+            left = len(range(n))
             while left:
-                left = self._burst(left)
+                with lock:
+                    while True:
+                        running.advance()
+                        running.evaluate()
+                        left -= 1
+                        if not left or lock.wanted():
+                            break
             return True
-        finally:
-            self._turn.give_back()
-
-    def _burst(self, left: int) -> int:
-        """Take steps, without sensors and actuators, until somebody waits for the buffers; how many are left then."""
-        lock, running = self._lock, self.running
-        lock.take()
-        try:
-            while left:
-                running.advance()
-                running.evaluate()
-                left -= 1
-                if lock.wanted():
-                    break
-            return left
-        finally:
-            lock.give_back()
 
     def _step(self) -> bool:
+        with self._lock:
+            self.running.settle()
+        self._outlets.feed()  # what an interrupted step owes
         complete = not self.sensors or all(frames.fetch(self._worker) for frames in self.sensors)
         self._outlets.hand_over()
         if complete:
             with self._lock:
-                self.running.advance()
+                self.running.advance(self._arrivals())
                 self._evaluate()
             self._outlets.feed()
         return complete
 
+    def _arrivals(self) -> list[Part]:
+        """What sensors and actuators have of a step: frames are used and arrays are owed when it takes place."""
+        used = [frames.used for frames in self.sensors]
+        return [*self.running.shown(self.sensors), *used, self._outlets.owe]
+
     def _evaluate(self) -> None:
-        if self.sensors:
-            self.running.give(self.sensors)
-            for frames in self.sensors:
-                frames.look_ahead(self._worker)
+        for frames in self.sensors:
+            frames.look_ahead(self._worker)
         self.running.evaluate()
 
     @contextmanager
@@ -102,15 +104,15 @@ class Clock:
         """Meanwhile steps launch this preparation of the same plan, and nobody else steps."""
         with self._turn:
             own = self.running.prepared
-            self._launch(prepared)
             try:
+                self._launch(prepared, False)
                 yield
             finally:
-                self._launch(own)
+                self._launch(own, not self._streams)
 
-    def _launch(self, prepared: Prepared) -> None:
+    def _launch(self, prepared: Prepared, plain: bool) -> None:
         with self._lock:
-            self.running.backend.synchronize()
+            self._plain = plain
             self.running.rebind(prepared)
 
     # --- values -------------------------------------------------------------------------------------------------
@@ -133,14 +135,15 @@ class Clock:
             if self.tick is None:
                 self.reset()
             with self._lock:
-                return self.running.tick or 0, self.running.states()
+                states = self.running.states()
+                return self.running.tick or 0, states
 
     def load(self, states: Sequence[Array], tick: int) -> None:
         """Be at this tick with these states; sensors keep their frames and actuators are not fed."""
         with self._turn:
             self._outlets.hand_over()
             with self._lock:
-                self.running.load(states, tick)
+                self.running.load(states, tick, [self._outlets.forget])
                 self.running.evaluate()
 
     def synchronize(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from statistics import median, quantiles
 from time import perf_counter
 from typing import Any
@@ -14,7 +15,7 @@ from gpuop.fusion.plan import Plan
 from gpuop.fusion.rates import Rate
 from gpuop.fusion.report import RUNS, moved_bytes
 from gpuop.ir.kernel import Opaque
-from gpuop.runtime.backend import Argument, Launch
+from gpuop.runtime.backend import CALL, Argument, Launch, Part, indivisible
 from gpuop.runtime.execute import Prepared
 
 HEADS = ("kernel", "ms", "± ms", "GB/s", "share")
@@ -78,20 +79,24 @@ class _Measured(Prepared):
 
     def __init__(self, prepared: Prepared) -> None:
         super().__init__(prepared.backend.measuring(), prepared.plan)
-        self.runs: list[tuple[int, Any, float]] = []
+        self.runs: list[tuple[int, list[Any], float]] = []
 
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
         launch, kernel = super().bind(number, values), self.plan.steps[number].kernel
         wait = self.backend.synchronize if isinstance(kernel, Opaque) else lambda: None  # the host takes part in it
+        starts: list[float] = []
+        ran: list[Any] = []
 
-        def run() -> None:
+        def begin() -> None:
             wait()
-            start = perf_counter()
-            ran = launch.run()
-            wait()
-            self.runs.append((number, ran, perf_counter() - start))
+            ran.clear()
+            starts[:] = [perf_counter()]
 
-        return Launch(run, launch.adjust)
+        def end() -> None:
+            wait()
+            self.runs.append((number, [r for r in ran if r is not None], perf_counter() - starts[0]))
+
+        return Launch((begin, *(_noted(part, ran) for part in launch.parts), end), launch.adjust)
 
     def seconds(self) -> list[tuple[int, float]]:
         """What the launches took, by kernel: by the device's clock, or the host's if it has none or ran nothing."""
@@ -99,6 +104,12 @@ class _Measured(Prepared):
         done, self.runs = self.runs, []
         device = (self.backend.seconds(ran) if ran else None for _, ran, _ in done)
         return [(n, host if known is None else known) for (n, _, host), known in zip(done, device, strict=True)]
+
+
+def _noted(part: Part, ran: list[Any]) -> Part:
+    """A part whose results are noted; what is `indivisible` stays so."""
+    noting: Part = map(ran.append, map(CALL, repeat(part))).__next__
+    return noting if indivisible(part) else lambda: noting()
 
 
 def profile(clock: Clock, steps: int) -> Profile:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice, repeat
 from typing import Any
 
-from gpuop.background import Worker
+from gpuop.background import Job, Worker
 from gpuop.dsl import hooks
 from gpuop.dsl.arrays import Array, as_field, converted, host_array
 from gpuop.dsl.field import Field
@@ -15,10 +16,11 @@ from gpuop.dsl.names import names_given
 from gpuop.errors import SemanticError, described, here
 from gpuop.ir.graph import Leaf
 from gpuop.ir.types import FieldType
-from gpuop.runtime.backend import planes_of
+from gpuop.runtime.backend import CALL, planes_of
 
-END = object()  # what an exhausted source gives
+END = object()  # in the place of a frame: the source is exhausted
 Planes = Array | None  # of a frame; None keeps the old one
+Sink = Callable[[Array], Any]
 
 
 class Sensor(Field):
@@ -49,69 +51,76 @@ class Sensor(Field):
         if not isinstance(frame_type, FieldType):
             raise SemanticError(f"a Sensor wants the FieldType of its frames, not {described(frame_type)}")
         called = name or "".join(names_given(1))
-        frames = Frames(frame_type, _producer(source), f"sensor `{called}`" if called else "a sensor", pipelined)
+        frames = Frames(frame_type, _values(source), f"sensor `{called}`" if called else "a sensor", pipelined)
         leaf = Leaf(frame_type, frames, name=called)
         for slot, value in {"frames": frames, "leaf": leaf, "node": leaf}.items():
             object.__setattr__(self, slot, value)
         hooks.join(self)
 
 
-def _producer(source: Any) -> Callable[[], Any]:
-    """A function that gives the next array, None, or END."""
+def _values(source: Any) -> Iterator[Any]:
     if callable(source) and not hasattr(source, "__next__"):
-
-        def produce() -> Any:
-            try:
-                return source()
-            except StopIteration:
-                return END
-
-        return produce
+        return map(CALL, repeat(source))  # a StopIteration that it raises ends this
     if not isinstance(source, Iterable) or isinstance(source, Field):
         raise SemanticError(f"a Sensor wants a function or an iterable that gives arrays, not {described(source)}")
-    iterator = iter(source)
-    return lambda: next(iterator, END)
+    return iter(source)
 
 
 class Frames:
-    """The source of a sensor's leaf: asks for frames, and keeps one that was fetched until a step takes it."""
+    """The source of a sensor's leaf: asks for frames, and keeps one that was fetched until a step has taken it.
 
-    def __init__(self, kind: FieldType, produce: Callable[[], Any], who: str, pipelined: bool) -> None:
+    Whatever interrupts it, every frame that the source gives is shown, once.
+    """
+
+    def __init__(self, kind: FieldType, values: Iterator[Any], who: str, pipelined: bool) -> None:
         self.kind, self.who, self.pipelined, self.loc = kind, who, pipelined, here()
-        self._produce = produce
-        self._ready: tuple[Planes] | None = None
-        self._ahead: Future[tuple[Planes] | None] | None = None
-        self.exhausted = False
+        self._values = values
+        self._given: list[Any] = []  # what the source gave, until it is used
+        self._ready: Job | tuple[Planes] | object | None = None  # where the next frame is, or END
 
     def fetch(self, worker: Worker | None) -> bool:
         """Have a frame ready; False where there is none any more. Raises what the source raises."""
-        if self._ready is None and not self.exhausted:
-            if self.pipelined:
-                self.look_ahead(worker)
-                ahead, self._ahead = self._ahead, None
-                self._ready = ahead.result() if ahead is not None else None
-            else:
-                self._ready = self._next()
-            self.exhausted = self._ready is None
-        return self._ready is not None
+        self.look_ahead(worker)
+        job = self._ready
+        if job is None:
+            self._ready = self._next()
+        elif isinstance(job, Job):
+            error = job.wait()
+            self._ready = job.value if error is None else None
+            if error is not None:
+                raise error
+        return self._ready is not END
 
     def look_ahead(self, worker: Worker | None) -> None:
         """Let the worker fetch the next frame of a pipelined sensor."""
-        if worker is not None and self.pipelined and self._ahead is None and not self.exhausted:
-            self._ahead = worker.submit(self._next)
+        if worker is not None and self.pipelined:
+            if self._ready is None:
+                self._ready = Job(self._next)
+            if isinstance(self._ready, Job):
+                worker.ask(self._ready)  # again, where that was interrupted
 
-    def taken(self) -> Planes:
-        """The frame that is ready, which is then used; None where the old one stays."""
-        ready, self._ready = self._ready, None
-        return ready[0] if ready is not None else None
+    @property
+    def planes(self) -> Planes:
+        """Of the frame that is ready; None where the old one stays."""
+        return self._ready[0] if isinstance(self._ready, tuple) else None
 
-    def _next(self) -> tuple[Planes] | None:
-        value = self._produce()
-        if value is END:
-            return None
-        if value is None:
-            return (None,)
-        return (planes_of(self.kind, self._converted(value)),)
+    def used(self) -> None:
+        """A step has taken the frame that is ready."""
+        if isinstance(self._ready, tuple):
+            self._ready = None
+        self._given.clear()
+
+    def _next(self) -> object:
+        if not self._given:
+            self._given.extend(islice(self._values, 1))  # at once: a handler's exception loses no frame
+        if not self._given:
+            return END
+        (value,) = self._given
+        try:
+            return (None if value is None else planes_of(self.kind, self._converted(value)),)
+        except Exception:
+            self._given.clear()
+            raise
 
     def _converted(self, value: Any) -> Array:
         try:
@@ -168,42 +177,63 @@ class Outlets:
         self._prompt = [(n, a.sink) for n, a in numbered if not a.pipelined]
         self._later = [(n, a.sink) for n, a in numbered if a.pipelined]
         self._worker = Worker("gpuop actuators") if self._later else None
-        self._owed = False  # whether pipelined sinks have yet to get the arrays of this tick
-        self._sent: Future[None] | None = None
+        self._due: deque[tuple[int, Sink]] = deque()  # those that have yet to get the arrays of this tick
+        self._sending: tuple[bool, Job | None] = False, None  # whether pipelined ones have; what gives them others
+
+    def owe(self) -> None:
+        """The graph has another tick, whose arrays every sink gets once."""
+        self._due = deque(self._prompt)
+        self._sending = bool(self._later), self._sending[1]
+
+    def forget(self) -> None:
+        """The graph is at another tick, whose arrays nobody gets."""
+        self._due = deque()
+        self._sending = False, self._sending[1]
 
     def feed(self) -> None:
-        """The graph has another tick."""
-        self._owed = bool(self._later)
-        _call((sink, partial(self._read, n)) for n, sink in self._prompt)
+        """Give sinks what they have yet to get, all of them; then raise the first error."""
+        errors = []
+        while self._due:
+            number, sink = self._due[0]
+            gift: Callable[[], Any] = partial(sink, self._read(number))
+            try:
+                list(map(CALL, (self._due.popleft, gift)))  # at once: called once, whatever interrupts
+            except Exception as failed:  # noqa: BLE001 - raised below
+                errors.append(failed)
+        if errors:
+            raise errors[0]
 
     def hand_over(self) -> None:
         """Give this tick to the pipelined sinks, once they are done with the one before; raises what they raised there."""
-        sent, self._sent = self._sent, None
-        if sent is not None:
-            sent.result()
-        if self._owed and self._worker is not None:
-            arrays = [(sink, self._read(n)) for n, sink in self._later]
-            self._owed = False
-            self._sent = self._worker.submit(lambda: _call((sink, partial(_same, array)) for sink, array in arrays))
+        self._wait()
+        if self._sending[0] and self._worker is not None:
+            gifts = [partial(sink, self._read(n)) for n, sink in self._later]
+            job = Job(partial(_call, gifts))
+            self._sending = False, job
+            self._worker.ask(job)
+
+    def _wait(self) -> None:
+        owed, job = self._sending
+        if job is not None and self._worker is not None:
+            self._worker.ask(job)  # again, where that was interrupted
+            error = job.wait()
+            self._sending = owed, None
+            if error is not None:
+                raise error
 
     def settle(self) -> None:
         """Deliver everything and wait for it."""
+        self.feed()
         self.hand_over()
-        sent, self._sent = self._sent, None
-        if sent is not None:
-            sent.result()
+        self._wait()
 
 
-def _same(array: Array) -> Array:
-    return array
-
-
-def _call(calls: Iterable[tuple[Callable[[Array], Any], Callable[[], Array]]]) -> None:
-    """Call sinks in order, all of them; then raise the first error."""
+def _call(gifts: Iterable[Callable[[], Any]]) -> None:
+    """Call all of them; then raise the first error."""
     errors = []
-    for sink, array in calls:
+    for gift in gifts:
         try:
-            sink(array())
+            gift()
         except Exception as failed:  # noqa: BLE001 - raised below
             errors.append(failed)
     if errors:

@@ -33,7 +33,7 @@ BELOW = {  # what each part may import; modules at the top may import everything
 }
 TOP = {
     "__init__", "__main__", "background", "bundles", "clock", "commands", "graph", "inspection", "interop", "iterate",
-    "pipeline", "profiling", "running", "saving", "session", "streams",
+    "moments", "pipeline", "profiling", "running", "saving", "session", "streams",
 }  # fmt: skip
 WAIT = {  # packages that only these files may import, and only inside functions
     "networkx": {"inspection.py"},

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,13 @@ Array = NDArray[Any]
 Buffer = Any  # a device's own handle of memory
 NO_BUNDLES = "{} interprets what was recorded, which is not in a bundle; use a device of OpenCL or CUDA"
 Argument = Any  # a Buffer, or the tuple of scalars of a by-value parameter
+Part = Callable[[], Any]
+CALL: Callable[[Part], Any] = getattr(operator, "call", operator.methodcaller("__call__"))  # without a bytecode
+
+
+def indivisible(part: Part) -> bool:
+    """Whether it is a call of C's alone. Handlers of signals run between bytecodes: an exception comes before it or after it."""
+    return not isinstance(part.func if isinstance(part, partial) else part, (FunctionType, MethodType))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +38,17 @@ class Launch:
     """A kernel with its arguments set.
 
     Attributes:
-        run: enqueues the kernel, in order, and returns at once; what it returns is for `Backend.seconds`.
+        parts: enqueue the kernel, in order, and return at once, None or what is for `Backend.seconds`. Nothing is lost when
+            a part that is not `indivisible` runs again after an exception.
         adjust: (position of a by-value argument, its scalars): what later runs get.
     """
 
-    run: Callable[[], Any]
+    parts: tuple[Part, ...]
     adjust: Callable[[int, Argument], None]
+
+    def run(self) -> None:
+        for part in self.parts:
+            part()
 
 
 class Backend(ABC):
@@ -43,7 +58,8 @@ class Backend(ABC):
     description: str
     target: Target  # what code is generated for
     limits = LEAST  # of the kernels that are planned for it
-    whole: bool = True  # whether a launch that raises has written nothing, as where it only enqueues
+    refusals: tuple[type[Exception], ...] = ()  # a driver's own errors
+    whole: bool = True  # whether launches only enqueue, so that a state may be written over by what is done once
 
     @abstractmethod
     def empty(self, kind: FieldType) -> Buffer:
@@ -83,7 +99,7 @@ class Backend(ABC):
 
     def once(self, program: Any, arguments: Sequence[Argument]) -> None:
         """Launch with these arguments, which nothing is to be prepared for."""
-        self.launch((self.bind(program, arguments).run,))
+        self.launch(self.bind(program, arguments).parts)
 
     @abstractmethod
     def synchronize(self) -> None:
@@ -119,17 +135,34 @@ class Backend(ABC):
         """The same device and memory, where `seconds` knows how long a launch took, if the device can say so."""
         return self
 
-    def sequence(self, launches: Sequence[Launch]) -> list[Callable[[], Any]]:
-        """What runs launches in order, again and again: one call for each, or for as many as the device takes at once."""
-        return [launch.run for launch in launches]
+    def sequence(self, launches: Sequence[Launch]) -> list[Part]:
+        """The parts of launches in order, to run again and again; one for as many launches as the device takes at once."""
+        return [part for launch in launches for part in launch.parts]
 
-    def launch(self, runs: Iterable[Callable[[], Any]]) -> None:
-        """Run launches in order. DeviceError when memory is exhausted only now."""
-        for run in runs:
-            run()
+    def launch(self, parts: Iterable[Part], ran: list[Any] | None = None) -> None:
+        """Run parts of launches in order.
 
-    def seconds(self, ran: Any) -> float | None:
-        """What the device took for a run of a launch that is done; None where it does not say."""
+        Args:
+            ran: gains what each of them returns, together with the call: no handler of a signal comes between.
+
+        Raises:
+            DeviceError: the driver refuses a launch, as when memory is exhausted only now.
+        """
+        try:
+            if ran is None:
+                for part in parts:
+                    part()
+            else:
+                ran.extend(map(CALL, parts))
+        except self.refusals as refused:
+            raise self.refused(refused) from None
+
+    def refused(self, refusal: Exception) -> DeviceError:
+        """What is raised for a driver's error."""
+        return DeviceError(f"{self.name}: {refusal}")
+
+    def seconds(self, ran: Sequence[Any]) -> float | None:
+        """What the device took for a launch that is done, of what its parts returned; None where it does not say."""
         return None
 
 

@@ -28,7 +28,7 @@ from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime import cache, dlpack
-from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch, Part
 from gpuop.runtime.cuda_arrays import Borrowed, Lent, borrow
 from gpuop.runtime.cuda_graph import Graph
 from gpuop.runtime.cuda_launch import Function, KernelLaunch, fill_outputs, kernel_launch, launch_once
@@ -203,16 +203,16 @@ class Cuda(Backend):
     def bind(self, program: Compiled, arguments: Sequence[Argument]) -> Launch:
         source, function = program.source, program.function
         if function is None:  # there are no threads
-            run = partial(fill_outputs, self.memory, source, arguments)
-            return Launch(run, lambda position, scalars: None)
+            fill = partial(fill_outputs, self.memory, source, arguments)
+            return Launch((fill,), lambda position, scalars: None)
         found = assertions(program.kernel) if self.checked and program.kernel is not None else ()
         report = self.memory.allocate(FieldType(len(found), (), "uint32")) if found else None
         given = [*arguments, report] if found else list(arguments)
         launch = kernel_launch(self.memory, source, function, given, self.timed)
         if program.kernel is None or not found:
             return launch
-        run = partial(self._raise_failed, program.kernel, launch, report, len(found))
-        return Launch(run, launch.adjust)
+        check = partial(self._raise_failed, program.kernel, report, len(found))
+        return Launch((*launch.parts, check), launch.adjust)
 
     def once(self, program: Compiled, arguments: Sequence[Argument]) -> None:
         if self.checked or config.debug or program.function is None:
@@ -220,30 +220,29 @@ class Cuda(Backend):
         else:
             launch_once(self.memory, program.source, program.function, arguments)
 
-    def _raise_failed(self, kernel: Kernel, launch: Launch, report: Buffer, count: int) -> None:
-        launch.run()
+    def _raise_failed(self, kernel: Kernel, report: Buffer, count: int) -> None:
         entries = np.empty(count, np.uint32)
         self._reported(lambda: self.memory.receive(report, entries))
         error = failure(kernel, entries.tolist())
         if error is not None:
             raise error
 
-    def sequence(self, launches: Sequence[Launch]) -> list[Callable[[], Any]]:
+    def sequence(self, launches: Sequence[Launch]) -> list[Part]:
         """Neighbouring kernels as one CUDA graph."""
         if self.timed or config.debug:
             return super().sequence(launches)
-        runs: list[Callable[[], Any]] = []
+        parts: list[Part] = []
         kernels: list[KernelLaunch] = []
         for launch in [*launches, None]:
             if isinstance(launch, KernelLaunch):
                 kernels.append(launch)
                 continue
             if kernels:
-                runs.append(Graph(self.memory, kernels).run)
+                parts.append(Graph(self.memory, kernels).part())
                 kernels = []
             if launch is not None:
-                runs.append(launch.run)
-        return runs
+                parts += launch.parts
+        return parts
 
     # --- time ---------------------------------------------------------------------------------------------------
 
@@ -252,9 +251,7 @@ class Cuda(Backend):
         other.timed = True
         return other
 
-    def seconds(self, ran: Any) -> float | None:
-        if ran is None:
-            return None
+    def seconds(self, ran: Sequence[Any]) -> float:
         start, end = ran
         with self.memory.active():
             return 1e-3 * float(start.time_till(end))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from gpuop.runtime.backend import Part
 from gpuop.runtime.cuda_launch import Fill, KernelLaunch
-from gpuop.runtime.cuda_memory import Memory, returned
+from gpuop.runtime.cuda_memory import Memory, alone, keeping, returned
 
 
 class Graph:
@@ -25,7 +27,11 @@ class Graph:
             self.executable = returned(cu.cuGraphInstantiate(self.graph, 0))
         for launch, node in zip(launches, nodes, strict=True):
             launch.changed.append(partial(_update, weakref.ref(self), launch.parameters(), node))
-        self.stream = memory.cu_stream
+
+    def part(self) -> Part:
+        """What launches it, which keeps it alive."""
+        launch = alone("cuGraphLaunch", ctypes.c_void_p, ctypes.c_void_p)
+        return keeping(self, partial(launch, int(self.executable), self.memory.handle))
 
     def _add(self, launch: KernelLaunch) -> Any:
         """A node for a launch, after those whose memory it touches; behind its fills."""
@@ -48,11 +54,6 @@ class Graph:
         params.width, params.height, params.pitch = (fill.count, 1, 0) if one else (1, fill.count, fill.pitch)
         context = returned(cu.cuCtxGetCurrent())
         return returned(cu.cuGraphAddMemsetNode(self.graph, after, len(after), params, context))
-
-    def run(self) -> None:
-        (status,) = self.cu.cuGraphLaunch(self.executable, self.stream)
-        if status:
-            returned((status,))
 
     def __del__(self) -> None:
         if hasattr(self, "executable"):

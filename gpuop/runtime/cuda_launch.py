@@ -12,8 +12,9 @@ import numpy as np
 
 from gpuop.codegen.cuda import grid_of
 from gpuop.codegen.dialect import Source, scalars_of
-from gpuop.runtime.backend import Argument, Launch
-from gpuop.runtime.cuda_memory import Memory, returned
+from gpuop.config import config
+from gpuop.runtime.backend import Argument, Launch, Part
+from gpuop.runtime.cuda_memory import Memory, alone, keeping, returned
 from gpuop.runtime.trace import note_launch
 
 
@@ -134,7 +135,7 @@ def kernel_launch(
     """A launch with these arguments.
 
     Args:
-        timed: its runs return a pair of events around the kernel.
+        timed: the parts around the kernel return events.
     """
     flat, starts = source.flattened(arguments, int)
     values = Arguments(flat)
@@ -150,7 +151,7 @@ def kernel_launch(
             tell()
 
     return KernelLaunch(
-        _runner(memory, source, kept, fills, timed),
+        _parts(memory, source, kept, fills, timed),
         adjust,
         partial(_node, memory, function, values.address),
         kept,
@@ -161,22 +162,19 @@ def kernel_launch(
     )
 
 
-def _runner(
+def _parts(
     memory: Memory, source: Source, kept: Sequence[Any], fills: Sequence[Fill], timed: bool
-) -> Callable[[], Any]:
+) -> tuple[Part, ...]:
     values, _, function = kept
-    enqueue = partial(memory.cu.cuLaunchKernel, function.handle, *function.size, 0, memory.cu_stream, values.address, 0)
-
-    def run(kept: Sequence[Any] = kept) -> Any:  # which it needs to live
-        for fill in fills:
-            _fill(memory, fill)
-        note_launch(source.entry, f"{source.threads} in groups of {source.group}")
-        if timed:
-            return memory.between(enqueue)
-        (status,) = enqueue()
-        return returned((status,)) if status else None
-
-    return run
+    word, address = ctypes.c_uint, ctypes.c_void_p
+    launch = alone("cuLaunchKernel", address, *[word] * 7, address, address, address)
+    sizes = (*function.size, 0)
+    enqueue = keeping(kept, partial(launch, int(function.handle), *sizes, memory.handle, values.address, None))
+    before: list[Part] = [partial(_fill, memory, fill) for fill in fills]
+    if config.debug:
+        before.append(partial(note_launch, source.entry, f"{source.threads} in groups of {source.group}"))
+    around: list[Part] = [memory.mark] if timed else []
+    return (*before, *around, enqueue, *around)
 
 
 def _node(memory: Memory, function: Function, table: int) -> Any:

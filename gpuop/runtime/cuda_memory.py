@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from gpuop.errors import DeviceError
 from gpuop.ir.types import FieldType
 from gpuop.runtime.backend import Array, Buffer
 
+DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 LEGACY = (0, 1)  # the numbers of the legacy default stream; the second is DLPack's
 STAGE = 1 << 22  # bytes of each of two staging buffers: one is filled while the other is copied
 
@@ -36,6 +39,36 @@ def _text(status: Any) -> str:
 
     _, text = cu.cuGetErrorString(status)
     return text.decode() if text else "an error that the driver does not know"
+
+
+class _Statuses(dict[int, None]):
+    """What a status is taken for: None for 0, an error for others."""
+
+    def __missing__(self, status: int) -> None:
+        from cuda.bindings import driver as cu
+
+        returned((cu.CUresult(status),))
+
+
+def alone(name: str, *arguments: Any) -> Callable[..., None]:
+    """A function of the driver's, as a call of C's alone: cuda-bindings' may run Python, where handlers of signals run too.
+
+    Args:
+        arguments: their types, of `ctypes`.
+
+    Raises:
+        DeviceError: the call failed; from what is returned.
+    """
+    function = ctypes.CDLL(DRIVER)[name]
+    function.argtypes = arguments
+    function.restype = _Statuses({0: None}).__getitem__
+    return function
+
+
+def keeping(owner: Any, part: partial[Any]) -> partial[Any]:
+    """A part, by which what it needs lives."""
+    vars(part)["owner"] = owner
+    return part
 
 
 class Block:
@@ -93,6 +126,7 @@ class Memory:
             self.cu_stream = cu.CUstream(self.handle)
             self.pool = self._make_pool(ordinal)
             self.staging = [(drv.pagelocked_empty(STAGE, np.uint8), drv.Event()) for _ in range(2)]
+            self.copying = False  # through the staging buffers
             self.event = returned(cu.cuEventCreate(cu.CUevent_flags.CU_EVENT_DISABLE_TIMING))
 
     def active(self) -> Active:
@@ -154,6 +188,7 @@ class Memory:
         """Copy an array to the device; it may change afterwards."""
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         with self.lock, self.active():
+            self._begin_copying()
             for n, start in enumerate(range(0, flat.size, STAGE)):
                 part = flat[start : start + STAGE]
                 stage, done = self.staging[n % 2]
@@ -161,12 +196,14 @@ class Memory:
                 stage[: part.size] = part
                 self.drv.memcpy_htod_async(int(buffer) + start, stage[: part.size], self.stream)
                 done.record(self.stream)
+            self.copying = False
 
     def receive(self, buffer: Buffer, array: Array) -> None:
         """Fill a contiguous array from the device; waits."""
         flat = array.reshape(-1).view(np.uint8)
         starts = range(0, flat.size, STAGE)
         with self.lock, self.active():
+            self._begin_copying()
             for n, start in enumerate([*starts, *range(flat.size, flat.size + STAGE, STAGE)]):
                 if start < flat.size:
                     stage, done = self.staging[n % 2]
@@ -179,6 +216,12 @@ class Memory:
                     done.synchronize()
                     part = flat[(n - 1) * STAGE : n * STAGE]
                     part[:] = stage[: part.size]
+            self.copying = False
+
+    def _begin_copying(self) -> None:
+        if self.copying:  # it was interrupted: no event may tell when the last copy is done
+            self.stream.synchronize()
+        self.copying = True
 
     def copy(self, source: Buffer, target: Buffer, nbytes: int) -> None:
         with self.active():
@@ -191,14 +234,12 @@ class Memory:
         except self.drv.Error as failed:
             raise DeviceError(f"{self.name}: {failed}; the device's memory is lost to this process") from None
 
-    def between(self, enqueue: Callable[[], tuple[Any, ...]]) -> tuple[Any, Any]:
-        """Events before and after what is enqueued."""
+    def mark(self) -> Any:
+        """An event that happens when what is enqueued now is done."""
         with self.active():
-            start, end = self.drv.Event(), self.drv.Event()
-            start.record(self.stream)
-            returned(enqueue())
-            end.record(self.stream)
-        return start, end
+            event = self.drv.Event()
+            event.record(self.stream)
+        return event
 
     def retire(self, owner: Any) -> None:
         """Keep somebody's memory until what is enqueued now is done."""

@@ -80,7 +80,7 @@ class Prepared:
     def _once(self, number: int, values: Mapping[int, Argument]) -> None:
         step, program = self.plan.steps[number], self.programs[number]
         if program is None or isinstance(program, Turns):
-            self.backend.launch((self.bind(number, values).run,))
+            self.backend.launch(self.bind(number, values).parts)
         else:
             self.backend.once(program, [values[v] for v in (*step.inputs, *step.outputs)])
 
@@ -108,4 +108,4 @@ def _bind_host(kernel: HostFunction, arguments: list[Argument], backend: Backend
         for param, buffer, array in zip(kernel.written, arguments[len(given) :], results, strict=True):
             backend.write(buffer, planes_of(param.type, array))
 
-    return Launch(run, given.__setitem__)
+    return Launch((run,), given.__setitem__)

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -23,13 +23,14 @@ from gpuop.ir.nodes import Assert
 from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime import cache
-from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch, Part
 from gpuop.runtime.opencl_devices import groups_of, limits_of, target_of
 from gpuop.runtime.opencl_programs import binary_of, built, finish
 from gpuop.runtime.patience import patiently
 from gpuop.runtime.trace import note_launch, note_source
 
 _building = threading.Lock()
+Method = TypeVar("Method", bound=Callable[..., Any])
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 
 
@@ -47,13 +48,26 @@ class Compiled:
     idle: list[Any] = field(default_factory=list)
 
 
+def _told(method: Method) -> Method:
+    """The method, whose errors of the driver are DeviceErrors."""
+
+    @wraps(method)
+    def told(self: OpenCL, *args: Any, **options: Any) -> Any:
+        try:
+            return method(self, *args, **options)
+        except self.refusals as refusal:
+            raise self.refused(refusal) from None
+
+    return cast(Method, told)
+
+
 class OpenCL(Backend):
     """One OpenCL device."""
 
     def __init__(self, name: str, platform: str, device: Any, checked: bool = False) -> None:
         import pyopencl as cl
 
-        self.cl = cl
+        self.cl, self.refusals = cl, (cl.Error,)
         self.name = name
         self.checked, self.whole = checked, not checked
         self.device = device
@@ -110,6 +124,7 @@ class OpenCL(Backend):
             )
         return buffer
 
+    @_told
     def write(self, buffer: Buffer, planes: Array) -> None:
         if planes.size:
             self._wait(launched=False)
@@ -122,6 +137,7 @@ class OpenCL(Backend):
             self._guard(lambda: self.cl.enqueue_copy(self.queue, planes, buffer, is_blocking=True), kind)
         return planes
 
+    @_told
     def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
         if kind.nbytes:
             self.cl.enqueue_copy(self.queue, target, source, byte_count=kind.nbytes)
@@ -210,34 +226,35 @@ class OpenCL(Backend):
             cache.store(name, binary)
         return program
 
+    @_told
     def bind(self, program: Compiled, arguments: Sequence[Argument]) -> Launch:
         source = program.source
-        fills = source.filled(arguments)
+        parts: list[Part] = [partial(self._fill, *fill) for fill in source.filled(arguments)]
         if program.built is None:  # there are no threads
-            return Launch(lambda: [self._fill(*fill) for fill in fills], lambda position, scalars: None)
+            return Launch(tuple(parts), lambda position, scalars: None)
         kernel = self.cl.Kernel(program.built, source.entry)
         found = assertions(program.kernel) if self.checked and program.kernel is not None else ()
         report = self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, 4 * len(found)) if found else None
         arguments = [*arguments, report] if found else arguments
         flat, starts = source.flattened(arguments, lambda buffer: buffer)
         kernel.set_args(*flat)
-        enqueue = partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group)
-
-        def launch() -> list[Any]:
-            events = [self._fill(*fill) for fill in fills]
-            note_launch(source.entry, f"{source.threads} in groups of {source.group}")
-            events.append(enqueue())
-            if report is not None and program.kernel is not None:
-                self._raise_failed(program.kernel, np.empty(len(found), np.uint32), report)
-            return events
+        if config.debug:
+            parts.append(partial(note_launch, source.entry, f"{source.threads} in groups of {source.group}"))
+        parts.append(partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group))
+        if report is not None and program.kernel is not None:
+            parts.append(partial(self._raise_failed, program.kernel, np.empty(len(found), np.uint32), report))
 
         def adjust(position: int, scalars: Argument) -> None:
-            for k, scalar in enumerate(scalars_of(source.arguments[position], scalars), starts[position]):
-                kernel.set_arg(k, scalar)
+            self._set_arguments(kernel, starts[position], scalars_of(source.arguments[position], scalars))
 
-        plain = not fills and report is None and config.debug == 0  # then there is nothing but enqueueing
-        return Launch(enqueue if plain else launch, adjust)
+        return Launch(tuple(parts), adjust)
 
+    @_told
+    def _set_arguments(self, kernel: Any, start: int, scalars: Iterable[Any]) -> None:
+        for k, scalar in enumerate(scalars, start):
+            kernel.set_arg(k, scalar)
+
+    @_told
     def once(self, program: Compiled, arguments: Sequence[Argument]) -> None:
         if self.checked or config.debug or program.built is None:
             super().once(program, arguments)
@@ -248,20 +265,16 @@ class OpenCL(Backend):
         except IndexError:
             kernel = self.cl.Kernel(program.built, source.entry)
         kernel.set_args(*source.flattened(arguments, lambda buffer: buffer)[0])
-        runs: list[Callable[[], Any]] = [partial(self._fill, *fill) for fill in source.filled(arguments)]
+        fills = [partial(self._fill, *fill) for fill in source.filled(arguments)]
         enqueue = partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group)
-        self.launch((*runs, enqueue))
+        self.launch((*fills, enqueue))
         program.idle.append(kernel)
 
-    def launch(self, runs: Iterable[Callable[[], Any]]) -> None:
-        try:
-            for run in runs:
-                run()
-        except self.cl.MemoryError:  # some drivers allocate only now
+    def refused(self, refusal: Exception) -> DeviceError:
+        if isinstance(refusal, self.cl.MemoryError):  # some drivers allocate only when they need it
             total = self.device.global_mem_size
-            raise DeviceError(f"{self.name}: no memory to run a kernel (the device has {total} bytes)") from None
-        except self.cl.Error as failed:
-            raise DeviceError(f"{self.name} did not run a kernel: {failed}") from None
+            return DeviceError(f"{self.name}: no memory to run a kernel (the device has {total} bytes)")
+        return DeviceError(f"{self.name} did not run a kernel: {refusal}")
 
     def _raise_failed(self, kernel: Kernel, entries: Array, report: Buffer) -> None:
         self._wait()
@@ -270,6 +283,7 @@ class OpenCL(Backend):
         if error is not None:
             raise error
 
+    @_told
     def synchronize(self) -> None:
         self._wait()
         self.queue.finish()
@@ -279,6 +293,5 @@ class OpenCL(Backend):
         other.queue = self.cl.CommandQueue(self.context, properties=self.cl.command_queue_properties.PROFILING_ENABLE)
         return other
 
-    def seconds(self, ran: Any) -> float:
-        events = ran if isinstance(ran, list) else [ran]
-        return 1e-9 * float(sum(event.profile.end - event.profile.start for event in events))
+    def seconds(self, ran: Sequence[Any]) -> float:
+        return 1e-9 * float(sum(event.profile.end - event.profile.start for event in ran))

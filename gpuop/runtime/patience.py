@@ -22,11 +22,11 @@ class _Call:
 
     def __init__(self, key: Hashable, action: Callable[[], Any], device: str, kernel: str) -> None:
         self.key, self.action, self.device, self.kernel = key, action, device, kernel
-        self.done = threading.Event()
         self.result: Any = None
         self.error: BaseException | None = None
         self.told = not kernel
-        threading.Thread(target=self.run, name="gpuop calls a driver", daemon=True).start()
+        self.thread = threading.Thread(target=self.run, name="gpuop calls a driver", daemon=True)
+        self.thread.start()
 
     def run(self) -> None:
         try:
@@ -35,7 +35,11 @@ class _Call:
             self.error = failed
         with _starting:
             _running.pop(self.key, None)
-        self.done.set()
+
+    def ends(self, seconds: float | None = None) -> bool:
+        """Wait for it; an interrupt leaves nothing locked, as it may in an Event."""
+        self.thread.join(seconds)
+        return not self.thread.is_alive()
 
     def tell(self) -> None:
         """Say once that this takes long, and what the device has not finished either: drivers compile one by one."""
@@ -63,9 +67,9 @@ def patiently(key: Hashable, action: Callable[[], T], device: str = "", kernel: 
         call = _running.get(key)
         if call is None:
             call = _running[key] = _Call(key, action, device, kernel)
-    if not call.done.wait(PATIENCE):
+    if not call.ends(PATIENCE):
         call.tell()
-        call.done.wait()
+        call.ends()
     if call.error is not None:
         raise call.error
     return cast(T, call.result)

@@ -69,7 +69,7 @@ class Reference(Backend):
         def adjust(position: int, scalars: Argument) -> None:
             fields[kernel.inputs[position]][...] = np.array(scalars)[:, None]
 
-        return Launch(launch, adjust)
+        return Launch((launch,), adjust)
 
     def synchronize(self) -> None:
         pass

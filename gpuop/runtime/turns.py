@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
 from gpuop.fusion.iteration import Iteration, Part
 from gpuop.fusion.limits import Limits
@@ -38,7 +38,7 @@ class Turns:
     def bind(self, arguments: Sequence[Argument]) -> Launch:
         """A launch of all turns with these inputs and outputs; it waits where a condition ends them."""
         bound = _Bound(self, list(arguments))
-        return Launch(bound.run, bound.adjust)
+        return Launch((bound.run,), bound.adjust)
 
 
 class _Bound:
@@ -58,8 +58,8 @@ class _Bound:
             for part, prepared in ((self.kernel.turn, turns.body), (self.kernel.until, turns.until))
             if part is not None and prepared is not None
         }
-        self.launches: dict[tuple[int | None, int], list[Callable[[], None]]] = {}
-        self.tests: dict[int, tuple[list[Callable[[], None]], Argument]] = {}
+        self.launches: dict[tuple[int | None, int], list[Callable[[], Any]]] = {}
+        self.tests: dict[int, tuple[list[Callable[[], Any]], Argument]] = {}
 
     def _memory(self, prepared: Prepared) -> dict[int, Buffer]:
         """Buffers for what a part computes; the next states have theirs."""
@@ -81,14 +81,13 @@ class _Bound:
         place: int | None = None
         for turn in count() if times is None else range(times):
             following = (start + turn) % 2
-            for launch in self._turn(place, following):
-                launch()
+            self.backend.launch(self._turn(place, following))
             place = following
             if self.kernel.until is not None and (turn + 1) % self.kernel.every == 0 and self._ends(place):
                 break
         self._deliver(place)
 
-    def _turn(self, place: int | None, following: int) -> list[Callable[[], None]]:
+    def _turn(self, place: int | None, following: int) -> list[Callable[[], Any]]:
         """The launches of a turn that takes the states from one place to another."""
         if (place, following) not in self.launches:
             nexts = dict(zip(self.kernel.turn.program.wanted, self.places[following], strict=True))
@@ -97,10 +96,10 @@ class _Bound:
 
     def _bound(
         self, prepared: Prepared, part: Part, place: int | None, nexts: Mapping[int, Argument]
-    ) -> list[Callable[[], None]]:
+    ) -> list[Callable[[], Any]]:
         states = self.given if place is None else [*self.places[place], *self.given[len(self.outputs) :]]
         values = {v: states[position] for v, position in part.given.items()} | self.memory[part] | dict(nexts)
-        return [prepared.bind(number, values).run for number in range(len(prepared.plan.steps))]
+        return [part for number in range(len(prepared.plan.steps)) for part in prepared.bind(number, values).parts]
 
     def _ends(self, place: int) -> bool:
         """Whether the condition holds for the states; waits."""
@@ -110,8 +109,7 @@ class _Bound:
         if place not in self.tests:
             self.tests[place] = self._bound(prepared, part, place, {}), self.memory[part][wanted]
         launches, buffer = self.tests[place]
-        for launch in launches:
-            launch()
+        self.backend.launch(launches)
         return bool(download(part.program.types[wanted], buffer, self.backend))
 
     def _deliver(self, place: int | None) -> None:

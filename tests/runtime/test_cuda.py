@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 import threading
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +17,8 @@ from gpuop.codegen.targets import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.graph import program
 from gpuop.fusion.plan import plan
-from gpuop.runtime import cuda
+from gpuop.runtime import cuda, cuda_memory
+from gpuop.runtime.backend import CALL, indivisible
 from gpuop.runtime.execute import Prepared
 from tests.golden.nvrtc import compile_cuda
 
@@ -206,3 +210,18 @@ def test_a_step_after_memory_ran_out(backend):
         backend.empty(gp.FieldType((1 << 20, 1 << 20), (), "float32"))
     graph.step()
     assert graph.read("u")[0, 0] == 2
+
+
+def test_a_call_of_c_alone(monkeypatch):
+    """What launches CUDA graphs: nothing of Python runs in it, and a status is an error. Here it is the C library's `abs`."""
+    monkeypatch.setattr(cuda_memory, "DRIVER", None)
+    monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=SimpleNamespace(CUresult=str)))
+    monkeypatch.setattr(cuda_memory, "_text", lambda status: "")
+    absolute = cuda_memory.alone("abs", ctypes.c_int)
+    part = cuda_memory.keeping(owner := SimpleNamespace(), partial(absolute, 0))
+    assert indivisible(part) and part() is None
+    ran = []
+    with pytest.raises(AttributeError):  # there is no name of the status -3 here
+        ran.extend(map(CALL, [part, part, partial(absolute, -3), part]))
+    assert ran == [None, None] and part.owner is owner

@@ -1,0 +1,104 @@
+"""Interrupts leave no lock held."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import threading
+from contextlib import contextmanager, suppress
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.background import Turns
+
+from .bytecodes import Places
+from .cases import Interrupted
+from .trials import _interrupt, _interrupted
+
+
+def free(lock):
+    """Whether another thread gets it."""
+    got = []
+    thread = threading.Thread(target=lambda: got.append(lock.acquire(timeout=5)) or lock.release())
+    thread.start()
+    thread.join()
+    return got[0]
+
+
+@contextmanager
+def held(lock, seconds):
+    """Another thread has the lock, for that long."""
+    has, ends = threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            has.set()
+            ends.wait(seconds)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    has.wait()
+    yield
+    ends.set()
+    thread.join()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="what handles an exception is in a table since 3.11")
+@pytest.mark.parametrize("contended", [False, True])
+def test_at_every_place(contended):
+    def action():
+        with lock, lock:
+            entered.append(True)
+
+    lock, entered, n = Turns(), [], 1
+    while True:
+        places = Places(n)
+        with held(lock if contended else threading.Lock(), 0.002):
+            interrupted = places.run(action)
+        assert free(lock) and not lock.wanted(), places.where
+        if not interrupted:
+            break
+        n += 1
+    assert entered and n > (4 if contended else 2)
+
+
+def test_while_waiting():
+    lock = Turns()
+    before = signal.signal(signal.SIGALRM, _interrupt)
+    try:
+        with held(lock, 5):
+            assert _interrupted(lock.__enter__, 0.02)
+        assert free(lock) and not lock.wanted()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("on", [device.name for device in gp.devices()])
+def test_a_graph_that_runs(on):
+    """The main thread looks at it, and stops it, and is interrupted."""
+    with gp.ComputeGraph(on) as graph:
+        s, t = gp.ScalarField(np.zeros(40, "f")), gp.ScalarField(np.ones((3, 4), "f"))
+        s.next, t.next = s + 1, t + 1
+        graph.probe(s, "s")
+        graph.probe(s.sum() - t.sum() * 40 / 12, "difference")
+    rng, seen = random.Random(1), 0
+    actions = [lambda: graph.read("s"), graph.step, graph._live().states, graph.stop, graph.synchronize]
+    before = signal.signal(signal.SIGALRM, _interrupt)
+    try:
+        for k in range(40):
+            with suppress(gp.SemanticError):  # it does still
+                graph.run()
+            seen += _interrupted(actions[k % 5], rng.expovariate(1 / 0.0005))
+            assert graph.read("difference") == -40
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        graph.stop()
+    assert seen > 3 and graph.read("s")[0] == graph.tick
+
+
+def test_what_is_raised_comes_out():
+    with pytest.raises(Interrupted), Turns():
+        raise Interrupted
