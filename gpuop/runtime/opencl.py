@@ -229,15 +229,16 @@ class OpenCL(Backend):
     @_told
     def bind(self, program: Compiled, arguments: Sequence[Argument]) -> Launch:
         source = program.source
-        parts: list[Part] = [partial(self._fill, *fill) for fill in source.filled(arguments)]
         if program.built is None:  # there are no threads
-            return Launch(tuple(parts), lambda position, scalars: None)
+            fills = source.filled(arguments)
+            return Launch(tuple(partial(self._fill, *fill) for fill in fills), lambda position, scalars: None)
         kernel = self.cl.Kernel(program.built, source.entry)
         found = assertions(program.kernel) if self.checked and program.kernel is not None else ()
         report = self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, 4 * len(found)) if found else None
         arguments = [*arguments, report] if found else arguments
         flat, starts = source.flattened(arguments, lambda buffer: buffer)
         kernel.set_args(*flat)
+        parts: list[Part] = [partial(self._fill, *fill) for fill in source.filled(arguments)]
         if config.debug:
             parts.append(partial(note_launch, source.entry, f"{source.threads} in groups of {source.group}"))
         parts.append(partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group))
