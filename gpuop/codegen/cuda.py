@@ -108,14 +108,14 @@ struct alignas(n * sizeof(short)) neighbour_halves
     }
 };
 """
-NARROW = """
-// the low 16 bits; a plain conversion, after a subtraction, is compared as if it could not overflow
-__device__ inline short low_short(unsigned int x)
-{
-    short y;
-    asm("cvt.s16.s32 %0, %1;" : "=h"(y) : "r"(x));
-    return y;
-}
+LOW = """
+// the low {bits} bits; a plain conversion is compared as if what it is made of could not overflow, or is left out
+__device__ inline {type} {name}(unsigned int x)
+{{
+    int y;
+    asm("cvt.s32.s{bits} %0, %1;" : "=r"(y) : "r"(x));
+    return ({type})y;
+}}
 """
 REMQUO = """
 // the sign and the low seven bits of the quotient that remainder rounds
@@ -124,6 +124,14 @@ __device__ inline int remquo_bits(T x, T y)
 {
     const T near = fmod(x, 128 * y);  // exact
     return (int)rint((near - remainder(near, y)) / y) % 128;
+}
+"""
+HIDDEN = """
+// x, as a number that the compiler does not know: some compute wrongly with negations that they see
+__constant__ int hidden_zero;
+__device__ inline int hidden(int x)
+{
+    return x + hidden_zero;
 }
 """
 BITS = """
@@ -205,8 +213,8 @@ CUDA = Dialect(
         "mul_hi ulong": "__umul64hi({0}, {1})",
     },
     conversions={
-        "wrap uint short": "low_short({x})", "double half": "round_double({x})", "half bits": "pack_half({x})",
-        "bits half": "unpack_half({x})",
+        "wrap uint char": "low_char({x})", "wrap uint short": "low_short({x})", "double half": "round_double({x})",
+        "half bits": "pack_half({x})", "bits half": "unpack_half({x})",
     },
     saturate="saturate<{type}, {source}>({x}, {low}, {high}, {lowest}, {highest})",
     load_half="load_half(&{pointer}[{offset}])",
@@ -214,8 +222,10 @@ CUDA = Dialect(
     bits="bits<{type}>({x})",
     helpers={
         "saturate": SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF, "round_double":
-        ROUND_DOUBLE, "low_short": NARROW, "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF, "remquo_bits": REMQUO,
-        "neighbours": NEIGHBOURS, "neighbour_halves": NEIGHBOUR_HALVES, "bits": BITS, "rootn": ROOTN, "powr": POWR,
+        ROUND_DOUBLE, "low_char": LOW.format(bits=8, type="signed char", name="low_char"),
+        "low_short": LOW.format(bits=16, type="short", name="low_short"), "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF,
+        "remquo_bits": REMQUO, "neighbours": NEIGHBOURS, "neighbour_halves": NEIGHBOUR_HALVES, "bits": BITS, "hidden": HIDDEN,
+        "rootn": ROOTN, "powr": POWR,
     },
     head="// compile with --fmad=false: results equal those of every other device\n"
     "#pragma nv_diag_suppress 177  // the prolog names extents that are not used",

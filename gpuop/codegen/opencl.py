@@ -48,6 +48,13 @@ NAN_TO_ZERO = {
     for target in ("int", "uint", "long", "ulong")
 }
 
+HIDDEN = """
+// x, as a number that the compiler does not know: some compute wrongly with negations that they see
+int hidden(int x)
+{
+    return x + (int)get_global_offset(0);  // which is 0
+}
+"""
 REMQUO = """
 // the sign and the low seven bits of the quotient that remainder rounds
 int remquo_bits(float x, float y)
@@ -90,7 +97,13 @@ OPENCL = Dialect(
         "double nan": "(double)NAN",
         "double inf": "(double)INFINITY",
     },
-    calls={"nan ushort": "nan((uint){0})", "remquo_bits double": "remquo_bits_double({0}, {1})"},
+    calls={
+        # NVIDIA's compiler inverts what compares such an extreme of 16 bits
+        **{f"{op} {c}": f"({c}){op}((int)({{0}}), (int)({{1}}))" for op in ("max", "min") for c in ("short", "ushort")},
+        "abs": "(int)abs({0})",  # which gives an unsigned integer
+        "nan ushort": "nan((uint){0})",
+        "remquo_bits double": "remquo_bits_double({0}, {1})",
+    },
     conversions={
         **NAN_TO_ZERO,
         # NVIDIA's compiler decides `(short)(-x) > 0` as if -x could not overflow; this keeps the conversion
@@ -112,6 +125,7 @@ OPENCL = Dialect(
         "unpack_half": UNPACK_HALF,
         "atomic_add_local": ATOMIC_FLOAT.format(space="local"),
         "atomic_add_global": ATOMIC_FLOAT.format(space="global"),
+        "hidden": HIDDEN,
         "remquo_bits": REMQUO,
         "remquo_bits_double": REMQUO_DOUBLE,
     },

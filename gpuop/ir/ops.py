@@ -92,11 +92,13 @@ exact("invert", 1, rules.bitwise, np.invert, "~{0}", 14)
 exact("shl", 2, rules.shift, np.left_shift, "{0} << {1}", 11)
 exact("shr", 2, rules.shift, np.right_shift, "{0} >> {1}", 11)
 exact("not", 1, rules.logical, np.logical_not, "!{0}", 14)
+row("hidden", 1, rules.arithmetic, np.positive)  # a number that compilers do not know; so it does not fold either
 exact("choose", 3, rules.choice, np.where, "{0} ? {1} : {2}", CHOICE, alone=(0,))
 
 # --- integers ---------------------------------------------------------------------------------------------------
 exact("max", 2, rules.arithmetic, np.maximum)  # of integers; on floating values it is a comparison
 exact("min", 2, rules.arithmetic, np.minimum)
+exact("abs", 1, rules.integer, np.abs)  # of positions; users' abs are choices, as compilers take one to be no less than 0
 exact("mul_hi", 2, rules.integer, meaning.mul_hi)  # of 64 bits; narrower ones multiply in a wider type
 exact(
     "clz", 1, rules.integer, meaning.clz, group="integer", doc="the number of leading zero bits of x; its width for 0"

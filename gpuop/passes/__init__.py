@@ -16,6 +16,7 @@ from gpuop.passes.guard import guard_domain
 from gpuop.passes.half import half_as_float
 from gpuop.passes.inline import inline_once
 from gpuop.passes.lower_fields import lower_fields
+from gpuop.passes.negations import hide_negations
 from gpuop.passes.resolve import resolve_target
 from gpuop.passes.simplify import simplify
 from gpuop.passes.unroll import unroll
@@ -34,6 +35,7 @@ PIPELINE: tuple[tuple[Pass, Form], ...] = (
     (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic
     (define_division, Form.LOWERED),  # integer division never traps
     (wrap_integers, Form.LOWERED),  # signed overflow wraps
+    (hide_negations, Form.LOWERED),  # from compilers that compute wrongly with them
     (half_as_float, Form.LOWERED),  # half computes in float and rounds
     (simplify, Form.LOWERED),
     (vectorize, Form.LOWERED),  # lanes become vectors where the language has them

@@ -80,7 +80,7 @@ def reflect(b: Builder, c: Coordinate) -> Expr:
     if c.above:
         last = b.apply("sub", b.apply("mul", c.extent, 2), 2)
         at = b.apply("choose", b.apply("ge", c.at, c.extent), b.apply("sub", last, c.at), at)
-    return b.apply("choose", b.apply("lt", c.at, 0), b.apply("neg", c.at), at) if c.below else at
+    return b.apply("abs", at) if c.below else at
 
 
 def _floor_mod(b: Builder, x: Expr, n: Expr) -> Expr:

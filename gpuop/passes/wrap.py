@@ -93,6 +93,8 @@ class _Wrapping:
         match op:
             case "neg":
                 return -high, -low
+            case "abs":
+                return max(low, -high, 0), max(-low, high)
             case "add":
                 return low + rest[0][0], high + rest[0][1]
             case "sub":
