@@ -33,7 +33,7 @@ def halved(field):
     with gp.GPUOperator(field.type) as op:
         x = _var(_readTensor(field))
         with _codegenIf(_target.architecture >= 80):
-            x *= 0.5
+            x @= x * 0.5
         with _codegenElse():
             x /= 2
         _writeTensor(_out0, x)
