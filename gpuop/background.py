@@ -11,6 +11,8 @@ from queue import SimpleQueue
 from typing import Any
 from weakref import WeakSet, finalize
 
+from gpuop.runtime.waiting import Done
+
 LAST_WAIT = 2.0  # seconds that the end of the process waits for a step that is under way
 
 
@@ -63,8 +65,7 @@ class Job:
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self.work: Callable[[], Any] | None = work
-        self._pending = threading.Lock()
-        self._pending.acquire()
+        self._done = Done()
         self.value: Any = None
         self._error: BaseException | None = None
 
@@ -76,12 +77,12 @@ class Job:
                 self.value = work()
             except BaseException as failed:  # noqa: BLE001 - raised again by who asks for the result
                 self._error = failed
-            self._pending.release()
+            self._done.tell()
 
     def wait(self) -> BaseException | None:
         """Wait until it is done; what it raised."""
-        with self._pending:
-            return self._error
+        self._done.wait()
+        return self._error
 
 
 class Worker:
@@ -108,32 +109,38 @@ class Loop:
     """A thread that calls `turn` until that gives False, or raises, or `stop` is called."""
 
     def __init__(self, turn: Callable[[], bool]) -> None:
-        self._turn, self._ending = turn, threading.Event()
+        self._turn, self._ending, self._done = turn, False, Done()
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._repeat, name="gpuop graph", daemon=True)
-        _loops.add(self)
-        self._thread.start()
-
-    def _repeat(self) -> None:
-        try:
-            while not self._ending.is_set() and self._turn():
-                pass
-        except BaseException as failed:  # noqa: BLE001 - raised again by `join`
-            self._error = failed
+        self._threads: list[int] = []  # one, once it is started
+        self._ended = False
 
     @property
     def alive(self) -> bool:
-        return self._thread.is_alive()
+        return bool(self._threads) and not self._ended
+
+    def start(self) -> None:
+        _loops.add(self)
+        self._threads.extend(map(_thread.start_new_thread, (self._repeat,), ((),)))  # at once, whatever interrupts
+
+    def _repeat(self) -> None:
+        try:
+            while not self._ending and self._turn():
+                pass
+        except BaseException as failed:  # noqa: BLE001 - raised again by `join`
+            self._error = failed
+        self._ended = True
+        self._done.tell()
 
     def stop(self) -> None:
         """No further turn begins."""
-        self._ending.set()
+        self._ending = True
 
-    def join(self, timeout: float | None = None) -> bool:
+    def join(self, seconds: float = -1) -> bool:
         """Wait for the end and raise what ended it, once. False, without waiting, in a thread that the loop waits for."""
-        if threading.current_thread() is self._thread or getattr(_serving, "now", False):
+        if threading.get_ident() in self._threads or getattr(_serving, "now", False):
             return False
-        self._thread.join(timeout)
+        if self._threads:
+            self._done.wait(seconds)
         error, self._error = self._error, None
         if error is not None:
             raise error
@@ -149,4 +156,5 @@ def _end() -> None:
     for loop in list(_loops):
         loop.stop()
     for loop in list(_loops):
-        loop._thread.join(LAST_WAIT)
+        if loop.alive:
+            loop._done.wait(LAST_WAIT)

@@ -161,6 +161,7 @@ class Clock:
             self._join()
             counter = count(1)
             self._loop = Loop(lambda: self._stepped(next(counter)))
+            self._loop.start()
 
     def _stepped(self, number: int) -> bool:
         done = self.step()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, cast
 
 from gpuop.runtime.trace import note_compiling
+from gpuop.runtime.waiting import Done
 
 T = TypeVar("T")
 PATIENCE = 5.0  # seconds without a word
@@ -22,11 +23,11 @@ class _Call:
 
     def __init__(self, key: Hashable, action: Callable[[], Any], device: str, kernel: str) -> None:
         self.key, self.action, self.device, self.kernel = key, action, device, kernel
+        self.done = Done()
         self.result: Any = None
         self.error: BaseException | None = None
         self.told = not kernel
-        self.thread = threading.Thread(target=self.run, name="gpuop calls a driver", daemon=True)
-        self.thread.start()
+        threading.Thread(target=self.run, name="gpuop calls a driver", daemon=True).start()
 
     def run(self) -> None:
         try:
@@ -35,11 +36,7 @@ class _Call:
             self.error = failed
         with _starting:
             _running.pop(self.key, None)
-
-    def ends(self, seconds: float | None = None) -> bool:
-        """Wait for it; an interrupt leaves nothing locked, as it may in an Event."""
-        self.thread.join(seconds)
-        return not self.thread.is_alive()
+        self.done.tell()
 
     def tell(self) -> None:
         """Say once that this takes long, and what the device has not finished either: drivers compile one by one."""
@@ -67,9 +64,9 @@ def patiently(key: Hashable, action: Callable[[], T], device: str = "", kernel: 
         call = _running.get(key)
         if call is None:
             call = _running[key] = _Call(key, action, device, kernel)
-    if not call.ends(PATIENCE):
+    if not call.done.wait(PATIENCE):
         call.tell()
-        call.ends()
+        call.done.wait()
     if call.error is not None:
         raise call.error
     return cast(T, call.result)

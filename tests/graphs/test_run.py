@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop import background
 from tests.runtime.process import python
 
 both = pytest.mark.parametrize("pipelined", [False, True], ids=["prompt", "pipelined"])
@@ -213,8 +214,11 @@ def test_release_stops(device):
     graph = counter()
     graph.run()
     until(lambda: graph.tick > 2)
+    running = graph._clock.running
     graph.release()
-    assert not [t for t in threading.enumerate() if t.name == "gpuop graph"]
+    tick = running.tick
+    time.sleep(0.01)
+    assert running.tick == tick and not [loop for loop in background._loops if loop.alive]
     with pytest.raises(gp.SemanticError, match="was released"):
         graph.run()
 

@@ -99,6 +99,35 @@ def test_a_graph_that_runs(on):
     assert seen > 3 and graph.read("s")[0] == graph.tick
 
 
+def test_waiting_for_the_end_of_a_run():
+    """A wait that is interrupted does not take the thread for dead."""
+    frames = 0
+
+    def source():
+        nonlocal frames
+        frames += 1
+        ends.wait(0.005)
+        return np.zeros(4)
+
+    ends = threading.Event()
+    with gp.ComputeGraph("reference") as graph:
+        graph.probe(gp.Sensor(gp.FieldType(4), source), "s")
+    before = signal.signal(signal.SIGALRM, _interrupt)
+    try:
+        graph.run()
+        for _ in range(3):
+            assert _interrupted(graph.wait, 0.02)
+            with pytest.raises(gp.SemanticError, match="this ComputeGraph is running"):
+                graph.run()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        ends.set()
+        graph.stop()
+    taken = frames
+    graph.step()
+    assert frames == taken + 1
+
+
 def test_what_is_raised_comes_out():
     with pytest.raises(Interrupted), Turns():
         raise Interrupted
