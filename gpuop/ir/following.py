@@ -57,6 +57,7 @@ class _Doubt:
 
     threads: Mask
     error: SemanticError
+    exact: bool
 
 
 class Following:
@@ -105,7 +106,7 @@ class Following:
             self.stmt(stmt, *here)
 
     def stmt(self, stmt: Stmt, may: Mask, sure: Mask) -> None:
-        doubts = [doubt for value in values(stmt) if (doubt := self.doubt(value, may, stmt.loc)) is not None]
+        doubts = [doubt for value in values(stmt) if (doubt := self.doubt(value, may, sure, stmt.loc)) is not None]
         if isinstance(stmt, Let) and not stmt.var.mutable:
             self.doubts[stmt.var] = doubts[0] if doubts else None
         else:
@@ -116,7 +117,7 @@ class Following:
             case Store(memory=Array() as array, index=index) if array in self.written:
                 self.write(array, index, may)
             case Atomic():
-                self.atomic(stmt, may)
+                self.atomic(stmt, may, sure)
             case If(cond=cond, then=then, orelse=orelse):
                 c = self.eval.scalar(cond)
                 for branch, holds in ((then, c.value != 0), (orelse, c.value == 0)):
@@ -132,9 +133,9 @@ class Following:
             new = [old.merged(v, may, sure) for old, v in zip(self.eval.vars[stmt.var], new, strict=True)]
         self.eval.vars[stmt.var] = new
 
-    def atomic(self, stmt: Atomic, may: Mask) -> None:
+    def atomic(self, stmt: Atomic, may: Mask, sure: Mask) -> None:
         if isinstance(stmt.memory, Array) and stmt.memory in self.written:
-            missing = self.missing(stmt.memory, stmt.index, may, stmt.loc)
+            missing = self.missing(stmt.memory, stmt.index, may, sure, stmt.loc)
             self.use([] if missing is None else [missing], may)
             self.write(stmt.memory, stmt.index, may)
         if stmt.var is not None:
@@ -174,12 +175,12 @@ class Following:
         """Whether it is known who takes another turn, and who does."""
         if isinstance(loop, While):
             self.block(loop.head, turn.may, turn.sure)
-            doubt = self.doubt(loop.cond, turn.may, loop.loc)
+            doubt = self.doubt(loop.cond, turn.may, turn.sure, loop.loc)
             self.use([] if doubt is None else [doubt], turn.may)
             c = self.eval.scalar(loop.cond)
             return bool(c.known[turn.may].all()), c.value != 0
         assert counter is not None
-        self.eval.vars[loop.var] = [Known(counter, self.eval.everywhere)]
+        self.eval.vars[loop.var] = [self.eval.exactly(counter)]
         _, stop, step = (b.value for b in bounds)
         return True, np.where(step > 0, counter < stop, (counter > stop) & (step < 0))
 
@@ -207,10 +208,11 @@ class Following:
         taken = np.flatnonzero(threads)
         for at, n in zip(map(self.eval.scalar, index), array.extents, strict=True):
             along = at.value[taken].astype(np.int64)
-            if not at.known[taken].all():  # all along this axis
+            kept = (along >= 0) & (along < n)
+            if not at.known[taken].all():  # all that it may be along this axis
                 exact, along = False, np.tile(np.arange(n), len(taken))
                 group, element, taken = (np.repeat(each, n) for each in (group, element, taken))
-            kept = (along >= 0) & (along < n)
+                kept = (at.low[taken] <= along) & (along <= at.high[taken])
             group, element, taken = group[kept], (element * n + along)[kept], taken[kept]
         return group, element, taken, exact
 
@@ -219,29 +221,30 @@ class Following:
             group, element, _, _ = self.cells(array, index, threads)
             cells[group, element] = True
 
-    def missing(self, array: Array, index: Sequence[Expr], may: Mask, loc: Loc | None) -> _Doubt | None:
-        """The threads that read what nobody wrote and surplus threads would have."""
+    def missing(self, array: Array, index: Sequence[Expr], may: Mask, sure: Mask, loc: Loc | None) -> _Doubt | None:
+        """The threads that read what nobody wrote and surplus threads would have. A condition may keep a place inside."""
         mine, surplus = self.written[array]
         group, element, thread, exact = self.cells(array, index, may & self.inside)
-        lacking = surplus[group, element] & ~mine[group, element]
+        lacking = surplus[group, element] & ~mine[group, element] & (exact or sure[thread])
         if not lacking.any():
             return None
         threads = self.eval.nowhere.copy()
         threads[thread[lacking]] = True
-        return _Doubt(threads, _lacks(self.kernel, array, int(element[np.argmax(lacking)]), exact, loc))
+        return _Doubt(threads, _lacks(self.kernel, array, int(element[np.argmax(lacking)]), exact, loc), exact)
 
-    def doubt(self, expr: Expr, may: Mask, loc: Loc | None) -> _Doubt | None:
+    def doubt(self, expr: Expr, may: Mask, sure: Mask, loc: Loc | None) -> _Doubt | None:
         if isinstance(expr, Load) and expr.memory in self.written:
-            return self.missing(expr.memory, expr.index, may, loc)
+            return self.missing(expr.memory, expr.index, may, sure, loc)
         if isinstance(expr, Ref):
             return self.doubts.get(expr.var)
-        found = [self.doubt(operand, may, loc) for operand in operands(expr)]
+        found = [self.doubt(operand, may, sure, loc) for operand in operands(expr)]
         if isinstance(expr, Apply) and expr.op == "choose" and expr.args[0].type.lanes == 1 and any(found[1:]):
             c = self.eval.scalar(expr.args[0])
             for side, chosen in ((1, c.value != 0), (2, c.value == 0)):
                 doubt = found[side]
                 if doubt is not None:  # a choice uses what it chooses
-                    found[side] = _Doubt(doubt.threads & (chosen | ~c.known), doubt.error)
+                    maybe = ~c.known & doubt.exact
+                    found[side] = _Doubt(doubt.threads & (maybe | (c.known & chosen)), doubt.error, doubt.exact)
         return next((doubt for doubt in found if doubt is not None and doubt.threads.any()), None)
 
     def use(self, doubts: Iterable[_Doubt], may: Mask) -> None:

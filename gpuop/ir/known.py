@@ -19,16 +19,67 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Known:
-    """A scalar of some threads, arrays over them: the value, and in which of them it is known."""
+    """A scalar of some threads, arrays over them: the value, in which of them it is known, and between which it lies."""
 
     value: NDArray[Any]
     known: Mask
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
 
     def merged(self, new: Known, may: Mask, sure: Mask) -> Known:
         """After an assignment by the threads that are `sure` to run it, and perhaps by others that `may`."""
         alike = self.known & new.known & (self.value == new.value)
         known = np.where(sure, new.known, np.where(may, alike, self.known))
-        return Known(np.where(may, new.value, self.value), known)
+        low, high = np.minimum(self.low, new.low), np.maximum(self.high, new.high)
+        bounds = (
+            np.where(sure, last, np.where(may, either, first))
+            for first, either, last in ((self.low, low, new.low), (self.high, high, new.high))
+        )
+        return Known(np.where(may, new.value, self.value), known, *bounds)
+
+
+def between(value: NDArray[Any], known: Mask, low: Any, high: Any) -> Known:
+    """A value with bounds where it is not known; bounds that its type does not hold are no bounds, for integers wrap."""
+    least, most = limits(value.dtype)
+    inside = (low >= least) & (high <= most)
+    low, high = np.where(inside, low, least), np.where(inside, high, most)
+    return Known(
+        value, known, np.where(known, value, low).astype(np.float64), np.where(known, value, high).astype(np.float64)
+    )
+
+
+def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
+    if dtype.kind not in "iu":
+        return (0, 1) if dtype.kind == "b" else (-np.inf, np.inf)
+    return float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
+
+
+def _bounds(op: str, args: tuple[Known, ...]) -> tuple[Any, Any]:
+    """Between which values the result of an operation on integers lies; infinities where that is not understood."""
+    a, b = args[0], args[-1]
+    corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+    natural = (a.low >= 0) & (b.low > 0)
+    match op:
+        case "add":
+            return a.low + b.low, a.high + b.high
+        case "sub":
+            return a.low - b.high, a.high - b.low
+        case "mul":
+            return np.minimum.reduce(corners), np.maximum.reduce(corners)
+        case "min" | "max":
+            take = np.minimum if op == "min" else np.maximum
+            return take(a.low, b.low), take(a.high, b.high)
+        case "choose":
+            return np.minimum(args[1].low, b.low), np.maximum(args[1].high, b.high)
+        case "mod":
+            most = np.minimum(np.where(natural, a.high, np.inf), b.high - 1)
+            return np.where(natural, 0, np.where(b.low > 0, -most, -np.inf)), np.where(b.low > 0, most, np.inf)
+        case "div":
+            return np.where(natural, 0, -np.inf), np.where(natural, a.high, np.inf)
+        case "and":
+            most = np.minimum(np.where(a.low >= 0, a.high, np.inf), np.where(b.low >= 0, b.high, np.inf))
+            return np.where(np.isfinite(most), 0, -np.inf), most
+    return np.full_like(a.low, -np.inf), np.full_like(a.low, np.inf)
 
 
 Lanes = list[Known]
@@ -47,11 +98,14 @@ class Evaluation:
         self.nowhere, self.everywhere = np.zeros(count, np.bool_), np.ones(count, np.bool_)
 
     def unknown(self, expr: Expr) -> Lanes:
-        nothing = Known(np.zeros(self.count, expr.type.dtype.numpy), self.nowhere)
-        return [nothing] * expr.type.lanes
+        nothing = np.zeros(self.count, expr.type.dtype.numpy)
+        return [between(nothing, self.nowhere, -np.inf, np.inf)] * expr.type.lanes
+
+    def exactly(self, value: NDArray[Any]) -> Known:
+        return between(value, self.everywhere, -np.inf, np.inf)
 
     def number(self, value: Any, expr: Expr) -> Known:
-        return Known(np.full(self.count, value, expr.type.dtype.numpy), self.everywhere)
+        return self.exactly(np.full(self.count, value, expr.type.dtype.numpy))
 
     def scalar(self, expr: Expr) -> Known:
         (lane,) = self.lanes(expr)
@@ -68,11 +122,11 @@ class Evaluation:
             case Apply():
                 return self.apply(expr)
             case Cast(arg=arg, type=type_, saturate=saturate):
-                given = self.lanes(arg)
-                cast = [Known(meaning.convert(v.value, type_.dtype.numpy, saturate), v.known) for v in given]
+                cast = [self.cast(v, type_.dtype.numpy, saturate) for v in self.lanes(arg)]
                 return cast * type_.lanes if len(cast) < type_.lanes else cast
             case Bits(arg=arg, type=type_):
-                return [Known(v.value.view(type_.dtype.numpy), v.known) for v in self.lanes(arg)]
+                given = self.lanes(arg)
+                return [between(v.value.view(type_.dtype.numpy), v.known, -np.inf, np.inf) for v in given]
             case Lane(arg=arg, lane=lane):
                 return [self.lanes(arg)[lane]]
             case Pack(args=args):
@@ -88,7 +142,15 @@ class Evaluation:
             return self.number(self.kernel.work_group[AXES.index(index.axis)], index)
         if (index.kind, index.axis) not in self.places:
             return self.unknown(index)[0]
-        return Known((self.places[index.kind, index.axis] + index.offset).astype(np.int32), self.everywhere)
+        return self.exactly((self.places[index.kind, index.axis] + index.offset).astype(np.int32))
+
+    def cast(self, given: Known, target: np.dtype[Any], saturate: bool) -> Known:
+        value = meaning.convert(given.value, target, saturate)
+        low, high = (np.trunc(bound) if target.kind in "iu" else bound for bound in (given.low, given.high))
+        least, most = limits(target)
+        if saturate:  # NaN becomes 0
+            low, high = np.clip(np.minimum(low, 0), least, most), np.clip(np.maximum(high, 0), least, most)
+        return between(value, given.known, low, high)
 
     def apply(self, expr: Apply) -> Lanes:
         row, operands = OPS[expr.op], [self.lanes(a) for a in expr.args]
@@ -98,7 +160,8 @@ class Evaluation:
                 a.value.astype(np.float64) if not row.exact and a.value.dtype.kind == "f" else a.value for a in args
             ]
             value = np.asarray(row.numpy(*given)).astype(expr.type.dtype.numpy, copy=False)
-            out.append(Known(value, self.decided(expr, args)))
+            bounds = _bounds(expr.op, args) if expr.type.integer else (-np.inf, np.inf)
+            out.append(between(value, self.decided(expr, args), *bounds))
         return out
 
     def decided(self, expr: Apply, args: tuple[Known, ...]) -> Mask:
@@ -118,4 +181,6 @@ class Evaluation:
         for at, n in zip(index, table.extents, strict=True):
             where = where * n + np.clip(at.value, 0, n - 1)
         known: Mask = np.logical_and.reduce([at.known for at in index])
-        return Known(np.array(table.values, table.type.dtype.numpy)[where], known)
+        return between(
+            np.array(table.values, table.type.dtype.numpy)[where], known, min(table.values), max(table.values)
+        )

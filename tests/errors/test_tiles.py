@@ -247,6 +247,28 @@ def mirrored_in_what_is_there(f):
     return tile[last - _localColumn]
 
 
+def computed_among_what_is_there(f):
+    """By remainders, masks, and the nearest of what there is."""
+    _localThreads(16)
+    tile = _local(_floatArray(16))
+    left = _min(16, _columns - _groupColumn * 16)
+    tile[_localColumn] = _readTensor(f)
+    _syncThreadsLocal()
+    at = _convert_int(_readTensor(f))
+    return tile[(at & 1023) % left] + tile[at & 3] + tile[_clamp(at - 20, 0, left - 1)] + tile[_where(at > 3, left - 1, 2)]
+
+
+def computed_under_a_condition(f):
+    _localThreads(16)
+    tile = _local(_floatArray(16))
+    tile[_localColumn] = _readTensor(f)
+    _syncThreadsLocal()
+    at, total = _convert_int(_readTensor(f)) % 16, _var(0.0)
+    with _if(at + _groupColumn * 16 < _columns):
+        total += tile[at]
+    return total
+
+
 def chosen_away(f):
     """What is not there is read, and not used: devices do not mind, and checked execution would say so."""
     _localThreads(16)
@@ -260,6 +282,7 @@ def chosen_away(f):
 
 
 LEGAL = [
+    computed_among_what_is_there, computed_under_a_condition,
     guarded_tree, guarded_by_a_break, one_thread_writes, one_thread_initialises_bins, all_load_what_is_there, own_elements,
     mirrored_in_what_is_there,
 ]  # fmt: skip
