@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuop.ir.kernel import Domain
-from gpuop.ir.nodes import Block, Break, Const, Continue, Expr, FieldParam, For, If, Index, Ref, Stmt, Var, Write
-from gpuop.ir.visit import turns, walk
+from gpuop.ir.nodes import Block, Const, Expr, FieldParam, For, If, Index, Ref, Stmt, Var, Write
+from gpuop.ir.visit import leaving, turns, walk
 
 Elements = frozenset[int | Var]  # of a tensor; a counter stands for the one that a turn of its loop writes
 NONE: Elements = frozenset()
@@ -45,7 +45,7 @@ def _written(block: Iterable[Stmt], field: FieldParam, domain: Domain) -> Elemen
                 done |= _of_write(stmt, domain)
             case If(then=then, orelse=orelse):
                 done |= _written(then, field, domain) & _written(orelse, field, domain)
-            case For(var=var, body=body) if not _leaves(body):
+            case For(var=var, body=body) if not any(True for _ in leaving(body)):
                 values = turns(stmt)
                 inner = _written(body, field, domain) if values else NONE
                 done |= inner - {var} | frozenset(values or () if var in inner else ())
@@ -65,8 +65,3 @@ def _of_write(write: Write, domain: Domain) -> Elements:
         case Ref(var=var):
             return frozenset({var})
     return NONE
-
-
-def _leaves(block: Block) -> bool:
-    """Whether a break or continue is in the block."""
-    return any(isinstance(stmt, (Break, Continue)) for stmt in walk(block))

@@ -70,10 +70,17 @@ def before_a_break(write: Body) -> None:
         write()
 
 
-COMPLETE = {plainly, in_both_branches, in_a_loop}
+def beside_a_loop_that_is_left(write: Body) -> None:
+    with _for(9) as k:
+        with _if(k > _column):
+            _break()
+    write()
+
+
+COMPLETE = {plainly, in_both_branches, in_a_loop, beside_a_loop_that_is_left}
 CONTROLS = [
     plainly, in_one_branch, in_both_branches, in_all_but_the_last_branch, in_a_while, in_a_loop, in_a_loop_of_any_turns,
-    before_a_break,
+    before_a_break, beside_a_loop_that_is_left,
 ]  # fmt: skip
 
 
