@@ -28,7 +28,7 @@ from gpuop.ops.algebra import copied
 from gpuop.running import Running
 from gpuop.runtime.backend import Array, Backend
 from gpuop.runtime.devices import current, open_device
-from gpuop.session import prepare
+from gpuop.session import driven, prepare
 from gpuop.show.graph import Ends
 from gpuop.streams import Actuator, Frames, Sensor
 
@@ -83,7 +83,9 @@ class ComputeGraph(Inspection):
     ) -> None:
         open_graphs().remove(self)
         self._closed = True
-        if kind is not None:
+        if kind is None:
+            driven.update(self._states)
+        else:
             self._gone = "the `with` block of this ComputeGraph ended with an error; define it again"
             for leaf in (*self._states, *self._sensors):
                 del _owner[leaf]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -59,6 +59,7 @@ class Kept:
 
 _kept: WeakKeyDictionary[Call, dict[int, Kept]] = WeakKeyDictionary()
 _uploaded: WeakKeyDictionary[Leaf, Kept] = WeakKeyDictionary()
+driven: WeakSet[Leaf] = WeakSet()  # the states of graphs that are defined
 _plans: OrderedDict[Any, Prepared] = OrderedDict()
 _planning = threading.Lock()
 
@@ -111,9 +112,20 @@ def prepare(
     return found
 
 
+def refuse_state(leaf: Leaf) -> None:
+    """Raise SemanticError for a state outside its graph: the array is only what it starts from."""
+    if leaf in driven:
+        name = f"`{leaf.name}`" if leaf.name else "this field"
+        raise SemanticError(
+            f"{name} is a state of a ComputeGraph, and outside has no values: probe it, or what is computed of it, inside the "
+            "graph's `with`, and `graph.read` that"
+        )
+
+
 def argument(node: Node, backend: Backend) -> Argument:
     """What a leaf is passed as."""
     assert isinstance(node, Leaf)
+    refuse_state(node)
     source = node.source
     if isinstance(source, Adjustable):
         version, data = source.state

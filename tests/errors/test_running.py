@@ -126,6 +126,82 @@ def state_of_another_graph():
     second.step()  # here
 
 
+def stepped():
+    """A graph with a state, which is what it was no more."""
+    with gp.ComputeGraph() as graph:
+        heat = gp.ScalarField(ARRAY)
+        heat.next = heat + 1
+        double = graph.probe(heat * 2)
+    graph.step(5)
+    return heat, double
+
+
+STATE = (
+    "`heat` is a state of a ComputeGraph, and outside has no values: probe it, or what is computed of it, inside the graph's "
+    "`with`, and `graph.read` that"
+)
+
+
+@WRONGS.add(STATE)
+def values_of_a_state():
+    heat, _ = stepped()
+    heat.numpy()  # here
+
+
+@WRONGS.add(STATE)
+def arithmetic_of_a_state():
+    heat, _ = stepped()
+    (2 * heat).sum().numpy()  # here
+
+
+@WRONGS.add(STATE)
+def values_computed_of_a_state():
+    _, double = stepped()
+    float(double[0, 0])  # here
+
+
+@WRONGS.add(STATE)
+def evaluation_of_a_state():
+    heat, _ = stepped()
+    gp.evaluate(SCALAR, heat)  # here
+
+
+@WRONGS.add(STATE)
+def state_as_an_array():
+    heat, _ = stepped()
+    np.asarray(heat)  # here
+
+
+@WRONGS.add(STATE)
+def state_in_a_pipeline():
+    heat, _ = stepped()
+    gp.pipeline(lambda image: gp.ScalarField(image) + heat)(ARRAY)  # here
+
+
+@WRONGS.add(STATE)
+def iteration_of_a_state():
+    heat, _ = stepped()
+    gp.iterate(lambda u: u + 1, heat, times=3).numpy()  # here
+
+
+def test_a_state_is_an_array_until_its_graph_is_defined():
+    with gp.ComputeGraph() as graph:
+        heat = gp.ScalarField(ARRAY)
+        heat.next = heat + 1
+        assert heat.numpy()[0, 0] == float(heat[0, 0]) == 1
+        graph.probe(heat)
+    other = gp.ScalarField(ARRAY)
+
+    def define():
+        with gp.ComputeGraph():
+            other.next = other + 1
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        define()
+    assert other.numpy()[0, 0] == 1
+
+
 @WRONGS.add("the `with` block of this ComputeGraph ended with an error; define it again")
 def step_after_an_error():
     graph = gp.ComputeGraph()

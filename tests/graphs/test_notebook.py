@@ -171,3 +171,13 @@ def test_source_is_text_with_marked_comments():
     assert isinstance(text, str) and text == str(text)
     html = text._repr_html_()
     assert html.startswith("<pre>") and ">// gamma</span>" in html and "&lt;" in html
+
+
+def test_a_state_says_where_its_values_are(device):
+    with gp.ComputeGraph() as graph:
+        heat = gp.ScalarField(image(3, 4))
+        heat.next = heat + 1
+        graph.probe(heat)
+    graph.step(2)
+    html = heat._repr_html_()
+    assert "is a state of a ComputeGraph" in html and "graph.read" in html and "data:image/png" not in html
