@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.defining import open_graphs
 from gpuop.dsl.field import Field
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import program
 from gpuop.fusion.plan import plan
-from gpuop.graph import open_graphs
 from gpuop.ir.graph import Leaf
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType

@@ -6,7 +6,6 @@ import os
 import threading
 from itertools import count
 from types import TracebackType
-from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from gpuop import saving
 from gpuop.clock import Clock
 from gpuop.config import config
-from gpuop.dsl import hooks
+from gpuop.defining import open_graphs
 from gpuop.dsl.arrays import Adjustable
 from gpuop.dsl.field import Field
 from gpuop.dsl.names import name_of_argument
@@ -32,14 +31,7 @@ from gpuop.session import driven, prepare
 from gpuop.show.graph import Ends
 from gpuop.streams import Actuator, Frames, Sensor
 
-_building = threading.local()
 _owner: WeakKeyDictionary[Leaf, ref[ComputeGraph]] = WeakKeyDictionary()  # a graph holds its states: do not hold it
-
-
-def open_graphs() -> list[ComputeGraph]:
-    """Those whose `with` this thread is inside of."""
-    stack: list[ComputeGraph] = _building.__dict__.setdefault("stack", [])
-    return stack
 
 
 class ComputeGraph(Inspection):
@@ -280,23 +272,3 @@ class ComputeGraph(Inspection):
         backend = current() if self._device is None else open_device(self._device, config.debug > 0)
         return open_device(backend.name, checked=True) if self._checked else backend
 
-
-def _set_next(state: Field, value: Any) -> None:
-    graphs = open_graphs()
-    if not graphs:
-        raise SemanticError("`.next` is set inside `with gp.ComputeGraph() as graph:`")
-    graphs[-1].set_next(state, value)
-
-
-def _join(part: Sensor | Actuator) -> None:
-    graphs = open_graphs()
-    if not graphs:
-        raise SemanticError(
-            f"a{'n' if isinstance(part, Actuator) else ''} {type(part).__name__} belongs to a graph; "
-            "make it inside `with gp.ComputeGraph() as graph:`"
-        )
-    graphs[-1].join(part)
-
-
-hooks.set_next = _set_next
-hooks.join = _join

@@ -12,6 +12,7 @@ from itertools import count
 import numpy as np
 
 import gpuop as gp
+from gpuop.defining import open_graphs
 from gpuop.dsl import *
 
 N = 70
@@ -51,7 +52,7 @@ class Case:
         self.states[name] = values
         made = gp.ScalarField(values)
         made.name = name
-        gp.graph.open_graphs()[-1].probe(made, name)
+        open_graphs()[-1].probe(made, name)
         return made
 
     def sensor(self, pipelined: bool) -> gp.Field:
@@ -118,7 +119,7 @@ def streams(case, pipelined=False):
     frame = case.sensor(pipelined)
     last, total = case.state("last"), case.state("total")
     last.next, total.next = frame, total + frame * case.gain
-    gp.graph.open_graphs()[-1].probe(frame + 0, "frame")
+    open_graphs()[-1].probe(frame + 0, "frame")
     case.actuator(left(last), pipelined)
     case.actuator(frame * 1, pipelined)
 
