@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import ATOMS, Apply, Block, Const, Expr, FieldParam, Let, Load, Read, Ref, Stmt, Var
+from gpuop.ir.nodes import ATOMS, Apply, Block, Const, Expr, FieldParam, For, Let, Load, Read, Ref, Stmt, Var
 from gpuop.ir.ops import OPS
 from gpuop.ir.visit import blocks, operands, times, values, walk_expr, with_operands
+from gpuop.ir.visit import turns as counted
 from gpuop.passes.resolve import resolve_target
 
 LAUNCH = 2**20  # bytes that a device moves while it launches a kernel
@@ -37,6 +38,7 @@ class _Places:
     def __init__(self) -> None:
         self.known: dict[Expr, Expr] = {}
         self.same: dict[Var, Expr] = {}
+        self.counters: dict[range, Expr] = {}  # of loops that turn alike, which `join_loops` makes one
         self.turns: dict[object, float] = {}
 
     def block(self, block: Block, field: FieldParam, turns: float) -> None:
@@ -51,6 +53,9 @@ class _Places:
                 if isinstance(stmt, Let) and not stmt.var.mutable and fixed and not isinstance(value, Load):
                     atom = isinstance(numbered, ATOMS)
                     self.same[stmt.var] = numbered if atom else self.known.setdefault(numbered, Ref(stmt.var))
+            known = counted(stmt) if isinstance(stmt, For) else None
+            if isinstance(stmt, For) and known is not None:
+                self.same[stmt.var] = self.counters.setdefault(known, Ref(stmt.var))
             for inner in blocks(stmt):
                 self.block(inner, field, turns * _turns(stmt))
 

@@ -13,10 +13,12 @@ import gpuop.dsl as k
 from gpuop.dsl.field import Field
 from gpuop.dsl.operator import library_call
 from gpuop.ir.types import BY_NUMPY, SMALL_TENSOR, FieldType, Shape
-from gpuop.ops.reducers import STRAIGHT, Item, Reducer, Split, across, along, share, split, take
+from gpuop.ops.reducers import TURN, Item, Reducer, Split, across, along, assign, pairwise, share, split
 
 NARROW, WIDE = 32, 256  # threads that share a row of a field
 SHARE = 32  # values that each of them takes
+FAN = 4  # threads of which one takes what all have
+LONG = 64  # values that a thread takes which shares with none
 SHORT = 32  # an axis of so few points is left to single threads
 AXES = (k._layer, k._row, k._column)
 
@@ -78,7 +80,7 @@ def by_threads(reducer: Reducer, given: Partial, axis: int, last: bool) -> Parti
     Neighbours read side by side where it is not the last axis. The axis stays where it is longer than that.
     """
     grid = given.type.field_shape
-    parts = split(grid[axis], 1, STRAIGHT)
+    parts = split(grid[axis], 1, LONG, TURN)
     out = Shape((*grid[:axis], *([parts.chunks] if parts.chunks > 1 else []), *grid[axis + 1 :]))
 
     def body(write: Callable[..., None]) -> None:
@@ -142,20 +144,23 @@ def _unravelled(at: Any, shape: Shape) -> list[Any]:
 
 
 def _joined(reducer: Reducer, item: Item, width: int, rows: bool) -> Item:
-    """The tree: half of the threads take what the other half has, until one has all."""
+    """The tree: a few of the threads take what the others have, until one has all. Few levels have few barriers."""
     row = (k._localRow,) if rows else ()
     dims = (*((k._localRows,) if rows else ()), width)
     dtypes = (reducer.held, reducer.places)[: len(item)]
     shared = [k._local(getattr(k, f"_{BY_NUMPY[dtype].c}Array")(*dims)) for dtype in dtypes]
     mine = tuple(map(k._var, item))
     _put(shared, (*row, k._localColumn), mine)
-    reach = width // 2
-    while reach:
+    reach = width
+    while reach > 1:
+        count = min(FAN, reach)
+        reach //= count
         k._syncThreadsLocal()
         with k._if(k._localColumn < reach):
-            take(reducer, mine, tuple(array[(*row, k._localColumn + reach)] for array in shared))
-            _put(shared, (*row, k._localColumn), mine)
-        reach //= 2
+            others = [tuple(array[(*row, k._localColumn + n * reach)] for array in shared) for n in range(1, count)]
+            assign(mine, pairwise(reducer, [mine, *others]))
+            if reach > 1:
+                _put(shared, (*row, k._localColumn), mine)
     return mine
 
 

@@ -15,11 +15,12 @@ from gpuop.passes.division import define_division
 from gpuop.passes.guard import guard_domain
 from gpuop.passes.half import half_as_float
 from gpuop.passes.inline import inline_once
+from gpuop.passes.join import join_loops
 from gpuop.passes.lower_fields import lower_fields
 from gpuop.passes.negations import hide_negations
 from gpuop.passes.resolve import resolve_target
 from gpuop.passes.simplify import simplify
-from gpuop.passes.unroll import unroll
+from gpuop.passes.unroll import drop_hints, unroll
 from gpuop.passes.vectorize import vectorize
 from gpuop.passes.widen import widen
 from gpuop.passes.wrap import wrap_integers
@@ -30,7 +31,9 @@ PIPELINE: tuple[tuple[Pass, Form], ...] = (
     (resolve_target, Form.RECORDED),  # `_target` becomes constants, and one branch of each `_codegenIf` is left
     (drop_asserts, Form.RECORDED),  # those that `report_asserts` has not made part of the kernel
     (unroll, Form.RECORDED),  # loops that the user wants expanded
+    (join_loops, Form.RECORDED),  # loops of fused operators that turn alike
     (simplify, Form.RECORDED),  # nothing computed twice or in vain
+    (drop_hints, Form.RECORDED),  # what compilers are asked to expand has bounds
     (widen, Form.RECORDED),  # a thread handles several points, where it reads and writes only those
     (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic
     (define_division, Form.LOWERED),  # integer division never traps

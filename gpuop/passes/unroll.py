@@ -1,4 +1,7 @@
-"""Expand loops with constant bounds that the user wants unrolled, so that offsets in them become constants."""
+"""Expand loops with constant bounds that the user wants unrolled, so that offsets in them become constants.
+
+Hints to compilers are given as they are, where what they ask for is no huge text: to compile that takes longer than it saves.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Block, For, Stmt
 from gpuop.ir.types import INT
-from gpuop.ir.visit import Copier, leaving, map_blocks, turns
+from gpuop.ir.visit import Copier, blocks, leaving, map_blocks, turns
 
-MAX_TURNS = 1024
+MOST_EXPANDED = 4096  # statements that a loop is expanded to
+MOST_HINTED = 1024  # statements that the hints of a kernel add
 
 
 def unroll(kernel: Kernel) -> Kernel:
@@ -31,8 +35,40 @@ def _block(block: Block) -> Block:
 
 
 def _turns(loop: For) -> range | None:
-    """The values of the counter, when they are known and no turn is left early."""
+    """The values of the counter, when they are known, no turn is left early, and their text is not too long."""
     known = turns(loop)
-    return (
-        known if known is not None and len(known) <= MAX_TURNS and not any(True for _ in leaving(loop.body)) else None
+    if known is None or len(known) * _statements(loop.body) > MOST_EXPANDED or any(True for _ in leaving(loop.body)):
+        return None
+    return known
+
+
+def drop_hints(kernel: Kernel) -> Kernel:
+    """Leave out all hints of a kernel that ask for too much together, as loops in loops do."""
+    asked = _statements(kernel.body, hinted=True) - _statements(kernel.body)
+    return kernel if asked <= MOST_HINTED else replace(kernel, body=_unhinted(kernel.body))
+
+
+def _statements(block: Block, hinted: bool = False) -> int:
+    """The statements of a block, those of loops once, or as often as their hints say."""
+    return sum(1 + sum(_statements(b, hinted) for b in blocks(s)) * (_copies(s) if hinted else 1) for s in block)
+
+
+def _copies(stmt: Stmt) -> int:
+    """How often compilers are asked to have the blocks of a statement."""
+    if not isinstance(stmt, For) or stmt.unroll == 1:
+        return 1
+    assert isinstance(stmt.unroll, int)
+    known = turns(stmt)
+    count = stmt.unroll if known is None else len(known)
+    return max(min(stmt.unroll or count, count), 1)
+
+
+def _unhinted(block: Block) -> Block:
+    return tuple(
+        replace(stmt, body=_unhinted(stmt.body), unroll=1)
+        if isinstance(stmt, For)
+        else map_blocks(stmt, _unhinted)
+        if blocks(stmt)
+        else stmt
+        for stmt in block
     )

@@ -28,6 +28,9 @@ SHAPES = [  # an array's shape, its tensor order, and the axes to reduce
     ((3, 5, 2, 2), 2, (None, 2, (2, 3), (0, 1), (1, 3))),
     ((), 0, (None, ())),
     ((17,), 1, (None, 0)),
+    ((300, 3), 0, (None, 0)),  # columns in chunks, the last of which is short
+    ((2, 131, 2, 3), 1, (1, (0, 1))),
+    ((4, 50), 1, (1,)),
 ]
 ALL = [(shape, order, axis) for shape, order, axes in SHAPES for axis in axes]
 rng = np.random.default_rng(3)
@@ -173,6 +176,27 @@ def test_empty(device):
     same(gp.VectorField(np.zeros((0, 3), "i4")).sum(axis=0), np.zeros(3, "i8"))
     same(gp.VectorField(np.zeros((0, 9), "i4")).sum(axis=0), np.zeros(9, "i8"))
     same(gp.VectorField(np.zeros((0, 3), "f4")).max(axis=1), np.zeros(0, "f4"))
+
+
+LONG = ((16384, 16384), (512, 512, 512), (100_000_007,), (16384, 3))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "order", "axis"),
+    [
+        *(("sum", shape, 0, axis) for shape in LONG for axis in (None, *range(len(shape)))),
+        *(("argmax", shape, 0, axis) for shape, axis in ((LONG[0], 0), (LONG[0], None), (LONG[1], 1))),
+        ("mean", (1000, 1000, 3), 1, 0), ("min", (4, 64), 2, 1), ("sum", (2, 16384, 3), 1, 1),
+    ],
+)  # fmt: skip
+def test_texts_are_short(name, shape, order, axis):
+    """Whatever is reduced: to compile a text takes as long as it is."""
+    grid = len(shape) - order
+    with gp.ComputeGraph() as graph:
+        field = gp.Sensor(gp.FieldType(shape[:grid], shape[grid:]), lambda: None)
+        graph.probe(getattr(field, name)(axis=axis), name)
+    kernels = graph.source("opencl").split("__kernel")
+    assert max(text.count("\n") for text in kernels) <= (660 if name == "argmax" else 160)
 
 
 def test_numpy_functions(device):

@@ -1,0 +1,85 @@
+"""Loops that turn alike and read the same fields become one, so that what their turns share is read and computed once.
+
+Operators that are fused each bring their own: the minimum and the maximum of the columns of a field are two loops over rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Array, Assign, Block, Comment, For, If, Let, Load, Ref, Stmt, Var, Write
+from gpuop.ir.visit import Copier, blocks, expressions, fields_read, map_blocks, turns, walk
+
+Alike = tuple[range, object]  # the turns of a loop, and how it is to be unrolled
+
+
+def join_loops(kernel: Kernel) -> Kernel:
+    return replace(kernel, body=_joined(kernel.body))
+
+
+def _joined(block: Block) -> Block:
+    out: list[Stmt] = []
+    last: dict[Alike, For] = {}  # the last loop of its kind
+    for stmt in block:
+        alike = _alike(stmt)
+        if alike is None or not isinstance(stmt, For):
+            out.append(stmt)
+            continue
+        first = last.get(alike)
+        at = None if first is None else next(n for n in range(len(out) - 1, -1, -1) if out[n] is first)
+        moved = None if first is None or at is None else _moved(first, out[at + 1 :], stmt)
+        if first is None or at is None or moved is None:
+            last[alike] = stmt
+            out.append(stmt)
+            continue
+        last[alike] = both = replace(first, body=first.body + Copier(stmt.body, {stmt.var: Ref(first.var)}).copy())
+        out[at:] = [*moved, both, *(s for s in out[at + 1 :] if s not in moved)]
+    return tuple(map_blocks(stmt, _joined) if blocks(stmt) else stmt for stmt in out)
+
+
+def _alike(stmt: Stmt) -> Alike | None:
+    """What loops must have in common; None for those that stay as they are, as they have effects or an end of their own."""
+    if not isinstance(stmt, For):
+        return None
+    known = turns(stmt)
+    plain = all(isinstance(s, (Let, Assign, If, For, Comment)) for s in walk(stmt.body))
+    return (known, stmt.unroll) if known is not None and plain and not _loads_written(stmt.body) else None
+
+
+def _moved(first: For, between: Sequence[Stmt], second: For) -> list[Stmt] | None:
+    """The statements before the second loop that have to be before the first one, for both to be one; None if they cannot."""
+    if not fields_read(first.body) & fields_read(second.body):
+        return None
+    needed = _used((second,))
+    moved: list[Stmt] = []
+    left: list[Stmt] = []
+    for stmt in reversed(between):
+        if isinstance(stmt, Let) and stmt.var in needed:
+            needed |= _used((stmt,))
+            moved.insert(0, stmt)
+        elif isinstance(stmt, (Let, Assign, Write, If, For, Comment)):
+            left.append(stmt)
+        else:
+            return None  # a barrier, or another effect that must stay where it is
+    made = _set((second, *moved))
+    if _loads_written(moved) or needed & (_set((first,)) | _set(left)) or made & (_used((first,)) | _used(left)):
+        return None
+    return moved
+
+
+def _loads_written(block: Iterable[Stmt]) -> bool:
+    return any(
+        isinstance(e, Load) and isinstance(e.memory, Array) and e.memory.written for e in expressions(tuple(block))
+    )
+
+
+def _used(block: Iterable[Stmt]) -> set[Var]:
+    return {e.var for e in expressions(tuple(block)) if isinstance(e, Ref)}
+
+
+def _set(block: Iterable[Stmt]) -> set[Var]:
+    """The variables that statements bind or assign."""
+    found = (getattr(stmt, "var", None) for stmt in walk(tuple(block)))
+    return {var for var in found if var is not None}

@@ -1,0 +1,155 @@
+"""Loops that turn alike and read one field become one, unless one of them needs what the other one, or what is between, does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+
+from .harness import image, same_bits
+
+N = 5
+
+
+def alone(f):
+    low, high = _var(1.0), _var(0.0)
+    with _for(N) as i:
+        low @= _min(low, _readTensor(f, _column + i))
+    first = _column + 1
+    with _for(N) as j:
+        high @= _max(high, _readTensor(f, first - 1 + j))
+    return low + 2 * high
+
+
+def of_the_other(f):
+    a, b = _var(0.0), _var(0.0)
+    with _for(N) as i:
+        a += _readTensor(f, _column + i)
+    with _for(N) as j:
+        b += _readTensor(f, _column + j) * a
+    return b
+
+
+def of_what_the_other_gave(f):
+    a, b = _var(0.0), _var(0.0)
+    with _for(N) as i:
+        a += _readTensor(f, _column + i)
+    scale = a * 2
+    with _for(N) as j:
+        b += _readTensor(f, _column + j) * scale
+    return b
+
+
+def of_what_was_assigned_between(f):
+    a, b, scale = _var(0.0), _var(0.0), _var(1.0)
+    with _for(N) as i:
+        a += _readTensor(f, _column + i) * scale
+    scale @= 3.0
+    with _for(N) as j:
+        b += _readTensor(f, _column + j) * scale
+    return a + b
+
+
+def before_it_is_assigned(f):
+    a, scale = _var(0.0), _var(1.0)
+    with _for(N) as i:
+        a += _readTensor(f, _column + i) * scale
+    with _for(N) as j:
+        scale += _readTensor(f, _column + j)
+    return a + scale
+
+
+def read_between(f):
+    a, b = _var(0.0), _var(0.0)
+    with _for(N) as i:
+        a += _readTensor(f, _column + i)
+    kept = _var(b)
+    with _for(N) as j:
+        b += _readTensor(f, _column + j)
+    return a + b + 10 * kept
+
+
+def through_memory(f):
+    kept, b = _floatArray(N), _var(0.0)
+    with _for(N) as i:
+        kept[i] = _readTensor(f, _column + i)
+    with _for(N) as j:
+        b += _readTensor(f, _column + j) * kept[N - 1 - j]
+    return b
+
+
+def that_ends_early(f):
+    a, b = _var(0.0), _var(0.0)
+    with _for(N) as i:
+        a += _readTensor(f, _column + i)
+        with _if(a > 1):
+            _break()
+    with _for(N) as j:
+        b += _readTensor(f, _column + j)
+    return a + b
+
+
+def of_other_turns(f):
+    a, b = _var(0.0), _var(0.0)
+    with _for(N) as i:
+        a += _readTensor(f, _column + i)
+    with _for(1, N) as j:
+        b += _readTensor(f, _column + j)
+    return a + b
+
+
+APART = (
+    of_the_other, of_what_the_other_gave, of_what_was_assigned_between, before_it_is_assigned, read_between, through_memory,
+    that_ends_early, of_other_turns,
+)  # fmt: skip
+
+
+def text(body: Callable[..., Any]) -> str:
+    return gp.operator(body).source(gp.FieldType(40), target="opencl")
+
+
+@pytest.mark.parametrize("body", [alone, *APART], ids=lambda body: body.__name__)
+def test_values(device, body):
+    """The reference runs what was recorded, in which nothing is joined."""
+    f = gp.ScalarField(image(40))
+    got = gp.operator(body)(f).numpy()
+    with gp.use_device("reference"):
+        same_bits(got, gp.operator(body)(gp.ScalarField(f.numpy())).numpy())
+
+
+def test_one_loop_reads_once():
+    assert text(alone).count("for (") == 1 and text(alone).count(" f[") == 1
+
+
+@pytest.mark.parametrize("body", APART, ids=lambda body: body.__name__)
+def test_two_loops(body):
+    assert text(body).count("for (") == 2
+
+
+def test_reductions_of_columns_read_each_value_once():
+    a, b = gp.ScalarField(image(1200, 50)), gp.ScalarField(image(1200, 50))
+    with gp.ComputeGraph() as graph:
+        f = a * b
+        for name in ("min", "max", "mean"):
+            graph.probe(getattr(f, name)(axis=0), name)
+    first = graph.source("opencl").split("__kernel")[1]
+    assert graph.kernel_count == 2
+    assert first.count("for (") == 2  # whole turns, and those that may be beyond the end
+    assert first.count(" a[") == first.count(" b[") == 1 + 2 * 8
+    np.testing.assert_array_equal(f.min(axis=0).numpy(), (a.numpy() * b.numpy()).min(axis=0))
+
+
+def test_hints_are_not_given_where_they_ask_for_too_much():
+    def sums(f, turns):
+        total = _var(0.0)
+        with _for(turns, unroll=turns) as i, _for(turns, unroll=turns) as j:
+            total += _readTensor(f, _column + i * j)
+        return total
+
+    few, many = (gp.operator(lambda f, n=n: sums(f, n)).source(gp.FieldType(9), target="opencl") for n in (4, 40))
+    assert few.count("#pragma unroll 4") == 2 and "#pragma" not in many.split("__kernel")[1]
