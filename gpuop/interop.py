@@ -17,7 +17,7 @@ from gpuop.dsl.field import Field
 from gpuop.errors import DeviceError, SemanticError
 from gpuop.fusion.graph import Program
 from gpuop.ir.graph import Leaf, Node
-from gpuop.ir.layout import Layout, layout_of, planar
+from gpuop.ir.layout import Layout, layout_of, planar, row_major
 from gpuop.ir.types import FieldType
 from gpuop.ops.algebra import copied
 from gpuop.runtime.backend import Backend, Buffer, array_dtype
@@ -66,6 +66,11 @@ def share(array: Any, kind: FieldType, backend: Backend) -> Shared:
         DeviceError: the backend cannot use it.
     """
     borrowed = backend.borrow(array)
+    split = len(kind.field_shape)
+    if kind.dtype == "complex64" and borrowed.array.strides[split:] != row_major(kind.tensor_shape):
+        raise DeviceError(
+            "complex vectors and matrices are taken where each lies in one piece; make the array contiguous"
+        )
     layout = layout_of(kind, borrowed.array.strides)
     own = layout == planar(kind) and int(borrowed) % ALIGNED == 0
     return Shared(backend, borrowed, None if own else layout)
@@ -117,7 +122,7 @@ def _adopt(array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: b
 def strides_of(kind: FieldType, layout: Layout) -> tuple[int, ...]:
     """Those of an array of `array_shape`, in elements of its dtype."""
     if kind.dtype == "complex64":
-        return tuple(n // 2 for n in layout.point)
+        return (*(n // 2 for n in layout.point), *row_major(kind.tensor_shape))
     columns = kind.tensor_shape[-1] if kind.tensor_shape else 1
     tensor = (layout.element * columns if layout.row is None else layout.row, layout.element)
     return (*layout.point, *tensor[2 - len(kind.tensor_shape) :])

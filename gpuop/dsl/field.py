@@ -200,14 +200,14 @@ class ScalarField(Field):
 
 
 class VectorField(Field):
-    """A field of vectors: the last axis of the array is the vector's."""
+    """A field of vectors: the last axis of the array is the vector's. Complex ones have two elements in kernels for each."""
 
     __slots__ = ()
 
     def __init__(self, array: ArrayLike, dtype: Any = None, copy: bool = True) -> None:
         super().__init__(array, 1, dtype, copy)
         shape = tuple(self.type.array_shape)
-        if len(shape) == 2 and shape[1] >= WIDE:
+        if len(shape) == 2 and min(shape) >= WIDE:
             warnings.warn(
                 f"a VectorField of {shape} is a grid of {shape[0]} with vectors of {shape[1]} elements; "
                 f"for a grid of {shape[0]}×{shape[1]} use ScalarField",
@@ -281,7 +281,7 @@ def fromfunction(function: Callable[..., ArrayLike], field_type: FieldType) -> F
 
 
 def is_big_tensor(x: Any) -> bool:
-    """Whether a tensor Shape, a FieldType or a Field has more than 4 tensor elements."""
+    """Whether a tensor Shape, a FieldType or a Field has more than 4 tensor elements; a complex number has two parts."""
     if isinstance(x, Field):
-        return x.type.tensor_points > SMALL_TENSOR
-    return (x.tensor_points if isinstance(x, FieldType) else Shape(x).points) > SMALL_TENSOR
+        return x.type.planes > SMALL_TENSOR
+    return (x.planes if isinstance(x, FieldType) else Shape(x).points) > SMALL_TENSOR

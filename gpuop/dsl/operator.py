@@ -208,7 +208,7 @@ def _type_of(grid: Shape, dtype: DType, lanes: int, known: Sequence[FieldType], 
     """
     alike = next((kind for kind in known if kind.planes == lanes), None)
     if alike is not None and alike.dtype == "complex64" and dtype is FLOAT and not axis:
-        return FieldType(grid, (), "complex64")
+        return FieldType(grid, alike.tensor_shape, "complex64")
     fitting = [axis] if axis else [kind.tensor_shape for kind in known if kind.tensor_points == lanes]
     tensor = fitting[0] if fitting else (() if lanes == 1 else (lanes,))
     return FieldType(grid, tensor, "bool" if dtype is BOOL else dtype.name)

@@ -20,7 +20,7 @@ def fetch(build: Builder, field_type: FieldType, read: Read) -> Expr:
 def stored(build: Builder, field_type: FieldType, value: Expr, lanes: int) -> Expr:
     """Convert a value to what the field stores: unorm8 clamps to 0…1 and rounds to nearest, a scalar is a real number."""
     if field_type.dtype == "complex64" and value.type.lanes == 1 < lanes:
-        return build.pack([build.cast(value, Type(FLOAT)), constant(0, FLOAT)])
+        return build.pack([build.cast(value, Type(FLOAT)), constant(0, FLOAT)] * (lanes // 2))
     seen = build.cast(value, Type(field_type.element, lanes))
     if field_type.dtype == "bool":
         return build.cast(seen, seen.type.of(UCHAR))

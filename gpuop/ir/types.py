@@ -15,7 +15,7 @@ import numpy as np
 
 from gpuop.errors import SemanticError
 
-WIDE = 256  # vectors of so many elements are more likely a second axis of the grid
+WIDE = 256  # so many points of vectors of so many elements are more likely a grid of two axes
 SMALL_TENSOR = 4  # more elements than this make a big tensor, handled element by element
 
 
@@ -152,7 +152,8 @@ class FieldType:
             raise SemanticError(
                 f"{tensor_shape!r} is no tensor shape but a dtype; write `dtype={dtype_name(tensor_shape)!r}`"
             )
-        if not isinstance(field_shape, Iterable) and not isinstance(tensor_shape, Iterable) and tensor_shape >= WIDE:
+        extents = [n for n in (field_shape, tensor_shape) if not isinstance(n, Iterable)]
+        if len(extents) == 2 and min(extents) >= WIDE:
             warnings.warn(
                 f"FieldType({field_shape}, {tensor_shape}) is a grid of {field_shape} with vectors of {tensor_shape} elements; "
                 f"for a grid of two dimensions write FieldType(({field_shape}, {tensor_shape}))",
@@ -172,8 +173,6 @@ class FieldType:
             )
         if self.tensor_points == 0:
             raise SemanticError("a tensor has at least one element")
-        if self.dtype == "complex64" and self.tensor_shape:
-            raise SemanticError("complex fields have scalar tensors")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FieldType, (self.field_shape, self.tensor_shape, self.dtype)
@@ -202,10 +201,15 @@ class FieldType:
         """The scalar type that a kernel sees."""
         return {"bool": BOOL, "unorm8": FLOAT, "complex64": FLOAT}.get(self.dtype) or BY_NUMPY[self.dtype]
 
+    @property
+    def parts(self) -> Shape:
+        """The tensor as kernels see it: of complex numbers real and imaginary parts are one more axis."""
+        return Shape((*self.tensor_shape, 2)) if self.dtype == "complex64" else self.tensor_shape
+
     @cached_property
     def planes(self) -> int:
         """Scalars per point; each is stored as a plane of its own."""
-        return self.tensor_points * (2 if self.dtype == "complex64" else 1)
+        return self.parts.points
 
     @cached_property
     def nbytes(self) -> int:

@@ -241,12 +241,14 @@ def astype(field: Field, dtype: Any) -> Field:
     kind = field.type.replace(dtype=dtype)
     if field.dtype == "complex64" and kind.dtype != "complex64":
         raise SemanticError(f"a complex64 field does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(f)`")
+    if kind.dtype == "complex64" != field.dtype:
+        return complex_algebra.apply("positive", [field], kind)
     return field if kind == field.type else copied(field, kind)
 
 
 def _copy(field: Field) -> None:
     if is_big_tensor(field):
-        with k._forEachTensorElement(field.tensor_shape):
+        with k._forEachTensorElement(field.type.planes):
             k._writeTensorElement(k._out0, k._readTensorElement(field))
     else:
         k._writeTensor(k._out0, k._readTensor(field))

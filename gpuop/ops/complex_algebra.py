@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gpuop.dsl as k
-from gpuop.dsl.field import Field
+from gpuop.dsl.field import Field, is_big_tensor
 from gpuop.dsl.operator import library_call
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
@@ -71,10 +71,34 @@ def _call(name: str, function: Callable[..., Any], values: Sequence[Any], out: F
     fields = [v for v in values if isinstance(v, Field)]
 
     def body() -> None:
-        k._writeTensor(k._out0, function(*(k._readTensor(v) if isinstance(v, Field) else v for v in values)))
+        if not out.tensor_shape:
+            k._writeTensor(k._out0, function(*(k._readTensor(v) if isinstance(v, Field) else v for v in values)))
+        elif is_big_tensor(out):
+            with k._forEachTensorElement(out.tensor_shape):
+                at_element(k._tensorElement)
+        else:
+            for element in range(out.tensor_points):
+                at_element(element)
+
+    def at_element(element: Any) -> None:
+        result = function(*(_element(v, element) for v in values))
+        parts = (result.x, result.y) if out.dtype == "complex64" else (result,)
+        for n, part in enumerate(parts):
+            k._writeTensorElement(k._out0, part, element * len(parts) + n)
 
     constants = tuple(None if isinstance(v, Field) else (type(v).__name__, repr(v)) for v in values)
     return library_call(name, (out,), fields, body, ("complex", constants))[0]
+
+
+def _element(value: Any, element: Any) -> Any:
+    """A tensor element of an operand, whose tensors may be scalars: of complex numbers both parts."""
+    if not isinstance(value, Field):
+        return value
+    if not value.tensor_shape:
+        return k._readTensor(value)
+    if value.dtype != "complex64":
+        return k._readTensorElement(value, element)
+    return k._float2(*(k._readTensorElement(value, element * 2 + part) for part in range(2)))
 
 
 def _complex(given: Any, read: Any, power: bool = False) -> Any:

@@ -170,21 +170,22 @@ def _put(arrays: Sequence[Any], place: tuple[Any, ...], item: Sequence[Any]) -> 
 
 
 def by_elements(
-    reducer: Reducer, given: Partial, tensor: Shape, count: int, strides: tuple[int, int], last: bool
+    reducer: Reducer, given: Partial, tensor: Shape, count: int, strides: tuple[int, int, int], last: bool
 ) -> Partial:
     """Reduce tensor axes, of each thread's own point: no other thread's values are needed, so it fuses.
 
     Args:
         tensor: the shape that is left.
         count: values for each element that is left.
-        strides: from one element that is left to the next, and from one value to the next.
+        strides: from one element that is left to the next, from one value to the next, and the parts of an element.
     """
-    outer, inner = strides
+    outer, inner, parts_of_one = strides
     left = given.type.planes // count
     parts = Split(count, 1, count, 1)
 
     def element(number: Any) -> Item:
-        return share(reducer, lambda at: given.load(reducer, (), number * outer + at * inner, at), parts, 0, 0, count)
+        first = number * outer if parts_of_one == 1 else number // parts_of_one * outer + number % parts_of_one
+        return share(reducer, lambda at: given.load(reducer, (), first + at * inner, at), parts, 0, 0, count)
 
     def body(write: Callable[..., None]) -> None:
         if left > SMALL_TENSOR:

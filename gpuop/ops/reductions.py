@@ -106,7 +106,9 @@ def _over_tensor(reducer: Reducer, given: Partial, axes: list[int]) -> Partial:
     kept = Shape(n for a, n in enumerate(shape) if a not in axes)
     count = math.prod(shape[a] for a in axes)
     strides = {(0,): (1, shape[-1]) if len(shape) == 2 else (0, 1), (1,): (count, 1), (0, 1): (0, 1), (): (1, 0)}
-    return by_elements(reducer, replace(given, step=1), kept, count, strides[tuple(axes)], True)
+    parts = given.type.planes // shape.points
+    outer, inner = (parts * stride for stride in strides[tuple(axes)])
+    return by_elements(reducer, replace(given, step=1), kept, count, (outer, inner, parts), True)
 
 
 # --- axes -------------------------------------------------------------------------------------------------------------
@@ -152,10 +154,11 @@ def _constant(reducer: Reducer, kind: FieldType) -> Field:
 
     def body() -> None:
         if is_big_tensor(out):
-            with k._forEachTensorElement(out.tensor_shape):
+            with k._forEachTensorElement(out.planes):
                 k._writeTensorElement(k._out0, value, k._tensorElement)
         else:
-            k._writeTensor(k._out0, value)
+            for element in range(out.planes):
+                k._writeTensorElement(k._out0, value, element)
 
     return library_call(reducer.name, (out,), [], body, (reducer, "empty"))[0]
 

@@ -56,12 +56,13 @@ def sliced(field: Field, index: Any) -> Field:
     if 0 in (cut.count for cut in tensor):
         raise SemanticError(f"this slice keeps no tensor element of a {field.type} field; a tensor has at least one")
     out = field.type.replace(field_shape=_kept(grid), tensor_shape=_kept(tensor))
-    whole = _elements(field, tensor) == list(range(field.type.tensor_points))
+    tensor = [*tensor, *(Cut(0, 1, n) for n in field.type.parts[len(tensor) :])]
+    whole = _elements(field, tensor) == list(range(field.type.planes))
 
     def body() -> None:
         point = _point(grid)
         if is_big_tensor(out):
-            with k._forEachTensorElement(out.tensor_shape):
+            with k._forEachTensorElement(out.planes):
                 element = _computed(field, tensor)
                 k._writeTensorElement(k._out0, k._readTensorElement(field, *point, element, border="unchecked"))
         elif whole and not is_big_tensor(field):
@@ -136,12 +137,13 @@ def _point(cuts: Sequence[Cut]) -> list[Any]:
 
 
 def _strides(field: Field) -> list[int]:
-    return [Shape(field.tensor_shape[axis + 1 :]).points for axis in range(len(field.tensor_shape))]
+    parts = field.type.parts
+    return [Shape(parts[axis + 1 :]).points for axis in range(len(parts))]
 
 
 def _elements(field: Field, cuts: Sequence[Cut]) -> list[int]:
     """The numbers in the field's tensor of the result's elements, in their order."""
-    taken = np.arange(field.type.tensor_points).reshape(tuple(field.tensor_shape))
+    taken = np.arange(field.type.planes).reshape(tuple(field.type.parts))
     for axis, cut in reversed(list(enumerate(cuts))):
         taken = taken.take(cut.start if cut.count is None else cut.start + cut.step * np.arange(cut.count), axis)
     found: list[int] = taken.ravel().tolist()

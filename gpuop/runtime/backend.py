@@ -182,7 +182,7 @@ def stored(kind: FieldType, array: Array) -> Array:
     """A contiguous array of a field with its elements as they are stored: complex numbers are two, bools are bytes."""
     if kind.dtype not in ("complex64", "bool"):
         return array
-    return array.reshape(-1).view(np.float32 if kind.dtype == "complex64" else np.uint8)
+    return np.ascontiguousarray(array).reshape(-1).view(np.float32 if kind.dtype == "complex64" else np.uint8)
 
 
 def planes_of(kind: FieldType, array: Array) -> Array:

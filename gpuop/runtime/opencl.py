@@ -144,7 +144,7 @@ class OpenCL(Backend):
 
     def _fill(self, buffer: Buffer, kind: FieldType, value: float) -> Any:
         pattern = np.asarray(value).astype(kind.storage.numpy)
-        return self.cl.enqueue_fill_buffer(self.queue, buffer, pattern, 0, kind.nbytes)
+        return self.cl.enqueue_fill(self.queue, buffer, pattern, kind.nbytes)  # a buffer, or memory of the host's
 
     def wrap(self, array: Array) -> Buffer | None:
         cl = self.cl

@@ -27,13 +27,13 @@ class Picture:
 
 
 def pictures(values: Array, kind: FieldType) -> list[Picture]:
-    """The images that show a field: none for 0D ones, for matrices and for tensors of more than 4 elements.
+    """The images that show a field: none for 0D ones, for matrices, complex vectors and tensors of more than 4 elements.
 
     Args:
         values: of `field_shape + tensor_shape`.
     """
     grid = kind.field_shape
-    if not grid or not grid.points or len(kind.tensor_shape) > 1 or kind.tensor_points > 4:
+    if not grid or not grid.points or len(kind.parts) > 1 or kind.tensor_points > 4:
         return []
     if len(grid) == 1:
         return [Picture(*_plot(values.reshape(grid[0], -1)))]

@@ -107,7 +107,7 @@ def test_axes_that_look_wrong(expression):
     "expression",
     [
         "gp.FieldType(480, 64)", "gp.FieldType((480,), (640,))", "gp.Field(np.zeros((2, 2, 300)), 1)",
-        "gp.VectorField(np.zeros(300))",
+        "gp.VectorField(np.zeros(300))", "gp.VectorField(np.zeros((60, 300)))", "gp.FieldType(60, 300)",
     ],
 )  # fmt: skip
 def test_axes_that_are_meant(expression):

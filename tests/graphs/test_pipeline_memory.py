@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.dsl import _column, _out0, _readTensor, _writeTensor
 from gpuop.runtime.backend import Backend
 from gpuop.runtime.devices import current
 
@@ -151,3 +152,26 @@ def test_out_that_cannot_be_written_to_or_is_one_array_twice():
     for outs in ((memory[:3], memory[:3]), (memory[:3], memory[1:])):
         with pytest.raises(gp.SemanticError, match="the arrays of `out=` lie in the same memory"):
             twice(np.zeros(3, "f"), out=outs)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "complex64"])
+def test_results_that_are_filled_first(device, dtype):
+    """In memory of the host's too, and with other values than 0, of any size of pattern."""
+    a = np.arange(1, 9).astype(dtype)
+    apart = gp.operator(default=1 if dtype != "complex64" else 0)(
+        lambda f: _writeTensor(_out0, _readTensor(f), _column * 2)
+    )
+    want = np.full(8, dtype != "complex64").astype(dtype)
+    want[::2] = a[:4]
+    pipeline = gp.pipeline(lambda array: apart(gp.Field(array)))
+    out = np.empty_like(a)
+    assert np.array_equal(pipeline(a), want) and np.array_equal(pipeline(a, out=out), want) and np.array_equal(out, want)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "complex64"])
+def test_arguments_in_any_strides(dtype):
+    """Of dtypes that are stored as others."""
+    a = np.arange(24).reshape(4, 6).astype(dtype)
+    copy = gp.pipeline(lambda array: gp.operator(lambda f: _readTensor(f))(gp.Field(array)))
+    for given in (a.T, a[::-1, ::-1], a[::2, 1::3], a[0, ::-1], np.broadcast_to(a[0], (3, 6))):
+        assert np.array_equal(copy(given), given)
