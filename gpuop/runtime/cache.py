@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from gpuop.config import config
+from gpuop.runtime.files import replacing
 
 MAGIC = b"gpuop-1\n"
 DIGEST = 32
@@ -30,15 +30,8 @@ def load(name: str) -> bytes | None:
 
 def store(name: str, body: bytes) -> None:
     """Store bytes: written beside the file and moved into place, so that no reader sees half of them."""
-    folder: Path = config.cache / name[:2]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(MAGIC + hashlib.sha256(body).digest() + body)
-            os.replace(temporary, folder / name)
-        except OSError:
-            os.unlink(temporary)
-    except OSError:
-        return  # a cache that cannot be written is no error
+    file: Path = config.cache / name[:2] / name
+    with suppress(OSError):  # a cache that cannot be written is no error
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(file, durable=False) as new:
+            new.write(MAGIC + hashlib.sha256(body).digest() + body)

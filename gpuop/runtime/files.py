@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,27 +14,60 @@ from typing import IO
 Path = str | os.PathLike[str]
 
 
+LEFT = re.compile(r"\.[0-9a-f]{32}")  # what a name has at its end while the file is written
+
+
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write in the place of another: who reads it, or finds it after a crash, has the old or the new one."""
+def replacing(path: Path, durable: bool = True) -> Iterator[IO[bytes]]:
+    """A file to write in the place of another: who reads it, or finds it after a crash, has the old or the new one.
+
+    What writers of the same file have left that were killed is removed.
+
+    Args:
+        durable: it is on the disk when this ends.
+    """
     target = os.path.realpath(path)
-    folder = os.path.dirname(target)
+    folder, name = os.path.split(target)
     if os.path.isdir(target):
         raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file", target)
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
-    temporary = os.path.join(folder, f".{os.path.basename(target)}.{uuid.uuid4().hex}")
+    _clean(folder, f".{name}")
+    temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}")
     try:
-        with open(temporary, "xb") as file:
+        with _created(temporary) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+            if durable:
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    _sync_folder(folder)
+    if durable:
+        _sync_folder(folder)
+
+
+def _created(path: str) -> IO[bytes]:
+    """A new file, locked as long as it is open: a sign that its writer lives."""
+    while True:
+        file = open(path, "xb")  # noqa: SIM115 - who asked for it closes it
+        with suppress(OSError):  # there are file systems without locks
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.exists(path):
+            return file
+        file.close()  # another writer found it before it was locked
+
+
+def _clean(folder: str, start: str) -> None:
+    """Remove files that nobody writes any more."""
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith(start) and LEFT.fullmatch(name, len(start)):
+                with suppress(OSError), open(os.path.join(folder, name), "rb") as left:
+                    fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error where its writer lives
+                    os.unlink(left.name)
 
 
 def _sync_folder(folder: str) -> None:
