@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import gc
 import sys
@@ -87,6 +88,12 @@ class Block:
             self.memory.free(self.address)
 
 
+def _leave(context: Any) -> None:
+    """Let no context be current when the process ends: the exception of a signal's handler may have come before one was left."""
+    while context.get_current() is not None:
+        context.pop()
+
+
 class Active:
     """Makes a context current in the thread that enters."""
 
@@ -117,6 +124,8 @@ class Memory:
         self.drv, self.cu, self.name, self.ordinal = drv, cu, name, ordinal
         self.context = drv.Device(ordinal).retain_primary_context()
         self._active = Active(self.context.push, drv.Context.pop)
+        if drv.Context.get_current() is None:
+            atexit.register(_leave, drv.Context)
         self.lock = threading.RLock()
         self.retired: deque[tuple[Any, Any]] = deque()  # events, and what may be given back when they have happened
         self.events: list[Any] = []  # which have happened
