@@ -21,6 +21,7 @@ DTYPES = (
 FLOATS = {"float16", "float32", "float64"}
 UNARY = [name for name in TABLE if name != "clip" and getattr(np, name).nin == 1]
 BINARY = [name for name in TABLE if name != "clip" and getattr(np, name).nin == 2]
+EITHER_ZERO = ("maximum", "minimum", "fmax", "fmin")  # of -0 and +0
 ULPS = 16  # OpenCL's widest bound of these functions, which is pow's
 rng = np.random.default_rng(5)
 
@@ -74,6 +75,8 @@ def agree(name, got, want, ulps=0):
     )
     if not ulps or want.dtype.kind not in "fc":
         np.testing.assert_array_equal(got, want, err_msg=name)
+        if want.dtype.kind == "f" and not name.startswith(EITHER_ZERO):
+            np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]), err_msg=name)
         return
     info = np.finfo(want.dtype)
     with np.errstate(all="ignore"):
