@@ -48,6 +48,8 @@ def _rule(b: Builder, expr: Expr, known: dict[Var, Const], kernel: Kernel) -> Ex
     divisor = _value(y, known, kernel)
     if divisor is not None and divisor.value not in (0, -1):
         return None
+    if isinstance(y, Index) and kernel.bounds(y)[0] > 0:
+        return None
     dtype = expr.type.dtype
     bad = b.apply("eq", y, 0)
     on_zero: Expr = constant(0, dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import replace
 
 from gpuop.ir.build import fold, fold_cast
@@ -19,6 +21,7 @@ from gpuop.ir.nodes import (
     Expr,
     For,
     If,
+    Index,
     Let,
     Load,
     Pack,
@@ -45,6 +48,7 @@ def simplify(kernel: Kernel) -> Kernel:
 
 class _Numbering:
     def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
         self.assigned = {stmt.var for stmt in walk(kernel.body) if isinstance(stmt, Assign)}
         self.alias: dict[Var, Expr] = {}
         self.packs: dict[Var, Pack] = {}
@@ -72,7 +76,7 @@ class _Numbering:
         match expr:
             case Apply(op=op, args=args, type=type_):
                 folded = fold(OPS[op], args, [a.type for a in args], type_)
-                known = folded if folded is not None else decided(expr)
+                known = folded if folded is not None else decided(expr, self.kernel)
                 return known if known is not None else identity(expr)
             case Cast(arg=Const() as arg, type=type_, saturate=saturate) if type_.lanes == 1:
                 return fold_cast(arg, type_, saturate)
@@ -130,19 +134,19 @@ def _undone(cast: Cast | None, type_: Type) -> bool:
     return cast.type.integer and type_.integer and cast.type.dtype.bits == type_.dtype.bits
 
 
-def decided(expr: Apply) -> Const | None:
+def decided(expr: Apply, kernel: Kernel) -> Const | None:
     """What an operation on integers or bools gives whatever its operands are, of which compilers would warn."""
     if expr.type.lanes > 1 or any(arg.type.kind == "f" for arg in expr.args):
         return None
     match expr:
         case Apply(op="mod", args=(_, Const(value=1))):
             return Const(0, expr.type)
-        case Apply(op="eq" | "le" | "ge" | "ne" | "lt" | "gt" as op, args=(x, y)) if x == y:
+        case Apply(op=op, args=(x, y)) if op in COMPARED and x == y:
             return Const(op in ("eq", "le", "ge"), expr.type)
-        case Apply(op="lt" | "le" | "gt" | "ge" as op, args=(Const(value=end), y)):
-            return beyond(MIRRORED[op], y, end)
-        case Apply(op="lt" | "le" | "gt" | "ge" as op, args=(x, Const(value=end))):
-            return beyond(op, x, end)
+        case Apply(op=op, args=(Const(value=end), y)) if op in MIRRORED:
+            return compared(MIRRORED[op], bounds(y, kernel), end)
+        case Apply(op=op, args=(x, Const(value=end))) if op in MIRRORED:
+            return compared(op, bounds(x, kernel), end)
         case Apply(op="and", args=(x, Const(value=False)) | (Const(value=False), x)) if _bool(x):
             return Const(False, expr.type)
         case Apply(op="or", args=(x, Const(value=True)) | (Const(value=True), x)) if _bool(x):
@@ -150,15 +154,22 @@ def decided(expr: Apply) -> Const | None:
     return None
 
 
-MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+COMPARED: dict[str, Callable[[float, float], bool]] = {name: getattr(operator, name) for name in MIRRORED}
 
 
-def beyond(op: str, x: Expr, end: float) -> Const | None:
-    """What a comparison gives with the least or the greatest value that there is of an integer or bool."""
-    low, high = limits(x.type.dtype)
-    if op in ("lt", "ge") and end == low:
-        return Const(op == "ge", Type(BOOL))
-    return Const(op == "le", Type(BOOL)) if op in ("gt", "le") and end == high else None
+def bounds(expr: Expr, kernel: Kernel) -> tuple[int, int]:
+    """The least and the greatest value of a thread constant, or of a type."""
+    return kernel.bounds(expr) if isinstance(expr, Index) else limits(expr.type.dtype)
+
+
+def compared(op: str, between: tuple[int, int], end: float) -> Const | None:
+    """What comparing with a number gives, where that is the same for all values between two."""
+    low, high = between
+    if op in ("eq", "ne"):
+        return Const((op == "eq") == (low == end), Type(BOOL)) if low == high or not low <= end <= high else None
+    first = COMPARED[op](low, end)
+    return Const(first, Type(BOOL)) if first == COMPARED[op](high, end) else None
 
 
 def identity(expr: Apply) -> Expr:

@@ -97,6 +97,23 @@ def test_constants_as_bounds_and_coordinates(device: str) -> None:
     )
 
 
+@pytest.mark.parametrize("grid", [(7,), (1, 6), (3, 1, 5)], ids=str)
+def test_extents_and_places_as_divisors(device: str, grid: tuple[int, ...]) -> None:
+    """What is known not to be zero is not asked whether it is: compilers would warn of that."""
+
+    @gp.operator(outputs=gp.FieldType(grid, (4,), "int32"))
+    def divided():
+        x = _column + 2 * _row + 9
+        parts = (x % _columns, x / (_columns + 1), x % (2 * _rows + _columns), x / (_column + 1))
+        return _vector(*parts)
+
+    row, column = ([0, 0, *np.indices(grid)][-2:]) if len(grid) > 1 else (0, np.arange(grid[0]))
+    x, columns, rows = column + 2 * row + 9, grid[-1], ([1, *grid][-2])
+    want = (x % columns, x // (columns + 1), x % (2 * rows + columns), x // (column + 1))
+    same(divided(), np.stack(np.broadcast_arrays(*want), -1).astype(np.int32))
+    assert "?" not in divided.source(target="opencl")
+
+
 def test_the_grid_is_the_first_outputs(device: str) -> None:
     """Other outputs may have other grids; they are written at explicit points."""
     kinds = gp.FieldType((4, 6), (), "int32"), gp.FieldType(24, (), "int32"), gp.FieldType((2, 3), (), "int32")
