@@ -282,7 +282,10 @@ class Writer:
         op = maker.one_of(ops)
         if op in ("<<", ">>"):
             return Assign(name, self.expression(INT if t[1] == 1 else ("int", t[1]), 1), op)
-        return Assign(name, self.expression(self.near(t) if op in "+-*" else t, 2), op)
+        other = self.near(t) if op in "+-*" else t
+        if other[0] in REALS and t[0] not in REALS:  # of which gpuop warns
+            other = t
+        return Assign(name, self.expression(other, 2), op)
 
     def branch(self) -> list[Stmt]:
         maker = self.maker

@@ -85,7 +85,7 @@ class Maker:
         fit = [n for n in self.usable() if _fits(self.value(n), kind)]
         if fit and self.chance(0.7):
             return self.one_of(fit)
-        dtype = kind.dtype if self.chance(0.5) else self.dtype()
+        dtype = kind.dtype if self.chance(0.35) else self.dtype()
         tensor = kind.tensor if self.chance(0.8) else ()
         return self.input(dtype, tensor, kind.grid if self.chance(0.8) else ())
 

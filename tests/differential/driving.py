@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .algebra import Let
 from .bodies import a_kernel
 from .choose import Maker
 from .fields import a_reduction, a_slice
@@ -101,9 +102,12 @@ def _nexts(inner: Maker, states: list[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _closed(inner: Maker, state: str, kind: Val) -> str:
-    """A new value of the state's type."""
+    """A new value of the state's type, often of a parameter."""
+    parameters = [n for n in inner.env.values if n.startswith("p")]
     for _ in range(8):
         step: Step = inner.proposed(inner.one_of(CLOSED), state, inner.name())
+        if parameters and inner.chance(0.5):
+            step = Let(inner.name(), inner.one_of(("add", "multiply", "maximum", "xor")), (state, inner.one_of(parameters)))
         if inner.add(step):
             name = list(inner.env.values)[-1]
             if inner.value(name).type == kind.type and not inner.value(name).ends:

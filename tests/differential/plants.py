@@ -1,0 +1,186 @@
+"""Mistakes planted in gpuop, one at a time: how many random programs it takes to find each.
+
+    python -m tests.differential.plants [NAME …]
+
+On the reference; a process for each, as what a mistake has recorded stays in caches.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl.arrays import Adjustable
+from gpuop.ir import meaning
+from gpuop.ir.ops import OPS
+from gpuop.ops import algebra, functions, reducers, slicing
+from gpuop.running import Running
+from gpuop.runtime import memory
+from gpuop.streams import Frames
+
+from .kinds import KINDS, program
+from .program import failure
+
+MOST = 1500  # programs of all kinds
+Patch = AbstractContextManager[Any]
+Function = Callable[..., Any]
+
+
+def row(name: str, meant: Function) -> Patch:
+    """What an operator of kernels means."""
+    return mock.patch.dict(OPS, {name: replace(OPS[name], numpy=meant)})
+
+
+def of_fields(name: str, body: Function) -> Patch:
+    """What a function of fields records."""
+    return mock.patch.dict(functions.EVERY, {name: (functions.EVERY[name][0], body)})
+
+
+def instead(owner: Any, name: str, wrong: Callable[[Function], Any]) -> Patch:
+    """Something else, made of what is right."""
+    return mock.patch.object(owner, name, wrong(getattr(owner, name)))
+
+
+def border(rule: str, index: Callable[[Function, Any, int], Any]) -> Patch:
+    return instead(
+        memory, "border_index", lambda right: lambda at, n, b: index(right, at, n) if b == rule else right(at, n, b)
+    )
+
+
+def reflected(right: Function, at: Any, n: int) -> Any:
+    m = at % (2 * n - 1)
+    return np.where(m < n, m, 2 * n - 2 - m)
+
+
+def unsigned_shift(x: Any, y: Any) -> Any:
+    bits = f"u{x.itemsize}"
+    return (x.view(bits) >> y.view(bits)).view(x.dtype)
+
+
+def floored(a: Any, b: Any) -> Any:
+    if a.dtype.kind == "f":
+        return a / b
+    return np.where(b == 0, 0, a // np.where(b == 0, 1, b)).astype(a.dtype)
+
+
+def narrow(right: Function) -> Function:
+    """C's rank order, which keeps 8 bits."""
+
+    def common(name: str, operands: Any) -> str:
+        found = right(name, operands)
+        dtypes = {str(o.dtype) for o in operands if isinstance(o, algebra.Field)}
+        return "uint8" if found == "int16" and dtypes == {"int8", "uint8"} else found
+
+    return common
+
+
+def forgetful(right: Function) -> Function:
+    """The guard of a last share leaves its last value out."""
+    return lambda reducer, load, at, count: right(reducer, load, k._min(at, count - 2) if count > 2 else at, count)
+
+
+def early(right: Function) -> Function:
+    def cut(index: Any, n: int, axis: int) -> Any:
+        found = right(index, n, axis)
+        return replace(found, start=max(found.start - 1, 0)) if found.step < 0 and found.count else found
+
+    return cut
+
+
+def late(right: Function) -> Function:
+    """What was read is read again, when there is something new."""
+
+    def read(self: Running, number: int) -> Any:
+        before = self.__dict__.setdefault("_late", {})
+        found = right(self, number)
+        old = before.get(number)
+        before[number] = found
+        return found if old is None else old
+
+    return read
+
+
+def unnoticed(right: Function) -> Function:
+    def set_(self: Adjustable, given: Any) -> None:
+        version = self.state[0]
+        right(self, given)
+        self.state = (version, self.state[1])
+
+    return set_
+
+
+def blank(right: Any) -> Any:
+    def planes(self: Frames) -> Any:
+        taken = right.fget(self)
+        kind = self.kind
+        return np.zeros((kind.planes, kind.field_shape.points), kind.storage.numpy) if taken is None else taken
+
+    return property(planes)
+
+
+def without_nan(right: Function) -> Function:
+    return lambda self, a, b: a >= b if self.name == "max" else right(self, a, b)
+
+
+def last(right: Function) -> Function:
+    return lambda self, a, b: a > b if self.name == "argmax" else right(self, a, b)
+
+
+def wrapping(right: Function) -> Function:
+    return lambda x, target, saturate: right(x, target, saturate and x.dtype.kind == "f")
+
+
+PLANTS: dict[str, Callable[[], Patch]] = {
+    "reflect is off by one": lambda: border("reflect", reflected),
+    "symmetric reflects": lambda: border("symmetric", lambda right, at, n: right(at, n, "reflect")),
+    "% of fields truncates": lambda: of_fields("remainder", lambda x, y: x % y),
+    "// of fields truncates": lambda: of_fields("floor_divide", lambda x, y: x / y if x.type.kind != "f" else x // y),
+    ">> loses the sign": lambda: row("shr", unsigned_shift),
+    "/ of kernels floors": lambda: row("div", floored),
+    "conversions wrap": lambda: instead(meaning, "convert", wrapping),
+    "uint8 and int8 make uint8": lambda: instead(algebra, "_common", narrow),
+    "long and ulong compare as one type": lambda: of_fields("less", lambda x, y: x < y),
+    "maximum forgets NaN": lambda: of_fields("maximum", lambda x, y: k._where(x >= y, x, y)),
+    "max forgets NaN": lambda: instead(reducers.Reducer, "_before", without_nan),
+    "argmax takes the last": lambda: instead(reducers.Reducer, "_before", last),
+    "a reduction forgets the last value": lambda: instead(reducers, "_guarded", forgetful),
+    "negative steps start one early": lambda: instead(slicing, "_cut", early),
+    "a state is read late": lambda: instead(Running, "read", late),
+    "a parameter counts one step late": lambda: instead(Running, "_follow", lambda right: lambda self: None),
+    "a set parameter is not noticed": lambda: instead(Adjustable, "set", unnoticed),
+    "no frame is an empty frame": lambda: instead(Frames, "planes", blank),
+}
+
+
+def found(name: str) -> tuple[int, str]:
+    """How many programs, of all kinds by turns, it took to find a mistake; 0 if that many were not enough."""
+    with PLANTS[name]():
+        for number in range(MOST):
+            kind = tuple(KINDS)[number % len(KINDS)]
+            failed = failure(program(kind, number // len(KINDS)), "reference")
+            if failed is not None:
+                assert failed.what in ("values", "type"), failed  # and no mistake of the plant's
+                return number + 1, kind
+    return 0, ""
+
+
+def main(names: list[str]) -> int:
+    """Of one name here, of several in a process each; how many were missed."""
+    if len(names) == 1:
+        count, kind = found(names[0])
+        print(f"{names[0]:40} {f'found by program {count}, {kind}' if count else 'not found'}", flush=True)
+        return not count
+    command = [sys.executable, "-m", "tests.differential.plants"]
+    return sum(subprocess.run([*command, name], check=False).returncode for name in names or PLANTS)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
