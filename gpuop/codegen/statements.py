@@ -67,7 +67,8 @@ class Statements:
         match stmt:
             case Let(var=var, value=value):
                 text = t(value)
-                const = "" if var.mutable else "const "
+                # Clang tries to compute constants: of choices among choices every way through them, for ever.
+                const = "" if var.mutable or " ? " in text else "const "
                 self.put(depth, f"{const}{self.e.type(var.type)} {self.e.names.of(var)} = {text};", stmt.loc)
             case Assign(var=var, value=value):
                 self.put(depth, f"{self.e.names.of(var)} = {t(value)};", stmt.loc)

@@ -61,11 +61,11 @@ def _integer_power(x: Value, y: Value) -> Value:
 
 
 def _maximum(x: Value, y: Value) -> Value:
-    return k._max(x, y) if x.type.kind != "f" else k._where((x >= y) | (x != x), x, y)
+    return k._max(x, y) if x.type.kind != "f" else k._where(x >= y, x, k._where(x != x, x, y))
 
 
 def _minimum(x: Value, y: Value) -> Value:
-    return k._min(x, y) if x.type.kind != "f" else k._where((x <= y) | (x != x), x, y)
+    return k._min(x, y) if x.type.kind != "f" else k._where(x <= y, x, k._where(x != x, x, y))
 
 
 def _sign(x: Value) -> Value:

@@ -49,7 +49,7 @@ __kernel void gpuop_counts(
         const uchar level = levels[_row * levels_rowStride + _column];
         atomic_add_local(&total, weights[_row & 1][(int)(((uchar)(level << 2) | level >> 6) & 3)]);
         const uchar t = (uchar)(level + level);
-        const int t_1 = (int)((t < level ? 255 : t) >> 4);
+        int t_1 = (int)((t < level ? 255 : t) >> 4);
         if (t_1 < out0_columns) {
             atomic_add(&out0[t_1], 1);
         }

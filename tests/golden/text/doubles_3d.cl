@@ -35,12 +35,12 @@ __kernel void gpuop_doubles(
         const double t_4 = fabs(t_1);
         const double t_5 = fabs(t_2);
         const double t_6 = fmax(fmax(t_3, t_4), t_5);
-        const double t_7 = t_6 == (double)INFINITY ? 0.0 : t_6 > 3.273390607896142e+150 ? 2.409919865102884e-181 : t_6 < 3.054936363499605e-151 ? 4.149515568880993e+180 : 1.0;
-        const double t_8 = t_3 == (double)INFINITY ? copysign(1.0, t) : t * t_7;
-        const double t_9 = t_4 == (double)INFINITY ? copysign(1.0, t_1) : t_1 * t_7;
-        const double t_10 = t_5 == (double)INFINITY ? copysign(1.0, t_2) : t_2 * t_7;
+        double t_7 = t_6 == (double)INFINITY ? 0.0 : t_6 > 3.273390607896142e+150 ? 2.409919865102884e-181 : t_6 < 3.054936363499605e-151 ? 4.149515568880993e+180 : 1.0;
+        double t_8 = t_3 == (double)INFINITY ? copysign(1.0, t) : t * t_7;
+        double t_9 = t_4 == (double)INFINITY ? copysign(1.0, t_1) : t_1 * t_7;
+        double t_10 = t_5 == (double)INFINITY ? copysign(1.0, t_2) : t_2 * t_7;
         const double t_11 = sqrt(t_8 * t_8 + t_9 * t_9 + t_10 * t_10);
-        const double t_12 = t_11 == 0.0 ? 1.0 : t_11;
+        double t_12 = t_11 == 0.0 ? 1.0 : t_11;
         const int at_1 = _layer * out0_layerStride + _row * out0_rowStride + _column;
         const double t_13 = t_9 / t_12 * total;
         const double t_14 = t_10 / t_12 * total;

@@ -19,10 +19,10 @@ __kernel void gpuop_laplacian(
     if (_column < _columns) {
         // laplacian
         const float total = image[max(_row - 1, 0) * image_rowStride + _column];
-        const float t = total + image[(_row + 1 >= image_rows ? _row + 1 - image_rows : _row + 1) * image_rowStride + _column];
+        float t = total + image[(_row + 1 >= image_rows ? _row + 1 - image_rows : _row + 1) * image_rowStride + _column];
         const int at = _row * image_rowStride;
-        const float t_1 = t + image[at + (int)abs(_column - 1)] + (_column + 1 < image_columns ? image[at + min(_column + 1, image_columns - 1)] : 0.5f);
-        const int at_1 = (_row + 3 >= image_rows ? image_rows * 2 - 1 - (_row + 3) : _row + 3) * image_rowStride + _column;
+        float t_1 = t + image[at + (int)abs(_column - 1)] + (_column + 1 < image_columns ? image[at + min(_column + 1, image_columns - 1)] : 0.5f);
+        int at_1 = (_row + 3 >= image_rows ? image_rows * 2 - 1 - (_row + 3) : _row + 3) * image_rowStride + _column;
         out0[_row * out0_rowStride + _column] = t_1 - 4.0f * image[at_1];
     }
 }
