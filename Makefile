@@ -40,5 +40,5 @@ $(ready): setup.cfg
 	    'or name another Python: make PYTHON=/path/to/python3' >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(venv)
 	$(bin)/python -m pip install --upgrade pip  # Python 3.10's own cannot install an editable package
-	$(bin)/python -m pip install --editable '.[$(if $(EXTRAS),$(EXTRAS)$(comma))test,dev]'
+	$(bin)/python -m pip install --config-settings editable_mode=compat --editable '.[$(if $(EXTRAS),$(EXTRAS)$(comma))test,dev]'
 	@touch $@

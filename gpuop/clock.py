@@ -91,8 +91,10 @@ class Clock:
 
     def _arrivals(self) -> list[Part]:
         """What sensors and actuators have of a step: frames are used and arrays are owed when it takes place."""
-        used = [frames.used for frames in self.sensors]
-        return [*self.running.shown(self.sensors), *used, self._outlets.owe]
+        return [*self._frames(), self._outlets.owe]
+
+    def _frames(self) -> list[Part]:
+        return [*self.running.shown(self.sensors), *(frames.used for frames in self.sensors)]
 
     def _evaluate(self) -> None:
         for frames in self.sensors:
@@ -139,11 +141,14 @@ class Clock:
                 return self.running.tick or 0, states
 
     def load(self, states: Sequence[Array], tick: int) -> None:
-        """Be at this tick with these states; sensors keep their frames and actuators are not fed."""
+        """Be at this tick with these states; sensors show the frames they have, or their first, and actuators are not fed."""
         with self._turn:
+            first = self.tick is None
+            for frames in self.sensors if first else ():
+                frames.fetch(self._worker)
             self._outlets.hand_over()
             with self._lock:
-                self.running.load(states, tick, [self._outlets.forget])
+                self.running.load(states, tick, [*(self._frames() if first else ()), self._outlets.forget])
                 self.running.evaluate()
 
     def synchronize(self) -> None:

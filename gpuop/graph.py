@@ -246,7 +246,10 @@ class ComputeGraph(Inspection):
         saving.write(path, tick, [(leaf.name, leaf.type, array) for leaf, array in states])
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Take states and tick from a file that `save` wrote, and evaluate; sensors keep their frames.
+        """Take states and tick from a file that `save` wrote, and evaluate. Parameters are as they are.
+
+        Sensors keep their frames; those of a graph that has not run take their first, which is the one of that tick: to go on
+        at tick t in another process, begin its source with frame t.
 
         Raises:
             SemanticError: it is no such file, it is damaged, or its states have other names or types; nothing changes.

@@ -28,11 +28,15 @@ class Conversions(Generic[T]):
 
     def _scalar(self, what: str) -> Any:
         if self.type.array_shape.points != 1 or self.type.field_shape:
-            raise SemanticError(f"{what} of a {self.type} Field is ambiguous: only 0D scalars convert; use `.numpy()`")
+            instead = "`&` and `|` join comparisons, `np.where` chooses" if what == "the truth value" else "use `.numpy()`"
+            raise SemanticError(f"{what} of a {self.type} Field is ambiguous: only 0D scalars convert; {instead}")
         return self.numpy().reshape(())[()]
 
     def __bool__(self) -> bool:
         return bool(self._scalar("the truth value"))
+
+    def __index__(self) -> NoReturn:
+        raise UnsupportedError("a Field is no Python integer: its value is not known before it runs; `int(f)` evaluates a 0D one")
 
     def __float__(self) -> float:
         return float(self._scalar("float()"))

@@ -47,8 +47,8 @@ def bitwise(name: str, types: Sequence[Type]) -> Signature:
     operand = Type(common(types), lanes(name, types))
     if operand.kind == "f":
         raise SemanticError(
-            f"{name} wants integers or bools, not {' and '.join(map(str, types))}; convert first, as in "
-            "`_convert_int(x)`"
+            f"{name} wants integers or bools, not {' and '.join(map(str, types))}; it binds more closely than comparisons "
+            "do, so write `(x > a) & (x < b)`; `_convert_int(x)` converts"
         )
     return uniform(types, operand)
 

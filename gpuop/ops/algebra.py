@@ -80,7 +80,8 @@ def apply(name: str, *operands: Operand) -> Field:
             name, [_checked(name, o, common) for o in operands], _result_type(name, operands, common)
         )
     if np.dtype(common).kind not in rule.kinds:
-        raise SemanticError(f"{name} does not take {common} fields")
+        bits = "; comparisons beside it need parentheses, as in `(f > a) & (f < b)`" if name.startswith("bitwise") else ""
+        raise SemanticError(f"{name} does not take {common} fields{bits}")
     computed = rule.compute(common)
     values = [_checked(name, o, computed) for o in operands]
     dtypes = _apart(values) if rule in (COMPARISON, EQUALITY) and computed == "float32" else None

@@ -35,7 +35,7 @@ def field_and_list():
     SCALAR - [1]  # here
 
 
-@WRONGS.add("bitwise_and does not take float32 fields")
+@WRONGS.add("bitwise_and does not take float32 fields; comparisons beside it need parentheses, as in `(f > a) & (f < b)`")
 def bits_of_floats():
     SCALAR & SCALAR  # here
 
@@ -50,7 +50,9 @@ def algebra_number_too_big():
     gp.ScalarField(np.zeros((4, 5), "u1")) + 300  # here
 
 
-@WRONGS.add("the truth value of a 4×5 bool Field is ambiguous: only 0D scalars convert; use `.numpy()`")
+@WRONGS.add(
+    "the truth value of a 4×5 bool Field is ambiguous: only 0D scalars convert; `&` and `|` join comparisons, `np.where` chooses"
+)
 def truth_of_a_field():
     if SCALAR.numpy()[0, 0] == SCALAR:  # here
         pass

@@ -63,7 +63,10 @@ def too_many_components():
     gp.operator(lambda f: _float3(_readTensor(f), 1.0))(VECTOR3)  # here
 
 
-@WRONGS.add("`~` wants integers or bools, not float; convert first, as in `_convert_int(x)`")
+@WRONGS.add(
+    "`~` wants integers or bools, not float; it binds more closely than comparisons do, so write "
+    "`(x > a) & (x < b)`; `_convert_int(x)` converts"
+)
 def invert_float():
     gp.operator(lambda f: ~_readTensor(f))(SCALAR)  # here
 
