@@ -40,11 +40,16 @@ def open_chain(recorder: Recorder, name: str) -> If:
 
 def extended(chain: If, branch: tuple[Stmt, ...]) -> If:
     """The chain with a branch at its end."""
-    if not chain.orelse:
-        return If(chain.cond, chain.then, branch, chain.loc)
-    *head, last = chain.orelse
-    assert isinstance(last, If)
-    return If(chain.cond, chain.then, (*head, extended(last, branch)), chain.loc)
+    links: list[If] = []
+    while chain.orelse:
+        links.append(chain)
+        last = chain.orelse[-1]
+        assert isinstance(last, If)
+        chain = last
+    chain = If(chain.cond, chain.then, branch, chain.loc)
+    for link in reversed(links):
+        chain = If(link.cond, link.then, (*link.orelse[:-1], chain), link.loc)
+    return chain
 
 
 class _elseif(Guard):

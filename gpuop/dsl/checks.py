@@ -11,9 +11,25 @@ from gpuop.errors import Loc, SemanticError
 from gpuop.ir.facts import TargetConst
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Atomic, Barrier, Block, For, If, Index, Stmt, Write
+from gpuop.ir.size import MOST_NESTED, deepest
 from gpuop.ir.types import Shape
 from gpuop.ir.uniform import Uniformity
 from gpuop.ir.visit import blocks, walk
+
+
+def check_nesting(body: Block) -> None:
+    """Branches of a chain are in one another too, each in the `_else` of the one before.
+
+    Raises:
+        SemanticError: blocks are nested deeper than compilers take.
+    """
+    depth, stmt = deepest(body)
+    if depth > MOST_NESTED:
+        raise SemanticError(
+            f"blocks and branches of `_elseif` are in one another {depth} deep, and compilers take {MOST_NESTED}; "
+            "look values up in a `_constantArray`, join conditions with `&`, or write several operators",
+            getattr(stmt, "loc", None),
+        )
 
 
 def check_barriers(kernel: Kernel) -> None:

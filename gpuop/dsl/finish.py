@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuop.dsl.checks import check_barriers, check_cover, check_races, target
+from gpuop.dsl.checks import check_barriers, check_cover, check_nesting, check_races, target
 from gpuop.dsl.coverage import writes_all
 from gpuop.dsl.outputs import OutputSlot
 from gpuop.dsl.record import Recorder
@@ -45,6 +45,7 @@ def finish(recorder: Recorder) -> Kernel:
     """
     recorder.check_pending()
     body, domain = _element_axis(recorder, (*recorder.shared, *recorder.scopes[0].statements))
+    check_nesting(body)
     body = _Elements(body, recorder.volatile).copy()
     group = recorder.work_group if recorder.group or _knows_groups(body) else None
     kernel = Kernel(

@@ -18,6 +18,7 @@ from gpuop.ir.facts import Extent, numbers
 from gpuop.ir.graph import Leaf, Node
 from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import AXES, Array, Break, Continue, Declare, Expr, FieldParam, For, If, Index, Let, Ref, Stmt, Var
+from gpuop.ir.size import MOST_NESTED, MOST_STATEMENTS
 from gpuop.ir.types import INT, FieldType, Shape
 
 Steps = TypeVar("Steps", bound=Expr | tuple[Expr, ...])
@@ -63,6 +64,7 @@ class Recorder:
         self.inputs: dict[Node, FieldParam] = {}
         self.hints: dict[Node, str] = {}
         self.scopes: list[Scope] = [Scope("body", loc)]
+        self.emitted = 0  # statements
         self.scope_of: dict[Var | Array, Scope] = {}
         self.build = Builder(self.bind)
         self.elements: list[tuple[Expr, int]] = []  # the loops over tensor elements that are open
@@ -99,6 +101,12 @@ class Recorder:
             )
         self.scope.statements.append(stmt)
         self.scope.marks.append(trail(kernel_frame(), self.root))
+        self.emitted += 1
+        if self.emitted > MOST_STATEMENTS:
+            raise SemanticError(
+                f"`{self.name}` has more than {MOST_STATEMENTS} statements, for which compilers take too long; "
+                "write loops that run on the device (`_for`) instead of Python's, or several operators"
+            )
 
     def check_pending(self) -> None:
         if self.pending is not None:
@@ -136,9 +144,16 @@ class Recorder:
         if made is not symbol:
             return False
         del self.scope.statements[-1], self.scope.marks[-1]
+        self.emitted -= 1
         return True
 
     def push(self, scope: Scope) -> None:
+        if len(self.scopes) > MOST_NESTED:
+            raise SemanticError(
+                f"blocks are in one another more than {MOST_NESTED} deep, which compilers do not take; "
+                "join conditions with `&`, or write several operators",
+                scope.loc,
+            )
         self.scopes.append(scope)
 
     def pop(self) -> list[Stmt]:

@@ -12,6 +12,7 @@ from gpuop.fusion.rules import MAX_OPERATORS, conflict, why_not
 from gpuop.fusion.surplus import unfit
 from gpuop.ir.graph import Leaf
 from gpuop.ir.kernel import Opaque
+from gpuop.ir.size import MOST_STATEMENTS, size
 
 
 class Groups:
@@ -23,6 +24,8 @@ class Groups:
 
     def __init__(self, program: Program, limits: Limits) -> None:
         self.limits = limits
+        sizes = {id(op.kernel): size(op.kernel.body) for op in {id(op.kernel): op for op in program.ops}.values()}
+        self.size = {op.number: sizes[id(op.kernel)] for op in program.ops}  # of each group's kernel
         by_value = ((v, leaf) for v, leaf in program.leaves.items() if isinstance(leaf, Leaf) and leaf.by_value)
         self.words = {value: leaf.type.planes for value, leaf in by_value}  # of arguments that are more than one
 
@@ -50,9 +53,9 @@ class Groups:
         for op in (self.members[a][0], self.members[b][0]):
             if isinstance(op.kernel, Opaque):  # which is alone in its group
                 return f"`{op.kernel.name}` {op.kernel.apart}"
-        count = len(self.members[a]) + len(self.members[b])
-        if count > MAX_OPERATORS:
-            return f"together they would be {count} operators, more than {MAX_OPERATORS}"
+        large = self._too_large(a, b)
+        if large is not None:
+            return large
         if self._too_many(a, b):
             return f"together they would have more than {self.limits.arguments} arguments"
         reason = conflict([op.kernel for group in (a, b) for op in self.shaped[group]], self.limits.local_bytes)
@@ -66,6 +69,15 @@ class Groups:
                 return reason
         if self.order.detour(a, b):
             return "another kernel stands between them: it needs the one and feeds the other"
+        return None
+
+    def _too_large(self, a: int, b: int) -> str | None:
+        """Why compilers would take long for the fused kernel, longer than fusing saves."""
+        count = len(self.members[a]) + len(self.members[b])
+        if count > MAX_OPERATORS:
+            return f"together they would be {count} operators, more than {MAX_OPERATORS}"
+        if self.size[a] + self.size[b] > MOST_STATEMENTS:
+            return f"together they would have more than {MOST_STATEMENTS} statements"
         return None
 
     def _too_many(self, a: int, b: int) -> bool:
@@ -117,6 +129,7 @@ class Groups:
                 self.exports[maker] = self.exports[maker] | {value}
         self.maker.update(dict.fromkeys(new.outputs, new))
         self.members[group] = [new]
+        self.size[group] = size(new.kernel.body)
         self.readers[group] = {value: [new] for value in new.inputs}
         self.inputs[group] = frozenset(new.inputs)
         self.order.need(group, self._makers(new))
@@ -147,6 +160,7 @@ class Groups:
         self.inputs[a], self.exports[a] = self._interface(a, b)
         del self.inputs[b], self.exports[b]
         self.owed[a] += self.owed.pop(b)
+        self.size[a] += self.size.pop(b)
         for op in self.members[b]:
             self.of[op.number] = a
         self.members[a] += self.members.pop(b)

@@ -15,10 +15,13 @@ from gpuop.fusion.rates import Steady
 from gpuop.fusion.rules import MOST_COMPARED, why_not
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel, Opaque
-from gpuop.ir.nodes import FieldParam
+from gpuop.ir.nodes import FieldParam, Read
+from gpuop.ir.size import MOST_NESTED, deepest, size
 from gpuop.ir.text import identity
+from gpuop.ir.visit import expressions
 
 MAX_CHAIN = 64  # operators that are computed at a read: the text stays readable
+MOST_RECOMPUTED = 4096  # statements of a kernel that computes what it reads
 ALONE = 2**13  # operations that a thread does while a kernel is launched
 BUSY = 2**15  # threads that keep a device busy
 UNIFORM = 8.0  # operations on values that all threads share cost so much less
@@ -45,6 +48,7 @@ class Recomputing:
         ] = {}  # the operators that need more of a value than what is at their own points
         self.gathered: dict[int, tuple[Op, ...]] = {}  # readers of a value that run on another grid, some of them
         self.chains: dict[int, Chain | str] = {}  # or why not, in numbers
+        self.large: dict[int, str] = {}  # values that some reader would be too large with
 
     def apply(self, op: Op) -> Op:
         """The operator, computing for itself what is cheap enough."""
@@ -55,11 +59,23 @@ class Recomputing:
                 return op
             tried.add(value)
             chain = self.chain(value)
-            if isinstance(chain, Chain):
+            if isinstance(chain, Chain) and not self._is_large(op, value, chain):
                 new = composed(op, value, chain)
                 if self.groups.arguments((*new.inputs, *new.outputs)) <= self.groups.limits.arguments:
                     self.groups.replace(op, new)
                     op = new
+
+    def _is_large(self, op: Op, value: int, chain: Chain) -> bool:
+        """Whether the text of a chain at all reads of a value would be too long."""
+        params = set(_params(op, value))
+        reads = sum(isinstance(e, Read) and e.field in params for e in expressions(op.kernel.body))
+        whole = self.groups.size[op.number] + reads * size(chain.kernel.body)
+        deep = deepest(op.kernel.body)[0] + deepest(chain.kernel.body)[0]
+        if whole > MOST_RECOMPUTED or deep > MOST_NESTED:
+            self.large[value] = (
+                f"with `{chain.kernel.name}` at each of its {reads} reads `{op.kernel.name}` would be too large"
+            )
+        return value in self.large
 
     def is_apart(self, op: Op, value: int) -> bool:
         maker = self.groups.maker.get(value)
@@ -83,9 +99,9 @@ class Recomputing:
         return op.number in waiting
 
     def reason(self, value: int) -> str:
-        """Why a value is not recomputed, where that was a question of cost; else empty."""
+        """Why a value is not recomputed, where that was a question of cost or size; else empty."""
         found = self.chains.get(value, "")
-        return found if isinstance(found, str) else ""
+        return found if isinstance(found, str) else self.large.get(value, "")
 
     def chain(self, value: int) -> Chain | str:
         if value not in self.chains:

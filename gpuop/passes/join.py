@@ -63,7 +63,7 @@ def _moved(first: For, between: Sequence[Stmt], second: For) -> list[Stmt] | Non
             left.append(stmt)
         else:
             return None  # a barrier, or another effect that must stay where it is
-    made = _set((second, *moved))
+    made = _set((second, *(let for let in moved if isinstance(let, Let) and let.var.mutable)))
     if _loads_written(moved) or needed & (_set((first,)) | _set(left)) or made & (_used((first,)) | _used(left)):
         return None
     return moved

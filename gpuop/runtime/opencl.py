@@ -24,7 +24,7 @@ from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime import cache
 from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch, Part
-from gpuop.runtime.opencl_devices import groups_of, limits_of, target_of
+from gpuop.runtime.opencl_devices import LATE, groups_of, limits_of, target_of
 from gpuop.runtime.opencl_programs import binary_of, built, finish
 from gpuop.runtime.patience import patiently
 from gpuop.runtime.trace import note_launch, note_source
@@ -82,7 +82,7 @@ class OpenCL(Backend):
         self.options = ["-cl-std=CL1.2", *divide]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
         self.programs: WeakValueDictionary[str, Compiled] = WeakValueDictionary()  # by text; plans keep them
-        self.fresh = False  # whether a kernel may not have run yet: PoCL compiles it again then
+        self.fresh, self.late = "", platform in LATE  # the last new kernel, which may not have run yet
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -100,8 +100,9 @@ class OpenCL(Backend):
     def _wait(self, launched: bool = True) -> None:
         """Let signals through before waiting in the driver, where they wait too; `launched` is False before a launch."""
         if self.fresh:
-            patiently(self.queue, partial(finish, self.queue))
-            self.fresh = not launched
+            what = (self.fresh if self.late else ""), "compiling or running for the first time"
+            patiently(self.queue, partial(finish, self.queue), self.name, *what)
+            self.fresh = "" if launched else self.fresh
 
     def _no_memory(self, kind: FieldType) -> DeviceError:
         total = self.device.global_mem_size
@@ -204,7 +205,7 @@ class OpenCL(Backend):
             if compiled is None:
                 compiled = Compiled(source, self._build(source) if math.prod(source.threads) else None, kernel)
                 self.programs[key] = compiled
-                self.fresh = True
+                self.fresh = source.name
         return compiled
 
     def _build(self, source: Source) -> Any:

@@ -20,6 +20,7 @@ REGISTERS = 240  # of a GPU's thread, of 255 or 256: compilers need some for the
 # Measured against one point per thread (4096², two cores). Intel's compiler makes vectors of neighbouring threads by itself, but
 # written ones of plain arithmetic are 1.1 to 1.5 times as fast, and functions no slower. PoCL's functions of vectors are 14 to
 # 17 times as fast as those of scalars, while arithmetic gains nothing, and vectors of doubles give wrong remainders.
+LATE = {"Portable Computing Language"}  # compile what is launched for the first time once more
 CPU_LANES = {"Intel(R) OpenCL": "vector", "Portable Computing Language": "functions"}
 
 

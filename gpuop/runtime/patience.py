@@ -21,8 +21,8 @@ PATIENCE = 5.0  # seconds without a word
 class _Call:
     """A call that a thread of its own makes: what it returned or raised, once it is done."""
 
-    def __init__(self, key: Hashable, action: Callable[[], Any], device: str, kernel: str) -> None:
-        self.key, self.action, self.device, self.kernel = key, action, device, kernel
+    def __init__(self, key: Hashable, action: Callable[[], Any], device: str, kernel: str, doing: str) -> None:
+        self.key, self.action, self.device, self.kernel, self.doing = key, action, device, kernel, doing
         self.done = Done()
         self.result: Any = None
         self.error: BaseException | None = None
@@ -45,25 +45,27 @@ class _Call:
             before = [
                 c.kernel for c in list(_running.values()) if c.device == self.device and c.kernel and c is not self
             ]
-            note_compiling(self.device, self.kernel, PATIENCE, before)
+            note_compiling(self.device, f"{self.doing} the kernel `{self.kernel}`", PATIENCE, before)
 
 
 _running: dict[Hashable, _Call] = {}
 _starting = threading.Lock()
 
 
-def patiently(key: Hashable, action: Callable[[], T], device: str = "", kernel: str = "") -> T:
+def patiently(
+    key: Hashable, action: Callable[[], T], device: str = "", kernel: str = "", doing: str = "compiling"
+) -> T:
     """What a call returns or raises. Signals are handled meanwhile, and what their handlers raise comes out at once.
 
     The call goes on then: who asks for the same `key` before it is done waits for that one.
 
     Args:
-        device, kernel: what is compiled, which is told when it takes longer than PATIENCE.
+        device, kernel, doing: what is told when it takes longer than PATIENCE; nothing without a kernel.
     """
     with _starting:
         call = _running.get(key)
         if call is None:
-            call = _running[key] = _Call(key, action, device, kernel)
+            call = _running[key] = _Call(key, action, device, kernel, doing)
     if not call.done.wait(PATIENCE):
         call.tell()
         call.done.wait()

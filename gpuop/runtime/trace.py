@@ -34,9 +34,7 @@ def note_launch(kernel: str, threads: object) -> None:
     config.trace(1, lambda: f"gpuop: launch {kernel}, threads {threads}")
 
 
-def note_compiling(device: str, kernel: str, seconds: float, before: Sequence[str]) -> None:
+def note_compiling(device: str, what: str, seconds: float, before: Sequence[str]) -> None:
     """Say that a compilation takes long; the device still compiles those `before`."""
     behind = f" (it still compiles {', '.join(f'`{name}`' for name in before)} as well)" if before else ""
-    sys.stderr.write(
-        f"gpuop: {device} has been compiling the kernel `{kernel}` for {seconds:g} s{behind}; Ctrl-C stops waiting\n"
-    )
+    sys.stderr.write(f"gpuop: {device} has been {what} for {seconds:g} s{behind}; Ctrl-C stops waiting\n")

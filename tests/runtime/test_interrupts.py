@@ -18,7 +18,7 @@ from gpuop.codegen.targets import generate, target_named
 from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.errors import CompileError
-from gpuop.runtime import bundle, cuda, opencl, patience
+from gpuop.runtime import bundle, cuda, devices, opencl, patience
 
 from .process import python
 
@@ -112,18 +112,23 @@ def test_a_compilation_that_nobody_waited_for_is_kept(name, slow, tmp_path, monk
         f.numpy()
 
 
-@pytest.mark.parametrize("name", OPENCL[:1])
-def test_what_is_compiled_at_the_first_launch_is_interrupted(name, monkeypatch):
+@pytest.mark.parametrize("name", OPENCL)
+def test_what_is_compiled_at_the_first_launch_is_interrupted(name, monkeypatch, capsys):
     """PoCL compiles once more then; what waits is a wait for the device."""
+    monkeypatch.setattr(patience, "PATIENCE", SOON / 2)
     finish = Slow(opencl.finish)
-    monkeypatch.setattr(opencl, "finish", finish)
     with gp.use_device(name):
         f = rare(0.987)
+        rare(0.987).numpy()  # its compilation is another matter
+        monkeypatch.setattr(opencl, "finish", finish)
+        devices.current().fresh = "tripled_add"
         for _ in range(2):
             with interrupted():
                 f.numpy()
         finish.let_go(SOON)
         np.testing.assert_array_equal(f.numpy(), np.arange(97, dtype="f") * 3 + np.float32(0.987))
+        said = "compiling or running for the first time the kernel `tripled_add`"
+        assert (said in capsys.readouterr().err) == devices.current().late
         calls = finish.calls
         rare(0.987).numpy()
         assert finish.calls == calls  # only for what is new
