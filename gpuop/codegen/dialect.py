@@ -27,7 +27,8 @@ class Dialect:
         position: the text of a thread constant, by kind and dimension (0 columns, 1 rows, 2 layers × elements).
         suffix: of integer literals, by OpenCL's type name.
         special: infinity and NaN of float and double.
-        calls: operators ("nan"), or those of a type ("nan ushort"), that are spelled differently, with `{0}` for operands.
+        calls: operators ("nan"), or those of a type ("nan ushort"), that are spelled differently, with `{0}` for operands, or
+            `{ints[0]}`.
         conversions: those between two types ("float uint") that are spelled differently, with `{x}`; and half's bits.
         saturate: a saturating conversion, with `{type} {x} {low} {high}`.
         load_half, store_half, round_half, bits: the forms of half access and of reinterpretation.

@@ -95,7 +95,7 @@ class Expressions:
         row = OPS[expr.op]
         special = self.dialect.calls.get(f"{expr.op} {expr.args[0].type}", self.dialect.calls.get(expr.op))
         if special is not None:
-            return special.format(*map(self.text, expr.args)), CALL
+            return special.format(*map(self.text, expr.args), ints=list(map(self.as_int, expr.args))), CALL
         if not row.text:
             return f"{expr.op}({', '.join(map(self.passed, expr.args))})", CALL
         chosen = expr.op == "choose"
@@ -114,6 +114,10 @@ class Expressions:
         alike = own == prec and prec not in COMPARISONS
         least = prec + right if alike else CLEAR.get(prec, prec + right)
         return f"({text})" if own < least else text
+
+    def as_int(self, arg: Expr) -> str:
+        """An argument of a function of ints."""
+        return self.text(arg) if isinstance(arg, Const) else f"(int){self.text(arg, PREFIX)}"
 
     def passed(self, arg: Expr) -> str:
         """An argument whose size matters, as of an overloaded function: what C computes in int gets its narrow type back."""

@@ -99,7 +99,7 @@ OPENCL = Dialect(
     },
     calls={
         # NVIDIA's compiler inverts what compares such an extreme of 16 bits
-        **{f"{op} {c}": f"({c}){op}((int)({{0}}), (int)({{1}}))" for op in ("max", "min") for c in ("short", "ushort")},
+        **{f"{op} {c}": f"({c}){op}({{ints[0]}}, {{ints[1]}})" for op in ("max", "min") for c in ("short", "ushort")},
         "abs": "(int)abs({0})",  # which gives an unsigned integer
         "nan ushort": "nan((uint){0})",
         "remquo_bits double": "remquo_bits_double({0}, {1})",

@@ -57,6 +57,7 @@ class Backend(ABC):
     name: str
     description: str
     target: Target  # what code is generated for
+    identity = ""  # what compiles it: device, driver, compiler, options
     limits = LEAST  # of the kernels that are planned for it
     refusals: tuple[type[Exception], ...] = ()  # a driver's own errors
     whole: bool = True  # whether launches only enqueue, so that a state may be written over by what is done once

@@ -108,6 +108,7 @@ class Cuda(Backend):
         )
         local = self.groups.memory["local"]
         self.limits = Limits(MOST_ARGUMENTS, local, REGISTERS)
+        self.identity = "|".join([self.description, str(drv.get_driver_version()), *OPTIONS, *architectures()[-1:]])
         self.target = Target(
             "cuda", 10 * major + minor, "gpu", of(facts.WARP_SIZE), local, has_fp16=True, lanes="unrolled"
         )

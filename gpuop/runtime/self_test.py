@@ -1,0 +1,111 @@
+"""What a device must compute rightly before it is trusted: two small kernels.
+
+One has a branch, addresses that are not the thread's own, and surplus threads. The other has integer expressions of each kind
+that some compiler has got wrong: complements and negations whose greatest is taken, the sign of a negation, the absolute value
+of the least integer, narrow integers that are clipped or subtracted and then compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.expansions.registry import expand
+from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.nodes import Assign, Expr, FieldParam, If, Index, Let, Read, Ref, Stmt, Var, Write
+from gpuop.ir.types import DTYPES, FLOAT, INT, FieldType, Shape, Type
+from gpuop.runtime import cache
+from gpuop.runtime.backend import Backend
+
+REALS = (9, 1, 2, 6, 8)
+NUMBERS = (-(2**31), -5, 0, 7, 9)
+COLUMN = Index("global", "column")
+
+
+def _narrow(b: Builder, x: Expr, name: str) -> Expr:
+    return b.cast(x, Type(DTYPES[name]), saturate=False)
+
+
+def _extremes(b: Builder, x: Expr, y: Expr, z: Expr) -> Expr:
+    return b.apply("max", b.apply("max", b.apply("neg", x), b.apply("neg", y)), b.apply("neg", z))
+
+
+def _clipped(b: Builder, x: Expr, y: Expr, z: Expr) -> Expr:
+    return b.apply("eq", b.apply("min", b.apply("max", _narrow(b, x, "short"), 0), 7), 7)
+
+
+def _compared(b: Builder, x: Expr, y: Expr, z: Expr) -> Expr:
+    return b.apply("lt", b.apply("sub", _narrow(b, x, "char"), _narrow(b, y, "char")), 0)
+
+
+SHAPES: dict[str, tuple[Callable[[Builder, Expr, Expr, Expr], Expr], Callable[[Any, Any, Any], Any]]] = {
+    "max(x, ~y)": (lambda b, x, y, z: b.apply("max", x, b.apply("invert", y)), lambda x, y, z: np.maximum(x, ~y)),
+    "max(max(-x, -y), -z)": (_extremes, lambda x, y, z: np.maximum(np.maximum(-x, -y), -z)),
+    "-x >> 31": (lambda b, x, y, z: b.apply("shr", b.apply("neg", x), 31), lambda x, y, z: -x >> 31),
+    "min(abs(x), 0)": (
+        lambda b, x, y, z: b.apply("min", expand(b, "absolute", x), 0),
+        lambda x, y, z: np.minimum(np.abs(x), 0),
+    ),
+    "clip((short)x, 0, 7) == 7": (_clipped, lambda x, y, z: np.clip(x.astype(np.int16), 0, 7) == 7),
+    "(char)x - (char)y < 0": (_compared, lambda x, y, z: x.astype(np.int8) - y.astype(np.int8) < 0),
+}
+
+
+def mistake(backend: Backend) -> str:
+    """What a device computes wrongly, as a sentence; "" if nothing. Expressions are tried once with every driver and cache."""
+    halves = _run(backend, _halving(), FieldType(5), np.array([REALS], np.float32))[0]
+    if not np.array_equal(halves, [0.5, 0.5, 1, 3, 4]):
+        return f"it computes {halves.tolist()}"
+    trusted = cache.key("trusted", *SHAPES, repr(backend.target), backend.identity)
+    if cache.load(trusted) is not None:
+        return ""
+    wrong = _wrong_shape(backend)
+    if not wrong:
+        cache.store(trusted, b"")
+    return wrong
+
+
+def _wrong_shape(backend: Backend) -> str:
+    results = _run(backend, _shapes(), FieldType(5, (len(SHAPES),), "int32"), np.array([NUMBERS], np.int32))
+    x = np.array(NUMBERS, np.int32)
+    for (text, (_, right)), got in zip(SHAPES.items(), results, strict=True):
+        with np.errstate(all="ignore"):
+            want = np.asarray(right(x, x[::-1], x[3])).astype(np.int32)
+        if not np.array_equal(got, want):
+            return f"it computes {text} wrongly, {got.tolist()} instead of {want.tolist()}"
+    return ""
+
+
+def _run(backend: Backend, kernel: Kernel, kind: FieldType, planes: Any) -> Any:
+    """The planes of the output, of this type, of a kernel with one input."""
+    given, made = backend.upload(kernel.inputs[0].type, planes), backend.empty(kind)
+    backend.bind(backend.compile(kernel), (given, made)).run()
+    return backend.download(kind, made)
+
+
+def _halving() -> Kernel:
+    """(i < 1 ? x[1] : x[i]) / 2."""
+    source, halves = FieldParam("x", FieldType(5)), FieldParam("out0", FieldType(5))
+    out: list[Stmt] = []
+    b, value = collector(out), Var("value", Type(FLOAT), mutable=True)
+    out.append(Let(value, Read(source, value.type)))
+    first = b.apply("lt", COLUMN, 1)
+    out.append(If(first, (Assign(value, Read(source, value.type, (constant(1, INT),))),)))
+    out.append(Write(halves, b.apply("div", Ref(value), 2.0)))
+    return Kernel("self_test", (source,), (Output(halves),), Domain(Shape(5)), tuple(out))
+
+
+def _shapes() -> Kernel:
+    """The expressions of x[i], x[4 - i] and x[3]."""
+    source = FieldParam("x", FieldType(5, (), "int32"))
+    results = FieldParam("out0", FieldType(5, (len(SHAPES),), "int32"))
+    out: list[Stmt] = []
+    b = collector(out)
+    places = (None, (b.apply("sub", 4, COLUMN),), (constant(3, INT),))
+    x, y, z = (b.bind(Read(source, Type(INT), place)) for place in places)
+    for k, (make, _) in enumerate(SHAPES.values()):
+        out.append(Write(results, b.cast(make(b, x, y, z), Type(INT)), None, constant(k, INT)))
+    return Kernel("self_test_of_shapes", (source,), (Output(results),), Domain(Shape(5)), tuple(out))

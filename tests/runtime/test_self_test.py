@@ -1,0 +1,64 @@
+"""A device that computes wrongly is not trusted, and what it gets wrong is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.config import config
+from gpuop.ir.ops import OPS
+from gpuop.runtime import cache, devices
+from gpuop.runtime.reference import Reference
+from gpuop.runtime.self_test import mistake
+
+WRONG: dict[str, tuple[Any, str]] = {  # an operator, what a driver takes it for, and what is said
+    "div": (np.multiply, "it computes [2.0, 2.0, 4.0, 12.0, 16.0]"),
+    "invert": (
+        np.positive,
+        "it computes max(x, ~y) wrongly, [9, 7, 0, 7, 9] instead of [-10, -5, 0, 7, 2147483647]",
+    ),
+    "neg": (
+        np.positive,
+        "it computes max(max(-x, -y), -z) wrongly, [9, 7, 7, 7, 9] instead of [-7, 5, 0, 5, -7]",
+    ),
+    "shr": (lambda x, n: x * 0, "it computes -x >> 31 wrongly, [0, 0, 0, 0, 0] instead of [-1, 0, 0, -1, -1]"),
+    "min": (np.maximum, "it computes min(abs(x), 0) wrongly, [0, 5, 0, 7, 9] instead of [-2147483648, 0, 0, 0, 0]"),
+    "eq": (
+        np.not_equal,
+        "it computes clip((short)x, 0, 7) == 7 wrongly, [1, 1, 1, 0, 0] instead of [0, 0, 0, 1, 1]",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def untried(tmp_path, monkeypatch) -> None:
+    """No driver is trusted yet."""
+    monkeypatch.setattr(config, "cache", tmp_path)
+
+
+@pytest.mark.parametrize("op", WRONG)
+def test_what_is_wrong_is_said(op, monkeypatch):
+    meaning, said = WRONG[op]
+    monkeypatch.setitem(OPS, op, replace(OPS[op], numpy=meaning))
+    assert mistake(Reference()) == said
+    assert mistake(Reference()) == said  # and it is not trusted by the next process
+
+
+def test_such_a_device_is_refused(monkeypatch):
+    monkeypatch.setitem(OPS, "invert", replace(OPS["invert"], numpy=np.positive))
+    monkeypatch.setattr(devices, "_open", {})
+    monkeypatch.setattr(devices, "_failed", {})
+    with pytest.raises(gp.DeviceError, match=r"reference fails the self-test: it computes max\(x, ~y\) wrongly"):
+        gp.device("reference")
+
+
+def test_expressions_are_tried_once(monkeypatch):
+    kept: list[bytes] = []
+    store = cache.store
+    monkeypatch.setattr(cache, "store", lambda *given: (kept.append(given[1]), store(*given)))
+    assert mistake(Reference()) == mistake(Reference()) == ""
+    assert kept == [b""]
