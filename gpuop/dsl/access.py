@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from difflib import get_close_matches
 from typing import Any
 
+from gpuop.dsl.fills import Fill, fill_of, numeric, of_element, uniform
 from gpuop.dsl.outputs import OutputRef, OutputSlot
 from gpuop.dsl.record import Recorder, current
 from gpuop.dsl.storage import fetch, stored
 from gpuop.dsl.value import NUMBERS, Operand, Value, atom, integer, literal_atom
 from gpuop.errors import SemanticError, article, described, here
-from gpuop.ir.build import constant, fold_cast, number
+from gpuop.ir.build import constant
 from gpuop.ir.nodes import AXES, Const, Expr, FieldParam, Read, Write
-from gpuop.ir.types import BOOL, FLOAT, SMALL_TENSOR, FieldType, Shape, Type
+from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, FieldType, Shape, Type
 
 BORDERS = ("clamp", "zero", "wrap", "reflect", "symmetric", "unchecked")
 OTHERS_BORDERS = {  # what they are called in NumPy, SciPy, OpenCV and scikit-image, but for "reflect", which means both
@@ -53,13 +53,11 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp") -> Value
         )
     where = _point(recorder, param, point, "read")
     rule, fill = _border(border, param.type)
-    return Value(
-        fetch(
-            recorder.build,
-            param.type,
-            Read(param, Type(param.type.storage, param.type.planes), where, None, rule, fill),
-        )
-    )
+    if where is None or uniform(fill):
+        kind = Type(param.type.storage, param.type.planes)
+        return Value(fetch(recorder.build, param.type, Read(param, kind, where, None, rule, next(iter(fill), None))))
+    lanes = [_element(recorder, param, where, constant(n, INT), rule, fill) for n in range(param.type.planes)]
+    return Value(recorder.build.pack(lanes))
 
 
 def _readTensorElement(field: Operand, *place: Operand, border: Any = "clamp") -> Value:
@@ -72,7 +70,25 @@ def _readTensorElement(field: Operand, *place: Operand, border: Any = "clamp") -
     point, element = _place(recorder, param, place)
     rule, fill = _border(border, param.type)
     where = _point(recorder, param, point, "read")
-    return Value(fetch(recorder.build, param.type, Read(param, Type(param.type.storage), where, element, rule, fill)))
+    return Value(_element(recorder, param, where, element, rule, fill))
+
+
+def _element(
+    recorder: Recorder,
+    param: FieldParam,
+    where: tuple[Expr, ...] | None,
+    element: Expr | None,
+    rule: str,
+    fill: Fill,
+) -> Expr:
+    """One scalar of a tensor; outside it is that part of the number."""
+    build, kind = recorder.build, Type(param.type.storage)
+    if where is None or uniform(fill):
+        return fetch(build, param.type, Read(param, kind, where, element, rule, next(iter(fill), None)))
+    if isinstance(element, Const):
+        fill = (fill[int(element.value) % len(fill)],)
+    reads = tuple(fetch(build, param.type, Read(param, kind, where, element, rule, part)) for part in fill)
+    return of_element(build, reads, element)
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
@@ -215,21 +231,12 @@ def _place(
     return place[:-1], None if count == 1 and isinstance(element, Const) else element
 
 
-def _border(border: Any, field_type: FieldType) -> tuple[str, Const | None]:
-    fill = number(border)
-    if fill is not None:
-        kind = field_type.element
-        if math.isinf(fill) and kind.kind != "f":  # it saturates, as written values do
-            return "fill", fold_cast(constant(fill, FLOAT), Type(field_type.storage), True)
-        if not kind.holds(fill):
-            raise SemanticError(
-                f"border={border!r} does not fit the field's dtype, {field_type.dtype}; "
-                "its least and greatest value are border=-math.inf and border=math.inf"
-            )
-        return "fill", constant(field_type.stored(fill), field_type.storage)
+def _border(border: Any, field_type: FieldType) -> tuple[str, Fill]:
+    if numeric(border):
+        return "fill", fill_of(field_type, border, "border")
     if border not in BORDERS:
         known = OTHERS_BORDERS.get(border) if isinstance(border, str) else None
         near = get_close_matches(str(border), BORDERS, 1)
         advice = f"here that is {known}; it" if known else f"did you mean {near[0]!r}? It" if near else "it"
         raise SemanticError(f"there is no border={border!r}: {advice} is one of {', '.join(BORDERS)}, or a number")
-    return ("fill", constant(0, field_type.storage)) if border == "zero" else (border, None)
+    return ("fill", (constant(0, field_type.storage),)) if border == "zero" else (border, ())

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from gpuop.dsl.checks import check_barriers, check_cover, check_nesting, check_races, target
 from gpuop.dsl.coverage import writes_all
+from gpuop.dsl.fills import Fill, of_element, uniform
 from gpuop.dsl.outputs import OutputSlot
 from gpuop.dsl.record import Recorder
 from gpuop.dsl.written import covers
@@ -125,10 +126,25 @@ def _settle(recorder: Recorder, slot: OutputSlot, kernel: Kernel) -> tuple[Block
         check_cover(kernel, slot, covered)
     if not all(_is_own(w, domain) for w in writes):
         whole = covered or writes_all(kernel, field)
-        return body, Output(field, None if whole else field.type.stored(slot.default or 0))
+        return body, Output(field, None if whole else _filled(slot))
     if len(writes) == 1 and writes[0] in body and covered:
         return body, Output(field)
     return _one_write(body, slot, domain), Output(field)
+
+
+def _filled(slot: OutputSlot) -> float:
+    """What all memory of an output holds before the threads write."""
+    fill = _default(slot)
+    if not uniform(fill):
+        raise SemanticError(
+            f"{slot.shown} is written at computed places, and starts from one number in all of its memory, which "
+            "`default=` of complex64 is only where its real and imaginary part are equal, as in default=0"
+        )
+    return fill[0].value
+
+
+def _default(slot: OutputSlot) -> Fill:
+    return slot.default or (constant(0, slot.param.type.storage),)
 
 
 def _is_own(write: Stmt, domain: Domain) -> bool:
@@ -163,7 +179,13 @@ def _one_write(body: Block, slot: OutputSlot, domain: Domain) -> Block:
             done += assigned(stmt) if isinstance(stmt, Write) and stmt.field is field else [map_blocks(stmt, rewrite)]
         return tuple(done)
 
-    initial = collector(out).cast(constant(field.type.stored(slot.default or 0), field.type.storage), var.type)
-    out.append(Let(var, initial))
     element = Index("global", "element") if axis else None
+    build, fill = collector(out), _default(slot)
+    several = lanes > 1 and not uniform(fill)
+    initial = (
+        build.pack([fill[n % len(fill)] for n in range(lanes)])
+        if several
+        else build.cast(of_element(build, fill if axis and not uniform(fill) else fill[:1], element), var.type)
+    )
+    out.append(Let(var, initial))
     return (*out, *rewrite(body), Write(field, Ref(var), None, element))

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from gpuop.dsl.field import Field
+from gpuop.dsl.fills import fill_of
 from gpuop.dsl.finish import finish
 from gpuop.dsl.frames import check_called
 from gpuop.dsl.mistaken import explain
@@ -37,7 +38,8 @@ def slots_of(types: Sequence[FieldType], default: Any, declared: bool = True) ->
     if len(defaults) != len(types):
         raise SemanticError(f"`default=` has {len(defaults)} values, and the outputs are {len(types)}")
     return [
-        OutputSlot(FieldParam(f"out{k}", t), declared, d) for k, (t, d) in enumerate(zip(types, defaults, strict=True))
+        OutputSlot(FieldParam(f"out{k}", t), declared, None if d is None else fill_of(t, d, "default"))
+        for k, (t, d) in enumerate(zip(types, defaults, strict=True))
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
+from gpuop.dsl.fills import Fill
 from gpuop.errors import SemanticError
 from gpuop.ir.nodes import FieldParam
 
@@ -37,7 +38,7 @@ class OutputSlot:
 
     param: FieldParam
     declared: bool
-    default: float | None = None
+    default: Fill | None = None
 
     @property
     def shown(self) -> str:

@@ -43,11 +43,11 @@ class DType:
         if self.kind == "b":
             return isinstance(value, bool)
         if self.kind == "f":
-            if not math.isfinite(value):
-                return True
-            return abs(value) <= float(np.finfo(self.numpy).max)
+            infinite = isinstance(value, float) and not math.isfinite(value)
+            return infinite or abs(value) <= float(np.finfo(self.numpy).max)
         info = np.iinfo(self.numpy)
-        return float(value).is_integer() and int(info.min) <= int(value) <= int(info.max)
+        whole = isinstance(value, int) or float(value).is_integer()
+        return whole and int(info.min) <= int(value) <= int(info.max)
 
 
 BOOL = DType("bool", "bool", "b", 8)
@@ -217,7 +217,7 @@ class FieldType:
 
     def stored(self, value: float) -> float:
         """The number as it is stored."""
-        return round(min(max(float(value), 0.0), 1.0) * 255) if self.dtype == "unorm8" else value
+        return round(min(max(0.0, float(value)), 1.0) * 255) if self.dtype == "unorm8" else value
 
     def __str__(self) -> str:
         tensor = f"[{'×'.join(map(str, self.tensor_shape))}]" if self.tensor_shape else ""
