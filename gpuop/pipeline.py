@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
-from gpuop.dsl.arguments import check_size, frozen
+from gpuop.calls import Call, Traced
+from gpuop.dsl.arguments import check_size, frozen, leaves
 from gpuop.dsl.arrays import Deferred, Placeholder, is_array, is_device_array
 from gpuop.dsl.capture import Snapshot, snapshot
 from gpuop.dsl.decorated import Decorated, check_function
@@ -18,33 +16,11 @@ from gpuop.dsl.frames import def_line, return_line
 from gpuop.dsl.looks import looks
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.graph import Program, program
-from gpuop.interop import Shared, array_like, lend, library_of, numpy_dtype, own, share
-from gpuop.ir.graph import Leaf, Node
+from gpuop.interop import library_of, numpy_dtype, own
+from gpuop.ir.graph import Leaf
 from gpuop.ir.kernel import Opaque
-from gpuop.ir.layout import Layout, interleaved
-from gpuop.ir.types import FieldType
-from gpuop.passes.lanes import ACCESS
-from gpuop.runtime.backend import Argument, Array, Backend, Buffer, array_dtype, download, planes_of, stored
 from gpuop.runtime.devices import current
-from gpuop.runtime.execute import Prepared
-from gpuop.session import PLANS_KEPT, argument, copy_into, prepare
-
-
-@dataclass(frozen=True, eq=False)
-class Traced:
-    """What a pipeline computes for arguments of some types.
-
-    Attributes:
-        fixed: values that lie in memory as gpuop's own do: those that kernels without a body touch, and arguments that are
-            results.
-        several: whether a tuple is returned.
-        prepared: what was compiled, by device and the layouts of arrays.
-    """
-
-    what: Program
-    fixed: frozenset[int]
-    several: bool
-    prepared: dict[Any, Prepared] = field(default_factory=dict)
+from gpuop.session import PLANS_KEPT
 
 
 class Pipeline(Decorated):
@@ -61,19 +37,28 @@ class Pipeline(Decorated):
         except TypeError as wrong:
             raise SemanticError(f"pipeline `{self.name}`: {wrong}") from None
         given = {name: value for name, value in bound.arguments.items() if is_array(value)}
-        fields = [value for value in bound.arguments.values() if isinstance(value, Field)]
-        if fields:
-            if given and not all(isinstance(value, Parameter) for value in fields):
+        if self._is_plain(bound, given):
+            if out is not None:
                 raise SemanticError(
-                    f"pipeline `{self.name}` gets Fields and arrays; give it arrays and Parameters only, or Fields only"
+                    f"pipeline `{self.name}` gives Fields here, which have no memory yet; leave out `out=`"
                 )
-            if not given:
-                return self.function(*bound.args, **bound.kwargs)
+            return self.function(*bound.args, **bound.kwargs)
         device = self._on_device(given)
         traced = self._trace(bound, given, device)
         call = Call(traced, list(given.values()), device, current())
         results = call.results() if out is None else call.into(out, self.name)
         return tuple(results) if traced.several else results[0]
+
+    def _is_plain(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> bool:
+        """Whether it is the plain function: called with Fields, or while a pipeline is traced with what stands for its arrays."""
+        fields = [value for value in bound.arguments.values() if isinstance(value, Field)]
+        if any(isinstance(v, Placeholder) for v in leaves(f"pipeline `{self.name}`", bound.arguments)):
+            return True
+        if given and not all(isinstance(value, Parameter) for value in fields):
+            raise SemanticError(
+                f"pipeline `{self.name}` gets Fields and arrays; give it arrays and Parameters only, or Fields only"
+            )
+        return bool(fields) and not given
 
     def _on_device(self, given: dict[str, Any]) -> bool:
         """Whether the arrays are on a device, for all of which that is the same."""
@@ -100,10 +85,13 @@ class Pipeline(Decorated):
         if known and captured and known[0] == captured:
             self.traced[key] = captured, known[1]
             return known[1]
-        for position, (name, array) in enumerate(given.items()):
-            bound.arguments[name] = Placeholder(position, tuple(array.shape), numpy_dtype(array), device)
+        stand_ins = {
+            n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device) for k, (n, a) in enumerate(given.items())
+        }
+        bound.arguments.update(stand_ins)
         seen = looks()
         made = self._traced(self.function(*bound.args, **bound.kwargs))
+        self._check_own(made.what, stand_ins.values())
         if captured and looks() == seen:
             self.traced[key] = captured, made
             while len(self.traced) > PLANS_KEPT:  # an argument that is another number in every call
@@ -139,155 +127,24 @@ class Pipeline(Decorated):
         fixed = frozenset(touched) | what.leaves.keys() & set(what.wanted)
         return Traced(what, fixed, several)
 
-
-class Call:
-    """One call of a pipeline: its arrays, and where they lie."""
-
-    def __init__(self, traced: Traced, given: Sequence[Any], device: bool, backend: Backend) -> None:
-        self.traced, self.what, self.backend, self.device = traced, traced.what, backend, device
-        self.given = list(given) if self.device else [np.asarray(array) for array in given]
-        self.like = given[0] if given and library_of(given[0]) != "numpy" else None
-        self.layouts: dict[int, Layout] = {}
-        self.passed = {number: self._passed(number, node) for number, node in self.what.leaves.items()}
-
-    def _passed(self, number: int, node: Node) -> Argument:
-        if not isinstance(node, Leaf) or not isinstance(node.source, Deferred):
-            return argument(node, self.backend)
-        array = self.given[node.source.placeholder.position]
-        if not self.device:
-            return self._of_host(number, node, array)
-        shared = share(array, node.type, self.backend)
-        if shared.layout is not None:
-            self.layouts[number] = shared.layout
-        return shared.buffer
-
-    def results(self) -> list[Any]:
-        """Arrays of the kind that was given; those on a device are not waited for."""
-        types = self.what.types
-        if not self.device:
-            arrays = self.on_host([np.empty(types[v].array_shape, array_dtype(types[v])) for v in self.what.wanted])
-            return arrays if self.like is None else [array_like(self.like, array) for array in arrays]
-        places = {v: interleaved(types[v]) for v in self.what.wanted if types[v].planes > 1}
-        values = self._launched(places, {})
-        return [array_like(self.like, self._lent(v, values[v])) for v in self.what.wanted]
-
-    def _of_host(self, number: int, node: Leaf, array: Array) -> Argument:
-        """An array of the host's, in its own memory where the device and the field's type can have it there."""
-        kind = node.type
-        if (
-            array.dtype == array_dtype(kind)
-            and array.shape == tuple(kind.array_shape)
-            and number not in self.traced.fixed
-            and self._suits(kind)
-        ):
-            wrapped = self.backend.wrap(stored(kind, array))
-            if wrapped is not None:
-                if kind.planes > 1:
-                    self.layouts[number] = interleaved(kind)
-                return wrapped
-        kind, values = node.source.make(array)
-        return self.backend.upload(kind, planes_of(kind, values))
-
-    def _suits(self, kind: FieldType) -> bool:
-        """Whether kernels are about as fast on NumPy's arrays: only planes make vectors, which some functions need."""
-        return kind.planes == 1 or self.backend.target.lanes != "functions"
-
-    def on_host(self, outs: Sequence[Array]) -> list[Array]:
-        """Compute into arrays of the host's, in their own memory where the device can."""
-        wanted, types = self.what.wanted, self.what.types
-        memory: dict[int, Buffer] = {}
-        places: dict[int, Array] = {}
-        for v, array in zip(wanted, outs, strict=True):
-            apart = not any(np.may_share_memory(array, given) for given in self.given)
-            aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # as kernels store past the caches
-            usable = apart and aligned and self._suits(types[v])
-            if usable and v not in memory and v not in self.traced.fixed:
-                wrapped = self.backend.wrap(stored(types[v], array))
-                if wrapped is not None:
-                    memory[v], places[v] = wrapped, array
-        values = self._launched({v: interleaved(types[v]) for v in memory if types[v].planes > 1}, memory)
-        self.backend.settle(memory.values())
-        for v, array in zip(wanted, outs, strict=True):
-            if array is not places.get(v):
-                array[...] = places[v] if v in places else download(types[v], values[v], self.backend)
-        return list(outs)
-
-    def into(self, out: Any, name: str) -> Sequence[Any]:
-        """Write the results into arrays of the caller's."""
-        outs = out if isinstance(out, (tuple, list)) else (out,)
-        wanted, types = self.what.wanted, self.what.types
-        if len(outs) != len(wanted):
-            raise SemanticError(
-                f"pipeline `{name}`: `out=` takes an array for each result, {len(wanted)}, not {len(outs)}"
-            )
-        for v, array in zip(wanted, outs, strict=True):
-            wrong = _unfit(array, types[v])
-            if wrong:
-                raise SemanticError(f"pipeline `{name}`: {wrong}")
-        if _overlap(outs):
-            raise SemanticError(
-                f"pipeline `{name}`: the arrays of `out=` lie in the same memory; give each result its own"
-            )
-        if not self.device:
-            self.on_host([np.asarray(array) for array in outs])
-            return outs
-        shared = [share(array, types[v], self.backend) for v, array in zip(wanted, outs, strict=True)]
-        direct = {v: s for v, s in zip(wanted, shared, strict=True) if v not in self.traced.fixed and self._is_apart(s)}
-        places = {v: s.layout for v, s in direct.items() if s.layout is not None}
-        values = self._launched(places, {v: s.buffer for v, s in direct.items()})
-        for v, s, array in zip(wanted, shared, outs, strict=True):
-            if direct.get(v) is not s:
-                copy_into(s, Shared(self.backend, values[v], self.layouts.get(v)), types[v])
-            array_like(array, lend(self.backend, s.buffer, types[v], s.layout))  # so that the caller's stream waits
-        return outs
-
-    def _is_apart(self, out: Shared) -> bool:
-        """Whether no argument of the call lies where a result goes."""
-        first, last = out.buffer.array.span
-        spans = (a.array.span for a in self.passed.values() if hasattr(a, "array"))
-        return all(end <= first or start >= last for start, end in spans)
-
-    def _launched(self, places: dict[int, Layout], memory: dict[int, Buffer]) -> dict[int, Buffer]:
-        self.layouts |= {v: layout for v, layout in places.items() if v not in self.traced.fixed}
-        key = (self.backend, tuple(self.layouts.items()))
-        if key not in self.traced.prepared:
-            self.traced.prepared[key] = prepare(self.what, self.backend, layouts=self.layouts)
-        return self.traced.prepared[key].run(self.passed, memory)
-
-    def _lent(self, value: int, buffer: Buffer) -> Any:
-        return lend(self.backend, buffer, self.what.types[value], self.layouts.get(value))
-
-
-def _unfit(array: Any, kind: FieldType) -> str:
-    """Why a result cannot go into an array; empty where it can."""
-    expected = f"`out=` takes an array of shape {tuple(kind.array_shape)} and dtype {array_dtype(kind)}"
-    if not is_array(array):
-        return f"{expected}, not {described(array)}"
-    if tuple(array.shape) != tuple(kind.array_shape) or numpy_dtype(array) != array_dtype(kind):
-        return f"{expected}, not one of shape {tuple(array.shape)} and dtype {numpy_dtype(array)}"
-    if isinstance(array, np.ndarray) and not array.flags.writeable:
-        return f"{expected} that can be written to; this one is read-only"
-    if isinstance(array, np.ndarray) and any(
-        n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True)
-    ):
-        return f"{expected} whose elements lie apart; those of this one share memory"
-    return ""
-
-
-def _overlap(outs: Sequence[Any]) -> bool:
-    """Whether two of NumPy's arrays share memory, or two of another library are the same."""
-    pairs = ((a, b) for n, a in enumerate(outs) for b in outs[:n])
-    return any(
-        np.shares_memory(a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else a is b for a, b in pairs
-    )
+    def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:
+        """Refuse arrays of other pipelines, and of other calls: there are only those of this one."""
+        for node in what.leaves.values():
+            source = node.source if isinstance(node, Leaf) else None
+            if isinstance(source, Deferred) and not any(source.placeholder is a for a in stand_ins):
+                raise SemanticError(
+                    f"pipeline `{self.name}` uses {node.name or 'a field'} of an array that another call of a pipeline was "
+                    "given; make it an argument of this one"
+                )
 
 
 def pipeline(function: Callable[..., Any]) -> Pipeline:
     """Make a pipeline of a function that builds Fields from its array arguments and returns a Field or a tuple of them.
 
-    It is traced once per array types and other arguments. Called with Fields it is the plain function. It returns NumPy
-    arrays for NumPy arrays; for arrays of CuPy, PyTorch, JAX or Numba on a CUDA device it returns the same kind, without
-    copies, in the order of the caller's current stream, and without waiting. `out=` takes arrays to write the results to.
+    It is traced once per array types and other arguments. Called with Fields, or with what stands for an array while another
+    pipeline is traced, it is the plain function. It returns NumPy arrays for NumPy arrays; for arrays of CuPy, PyTorch, JAX or
+    Numba on a CUDA device it returns the same kind, without copies, in the order of the caller's current stream, and without
+    waiting. `out=` takes arrays to write the results to.
     """
     check_function("a pipeline", function)
     return Pipeline(function)

@@ -32,8 +32,8 @@ BELOW = {  # what each part may import; modules at the top may import everything
     "ops": BASE | {"ir", "passes", "dsl"},
 }
 TOP = {
-    "__init__", "__main__", "background", "bundles", "clock", "commands", "defining", "graph", "inspection", "interop", "iterate",
-    "moments", "pipeline", "profiling", "running", "saving", "session", "streams",
+    "__init__", "__main__", "background", "bundles", "calls", "clock", "commands", "defining", "graph", "inspection", "interop",
+    "iterate", "moments", "pipeline", "profiling", "running", "saving", "session", "streams",
 }  # fmt: skip
 WAIT = {  # packages that only these files may import, and only inside functions
     "networkx": {"inspection.py"},

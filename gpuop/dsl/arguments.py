@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from gpuop.errors import SemanticError, described
 
 EQUAL_BUT_OTHER = (float, complex, np.inexact, frozenset)  # constants that equal others, as zeros of both signs
 MOST_NUMBERS = 4096  # of a constant: a kernel is compiled for its values
+DEEPEST = 32
 
 
 def members(bound: inspect.BoundArguments) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def check(operator: str, bound: inspect.BoundArguments) -> None:
 def check_size(owner: str, given: Mapping[str, Any]) -> None:
     """Refuse constants of too many numbers."""
     for name, value in given.items():
-        count = _count(value)
+        count = sum(v.size if isinstance(v, np.ndarray) else 1 for v in leaves(owner, {name: value}))
         if count > MOST_NUMBERS:
             raise SemanticError(
                 f"argument `{name}` of {owner} has {count} numbers: arrays and lists are constants that are compiled in, of at "
@@ -72,10 +73,24 @@ def check_size(owner: str, given: Mapping[str, Any]) -> None:
             )
 
 
-def _count(value: Any) -> int:
-    if isinstance(value, (tuple, list)):
-        return sum(map(_count, value))
-    return value.size if isinstance(value, np.ndarray) else 1
+def leaves(owner: str, given: Mapping[str, Any]) -> Iterator[Any]:
+    """What arguments hold: of tuples, lists and dictionaries their members, and the members of those.
+
+    Raises:
+        SemanticError: they lie too deep, as in a list that is a member of itself.
+    """
+    for name, value in given.items():
+        yield from _leaves(f"argument `{name}` of {owner}", value, 0)
+
+
+def _leaves(what: str, value: Any, depth: int) -> Iterator[Any]:
+    if not isinstance(value, (tuple, list, dict)):
+        yield value
+        return
+    if depth == DEEPEST:
+        raise SemanticError(f"{what} is a list that holds itself, or lists in lists more than {DEEPEST} deep")
+    for member in value.values() if isinstance(value, dict) else value:
+        yield from _leaves(what, member, depth + 1)
 
 
 def nesting(value: Any) -> Any:

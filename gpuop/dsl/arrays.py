@@ -79,7 +79,7 @@ def is_array(value: Any) -> bool:
 def host_array(value: ArrayLike) -> Array:
     """A NumPy array of what the user gave; Python numbers and lists become int32, float32 or complex64."""
     if hasattr(value, "node"):
-        raise SemanticError("this is a Field already; its type is in `.type`, its values come with `.numpy()`")
+        raise SemanticError("this is a Field already, use it as it is; its type is in `.type`, its values come with `.numpy()`")
     given = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
     try:
         array = np.asarray(value)

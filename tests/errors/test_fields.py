@@ -249,7 +249,7 @@ def where_of_an_array():
     np.where(SCALAR > 1, 1, np.ones(3))  # here
 
 
-@WRONGS.add("this is a Field already; its type is in `.type`, its values come with `.numpy()`")
+@WRONGS.add("this is a Field already, use it as it is; its type is in `.type`, its values come with `.numpy()`")
 def field_of_a_field():
     gp.ScalarField(SCALAR)  # here
 

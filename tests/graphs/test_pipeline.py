@@ -193,3 +193,56 @@ def test_traces_are_let_go(device, monkeypatch):
     for factor in (1, 2, 3, 4, 5, 1):
         np.testing.assert_array_equal(scaled(np.ones(4, np.float32), factor), np.full(4, factor, np.float32))
     assert len(scaled.traced) == 3
+
+
+# --- pipelines in pipelines -----------------------------------------------------------------------------------------------
+
+difference = gp.pipeline(lambda x, y: gp.ScalarField(x) - gp.ScalarField(y))
+listed = gp.pipeline(lambda xs, k=1: sum(gp.ScalarField(x) * k for x in xs))
+ONES = np.ones((2, 3), "f")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_pipeline_is_traced_into_one_that_calls_it(device, swapped):
+    """Other arrays stay arrays, and what it gives are Fields."""
+
+    @gp.pipeline
+    def outer(a, b):
+        inner = difference(ONES, a) if swapped else difference(a, ONES)
+        assert isinstance(inner, gp.Field)
+        return inner * 10 + difference(b, a) + listed([a, b], k=2) + gp.ScalarField(difference(3 * ONES, ONES))
+
+    for x in (image(2, 3), image(2, 3) + 4):
+        y = image(2, 3) - 8
+        inner = ONES - x if swapped else x - ONES
+        np.testing.assert_allclose(outer(x, y), inner * 10 + (y - x) + (x * 2 + y * 2) + 2, rtol=1e-6)
+    np.testing.assert_allclose(difference(x, y), x - y)  # on its own it takes arrays as before
+
+
+def test_what_stands_for_an_array_has_no_place_in_another_pipeline():
+    kept = []
+
+    @gp.pipeline
+    def keeps(a):
+        kept.append(gp.ScalarField(a))
+        return gp.ScalarField(a) + difference(a, a)
+
+    keeps(ONES)
+    later = gp.pipeline(lambda b: gp.ScalarField(b) + kept[0])
+    captures = gp.pipeline(lambda a: gp.pipeline(lambda b: gp.ScalarField(b) - gp.ScalarField(a))(ONES) + 1)
+    for wrong in (later, captures):
+        with pytest.raises(
+            gp.SemanticError, match="an array that another call of a pipeline was given; make it an arg"
+        ):
+            wrong(3 * ONES)
+    with pytest.raises(gp.SemanticError, match="gives Fields here, which have no memory yet; leave out `out=`"):
+        gp.pipeline(lambda a: difference(a, ONES, out=ONES))(ONES)
+
+
+@pytest.mark.parametrize("of", ["operator", "pipeline"])
+def test_lists_that_hold_themselves(of):
+    weights: list = [1.0]
+    weights.append(weights)
+    takes = gp.operator(lambda f, w: f) if of == "operator" else gp.pipeline(lambda f, w: gp.ScalarField(f))
+    with pytest.raises(gp.SemanticError, match=r"argument `w` of .* is a list that holds itself"):
+        takes(gp.ScalarField(ONES) if of == "operator" else ONES, weights)

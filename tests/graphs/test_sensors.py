@@ -163,7 +163,7 @@ def test_frames_are_converted_as_fields_are(device, kind, given, want):
     [
         (np.zeros((3, 3)), r"sensor `seen`: an array of shape \(3, 3\) came; its frames are 2×3 float32 fields, whose arrays"),
         ("frame", r"sensor `seen`: fields are made of numbers, not of text"),
-        (gp.ScalarField(frame(0)), r"sensor `seen`: this is a Field already"),
+        (gp.ScalarField(frame(0)), r"sensor `seen`: this is a Field already, use it as it is"),
     ],
 )  # fmt: skip
 def test_wrong_frames(device, wrong, message, pipelined):
