@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuop.dsl.arithmetic import Arithmetic
 from gpuop.errors import SemanticError, described
-from gpuop.ir.types import FieldType
+from gpuop.ir.types import BY_NUMPY, FLOAT, FieldType
 
 ArrayLike = Any
 Array = NDArray[Any]
@@ -76,51 +76,86 @@ def is_array(value: Any) -> bool:
     return (hasattr(type(value), "__dlpack__") and not hasattr(value, "node")) or is_device_array(value)
 
 
-def host_array(value: ArrayLike) -> Array:
-    """A NumPy array of what the user gave; Python numbers and lists become int32, float32 or complex64."""
+def numbers(value: ArrayLike) -> Array:
+    """A NumPy array of what the user gave, in NumPy's dtype; an array of objects for Python integers beyond all of its dtypes."""
     if hasattr(value, "node"):
-        raise SemanticError("this is a Field already, use it as it is; its type is in `.type`, its values come with `.numpy()`")
-    given = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
+        raise SemanticError(
+            "this is a Field already, use it as it is; its type is in `.type`, its values come with `.numpy()`"
+        )
     try:
         array = np.asarray(value)
     except ValueError as ragged:
         raise SemanticError(f"{described(value)} makes no array: {ragged}") from None
-    if array.dtype.kind not in "biufc":
-        raise SemanticError(f"fields are made of numbers, not of {WORDS.get(array.dtype.kind, 'Python objects')}")
-    if given:
+    if not is_dtyped(value) and (array.dtype.kind == "O" or _is_huge(array)):
+        objects = np.asarray(value, object)
+        if all(isinstance(v, (int, np.integer)) for v in objects.flat):
+            return objects
+    check_numbers(array.dtype)
+    return array
+
+
+def check_numbers(dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in "biufc":
+        raise SemanticError(f"fields are made of numbers, not of {WORDS.get(dtype.kind, 'Python objects')}")
+
+
+def is_dtyped(value: ArrayLike) -> bool:
+    """Whether the user chose a dtype: that of Python numbers and lists follows from their values."""
+    return isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
+
+
+def _is_huge(array: Array) -> bool:
+    """Whether these floats may be integers that NumPy has no common dtype of, such as -1 and 2**63."""
+    return array.dtype.kind == "f" and array.size > 0 and bool(np.abs(array).max() >= 2**63)
+
+
+def host_array(value: ArrayLike) -> Array:
+    """A NumPy array of what the user gave; Python numbers and lists become int32, float32 or complex64."""
+    array = numbers(value)
+    if is_dtyped(value):
         return array
-    short = {"i": "int32", "u": "int64", "f": "float32", "c": "complex64"}.get(array.dtype.kind, array.dtype.name)
-    if short == "int32" and array.size and not -(2**31) <= int(array.min()) <= int(array.max()) < 2**31:
-        raise SemanticError("an integer of this list does not fit int32; give a NumPy array of int64")
-    return array.astype(short)
+    kind = array.dtype.kind
+    if kind in "iuO" and array.size:
+        low, high = int(array.min()), int(array.max())
+        if not (0 <= high < 2**63 if kind == "u" else -(2**31) <= low <= high < 2**31):
+            wide = "int64" if -(2**63) <= low <= high < 2**63 else "uint64" if 0 <= low <= high < 2**64 else "float64"
+            raise SemanticError(f"an integer of this list does not fit int32; give a NumPy array of {wide}")
+    return array.astype({"i": "int32", "u": "int64", "f": "float32", "c": "complex64"}.get(kind, array.dtype.name))
 
 
 def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
     """An array in the dtype of what takes it, floats rounded to it; SemanticError where that does not hold the values."""
     target = np.dtype(dtype)
     fits = target.kind == "c" or array.dtype.kind != "c"
+    if array.dtype.kind == "O":
+        fits = all(BY_NUMPY.get(dtype, FLOAT).holds(v) for v in array.flat)
     held = np.full(array.shape, fits)
     with np.errstate(all="ignore"):
         result = array.astype(target) if fits else array
-        if target.kind in "iub":
+        if fits and target.kind in "iub":
             held &= (result.astype(array.dtype) == array) & ((result < 0) == (array < 0))
-        elif fits:
+        elif fits and array.dtype.kind != "O":
             held &= np.isfinite(result) == np.isfinite(array)
     if not held.all():
         first = array[~held][0] if array.ndim else array
-        raise SemanticError(f"{what} {dtype}, which does not hold {first.item()}; {advice}")
+        raise SemanticError(f"{what} {dtype}, which does not hold {np.asarray(first).item()}; {advice}")
     return result
 
 
 def as_field(array: Array, order: int, dtype: Any, copy: bool = True) -> tuple[FieldType, Array]:
     if array.ndim < order:
         raise SemanticError(f"an array of shape {array.shape} has no {order} tensor axes at its end")
+    check_numbers(array.dtype)
     split = array.ndim - order
     if isinstance(dtype, str) and dtype == "unorm8":
         if array.dtype != np.uint8:
             raise SemanticError(f'dtype="unorm8" reinterprets uint8, not {array.dtype.name}')
         return FieldType(array.shape[:split], array.shape[split:], dtype), np.array(array) if copy else array
     kind = FieldType(array.shape[:split], array.shape[split:], array.dtype if dtype is None else dtype)
+    if array.dtype.kind == "c" and kind.dtype != "complex64":
+        raise SemanticError(
+            f"an array of {array.dtype.name} does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(a)`"
+        )
     return kind, (np.array if copy else np.asarray)(array, dtype=kind.dtype, order="C")
 
 
@@ -142,7 +177,7 @@ class Adjustable:
         self.state = (0, data)
 
     def set(self, value: ArrayLike) -> None:
-        array = host_array(value)
+        array = numbers(value)
         if array.shape != tuple(self.kind.array_shape):
             raise SemanticError(
                 f"this Parameter has shape {tuple(self.kind.array_shape)}, the new value {array.shape}; make another Parameter"

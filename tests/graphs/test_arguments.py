@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -106,7 +107,9 @@ def test_numbers_that_change_warn_once():
     shifted = gp.operator(lambda f, step: _readTensor(f, _row, _column + step))
     for k in range(8):
         shifted(field, k)
-    with pytest.warns(UserWarning, match="for every value of `step`; pass a gp.Parameter or another 0D field, whose value can"):
+    with pytest.warns(
+        UserWarning, match="for every value of `step`; pass a gp.Parameter or another 0D field, whose value can"
+    ):
         shifted(field, 9)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -147,3 +150,56 @@ def test_lists_in_pipelines(device):
     outs = [np.empty_like(IMAGE), np.empty_like(IMAGE)]
     weighed(IMAGE, weights, out=outs)
     assert np.array_equal(outs[1], IMAGE + 5)
+
+
+# --- what fields are made of -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.array([1, 2], "M8[s]"), "fields are made of numbers, not of dates"),
+        (np.array([1, 2], "m8[s]"), "fields are made of numbers, not of time spans"),
+        (np.array([None, 1]), "fields are made of numbers, not of Python objects"),
+        (np.array(["1", "2"]), "fields are made of numbers, not of text"),
+        (np.array([b"1"]), "fields are made of numbers, not of bytes"),
+        (np.ones(2, "F"), "an array of complex64 does not convert to float32; take `.real`, `.imag` or `abs(a)`"),
+        (np.ones(2, "D"), "an array of complex128 does not convert to float32; take"),
+    ],
+)
+def test_pipelines_refuse_the_arrays_that_fields_refuse(array, message):
+    for make in (lambda a: gp.ScalarField(a, dtype="float32"), gp.pipeline(lambda a: gp.ScalarField(a, dtype="f") * 1)):
+        with pytest.raises(gp.SemanticError, match=re.escape(message)):
+            make(array)
+
+
+@pytest.mark.parametrize(
+    ("value", "wide"),
+    [
+        (2**31, "int64"), (-(2**31) - 1, "int64"), (2**63, "uint64"), (2**64 - 1, "uint64"), (2**64, "float64"),
+        ([1, 2**63], "uint64"), ([-1, 2**63], "float64"), ([[-(2**63) - 1]], "float64"), ([np.uint64(2**63)], "uint64"),
+    ],
+)  # fmt: skip
+def test_integers_that_int32_does_not_hold(value, wide):
+    for make in (gp.ScalarField, gp.Parameter):
+        with pytest.raises(gp.SemanticError, match=f"does not fit int32; give a NumPy array of {wide}"):
+            make(value)
+
+
+SET = (2**31, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -1, -(2**63) - 1, 2**2000, 1e50, 1.5)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "uint64", "float32", "float64"])
+def test_parameters_take_the_numbers_that_their_dtype_holds(dtype):
+    whole = np.dtype(dtype).kind in "iu"
+    most = np.iinfo(dtype) if whole else np.finfo(dtype)
+    for number in SET:
+        parameter = gp.Parameter(np.ones((), dtype)[()])
+        if int(most.min) <= number <= int(most.max) and (not whole or number == int(number)):
+            parameter.set(number)
+            assert parameter.numpy() == np.array(number).astype(dtype)
+        else:
+            with pytest.raises(
+                gp.SemanticError, match=re.escape(f"this Parameter is {dtype}, which does not hold {number}")
+            ):
+                parameter.set(number)
