@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuop.ir.kernel import Domain
-from gpuop.ir.nodes import Block, Const, Expr, FieldParam, For, If, Index, Ref, Stmt, Var, Write
+from gpuop.ir.nodes import Block, Break, Const, Continue, Expr, FieldParam, For, If, Index, Ref, Stmt, Var, While, Write
 from gpuop.ir.visit import leaving, turns, walk
 
 Elements = frozenset[int | Var]  # of a tensor; a counter stands for the one that a turn of its loop writes
@@ -49,7 +49,35 @@ def _written(block: Iterable[Stmt], field: FieldParam, domain: Domain) -> Elemen
                 values = turns(stmt)
                 inner = _written(body, field, domain) if values else NONE
                 done |= inner - {var} | frozenset(values or () if var in inner else ())
+            case While(
+                cond=Const(value=True), body=body
+            ):  # it is left by its breaks, in the first turn at the earliest
+                _, breaks = _ends(body, field, domain)
+                done |= frozenset.intersection(*breaks) if breaks else NONE
     return done
+
+
+def _ends(
+    block: Block, field: FieldParam, domain: Domain, done: Elements = NONE
+) -> tuple[Elements | None, list[Elements]]:
+    """What a turn of a loop has written at the end of a block, None if it never comes there, and at each break."""
+    breaks: list[Elements] = []
+    for stmt in block:
+        match stmt:
+            case Break():
+                return None, [*breaks, done]
+            case Continue():
+                return None, breaks
+            case If(then=then, orelse=orelse):
+                branches = [_ends(branch, field, domain, done) for branch in (then, orelse)]
+                breaks += [written for _, found in branches for written in found]
+                through = [end for end, _ in branches if end is not None]
+                if not through:
+                    return None, breaks
+                done = frozenset.intersection(*through)
+            case _:
+                done |= _written((stmt,), field, domain)
+    return done, breaks
 
 
 def _of_write(write: Write, domain: Domain) -> Elements:

@@ -53,6 +53,35 @@ def in_a_while(write: Body) -> None:
         write()
 
 
+def up_to_the_break(write: Body) -> None:
+    with _while(True):
+        write()
+        _break()
+
+
+def before_each_break(write: Body) -> None:
+    turns = _var(0)
+    with _while(True):
+        with _if(turns > 3):
+            write()
+            _break()
+        with _elseif(_column == turns):
+            turns += 1
+            _continue()
+        write()
+        with _if(_column > 4):
+            _break()
+        turns += 1
+
+
+def before_one_break(write: Body) -> None:
+    with _while(True):
+        with _if(_column < 3):
+            _break()
+        write()
+        _break()
+
+
 def in_a_loop(write: Body) -> None:
     with _for(2):
         write()
@@ -77,10 +106,10 @@ def beside_a_loop_that_is_left(write: Body) -> None:
     write()
 
 
-COMPLETE = {plainly, in_both_branches, in_a_loop, beside_a_loop_that_is_left}
+COMPLETE = {plainly, in_both_branches, in_a_loop, beside_a_loop_that_is_left, up_to_the_break, before_each_break}
 CONTROLS = [
     plainly, in_one_branch, in_both_branches, in_all_but_the_last_branch, in_a_while, in_a_loop, in_a_loop_of_any_turns,
-    before_a_break, beside_a_loop_that_is_left,
+    before_a_break, beside_a_loop_that_is_left, up_to_the_break, before_each_break, before_one_break,
 ]  # fmt: skip
 
 
