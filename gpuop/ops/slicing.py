@@ -116,7 +116,8 @@ def _cut(index: Any, n: int, axis: int) -> Cut:
         if index.step == 0:
             raise SemanticError("a slice has no step 0")
         start, stop, step = index.indices(n)
-        return Cut(start, step, len(range(start, stop, step)))
+        count = len(range(start, stop, step))
+        return Cut(start, step if count > 1 else 1, count)  # of one point or none no step matters, however large
     at = operator.index(index)
     if not -n <= at < n:
         raise SemanticError(f"index {at} is out of bounds for axis {axis} with size {n}")

@@ -61,6 +61,15 @@ def test_grids(device):
     check(np.float32(3), 0, [np.s_[...], np.s_[()]])
 
 
+@pytest.mark.parametrize("step", [2**31, -(2**31) - 1, 2**40, -(2**70), 3, -3, 4, -4])
+def test_steps_beyond_the_extents(step):
+    array = np.arange(12, dtype="i").reshape(4, 3)
+    for index in (np.s_[::step], np.s_[1::step, ::step], np.s_[:, 2::step], np.s_[4:4:step]):
+        np.testing.assert_array_equal(gp.ScalarField(array)[index].numpy(), array[index])
+        if array[index].size:
+            np.testing.assert_array_equal(gp.MatrixField(array[None])[0][index].numpy(), array[index])
+
+
 def test_tensors(device):
     check(
         image(5, 7, 3),
