@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,9 @@ from gpuop.dsl import hooks
 from gpuop.dsl.arrays import host_array
 from gpuop.dsl.field import Field, Parameter, is_big_tensor
 from gpuop.dsl.operator import library_call
-from gpuop.dsl.value import NUMBERS
+from gpuop.dsl.value import KERNEL_NAMES, NUMBERS
 from gpuop.errors import SemanticError, described
+from gpuop.ir.build import number
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
 from gpuop.ops import complex_algebra, functions
 
@@ -80,13 +82,28 @@ def apply(name: str, *operands: Operand) -> Field:
             name, [_checked(name, o, common) for o in operands], _result_type(name, operands, common)
         )
     if np.dtype(common).kind not in rule.kinds:
-        bits = "; comparisons beside it need parentheses, as in `(f > a) & (f < b)`" if name.startswith("bitwise") else ""
+        bits = (
+            "; comparisons beside it need parentheses, as in `(f > a) & (f < b)`" if name.startswith("bitwise") else ""
+        )
         raise SemanticError(f"{name} does not take {common} fields{bits}")
     computed = rule.compute(common)
+    if rule in (COMPARISON, EQUALITY) and (beyond := _beyond(name, operands, computed)) is not None:
+        return _elementwise(name, lambda same: same, [beyond], ["bool"], _result_type(name, operands, "bool"))
     values = [_checked(name, o, computed) for o in operands]
     dtypes = _apart(values) if rule in (COMPARISON, EQUALITY) and computed == "float32" else None
     out = _result_type(name, operands, rule.result(computed))
     return _elementwise(name, function, values, dtypes or [computed] * len(values), out)
+
+
+def _beyond(name: str, operands: Sequence[Operand], computed: str) -> bool | None:
+    """What a comparison of integers with a number is at every point, where their dtype does not hold that number."""
+    if any(isinstance(o, Field) and np.dtype(_dtype_of(o)).kind not in "biu" for o in operands):
+        return None
+    numbers = [0 if isinstance(o, Field) else number(o) for o in operands]
+    if all(n is None or computed == "bool" or BY_NUMPY[computed].holds(n) for n in numbers):
+        return None
+    compared: bool = getattr(operator, KERNEL_NAMES[name])(*numbers)
+    return compared
 
 
 def _apart(values: Sequence[Any]) -> list[str] | None:
@@ -142,8 +159,8 @@ def _one_tensor(value: Operand) -> Field:
 def _check_operands(name: str, operands: Sequence[Operand]) -> None:
     """Refuse what is neither a field nor a number."""
     for o in operands:
-        number = isinstance(o, (complex, *NUMBERS, np.complexfloating)) or (isinstance(o, np.ndarray) and o.ndim == 0)
-        if number or isinstance(o, Field):
+        numeric = isinstance(o, (complex, *NUMBERS, np.complexfloating)) or (isinstance(o, np.ndarray) and o.ndim == 0)
+        if numeric or isinstance(o, Field):
             continue
         kind = "an array" if isinstance(o, np.ndarray) else described(o)
         advice = "wrap it in a Field (`gp.ScalarField(a)`), or in a `gp.Parameter` if every point takes all of it"
@@ -172,10 +189,10 @@ def _checked(name: str, operand: Operand, dtype: str) -> Any:
     """The operand; a number must fit the dtype."""
     if isinstance(operand, Field):
         return operand
-    number = operand if isinstance(operand, int) else np.asarray(operand)[()].item()
-    if dtype != "complex64" and dtype != "bool" and not BY_NUMPY[dtype].holds(number):
-        raise SemanticError(f"{name}: the number {number} does not fit {dtype}")
-    return number
+    given = operand if isinstance(operand, int) else np.asarray(operand)[()].item()
+    if dtype != "complex64" and dtype != "bool" and not BY_NUMPY[dtype].holds(given):
+        raise SemanticError(f"{name}: the number {given} does not fit {dtype}")
+    return given
 
 
 def _result_type(name: str, operands: Sequence[Operand], dtype: str) -> FieldType:
@@ -224,7 +241,11 @@ def angle(z: Operand, deg: bool = False) -> Field:
 
 
 def clip(a: Operand, a_min: Operand = None, a_max: Operand = None) -> Operand:
-    """numpy.clip; None leaves a side open."""
+    """numpy.clip; None leaves a side open, and so does a Python integer that no value of an integer field is beyond."""
+    if isinstance(a, Field) and np.dtype(_dtype_of(a)).kind in "iu":
+        ends = np.iinfo(_dtype_of(a))
+        a_min = None if type(a_min) is int and a_min <= ends.min else a_min
+        a_max = None if type(a_max) is int and a_max >= ends.max else a_max
     if a_min is not None and a_max is not None:
         return apply("clip", a, a_min, a_max)
     if a_min is not None:

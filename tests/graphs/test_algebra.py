@@ -237,6 +237,50 @@ def test_comparisons_of_integers_that_no_type_holds_all_of(device, signed):
         assert compare(gp.ScalarField(y), gp.ScalarField(x)).numpy().tolist() == turned
 
 
+COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [
+        ("uint8", -1), ("uint8", 256), ("int8", -129), ("int64", 2**63), ("int64", -(2**63) - 1), ("uint64", -1),
+        ("uint64", 2**64), ("int32", 10**400), ("uint8", 1e300), ("int16", -1e300), ("uint8", np.int64(-1)),
+    ],
+)  # fmt: skip
+def test_comparisons_with_numbers_that_the_dtype_does_not_hold(dtype, number):
+    """NumPy compares with Python's numbers exactly."""
+    info = np.iinfo(dtype)
+    array = np.array([[info.min, 1, info.max]], dtype)
+    field, big = gp.ScalarField(array), gp.VectorField(np.repeat(array, 2, 1))
+    for compare in COMPARISONS:
+        for got, want in (
+            (compare(field, number), compare(array, number)),
+            (compare(number, field), compare(number, array)),
+            (compare(big, number), compare(big.numpy(), number)),
+        ):
+            assert isinstance(got, gp.Field) and got.dtype == "bool"
+            np.testing.assert_array_equal(got.numpy(), want)
+    np.testing.assert_array_equal(np.where(field == number, 0, field).numpy(), array)
+
+
+def test_such_comparisons_on_devices_and_in_graphs(device):
+    array = np.uint8([1, 2, 255])
+    with gp.ComputeGraph() as graph:
+        state = gp.ScalarField(array)
+        state.next = np.where(state != -1, state, 0) + np.where(state > 256, gp.ScalarField(array), 0)
+        graph.probe(state, "state")
+    graph.step()
+    np.testing.assert_array_equal(graph.read("state"), array)
+
+
+@pytest.mark.parametrize("ends", [(-1, 300), (2, 300), (-1, 2), (0, 255), (None, 2**70), (-(2**70), None)])
+def test_clip_at_ends_that_the_dtype_does_not_hold(ends):
+    array = np.uint8([1, 2, 255])
+    np.testing.assert_array_equal(np.clip(gp.ScalarField(array), *ends).numpy(), np.clip(array, *ends))
+    with pytest.raises(gp.SemanticError, match="the number 300 does not fit uint8"):
+        np.clip(gp.ScalarField(array), 300, 400)
+
+
 def test_shapes_that_go_together(device):
     vectors, scalars, big = image(4, 5, 3), image(4, 5), image(4, 5, 7, 7)
     v, s, b = gp.VectorField(vectors), gp.ScalarField(scalars), gp.MatrixField(big)
@@ -383,5 +427,7 @@ def test_one_tensor_for_every_point(device):
     kernels = {(f * np.float32([1, 2, k])).node.call.identity for k in range(5)}
     assert len(kernels) == 1, "it is a parameter, not a constant"
     for wrong in (np.ones(4, "f"), (1, 2), np.ones((4, 5, 3), "f"), [[1, 2, 3]]):
-        with pytest.raises(gp.SemanticError, match=r"multiply of a Field and (an array|a tuple|a list): wrap it in a Field"):
+        with pytest.raises(
+            gp.SemanticError, match=r"multiply of a Field and (an array|a tuple|a list): wrap it in a Field"
+        ):
             f * wrong
