@@ -3,7 +3,8 @@
     python benchmarks/shapes.py [--device NAME …] [--seconds N] [--type NAME …] [--form NAME …] [--seed N] [--report FILE]
 
 Every device that gpuop finds is given so many seconds of random shapes of the table, in every form: in masked and in full
-work-groups, on vectors, and in lanes. Without --seconds the whole table is run. Ends with 1 where something is wrong.
+work-groups, apart and side by side, on vectors, and in lanes. Without --seconds the whole table is run. Ends with 1 where
+something is wrong.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ FORMS = {  # shapes of a kernel, and the arguments of `wrong`
     "masked": (60, {"grid": (13, 5)}),
     "full": (60, {"grid": (16, 4)}),
     "in masked rows": (60, {"grid": (1, 61)}),
+    "side by side": (8, {"grid": (13, 5), "blocks": False}),
     "vectors": (15, {"grid": (13, 5), "tensor": 3}),
     "lanes": (8, {"grid": (1, 4161), "blocks": False}),
     "wide lanes": (4, {"grid": (1024, 1024), "blocks": False}),
