@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import os
 import threading
 from collections.abc import Callable, Iterable
 from itertools import repeat
@@ -158,3 +159,7 @@ def _end() -> None:
     for loop in list(_loops):
         if loop.alive:
             loop._done.wait(LAST_WAIT)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_loops.clear)  # threads stay with the parent

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
+from functools import partial
 from itertools import count
 from types import TracebackType
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from gpuop.defining import open_graphs
 from gpuop.dsl.arrays import Adjustable
 from gpuop.dsl.field import Field
 from gpuop.dsl.names import name_of_argument
-from gpuop.errors import SemanticError, described
+from gpuop.errors import DeviceError, GpuopError, SemanticError, described
 from gpuop.fusion.graph import Cycle, Program, program
 from gpuop.fusion.plan import Plan, plan
 from gpuop.inspection import Inspection
@@ -26,7 +28,7 @@ from gpuop.ir.graph import Leaf, Result
 from gpuop.ops.algebra import copied
 from gpuop.running import Running
 from gpuop.runtime.backend import Array, Backend
-from gpuop.runtime.devices import current, open_device
+from gpuop.runtime.devices import FORKED, current, open_device
 from gpuop.session import driven, prepare
 from gpuop.show.graph import Ends
 from gpuop.streams import Actuator, Frames, Sensor
@@ -57,7 +59,7 @@ class ComputeGraph(Inspection):
         self._actuators: list[Actuator] = []
         self._probes: dict[str, Field] = {}
         self._closed = False
-        self._gone = ""  # why it cannot run any more
+        self._gone: Callable[[], GpuopError] | None = None  # why it cannot run any more
         self._lock = threading.RLock()
         self._clock: Clock | None = None
         self._plan: Plan | None = None
@@ -78,7 +80,9 @@ class ComputeGraph(Inspection):
         if kind is None:
             driven.update(self._states)
         else:
-            self._gone = "the `with` block of this ComputeGraph ended with an error; define it again"
+            self._gone = partial(
+                SemanticError, "the `with` block of this ComputeGraph ended with an error; define it again"
+            )
             for leaf in (*self._states, *self._sensors):
                 del _owner[leaf]
 
@@ -128,7 +132,7 @@ class ComputeGraph(Inspection):
         if not self._closed:
             raise SemanticError("this ComputeGraph is still being defined; run it after its `with` block")
         if self._gone:
-            raise SemanticError(self._gone)
+            raise self._gone()
         nexts = [
             value.node if isinstance(value.node, Result) else copied(value).node for value in self._states.values()
         ]
@@ -234,7 +238,7 @@ class ComputeGraph(Inspection):
             self.stop()
         finally:
             with self._lock:
-                self._clock, self._gone = None, "this ComputeGraph was released"
+                self._clock, self._gone = None, partial(SemanticError, "this ComputeGraph was released")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write states and tick to a file, NumPy's .npz: a whole one, or none.
@@ -268,6 +272,7 @@ class ComputeGraph(Inspection):
                 readable = len(self._probes) + len(self._actuators)
                 running = Running(prepared, what, list(self._states), readable)
                 self._clock = Clock(running, list(self._sensors.values()), self._actuators)
+                _that_ran.add(self)
             return self._clock
 
     def _backend(self) -> Backend:
@@ -275,3 +280,16 @@ class ComputeGraph(Inspection):
         backend = current() if self._device is None else open_device(self._device, config.debug > 0)
         return open_device(backend.name, checked=True) if self._checked else backend
 
+
+_that_ran: WeakSet[ComputeGraph] = WeakSet()
+
+
+def _in_child() -> None:
+    """A process that was forked has neither the devices of graphs nor their threads, and locks as they were."""
+    for graph in _that_ran:
+        graph._lock, graph._clock = threading.RLock(), None
+        graph._gone = partial(DeviceError, f"this ComputeGraph ran in another process, and {FORKED}")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -246,6 +247,8 @@ def _keep(field: Field) -> Field:
     return Field.of(Leaf(field.type, Evaluated(backend, compute([field.node], backend)[0]), name=field.name))
 
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_planning._at_fork_reinit)  # type: ignore[attr-defined]
 hooks.evaluate = arrays
 hooks.keep = _keep
 hooks.buffer = lambda field: compute([field.node], current())[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import gc
+import os
 import sys
 import threading
 from collections import deque
@@ -84,7 +85,7 @@ class Block:
         return self.address
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():
+        if not sys.is_finalizing() and os.getpid() == self.memory.process:
             self.memory.free(self.address)
 
 
@@ -126,7 +127,7 @@ class Memory:
         self._active = Active(self.context.push, drv.Context.pop)
         if drv.Context.get_current() is None:
             atexit.register(_leave, drv.Context)
-        self.lock = threading.RLock()
+        self.lock, self.process = threading.RLock(), os.getpid()
         self.retired: deque[tuple[Any, Any]] = deque()  # events, and what may be given back when they have happened
         self.events: list[Any] = []  # which have happened
         with self.active():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from gpuop.runtime import cuda
 from gpuop.runtime.backend import Backend
 from gpuop.runtime.opencl import OpenCL
 from gpuop.runtime.opencl_devices import device_list
+from gpuop.runtime.patience import abandon
 from gpuop.runtime.reference import Reference
 from gpuop.runtime.self_test import mistake
 
@@ -35,11 +37,16 @@ class Device:
     aliases: tuple[str, ...] = ()
 
 
+FORKED = (
+    "a driver that was loaded before a process was forked does not work in it, and may wait for ever; start processes with "
+    "`multiprocessing.get_context(\"spawn\")`, or compute on the device `reference` there"
+)
 _open: dict[str, Backend] = {}
 _failed: dict[str, str] = {}  # why a device could not be opened
 _opening = threading.RLock()
 _found: list[tuple[Device, Any]] | None = None
 _chosen: list[tuple[str, bool]] = []
+_forked = False  # after drivers were loaded
 
 
 def discover() -> list[tuple[Device, Any]]:
@@ -177,6 +184,8 @@ def current() -> Backend:
             return open_device(config.device, checked)
         except DeviceError as failed:
             raise DeviceError(f"GPUOP_DEVICE={config.device}: {failed}") from None
+    if _forked:
+        raise DeviceError(f"no device was chosen, and {FORKED}")
     for device, _ in discover():
         if device.problem is None:
             try:
@@ -205,3 +214,37 @@ def use_device(name: str, checked: bool = False) -> Iterator[Backend]:
         yield backend
     finally:
         del _chosen[len(_chosen) - 1 - _chosen[::-1].index(choice)]  # the last: an outer one may have chosen the same
+
+
+# --- processes that are forked ----------------------------------------------------------------------------------------
+
+
+class _Inherited(Backend):
+    """What an open device becomes in a process that was forked."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("name", "__class__"):
+            return super().__getattribute__(name)
+        raise DeviceError(f"{self.name}: {FORKED}")
+
+
+def _in_child() -> None:
+    global _found, _forked
+    _opening._at_fork_reinit()  # type: ignore[attr-defined]
+    if _found is None:
+        return
+    _forked = any(device.problem is None and device.name != "reference" for device, _ in _found)
+    _found = [
+        (device, opener)
+        if device.name == "reference" or device.problem is not None
+        else (replace(device, problem=FORKED), None)
+        for device, opener in _found
+    ]
+    abandon()
+    for backend in _open.values():
+        if not isinstance(backend, Reference):
+            backend.__class__ = _Inherited  # type: ignore[type-abstract]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -50,6 +50,7 @@ class _Call:
 
 _running: dict[Hashable, _Call] = {}
 _starting = threading.Lock()
+_abandoned = False  # whether a parent process loaded the drivers
 
 
 def patiently(
@@ -74,13 +75,21 @@ def patiently(
     return cast(T, call.result)
 
 
+def abandon() -> None:
+    """In a process that was forked: call no driver that the parent loaded, to release something neither."""
+    global _abandoned
+    _abandoned = True
+    ours = [thing for thing in gc.get_objects() if type(thing).__module__.partition(".")[0] in ("gpuop", "pyopencl")]
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(ours))
+
+
 def _leave() -> None:
     """Drivers that still work are not taken down: they would crash, or wait.
 
     No object is released any more, and what libraries do when a process ends is left out; Python's own end is as ever.
     """
     libc = ctypes.CDLL(None)
-    if _running and hasattr(libc, "on_exit"):  # glibc's: what is registered last runs first, and gets the exit status
+    if (_running or _abandoned) and hasattr(libc, "on_exit"):  # glibc's: the last one runs first, and gets the exit status
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(gc.get_objects()))
         libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
 

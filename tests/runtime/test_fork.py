@@ -1,0 +1,114 @@
+"""A process that is forked after drivers were loaded: a sentence from each, and no waiting."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import gpuop as gp
+
+from .process import python
+
+DEVICES = [device.name for device in gp.devices()]
+# Uses a device, forks while it works, and tells what the child says of everything. A child that waits is ended by its alarm.
+PROGRAM = """
+import gc, os, signal, sys, threading
+import numpy as np
+import gpuop as gp
+from gpuop.dsl import *
+
+@gp.operator
+def twice(f):
+    return _readTensor(f) * 2
+
+def eager(): return twice(gp.ScalarField(np.arange(4.0, dtype="f"))).numpy()[3]
+def evaluated(): return before.numpy()[3]
+def pipelined(): return pipeline(np.arange(4, dtype="f"))[3]
+def read(): return graph.read("s")[0]
+def stop(): return graph.stop()
+def defined():
+    with gp.ComputeGraph() as another:
+        t = gp.ScalarField(np.zeros(3, "f"))
+        t.next = t + 1
+        another.probe(t, "t")
+    another.step(3)
+    return another.read("t")[0]
+def default():
+    chosen = gp.runtime.devices._chosen
+    before, chosen[:] = list(chosen), []
+    try: return eager()
+    finally: chosen[:] = before
+def reference():
+    with gp.use_device("reference"): return eager()
+def listed(): return [d.name for d in gp.devices()]
+
+device = sys.argv[1]
+pipeline = gp.pipeline(lambda a: twice(gp.ScalarField(a)))
+with gp.use_device(device):
+    before = gp.evaluate(twice(gp.ScalarField(np.arange(4, dtype="f"))))
+    eager(), pipelined()
+    with gp.ComputeGraph() as graph:
+        s = gp.ScalarField(np.zeros(1 << 12, "f"))
+        s.next = twice(s) * 0.25 + 1
+        graph.probe(s, "s")
+    graph.step(20)
+    for name in (eager, evaluated, pipelined, read, stop, defined, default, reference, listed):
+        if name is stop: graph.run()
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            try:
+                print(name.__name__, name(), flush=True)
+            except gp.GpuopError as error:
+                print(name.__name__, type(error).__name__, str(error).partition(chr(10))[0], flush=True)
+            if name not in (eager, stop): os._exit(0)
+            del before, graph
+            gc.collect()
+            sys.exit()
+        _, status = os.waitpid(child, 0)
+        if status:
+            print(name.__name__, "ended with", status, flush=True)
+        if name is stop: graph.stop()
+    print("parent", eager(), float(graph.read("s")[0] > 1))
+"""
+SENTENCE = (
+    "a driver that was loaded before a process was forked does not work in it, and may wait for ever; start processes with "
+    '`multiprocessing.get_context("spawn")`, or compute on the device `reference` there'
+)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("on", DEVICES)
+def test_everything_in_a_child(on, tmp_path):
+    script = tmp_path / "forks.py"
+    script.write_text(PROGRAM)
+    said = dict(line.split(" ", 1) for line in python(str(script), on, GPUOP_DEVICE=None).stdout.splitlines())
+    lost = f"DeviceError {on}: {SENTENCE}"
+    ran = f"DeviceError this ComputeGraph ran in another process, and {SENTENCE}"
+    mine = on == "reference"
+    assert said == {
+        "eager": "6.0" if mine else lost,
+        "evaluated": "6.0" if mine else lost,
+        "pipelined": "6.0" if mine else lost,
+        "read": ran,
+        "stop": "None",
+        "defined": "3.0" if mine else lost,
+        "default": f"DeviceError no device was chosen, and {SENTENCE}" if len(DEVICES) > 1 else "6.0",
+        "reference": "6.0",
+        "listed": "['reference']",
+        "parent": "6.0 1.0",
+    }
+
+
+def test_a_process_that_is_forked_before_any_use():
+    """It has its devices, and so has a worker of a pool."""
+    done = python(
+        "-c",
+        "import multiprocessing, numpy as np, gpuop as gp\n"
+        "def total(x): return float((gp.ScalarField(x) * 2).sum())\n"
+        "with multiprocessing.get_context('fork').Pool(1) as pool: print(pool.apply(total, (np.ones(5, 'f'),)))",
+        GPUOP_DEVICE=DEVICES[0],
+    )
+    assert done.stdout == "10.0\n"
