@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 
 from gpuop.background import Loop, Turns, Worker
-from gpuop.errors import SemanticError
+from gpuop.errors import DeviceError, SemanticError
 from gpuop.ir.graph import Leaf
 from gpuop.running import Running
 from gpuop.runtime.backend import Array, Part
@@ -43,6 +43,7 @@ class Clock:
 
     def reset(self) -> None:
         with self._turn:
+            self._drop()
             for frames in self.sensors:
                 frames.fetch(self._worker)
             self._outlets.hand_over()
@@ -50,6 +51,11 @@ class Clock:
                 self.running.reset(self._arrivals())
                 self._evaluate()
             self._outlets.feed()
+
+    def _drop(self) -> None:
+        """Use the frames of a step that was interrupted; the rest of it need not succeed."""
+        with suppress(DeviceError), self._lock:
+            self.running.settle()
 
     def step(self, n: int = 1) -> bool:
         """False, having done less, once a sensor is exhausted."""
@@ -143,6 +149,7 @@ class Clock:
     def load(self, states: Sequence[Array], tick: int) -> None:
         """Be at this tick with these states; sensors show the frames they have, or their first, and actuators are not fed."""
         with self._turn:
+            self._drop()
             first = self.tick is None
             for frames in self.sensors if first else ():
                 frames.fetch(self._worker)

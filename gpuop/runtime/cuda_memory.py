@@ -89,9 +89,9 @@ class Block:
             self.memory.free(self.address)
 
 
-def _leave(context: Any) -> None:
+def _leave(context: Any, process: int) -> None:
     """Let no context be current when the process ends: the exception of a signal's handler may have come before one was left."""
-    while context.get_current() is not None:
+    while os.getpid() == process and context.get_current() is not None:
         context.pop()
 
 
@@ -126,7 +126,7 @@ class Memory:
         self.context = drv.Device(ordinal).retain_primary_context()
         self._active = Active(self.context.push, drv.Context.pop)
         if drv.Context.get_current() is None:
-            atexit.register(_leave, drv.Context)
+            atexit.register(_leave, drv.Context, os.getpid())
         self.lock, self.process = threading.RLock(), os.getpid()
         self.retired: deque[tuple[Any, Any]] = deque()  # events, and what may be given back when they have happened
         self.events: list[Any] = []  # which have happened

@@ -42,7 +42,7 @@ class Places:
 
     def _enter(self, frame: FrameType, event: str, arg: object) -> Any:
         code = frame.f_code
-        if code.co_filename.startswith(HERE) or code.co_name in ("__del__", "remove") or _is_of_others(frame):
+        if code.co_filename.startswith(HERE) or code.co_name in ("__del__", "remove", "_remove") or _is_of_others(frame):
             return None
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
         last = -1

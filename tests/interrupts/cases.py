@@ -237,6 +237,18 @@ class Trial:
         self.now = right
         return []
 
+    def at_once(self, action: Callable[[], tuple[Callable[[], object], Moment]], *may: Moment) -> list[str]:
+        """What is wrong when that comes after an interrupted step, of which only the tick has been looked at."""
+        self.now = next((moment for moment in may if moment.tick == self.graph.tick), may[0])
+        self.log.clear()  # of what was interrupted sinks need not have got everything
+        found = self.expected(action) + self.expected(self.step)
+        if self.case.sunk:
+            self.graph.synchronize()
+            for got in self.case.sunk:
+                got.clear()
+            self.log.clear()
+        return found
+
     def _torn(self, want: Moment) -> list[str]:
         tick, got = self.graph.tick, self._read()
         found = (

@@ -52,7 +52,9 @@ class Trials:
 
     def check(self, what: str, *may: object) -> None:
         trial = self.trial
-        found = trial.problems(*may) or trial.goes_on()  # type: ignore[arg-type]
+        self.count(what, trial.problems(*may) or trial.goes_on())  # type: ignore[arg-type]
+
+    def count(self, what: str, found: list[str]) -> None:
         if not self.result.add(f"{self.name} on {self.device}, {what}", found):
             self.renew()
 
@@ -64,10 +66,14 @@ class Trials:
         for n in range(1, places.count + 1, max(1, places.count // most)):
             do = self._prepared(action, first)[0]
             places = Places(n)
-            if places.run(do):
-                self.check(f"{action} at {places.where}", *self.last)
-            else:
+            if not places.run(do):
                 self.trial.problems(*self.last)
+            elif action == "step" and n % 3 < 2 and not first:
+                then = ("load", "reset")[n % 3]
+                found = self.trial.at_once(getattr(self.trial, then), *self.last[1:])
+                self.count(f"{then} after {action} at {places.where}", found)
+            else:
+                self.check(f"{action} at {places.where}", *self.last)
 
     def _prepared(self, action: str, first: bool) -> tuple[object, ...]:
         if first:
