@@ -234,6 +234,10 @@ def _place(
 def _border(border: Any, field_type: FieldType) -> tuple[str, Fill]:
     if numeric(border):
         return "fill", fill_of(field_type, border, "border")
+    if border is not None and not isinstance(border, str):
+        raise SemanticError(
+            f"a `border=` is a number of Python's or one of {', '.join(BORDERS)}, not {described(border)}"
+        )
     if border not in BORDERS:
         known = OTHERS_BORDERS.get(border) if isinstance(border, str) else None
         near = get_close_matches(str(border), BORDERS, 1)

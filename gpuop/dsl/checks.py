@@ -10,7 +10,7 @@ from gpuop.dsl.written import counted
 from gpuop.errors import Loc, SemanticError
 from gpuop.ir.facts import TargetConst
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Atomic, Barrier, Block, For, If, Index, Stmt, Write
+from gpuop.ir.nodes import Atomic, Barrier, Block, Const, For, If, Index, Stmt, Write
 from gpuop.ir.size import MOST_NESTED, deepest
 from gpuop.ir.types import Shape
 from gpuop.ir.uniform import Uniformity
@@ -71,6 +71,14 @@ def check_cover(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:
     if len(own) < len(writes):
         return
     if not covered and counted(kernel.body, slot.param):
+        given = {w.element.value if isinstance(w.element, Const) else None for w in own}
+        missing = sorted(set(range(slot.param.type.planes)) - given) if None not in given else []
+        if missing:
+            raise SemanticError(
+                f"{slot.shown} has tensors of {slot.param.type.planes} elements, and element {missing[0]} is never written; "
+                "write it too, or give the output a `default=`",
+                writes[0].loc,
+            )
         raise SemanticError(
             f"{slot.shown} is not written on every path through `{kernel.name}`; "
             "write it in the other branch too, or give the output a `default=`",

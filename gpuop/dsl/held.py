@@ -49,7 +49,7 @@ class Held:
                 continue
             line = stored_line(frame, name, self.entered)
             raise SemanticError(
-                f"`{name}` is bound to another value inside this `{block}` block, which the device cannot see; "
+                f"`{name}` is bound {_how(value)} inside this `{block}` block, which the device cannot see; "
                 + (_advice(name, value) if after is not made else _counter(name)),
                 Loc(frame.f_code.co_filename, line) if line is not None else loc,
             )
@@ -77,6 +77,10 @@ def _same(before: Any, after: Any) -> bool:
     if isinstance(before, tuple):
         return len(before) == len(after) and all(a is b or _same(a, b) for a, b in zip(before, after, strict=True))
     return isinstance(before, PLAIN) and bool(before == after)
+
+
+def _how(before: Any) -> str:
+    return "for the first time, and read after it," if before is NOTHING else "to another value"
 
 
 def _counter(name: str) -> str:

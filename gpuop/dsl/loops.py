@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from gpuop.dsl.assigned import assigned_name
 from gpuop.dsl.guard import Guard, condition, inside
 from gpuop.dsl.record import caller, current
@@ -84,6 +86,15 @@ def _bound(value: Operand) -> Expr:
     return expr
 
 
+def _turns(unroll: Any) -> int:
+    """How many turns of a loop become one; 0: all."""
+    if isinstance(unroll, (bool, np.bool_)):
+        return 0 if unroll else 1
+    if not isinstance(unroll, (int, np.integer)) or unroll < 1:
+        raise SemanticError(f"`unroll=` is True, False, or how many turns become one, 1 or more, not {unroll!r}")
+    return int(unroll)
+
+
 class _for(Guard):
     """`with _for(stop) as i:` or `with _for(start, stop, step=1) as i:`; bounds bind at entry, i is read-only.
 
@@ -102,7 +113,7 @@ class _for(Guard):
         if isinstance(unroll, TargetExpression):
             self.unroll = extent(unroll, "`unroll=`", int, bool)
         else:
-            self.unroll = 0 if unroll is True else int(unroll) or 1
+            self.unroll = _turns(unroll)
         super().__init__("_for")
 
     def opens(self) -> Variable:

@@ -81,6 +81,8 @@ def _localThreads(*shape: Any, whole_groups: bool = False) -> None:
     extents = _group_extents(shape)
     if not extents or 0 in extents:
         raise SemanticError(f"a work-group has at least one thread along every axis, not {tuple(extents)}")
+    if not isinstance(whole_groups, bool):
+        raise SemanticError(f"`whole_groups=` is True or False, not {whole_groups!r}")
     recorder.group, recorder.whole = (extents, here()), whole_groups
 
 

@@ -182,7 +182,8 @@ def atom(value: Operand) -> Expr | Number:
         value,
         "advice",
         ADVICE.get(
-            type(value), "wrap arrays in a Field and read them with `_readTensor`, or index them with Python integers"
+            complex if isinstance(value, np.complexfloating) else type(value),
+            "wrap arrays in a Field and read them with `_readTensor`, or index them with Python integers"
         ),
     )
     raise SemanticError(f"{what} cannot stand in a kernel; {advice}")

@@ -88,6 +88,49 @@ def border_does_not_fit():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=1.5))(INTEGER)  # here
 
 
+@WRONGS.add(
+    "a `border=` is a number of Python's or one of clamp, zero, wrap, reflect, symmetric, unchecked, not a Value"
+)
+def border_of_the_kernel():
+    gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=_readTensor(f)))(SCALAR)  # here
+
+
+@WRONGS.add("a complex128 cannot stand in a kernel; write it as `_float2(real, imaginary)`")
+def complex_of_numpy():
+    gp.operator(lambda f: _complexMul(_float2(1, 2), np.complex128(1j)))(SCALAR)  # here
+
+
+@WRONGS.add("_out0 has tensors of 3 elements, and element 1 is never written; write it too, or give the output a `default=`")
+def element_never_written():
+    @gp.operator
+    def some(f):
+        _writeTensorElement(_out0, 1, 0)  # here
+        _writeTensorElement(_out0, 1, 2)
+
+    some(VECTOR3)
+
+
+@WRONGS.add("`unroll=` is True, False, or how many turns become one, 1 or more, not 0")
+def no_turns():
+    @gp.operator
+    def some(f):
+        with _for(3, unroll=0):  # here
+            pass
+        return _readTensor(f)
+
+    some(SCALAR)
+
+
+@WRONGS.add("`whole_groups=` is True or False, not 'yes'")
+def groups_in_words():
+    @gp.operator
+    def some(f):
+        _localThreads(2, 2, whole_groups="yes")  # here
+        return _readTensor(f)
+
+    some(SCALAR)
+
+
 @WRONGS.add("`f` has no tensor element 3: its tensors have elements 0 … 2")
 def element_outside():
     gp.operator(lambda f: _readTensorElement(f, 3))(VECTOR3)  # here

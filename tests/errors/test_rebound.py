@@ -92,7 +92,7 @@ def number_of_two_branches():
     choose(LINE)
 
 
-@WRONGS.add(bound("label", "_if", "…"))
+@WRONGS.add(bound("label", "_if", "…").replace("to another value", "for the first time, and read after it,"))
 def number_of_one_branch():
     @gp.operator
     def choose(f):
