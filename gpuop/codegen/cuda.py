@@ -212,6 +212,7 @@ CUDA = Dialect(
         "mul_hi long": "__mul64hi({0}, {1})",
         "mul_hi ulong": "__umul64hi({0}, {1})",
     },
+    crowded={},
     conversions={
         "wrap uint char": "low_char({x})", "wrap uint short": "low_short({x})", "double half": "round_double({x})",
         "half bits": "pack_half({x})", "bits half": "unpack_half({x})",

@@ -14,6 +14,8 @@ from gpuop.errors import CompileError, Loc
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import HALF, FieldType
 
+CROWD = 64
+
 
 @dataclass(frozen=True)
 class Dialect:
@@ -29,6 +31,7 @@ class Dialect:
         special: infinity and NaN of float and double.
         calls: operators ("nan"), or those of a type ("nan ushort"), that are spelled differently, with `{0}` for operands, or
             `{ints[0]}`.
+        crowded: calls in the place of those, in kernels that have more than CROWD extremes of integers.
         conversions: those between two types ("float uint") that are spelled differently, with `{x}`; and half's bits.
         saturate: a saturating conversion, with `{type} {x} {low} {high}`.
         load_half, store_half, round_half, bits: the forms of half access and of reinterpretation.
@@ -55,6 +58,7 @@ class Dialect:
     suffix: Mapping[str, str]
     special: Mapping[str, str]
     calls: Mapping[str, str]
+    crowded: Mapping[str, str]
     conversions: Mapping[str, str]
     saturate: str
     load_half: str
@@ -78,7 +82,7 @@ class Dialect:
     @cached_property
     def words(self) -> frozenset[str]:
         """The identifiers that its forms use."""
-        forms = (self.position, self.calls, self.conversions, self.barrier, self.atomics, self.wide)
+        forms = (self.position, self.calls, self.crowded, self.conversions, self.barrier, self.atomics, self.wide)
         text = " ".join(
             map(str, (*(v for form in forms for v in form.values()), self.saturate, self.bits, self.load_half))
         )

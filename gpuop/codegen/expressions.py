@@ -37,6 +37,7 @@ class Expressions:
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
+        self.calls = dialect.calls
         self.names = Names(dialect)
         self.doubles = False
         self.column = "column"  # what the fastest axis of threads is called
@@ -93,7 +94,7 @@ class Expressions:
             sign, prec = LOGICAL[expr.op]
             return f" {sign} ".join(self.operand(a, prec) for a in expr.args), prec
         row = OPS[expr.op]
-        special = self.dialect.calls.get(f"{expr.op} {expr.args[0].type}", self.dialect.calls.get(expr.op))
+        special = self.calls.get(f"{expr.op} {expr.args[0].type}", self.calls.get(expr.op))
         if special is not None:
             return special.format(*map(self.text, expr.args), ints=list(map(self.as_int, expr.args))), CALL
         if not row.text:

@@ -79,6 +79,22 @@ float atomic_add_{space}(volatile __{space} float *p, float x)
 """
 REMQUO_DOUBLE = REMQUO.replace("remquo_bits", "remquo_bits_double").replace("float", "double")
 
+# Intel's compiler dies of many `min` and `max` of integers that need one another, as sorting networks have,
+# and of choices, unless a pair of them makes the same comparison.
+EXTREMES = {"min": "lesser", "max": "greater"}
+INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
+EXTREME = """
+{c} {name}_{c}({c} x, {c} y)
+{{
+    return x < y ? {below} : {above};
+}}
+"""
+CROWDED = {
+    f"{name}_{c}": EXTREME.format(c=c, name=name, below="xy"[op == "max"], above="yx"[op == "max"])
+    for op, name in EXTREMES.items()
+    for c in INTEGERS
+}
+
 OPENCL = Dialect(
     name="OpenCL C 1.2",
     kernel="__kernel void",
@@ -104,6 +120,7 @@ OPENCL = Dialect(
         "nan ushort": "nan((uint){0})",
         "remquo_bits double": "remquo_bits_double({0}, {1})",
     },
+    crowded={f"{op} {c}": f"{name}_{c}({{0}}, {{1}})" for op, name in EXTREMES.items() for c in INTEGERS},
     conversions={
         **NAN_TO_ZERO,
         # NVIDIA's compiler decides `(short)(-x) > 0` as if -x could not overflow; this keeps the conversion
@@ -119,6 +136,7 @@ OPENCL = Dialect(
     bits="as_{name}({x})",
     helpers={
         **HELPERS,
+        **CROWDED,
         "round_half": ROUND_HALF,
         "round_double": ROUND_DOUBLE,
         "pack_half": PACK_HALF,
