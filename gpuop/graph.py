@@ -24,7 +24,7 @@ from gpuop.fusion.graph import Cycle, Program, program
 from gpuop.fusion.plan import Plan, plan
 from gpuop.inspection import Inspection
 from gpuop.interop import own
-from gpuop.ir.graph import Leaf, Result
+from gpuop.ir.graph import Leaf, Result, made
 from gpuop.ops.algebra import copied
 from gpuop.running import Running
 from gpuop.runtime.backend import Array, Backend
@@ -70,6 +70,7 @@ class ComputeGraph(Inspection):
         if self._closed:
             raise SemanticError("this ComputeGraph is defined already; make another one")
         open_graphs().append(self)
+        self._begun = next(made)
         return self
 
     def __exit__(
@@ -111,6 +112,10 @@ class ComputeGraph(Inspection):
             )
         if leaf in _owner:
             raise SemanticError("this field has a `.next` already; a state is driven once")
+        if leaf.number < self._begun:
+            raise SemanticError(
+                "this field was made before the `with` of the graph, and is a constant inside; make the state inside of it"
+            )
         if not isinstance(value, Field):
             raise SemanticError(f"`.next` takes a Field, not {described(value)}")
         if value.type != state.type:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from gpuop.errors import Loc
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import FieldType
+
+made = count()  # numbers what is made, in its order
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +25,7 @@ class Leaf:
     source: Any
     by_value: bool = False
     name: str = ""
+    number: int = field(default_factory=made.__next__, repr=False)
 
 
 @dataclass(frozen=True, eq=False)

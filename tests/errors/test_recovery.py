@@ -86,10 +86,9 @@ def test_error_caught_in_the_body():
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_graph_definition_that_raises(error):
-    state = gp.ScalarField(np.zeros((4, 5), "f"))
-
     def define(fail):
         with gp.ComputeGraph(device="reference") as graph:
+            state = gp.ScalarField(np.zeros((4, 5), "f"))
             state.next = state + 1
             graph.probe(state, "state")
             if fail:

@@ -190,15 +190,17 @@ def test_a_state_is_an_array_until_its_graph_is_defined():
         heat.next = heat + 1
         assert heat.numpy()[0, 0] == float(heat[0, 0]) == 1
         graph.probe(heat)
-    other = gp.ScalarField(ARRAY)
+    made = []
 
     def define():
         with gp.ComputeGraph():
+            made.append(other := gp.ScalarField(ARRAY))
             other.next = other + 1
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         define()
+    (other,) = made
     assert other.numpy()[0, 0] == 1
 
 

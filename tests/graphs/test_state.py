@@ -289,6 +289,22 @@ def test_misuse():
         thief.step()
 
 
+def test_fields_made_outside_are_constants():
+    outside = gp.ScalarField(START)
+    before = outside * 2
+    with gp.ComputeGraph() as graph:
+        with pytest.raises(gp.SemanticError, match=r"made before the `with` of the graph, and is a constant inside"):
+            outside.next = outside + 1
+        state = gp.ScalarField(START)
+        state.next = state + outside
+        graph.probe(state, "state")
+        graph.probe(before, "before")
+    graph.step(2)
+    same_bits(graph.read("state"), START + START + START)
+    same_bits(graph.read("before"), START * 2)
+    same_bits(before.numpy(), START * 2)
+
+
 def test_a_body_that_raises_leaves_no_graph_open():
     with pytest.raises(ZeroDivisionError), gp.ComputeGraph():
         1 / 0
