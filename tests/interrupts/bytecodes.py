@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import _weakrefset
 import dis
 import os
 import sys
+import weakref
 import zipfile
 from collections.abc import Callable
 from types import CodeType, FrameType
@@ -16,7 +18,12 @@ from .cases import Interrupted
 
 CHECKED = ("CALL", "JUMP_BACKWARD", "RESUME")  # instructions, after which the interpreter looks for signals
 HERE = os.path.dirname(__file__)
-OTHERS = (zipfile.__file__, str(np.load.__code__.co_filename))  # they leave files open, which Python then complains of
+OTHERS = (  # they leave files open, or are called as things go, which Python complains of
+    zipfile.__file__,
+    str(np.load.__code__.co_filename),
+    weakref.__file__,
+    _weakrefset.__file__,
+)
 _known: dict[CodeType, tuple[bytes, list[Any]]] = {}
 
 
@@ -29,6 +36,7 @@ class Places:
     def run(self, action: Callable[[], Any]) -> bool:
         """Whether it was interrupted."""
         before = sys.gettrace()
+        sys._getframe().f_trace_opcodes = True  # from 3.12 on a frame must have that before
         sys.settrace(self._enter)
         try:
             action()
@@ -42,7 +50,7 @@ class Places:
 
     def _enter(self, frame: FrameType, event: str, arg: object) -> Any:
         code = frame.f_code
-        if code.co_filename.startswith(HERE) or code.co_name in ("__del__", "remove", "_remove") or _is_of_others(frame):
+        if code.co_filename.startswith(HERE) or code.co_name == "__del__" or _is_of_others(frame):
             return None
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
         last = -1

@@ -29,14 +29,15 @@ def free(lock):
 
 
 @contextmanager
-def held(lock, seconds):
-    """Another thread has the lock, for that long."""
+def held(lock, wanted=lambda: False):
+    """Another thread has the lock, until this ends or the lock is wanted."""
     has, ends = threading.Event(), threading.Event()
 
     def hold():
         with lock:
             has.set()
-            ends.wait(seconds)
+            while not ends.wait(0.0005) and not wanted():
+                pass
 
     thread = threading.Thread(target=hold)
     thread.start()
@@ -53,23 +54,20 @@ def test_at_every_place(contended):
         with lock, lock:
             entered.append(True)
 
-    lock, entered, n = Turns(), [], 1
-    while True:
+    lock, entered, interrupts = Turns(), [], 0
+    for n in range(1, 14):
         places = Places(n)
-        with held(lock if contended else threading.Lock(), 0.002):
-            interrupted = places.run(action)
+        with held(lock if contended else threading.Lock(), lock.wanted):
+            interrupts += places.run(action)
         assert free(lock) and not lock.wanted(), places.where
-        if not interrupted:
-            break
-        n += 1
-    assert entered and n > (4 if contended else 2)
+    assert interrupts and entered
 
 
 def test_while_waiting():
     lock = Turns()
     before = signal.signal(signal.SIGALRM, _interrupt)
     try:
-        with held(lock, 5):
+        with held(lock):
             assert _interrupted(lock.__enter__, 0.02)
         assert free(lock) and not lock.wanted()
     finally:

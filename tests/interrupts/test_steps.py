@@ -29,6 +29,7 @@ def test_handlers_of_signals(name, on):
             all_of_them.everywhere(action, 4)
         all_of_them.everywhere("step", 4, first=True)
     assert not all_of_them.result.torn, all_of_them.result
+    assert all_of_them.result.interrupts > 20
 
 
 @pytest.mark.parametrize("on", [name for name in DEVICES if name != "reference"])
