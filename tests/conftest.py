@@ -41,7 +41,8 @@ def warnings_are_errors() -> None:
     def strict(device, program, options):
         built = build(device, program, options)
         log = built.get_build_info(device, BUILD_LOG)
-        assert "warning:" not in log, f"{log}\n{built.source}"
+        hints = [line for line in log.splitlines() if "warning:" in line and "loop not unrolled" not in line]
+        assert not hints, f"{log}\n{built.source}"
         return built
 
     nvrtc._result, opencl.built = checked, strict

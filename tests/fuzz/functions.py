@@ -8,7 +8,7 @@ from gpuop.dsl.functions import table
 
 from .kinds import BITS, FLOATS, INTEGERS, SIGNED_OF, join, signed, split
 
-ENTRIES = {e.name: e for e in table()}
+ENTRIES = {e.name: e for e in table() if e.group != "complex"}  # which are of float2s alone
 ANY_ZERO = {"_fmax", "_fmin", "_maxmag", "_minmag", "_nextafter"}
 SAME_INTEGERS = {"_add_sat", "_sub_sat", "_hadd", "_rhadd", "_mul_hi", "_mad_hi", "_mad_sat", "_clz"}
 UNSIGNED = {"_abs", "_abs_diff"}
