@@ -102,8 +102,11 @@ class Bundle:
     def _checked(self, name: str, value: Any) -> Any:
         """An argument; a number that a 0D field is to have as an array."""
         kind = self.types[name]
-        if isinstance(value, (bool, int, float)) and not kind.array_shape and kind.element.holds(value):
-            return np.array(value, array_dtype(kind))
+        number = value.item() if isinstance(value, np.generic) else value
+        if isinstance(number, (bool, int, float)) and not kind.array_shape and kind.element.holds(number):
+            return np.array(number, array_dtype(kind))
+        if isinstance(value, np.generic):
+            value = np.asarray(value)
         wanted = "uint8" if kind.dtype == "unorm8" else kind.dtype
         if isinstance(value, Field):
             same, found = value.type == kind, f"a {value.type} field"

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 
+import numpy as np
+
 from gpuop.background import Loop, Turns, Worker
 from gpuop.errors import DeviceError, SemanticError
 from gpuop.ir.graph import Leaf
@@ -15,6 +17,13 @@ from gpuop.runtime.execute import Prepared
 from gpuop.streams import Actuator, Frames, Outlets
 
 UNSEEN = 4  # steps of a running graph that a device may have before it is waited for
+
+
+def times(n: object) -> int:
+    """A number of steps; SemanticError for what is none."""
+    if not isinstance(n, (int, np.integer)) or n < 0:
+        raise SemanticError(f"a graph steps a number of times, not {n!r}")
+    return int(n)
 
 
 class Clock:
@@ -71,7 +80,7 @@ class Clock:
                 self.reset()
             if self._streams:
                 return all(self._step() for _ in range(n))
-            left = len(range(n))
+            left = n
             while left:
                 with lock:
                     while True:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary, WeakSet, ref
 import numpy as np
 
 from gpuop import saving
-from gpuop.clock import Clock
+from gpuop.clock import Clock, times
 from gpuop.config import config
 from gpuop.defining import open_graphs
 from gpuop.dsl.arrays import Adjustable
@@ -29,6 +29,7 @@ from gpuop.ops.algebra import copied
 from gpuop.running import Running
 from gpuop.runtime.backend import Array, Backend
 from gpuop.runtime.devices import FORKED, current, open_device
+from gpuop.runtime.files import Path
 from gpuop.session import driven, prepare
 from gpuop.show.graph import Ends
 from gpuop.streams import Actuator, Frames, Sensor
@@ -198,11 +199,9 @@ class ComputeGraph(Inspection):
             False, having stopped there, when a sensor is exhausted: the step that it has no frame for does nothing.
 
         Raises:
-            SemanticError: n is negative.
+            SemanticError: n is negative, or no integer.
         """
-        if n < 0:
-            raise SemanticError(f"a graph steps a number of times, not {n!r}")
-        return (self._clock or self._live()).step(n)
+        return (self._clock or self._live()).step(times(n))
 
     @property
     def tick(self) -> int:
@@ -245,7 +244,7 @@ class ComputeGraph(Inspection):
             with self._lock:
                 self._clock, self._gone = None, partial(SemanticError, "this ComputeGraph was released")
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: Path) -> None:
         """Write states and tick to a file, NumPy's .npz: a whole one, or none.
 
         States are known by their names, which are those of variables unless `field.name = …` gives others; those that share
@@ -254,7 +253,7 @@ class ComputeGraph(Inspection):
         tick, states = self._live().states()
         saving.write(path, tick, [(leaf.name, leaf.type, array) for leaf, array in states])
 
-    def load(self, path: str | os.PathLike[str]) -> None:
+    def load(self, path: Path) -> None:
         """Take states and tick from a file that `save` wrote, and evaluate. Parameters are as they are.
 
         Sensors keep their frames; those of a graph that has not run take their first, which is the one of that tick: to go on

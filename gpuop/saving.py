@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from gpuop.ir.types import FieldType
 from gpuop.runtime.archive import Archive, Damaged, Foreign, opened
 from gpuop.runtime.backend import Array
 from gpuop.runtime.document import Item, document
-from gpuop.runtime.files import Path, replacing
+from gpuop.runtime.files import Path, named, replacing
 
 FORMAT = "gpuop states"
 VERSION = 1
@@ -40,9 +39,9 @@ def read(path: Path, expected: Sequence[Named]) -> tuple[int, list[Array]]:
         SemanticError: it is no file of states, it is damaged, or its states are not the expected ones.
         OSError: it cannot be opened.
     """
-    name = os.fspath(path)
+    name = named(path)
     try:
-        with opened(path) as members:
+        with opened(name) as members:
             tick, found = _head(name, members)
             places = _places(name, found, expected)
             kinds = (kind for _, kind in expected)

@@ -142,7 +142,9 @@ def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
     return result
 
 
-def as_field(array: Array, order: int, dtype: Any, copy: bool = True) -> tuple[FieldType, Array]:
+def as_field(array: Array, order: Any, dtype: Any, copy: bool = True) -> tuple[FieldType, Array]:
+    if not isinstance(order, (int, np.integer)) or not 0 <= order <= 2:
+        raise SemanticError(f"a tensor_order is 0, 1 or 2, not {order!r}")
     if array.ndim < order:
         raise SemanticError(f"an array of shape {array.shape} has no {order} tensor axes at its end")
     check_numbers(array.dtype)

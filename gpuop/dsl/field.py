@@ -20,6 +20,7 @@ from gpuop.dsl.arrays import (
     as_field,
     host_array,
     is_device_array,
+    numbers,
 )
 from gpuop.dsl.conversions import Conversions
 from gpuop.dsl.copying import Copying, CopyingApart
@@ -29,7 +30,7 @@ from gpuop.dsl.looks import values_seen
 from gpuop.dsl.names import names_given
 from gpuop.dsl.reductions import Reductions
 from gpuop.dsl.value import Value
-from gpuop.errors import MissingError, SemanticError, UnsupportedError
+from gpuop.errors import MissingError, SemanticError, UnsupportedError, described
 from gpuop.ir.graph import Leaf, Node, label
 from gpuop.ir.types import SMALL_TENSOR, WIDE, FieldType, Shape
 
@@ -273,11 +274,22 @@ class Parameter(CopyingApart, Field):
 
 
 def fromfunction(function: Callable[..., ArrayLike], field_type: FieldType) -> Field:
-    """A field whose value at (grid indices, tensor indices) is `function(*indices)`, as numpy.fromfunction."""
-    array = np.fromfunction(function, tuple(field_type.array_shape))
-    whole = np.broadcast_to(np.asarray(array), tuple(field_type.array_shape))
-    dtype = "uint8" if field_type.dtype == "unorm8" else field_type.dtype
-    return Field(whole.astype(dtype), len(field_type.tensor_shape), field_type.dtype)
+    """A field whose value at (grid indices, tensor indices) is `function(*indices)`, as numpy.fromfunction.
+
+    Raises:
+        SemanticError: the function's result has another shape, or numbers that the dtype does not take.
+    """
+    if not isinstance(field_type, FieldType):
+        raise SemanticError(f"fromfunction takes a FieldType, as `gp.FieldType((4, 5))`, not {described(field_type)}")
+    shape, order = tuple(field_type.array_shape), len(field_type.tensor_shape)
+    array = numbers(np.fromfunction(function, shape))
+    try:
+        whole = np.broadcast_to(array, shape)
+    except ValueError:
+        raise SemanticError(
+            f"the function that fromfunction calls gives an array of shape {array.shape}; a {field_type} field is made of {shape}"
+        ) from None
+    return Field(as_field(whole, order, "uint8")[1] if field_type.dtype == "unorm8" else whole, order, field_type.dtype)
 
 
 def is_big_tensor(x: Any) -> bool:

@@ -11,10 +11,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
-Path = str | os.PathLike[str]
+from gpuop.errors import SemanticError, described
+
+Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 LEFT = re.compile(r"\.[0-9a-f]{32}")  # what a name has at its end while the file is written
+
+
+def named(path: object) -> str:
+    """The text of a path.
+
+    Raises:
+        SemanticError: it is no path.
+    """
+    try:
+        return os.fsdecode(path)  # type: ignore[arg-type]
+    except TypeError:
+        raise SemanticError(f"a file is named by its path, not by {described(path)}") from None
 
 
 @contextmanager
@@ -26,7 +40,7 @@ def replacing(path: Path, durable: bool = True) -> Iterator[IO[bytes]]:
     Args:
         durable: it is on the disk when this ends.
     """
-    target = os.path.realpath(path)
+    target = os.path.realpath(named(path))
     folder, name = os.path.split(target)
     if os.path.isdir(target):
         raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file", target)

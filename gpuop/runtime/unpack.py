@@ -16,7 +16,7 @@ from gpuop.runtime.archive import Archive, Damaged, Foreign, opened
 from gpuop.runtime.backend import NO_BUNDLES
 from gpuop.runtime.bundle import FORMAT, HEAD, VERSION, Interface, digest
 from gpuop.runtime.document import Item, document
-from gpuop.runtime.files import Path
+from gpuop.runtime.files import Path, named
 from gpuop.runtime.unpack_plan import PlanReader, Value
 
 
@@ -40,14 +40,14 @@ def read(path: Path) -> Contents:
     Raises:
         SemanticError: it is no bundle, or it is damaged.
     """
-    name = os.fspath(path)
+    name = named(path)
     try:
-        with opened(path) as archive:
+        with opened(name) as archive:
             return _contents(archive, _head(name, archive))
     except FileNotFoundError:
         raise SemanticError(f"there is no file {name}; `gpuop compile` writes bundles") from None
     except Foreign:
-        if os.path.isdir(path):
+        if os.path.isdir(name):
             raise SemanticError(f"{name} is a folder; name the file that `gpuop compile` wrote") from None
         raise SemanticError(f"{name} is no bundle that `gpuop compile` wrote, or it is cut off") from None
     except OSError as failed:

@@ -203,3 +203,41 @@ def test_parameters_take_the_numbers_that_their_dtype_holds(dtype):
                 gp.SemanticError, match=re.escape(f"this Parameter is {dtype}, which does not hold {number}")
             ):
                 parameter.set(number)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: gp.fromfunction(lambda r, c: r, (2, 3)), "fromfunction takes a FieldType, as `gp.FieldType((4, 5))`, not a tuple"),
+        (lambda: gp.fromfunction(lambda r: np.ones(5), gp.FieldType(3)), "gives an array of shape (5,); a 3 float32 field"),
+        (lambda: gp.fromfunction(lambda r: r * 1j, gp.FieldType(3)), "an array of complex128 does not convert to float32"),
+        (lambda: gp.Field(np.ones((3, 3)), -1), "a tensor_order is 0, 1 or 2, not -1"),
+        (lambda: gp.Field(np.ones((3, 3, 3, 3)), 3), "a tensor_order is 0, 1 or 2, not 3"),
+        (lambda: gp.Field(np.ones((3, 3)), 1.0), "a tensor_order is 0, 1 or 2, not 1.0"),
+    ],
+)  # fmt: skip
+def test_how_fields_are_not_made(make, message):
+    with pytest.raises(gp.SemanticError, match=re.escape(message)):
+        make()
+
+
+def test_graphs_step_whole_numbers_of_times_and_save_to_paths(tmp_path):
+    with gp.ComputeGraph() as graph:
+        state = gp.ScalarField(np.zeros(3, "f"))
+        state.next = state + 1
+        graph.probe(state)
+    assert graph.step(np.int64(2)) and graph.step(np.uint8(1)) and graph.tick == 3
+    for wrong in (1.5, "1", None, -1):
+        with pytest.raises(gp.SemanticError, match=f"a graph steps a number of times, not {wrong!r}"):
+            graph.step(wrong)
+    path = tmp_path / "states.npz"
+    for named in (path, str(path), bytes(path)):
+        graph.step()
+        graph.save(named)
+        graph.reset()
+        graph.load(named)
+        assert graph.read(state).tolist() == [graph.tick] * 3
+    for use in (graph.save, graph.load, gp.load_bundle):
+        with pytest.raises(gp.SemanticError, match=r"a file is named by its path, not by a float"):
+            use(1.5)
+    assert graph.tick == 6

@@ -331,7 +331,9 @@ def test_numbers_of_0D_fields(tmp_path: Path) -> None:
     types = gp.FieldType(5), gp.FieldType((), (), "uint8")
     loaded = gp.load_bundle(saved(tmp_path / "f", lambda f, g: f * g, *types, targets=("opencl",)))
     with gp.use_device(OPENCL[0]):
-        assert loaded(np.ones(5, np.float32), 3).tolist() == [3] * 5
+        for three in (3, 3.0, np.float32(3), np.int64(3), np.uint8(3)):
+            assert loaded(np.ones(5, np.float32), three).tolist() == [3] * 5
+        refused(gp.SemanticError, lambda: loaded(np.ones(5, np.float32), np.float32(2.5)))
         said = refused(gp.SemanticError, lambda: loaded(np.ones(5, np.float32), 300))
     assert said.startswith("argument `f1` of bundle `<lambda>` is a 0D uint8 field") and said.endswith("one type")
 
