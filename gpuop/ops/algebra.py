@@ -16,10 +16,11 @@ from gpuop.dsl.arrays import host_array
 from gpuop.dsl.field import Field, Parameter, is_big_tensor
 from gpuop.dsl.operator import library_call
 from gpuop.dsl.value import KERNEL_NAMES, NUMBERS
-from gpuop.errors import SemanticError, described
+from gpuop.errors import SemanticError
 from gpuop.ir.build import number
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
 from gpuop.ops import complex_algebra, functions
+from gpuop.ops.refused import told
 
 Operand = Any  # a Field or a number
 
@@ -146,8 +147,15 @@ def _beside(operands: Sequence[Operand]) -> tuple[Operand, ...]:
     """The operands; an array, a list or a tuple of the shape of a field's tensors is one for every point."""
     tensors = {tuple(o.tensor_shape) for o in operands if isinstance(o, Field)} - {()}
     return tuple(
-        _one_tensor(o) if isinstance(o, (np.ndarray, list, tuple)) and np.shape(o) in tensors else o for o in operands
+        _one_tensor(o) if isinstance(o, (np.ndarray, list, tuple)) and _shape(o) in tensors else o for o in operands
     )
+
+
+def _shape(value: Operand) -> tuple[int, ...] | None:
+    try:
+        return np.shape(value)
+    except ValueError:  # lists of several lengths
+        return None
 
 
 def _one_tensor(value: Operand) -> Field:
@@ -162,9 +170,8 @@ def _check_operands(name: str, operands: Sequence[Operand]) -> None:
         numeric = isinstance(o, (complex, *NUMBERS, np.complexfloating)) or (isinstance(o, np.ndarray) and o.ndim == 0)
         if numeric or isinstance(o, Field):
             continue
-        kind = "an array" if isinstance(o, np.ndarray) else described(o)
-        advice = "wrap it in a Field (`gp.ScalarField(a)`), or in a `gp.Parameter` if every point takes all of it"
-        raise SemanticError(f"{name} of a Field and {kind}: {advice}")
+        tensors = {f.tensor_shape for f in operands if isinstance(f, Field)} - {()}
+        raise SemanticError(f"{name} of a Field and {told(o, tensors)}")
 
 
 def _common(name: str, operands: Sequence[Operand]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -241,3 +242,22 @@ def test_graphs_step_whole_numbers_of_times_and_save_to_paths(tmp_path):
         with pytest.raises(gp.SemanticError, match=r"a file is named by its path, not by a float"):
             use(1.5)
     assert graph.tick == 6
+
+
+@pytest.mark.parametrize("operand", [None, "a", Decimal(1), object(), np.array(["a"]), [[1], [1, 2]]])
+def test_operands_that_are_no_numbers(operand):
+    field = gp.ScalarField(np.ones(3, "f"))
+    for use in (lambda: field + operand, lambda: field == operand, lambda: operand - field):
+        with pytest.raises(gp.SemanticError, match=r"of a Field and .*: beside a Field are Fields and numbers"):
+            use()
+
+
+def test_operands_that_are_no_tensors_of_the_field():
+    vectors, matrices = gp.VectorField(np.ones((2, 3), "f")), gp.MatrixField(np.ones((2, 3, 3), "f"))
+    for use, message in (
+        (lambda: vectors * [1, 2, 3, 4], "a list of 4 numbers: the Field's tensors have 3; give as many, or wrap it"),
+        (lambda: np.ones((2, 3)) - matrices, "an array of 2×3 numbers: the Field's tensors have 3×3; give as many, or wrap it"),
+        (lambda: gp.pipeline(lambda a, k: gp.ScalarField(a) * k)(np.ones(3), np.ones(3)), "an array argument of the pipeline:"),
+    ):  # fmt: skip
+        with pytest.raises(gp.SemanticError, match=re.escape(message)):
+            use()
