@@ -79,7 +79,7 @@ def abandon() -> None:
     """In a process that was forked: call no driver that the parent loaded, to release something neither."""
     global _abandoned
     _abandoned = True
-    ours = [thing for thing in gc.get_objects() if type(thing).__module__.partition(".")[0] in ("gpuop", "pyopencl")]
+    ours = [thing for thing in gc.get_objects() if str(type(thing).__module__).split(".")[0] in ("gpuop", "pyopencl")]
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(ours))
 
 
