@@ -6,9 +6,9 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,21 @@ Buffer = Any  # a device's own handle of memory
 NO_BUNDLES = "{} interprets what was recorded, which is not in a bundle; use a device of OpenCL or CUDA"
 Argument = Any  # a Buffer, or the tuple of scalars of a by-value parameter
 Part = Callable[[], Any]
+Method = TypeVar("Method", bound=Callable[..., Any])
 CALL: Callable[[Part], Any] = getattr(operator, "call", operator.methodcaller("__call__"))  # without a bytecode
+
+
+def told(method: Method) -> Method:
+    """A backend's method, whose errors of the driver are DeviceErrors."""
+
+    @wraps(method)
+    def telling(self: Backend, *args: Any, **options: Any) -> Any:
+        try:
+            return method(self, *args, **options)
+        except self.refusals as refusal:
+            raise self.refused(refusal) from None
+
+    return cast(Method, telling)
 
 
 def indivisible(part: Part) -> bool:

@@ -28,7 +28,7 @@ from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime import cache, dlpack
-from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch, Part
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch, Part, told
 from gpuop.runtime.cuda_arrays import Borrowed, Lent, borrow
 from gpuop.runtime.cuda_graph import Graph
 from gpuop.runtime.cuda_launch import Function, KernelLaunch, fill_outputs, kernel_launch, launch_once
@@ -112,7 +112,7 @@ class Cuda(Backend):
         self.target = Target(
             "cuda", 10 * major + minor, "gpu", of(facts.WARP_SIZE), local, has_fp16=True, lanes="unrolled"
         )
-        self.memory = Memory(name, ordinal)
+        self.memory, self.refusals = Memory(name, ordinal), (drv.Error,)
         self.timed = False
         self.programs: WeakValueDictionary[str, Compiled] = WeakValueDictionary()  # by text; plans keep them
 
@@ -126,6 +126,7 @@ class Cuda(Backend):
         self.write(buffer, planes)
         return buffer
 
+    @told
     def write(self, buffer: Buffer, planes: Array) -> None:
         self.memory.send(planes, buffer)
 
@@ -134,6 +135,7 @@ class Cuda(Backend):
         self._reported(lambda: self.memory.receive(buffer, planes))
         return planes
 
+    @told
     def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
         if kind.nbytes:
             self.memory.copy(source, target, kind.nbytes)

@@ -8,9 +8,12 @@ import gc
 import os
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -76,17 +79,13 @@ def keeping(owner: Any, part: partial[Any]) -> partial[Any]:
 class Block:
     """Memory of the device, given back when nobody refers to it any more. `int()` of it is its address."""
 
-    __slots__ = ("__weakref__", "address", "memory")
+    __slots__ = ("__weakref__", "address")
 
-    def __init__(self, memory: Memory, address: int) -> None:
-        self.memory, self.address = memory, address
+    def __init__(self, address: int) -> None:
+        self.address = address
 
     def __int__(self) -> int:
         return self.address
-
-    def __del__(self) -> None:
-        if not sys.is_finalizing() and os.getpid() == self.memory.process:
-            self.memory.free(self.address)
 
 
 def _leave(context: Any, process: int) -> None:
@@ -127,9 +126,12 @@ class Memory:
         self._active = Active(self.context.push, drv.Context.pop)
         if drv.Context.get_current() is None:
             atexit.register(_leave, drv.Context, os.getpid())
-        self.lock, self.process = threading.RLock(), os.getpid()
+        self.lock = threading.RLock()
         self.retired: deque[tuple[Any, Any]] = deque()  # events, and what may be given back when they have happened
         self.events: list[Any] = []  # which have happened
+        self.blocks: dict[weakref.ref[Block], int] = {}  # and their addresses
+        self.ended: deque[weakref.ref[Block]] = deque()  # those that nobody refers to
+        self.free = alone("cuMemFreeAsync", ctypes.c_uint64, ctypes.c_void_p)
         with self.active():
             self.stream = drv.Stream()
             self.handle = self.stream.handle
@@ -151,8 +153,10 @@ class Memory:
         address = self._from_pool(size)
         if address is None:
             gc.collect()  # buffers in cycles go back to the pool
-            self.synchronize()
+            self.synchronize()  # what failed is told
             with self.active():
+                self._give_back()
+                self.stream.synchronize()
                 returned(self.cu.cuMemPoolTrimTo(self.pool, 0))
             address = self._from_pool(size)
         if address is None:
@@ -161,7 +165,7 @@ class Memory:
                 f"{self.name}: no memory for a field of {kind} ({kind.nbytes} bytes; {self.free_bytes()} of the device's "
                 f"{total} are free)"
             )
-        return Block(self, address)
+        return self._owned(address)
 
     def free_bytes(self) -> int:
         """What nobody on the device has taken."""
@@ -170,15 +174,22 @@ class Memory:
 
     def _from_pool(self, size: int) -> int | None:
         with self.active():
+            self._give_back()
             status, address = self.cu.cuMemAllocFromPoolAsync(size, self.pool, self.cu_stream)
         if status == self.cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             return None
         return int(returned((status, address)))
 
-    def free(self, address: int) -> None:
+    def _owned(self, address: int) -> Block:
+        """A block whose end is noted by a call of C's alone: a destructor of Python's would lose it to a signal's handler."""
+        block = Block(address)
+        self.blocks[weakref.ref(block, self.ended.append)] = address
+        return block
+
+    def _give_back(self) -> None:
         """In the order of the stream: what is enqueued may still use it."""
-        with self.active():
-            self.cu.cuMemFreeAsync(address, self.cu_stream)
+        with suppress(IndexError):  # no more have ended
+            deque(map(self.free, map(self.blocks.pop, iter(self.ended.popleft, None)), repeat(self.handle)), maxlen=0)
 
     def _make_pool(self, ordinal: int) -> Any:
         """A pool of the driver's that keeps what is freed; CUDA 11.2 brought them."""

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial, wraps
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -23,14 +23,13 @@ from gpuop.ir.nodes import Assert
 from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime import cache
-from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch, Part
+from gpuop.runtime.backend import Argument, Array, Backend, Buffer, Launch, Part, told
 from gpuop.runtime.opencl_devices import LATE, groups_of, limits_of, target_of
 from gpuop.runtime.opencl_programs import binary_of, built, finish
 from gpuop.runtime.patience import patiently
 from gpuop.runtime.trace import note_launch, note_source
 
 _building = threading.Lock()
-Method = TypeVar("Method", bound=Callable[..., Any])
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 
 
@@ -46,19 +45,6 @@ class Compiled:
     built: Any
     kernel: Kernel | None
     idle: list[Any] = field(default_factory=list)
-
-
-def _told(method: Method) -> Method:
-    """The method, whose errors of the driver are DeviceErrors."""
-
-    @wraps(method)
-    def told(self: OpenCL, *args: Any, **options: Any) -> Any:
-        try:
-            return method(self, *args, **options)
-        except self.refusals as refusal:
-            raise self.refused(refusal) from None
-
-    return cast(Method, told)
 
 
 class OpenCL(Backend):
@@ -125,7 +111,7 @@ class OpenCL(Backend):
             )
         return buffer
 
-    @_told
+    @told
     def write(self, buffer: Buffer, planes: Array) -> None:
         if planes.size:
             self._wait(launched=False)
@@ -138,7 +124,7 @@ class OpenCL(Backend):
             self._guard(lambda: self.cl.enqueue_copy(self.queue, planes, buffer, is_blocking=True), kind)
         return planes
 
-    @_told
+    @told
     def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
         if kind.nbytes:
             self.cl.enqueue_copy(self.queue, target, source, byte_count=kind.nbytes)
@@ -227,7 +213,7 @@ class OpenCL(Backend):
             cache.store(name, binary)
         return program
 
-    @_told
+    @told
     def bind(self, program: Compiled, arguments: Sequence[Argument]) -> Launch:
         source = program.source
         if program.built is None:  # there are no threads
@@ -251,12 +237,12 @@ class OpenCL(Backend):
 
         return Launch(tuple(parts), adjust)
 
-    @_told
+    @told
     def _set_arguments(self, kernel: Any, start: int, scalars: Iterable[Any]) -> None:
         for k, scalar in enumerate(scalars, start):
             kernel.set_arg(k, scalar)
 
-    @_told
+    @told
     def once(self, program: Compiled, arguments: Sequence[Argument]) -> None:
         if self.checked or config.debug or program.built is None:
             super().once(program, arguments)
@@ -285,7 +271,7 @@ class OpenCL(Backend):
         if error is not None:
             raise error
 
-    @_told
+    @told
     def synchronize(self) -> None:
         self._wait()
         self.queue.finish()
