@@ -71,8 +71,9 @@ class Kernel(Step):
             env.values[name] = Val(array, len(out.tensor), out.dtype == "unorm8")
 
     def _filled(self, out: Out) -> np.ndarray:
-        dtype = "uint8" if out.dtype == "unorm8" else out.dtype
-        return np.full(self.grid + out.tensor, out.default or 0, dtype)
+        if out.dtype == "unorm8":
+            return np.full(self.grid + out.tensor, _unorm(float(out.default or 0)), "uint8")
+        return np.full(self.grid + out.tensor, out.default or 0, out.dtype)
 
     def _places(self, at: tuple[int, ...]) -> dict[str, int]:
         own = (0,) * (3 - len(at)) + at
