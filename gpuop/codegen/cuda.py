@@ -213,6 +213,7 @@ CUDA = Dialect(
         "mul_hi ulong": "__umul64hi({0}, {1})",
     },
     crowded={},
+    forked={},
     conversions={
         "wrap uint char": "low_char({x})", "wrap uint short": "low_short({x})", "double half": "round_double({x})",
         "half bits": "pack_half({x})", "bits half": "unpack_half({x})",
@@ -229,7 +230,7 @@ CUDA = Dialect(
         "rootn": ROOTN, "powr": POWR,
     },
     head="// compile with --fmad=false: results equal those of every other device\n"
-    "#pragma nv_diag_suppress 39, 177, 550  // x / 0.0f is infinite; what is named need not be used",
+    "#pragma nv_diag_suppress 39, 128, 177, 550  // x / 0.0f is infinite; what is named need not be used",
     unroll="#pragma unroll {n}",
     local="__shared__",
     constant="static __constant__",

@@ -14,8 +14,6 @@ from gpuop.errors import CompileError, Loc
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import HALF, FieldType
 
-CROWD = 64
-
 
 @dataclass(frozen=True)
 class Dialect:
@@ -31,7 +29,7 @@ class Dialect:
         special: infinity and NaN of float and double.
         calls: operators ("nan"), or those of a type ("nan ushort"), that are spelled differently, with `{0}` for operands, or
             `{ints[0]}`.
-        crowded: calls in the place of those, in kernels that have more than CROWD extremes of integers.
+        crowded, forked: calls in the place of those, in kernels of many extremes of integers, and of large trees of them.
         conversions: those between two types ("float uint") that are spelled differently, with `{x}`; and half's bits.
         saturate: a saturating conversion, with `{type} {x} {low} {high}`.
         load_half, store_half, round_half, bits: the forms of half access and of reinterpretation.
@@ -59,6 +57,7 @@ class Dialect:
     special: Mapping[str, str]
     calls: Mapping[str, str]
     crowded: Mapping[str, str]
+    forked: Mapping[str, str]
     conversions: Mapping[str, str]
     saturate: str
     load_half: str
@@ -82,7 +81,7 @@ class Dialect:
     @cached_property
     def words(self) -> frozenset[str]:
         """The identifiers that its forms use."""
-        forms = (self.position, self.calls, self.crowded, self.conversions, self.barrier, self.atomics, self.wide)
+        forms = (self.position, self.calls, self.crowded, self.forked, self.conversions, self.barrier, self.atomics, self.wide)
         text = " ".join(
             map(str, (*(v for form in forms for v in form.values()), self.saturate, self.bits, self.load_half))
         )

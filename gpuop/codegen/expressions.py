@@ -134,7 +134,8 @@ class Expressions:
         if special is not None:
             return special.format(x=self.text(cast.arg)), CALL
         if wanted is HALF:
-            return f"{self.nearest_half}({self.text(cast.arg)})", CALL
+            wide = self.text(cast.arg) if given.kind == "f" else f"(float){self.text(cast.arg, PREFIX)}"
+            return f"{self.nearest_half}({wide})", CALL
         if given is HALF and wanted.c == "float":
             return self.render(cast.arg)
         if wanted.kind in "iu" and (given.kind == "f" or (cast.saturate and not _contains(wanted, given))):

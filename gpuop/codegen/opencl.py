@@ -80,20 +80,33 @@ float atomic_add_{space}(volatile __{space} float *p, float x)
 REMQUO_DOUBLE = REMQUO.replace("remquo_bits", "remquo_bits_double").replace("float", "double")
 
 # Intel's compiler dies of many `min` and `max` of integers that need one another, as sorting networks have,
-# and of choices, unless a pair of them makes the same comparison.
+# and of choices, unless a pair of them makes the same comparison; in a large tree no pair does.
 EXTREMES = {"min": "lesser", "max": "greater"}
 INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
 EXTREME = """
-{c} {name}_{c}({c} x, {c} y)
+{apart}{c} {name}_{c}({c} x, {c} y)
 {{
     return x < y ? {below} : {above};
 }}
 """
-CROWDED = {
-    f"{name}_{c}": EXTREME.format(c=c, name=name, below="xy"[op == "max"], above="yx"[op == "max"])
-    for op, name in EXTREMES.items()
-    for c in INTEGERS
-}
+APART = "__attribute__((noinline)) "
+
+
+def _extremes(suffix: str, apart: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Calls of the least and the greatest of two integers, and the functions that are called."""
+    calls, functions = {}, {}
+    for op, name in EXTREMES.items():
+        for c in INTEGERS:
+            below, above = "xy" if op == "min" else "yx"
+            calls[f"{op} {c}"] = f"{name}{suffix}_{c}({{0}}, {{1}})"
+            functions[f"{name}{suffix}_{c}"] = EXTREME.format(
+                apart=apart, c=c, name=f"{name}{suffix}", below=below, above=above
+            )
+    return calls, functions
+
+
+CROWDED, CROWDED_HELPERS = _extremes("", "")
+FORKED, FORKED_HELPERS = _extremes("_apart", APART)
 
 OPENCL = Dialect(
     name="OpenCL C 1.2",
@@ -120,7 +133,8 @@ OPENCL = Dialect(
         "nan ushort": "nan((uint){0})",
         "remquo_bits double": "remquo_bits_double({0}, {1})",
     },
-    crowded={f"{op} {c}": f"{name}_{c}({{0}}, {{1}})" for op, name in EXTREMES.items() for c in INTEGERS},
+    crowded=CROWDED,
+    forked=FORKED,
     conversions={
         **NAN_TO_ZERO,
         # NVIDIA's compiler decides `(short)(-x) > 0` as if -x could not overflow; this keeps the conversion
@@ -136,7 +150,8 @@ OPENCL = Dialect(
     bits="as_{name}({x})",
     helpers={
         **HELPERS,
-        **CROWDED,
+        **CROWDED_HELPERS,
+        **FORKED_HELPERS,
         "round_half": ROUND_HALF,
         "round_double": ROUND_DOUBLE,
         "pack_half": PACK_HALF,

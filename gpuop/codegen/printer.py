@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from gpuop.codegen.dialect import CROWD, Dialect, Source
+from gpuop.codegen.dialect import Dialect, Source
+from gpuop.codegen.extremes import calls_of
 from gpuop.codegen.names import comment, index_name
 from gpuop.codegen.statements import Statements
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.layout import planar
-from gpuop.ir.nodes import Apply, Declare, Expr, FieldParam, Index
+from gpuop.ir.nodes import Declare, FieldParam, Index
 from gpuop.ir.types import HALF, Shape
 from gpuop.ir.visit import expressions
 
@@ -22,8 +23,7 @@ class Printer(Statements):
         self.kernel = kernel
         if kernel.target is not None and kernel.target.lanes == "functions":
             self.e.length = kernel.target.vector_length
-        if sum(is_extreme(e) for e in expressions(kernel.body)) > CROWD:
-            self.e.calls = {**dialect.calls, **dialect.crowded}
+        self.e.calls = calls_of(kernel.body, dialect)
         self.entry = self.e.names.fresh(f"gpuop_{kernel.name}")
         for param in (*kernel.inputs, *kernel.written):
             self.e.names.of(param)
@@ -181,11 +181,6 @@ class Printer(Statements):
             f"({along[0]} / {columns * rows})",
         )
         return text.replace(along[dimension], counted[dimension])
-
-
-def is_extreme(expr: Expr) -> bool:
-    """Whether it is the least or the greatest of integers."""
-    return isinstance(expr, Apply) and expr.op in ("min", "max") and expr.type.integer
 
 
 def thread_counts(domain: Domain, group: Shape) -> tuple[int, int, int]:

@@ -53,6 +53,7 @@ class _Numbering:
         self.alias: dict[Var, Expr] = {}
         self.packs: dict[Var, Pack] = {}
         self.casts: dict[Var, Cast] = {}
+        self.orders: dict[Var, Apply] = {}
         self.known: list[dict[Expr, Var]] = []
 
     def varies(self, expr: Expr) -> bool:
@@ -74,6 +75,8 @@ class _Numbering:
 
     def simpler(self, expr: Expr) -> Expr:
         match expr:
+            case Apply(op="choose", args=(Ref(var=var), a, b)) if var in self.orders:
+                return identity(extreme(self.orders[var], a, b) or expr)
             case Apply(op=op, args=args, type=type_):
                 folded = fold(OPS[op], args, [a.type for a in args], type_)
                 known = folded if folded is not None else decided(expr, self.kernel)
@@ -119,6 +122,8 @@ class _Numbering:
                 self.packs[var] = value
             if isinstance(value, Cast):
                 self.casts[var] = value
+            if isinstance(value, Apply) and value.op in EXTREMES:
+                self.orders[var] = value
         return (stmt,)
 
 
@@ -154,6 +159,16 @@ def decided(expr: Apply, kernel: Kernel) -> Const | None:
     return None
 
 
+def extreme(order: Apply, a: Expr, b: Expr) -> Apply | None:
+    """A choice of one of two integers that were compared as the greater or the lesser: compilers know these better."""
+    if order.type.lanes > 1 or not a.type.integer or a.type != b.type:
+        return None
+    if order.args == (a, b):
+        return Apply(EXTREMES[order.op], (a, b), a.type)
+    return Apply(EXTREMES[MIRRORED[order.op]], (a, b), a.type) if order.args == (b, a) else None
+
+
+EXTREMES = {"lt": "min", "le": "min", "gt": "max", "ge": "max"}
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 COMPARED: dict[str, Callable[[float, float], bool]] = {name: getattr(operator, name) for name in MIRRORED}
 

@@ -1,4 +1,4 @@
-"""Sorting networks of integers, alone and in a reduction: texts of many extremes that need one another."""
+"""Sorting networks and trees of integers, alone and in a reduction: texts of many extremes that need one another."""
 
 from __future__ import annotations
 
@@ -43,3 +43,30 @@ def test_medians_in_a_reduction(device: str) -> None:
     x = rng.integers(-99, 99, (40, 20)).astype(np.int32)
     wide = np.lib.stride_tricks.sliding_window_view(np.pad(x, 1, "edge"), (3, 3)).reshape(40, 20, 9)
     same(of_square(gp.ScalarField(x)).max(axis=0), np.sort(wide, axis=2)[..., 4].max(axis=0))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint64", "uint8"])
+def test_trees(device: str, dtype: str) -> None:
+    """Each extreme of two that nothing else needs; by calls, and by choices."""
+    n = 24 if device in INTERPRETERS else 256
+
+    @gp.operator
+    def of_row(f):
+        values = [_readTensor(f, _column + k) for k in range(n)]
+        while len(values) > 1:
+            pairs = list(zip(values[::2], values[1::2], strict=True)) if len(values) % 2 == 0 else [tuple(values)]
+            values = [_where(a >= b, a, b) if len(values) > 8 else _max(a, b, *rest) for a, b, *rest in pairs]
+        return values[0]
+
+    x = rng.integers(0, 99, 300).astype(dtype)
+    wide = np.lib.stride_tricks.sliding_window_view(np.pad(x, (0, n - 1), "edge"), n)
+    same(of_row(gp.ScalarField(x)), wide.max(axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint16"])
+def test_extremes_of_small_fields(device: str, dtype: str) -> None:
+    """One thread finds them, in a tree of all values."""
+    x = rng.integers(0, 99, (7, 4, 3, 3)).astype(dtype)
+    field = gp.Field(x, 2)
+    for name in ("max", "argmin"):
+        same(getattr(field, name)(), getattr(np, name)(x))

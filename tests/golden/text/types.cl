@@ -44,7 +44,7 @@ __kernel void gpuop_types(
         const int t = wide / 3;
         table[wide & 3] = t - (int)(t * 3 != wide && wide < 0);
         const bool t_1 = wide == 0 || wide == -1;
-        float t_2 = round_half(short_1 * 0.099975586f) + round_half(t_1 ? 0 : wide % (t_1 ? 1 : wide));
+        float t_2 = round_half(short_1 * 0.099975586f) + round_half((float)(t_1 ? 0 : wide % (t_1 ? 1 : wide)));
         vstore_half(round_half(t_2), _column, out0);
         uint t_3 = (uint)table[_column & 3] + (uint)(int)small + (uint)(isnan(short_1) ? 0 : convert_int_sat(short_1)) + ((uint)wide << 3u);
         const int t_4 = _column * 2;
