@@ -26,6 +26,7 @@ test: $(ready)
 
 check: $(ready)
 	$(bin)/ruff check .
+	$(bin)/ruff format --check .
 	$(bin)/mypy
 	$(bin)/python -m pytest -q tests/test_structure.py
 

@@ -47,8 +47,8 @@ def steps() -> Iterator[Way]:
 
 def operators() -> Iterator[Way]:
     """One bound launch, as a pipeline or a graph holds it."""
-    from gpuop.fusion.graph import program
-    from gpuop.session import prepare
+    from gpuop.evaluation import prepare
+    from gpuop.fusion.program import program
 
     for device in [d.name for d in gp.devices() if "NVIDIA" in d.description]:
         backend = gp.device(device)
@@ -81,7 +81,7 @@ def pycuda() -> Iterator[Way]:
     import pycuda.driver as drv
     from cuda.bindings import driver as cu
 
-    from gpuop.runtime.nvrtc import compile_cuda
+    from gpuop.runtime.cuda.nvrtc import compile_cuda
 
     context = drv.Device(0).retain_primary_context()
     context.push()
@@ -91,7 +91,11 @@ def pycuda() -> Iterator[Way]:
         x, y = drv.mem_alloc(256), drv.mem_alloc(256)
         function.prepare("PP")
         size = (1, 1), (64, 1, 1)
-        yield "PyCUDA prepared_async_call", lambda: function.prepared_async_call(*size, stream, x, y), stream.synchronize
+        yield (
+            "PyCUDA prepared_async_call",
+            lambda: function.prepared_async_call(*size, stream, x, y),
+            stream.synchronize,
+        )
         (_, handle) = cu.cuModuleLoadData(compile_cuda(SOURCE, "sm_90"))
         (_, raw) = cu.cuModuleGetFunction(handle, b"half_")
         arguments = (np.array([int(x)], np.uint64), np.array([int(y)], np.uint64))

@@ -124,7 +124,9 @@ def main() -> None:
             times = starts(device.name, options.size, warm)
             parts = ", ".join(f"{name} {statistics.median(t):.2f} s" for name, t in times.items() if name != "first")
             first = sorted(1e3 * t for t in times["first"])
-            print(f"  {label} start: first result {statistics.median(first):.1f} ms ({first[0]:.1f} … {first[-1]:.1f}); {parts}")
+            print(
+                f"  {label} start: first result {statistics.median(first):.1f} ms ({first[0]:.1f} … {first[-1]:.1f}); {parts}"
+            )
         steps(device.name, options.size)
 
 

@@ -26,7 +26,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import gpuop as gp
-from gpuop.codegen.targets import generate, target_named
+from gpuop.codegen.generate import generate, target_named
 from tests.fuzz import dags, graph_programs, running, test_errors
 from tests.fuzz.programs import Program, pairs, programs
 from tests.golden.nvrtc import compile_cuda

@@ -1,6 +1,6 @@
 """Device memory of a chain of 200 operators on 4096², fused and unfused, next to a buffer for every value.
 
-    python benchmarks/memory.py [--device NAME] [--operators 200] [--size 4096]
+python benchmarks/memory.py [--device NAME] [--operators 200] [--size 4096]
 """
 
 from __future__ import annotations

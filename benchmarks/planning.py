@@ -16,8 +16,8 @@ import numpy as np
 
 import gpuop as gp
 from gpuop.dsl import _readTensor
-from gpuop.fusion.graph import program
 from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
 
 SHAPE = (7, 33)
 
@@ -94,7 +94,10 @@ def main() -> None:
             end = time.perf_counter()
             times = f"{recorded - start:.3f} | {done - recorded:.3f} | {end - done:.3f}"
             ops = len(numbered.ops)
-            print(f"| {build.__name__} | {ops} | {len(made.steps)} | {times} | {(end - start) / ops * 1e6:.0f} |", flush=True)
+            print(
+                f"| {build.__name__} | {ops} | {len(made.launches)} | {times} | {(end - start) / ops * 1e6:.0f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

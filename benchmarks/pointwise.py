@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 import gpuop as gp
-from gpuop import session
+from gpuop import evaluation
 from gpuop.config import config
 from gpuop.dsl import *
-from gpuop.fusion.graph import program
+from gpuop.fusion.program import program
 from gpuop.runtime.devices import current
 
 WARM = 2
@@ -35,9 +35,7 @@ Action = Callable[[], None]
 @gp.operator
 def colours(image):
     red, green, blue = _readTensor(image)
-    return _float3(
-        0.9 * red + 0.1 * green, 0.2 * red + 0.7 * green + 0.1 * blue, 0.1 * red + 0.3 * green + 0.6 * blue
-    )
+    return _float3(0.9 * red + 0.1 * green, 0.2 * red + 0.7 * green + 0.1 * blue, 0.1 * red + 0.3 * green + 0.6 * blue)
 
 
 @gp.operator
@@ -103,12 +101,12 @@ def timed(actions: dict[str, Action], runs: int) -> dict[str, tuple[float, float
 def launch_of(make: Callable[[gp.Field], gp.Field], values: np.ndarray, tensor: int, widen: bool) -> Action:
     """A bound launch, and its end."""
     config.widen = widen
-    session._plans.clear()  # equal programs share a plan, whatever the settings were
+    evaluation._plans.clear()  # equal programs share a plan, whatever the settings were
     backend, field = current(), gp.Field(values, tensor)
     what = program([make(field).node])
     (leaf,), (wanted,) = what.leaves, what.wanted
-    memory = {leaf: session.argument(field.node, backend), wanted: backend.empty(what.types[wanted])}
-    (run,) = backend.sequence([session.prepare(what, backend).bind(0, memory)])
+    memory = {leaf: evaluation.argument(field.node, backend), wanted: backend.empty(what.types[wanted])}
+    (run,) = backend.sequence([evaluation.prepare(what, backend).bind(0, memory)])
 
     def waited(kept: object = memory) -> None:  # which the launch needs
         run()
@@ -146,7 +144,10 @@ def by_hand(expression: str, values: np.ndarray) -> Action:
         out[get_global_id(0)] = {expression};
     }}"""
     kernel, queue = cl.Program(backend.context, text).build().by_hand, backend.queue
-    buffers = (cl.Buffer(backend.context, cl.mem_flags.COPY_HOST_PTR, hostbuf=values), cl.Buffer(backend.context, 0, values.nbytes))
+    buffers = (
+        cl.Buffer(backend.context, cl.mem_flags.COPY_HOST_PTR, hostbuf=values),
+        cl.Buffer(backend.context, 0, values.nbytes),
+    )
 
     def waited() -> None:
         kernel(queue, (values.size,), (256,), *buffers)

@@ -45,7 +45,7 @@ def bare(graph: gp.ComputeGraph) -> Callable[[], None]:
     running = graph._live().running
     backend = running.backend
     launches: list[tuple[Any, ...]] = []
-    for step, program in zip(running.prepared.plan.steps, running.prepared.programs, strict=True):
+    for step, program in zip(running.prepared.plan.launches, running.prepared.programs, strict=True):
         kernel = cl.Kernel(program.built, program.source.entry)
         kernel.set_args(*(running.now[1].buffers[v] for v in (*step.inputs, *step.outputs)))
         launches.append((kernel, program.source.threads, program.source.group))

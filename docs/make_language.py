@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from gpuop import dsl
-from gpuop.dsl import functions
+from gpuop.dsl.words import functions
 from gpuop.ir.types import DTYPES
 
 ROOT = Path(__file__).parent.parent
@@ -57,10 +57,18 @@ FAMILIES = (
     ("reinterpretation of the same bits", "_as_{}", "test_conversions.py"),
 )
 OPERATORS = (
-    ("`+ - * / % // **`, `-x`, `abs(x)`", "of C's types: `/` and `%` of integers truncate, `//` floors", "test_arithmetic.py"),
+    (
+        "`+ - * / % // **`, `-x`, `abs(x)`",
+        "of C's types: `/` and `%` of integers truncate, `//` floors",
+        "test_arithmetic.py",
+    ),
     ("`< <= > >= == !=`", "bool, or a vector of bools", "test_arithmetic.py"),
     ("`& \\| ^ ~ << >>`", "of integers and bools; a shift counts modulo the width", "test_arithmetic.py"),
-    ("`v @= e`, `v += e` …, `v.x = e`, `a[i, j] = e`", "assignment (Cog's `:=`), which converts as writing does", "test_values.py"),
+    (
+        "`v @= e`, `v += e` …, `v.x = e`, `a[i, j] = e`",
+        "assignment (Cog's `:=`), which converts as writing does",
+        "test_values.py",
+    ),
     ("`v.x` … `v.wzyx`, `v[0]`, `x, y = v`", "components and every swizzle of 1 to 4 letters", "test_values.py"),
 )
 
@@ -105,7 +113,9 @@ def page() -> str:
     lines = [(Path(__file__).parent / "language.head.md").read_text().rstrip()]
     for title, names in SECTIONS.items():
         lines += ["", f"## {title}", *table("name", "", "test")]
-        lines += [f"| `{n}` | {summary(getattr(dsl, n))} | {link(uses().get(n, TABLE_DRIVEN))} |" for n in names.split()]
+        lines += [
+            f"| `{n}` | {summary(getattr(dsl, n))} | {link(uses().get(n, TABLE_DRIVEN))} |" for n in names.split()
+        ]
     lines += ["", "## Thread constants and outputs", *table("names", "", "test")]
     for names, what in CONSTANTS.items():
         tests = dict.fromkeys(link(uses()[n]) for n in names.split() if n in uses())
@@ -116,7 +126,9 @@ def page() -> str:
         lines += ["", f"## {title}", *table("name", "arguments", "", "bound, ULP", "tests")]
         for e in functions.table():
             if e.group == group:
-                lines.append(f"| `{e.name}` | {arity(e)} | {e.doc.replace('|', chr(92) + '|')} | {bound(e)} | {link(test)} |")
+                lines.append(
+                    f"| `{e.name}` | {arity(e)} | {e.doc.replace('|', chr(92) + '|')} | {bound(e)} | {link(test)} |"
+                )
     lines += ["", "## Types", "", "bool has no vectors, conversions or reinterpretations; convert to it with `!= 0`."]
     for what, pattern, test in FAMILIES:
         names = [pattern.format(d + n) for d in DTYPES for n in ("", "2", "3", "4")]

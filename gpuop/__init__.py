@@ -1,7 +1,7 @@
 """gpuop: operators on tensor fields, written in Python, fused, and run on any GPU, or on the CPU where there is none."""
 
-from gpuop.bundles import Bundle, load_bundle
-from gpuop.dsl.field import (
+from gpuop.bundles.bundle import Bundle, load_bundle
+from gpuop.dsl.fields.field import (
     ColorField,
     ComplexField,
     Field,
@@ -12,18 +12,18 @@ from gpuop.dsl.field import (
     fromfunction,
     is_big_tensor,
 )
-from gpuop.dsl.gpu_operator import GPUOperator
-from gpuop.dsl.host import HostOperator
-from gpuop.dsl.operator import operator
+from gpuop.dsl.operators.gpu_operator import GPUOperator
+from gpuop.dsl.operators.host import HostOperator
+from gpuop.dsl.operators.operator import operator
 from gpuop.errors import CompileError, DeviceError, GpuopError, SemanticError
-from gpuop.graph import ComputeGraph
+from gpuop.evaluation import evaluate
+from gpuop.graphs.compute_graph import ComputeGraph
+from gpuop.graphs.streams import Actuator, Sensor
 from gpuop.ir.types import FieldType, Shape
 from gpuop.iterate import iterate
-from gpuop.pipeline import pipeline
+from gpuop.pipelines.pipeline import pipeline
 from gpuop.runtime.devices import devices, use_device
 from gpuop.runtime.devices import open_device as device
-from gpuop.session import evaluate
-from gpuop.streams import Actuator, Sensor
 
 __version__ = "0.1.0"
 __all__ = [

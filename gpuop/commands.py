@@ -15,21 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.bundles import save_bundle
-from gpuop.codegen.targets import target_named
+from gpuop.bundles.bundle import save_bundle
+from gpuop.codegen.generate import target_named
 from gpuop.config import config
-from gpuop.dsl import hooks
-from gpuop.dsl.arrays import Deferred, Placeholder
-from gpuop.dsl.field import Field
-from gpuop.dsl.operator import Operator
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.arrays import Deferred, Placeholder
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import Operator
 from gpuop.errors import SemanticError, described
-from gpuop.fusion.graph import program
-from gpuop.ir.graph import Leaf
+from gpuop.fusion.program import program
 from gpuop.ir.types import FieldType
-from gpuop.pipeline import Pipeline
-from gpuop.runtime import icd
-from gpuop.runtime.backend import Array
+from gpuop.ir.values import Leaf
+from gpuop.pipelines.pipeline import Pipeline
+from gpuop.runtime.base.backend import Array
 from gpuop.runtime.devices import examined, use_device
+from gpuop.runtime.opencl import icd
 
 TYPE = re.compile(r"(?P<dtype>[a-z]+\d*)(\[(?P<grid>[\dx×,]*)\])?(x(?P<tensor>\d+([x×]\d+)?))?")
 
@@ -59,7 +59,7 @@ def list_devices() -> None:
 def print_source(where: str, types: Sequence[str], target: str | None) -> None:
     """Print the generated text of what a function gives."""
     _, _, results = _applied(where, types)
-    print(hooks.source(results if isinstance(results, tuple) else (results,), target), end="")
+    print(services.source(results if isinstance(results, tuple) else (results,), target), end="")
 
 
 def compile_bundle(where: str, types: Sequence[str], targets: str, output: str) -> None:

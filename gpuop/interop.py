@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl import hooks
-from gpuop.dsl.arrays import Array, Deferred, Placeholder
-from gpuop.dsl.field import Field
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.arrays import Array, Deferred, Placeholder
+from gpuop.dsl.fields.field import Field
 from gpuop.errors import DeviceError, SemanticError
-from gpuop.fusion.graph import Program
-from gpuop.ir.graph import Leaf, Node
+from gpuop.fusion.program import Program
 from gpuop.ir.layout import Layout, layout_of, planar, row_major
 from gpuop.ir.types import FieldType
+from gpuop.ir.values import Leaf, Node
 from gpuop.ops.algebra import copied
-from gpuop.runtime.backend import Backend, Buffer, array_dtype
+from gpuop.runtime.base.backend import Backend, Buffer, array_dtype
 from gpuop.runtime.devices import current
 
 ALIGNED = 256  # bytes; what kernels may count on of memory that has no layout of its own
@@ -111,7 +111,7 @@ def _adopt(array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: b
     values: Field = copied(Field.of(raw), kind)
     if fixed:
         return values.node
-    kept: Field = hooks.keep(values)
+    kept: Field = services.keep(values)
     backend.synchronize()  # the array may change from now on
     return Leaf(kind, kept.node.source, name=name) if isinstance(kept.node, Leaf) else kept.node
 
@@ -156,12 +156,12 @@ def _export(field: Field) -> Any:
     try:
         if field.dtype == "complex64":
             raise DeviceError("complex fields are stored as two planes")
-        buffer = hooks.buffer(field)
+        buffer = services.buffer(field)
         return lend(backend, buffer, field.type, None)
     except DeviceError:
         return field.numpy()
 
 
-hooks.adopt = _adopt
-hooks.export = _export
-hooks.own = own
+services.adopt = _adopt
+services.export = _export
+services.own = own

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.field import Field
-from gpuop.dsl.gpu_operator import results_of
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.gpu_operator import results_of
 from gpuop.errors import SemanticError, described, here
-from gpuop.fusion.graph import program
 from gpuop.fusion.iteration import Iteration, Part
+from gpuop.fusion.program import program
 from gpuop.interop import own
-from gpuop.ir.graph import Call, Leaf, Node, Result, calls
 from gpuop.ir.kernel import Domain, Output
 from gpuop.ir.nodes import FieldParam
+from gpuop.ir.values import Call, Leaf, Node, Result, calls
 from gpuop.ops.algebra import copied
 
 

@@ -18,8 +18,10 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the session's
 import gpuop as gp
 from gpuop.ir.kernel import Kernel
 from gpuop.passes import lower
-from gpuop.runtime import devices, nvrtc, opencl
-from gpuop.runtime.reference import Reference
+from gpuop.runtime import devices
+from gpuop.runtime.cuda import nvrtc
+from gpuop.runtime.opencl import opencl_device
+from gpuop.runtime.reference.reference_device import Reference
 
 BUILD_LOG = 0x1183  # CL_PROGRAM_BUILD_LOG
 LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
@@ -35,7 +37,7 @@ USERS = ("loop not unrolled", "with constant operand")
 
 def warnings_are_errors() -> None:
     """Compilers may not warn of any text that a test has them compile."""
-    result, build = nvrtc._result, opencl.built
+    result, build = nvrtc._result, opencl_device.built
 
     def checked(library, program, what):
         log = result(library, program, "ProgramLog").decode()
@@ -49,7 +51,7 @@ def warnings_are_errors() -> None:
         assert not told, f"{log}\n{built.source}"
         return built
 
-    nvrtc._result, opencl.built = checked, strict
+    nvrtc._result, opencl_device.built = checked, strict
 
 
 warnings_are_errors()

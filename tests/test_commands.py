@@ -10,7 +10,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.__main__ import main
-from gpuop.runtime import nvrtc
+from gpuop.runtime.cuda import nvrtc
 
 FILTERS = """
 import numpy as np
@@ -177,7 +177,10 @@ def test_compile_for_several_targets(folder, capsys):
         "sm_70,sm_80,sm_90,opencl", "-o", "edges.gpuop",
     )  # fmt: skip
     size = Path("edges.gpuop").stat().st_size
-    assert said == f"edges.gpuop: edges for cuda:sm_70, cuda:sm_80, cuda:sm_90, opencl (CUDA from sm_70 on), {size} bytes\n"
+    assert (
+        said
+        == f"edges.gpuop: edges for cuda:sm_70, cuda:sm_80, cuda:sm_90, opencl (CUDA from sm_70 on), {size} bytes\n"
+    )
     assert repr(gp.load_bundle("edges.gpuop")) == (
         "<Bundle edges(image: 9×70 float32, others0: 9×70 float32) for cuda:sm_70, cuda:sm_80, cuda:sm_90, opencl>"
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuop.dsl import (
+from gpuop.dsl.recorder import target_facts
+from gpuop.dsl.words import (
     access,
     atomics,
     blocks,
@@ -13,9 +14,8 @@ from gpuop.dsl import (
     declare,
     functions,
     loops,
-    memory,
     sample,
-    targets,
+    shared_memory,
     threads,
 )
 from gpuop.errors import MissingError
@@ -29,7 +29,7 @@ _NAMES: dict[str, Any] = {
     "_sampleTensor": sample._sampleTensor,
     **{name: getattr(blocks, name) for name in ("_if", "_elseif", "_else")},
     **{name: getattr(codegen_blocks, name) for name in ("_codegenIf", "_codegenElseif", "_codegenElse")},
-    "_target": targets._target,
+    "_target": target_facts._target,
     **{name: getattr(loops, name) for name in ("_for", "_while", "_forEachTensorElement", "_break", "_continue")},
     **{
         name: getattr(declare, name)
@@ -46,7 +46,7 @@ _NAMES: dict[str, Any] = {
     **{name: getattr(functions, name) for name in ("_and", "_or", "_not", "_where", "_sum")},
     **{name: getattr(threads, name) for name in ("_localThreads", "_globalThreads")},
     **{
-        name: getattr(memory, name)
+        name: getattr(shared_memory, name)
         for name in ("_local", "_volatile", "_constantArray", "_syncThreadsLocal", "_syncThreadsGlobal")
     },
     "_pointerTo": atomics._pointerTo,

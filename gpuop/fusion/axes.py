@@ -2,7 +2,7 @@
 
 Operators fuse on one grid of threads. A body that computes something and then writes each element, in a loop or one after
 another, means the same with a thread for each element; what these would all compute is computed once again in the end
-(`fusion/turns.py`).
+(`fusion/joined_turns.py`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections import OrderedDict
 from dataclasses import replace
 
 from gpuop.fusion.elements import ELEMENT
-from gpuop.fusion.graph import Op, Program
-from gpuop.fusion.rules import why_not
+from gpuop.fusion.program import Op, Program
+from gpuop.fusion.refusals import why_not
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Domain, Kernel, Opaque
 from gpuop.ir.nodes import (

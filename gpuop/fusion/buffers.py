@@ -29,12 +29,12 @@ class Allocation:
 def allocation(plan: Plan) -> Allocation:
     """Give values buffers in the order of the launches; those that outlive a step's launches have some of their own."""
     types, own = plan.program.types, set(plan.program.wanted) | _lasting(plan)
-    over = {value for step in plan.steps for value, _ in step.over}
-    last = {value: n for n, step in enumerate(plan.steps) for value in (*step.inputs, *step.outputs)}
+    over = {value for step in plan.launches for value, _ in step.over}
+    last = {value: n for n, step in enumerate(plan.launches) for value in (*step.inputs, *step.outputs)}
     of: dict[int, int] = {}
     kinds: list[FieldType] = []
     free: dict[object, list[int]] = {}
-    for n, step in enumerate(plan.steps):
+    for n, step in enumerate(plan.launches):
         for value in (v for v in step.outputs if v not in over):
             same = free.get(_layout(types[value]))
             if same and value not in own:  # the next value of a state changes places with it
@@ -50,9 +50,9 @@ def allocation(plan: Plan) -> Allocation:
 
 def _lasting(plan: Plan) -> set[int]:
     """What is read after other launches ran again: by what runs more often than they do, or when the next step begins."""
-    kept = {value for step in plan.steps if step.rate is not Rate.STEP for value in step.outputs}
-    found = {v for step in plan.steps if step.rate is not Rate.ONCE for v in step.inputs if v in kept}
-    return found | {v for step in plan.steps if step.over for v in step.inputs}
+    kept = {value for step in plan.launches if step.rate is not Rate.STEP for value in step.outputs}
+    found = {v for step in plan.launches if step.rate is not Rate.ONCE for v in step.inputs if v in kept}
+    return found | {v for step in plan.launches if step.over for v in step.inputs}
 
 
 def _layout(kind: FieldType) -> object:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuop.ir.facts import TargetConst
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
     Apply,
@@ -26,6 +25,7 @@ from gpuop.ir.nodes import (
     Var,
     Write,
 )
+from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.visit import Copier, expressions, walk
 
 ELEMENT = Index("global", "element")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
-from gpuop.fusion.graph import Op, Program
-from gpuop.fusion.limits import Limits
+from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.order import Order
-from gpuop.fusion.rules import MAX_OPERATORS, conflict, why_not
+from gpuop.fusion.program import Op, Program
+from gpuop.fusion.refusals import MAX_OPERATORS, conflict, why_not
 from gpuop.fusion.surplus import unfit
-from gpuop.ir.graph import Leaf
 from gpuop.ir.kernel import Opaque
 from gpuop.ir.size import MOST_STATEMENTS, size
+from gpuop.ir.values import Leaf
 
 
 class Groups:
@@ -36,7 +36,9 @@ class Groups:
         self.readers = {op.number: {value: [op] for value in op.inputs} for op in program.ops}  # of values, by group
         self.users = Counter(value for op in program.ops for value in set(op.inputs))
         self.wanted = frozenset(program.wanted)
-        self.owed = {op.number: len(self.wanted.intersection(op.outputs)) for op in program.ops}  # outputs that stay some
+        self.owed = {
+            op.number: len(self.wanted.intersection(op.outputs)) for op in program.ops
+        }  # outputs that stay some
         self.inputs = {op.number: frozenset(op.inputs) for op in program.ops}
         self.exports = {
             op.number: frozenset(v for v in op.outputs if v in self.wanted or self.users[v]) for op in program.ops

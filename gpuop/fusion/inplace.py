@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gpuop.fusion.graph import Program
+from gpuop.fusion.planned_launch import PlannedLaunch
+from gpuop.fusion.program import Program
 from gpuop.fusion.rates import Rate
-from gpuop.fusion.rules import Access, scan
-from gpuop.fusion.step import Step
+from gpuop.fusion.refusals import FieldAccess, scan
 from gpuop.ir.kernel import Kernel, Opaque, Output
 from gpuop.ir.nodes import Assert, FieldParam, Write
 from gpuop.ir.visit import walk
@@ -21,7 +21,7 @@ from gpuop.ir.visit import walk
 Over = dict[int, int]  # states, by the next values that are written over them
 
 
-def in_place(steps: Sequence[Step], program: Program) -> list[Step]:
+def in_place(steps: Sequence[PlannedLaunch], program: Program) -> list[PlannedLaunch]:
     """The launches; last those that wait for the next step, in the order in which they can run then."""
     assert program.cycle is not None
     counts = Counter((*program.wanted, *(v for step in steps for v in step.inputs)))
@@ -34,7 +34,7 @@ def in_place(steps: Sequence[Step], program: Program) -> list[Step]:
     ]
 
 
-def _over(step: Step, targets: Mapping[int, int]) -> Over:
+def _over(step: PlannedLaunch, targets: Mapping[int, int]) -> Over:
     """The next values that a kernel can write over their states; none where it cannot wait."""
     kernel = step.kernel
     if step.rate is not Rate.STEP or isinstance(kernel, Opaque) or not targets.keys() >= set(step.outputs):
@@ -46,11 +46,11 @@ def _over(step: Step, targets: Mapping[int, int]) -> Over:
     return {v: targets[v] for v, output in made if _is_own(kernel, output, _param(step, targets[v]), access)}
 
 
-def _param(step: Step, value: int) -> FieldParam | None:
+def _param(step: PlannedLaunch, value: int) -> FieldParam | None:
     return step.kernel.inputs[step.inputs.index(value)] if value in step.inputs else None
 
 
-def _is_own(kernel: Kernel, output: Output, state: FieldParam | None, access: Access) -> bool:
+def _is_own(kernel: Kernel, output: Output, state: FieldParam | None, access: FieldAccess) -> bool:
     """Whether a thread reads of a state only what it overwrites, once it has read everything."""
     if state is None:
         return True
@@ -60,7 +60,7 @@ def _is_own(kernel: Kernel, output: Output, state: FieldParam | None, access: Ac
     return alone and last and state not in access.gathers and output.param not in access.scatters
 
 
-def _ordered(steps: Sequence[Step], waiting: Mapping[int, Over]) -> list[int]:
+def _ordered(steps: Sequence[PlannedLaunch], waiting: Mapping[int, Over]) -> list[int]:
     """Kernels in an order in which each state is read before it is overwritten; one of each circle does not wait."""
     before = _before(steps, waiting)
     after: dict[int, list[int]] = {n: [] for n in waiting}
@@ -80,7 +80,7 @@ def _ordered(steps: Sequence[Step], waiting: Mapping[int, Over]) -> list[int]:
     return order
 
 
-def _before(steps: Sequence[Step], waiting: Mapping[int, Over]) -> dict[int, set[int]]:
+def _before(steps: Sequence[PlannedLaunch], waiting: Mapping[int, Over]) -> dict[int, set[int]]:
     """The kernels that read what another one overwrites."""
     writer = {state: n for n, over in waiting.items() for state in over.values()}
     before: dict[int, set[int]] = {n: set() for n in waiting}
@@ -98,7 +98,7 @@ def _of_circle(before: Mapping[int, set[int]]) -> int:
     return n
 
 
-def _written_over(step: Step, over: Over) -> Step:
+def _written_over(step: PlannedLaunch, over: Over) -> PlannedLaunch:
     """The launch, whose kernel writes over states after everything else."""
     made = zip(step.outputs, step.kernel.outputs, strict=True)
     states = {output.param: _param(step, over[v]) for v, output in made if v in over}

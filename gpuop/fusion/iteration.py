@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
-from gpuop.fusion.graph import Program
-from gpuop.fusion.limits import Limits
+from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import Plan, plan
+from gpuop.fusion.program import Program
 from gpuop.ir.kernel import HostFunction, Kernel, Opaque
 
 
@@ -56,7 +56,7 @@ def parts(kernel: Iteration) -> tuple[Part, ...]:
 
 def kernels(what: Plan) -> Iterator[Kernel]:
     """The kernels of a plan that run on the device, each once, those that are repeated too."""
-    for step in what.steps:
+    for step in what.launches:
         if isinstance(step.kernel, Iteration):
             for part in parts(step.kernel):
                 yield from kernels(part.plan(what.limits))
@@ -67,7 +67,7 @@ def kernels(what: Plan) -> Iterator[Kernel]:
 def launches(what: Plan) -> int:
     """How many kernels a plan launches, at most; of iterations that only a condition ends, a turn counts."""
     total = 0
-    for step in what.steps:
+    for step in what.launches:
         if isinstance(step.kernel, Iteration):
             turns = step.kernel.times or 1
             total += turns * launches(step.kernel.turn.plan(what.limits))

@@ -9,9 +9,9 @@ from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Declare, Expr, For, If,
 from gpuop.ir.target import Target
 from gpuop.ir.visit import blocks, operands, times, values, walk, walk_expr
 from gpuop.passes import PIPELINE
-from gpuop.passes.inline import inline_once
 from gpuop.passes.lanes import Lanes, lanes_of
 from gpuop.passes.lower_fields import lower_fields
+from gpuop.passes.temporaries import inline_once
 from gpuop.passes.widen import widen
 
 REGISTER = 32  # bits

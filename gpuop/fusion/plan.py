@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 
 from gpuop.fusion.axes import with_elements
 from gpuop.fusion.cost import LAUNCH
-from gpuop.fusion.graph import Op, Program
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.inplace import in_place
-from gpuop.fusion.limits import LEAST, Limits
-from gpuop.fusion.rates import Rates, Steady
+from gpuop.fusion.joined_turns import shared_once
+from gpuop.fusion.kernel_limits import LEAST, Limits
+from gpuop.fusion.planned_launch import PlannedLaunch
+from gpuop.fusion.program import Op, Program
+from gpuop.fusion.rates import Invariant, Rates
 from gpuop.fusion.recompute import Recomputing
-from gpuop.fusion.rules import MOST_COMPARED, why_not
+from gpuop.fusion.refusals import MOST_COMPARED, why_not
 from gpuop.fusion.split import Piece, Splitting
-from gpuop.fusion.step import Step
-from gpuop.fusion.turns import shared_once
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Plan:
     """
 
     program: Program
-    steps: tuple[Step, ...]
+    launches: tuple[PlannedLaunch, ...]
     apart: tuple[Apart, ...]
     limits: Limits
 
@@ -46,7 +46,7 @@ def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Pla
     """Fuse what the rules allow and the costs advise, split what a device has no room for, and order the kernels."""
     program, spread = with_elements(program) if optimize else (program, frozenset())
     groups = Groups(program, limits)
-    steady = Steady(program, groups)
+    steady = Invariant(program, groups)
     refused = _fuse(groups, program, steady) if optimize else []
     order = groups.order.sorted(key=groups.first.__getitem__)
     splitting = Splitting(groups, program.types)
@@ -57,13 +57,13 @@ def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Pla
     return Plan(program, tuple(_timed(steps, program) if optimize else steps), tuple(apart), limits)
 
 
-def _launched(piece: Piece, spread: frozenset[int]) -> Step:
+def _launched(piece: Piece, spread: frozenset[int]) -> PlannedLaunch:
     ops = {op.number for each in piece.ops for op in (each, *each.recomputed)}
     kernel = piece.kernel if spread.isdisjoint(ops) else shared_once(piece.kernel)
-    return Step(kernel, piece.inputs, piece.outputs, piece.ops)
+    return PlannedLaunch(kernel, piece.inputs, piece.outputs, piece.ops)
 
 
-def _timed(steps: list[Step], program: Program) -> list[Step]:
+def _timed(steps: list[PlannedLaunch], program: Program) -> list[PlannedLaunch]:
     """The launches of a graph, with what is known of when they run."""
     if program.cycle is None:
         return steps
@@ -72,7 +72,7 @@ def _timed(steps: list[Step], program: Program) -> list[Step]:
     return in_place(sorted(timed, key=lambda step: step.rate), program)
 
 
-def _fuse(groups: Groups, program: Program, steady: Steady) -> list[Apart]:
+def _fuse(groups: Groups, program: Program, steady: Invariant) -> list[Apart]:
     """Contract edges in topological order of their consumers, then join kernels that read the same; what was refused, and why."""
     refused: list[Apart] = []
     recomputing = Recomputing(program, groups, steady)
@@ -94,7 +94,7 @@ def _fuse(groups: Groups, program: Program, steady: Steady) -> list[Apart]:
     return refused
 
 
-def _join(groups: Groups, program: Program, steady: Steady) -> list[Apart]:
+def _join(groups: Groups, program: Program, steady: Invariant) -> list[Apart]:
     """Make one kernel of those on the same grid that read a value from memory: it is read once then."""
     refused: list[Apart] = []
     for value, kind in program.types.items():
@@ -104,7 +104,7 @@ def _join(groups: Groups, program: Program, steady: Steady) -> list[Apart]:
     return refused
 
 
-def _join_small(groups: Groups, program: Program, steady: Steady) -> None:
+def _join_small(groups: Groups, program: Program, steady: Invariant) -> None:
     """Make one kernel of those on the same grid that read little, of what one kernel makes: a launch less."""
     done: set[int] = set()
     for op in program.ops:
@@ -116,7 +116,7 @@ def _join_small(groups: Groups, program: Program, steady: Steady) -> None:
             _joined(groups, (readers[n] for n in sorted(readers)), steady)
 
 
-def _joined(groups: Groups, readers: Iterable[Op], steady: Steady) -> list[tuple[Op, Op, str]]:
+def _joined(groups: Groups, readers: Iterable[Op], steady: Invariant) -> list[tuple[Op, Op, str]]:
     """Join the kernels of operators on the same grid; who could not be, and why."""
     refused = []
     kernels: list[Op] = []  # one operator of each

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from gpuop.fusion.cost import BALANCE, work
-from gpuop.fusion.graph import Op, Program
 from gpuop.fusion.groups import Groups
+from gpuop.fusion.program import Op, Program
 from gpuop.ir.kernel import Kernel
 
 
@@ -35,7 +35,7 @@ class Rates:
         return rate
 
 
-class Steady:
+class Invariant:
     """Operators whose values are the same at every step; nothing is, where a program is evaluated once."""
 
     def __init__(self, program: Program, groups: Groups) -> None:

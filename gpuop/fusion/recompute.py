@@ -8,11 +8,11 @@ from itertools import islice
 
 from gpuop.fusion.cost import BALANCE, LAUNCH, taps, work
 from gpuop.fusion.elements import by_element, element_reads
-from gpuop.fusion.graph import Op, Program
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.inline import fits, inline, is_pure
-from gpuop.fusion.rates import Steady
-from gpuop.fusion.rules import MOST_COMPARED, why_not
+from gpuop.fusion.program import Op, Program
+from gpuop.fusion.rates import Invariant
+from gpuop.fusion.refusals import MOST_COMPARED, why_not
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel, Opaque
 from gpuop.ir.nodes import FieldParam, Read
@@ -39,7 +39,7 @@ class Chain:
 class Recomputing:
     """Decides for every value that other threads' work is needed for, once."""
 
-    def __init__(self, program: Program, groups: Groups, steady: Steady) -> None:
+    def __init__(self, program: Program, groups: Groups, steady: Invariant) -> None:
         self.types, self.steady = program.types, steady
         self.groups = groups
         self.level = _levels(program, groups)

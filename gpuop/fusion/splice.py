@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuop.fusion.graph import Op
+from gpuop.fusion.program import Op
 from gpuop.ir.kernel import Kernel, Opaque, Output
 from gpuop.ir.nodes import Barrier, Block, Comment, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Var, Write
 from gpuop.ir.visit import Copier, updated

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from gpuop.fusion.graph import Op
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.measure import registers
+from gpuop.fusion.program import Op
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Let

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from weakref import WeakKeyDictionary
 
 from gpuop.errors import Loc
-from gpuop.fusion.graph import Op
+from gpuop.fusion.program import Op
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Array,

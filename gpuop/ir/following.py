@@ -42,7 +42,7 @@ class Enough(Exception):
 
 
 @dataclass
-class _Turn:
+class _LoopTurn:
     """The threads of a loop that may be, and those that are sure to be, in it and in its turn."""
 
     may: Mask
@@ -89,7 +89,7 @@ class Following:
         sizes = {d.array: (2, len(groups), d.array.elements) for d in kernel.shared("local")}
         self.written = {array: np.zeros(shape, np.bool_) for array, shape in sizes.items()}
         self.doubts: dict[Var, _Doubt | None] = {}
-        self.turns: list[_Turn] = []
+        self.turns: list[_LoopTurn] = []
         self.left = MOST_STATEMENTS
 
     def run(self) -> None:
@@ -150,7 +150,7 @@ class Following:
             turn.may_stay, turn.sure_stay = turn.may_stay & ~sure, turn.sure_stay & ~may
 
     def loop(self, loop: For | While, may: Mask, sure: Mask) -> None:
-        turn = _Turn(may, sure, may, sure)
+        turn = _LoopTurn(may, sure, may, sure)
         self.turns.append(turn)
         bounds = [self.eval.scalar(e) for e in values(loop)] if isinstance(loop, For) else []
         known = all(b.known[may].all() for b in bounds)
@@ -170,7 +170,7 @@ class Following:
         self.turns.pop()
 
     def holds(
-        self, loop: For | While, bounds: Sequence[Known], counter: NDArray[Any] | None, turn: _Turn
+        self, loop: For | While, bounds: Sequence[Known], counter: NDArray[Any] | None, turn: _LoopTurn
     ) -> tuple[bool, Mask]:
         """Whether it is known who takes another turn, and who does."""
         if isinstance(loop, While):
@@ -184,7 +184,7 @@ class Following:
         _, stop, step = (b.value for b in bounds)
         return True, np.where(step > 0, counter < stop, (counter > stop) & (step < 0))
 
-    def anyhow(self, loop: For | While, turn: _Turn) -> None:
+    def anyhow(self, loop: For | While, turn: _LoopTurn) -> None:
         """The turns of a loop of which it is not known how many there are: in any of them, its variables are anything."""
         turn.may, turn.sure = turn.may_stay, self.eval.nowhere
         turn.sure_stay = self.eval.nowhere

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gpuop.errors import Loc
-from gpuop.ir.facts import Extent, numbers
 from gpuop.ir.layout import Layout, planar
 from gpuop.ir.nodes import AXES, Block, Declare, FieldParam, Index, Print
+from gpuop.ir.symbolic import Extent, numbers
 from gpuop.ir.target import Target
 from gpuop.ir.types import Shape
 from gpuop.ir.visit import walk

@@ -14,7 +14,7 @@ from dataclasses import field as facts
 from typing import TypeAlias
 
 from gpuop.errors import Loc
-from gpuop.ir.facts import Extent, TargetConst, numbers
+from gpuop.ir.symbolic import Extent, TargetConst, numbers
 from gpuop.ir.types import HALF, INT, FieldType, Type
 
 AXES = ("layer", "row", "column", "element")  # of the thread grid; `element` walks a big tensor

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.ir import meaning, rules
-from gpuop.ir.rules import Rule
+from gpuop.ir import meaning, type_rules
+from gpuop.ir.type_rules import Rule
 
 CHOICE = 3
 CALL = 16  # precedence of a call or an atom; C's other levels are below
@@ -73,67 +73,80 @@ def exact(
 
 
 # --- operators --------------------------------------------------------------------------------------------------
-exact("add", 2, rules.arithmetic, np.add, "{0} + {1}", 12)
-exact("sub", 2, rules.arithmetic, np.subtract, "{0} - {1}", 12)
-exact("mul", 2, rules.arithmetic, np.multiply, "{0} * {1}", 13)
-exact("div", 2, rules.arithmetic, meaning.div, "{0} / {1}", 13)
-exact("mod", 2, rules.arithmetic, meaning.mod, "{0} % {1}", 13)  # of integers; on floating values it is fmod
-exact("neg", 1, rules.arithmetic, np.negative, "-{0}", 14)
-exact("lt", 2, rules.compare, np.less, "{0} < {1}", 10)
-exact("le", 2, rules.compare, np.less_equal, "{0} <= {1}", 10)
-exact("gt", 2, rules.compare, np.greater, "{0} > {1}", 10)
-exact("ge", 2, rules.compare, np.greater_equal, "{0} >= {1}", 10)
-exact("eq", 2, rules.compare, np.equal, "{0} == {1}", 9)
-exact("ne", 2, rules.compare, np.not_equal, "{0} != {1}", 9)
-exact("and", 2, rules.bitwise, np.bitwise_and, "{0} & {1}", 8)
-exact("xor", 2, rules.bitwise, np.bitwise_xor, "{0} ^ {1}", 7)
-exact("or", 2, rules.bitwise, np.bitwise_or, "{0} | {1}", 6)
-exact("invert", 1, rules.bitwise, np.invert, "~{0}", 14)
-exact("shl", 2, rules.shift, np.left_shift, "{0} << {1}", 11)
-exact("shr", 2, rules.shift, np.right_shift, "{0} >> {1}", 11)
-exact("not", 1, rules.logical, np.logical_not, "!{0}", 14)
-row("hidden", 1, rules.arithmetic, np.positive)  # a number that compilers do not know; so it does not fold either
-exact("choose", 3, rules.choice, np.where, "{0} ? {1} : {2}", CHOICE, alone=(0,))
+exact("add", 2, type_rules.arithmetic, np.add, "{0} + {1}", 12)
+exact("sub", 2, type_rules.arithmetic, np.subtract, "{0} - {1}", 12)
+exact("mul", 2, type_rules.arithmetic, np.multiply, "{0} * {1}", 13)
+exact("div", 2, type_rules.arithmetic, meaning.div, "{0} / {1}", 13)
+exact("mod", 2, type_rules.arithmetic, meaning.mod, "{0} % {1}", 13)  # of integers; on floating values it is fmod
+exact("neg", 1, type_rules.arithmetic, np.negative, "-{0}", 14)
+exact("lt", 2, type_rules.compare, np.less, "{0} < {1}", 10)
+exact("le", 2, type_rules.compare, np.less_equal, "{0} <= {1}", 10)
+exact("gt", 2, type_rules.compare, np.greater, "{0} > {1}", 10)
+exact("ge", 2, type_rules.compare, np.greater_equal, "{0} >= {1}", 10)
+exact("eq", 2, type_rules.compare, np.equal, "{0} == {1}", 9)
+exact("ne", 2, type_rules.compare, np.not_equal, "{0} != {1}", 9)
+exact("and", 2, type_rules.bitwise, np.bitwise_and, "{0} & {1}", 8)
+exact("xor", 2, type_rules.bitwise, np.bitwise_xor, "{0} ^ {1}", 7)
+exact("or", 2, type_rules.bitwise, np.bitwise_or, "{0} | {1}", 6)
+exact("invert", 1, type_rules.bitwise, np.invert, "~{0}", 14)
+exact("shl", 2, type_rules.shift, np.left_shift, "{0} << {1}", 11)
+exact("shr", 2, type_rules.shift, np.right_shift, "{0} >> {1}", 11)
+exact("not", 1, type_rules.logical, np.logical_not, "!{0}", 14)
+row("hidden", 1, type_rules.arithmetic, np.positive)  # a number that compilers do not know; so it does not fold either
+exact("choose", 3, type_rules.choice, np.where, "{0} ? {1} : {2}", CHOICE, alone=(0,))
 
 # --- integers ---------------------------------------------------------------------------------------------------
-exact("max", 2, rules.arithmetic, np.maximum)  # of integers; on floating values it is a comparison
-exact("min", 2, rules.arithmetic, np.minimum)
-exact("abs", 1, rules.integer, np.abs)  # of positions; users' abs are choices, as compilers take one to be no less than 0
-exact("mul_hi", 2, rules.integer, meaning.mul_hi)  # of 64 bits; narrower ones multiply in a wider type
+exact("max", 2, type_rules.arithmetic, np.maximum)  # of integers; on floating values it is a comparison
+exact("min", 2, type_rules.arithmetic, np.minimum)
 exact(
-    "clz", 1, rules.integer, meaning.clz, group="integer", doc="the number of leading zero bits of x; its width for 0"
+    "abs", 1, type_rules.integer, np.abs
+)  # of positions; users' abs are choices, as compilers take one to be no less than 0
+exact("mul_hi", 2, type_rules.integer, meaning.mul_hi)  # of 64 bits; narrower ones multiply in a wider type
+exact(
+    "clz",
+    1,
+    type_rules.integer,
+    meaning.clz,
+    group="integer",
+    doc="the number of leading zero bits of x; its width for 0",
 )
 
 # --- math, exact ------------------------------------------------------------------------------------------------
 # OpenCL allows square roots 3 ULP of error and quotients 2.5, but a build option asks for correct rounding.
 _Rows = tuple[tuple[str, int, Rule, Callable[..., Any], str], ...]
 _ROUNDED: _Rows = (
-    ("sqrt", 1, rules.floating, np.sqrt, "√x"),
-    ("fabs", 1, rules.floating, np.abs, "|x|"),
-    ("ceil", 1, rules.floating, np.ceil, "the least integer that is not below x"),
-    ("floor", 1, rules.floating, np.floor, "the greatest integer that is not above x"),
-    ("rint", 1, rules.floating, np.rint, "the nearest integer, halves to even"),
-    ("round", 1, rules.floating, meaning.round_away, "the nearest integer, halves away from zero"),
-    ("trunc", 1, rules.floating, np.trunc, "the integer part of x"),
-    ("fmax", 2, rules.floating, np.fmax, "the greater of x and y; the other one where one is NaN"),
-    ("fmin", 2, rules.floating, np.fmin, "the lesser of x and y; the other one where one is NaN"),
-    ("fmod", 2, rules.floating, np.fmod, "x - y · trunc(x / y)"),
-    ("copysign", 2, rules.floating, np.copysign, "|x| with the sign of y"),
-    ("nextafter", 2, rules.floating, np.nextafter, "the number of x's type that follows x in the direction of y"),
-    ("fma", 3, rules.floating, meaning.fma, "x · y + z, rounded once"),
-    ("nan", 1, rules.nan_code, meaning.nan, "NaN, of the code's size"),
+    ("sqrt", 1, type_rules.floating, np.sqrt, "√x"),
+    ("fabs", 1, type_rules.floating, np.abs, "|x|"),
+    ("ceil", 1, type_rules.floating, np.ceil, "the least integer that is not below x"),
+    ("floor", 1, type_rules.floating, np.floor, "the greatest integer that is not above x"),
+    ("rint", 1, type_rules.floating, np.rint, "the nearest integer, halves to even"),
+    ("round", 1, type_rules.floating, meaning.round_away, "the nearest integer, halves away from zero"),
+    ("trunc", 1, type_rules.floating, np.trunc, "the integer part of x"),
+    ("fmax", 2, type_rules.floating, np.fmax, "the greater of x and y; the other one where one is NaN"),
+    ("fmin", 2, type_rules.floating, np.fmin, "the lesser of x and y; the other one where one is NaN"),
+    ("fmod", 2, type_rules.floating, np.fmod, "x - y · trunc(x / y)"),
+    ("copysign", 2, type_rules.floating, np.copysign, "|x| with the sign of y"),
+    ("nextafter", 2, type_rules.floating, np.nextafter, "the number of x's type that follows x in the direction of y"),
+    ("fma", 3, type_rules.floating, meaning.fma, "x · y + z, rounded once"),
+    ("nan", 1, type_rules.nan_code, meaning.nan, "NaN, of the code's size"),
 )
 _WHOLE: _Rows = (  # the reference needs float64
-    ("remainder", 2, rules.floating, meaning.remainder, "x - n · y, n the integer nearest to x / y, halves to even"),
-    ("ilogb", 1, rules.floating_to_int, meaning.ilogb, "the binary exponent of x as an int"),
-    ("logb", 1, rules.floating, meaning.logb, "the binary exponent of x"),
+    (
+        "remainder",
+        2,
+        type_rules.floating,
+        meaning.remainder,
+        "x - n · y, n the integer nearest to x / y, halves to even",
+    ),
+    ("ilogb", 1, type_rules.floating_to_int, meaning.ilogb, "the binary exponent of x as an int"),
+    ("logb", 1, type_rules.floating, meaning.logb, "the binary exponent of x"),
 )
 for _name, _arity, _rule, _numpy, _doc in _ROUNDED:
     exact(_name, _arity, _rule, _numpy, group="math", doc=_doc)
 for _name, _arity, _rule, _numpy, _doc in _WHOLE:
     row(_name, _arity, _rule, _numpy, group="math", doc=_doc)
-row("ldexp", 2, rules.floating_integer, np.ldexp, alone=(1,), group="math", doc="x · 2ⁿ")
-row("remquo_bits", 2, rules.floating_to_int, meaning.quotient_bits)
+row("ldexp", 2, type_rules.floating_integer, np.ldexp, alone=(1,), group="math", doc="x · 2ⁿ")
+row("remquo_bits", 2, type_rules.floating_to_int, meaning.quotient_bits)
 
 # --- math, within a bound ---------------------------------------------------------------------------------------
 _BOUNDED: tuple[tuple[str, int, Callable[..., Any], float, str], ...] = (
@@ -171,6 +184,6 @@ _BOUNDED: tuple[tuple[str, int, Callable[..., Any], float, str], ...] = (
     ("powr", 2, meaning.powr, 16, "xʸ of x ≥ 0; NaN of others, and where no limit exists"),
 )
 for _name, _arity, _numpy, _ulp, _doc in _BOUNDED:
-    row(_name, _arity, rules.floating, _numpy, group="math", ulp=_ulp, doc=_doc)
-row("pown", 2, rules.floating_integer, meaning.pown, alone=(1,), group="math", ulp=16, doc="xⁿ of an integer n")
-row("rootn", 2, rules.floating_integer, meaning.rootn, alone=(1,), group="math", ulp=16, doc="ⁿ√x of an integer n")
+    row(_name, _arity, type_rules.floating, _numpy, group="math", ulp=_ulp, doc=_doc)
+row("pown", 2, type_rules.floating_integer, meaning.pown, alone=(1,), group="math", ulp=16, doc="xⁿ of an integer n")
+row("rootn", 2, type_rules.floating_integer, meaning.rootn, alone=(1,), group="math", ulp=16, doc="ⁿ√x of an integer n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-from gpuop.ir.facts import TargetConst
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Apply,
@@ -42,11 +41,12 @@ from gpuop.ir.nodes import (
     Wide,
     Write,
 )
+from gpuop.ir.symbolic import TargetConst
 
 Symbol = Var | FieldParam | Array
 
 
-class Text:
+class KernelText:
     """Writes one kernel. Symbols are numbered in order of appearance; with `hints` they carry the user's names."""
 
     def __init__(self, hints: bool) -> None:
@@ -177,9 +177,9 @@ class Text:
 
 def show(kernel: Kernel) -> str:
     """The kernel for people."""
-    return Text(hints=True).kernel(kernel)
+    return KernelText(hints=True).kernel(kernel)
 
 
 def identity(kernel: Kernel) -> str:
     """A digest that two kernels share exactly when they compute the same thing the same way; names do not count."""
-    return hashlib.sha256(Text(hints=False).kernel(kernel).encode()).hexdigest()
+    return hashlib.sha256(KernelText(hints=False).kernel(kernel).encode()).hexdigest()

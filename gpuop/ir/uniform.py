@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuop.ir.facts import Extent
 from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import (
     AXES,
@@ -25,6 +24,7 @@ from gpuop.ir.nodes import (
     Var,
     While,
 )
+from gpuop.ir.symbolic import Extent
 from gpuop.ir.visit import blocks, leaving, operands, values
 
 

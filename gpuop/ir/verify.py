@@ -5,7 +5,6 @@ from __future__ import annotations
 from enum import Enum
 
 from gpuop.errors import GpuopError
-from gpuop.ir.facts import TargetConst
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     ATOMS,
@@ -36,6 +35,7 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.ops import OPS
+from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import BOOL, Type
 from gpuop.ir.visit import operands, values
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 import gpuop.dsl as k
-from gpuop.dsl import hooks
-from gpuop.dsl.arrays import host_array
-from gpuop.dsl.field import Field, Parameter, is_big_tensor
-from gpuop.dsl.operator import library_call
-from gpuop.dsl.value import KERNEL_NAMES, NUMBERS
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.arrays import host_array
+from gpuop.dsl.fields.field import Field, Parameter, is_big_tensor
+from gpuop.dsl.operators.operator import library_call
+from gpuop.dsl.recorder.value import KERNEL_NAMES, NUMBERS
 from gpuop.errors import SemanticError
 from gpuop.ir.build import number
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
-from gpuop.ops import complex_algebra, functions
+from gpuop.ops import complex_algebra, numpy_functions
 from gpuop.ops.refused import told
 
 Operand = Any  # a Field or a number
@@ -74,7 +74,7 @@ def apply(name: str, *operands: Operand) -> Field:
     Raises:
         SemanticError: shapes that do not go together, or types that the function does not take.
     """
-    rule_name, function = functions.EVERY[name]
+    rule_name, function = numpy_functions.EVERY[name]
     rule = RULES[rule_name]
     operands = _beside(operands)
     common = _common(name, operands)
@@ -283,5 +283,5 @@ def _copy(field: Field) -> None:
         k._writeTensor(k._out0, k._readTensor(field))
 
 
-hooks.algebra.update({name: functools.partial(apply, name) for name in functions.EVERY})
-hooks.algebra.update(where=where, clip=clip, angle=angle, astype=astype)
+services.algebra.update({name: functools.partial(apply, name) for name in numpy_functions.EVERY})
+services.algebra.update(where=where, clip=clip, angle=angle, astype=astype)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import gpuop.dsl as k
-from gpuop.dsl.field import Field
-from gpuop.dsl.operator import library_call
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import BY_NUMPY, SMALL_TENSOR, FieldType, Shape
 from gpuop.ops.reducers import TURN, Item, Reducer, Split, across, along, assign, pairwise, share, split
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import gpuop.dsl as k
-from gpuop.dsl import hooks
-from gpuop.dsl.field import Field, is_big_tensor
-from gpuop.dsl.operator import library_call
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.field import Field, is_big_tensor
+from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import SemanticError, described
 from gpuop.ir.types import FieldType, Shape
 from gpuop.ops.reduce_kernels import SHARE, SHORT, WIDE, Partial, by_elements, by_groups, by_threads
@@ -57,12 +57,12 @@ def reduced(name: str, field: Any, axis: Any = None, *more: Any, **options: Any)
 def truth(name: str, field: Any, axis: Any = None, *more: Any, **options: Any) -> Field:
     """numpy.any and numpy.all: the greatest and the least truth, and of nothing False and True."""
     if isinstance(field, Field) and field.dtype != "bool":
-        field = hooks.algebra["not_equal"](field, 0)
+        field = services.algebra["not_equal"](field, 0)
     try:
         return reduced("max" if name == "any" else "min", field, axis, *more, **options)
     except EmptyError:
         counted = reduced("sum", field, axis)
-        return hooks.algebra["not_equal" if name == "any" else "equal"](counted, 0)  # type: ignore[no-any-return]
+        return services.algebra["not_equal" if name == "any" else "equal"](counted, 0)  # type: ignore[no-any-return]
 
 
 def _steps(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field:
@@ -163,6 +163,6 @@ def _constant(reducer: Reducer, kind: FieldType) -> Field:
     return library_call(reducer.name, (out,), [], body, (reducer, "empty"))[0]
 
 
-hooks.algebra.update({name: functools.partial(reduced, name) for name in NAMES})
-hooks.algebra.update({name: functools.partial(truth, name) for name in ("any", "all")})
-hooks.algebra.update(amin=hooks.algebra["min"], amax=hooks.algebra["max"])
+services.algebra.update({name: functools.partial(reduced, name) for name in NAMES})
+services.algebra.update({name: functools.partial(truth, name) for name in ("any", "all")})
+services.algebra.update(amin=services.algebra["min"], amax=services.algebra["max"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.arrays import Placeholder, numbers
+from gpuop.dsl.fields.arrays import Placeholder, numbers
 from gpuop.errors import SemanticError, described
 from gpuop.ir.types import Shape
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 import gpuop.dsl as k
-from gpuop.dsl import hooks
-from gpuop.dsl.field import Field, is_big_tensor
-from gpuop.dsl.operator import library_call
-from gpuop.dsl.value import Value
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.field import Field, is_big_tensor
+from gpuop.dsl.operators.operator import library_call
+from gpuop.dsl.recorder.value import Value
 from gpuop.errors import SemanticError, described
 from gpuop.ir.types import Shape
 
@@ -163,4 +163,4 @@ def _computed(field: Field, cuts: Sequence[Cut]) -> Any:
     return number
 
 
-hooks.algebra["getitem"] = sliced
+services.algebra["getitem"] = sliced

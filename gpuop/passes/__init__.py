@@ -12,14 +12,14 @@ from gpuop.ir.text import show
 from gpuop.ir.verify import Form, verify
 from gpuop.passes.asserts import drop_asserts
 from gpuop.passes.division import define_division
-from gpuop.passes.guard import guard_domain
 from gpuop.passes.half import half_as_float
-from gpuop.passes.inline import inline_once
 from gpuop.passes.join import join_loops
 from gpuop.passes.lower_fields import lower_fields
 from gpuop.passes.negations import hide_negations
+from gpuop.passes.regions.guard_domain import guard_domain
 from gpuop.passes.resolve import resolve_target
 from gpuop.passes.simplify import simplify
+from gpuop.passes.temporaries import inline_once
 from gpuop.passes.unroll import drop_hints, unroll
 from gpuop.passes.vectorize import vectorize
 from gpuop.passes.widen import widen

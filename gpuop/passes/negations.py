@@ -16,7 +16,9 @@ from gpuop.ir.nodes import Apply, Const, Expr
 from gpuop.ir.types import Type
 from gpuop.passes.rewrite import rewrite_bindings
 
-COMPUTED = 32  # bits of what C computes with; nothing makes a wrong sign of the complements of narrower unsigned integers
+COMPUTED = (
+    32  # bits of what C computes with; nothing makes a wrong sign of the complements of narrower unsigned integers
+)
 
 
 def hide_negations(kernel: Kernel) -> Kernel:

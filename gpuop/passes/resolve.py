@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from gpuop.errors import Loc, SemanticError
 from gpuop.ir.build import constant
-from gpuop.ir.facts import GENERIC, SYMBOLIC, Extent, TargetConst, evaluate
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Atomic, Block, Break, Continue, Declare, Expr, For, If, Load, Stmt, Store
 from gpuop.ir.ragged import check_tiles
+from gpuop.ir.symbolic import GENERIC, SYMBOLIC, Extent, TargetConst, evaluate
 from gpuop.ir.target import Target
 from gpuop.ir.visit import Copier, expressions, fields_read, map_blocks, values, walk
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from gpuop.config import config
 from gpuop.errors import DeviceError, GpuopError
-from gpuop.runtime import cuda
-from gpuop.runtime.backend import Backend
-from gpuop.runtime.opencl import OpenCL
-from gpuop.runtime.opencl_devices import device_list
-from gpuop.runtime.patience import abandon
-from gpuop.runtime.reference import Reference
+from gpuop.runtime.base.backend import Backend
+from gpuop.runtime.base.patience import abandon
+from gpuop.runtime.cuda import cuda_device
+from gpuop.runtime.opencl.opencl_device import OpenCL
+from gpuop.runtime.opencl.opencl_discovery import device_list
+from gpuop.runtime.reference.reference_device import Reference
 from gpuop.runtime.self_test import mistake
 
 
@@ -39,7 +39,7 @@ class Device:
 
 FORKED = (
     "a driver that was loaded before a process was forked does not work in it, and may wait for ever; start processes with "
-    "`multiprocessing.get_context(\"spawn\")`, or compute on the device `reference` there"
+    '`multiprocessing.get_context("spawn")`, or compute on the device `reference` there'
 )
 _open: dict[str, Backend] = {}
 _failed: dict[str, str] = {}  # why a device could not be opened
@@ -58,11 +58,13 @@ def discover() -> list[tuple[Device, Any]]:
 
 
 def _cuda() -> list[tuple[Device, Any]]:
-    problem = cuda.missing()
+    problem = cuda_device.missing()
     if problem is not None:
         return [(Device("cuda:0", "NVIDIA GPU through CUDA", problem), None)]
-    names = [(f"cuda:{number}", model) for number, model in enumerate(cuda.device_list())]
-    return [(Device(name, f"{model} (CUDA)"), partial(cuda.Cuda, name, n)) for n, (name, model) in enumerate(names)]
+    names = [(f"cuda:{number}", model) for number, model in enumerate(cuda_device.device_list())]
+    return [
+        (Device(name, f"{model} (CUDA)"), partial(cuda_device.Cuda, name, n)) for n, (name, model) in enumerate(names)
+    ]
 
 
 def _opencl() -> list[tuple[Device, Any]]:

@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from gpuop.codegen.dialect import Source
+from gpuop.codegen.c.dialect import Source
 from gpuop.config import config
-from gpuop.fusion.explain import explain
+from gpuop.fusion.for_target import plan_for
 from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.step import Step
-from gpuop.fusion.targets import plan_for
+from gpuop.fusion.planned_launch import PlannedLaunch
+from gpuop.fusion.report.explain import explain
 from gpuop.ir.kernel import HostFunction, Opaque
 from gpuop.ir.layout import Layout
 from gpuop.ir.text import show
 from gpuop.ir.visit import walk
-from gpuop.runtime.backend import Argument, Backend, Buffer, Launch, download, planes_of
-from gpuop.runtime.trace import note_launch
-from gpuop.runtime.turns import Turns
+from gpuop.runtime.base.backend import Argument, Backend, Buffer, Launch, download, planes_of
+from gpuop.runtime.base.trace import note_launch
+from gpuop.runtime.compiled_iteration import CompiledIteration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,18 +44,18 @@ class Prepared:
         self.plan = plan = plan_for(plan, backend.target)
         self.layouts = layouts
         config.trace(2, lambda: f"gpuop: {explain(plan, target=backend.target)}")
-        config.trace(3, lambda: "\n".join(show(step.kernel) for step in plan.steps))
+        config.trace(3, lambda: "\n".join(show(step.kernel) for step in plan.launches))
         known: dict[Any, Any] = {}
-        self.programs = [self._compiled(step, known) for step in plan.steps]
+        self.programs = [self._compiled(step, known) for step in plan.launches]
         wanted = set(plan.program.wanted)
-        used = [dict.fromkeys((*step.inputs, *step.outputs)) for step in plan.steps]
+        used = [dict.fromkeys((*step.inputs, *step.outputs)) for step in plan.launches]
         last = {value: n for n, values in enumerate(used) for value in values if value not in wanted}
         self.done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # after each step
 
-    def _compiled(self, step: Step, known: dict[Any, Any]) -> Any:
+    def _compiled(self, step: PlannedLaunch, known: dict[Any, Any]) -> Any:
         kernel = step.kernel
         if isinstance(kernel, Iteration):
-            return Turns(self.backend, kernel, self.plan.limits, lambda plan: Prepared(self.backend, plan))
+            return CompiledIteration(self.backend, kernel, self.plan.limits, lambda plan: Prepared(self.backend, plan))
         if isinstance(kernel, Prebuilt):
             return self.backend.load(kernel.source, kernel.binary)
         if isinstance(kernel, HostFunction):
@@ -71,15 +71,17 @@ class Prepared:
 
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
         """A step of the plan with these values."""
-        step, program = self.plan.steps[number], self.programs[number]
+        step, program = self.plan.launches[number], self.programs[number]
         arguments = [values[v] for v in (*step.inputs, *step.outputs)]
         if isinstance(step.kernel, HostFunction):
             return _bind_host(step.kernel, arguments, self.backend)
-        return program.bind(arguments) if isinstance(program, Turns) else self.backend.bind(program, arguments)
+        return (
+            program.bind(arguments) if isinstance(program, CompiledIteration) else self.backend.bind(program, arguments)
+        )
 
     def _once(self, number: int, values: Mapping[int, Argument]) -> None:
-        step, program = self.plan.steps[number], self.programs[number]
-        if program is None or isinstance(program, Turns):
+        step, program = self.plan.launches[number], self.programs[number]
+        if program is None or isinstance(program, CompiledIteration):
             self.backend.launch(self.bind(number, values).parts)
         else:
             self.backend.once(program, [values[v] for v in (*step.inputs, *step.outputs)])
@@ -89,7 +91,7 @@ class Prepared:
     ) -> dict[int, Buffer]:
         """Launch everything; `values` holds the leaves and gains the wanted values, in `memory` where that has a place for them."""
         types = self.plan.program.types
-        for number, step in enumerate(self.plan.steps):
+        for number, step in enumerate(self.plan.launches):
             for value in step.outputs:
                 values[value] = memory[value] if value in memory else self.backend.empty(types[value])
             self._once(number, values)

@@ -17,8 +17,8 @@ from gpuop.ir.expansions.registry import expand
 from gpuop.ir.kernel import Domain, Kernel, Output
 from gpuop.ir.nodes import Assign, Expr, FieldParam, If, Index, Let, Read, Ref, Stmt, Var, Write
 from gpuop.ir.types import DTYPES, FLOAT, INT, FieldType, Shape, Type
-from gpuop.runtime import cache
-from gpuop.runtime.backend import Backend
+from gpuop.runtime.base.backend import Backend
+from gpuop.runtime.disk import cache
 
 REALS = (9, 1, 2, 6, 8)
 NUMBERS = (-(2**31), -5, 0, 7, 9)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpuop.fusion.explain import size
-from gpuop.fusion.graph import Op
 from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.report import recomputed
-from gpuop.fusion.step import Step
+from gpuop.fusion.planned_launch import PlannedLaunch
+from gpuop.fusion.program import Op
+from gpuop.fusion.report.explain import size
+from gpuop.fusion.report.plan_report import recomputed
 from gpuop.ir.kernel import HostFunction, Kernel, Opaque
-from gpuop.show.layers import Edge, Layout, layered
-from gpuop.show.scene import Box, Curve, Scene, Text, text_width
+from gpuop.show.layers import Edge, LayeredLayout, layered
+from gpuop.show.scene import Box, Curve, Label, Scene, text_width
 
 PAD, TITLE = 12.0, 42.0  # around the operators, and above them
 OPERATOR = 34.0  # the height of a box with two lines
@@ -33,7 +33,7 @@ class KernelPicture:
 class _Content:
     """What is in a kernel, as boxes with numbers: operators, then inputs, then outputs."""
 
-    def __init__(self, plan: Plan, step: Step, captions: Mapping[int, str]) -> None:
+    def __init__(self, plan: Plan, step: PlannedLaunch, captions: Mapping[int, str]) -> None:
         self.originals = {op.number: op for op in plan.program.ops}
         self.ops = sorted({op.number: op for op in (*recomputed(step), *step.ops)}.values(), key=lambda op: op.number)
         self.own = {op.number for op in step.ops}
@@ -84,7 +84,7 @@ class _Content:
         return Edge(source, target, leaves, sizes[target][0] * (read.index((source, value)) + 1) / (len(read) + 1))
 
 
-def draw_kernel(plan: Plan, number: int, step: Step, captions: Mapping[int, str]) -> KernelPicture:
+def draw_kernel(plan: Plan, number: int, step: PlannedLaunch, captions: Mapping[int, str]) -> KernelPicture:
     """A kernel's picture, at (0, 0).
 
     Args:
@@ -102,7 +102,7 @@ def draw_kernel(plan: Plan, number: int, step: Step, captions: Mapping[int, str]
     return picture
 
 
-def _frame(scene: Scene, plan: Plan, number: int, step: Step, layout: Layout) -> float:
+def _frame(scene: Scene, plan: Plan, number: int, step: PlannedLaunch, layout: LayeredLayout) -> float:
     """The rounded box with its title; where the content's left side is in it."""
     types, opaque = plan.program.types, isinstance(step.kernel, Opaque)
     read, written = (size(sum(types[v].nbytes for v in side)) for side in (step.inputs, step.outputs))
@@ -113,21 +113,21 @@ def _frame(scene: Scene, plan: Plan, number: int, step: Step, layout: Layout) ->
     fill, stroke = ("#f5eefc", PURPLE) if opaque else ("#eaf2fb", BLUE)
     tip = f"kernel {number}: {step.kernel.name}, {facts}"
     scene.items.append(Box(0, 0, scene.width, scene.height, fill, stroke, 10, tip=tip, group="kernel"))
-    scene.items.append(Text(PAD, 18, name, LARGE + 1, bold=True))
-    scene.items.append(Text(PAD, 32, facts, SMALL, GREY))
+    scene.items.append(Label(PAD, 18, name, LARGE + 1, bold=True))
+    scene.items.append(Label(PAD, 32, facts, SMALL, GREY))
     return PAD + (inner - layout.width) / 2
 
 
 def _how(kernel: Kernel, plan: Plan) -> str:
     """Where and how often it runs."""
     if isinstance(kernel, Iteration):
-        inner = ", ".join(step.kernel.name for step in kernel.turn.plan(plan.limits).steps)
+        inner = ", ".join(step.kernel.name for step in kernel.turn.plan(plan.limits).launches)
         turns = f"{kernel.times} turns of {inner}"
         return turns if kernel.until is None else f"turns of {inner} until a condition holds"
     return "on the host" if isinstance(kernel, HostFunction) else f"{kernel.domain} threads"
 
 
-def _fill(scene: Scene, plan: Plan, content: _Content, layout: Layout, passed: list[int], left: float) -> None:
+def _fill(scene: Scene, plan: Plan, content: _Content, layout: LayeredLayout, passed: list[int], left: float) -> None:
     stroke = PURPLE if isinstance(content.step.kernel, Opaque) else BLUE
     top = TITLE
     for route, value in zip(layout.routes, passed, strict=True):
@@ -143,5 +143,5 @@ def _fill(scene: Scene, plan: Plan, content: _Content, layout: Layout, passed: l
         x, y, dashed = node.x + left, node.y + top, op.number not in content.own
         tip = f"{op.kernel.name} at {op.loc}" + ", computed again wherever it is read" * dashed
         scene.items.append(Box(x, y, node.width, node.height, "#ffffff", stroke, 5, dashed, tip, "operator"))
-        scene.items.append(Text(x + node.width / 2, y + 15, op.kernel.name, LARGE, anchor="middle"))
-        scene.items.append(Text(x + node.width / 2, y + 28, content.place(op), SMALL, GREY, "middle"))
+        scene.items.append(Label(x + node.width / 2, y + 15, op.kernel.name, LARGE, anchor="middle"))
+        scene.items.append(Label(x + node.width / 2, y + 28, content.place(op), SMALL, GREY, "middle"))

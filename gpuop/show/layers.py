@@ -38,7 +38,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Layout:
+class LayeredLayout:
     """Where the boxes are, and the points that each edge passes: its start, the upper and lower end of each row, its end."""
 
     boxes: list[Node]
@@ -54,7 +54,7 @@ def layered(
     gap: tuple[float, float],
     first: Collection[int] = (),
     last: Collection[int] = (),
-) -> Layout:
+) -> LayeredLayout:
     """Lay out an acyclic graph.
 
     Args:
@@ -80,7 +80,7 @@ def layered(
         y += height + gap[1]
     routes = [_route(edge, boxes, chains, bands) for edge in edges]
     width = max((n.x + n.width for row in rows for n in row), default=0.0)
-    return Layout(boxes, routes, width, y - gap[1] if rows else 0.0, bands)
+    return LayeredLayout(boxes, routes, width, y - gap[1] if rows else 0.0, bands)
 
 
 def _rows(count: int, edges: Sequence[Edge], first: Collection[int], last: Collection[int]) -> list[int]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from gpuop.errors import SemanticError
-from gpuop.show.scene import Box, Curve, Point, Scene, Text
+from gpuop.show.scene import Box, Curve, Label, Point, Scene
 from gpuop.show.svg import ARROW
 
 FINER = 2  # drawn so many times larger, then reduced: Pillow's lines have no smooth edges
@@ -45,11 +45,11 @@ class _Painter:
         self.load = ImageFont.load_default
         self.fonts: dict[float, Any] = {}
 
-    def paint(self, item: Box | Text | Curve) -> None:
+    def paint(self, item: Box | Label | Curve) -> None:
         match item:
             case Box():
                 self.box(item)
-            case Text():
+            case Label():
                 self.text(item)
             case Curve():
                 self.curve(item)
@@ -63,7 +63,7 @@ class _Painter:
             x0, y0, x1, y1 = box.x, box.y, box.x + box.width, box.y + box.height
             self.line([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)], box.stroke, 1.0, (4, 3))
 
-    def text(self, text: Text) -> None:
+    def text(self, text: Label) -> None:
         font = self.fonts.setdefault(text.size, self.load(text.size * self.scale))
         anchor = {"start": "ls", "middle": "ms", "end": "rs"}[text.anchor]
         place = (text.x * self.scale, text.y * self.scale)

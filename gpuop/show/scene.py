@@ -28,7 +28,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Text:
+class Label:
     """A line of text; (x, y) is the left end, the middle or the right end of its base line."""
 
     x: float
@@ -63,7 +63,7 @@ class Curve:
         return found
 
 
-Item: TypeAlias = Box | Text | Curve
+Item: TypeAlias = Box | Label | Curve
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape, quoteattr
 
-from gpuop.show.scene import Box, Curve, Item, Scene, Text
+from gpuop.show.scene import Box, Curve, Item, Label, Scene
 
 FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 ARROW = 7.0  # its length
@@ -23,7 +23,7 @@ def _item(item: Item) -> str:
     match item:
         case Box():
             return _box(item)
-        case Text():
+        case Label():
             weight = ' font-weight="600"' if item.bold else ""
             return (
                 f'<text x="{item.x:.1f}" y="{item.y:.1f}" font-size="{item.size:g}" fill="{item.fill}" '

@@ -11,7 +11,7 @@ import numpy as np
 import gpuop as gp
 from gpuop import dsl
 from gpuop.dsl import *
-from gpuop.dsl import functions as table
+from gpuop.dsl.words import functions as table
 
 from .compare import has_denormals, ulps
 from .functions import BINARY, IN_STEPS, LGAMMA, TERNARY, UNARY, WITH_INTEGER, Exact

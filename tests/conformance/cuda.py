@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuop.codegen.targets import generate, target_named
+from gpuop.codegen.generate import generate, target_named
 from gpuop.ir.kernel import Kernel
 from tests.conftest import Lowered
 from tests.golden.nvrtc import compile_cuda

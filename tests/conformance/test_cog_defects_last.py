@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import gpuop as gp
-from gpuop.codegen.opencl import OPENCL
+from gpuop.codegen.opencl.opencl_dialect import OPENCL
 from gpuop.dsl import *
 from gpuop.errors import Loc
 from tests.errors.wrong import SCALAR, check_line, check_usable, marked

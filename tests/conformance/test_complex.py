@@ -35,7 +35,11 @@ FUNCTIONS = {  # of one number or two: the exact one, and the error in ULP of th
 def pairs(count: int, sizes: float, dtype: str) -> Array:
     """Complex numbers of every size up to 2**sizes and down to 2**-sizes, some of one part alone."""
     real = np.dtype(dtype).char.lower()
-    parts = rng.choice([-1, 1], (2, count)) * 2.0 ** rng.uniform(-1, 1, (2, count)) * 2.0 ** rng.uniform(-sizes, sizes, count)
+    parts = (
+        rng.choice([-1, 1], (2, count))
+        * 2.0 ** rng.uniform(-1, 1, (2, count))
+        * 2.0 ** rng.uniform(-sizes, sizes, count)
+    )
     parts[0, :20], parts[1, 10:30] = 0, 0
     return (parts[0].astype(real) + 1j * parts[1].astype(real)).astype(dtype)
 
@@ -121,7 +125,9 @@ def agree(got: Array, want: Array, what: str, rtol: float = 1e-6) -> None:
 def test_corner_values(device: str) -> None:
     """C's, which NumPy has too."""
     z = corners()
-    z = z[~((z.real == 90) & (z.imag == np.float32(1e-45)))]  # the product of e⁹⁰ and a denormal, in one rounding or two
+    z = z[
+        ~((z.real == 90) & (z.imag == np.float32(1e-45)))
+    ]  # the product of e⁹⁰ and a denormal, in one rounding or two
     field = gp.ComplexField(z)
     with np.errstate(all="ignore"):
         for name in ("exp", "log", "sqrt", "abs", "angle", "conj"):
@@ -150,7 +156,13 @@ def test_scalars_are_real_numbers(device: str) -> None:
     @gp.operator
     def computed_with_scalars(f):
         a = _readTensor(f)
-        return _complexMul(a, 2.5), _complexMul(_float2(0, 1), a), _complexDiv(1, a), _complexPow(a, 3), _complexExp(a.x)
+        return (
+            _complexMul(a, 2.5),
+            _complexMul(_float2(0, 1), a),
+            _complexDiv(1, a),
+            _complexPow(a, 3),
+            _complexExp(a.x),
+        )
 
     with np.errstate(all="ignore"):
         want = z * np.float32(2.5), 1j * z, 1 / z, z * z * z, np.exp(z.real) + 0j

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.codegen.targets import generate, target_named
+from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
-from gpuop.fusion.graph import program
 from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
 from tests.golden.nvrtc import compile_cuda
 
 # What a compiler refuses as the name of a variable or a parameter: Intel's OpenCL, PoCL, or NVRTC. And what looks like it.
@@ -69,7 +69,7 @@ def test_names_that_cuda_has(first: int) -> None:
 
 
 def text(field: gp.Field, target: str) -> str:
-    return "\n".join(generate(step.kernel, target_named(target)).text for step in plan(program([field.node])).steps)
+    return "\n".join(generate(step.kernel, target_named(target)).text for step in plan(program([field.node])).launches)
 
 
 def test_names_of_layouts(device: str) -> None:

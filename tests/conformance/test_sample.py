@@ -11,7 +11,7 @@ from skimage import data
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.dsl import sample
+from gpuop.dsl.words import sample
 from tests.graphs.harness import fused, same_bits
 
 from .compare import all_same, compute, has_double, same

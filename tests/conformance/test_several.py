@@ -104,12 +104,16 @@ def test_targets_decide() -> None:
         assert filled(gp.ScalarField(np.ones(3, "f"))).numpy().tolist() == [2 + 3] * 3
 
 
-@pytest.mark.parametrize("wrong", ["_max()", "_max([])", "_max(v)", "_fmin(v)", "_and(v)", "_or([])", "_sum(v)", "_sum()"])
+@pytest.mark.parametrize(
+    "wrong", ["_max()", "_max([])", "_max(v)", "_fmin(v)", "_and(v)", "_or([])", "_sum(v)", "_sum()"]
+)
 def test_too_few(wrong) -> None:
     name = wrong.partition("(")[0]
     given = "one value" if "v" in wrong.partition("(")[2] else "nothing"
     operator = gp.operator(lambda f: eval(wrong, globals(), {"v": _readTensor(f)}))
     with pytest.raises(gp.SemanticError) as caught:
         operator(gp.VectorField(np.ones((3, 2), "f")))
-    message = f"{name} takes two values or more, or a list of values, not {given}; of a vector's components: `{name}(*v)`"
+    message = (
+        f"{name} takes two values or more, or a list of values, not {given}; of a vector's components: `{name}(*v)`"
+    )
     assert message in str(caught.value)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.codegen.targets import generate, target_named
+from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
-from gpuop.runtime import nvrtc
+from gpuop.runtime.cuda import nvrtc
 from gpuop.runtime.devices import current
 from tests.golden.nvrtc import compile_cuda
 

@@ -221,5 +221,7 @@ def test_a_number_returned_converts_to_the_declared_type() -> None:
     kinds = tuple(gp.FieldType(2, dtype=d) for d in ("uint32", "uint64", "int64", "uint8", "float64", "bool"))
     numbers = (0xDEADBEEF, 2**64 - 1, -(2**40), 300, 0.1, 1)
     results = gp.operator(outputs=kinds)(lambda f: numbers)(gp.ScalarField(np.zeros(2, "f")))
-    want = [np.full(2, n, k.dtype) for n, k in zip((0xDEADBEEF, 2**64 - 1, -(2**40), 255, 0.1, True), kinds, strict=True)]
+    want = [
+        np.full(2, n, k.dtype) for n, k in zip((0xDEADBEEF, 2**64 - 1, -(2**40), 255, 0.1, True), kinds, strict=True)
+    ]
     all_same(results, want)

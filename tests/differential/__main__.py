@@ -79,7 +79,15 @@ class Worker:
         code, self.process = self.process.wait(), None
         what = f"the process ended with {code}"
         text = program(*task).text()
-        return {"kind": task[0], "seed": task[1], "device": self.device, "checks": 0, "what": what, "script": text, "cpu": 0}
+        return {
+            "kind": task[0],
+            "seed": task[1],
+            "device": self.device,
+            "checks": 0,
+            "what": what,
+            "script": text,
+            "cpu": 0,
+        }
 
     def close(self) -> None:
         if self.process is not None and self.process.stdin is not None:

@@ -105,7 +105,10 @@ def apply(op: Op, operands: tuple[Operand, ...]) -> Val:
 
 def _free_zeros(op: Op, arrays: list[np.ndarray]) -> bool:
     """Whether the sign of a zero in the result is nobody's promise."""
-    if op.form.split("(")[0] not in ("np.maximum", "np.minimum", "np.fmax", "np.fmin", "np.clip") or arrays[0].dtype.kind != "f":
+    if (
+        op.form.split("(")[0] not in ("np.maximum", "np.minimum", "np.fmax", "np.fmin", "np.clip")
+        or arrays[0].dtype.kind != "f"
+    ):
         return False
     signs = [(a == 0) & np.signbit(a) for a in arrays], [(a == 0) & ~np.signbit(a) for a in arrays]
     negative, positive = (np.logical_or.reduce(np.broadcast_arrays(*s)) for s in signs)
@@ -220,7 +223,9 @@ EXACT = {
     "copysign": Op("np.copysign({}, {})", copysign, how="real"), "fabs": Op("np.fabs({})", np.fabs, how="real"),
     "sqrt": Op("np.sqrt({})", np.sqrt, how="real"), "where": Op("np.where({}, {}, {})", np.where),
 }  # fmt: skip
-EXACT.update({f.__name__: compared(f) for f in (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)})
+EXACT.update(
+    {f.__name__: compared(f) for f in (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)}
+)
 BOUNDS = {  # of OpenCL 1.2, in ULP
     "exp": (3, mpmath.exp), "exp2": (3, lambda x: mpmath.mpf(2) ** x), "expm1": (3, mpmath.expm1), "log": (3, mpmath.log),
     "log2": (3, lambda x: mpmath.log(x, 2)), "log10": (3, mpmath.log10), "log1p": (2, mpmath.log1p), "sin": (4, mpmath.sin),
@@ -300,7 +305,9 @@ class Let(Step):
         return [f"{self.name} = {OPS[self.op].form.format(*shown)}"]
 
     def run(self, env: Env) -> None:
-        env.values[self.name] = evaluate(self.op, tuple(env.usable(a) if isinstance(a, str) else a.value for a in self.args))
+        env.values[self.name] = evaluate(
+            self.op, tuple(env.usable(a) if isinstance(a, str) else a.value for a in self.args)
+        )
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
         for k, a in enumerate(self.args):

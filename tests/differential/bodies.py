@@ -199,7 +199,10 @@ class Writer:
         if t[1] == 1:
             return self.expression(t, depth)
         first = int(maker.rng.integers(1, t[1])) if maker.chance(0.3) else 1
-        args = [self.expression((t[0], first), depth), *(self.expression((t[0], 1), depth - 1) for _ in range(t[1] - first))]
+        args = [
+            self.expression((t[0], first), depth),
+            *(self.expression((t[0], 1), depth - 1) for _ in range(t[1] - first)),
+        ]
         return Node("vector", t, tuple(args))
 
     def condition(self, depth: int, lanes: int = 1) -> Node:
@@ -263,7 +266,9 @@ class Writer:
                 self.values[-1][name] = t
                 return Bind(name, t, value)
         name = self.name("v")
-        how, value = ("_var", self.expression(t)) if maker.chance(0.6) else (f"_{_shown(t)}Var", self.expression(self.near(t)))
+        how, value = (
+            ("_var", self.expression(t)) if maker.chance(0.6) else (f"_{_shown(t)}Var", self.expression(self.near(t)))
+        )
         self.values[-1][name] = self.variables[-1][name] = t
         return Bind(name, t, value, how)
 

@@ -107,7 +107,9 @@ def _closed(inner: Maker, state: str, kind: Val) -> str:
     for _ in range(8):
         step: Step = inner.proposed(inner.one_of(CLOSED), state, inner.name())
         if parameters and inner.chance(0.5):
-            step = Let(inner.name(), inner.one_of(("add", "multiply", "maximum", "xor")), (state, inner.one_of(parameters)))
+            step = Let(
+                inner.name(), inner.one_of(("add", "multiply", "maximum", "xor")), (state, inner.one_of(parameters))
+            )
         if inner.add(step):
             name = list(inner.env.values)[-1]
             if inner.value(name).type == kind.type and not inner.value(name).ends:

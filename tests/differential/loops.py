@@ -148,7 +148,10 @@ def rebinding(maker: Maker, other: str) -> Step:
 
 def eager(maker: Maker, other: str = "reference") -> None:
     """Variables, and loops over statements."""
-    dtype, tensor = maker.one_of(("float32", "int32", "float64", "uint8", "int64", "bool")), maker.one_of(((), (), (3,), (5,)))
+    dtype, tensor = (
+        maker.one_of(("float32", "int32", "float64", "uint8", "int64", "bool")),
+        maker.one_of(((), (), (3,), (5,))),
+    )
     for name in VARIABLES:
         kind = dtype if maker.chance(0.8) else maker.dtype()
         maker.add(Input(name, numbers(maker.rng, kind, 7, 0.1), kind, maker.grid + tensor, len(tensor)))

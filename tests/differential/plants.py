@@ -18,13 +18,13 @@ from unittest import mock
 import numpy as np
 
 import gpuop.dsl as k
-from gpuop.dsl.arrays import Adjustable
+from gpuop.dsl.fields.arrays import Adjustable
+from gpuop.graphs.bound_graph import BoundGraph
+from gpuop.graphs.streams import Frames
 from gpuop.ir import meaning
 from gpuop.ir.ops import OPS
-from gpuop.ops import algebra, functions, reducers, slicing
-from gpuop.running import Running
-from gpuop.runtime import memory
-from gpuop.streams import Frames
+from gpuop.ops import algebra, numpy_functions, reducers, slicing
+from gpuop.runtime.reference import array_memory
 
 from .kinds import KINDS, program
 from .program import failure
@@ -41,7 +41,7 @@ def row(name: str, meant: Function) -> Patch:
 
 def of_fields(name: str, body: Function) -> Patch:
     """What a function of fields records."""
-    return mock.patch.dict(functions.EVERY, {name: (functions.EVERY[name][0], body)})
+    return mock.patch.dict(numpy_functions.EVERY, {name: (numpy_functions.EVERY[name][0], body)})
 
 
 def instead(owner: Any, name: str, wrong: Callable[[Function], Any]) -> Patch:
@@ -51,7 +51,9 @@ def instead(owner: Any, name: str, wrong: Callable[[Function], Any]) -> Patch:
 
 def border(rule: str, index: Callable[[Function, Any, int], Any]) -> Patch:
     return instead(
-        memory, "border_index", lambda right: lambda at, n, b: index(right, at, n) if b == rule else right(at, n, b)
+        array_memory,
+        "border_index",
+        lambda right: lambda at, n, b: index(right, at, n) if b == rule else right(at, n, b),
     )
 
 
@@ -98,7 +100,7 @@ def early(right: Function) -> Function:
 def late(right: Function) -> Function:
     """What was read is read again, when there is something new."""
 
-    def read(self: Running, number: int) -> Any:
+    def read(self: BoundGraph, number: int) -> Any:
         before = self.__dict__.setdefault("_late", {})
         found = right(self, number)
         old = before.get(number)
@@ -153,8 +155,8 @@ PLANTS: dict[str, Callable[[], Patch]] = {
     "argmax takes the last": lambda: instead(reducers.Reducer, "_before", last),
     "a reduction forgets the last value": lambda: instead(reducers, "_guarded", forgetful),
     "negative steps start one early": lambda: instead(slicing, "_cut", early),
-    "a state is read late": lambda: instead(Running, "read", late),
-    "a parameter counts one step late": lambda: instead(Running, "_follow", lambda right: lambda self: None),
+    "a state is read late": lambda: instead(BoundGraph, "read", late),
+    "a parameter counts one step late": lambda: instead(BoundGraph, "_follow", lambda right: lambda self: None),
     "a set parameter is not noticed": lambda: instead(Adjustable, "set", unnoticed),
     "no frame is an empty frame": lambda: instead(Frames, "planes", blank),
 }

@@ -294,7 +294,9 @@ class Write(Stmt):
     def run(self, thread: Thread) -> None:
         writes: Any = thread.arrays["_writes"]
         element = thread.at["_tensorElement"] if self.element == "_tensorElement" else self.element
-        writes.append((self.out, self.value.value(thread), self.value.type, [w.value(thread) for w in self.where], element))
+        writes.append(
+            (self.out, self.value.value(thread), self.value.type, [w.value(thread) for w in self.where], element)
+        )
 
     def smaller(self) -> Iterator[Body]:
         for v in self.value.smaller():

@@ -163,7 +163,10 @@ class Sample(Step):
         array = given.array
         if len(given.grid) != len(self.offsets) or math.prod(given.tensor) > 4 or given.unorm:
             raise Rejected("shape")
-        if array.dtype.kind == "f" and not (np.isfinite(array) & (np.abs(array) <= 8) & (array * 8 == np.floor(array * 8))).all():
+        if (
+            array.dtype.kind == "f"
+            and not (np.isfinite(array) & (np.abs(array) <= 8) & (array * 8 == np.floor(array * 8))).all()
+        ):
             raise Rejected("rounds")
         if array.dtype.kind != "f" and (np.abs(array.astype(np.float64)) > 1000).any():
             raise Rejected("rounds")
@@ -184,7 +187,9 @@ class Sample(Step):
 
 
 def a_sample(maker: Maker) -> bool:
-    of = maker.input(maker.one_of(("float32", "float32", "float64", "int32", "uint8", "float16", "bool")), maker.one_of(((), (3,))))
+    of = maker.input(
+        maker.one_of(("float32", "float32", "float64", "int32", "uint8", "float16", "bool")), maker.one_of(((), (3,)))
+    )
     grid = maker.value(of).grid
     if not grid or 0 in grid:
         return False

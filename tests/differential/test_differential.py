@@ -28,10 +28,14 @@ def test_programs(kind: str, on: str) -> None:
         assert found is None, script(made, on, found)
 
 
-@pytest.mark.parametrize("mistake", ["reflect is off by one", "% of fields truncates", "a state is read late", "conversions wrap"])
+@pytest.mark.parametrize(
+    "mistake", ["reflect is off by one", "% of fields truncates", "a state is read late", "conversions wrap"]
+)
 def test_a_planted_mistake_is_found(mistake: str) -> None:
     """In a process of its own; `python -m tests.differential.plants` plants them all."""
-    done = subprocess.run([sys.executable, "-m", "tests.differential.plants", mistake], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.differential.plants", mistake], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -97,7 +97,9 @@ def array_of(values: tuple[Any, ...], dtype: str, shape: tuple[int, ...]) -> np.
 
 
 def array_text(values: tuple[Any, ...], dtype: str, shape: tuple[int, ...]) -> str:
-    return f'np.resize(np.array([{", ".join(map(repr, values))}], "{"uint8" if dtype == "unorm8" else dtype}"), {shape})'
+    return (
+        f'np.resize(np.array([{", ".join(map(repr, values))}], "{"uint8" if dtype == "unorm8" else dtype}"), {shape})'
+    )
 
 
 def a_grid(rng: Rng, most: int = 150, dimensions: tuple[int, ...] = (0, 1, 1, 2, 2, 3)) -> tuple[int, ...]:

@@ -60,7 +60,9 @@ def unknown_border():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border="mirror"))(SCALAR)  # here
 
 
-@WRONGS.add("there is no border='wrapped': did you mean 'wrap'? It is one of clamp, zero, wrap, reflect, symmetric, unchecked, or")
+@WRONGS.add(
+    "there is no border='wrapped': did you mean 'wrap'? It is one of clamp, zero, wrap, reflect, symmetric, unchecked, or"
+)
 def misspelt_border():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border="wrapped"))(SCALAR)  # here
 
@@ -100,7 +102,9 @@ def complex_of_numpy():
     gp.operator(lambda f: _complexMul(_float2(1, 2), np.complex128(1j)))(SCALAR)  # here
 
 
-@WRONGS.add("_out0 has tensors of 3 elements, and element 1 is never written; write it too, or give the output a `default=`")
+@WRONGS.add(
+    "_out0 has tensors of 3 elements, and element 1 is never written; write it too, or give the output a `default=`"
+)
 def element_never_written():
     @gp.operator
     def some(f):
@@ -214,7 +218,9 @@ def float_to_a_defaulted_int():
     half(INTEGER)
 
 
-@WRONGS.add("a scalar is written to _out0, whose default type is 4×5 complex64: declare `outputs=`, or write `_float2(v, 0)`")
+@WRONGS.add(
+    "a scalar is written to _out0, whose default type is 4×5 complex64: declare `outputs=`, or write `_float2(v, 0)`"
+)
 def scalar_to_a_complex_default():
     gp.operator(lambda f: _writeTensor(_out0, 1.0))(gp.ComplexField(np.ones((4, 5))))  # here
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.codegen.opencl import OPENCL
+from gpuop.codegen.opencl.opencl_dialect import OPENCL
 from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.errors import Loc

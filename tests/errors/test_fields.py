@@ -35,7 +35,9 @@ def field_and_list():
     SCALAR - [1]  # here
 
 
-@WRONGS.add("bitwise_and does not take float32 fields; comparisons beside it need parentheses, as in `(f > a) & (f < b)`")
+@WRONGS.add(
+    "bitwise_and does not take float32 fields; comparisons beside it need parentheses, as in `(f > a) & (f < b)`"
+)
 def bits_of_floats():
     SCALAR & SCALAR  # here
 
@@ -134,7 +136,7 @@ def flipped():
     np.flipud(SCALAR)  # here
 
 
-@WRONGS.add("numpy.roll does not take Fields; `_readTensor(f, _row, _column - n, border=\"wrap\")` in an operator shifts")
+@WRONGS.add('numpy.roll does not take Fields; `_readTensor(f, _row, _column - n, border="wrap")` in an operator shifts')
 def rolled():
     np.roll(SCALAR, 1)  # here
 
@@ -152,7 +154,9 @@ def transposed():
     SCALAR.T  # here
 
 
-@WRONGS.add("a Field has no attribute 'std'; `((f - f.mean()) ** 2).mean()` is the variance, `np.sqrt` of it the deviation")
+@WRONGS.add(
+    "a Field has no attribute 'std'; `((f - f.mean()) ** 2).mean()` is the variance, `np.sqrt` of it the deviation"
+)
 def deviation():
     SCALAR.std()  # here
 
@@ -177,7 +181,9 @@ def rounded():
     round(SCALAR, 2)  # here
 
 
-@WRONGS.add("a Field has no len(); its grid is in `.field_shape`, its tensor in `.tensor_shape`, both in `.type.array_shape`")
+@WRONGS.add(
+    "a Field has no len(); its grid is in `.field_shape`, its tensor in `.tensor_shape`, both in `.type.array_shape`"
+)
 def length():
     len(SCALAR)  # here
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.runtime.cuda import cuda_device
 from gpuop.dsl import *
-from gpuop.runtime import cuda, devices
+from gpuop.runtime import devices
 
 from .wrong import INTEGER, SCALAR, Wrongs
 
@@ -243,7 +244,9 @@ def unhashable_argument():
     twice(ARRAY, {1, 2})  # here
 
 
-@WRONGS.add("argument `image` of pipeline `twice` has 4200 numbers: arrays and lists are constants that are compiled in, of at")
+@WRONGS.add(
+    "argument `image` of pipeline `twice` has 4200 numbers: arrays and lists are constants that are compiled in, of at"
+)
 def list_instead_of_an_array():
     twice([[1] * 42] * 100)  # here
 
@@ -309,6 +312,6 @@ def test_unknown_device(name):
 
 def test_a_device_that_is_not_there(monkeypatch):
     monkeypatch.setattr(devices, "_found", None)
-    monkeypatch.setattr(cuda, "missing", lambda: "the NVIDIA driver finds no GPU")
+    monkeypatch.setattr(cuda_device, "missing", lambda: "the NVIDIA driver finds no GPU")
     with pytest.raises(gp.DeviceError, match=r"^cuda:0: the NVIDIA driver finds no GPU$"):
         gp.device("cuda:0")

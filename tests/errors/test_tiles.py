@@ -11,7 +11,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.dsl import finish
+from gpuop.dsl.operators import finish
 from gpuop.ir.ragged import check_tiles
 
 from .wrong import SCALAR, Wrongs
@@ -255,7 +255,9 @@ def computed_among_what_is_there(f):
     tile[_localColumn] = _readTensor(f)
     _syncThreadsLocal()
     at = _convert_int(_readTensor(f))
-    return tile[(at & 1023) % left] + tile[at & 3] + tile[_clamp(at - 20, 0, left - 1)] + tile[_where(at > 3, left - 1, 2)]
+    return (
+        tile[(at & 1023) % left] + tile[at & 3] + tile[_clamp(at - 20, 0, left - 1)] + tile[_where(at > 3, left - 1, 2)]
+    )
 
 
 def computed_under_a_condition(f):

@@ -147,9 +147,7 @@ def test_shapes_that_are_none(given):
     def wrong(field):
         _globalThreads(*given)
 
-    with pytest.raises(
-        gp.SemanticError, match="takes the grid's extents, as in"
-    ):
+    with pytest.raises(gp.SemanticError, match="takes the grid's extents, as in"):
         wrong(SCALAR)
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.fusion.graph import program
-from gpuop.fusion.limits import LEAST, Limits
+from gpuop.fusion.kernel_limits import LEAST, Limits
 from gpuop.fusion.plan import Plan, plan
+from gpuop.fusion.program import program
 from tests.graphs.harness import same_bits
 
 from .graph_programs import ordered
@@ -129,7 +129,14 @@ KINDS = {
     "host number": Kind("W", "N", on_host(np.max, "N"), np.max),
 }  # fmt: skip
 LEAVES = "WWHN"
-APART = ["sum", "sum", "scaled", "two", "turns", "host"]  # kernels that would all fuse, but for what stands between them
+APART = [
+    "sum",
+    "sum",
+    "scaled",
+    "two",
+    "turns",
+    "host",
+]  # kernels that would all fuse, but for what stands between them
 
 
 @dataclass(frozen=True)

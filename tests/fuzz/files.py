@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.runtime import bundle
+from gpuop.bundles import writing
 
 Members = dict[str, bytes]
 STRANGE = (
@@ -39,14 +39,14 @@ def _states_put(members: Members, text: str, consistent: bool) -> Members:
 
 def _bundle_put(members: Members, text: str, consistent: bool) -> Members:
     """With texts and a digest that fit, as those of a stranger who means it."""
-    others = {name: data for name, data in members.items() if name != bundle.HEAD}
+    others = {name: data for name, data in members.items() if name != writing.HEAD}
     with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):  # it has no such form any more
         head = json.loads(text)
         if consistent:
             with suppress(ValueError, TypeError, LookupError, AttributeError):
                 others |= dict(retold(head, others))
-            text = json.dumps(head | {"digest": bundle.digest(head, others)})
-    return others | {bundle.HEAD: text.encode(errors="surrogatepass")}
+            text = json.dumps(head | {"digest": writing.digest(head, others)})
+    return others | {writing.HEAD: text.encode(errors="surrogatepass")}
 
 
 def retold(head: Any, members: Members) -> Iterator[tuple[str, bytes]]:
@@ -55,7 +55,7 @@ def retold(head: Any, members: Members) -> Iterator[tuple[str, bytes]]:
         for k, facts in enumerate(kernels(plan)):
             name = f"{target.replace(':', '_')}/{k}.text"
             lines = members[name].decode().splitlines(keepends=True)
-            yield name, "".join([*lines[:-1], bundle.last_line(facts)]).encode()
+            yield name, "".join([*lines[:-1], writing.last_line(facts)]).encode()
 
 
 def kernels(plan: Any) -> Iterator[Any]:
@@ -69,7 +69,7 @@ def kernels(plan: Any) -> Iterator[Any]:
 
 
 STATES = Format(lambda members: json.loads(str(np.load(io.BytesIO(members["head.npy"])))), _states_put)
-BUNDLES = Format(lambda members: json.loads(members[bundle.HEAD]), _bundle_put)
+BUNDLES = Format(lambda members: json.loads(members[writing.HEAD]), _bundle_put)
 
 
 def npy(array: Any) -> bytes:

@@ -15,9 +15,9 @@ import gpuop as gp
 from gpuop.fusion import iteration
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.rates import Rate
-from gpuop.fusion.report import parts
-from gpuop.ir.graph import calls
+from gpuop.fusion.report.plan_report import parts
 from gpuop.ir.kernel import Opaque
+from gpuop.ir.values import calls
 from tests.graphs.harness import same_bits
 
 from . import graph_distant, graph_turns  # noqa: F401 - whose operators join the pool
@@ -168,9 +168,9 @@ def planned(graph: gp.ComputeGraph, plain: gp.ComputeGraph) -> None:
     """Plans are acyclic, and explain themselves; fusing adds no kernel."""
     for each in (graph, plain):
         facts = json.loads(each.explain(format="json"))
-        assert facts["kernel_count"] == len(facts["kernels"]) == len(each.plan.steps)
+        assert facts["kernel_count"] == len(facts["kernels"]) == len(each.plan.launches)
         assert each.explain().startswith(f"{facts['kernel_count']} kernel")
-        odd = any(isinstance(step.kernel, Opaque) for step in each.plan.steps)  # which count otherwise
+        odd = any(isinstance(step.kernel, Opaque) for step in each.plan.launches)  # which count otherwise
         assert odd or each.kernel_count == facts["kernel_count"]
         assert nx.is_directed_acyclic_graph(each.network)
         ordered(each.plan)
@@ -180,7 +180,7 @@ def planned(graph: gp.ComputeGraph, plain: gp.ComputeGraph) -> None:
 def ordered(plan: Plan) -> None:
     """What a kernel needs is made before, in the plan and in those of its iterations."""
     made: set[int] = set(plan.program.leaves)
-    for step in plan.steps:
+    for step in plan.launches:
         assert set(step.inputs) <= made, "a kernel before what makes its inputs"
         made.update(step.outputs)
         for part in iteration.parts(step.kernel) if isinstance(step.kernel, iteration.Iteration) else ():
@@ -189,7 +189,7 @@ def ordered(plan: Plan) -> None:
 
 
 def found(spec: Graph, graph: gp.ComputeGraph, plain: gp.ComputeGraph) -> Counter[str]:
-    steps, count = graph.plan.steps, Counter[str]()
+    steps, count = graph.plan.launches, Counter[str]()
     names = set(build(spec)[1])
     count.update({f"operator {name}" for name in names} | {KINDS[name].sort for name in names})
     count["graphs"] = 1

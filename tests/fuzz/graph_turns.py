@@ -21,7 +21,9 @@ also("iterated stencil", "iteration", "f", lambda f: gp.iterate(blur, f, times=2
 also("iterated with another", "iteration", "ff", lambda f, g: gp.iterate(lambda u: mix(u, g * 2 + 1), f, times=2))
 also("iterated once", "iteration", "i", lambda i: gp.iterate(lambda u: wrapped(u, u), i, times=1))
 also("iterated number", "iteration", "FF", lambda a, b: gp.iterate(lambda u: TURN["level"](u, b), a, times=2))
-also("iterated reduction", "iteration", "f", lambda f: gp.iterate(lambda u: u - TURN["sum None"](u), f, times=2), rank=2)
+also(
+    "iterated reduction", "iteration", "f", lambda f: gp.iterate(lambda u: u - TURN["sum None"](u), f, times=2), rank=2
+)
 
 
 @lambda make: also("iterated pair", "iteration", "fi", make, rank=2)
@@ -63,7 +65,13 @@ also("host mean", "host", "ff", host_mean)
 also("host ranks", "host", "f", lambda f: gp.HostOperator(ranked, f, outputs=f.type.replace(dtype="int32")), rank=2)
 also("host number", "host", "f", lambda f: gp.HostOperator(np.max, f, outputs=gp.FieldType(())), rank=2)
 also("host of a number", "host", "FF", host_mean)
-also("host counts", "host", "i", lambda i: gp.HostOperator(np.sort, histogram(i), outputs=gp.FieldType(20, dtype="int32")), rank=2)
+also(
+    "host counts",
+    "host",
+    "i",
+    lambda i: gp.HostOperator(np.sort, histogram(i), outputs=gp.FieldType(20, dtype="int32")),
+    rank=2,
+)
 
 
 @lambda make: also("host pair", "host", "f", make)

@@ -15,7 +15,7 @@ import gpuop as gp
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.text import show
 from gpuop.runtime import devices
-from gpuop.runtime.reference import Reference
+from gpuop.runtime.reference.reference_device import Reference
 from tests.conformance.compare import ulps
 from tests.conftest import Lowered, Vectorized, Widened
 

@@ -8,9 +8,9 @@ import networkx as nx
 import pytest
 
 import gpuop as gp
-from gpuop.fusion.graph import program
 from gpuop.fusion.groups import Groups
-from gpuop.fusion.limits import LEAST
+from gpuop.fusion.kernel_limits import LEAST
+from gpuop.fusion.program import program
 
 from . import dags
 from .dags import Dag, applied, check, drawn, planned, start
@@ -47,7 +47,9 @@ def test_results_on_the_best_device():
 
 
 def test_plans_can_run_in_their_order():
-    fused = [len(plans[0].steps) < len(plans[1].steps) for plans in (planned(drawn(seed, 30)) for seed in range(1000, 1080))]
+    fused = [
+        len(plans[0].steps) < len(plans[1].steps) for plans in (planned(drawn(seed, 30)) for seed in range(1000, 1080))
+    ]
     assert sum(fused) > 60
 
 

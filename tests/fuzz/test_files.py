@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 import gpuop as gp
-from gpuop.bundles import save_bundle
-from gpuop.codegen.targets import target_named
+from gpuop.bundles.bundle import save_bundle
+from gpuop.codegen.generate import target_named
 from gpuop.dsl import *
 from gpuop.fusion.iteration import kernels
-from gpuop.ir.graph import Leaf
-from gpuop.runtime import nvrtc
+from gpuop.ir.values import Leaf
+from gpuop.runtime.cuda import nvrtc
 
 from .files import BUNDLES, STATES, mutated
 

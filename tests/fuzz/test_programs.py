@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 
 from gpuop import dsl
-from gpuop.codegen.targets import generate, target_named
-from gpuop.dsl.functions import table
+from gpuop.codegen.generate import generate, target_named
+from gpuop.dsl.words.functions import table
 from tests.golden.nvrtc import compile_cuda
 
 from . import functions, running

@@ -8,8 +8,8 @@ import numpy as np
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.dsl.field import Field
-from gpuop.ir.graph import Leaf
+from gpuop.dsl.fields.field import Field
+from gpuop.ir.values import Leaf
 
 GOLDEN: dict[str, Callable[[], object]] = {}
 

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from gpuop.runtime import nvrtc
+from gpuop.runtime.cuda import nvrtc
 
 
 def ptx_of(source: str, architecture: str) -> str:

@@ -6,11 +6,11 @@ import pytest
 
 import gpuop as gp
 from gpuop import dsl
-from gpuop.codegen.targets import generate, target_named
+from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
-from gpuop.dsl.functions import Entry, table
-from gpuop.fusion.graph import program
+from gpuop.dsl.words.functions import Entry, table
 from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
 
 from .kernels import field
 from .nvrtc import compile_cuda
@@ -59,7 +59,7 @@ def test_functions_compile(dtype: str, lanes: int) -> None:
     for first in range(0, len(entries), 8):
         made = gp.operator(body)(x, y, part=tuple(entries[first : first + 8]))
         fields += made if isinstance(made, tuple) else (made,)
-    for step in plan(program([f.node for f in fields])).steps:
+    for step in plan(program([f.node for f in fields])).launches:
         source = generate(step.kernel, target_named("cuda")).text
         try:
             compile_cuda(source, "sm_90")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuop.codegen.targets import generate, target_named
-from gpuop.fusion.graph import program
+from gpuop.codegen.generate import generate, target_named
 from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
 from gpuop.ir.text import show
 
 from .kernels import GOLDEN
@@ -27,7 +27,7 @@ def kernels(name: str) -> list:
     """The kernels that a golden graph is planned into."""
     result = GOLDEN[name]()
     fields = result if isinstance(result, tuple) else (result,)
-    return [step.kernel for step in plan(program([f.node for f in fields])).steps]
+    return [step.kernel for step in plan(program([f.node for f in fields])).launches]
 
 
 def text(name: str, suffix: str) -> str:

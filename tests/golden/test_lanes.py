@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 import gpuop as gp
-from gpuop.codegen.targets import generate, target_named
+from gpuop.codegen.generate import generate, target_named
 from gpuop.config import config
 from gpuop.dsl import *
-from gpuop.dsl.field import Field
-from gpuop.fusion.graph import program
+from gpuop.dsl.fields.field import Field
 from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.passes.lanes import Lanes, lanes_of
 
@@ -26,7 +26,7 @@ LARGE = (4096, 4096)
 
 
 def kernel_of(result: Field) -> Kernel:
-    (step,) = plan(program([result.node])).steps
+    (step,) = plan(program([result.node])).launches
     return step.kernel
 
 

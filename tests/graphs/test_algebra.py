@@ -10,8 +10,8 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.fusion.graph import program
-from gpuop.ops.functions import NAMES, TABLE
+from gpuop.fusion.program import program
+from gpuop.ops.numpy_functions import NAMES, TABLE
 
 from .harness import image
 
@@ -427,5 +427,7 @@ def test_one_tensor_for_every_point(device):
     kernels = {(f * np.float32([1, 2, k])).node.call.identity for k in range(5)}
     assert len(kernels) == 1, "it is a parameter, not a constant"
     for wrong in (np.ones(4, "f"), (1, 2), np.ones((4, 5, 3), "f"), [[1, 2, 3]]):
-        with pytest.raises(gp.SemanticError, match=r"multiply of a Field and (an array|a tuple|a list).* wrap it in a Field"):
+        with pytest.raises(
+            gp.SemanticError, match=r"multiply of a Field and (an array|a tuple|a list).* wrap it in a Field"
+        ):
             f * wrong

@@ -12,7 +12,7 @@ from scipy import ndimage
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.dsl import arguments, operator
+from gpuop.dsl.operators import arguments, operator
 
 IMAGE = np.random.default_rng(3).random((6, 9), np.float32)
 field = gp.ScalarField(IMAGE)

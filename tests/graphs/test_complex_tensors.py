@@ -104,5 +104,7 @@ def test_in_and_out(device, tmp_path):
     want = z
     for _ in range(3):
         want = want * np.complex64(1j) + z
-    check([("stepped", gp.VectorField(first.read("wave")), want), ("loaded", gp.VectorField(second.read("wave")), want)])
+    check(
+        [("stepped", gp.VectorField(first.read("wave")), want), ("loaded", gp.VectorField(second.read("wave")), want)]
+    )
     assert "complex64" in gp.VectorField(z)._repr_html_()

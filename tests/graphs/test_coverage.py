@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.codegen.targets import generate, target_named
+from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
-from gpuop.fusion.graph import program
 from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
 
 from .harness import image, same_bits
 
@@ -23,7 +23,7 @@ a = gp.ScalarField(x)
 
 def fills(*fields: gp.Field) -> list[float]:
     """What the outputs of all kernels are filled with."""
-    steps = plan(program([f.node for f in fields])).steps
+    steps = plan(program([f.node for f in fields])).launches
     return [value for step in steps for value in generate(step.kernel, target_named("opencl")).fills.values()]
 
 

@@ -12,7 +12,7 @@ from PIL import Image, ImageFont
 
 import gpuop as gp
 from gpuop.show.raster import PLAIN
-from gpuop.show.scene import Box, Curve, Text, text_width
+from gpuop.show.scene import Box, Curve, Label, text_width
 
 from .harness import blur, gamma, graph_of, half_and_double, image, matrix, rng, shift, tone
 
@@ -94,16 +94,16 @@ def test_svg_is_complete(make, tmp_path):
     root = ET.parse(path).getroot()
     kinds = [rect.get("class") for rect in root.iter(f"{SVG}rect")]
     texts = [text.text for text in root.iter(f"{SVG}text")]
-    assert kinds.count("kernel") == len(graph.plan.steps)
+    assert kinds.count("kernel") == len(graph.plan.launches)
     assert kinds.count("output") == len(graph._probes)
-    for n, step in enumerate(graph.plan.steps, 1):
+    for n, step in enumerate(graph.plan.launches, 1):
         assert f"{n}  {step.kernel.name}" in texts
         for op in step.ops:
             assert op.kernel.name in texts and any(op.loc.path.endswith(t.split(":")[0]) for t in texts if ":" in t)
     for name in graph._probes:
         assert name in texts
     tips = "".join(title.text for title in root.iter(f"{SVG}title"))
-    readers = {op.number: step for step in graph.plan.steps for op in step.ops}
+    readers = {op.number: step for step in graph.plan.launches for op in step.ops}
     for left in graph.plan.apart:
         if left.value in left.producer.outputs and left.value in readers[left.consumer.number].inputs:
             assert left.reason in tips
@@ -137,7 +137,7 @@ def test_text_keeps_within_its_box(make):
     for item in scene.items:
         if isinstance(item, Box):
             box = item
-        elif isinstance(item, Text) and box is not None and item.y < box.y + box.height and item.anchor == "middle":
+        elif isinstance(item, Label) and box is not None and item.y < box.y + box.height and item.anchor == "middle":
             width = text_width(item.text, item.size)
             assert box.x <= item.x - width / 2 and item.x + width / 2 <= box.x + box.width, item
             assert box.y < item.y - 0.7 * item.size and item.y < box.y + box.height

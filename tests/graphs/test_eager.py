@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop import evaluation
 from gpuop.dsl import *
 from gpuop.runtime.execute import Prepared
 
@@ -33,8 +34,8 @@ def runs(monkeypatch):
 def plans(monkeypatch):
     """The plans made."""
     seen: list[object] = []
-    plan = gp.session.plan
-    monkeypatch.setattr(gp.session, "plan", lambda what, *more: (seen.append(what), plan(what, *more))[1])
+    plan = evaluation.plan
+    monkeypatch.setattr(evaluation, "plan", lambda what, *more: (seen.append(what), plan(what, *more))[1])
     return seen
 
 
@@ -149,7 +150,7 @@ def test_devices_change_in_between(device):
             gp.use_device(other),
         ):
             pass
-        assert gp.session.current().name == gp.device(other).name
+        assert evaluation.current().name == gp.device(other).name
     same_bits(field.numpy(), here)
     same_bits((u + 1).numpy(), here * 2 + 1)
 
@@ -159,8 +160,8 @@ def test_use_device_nests():
         for d in gp.devices():
             with gp.use_device(d.name):
                 with gp.use_device("reference"):
-                    assert gp.session.current().name == "reference"
-                assert gp.session.current().name == d.name
+                    assert evaluation.current().name == "reference"
+                assert evaluation.current().name == d.name
 
 
 # --- no stale kernels -----------------------------------------------------------------------------------------------------
@@ -326,7 +327,9 @@ def test_many_constants_warn_once():
 
 def test_formats_of_numbers():
     field = gp.ScalarField(np.float32([1.25, 2.5]))
-    assert f"{field.sum():.3f} {field.max():>6} {field!r:.5} {field.astype('uint8').max():03d}" == "3.750    2.5 <Scal 002"
+    assert (
+        f"{field.sum():.3f} {field.max():>6} {field!r:.5} {field.astype('uint8').max():03d}" == "3.750    2.5 <Scal 002"
+    )
     assert complex(gp.ComplexField(1 + 2j)) == 1 + 2j
     assert f"{field}" == repr(field)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import session
+from gpuop import evaluation
 from gpuop.dsl import *
 
 from .harness import half_and_double, same_bits
@@ -27,7 +27,7 @@ def left(f):
 
 def other_device() -> str:
     """Another device than the one in use, if there is one."""
-    return next((d.name for d in gp.devices() if d.name != session.current().name), "reference")
+    return next((d.name for d in gp.devices() if d.name != evaluation.current().name), "reference")
 
 
 def elsewhere(u: gp.Field) -> None:
@@ -132,7 +132,7 @@ def test_devices_in_turns(device):
     for turn in range(6):
         u = left(u) + 1
         want = np.roll(want, 1) + 1
-        with gp.use_device(other_device() if turn % 2 else session.current().name):
+        with gp.use_device(other_device() if turn % 2 else evaluation.current().name):
             same_bits(u.numpy(), want)
     assert float((u * 2).sum()) == 2 * want.sum()
 

@@ -256,7 +256,7 @@ def test_every_number_of_a_parameter_is_an_argument(device):
 
     graph, results = fused(build)
     by_value = [v for v, leaf in graph.plan.program.leaves.items() if leaf.by_value]
-    words = [sum(4 if v in by_value else 1 for v in (*s.inputs, *s.outputs)) for s in graph.plan.steps]
+    words = [sum(4 if v in by_value else 1 for v in (*s.inputs, *s.outputs)) for s in graph.plan.launches]
     assert max(words) <= most and graph.kernel_count > 1
     want = a.numpy()
     for v in vectors:
@@ -280,7 +280,7 @@ def test_an_operator_computes_for_itself_what_it_has_arguments_for(device):
         return {"out": shifted_sum(*(functools.reduce(operator.add, chain[1:], chain[0]) for chain in chains))}
 
     graph, results = fused(build)
-    assert max(len(s.inputs) + len(s.outputs) for s in graph.plan.steps) <= most
+    assert max(len(s.inputs) + len(s.outputs) for s in graph.plan.launches) <= most
     sums = [functools.reduce(operator.add, (f.numpy() for f in chain)) for chain in chains]
     want = functools.reduce(operator.add, (np.append(x[1:], x[-1]) for x in sums))
     same_bits(results["out"], want)

@@ -9,7 +9,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.fusion.limits import LEAST
+from gpuop.fusion.kernel_limits import LEAST
 
 from .harness import Build, blur, fused, gamma, image, same_bits, shift
 

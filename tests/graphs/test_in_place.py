@@ -9,7 +9,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.runtime.backend import Launch
+from gpuop.runtime.base.backend import Launch
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
 from tests.golden.nvrtc import compile_cuda
@@ -233,7 +233,7 @@ def test_a_launch_that_fails_runs_again_and_no_other(device, monkeypatch, tmp_pa
     failing = []
 
     def bind(self, number, values):
-        launch, name = original(self, number, values), self.plan.steps[number].kernel.name
+        launch, name = original(self, number, values), self.plan.launches[number].kernel.name
 
         def fail():
             if failing:

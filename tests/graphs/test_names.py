@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import session
+from gpuop import evaluation
 from gpuop.dsl import *
-from gpuop.fusion.graph import program
+from gpuop.fusion.program import program
 
 from .harness import blur, gamma, half_and_double
 
@@ -213,9 +213,9 @@ def test_names_change_nothing(device):
 
     first, second = result("first"), result("second")
     first.numpy()
-    plans = len(session._plans)
+    plans = len(evaluation._plans)
     second.numpy()
-    assert len(session._plans) == plans
+    assert len(evaluation._plans) == plans
     assert source_of(first) == source_of(second)
     a = one * 3
     b = one * 3
@@ -224,4 +224,4 @@ def test_names_change_nothing(device):
 
 
 def source_of(field):
-    return session._source([field], "opencl")
+    return evaluation._source([field], "opencl")

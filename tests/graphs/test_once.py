@@ -11,7 +11,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.runtime.backend import Launch
+from gpuop.runtime.base.backend import Launch
 from gpuop.runtime.execute import Prepared
 
 from .harness import image, same_bits
@@ -52,7 +52,7 @@ def ran(monkeypatch):
     bind = Prepared.bind
 
     def counting(self, number, values):
-        launch, name = bind(self, number, values), self.plan.steps[number].kernel.name
+        launch, name = bind(self, number, values), self.plan.launches[number].kernel.name
         return Launch((partial(counts.update, [name]), *launch.parts), launch.adjust)
 
     monkeypatch.setattr(Prepared, "bind", counting)

@@ -9,7 +9,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import _column, _out0, _readTensor, _writeTensor
-from gpuop.runtime.backend import Backend
+from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.devices import current
 
 rng = np.random.default_rng(17)
@@ -165,7 +165,9 @@ def test_results_that_are_filled_first(device, dtype):
     want[::2] = a[:4]
     pipeline = gp.pipeline(lambda array: apart(gp.Field(array)))
     out = np.empty_like(a)
-    assert np.array_equal(pipeline(a), want) and np.array_equal(pipeline(a, out=out), want) and np.array_equal(out, want)
+    assert (
+        np.array_equal(pipeline(a), want) and np.array_equal(pipeline(a, out=out), want) and np.array_equal(out, want)
+    )
 
 
 @pytest.mark.parametrize("dtype", ["bool", "complex64"])

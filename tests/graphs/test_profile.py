@@ -29,9 +29,9 @@ def test_rows_and_table(device):
     result = graph.profile(steps=5)
     assert result.steps == 5 and graph.tick == 5, "the graph has taken the steps"
     assert [(row.number, row.name) for row in result.rows] == [
-        (n, step.kernel.name) for n, step in enumerate(graph.plan.steps, 1)
+        (n, step.kernel.name) for n, step in enumerate(graph.plan.launches, 1)
     ]
-    for row, step in zip(result.rows, graph.plan.steps, strict=True):
+    for row, step in zip(result.rows, graph.plan.launches, strict=True):
         assert row.nbytes == sum(graph.plan.program.types[v].nbytes for v in (*step.inputs, *step.outputs))
         assert row.median_ms > 0 and row.spread_ms >= 0
         assert row.gb_per_s == pytest.approx(row.nbytes / row.median_ms / 1e6)
@@ -63,7 +63,7 @@ def test_parameters_and_host_operators(device):
     graph.profile(2)
     rate.set(10.0)
     result = graph.profile(2)
-    assert "flipud" in [row.name for row in result.rows] and len(result.rows) == len(graph.plan.steps)
+    assert "flipud" in [row.name for row in result.rows] and len(result.rows) == len(graph.plan.launches)
     assert (graph.read("flipped") == 2 * 22).all()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import background
+from gpuop.graphs import graph_threads
 from tests.runtime.process import python
 
 both = pytest.mark.parametrize("pipelined", [False, True], ids=["prompt", "pipelined"])
@@ -218,7 +218,7 @@ def test_release_stops(device):
     graph.release()
     tick = running.tick
     time.sleep(0.01)
-    assert running.tick == tick and not [loop for loop in background._loops if loop.alive]
+    assert running.tick == tick and not [loop for loop in graph_threads._loops if loop.alive]
     with pytest.raises(gp.SemanticError, match="was released"):
         graph.run()
 

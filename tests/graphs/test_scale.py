@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import session
+from gpuop import evaluation
 from gpuop.dsl import *
-from gpuop.fusion.graph import program
 from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
 
 from .harness import same_bits
 
@@ -28,7 +28,7 @@ def planned(name: str, build: Callable[[], Sequence[gp.Field]], operators: int, 
     done = time.perf_counter()
     times = f"{operators} operators recorded in {recorded - start:.3f} s, {kernels} kernels planned in {done - recorded:.3f} s"
     print(f"\n{name}: {times}")  # noqa: T201
-    assert (len(made.program.ops), len(made.steps)) == (operators, kernels)
+    assert (len(made.program.ops), len(made.launches)) == (operators, kernels)
     return fields
 
 
@@ -134,7 +134,7 @@ def test_300_gathers_in_a_row(device):
 
 def test_equal_kernels_are_compiled_once(device, monkeypatch):
     """However many a chain has. Those with other names, or from other lines, are others: their text and messages tell."""
-    backend, compiled = session.current(), []
+    backend, compiled = evaluation.current(), []
     compile_ = backend.compile
     monkeypatch.setattr(backend, "compile", lambda kernel: (compiled.append(kernel.name), compile_(kernel))[1])
     x = gp.ScalarField(X)

@@ -11,11 +11,11 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.fusion.explain import explain
-from gpuop.fusion.graph import program
-from gpuop.fusion.limits import LEAST, Limits
+from gpuop.fusion.kernel_limits import LEAST, Limits
 from gpuop.fusion.measure import registers
 from gpuop.fusion.plan import Plan, plan
+from gpuop.fusion.program import program
+from gpuop.fusion.report.explain import explain
 from gpuop.runtime.devices import current
 
 from .harness import graph_of, image, same_bits
@@ -36,20 +36,20 @@ def planned(fields: tuple[gp.Field, ...], limits: Limits = LEAST) -> Plan:
 
 
 def kept(what: Plan) -> list[int]:
-    return [registers(step.kernel) for step in what.steps]
+    return [registers(step.kernel) for step in what.launches]
 
 
 def test_the_fewest_kernels_without_a_limit():
-    assert len(planned(fan(a, 60)).steps) == 1 and kept(planned(fan(a, 60)))[0] > 60
+    assert len(planned(fan(a, 60)).launches) == 1 and kept(planned(fan(a, 60)))[0] > 60
 
 
 @pytest.mark.parametrize(("most", "kernels"), [(200, 1), (64, 1), (40, 3), (20, 5)])
 def test_no_piece_keeps_too_much(most, kernels):
     made = planned(fan(a, 60), Limits(registers=most))
-    assert len(made.steps) == kernels, kept(made)
+    assert len(made.launches) == kernels, kept(made)
     assert max(kept(made)) <= most
-    assert all(len(step.inputs) + len(step.outputs) <= 96 for step in made.steps)
-    assert sorted(op.number for step in made.steps for op in step.ops) == list(range(len(made.program.ops)))
+    assert all(len(step.inputs) + len(step.outputs) <= 96 for step in made.launches)
+    assert sorted(op.number for step in made.launches for op in step.ops) == list(range(len(made.program.ops)))
 
 
 @pytest.mark.parametrize("most", [16, 40])
@@ -68,9 +68,9 @@ def test_it_is_split_where_the_least_crosses():
     (p, q), (r, s) = fan(a, 40), fan(a + 1, 40)
     assert kept(planned((p, r, q, s)))[0] > 80
     made = planned((p, r, q, s), Limits(registers=60))
-    assert len(made.steps) == 2 and max(kept(made)) <= 60
-    assert [len(step.inputs) for step in made.steps] == [1, 1]
-    assert [len(step.outputs) for step in made.steps] == [2, 2]
+    assert len(made.launches) == 2 and max(kept(made)) <= 60
+    assert [len(step.inputs) for step in made.launches] == [1, 1]
+    assert [len(step.outputs) for step in made.launches] == [2, 2]
     need = kept(planned((p, r, q, s)))[0]
     assert f"both read it, but together they would keep about {need} registers, more than 60; costs" in explain(made)
 
@@ -96,24 +96,24 @@ def test_one_operator_that_keeps_too_much_stays():
         return functools.reduce(operator.add, values) * functools.reduce(operator.sub, values)
 
     made = planned((hungry(a),), Limits(registers=30))
-    assert len(made.steps) == 1 and kept(made)[0] > 30
+    assert len(made.launches) == 1 and kept(made)[0] > 30
 
 
 def test_pieces_have_few_enough_arguments():
     """Where every cut would give a side too many arguments, the kernel stays as it is."""
     made = planned(fan(a, 60), Limits(arguments=4, registers=20))
-    assert all(len(step.inputs) + len(step.outputs) <= 4 for step in made.steps)
+    assert all(len(step.inputs) + len(step.outputs) <= 4 for step in made.launches)
 
 
 def test_the_smallest_limits_have_a_plan():
     made = planned((*fan(a, 9), (a * b).sum()), Limits(arguments=1, local_bytes=1, registers=1))
-    assert {v for step in made.steps for v in step.outputs} >= set(made.program.wanted)
+    assert {v for step in made.launches for v in step.outputs} >= set(made.program.wanted)
 
 
 def test_kernels_are_launched_after_those_that_they_need():
     made = planned((*fan(a, 60), fan(b, 30)[0].sum()), Limits(registers=20))
     ready = set(made.program.leaves)
-    for step in made.steps:
+    for step in made.launches:
         assert ready.issuperset(step.inputs)
         ready.update(step.outputs)
 
@@ -129,9 +129,9 @@ def tiled(f):
 
 def test_local_memory_of_the_device_decides():
     fields = (tiled(a), tiled(a * b))
-    assert len(planned(fields, Limits(local_bytes=1024)).steps) == 1
+    assert len(planned(fields, Limits(local_bytes=1024)).launches) == 1
     made = planned(fields, Limits(local_bytes=1023))
-    assert len(made.steps) == 2
+    assert len(made.launches) == 2
     assert "together they would use 1024 bytes of local memory, more than 1023" in explain(made)
 
 

@@ -136,7 +136,9 @@ def test_checked_execution_runs_surplus_threads() -> None:
 
     with checked():
         same_bits(after(A_FIELD).numpy(), expected(A))
-        with pytest.raises(gp.SemanticError, match=r"thread \(column 46\) writes the output, and thread \(column 47\) writes it"):
+        with pytest.raises(
+            gp.SemanticError, match=r"thread \(column 46\) writes the output, and thread \(column 47\) writes it"
+        ):
             racing().numpy()
         with pytest.raises(gp.SemanticError, match="too far; the first thread seen is column 47"):
             asserting().numpy()

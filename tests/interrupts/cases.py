@@ -12,8 +12,8 @@ from itertools import count
 import numpy as np
 
 import gpuop as gp
-from gpuop.defining import open_graphs
 from gpuop.dsl import *
+from gpuop.graphs.defining import open_graphs
 
 N = 70
 START = np.arange(N, dtype="f")

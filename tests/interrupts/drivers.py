@@ -8,8 +8,8 @@ from typing import Any
 from unittest.mock import patch
 
 import gpuop as gp
-from gpuop.runtime import cuda_graph, cuda_launch
-from gpuop.runtime.backend import Backend
+from gpuop.runtime.base.backend import Backend
+from gpuop.runtime.cuda import cuda_graph, cuda_launch
 from gpuop.runtime.devices import open_device
 
 COPIES = ("memcpy_htod_async", "memcpy_dtoh_async", "memcpy_dtod_async")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.background import Turns
+from gpuop.graphs.graph_threads import FairLock
 
 from .bytecodes import Places
 from .cases import Interrupted
@@ -54,7 +54,7 @@ def test_at_every_place(contended):
         with lock, lock:
             entered.append(True)
 
-    lock, entered, interrupts = Turns(), [], 0
+    lock, entered, interrupts = FairLock(), [], 0
     for n in range(1, 14):
         places = Places(n)
         with held(lock if contended else threading.Lock(), lock.wanted):
@@ -64,7 +64,7 @@ def test_at_every_place(contended):
 
 
 def test_while_waiting():
-    lock = Turns()
+    lock = FairLock()
     before = signal.signal(signal.SIGALRM, _interrupt)
     try:
         with held(lock):
@@ -127,5 +127,5 @@ def test_waiting_for_the_end_of_a_run():
 
 
 def test_what_is_raised_comes_out():
-    with pytest.raises(Interrupted), Turns():
+    with pytest.raises(Interrupted), FairLock():
         raise Interrupted

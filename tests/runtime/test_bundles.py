@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.bundles import save_bundle
-from gpuop.codegen.targets import target_named
+from gpuop.bundles import reading
+from gpuop.bundles.bundle import save_bundle
+from gpuop.codegen.generate import target_named
 from gpuop.dsl import *
-from gpuop.ir.graph import Leaf
 from gpuop.ir.target import Target
-from gpuop.runtime import nvrtc, unpack
+from gpuop.ir.values import Leaf
+from gpuop.runtime.cuda import nvrtc
 from tests.fuzz import files
 
 CARDS = [d.name for d in gp.devices() if d.name != "reference"]
@@ -66,13 +67,13 @@ def nothing_recorded() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         for place in (
-            "dsl.record.Recorder.__init__",
+            "dsl.recorder.record.Recorder.__init__",
             "fusion.split.splice",
             "passes.lower",
-            "codegen.targets.generate",
+            "codegen.generate.generate",
         ):
             patch.setattr(f"gpuop.{place}", refuse)
-        for module in ("opencl", "cuda"):
+        for module in ("opencl.opencl_device", "cuda.cuda_device"):
             patch.setattr(f"gpuop.runtime.{module}.generate", refuse)
         yield
 
@@ -254,10 +255,10 @@ CHOSEN = {  # by what a bundle is made for: what devices get
 def test_the_code_for_a_device(made: tuple[int, ...], tmp_path: Path) -> None:
     """No architecture from the oldest on is left without any."""
     path = saved(tmp_path / "f.gpuop", by_target, gp.FieldType(5), targets=tuple(f"cuda:sm_{n}" for n in made))
-    contents = unpack.read(path)
+    contents = reading.read(path)
     found = {}
     for architecture in CHOSEN[made]:
-        (step,) = unpack.plan_on(contents, Target("cuda", architecture)).steps
+        (step,) = reading.plan_on(contents, Target("cuda", architecture)).launches
         (code,) = (n for n in made if any(step.kernel is kernel for kernel in kernels_for(contents, n)))
         kind = "cubin" if step.kernel.binary.startswith(b"\x7fELF") else "ptx"
         assert kind == "cubin" or f".target sm_{code}".encode() in step.kernel.binary
@@ -265,19 +266,19 @@ def test_the_code_for_a_device(made: tuple[int, ...], tmp_path: Path) -> None:
     assert found == CHOSEN[made]
 
 
-def kernels_for(contents: unpack.Contents, architecture: int) -> list[Any]:
+def kernels_for(contents: reading.Contents, architecture: int) -> list[Any]:
     plans = contents.code[f"cuda:sm_{architecture}"], contents.portable[architecture]
-    return [step.kernel for plan in plans for step in plan.steps]
+    return [step.kernel for plan in plans for step in plan.launches]
 
 
 @needs_nvrtc
 def test_no_code_for_a_device(tmp_path: Path) -> None:
-    contents = unpack.read(
+    contents = reading.read(
         saved(tmp_path / "f.gpuop", by_target, gp.FieldType(5), targets=("cuda:sm_80", "cuda:sm_90"))
     )
     for target, wanted in ((Target("opencl"), "opencl"), (Target("cuda", 75), "sm_75")):
         with pytest.raises(gp.DeviceError) as caught:
-            unpack.plan_on(contents, target)
+            reading.plan_on(contents, target)
         assert str(caught.value) == (
             f"bundle `by_target` has no code for {target}: it has cuda:sm_80, cuda:sm_90; "
             f"add it with `gpuop compile --targets {wanted},…`"
@@ -450,7 +451,8 @@ def test_a_head_that_is_not_the_one_that_was_written(turning_bundle: bytes, tmp_
 
 @pytest.mark.skipif(not OPENCL, reason="no OpenCL driver that works")
 @pytest.mark.parametrize(
-    ("old", "new"), [("__global float *restrict out0", ""), ("__global const float *restrict f", "const float f"), (";", "")]
+    ("old", "new"),
+    [("__global float *restrict out0", ""), ("__global const float *restrict f", "const float f"), (";", "")],
 )
 def test_a_text_that_takes_other_arguments(old: str, new: str, tmp_path: Path) -> None:
     path = saved(tmp_path / "f", left, gp.FieldType((4, 6)), targets=("opencl",))

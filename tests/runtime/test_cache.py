@@ -11,7 +11,7 @@ import pytest
 import gpuop as gp
 from gpuop.config import config
 from gpuop.dsl import *
-from gpuop.runtime import cache
+from gpuop.runtime.disk import cache
 
 from .process import DOUBLE, python
 
@@ -19,7 +19,7 @@ OPENCL = [d.name for d in gp.devices() if d.name.startswith("opencl")]
 needs_opencl = pytest.mark.skipif(not OPENCL, reason="no OpenCL driver that works")
 # As DOUBLE, but says how many kernels were built from source: only those are stored.
 COUNTED = (
-    "from gpuop.runtime import cache\nstore, built = cache.store, []\n"
+    "from gpuop.runtime.disk import cache\nstore, built = cache.store, []\n"
     "cache.store = lambda *given: (built.append(1), store(*given))\n" + DOUBLE + "print(len(built))"
 )
 

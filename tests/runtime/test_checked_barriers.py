@@ -12,7 +12,7 @@ from gpuop.ir.build import constant
 from gpuop.ir.kernel import Domain, Kernel, Output
 from gpuop.ir.nodes import Apply, Barrier, FieldParam, If, Index, Let, Ref, Var, Write
 from gpuop.ir.types import BOOL, INT, FieldType, Shape, Type
-from gpuop.runtime.reference import Reference
+from gpuop.runtime.reference.reference_device import Reference
 
 from .planted import checked
 

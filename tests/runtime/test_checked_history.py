@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuop.runtime.races import Access, LocalHistory
+from gpuop.runtime.reference.races import LocalHistory, MemoryAccess
 
 THREADS, GROUPS, ELEMENTS = 8, 2, 2
 
@@ -51,7 +51,7 @@ def found(history: LocalHistory, done: list[Done], memory: Any) -> bool:
     cell, thread, group, phase, value = (
         np.array([getattr(d, name) for d in done], np.int64) for name in ("cell", "thread", "group", "phase", "value")
     )
-    access = Access(cell, thread, group, phase, 0)
+    access = MemoryAccess(cell, thread, group, phase, 0)
     if done[0].kind == "read":
         return history.read(access) is not None
     if done[0].kind == "update":

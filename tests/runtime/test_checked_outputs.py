@@ -9,7 +9,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.runtime import positions
+from gpuop.runtime.reference import positions
 
 from .planted import Bugs, Program, arrays, check_right, check_wrong, checked
 

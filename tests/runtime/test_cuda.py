@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.codegen.targets import generate, target_named
+from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
-from gpuop.fusion.graph import program
 from gpuop.fusion.plan import plan
-from gpuop.runtime import cuda, cuda_memory
-from gpuop.runtime.backend import CALL, indivisible
+from gpuop.fusion.program import program
+from gpuop.runtime.base.backend import CALL, indivisible
+from gpuop.runtime.cuda import cuda_device, cuda_memory
 from gpuop.runtime.execute import Prepared
 from tests.golden.nvrtc import compile_cuda
 
@@ -47,7 +47,7 @@ def test_rows_beyond_the_grid_of_cuda():
 
 
 def _kernel(field):
-    return plan(program([field.node])).steps[0].kernel
+    return plan(program([field.node])).launches[0].kernel
 
 
 @pytest.mark.parametrize("shape", [(70_000, 300), (66_000, 2, 65), (3, 70_000, 65)])
@@ -104,7 +104,7 @@ def _launches(backend, field):
     prepared = Prepared(backend, plan(program([field.node]), optimize=False))
     types = prepared.plan.program.types
     values = {v: backend.empty(kind) for v, kind in types.items()}
-    return prepared, values, [prepared.bind(n, values) for n in range(len(prepared.plan.steps))]
+    return prepared, values, [prepared.bind(n, values) for n in range(len(prepared.plan.launches))]
 
 
 def test_a_graph_of_launches_follows_the_memory_they_share(backend):
@@ -171,8 +171,8 @@ def test_transfers_of_more_than_the_staging_buffers(backend):
 
 
 def test_what_is_missing(monkeypatch):
-    monkeypatch.setattr(cuda.importlib.util, "find_spec", lambda name: None)
-    assert cuda.missing().startswith("pycuda is not installed; `pip install gpuop[cuda]`")
+    monkeypatch.setattr(cuda_device.importlib.util, "find_spec", lambda name: None)
+    assert cuda_device.missing().startswith("pycuda is not installed; `pip install gpuop[cuda]`")
 
 
 def test_more_than_2_to_the_31_elements(backend):

@@ -10,7 +10,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.runtime.cuda_memory import Memory
+from gpuop.runtime.cuda.cuda_memory import CudaMemory
 
 LIBRARIES = ("cupy", "torch", "jax", "numba")
 rng = np.random.default_rng(17)
@@ -62,7 +62,7 @@ def no_copies(monkeypatch):
         raise AssertionError("a copy")
 
     for name in ("send", "receive", "copy", "synchronize"):
-        monkeypatch.setattr(Memory, name, refuse)
+        monkeypatch.setattr(CudaMemory, name, refuse)
     yield
     monkeypatch.undo()
 

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
-from gpuop.runtime import dlpack
+from gpuop.runtime.base import dlpack
 
 A = np.arange(120, dtype=np.float32).reshape(4, 5, 6)
 ARRAYS = {
@@ -25,7 +25,7 @@ ARRAYS = {
 class Given:
     """What a consumer takes a capsule from."""
 
-    def __init__(self, memory: dlpack.Memory) -> None:
+    def __init__(self, memory: dlpack.DLPackMemory) -> None:
         self.memory = memory
         self.done: list[str] = []
 
@@ -49,7 +49,7 @@ def test_taken(array: np.ndarray) -> None:
 def test_given(array: np.ndarray) -> None:
     strides = tuple(n // array.itemsize for n in array.strides)
     device = (dlpack.CPU, 0)
-    given = Given(dlpack.Memory(array.ctypes.data, array.shape, strides, array.dtype, device, False, array))
+    given = Given(dlpack.DLPackMemory(array.ctypes.data, array.shape, strides, array.dtype, device, False, array))
     got = np.from_dlpack(given)
     assert got.shape == array.shape and got.dtype == array.dtype and (not array.size or got.strides == array.strides)
     np.testing.assert_array_equal(got, array)
@@ -72,7 +72,7 @@ def test_the_producer_is_told_when_nobody_needs_its_memory() -> None:
 
 
 def test_a_capsule_that_nobody_takes() -> None:
-    given = Given(dlpack.Memory(A.ctypes.data, A.shape, (30, 6, 1), A.dtype, (dlpack.CPU, 0), False, A))
+    given = Given(dlpack.DLPackMemory(A.ctypes.data, A.shape, (30, 6, 1), A.dtype, (dlpack.CPU, 0), False, A))
     capsule = given.__dlpack__()
     assert given.done == []
     del capsule

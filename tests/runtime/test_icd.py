@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import gpuop as gp
-from gpuop.runtime import icd
+from gpuop.runtime.opencl import icd
 
 from .process import DOUBLE, devices, python
 
@@ -71,10 +71,10 @@ def test_a_broken_driver_beside_one_that_works(tmp_path):
 def test_child_processes_choose_for_themselves():
     """The variable that gpuop sets for the loader is inherited, and is not the user's choice."""
     code = (
-        "import os, subprocess, sys\nfrom gpuop.runtime import icd\nicd.prepare()\n"
+        "import os, subprocess, sys\nfrom gpuop.runtime.opencl import icd\nicd.prepare()\n"
         "assert 'gpuop-icd-' in os.environ['OCL_ICD_VENDORS']\n"
         "print(len(icd.find()), flush=True)\n"
-        "subprocess.run([sys.executable, '-c', 'from gpuop.runtime import icd; print(len(icd.find()))'], check=True)"
+        "subprocess.run([sys.executable, '-c', 'from gpuop.runtime.opencl import icd; print(len(icd.find()))'], check=True)"
     )
     mine, childs = python("-c", code).stdout.split()
     assert mine == childs != "0"

@@ -14,11 +14,15 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.codegen.targets import generate, target_named
+from gpuop.bundles import writing
+from gpuop.codegen.generate import generate, target_named
 from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.errors import CompileError
-from gpuop.runtime import bundle, cuda, devices, opencl, patience
+from gpuop.runtime import devices
+from gpuop.runtime.base import patience
+from gpuop.runtime.cuda import cuda_device
+from gpuop.runtime.opencl import opencl_device
 
 from .process import python
 
@@ -69,9 +73,9 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch, tmp_path):
     monkeypatch.setattr(config, "cache", tmp_path)
-    monkeypatch.setattr(opencl, "built", Slow(opencl.built))
-    yield opencl.built
-    opencl.built.gone.set()
+    monkeypatch.setattr(opencl_device, "built", Slow(opencl_device.built))
+    yield opencl_device.built
+    opencl_device.built.gone.set()
 
 
 @gp.operator
@@ -108,7 +112,7 @@ def test_a_compilation_that_nobody_waited_for_is_kept(name, slow, tmp_path, monk
         slow.let_go()
         while patience._running:
             time.sleep(0.01)
-        monkeypatch.setattr(opencl.cache, "store", None)  # nothing is built from source any more
+        monkeypatch.setattr(opencl_device.cache, "store", None)  # nothing is built from source any more
         f.numpy()
 
 
@@ -116,11 +120,11 @@ def test_a_compilation_that_nobody_waited_for_is_kept(name, slow, tmp_path, monk
 def test_what_is_compiled_at_the_first_launch_is_interrupted(name, monkeypatch, capsys):
     """PoCL compiles once more then; what waits is a wait for the device."""
     monkeypatch.setattr(patience, "PATIENCE", SOON / 2)
-    finish = Slow(opencl.finish)
+    finish = Slow(opencl_device.finish)
     with gp.use_device(name):
         f = rare(0.987)
         rare(0.987).numpy()  # its compilation is another matter
-        monkeypatch.setattr(opencl, "finish", finish)
+        monkeypatch.setattr(opencl_device, "finish", finish)
         devices.current().fresh = "tripled_add"
         for _ in range(2):
             with interrupted():
@@ -136,11 +140,11 @@ def test_what_is_compiled_at_the_first_launch_is_interrupted(name, monkeypatch, 
 
 def nvrtc(source: Any) -> bytes:
     device: Any = SimpleNamespace(name="cuda:0", architecture="sm_90", kind="cubin")
-    return cuda.Cuda._binary(device, source)
+    return cuda_device.Cuda._binary(device, source)
 
 
 def bundled(source: Any) -> bytes:
-    return bundle._binary(source, "sm_90", "cubin")
+    return writing._binary(source, "sm_90", "cubin")
 
 
 @pytest.mark.parametrize("compiled", [nvrtc, bundled])
@@ -148,7 +152,7 @@ def test_nvrtc_is_interrupted_and_its_errors_come_through(compiled, monkeypatch,
     monkeypatch.setattr(config, "cache", tmp_path)
     source = generate(rare(0.5).node.call.kernel, target_named("cuda"))
     slowly = Slow(lambda *given: b"binary")
-    for module in (cuda, bundle):
+    for module in (cuda_device, writing):
         monkeypatch.setattr(module, "compile_cuda", slowly)
     with interrupted():
         compiled(source)
@@ -195,7 +199,7 @@ LEAVING = """
 import atexit, ctypes, sys, time
 import numpy as np
 import gpuop as gp
-from gpuop.runtime import opencl
+from gpuop.runtime.opencl import opencl_device
 libc = ctypes.CDLL(None)
 def build(*given):
     libc.sleep(60)
@@ -206,7 +210,7 @@ held = Held()  # drivers wait for their compilers when their objects are release
 libc.__cxa_atexit(ctypes.cast(libc.sleep, ctypes.c_void_p), 60, None)
 f = gp.ScalarField(np.arange(5, dtype="f"))
 print((f * 2).numpy().sum())
-opencl.built = build
+opencl_device.built = build
 import signal
 def stop(*_): raise KeyboardInterrupt
 signal.signal(signal.SIGALRM, stop)

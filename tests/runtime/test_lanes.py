@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.codegen.targets import generate
+from gpuop.codegen.generate import generate
 from gpuop.dsl import *
 from gpuop.runtime import devices
 

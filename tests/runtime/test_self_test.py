@@ -11,8 +11,9 @@ import pytest
 import gpuop as gp
 from gpuop.config import config
 from gpuop.ir.ops import OPS
-from gpuop.runtime import cache, devices
-from gpuop.runtime.reference import Reference
+from gpuop.runtime import devices
+from gpuop.runtime.disk import cache
+from gpuop.runtime.reference.reference_device import Reference
 from gpuop.runtime.self_test import mistake
 
 WRONG: dict[str, tuple[Any, str]] = {  # an operator, what a driver takes it for, and what is said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gpuop.ir import rules
+from gpuop.ir import type_rules
 from gpuop.ir.build import Builder
 from gpuop.ir.expansions.registry import define, expand, floats
 from gpuop.ir.nodes import Expr
@@ -13,7 +13,7 @@ from gpuop.ir.nodes import Expr
 def _extreme(name: str, test: str, doc: str) -> None:
     @define("common", 2, name, doc)
     def extreme(b: Builder, x: Expr, y: Expr) -> Expr:
-        wanted, result = rules.arithmetic(f"_{name}", [x.type, y.type])
+        wanted, result = type_rules.arithmetic(f"_{name}", [x.type, y.type])
         x, y = b.cast(x, wanted[0], False), b.cast(y, wanted[1], False)
         return b.apply("choose", b.apply(test, x, y), y, x) if result.kind == "f" else b.apply(name, x, y)
 
@@ -24,7 +24,9 @@ _extreme("min", "gt", "y if y < x, otherwise x; of integers too")
 
 @define("common", 3, "clamp", "min(max(x, low), high); of integers too")
 def clamp(b: Builder, x: Expr, low: Expr, high: Expr) -> Expr:
-    types, _ = rules.arithmetic("_clamp", [x.type, low.type, high.type])  # of all three, whichever come together first
+    types, _ = type_rules.arithmetic(
+        "_clamp", [x.type, low.type, high.type]
+    )  # of all three, whichever come together first
     x, low, high = (b.cast(each, type_, False) for each, type_ in zip((x, low, high), types, strict=True))
     return expand(b, "min", expand(b, "max", x, low), high)
 

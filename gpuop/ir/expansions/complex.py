@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from gpuop.errors import SemanticError, article
-from gpuop.ir import rules
+from gpuop.ir import type_rules
 from gpuop.ir.build import Builder
 from gpuop.ir.expansions.geometric import SCALES
 from gpuop.ir.expansions.registry import define
@@ -82,7 +82,7 @@ def _complex(name: str, arity: int, doc: str) -> Callable[[Function], Function]:
                     f"_complex{name} wants complex numbers, vectors of real and imaginary part, or real scalars, "
                     f"not {article(str(wrong))}"
                 )
-            dtype = rules.floating(f"_complex{name}", [a.type.scalar for a in args])[1].dtype
+            dtype = type_rules.floating(f"_complex{name}", [a.type.scalar for a in args])[1].dtype
             result = function(*(_parts(b, a, Type(FLOAT if dtype is HALF else dtype)) for a in args))
             parts = result if isinstance(result, tuple) else (result,)
             return b.pack([b.cast(p.expr, Type(dtype)) for p in parts])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from gpuop.ir import rules
+from gpuop.ir import type_rules
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.nodes import Expr
 from gpuop.ir.types import INT, Type
@@ -65,15 +65,15 @@ def expand(b: Builder, name: str, *args: Expr) -> Expr:
 
 def floats(b: Builder, name: str, *args: Expr) -> list[Expr]:
     """The operands converted to one floating type."""
-    return _converted(b, rules.floating(f"_{name}", [a.type for a in args]), args)
+    return _converted(b, type_rules.floating(f"_{name}", [a.type for a in args]), args)
 
 
 def integers(b: Builder, name: str, *args: Expr) -> list[Expr]:
     """The operands converted to one integer type."""
-    return _converted(b, rules.integer(f"_{name}", [a.type for a in args]), args)
+    return _converted(b, type_rules.integer(f"_{name}", [a.type for a in args]), args)
 
 
-def _converted(b: Builder, signature: rules.Signature, args: Iterable[Expr]) -> list[Expr]:
+def _converted(b: Builder, signature: type_rules.Signature, args: Iterable[Expr]) -> list[Expr]:
     return [b.cast(a, t, saturate=False) for a, t in zip(args, signature[0], strict=True)]
 
 

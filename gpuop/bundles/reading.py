@@ -1,0 +1,156 @@
+"""Bundles from files: plans whose kernels are compiled, and which of them runs on a device."""
+
+from __future__ import annotations
+
+import keyword
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpuop.bundles.plan_reading import PassedValue, PlanReader
+from gpuop.bundles.writing import FORMAT, HEAD, VERSION, Interface, digest
+from gpuop.codegen.generate import target_named
+from gpuop.errors import DeviceError, SemanticError
+from gpuop.fusion.plan import Plan
+from gpuop.ir.target import Target
+from gpuop.ir.types import FieldType
+from gpuop.runtime.base.backend import NO_BUNDLES
+from gpuop.runtime.disk.archive import Archive, Damaged, Foreign, opened
+from gpuop.runtime.disk.document import Item, document
+from gpuop.runtime.disk.files import Path, named
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a bundle holds.
+
+    Attributes:
+        code: a plan by the name of its target, as "opencl" and "cuda:sm_90".
+        portable: plans of PTX by their architecture; later ones run it too.
+    """
+
+    interface: Interface
+    code: Mapping[str, Plan]
+    portable: Mapping[int, Plan]
+
+
+def read(path: Path) -> Contents:
+    """What a bundle holds.
+
+    Raises:
+        SemanticError: it is no bundle, or it is damaged.
+    """
+    name = named(path)
+    try:
+        with opened(name) as archive:
+            return _contents(archive, _head(name, archive))
+    except FileNotFoundError:
+        raise SemanticError(f"there is no file {name}; `gpuop compile` writes bundles") from None
+    except Foreign:
+        if os.path.isdir(name):
+            raise SemanticError(f"{name} is a folder; name the file that `gpuop compile` wrote") from None
+        raise SemanticError(f"{name} is no bundle that `gpuop compile` wrote, or it is cut off") from None
+    except OSError as failed:
+        raise SemanticError(f"{name} cannot be read: {failed}") from None
+    except Damaged as damaged:
+        raise SemanticError(f"{name} is damaged: {damaged}; write it anew with `gpuop compile`") from None
+
+
+def _head(name: str, archive: Archive) -> Item:
+    head = document(archive.read(HEAD)) if HEAD in archive.names else Item({})
+    if head.entries().get("format", Item(None)).value != FORMAT:
+        raise SemanticError(f"{name} is a zip file, but no bundle that `gpuop compile` wrote")
+    version = head.entry("version").whole()
+    if version != VERSION:
+        raise SemanticError(
+            f"{name} has version {version} of the format, and this gpuop reads version {VERSION}; write it anew"
+        )
+    members = {member: archive.read(member) for member in archive.names if member != HEAD}
+    if head.entry("digest").value != digest(head.value, members):
+        raise Damaged("it does not hold what was written")
+    return head
+
+
+def _contents(archive: Archive, head: Item) -> Contents:
+    _, _, _, name, arguments, constants, several, targets = head.fields(
+        "format", "version", "digest", "name", "arguments", "constants", "several", "targets"
+    )
+    given = _arguments(arguments)
+    known = {v: PassedValue(kind) for _, v, kind in given if v >= 0}
+    fixed = _constants(constants)
+    if len(known) < sum(v >= 0 for _, v, _ in given) or known.keys() & fixed.keys():
+        raise Damaged("arguments and constants are the same values")
+    arrays = {v: archive.array(f"constants/{v}.npy", value.kind) for v, value in fixed.items()}
+    scalars = frozenset(v for v, value in fixed.items() if value.by_value)
+    interface = Interface(name.text(), given, arrays, scalars, several.flag())
+    named = {text: _target(text, item) for text, item in targets.entries().items()}
+    if not named:
+        raise targets.is_not("the code of a target")
+
+    def plan(text: str, binary: str | None) -> Plan:
+        made = PlanReader(archive, named[text], binary).plan(targets.entries()[text], known | fixed)
+        if len(made.program.wanted) != 1 and not (interface.several and made.program.wanted):
+            raise Damaged(f"`{targets.place}.{text}` gives {len(made.program.wanted)} results")
+        return made
+
+    cuda = [text for text, target in named.items() if target.architecture]
+    code = {text: plan(text, "cubin" if text in cuda else None) for text in named}
+    return Contents(interface, code, {named[text].architecture: plan(text, "ptx") for text in cuda})
+
+
+def _arguments(item: Item) -> tuple[tuple[str, int, FieldType], ...]:
+    arguments = []
+    for each in item.members():
+        name, v, kind = each.members(3)
+        if not name.text().isidentifier() or keyword.iskeyword(name.value):
+            raise name.is_not("a name of Python's")
+        arguments.append((name.text(), v.whole(-1), kind.kind()))
+    if len({name for name, _, _ in arguments}) < len(arguments):
+        raise item.is_not("arguments of different names")
+    return tuple(arguments)
+
+
+def _constants(item: Item) -> dict[int, PassedValue]:
+    constants = {}
+    for each in item.members():
+        v, kind, by_value = each.members(3)
+        constants[v.whole()] = value = PassedValue(kind.kind(), by_value.flag())
+        value.check(each)
+    if len(constants) < len(item.value):
+        raise item.is_not("constants of different values")
+    return constants
+
+
+def _target(name: str, item: Item) -> Target:
+    try:
+        target = target_named(name)
+    except SemanticError as wrong:
+        raise Damaged(wrong.message) from None
+    if str(target) != name:
+        raise Damaged(f"`{item.place}` is written {target}")
+    return target
+
+
+# --- choosing -----------------------------------------------------------------------------------------------------------
+
+
+def plan_on(contents: Contents, target: Target) -> Plan:
+    """The plan for a device. On CUDA a cubin of its major architecture, else PTX; of these the newest that is not newer than it.
+
+    Raises:
+        DeviceError: there is none.
+    """
+    architectures = [n for n in contents.portable if n <= target.architecture]
+    if architectures:
+        newest = max(architectures)
+        same = newest // 10 == target.architecture // 10
+        return contents.code[f"cuda:sm_{newest}"] if same else contents.portable[newest]
+    if target.backend in contents.code:
+        return contents.code[target.backend]
+    if target.backend == "reference":
+        raise DeviceError(NO_BUNDLES.format(target))
+    wanted = f"sm_{target.architecture}" if target.architecture else target.backend
+    raise DeviceError(
+        f"bundle `{contents.interface.name}` has no code for {target}: it has {', '.join(contents.code)}; "
+        f"add it with `gpuop compile --targets {wanted},…`"
+    )

@@ -1,0 +1,170 @@
+"""A language is data: keywords, type names, how a position is spelled, and the calls that differ. And what a source is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpuop.errors import CompileError, Loc
+from gpuop.ir.nodes import FieldParam
+from gpuop.ir.types import HALF, FieldType
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one language differs from C.
+
+    Attributes:
+        kernel: the qualifiers of an entry point, with `{threads}` of a work-group.
+        pointer: a buffer argument, with `{const}`, `{type}`, `{restrict}` and `{name}`.
+        restrict: the qualifier of pointers to memory that no other argument points to.
+        types: C names of scalar types that are spelled differently.
+        position: the text of a thread constant, by kind and dimension (0 columns, 1 rows, 2 layers × elements).
+        suffix: of integer literals, by OpenCL's type name.
+        special: infinity and NaN of float and double.
+        calls: operators ("nan"), or those of a type ("nan ushort"), that are spelled differently, with `{0}` for operands, or
+            `{ints[0]}`.
+        crowded, forked: calls in the place of those, in kernels of many extremes of integers, and of large trees of them.
+        conversions: those between two types ("float uint") that are spelled differently, with `{x}`; and half's bits.
+        saturate: a saturating conversion, with `{type} {x} {low} {high}`.
+        load_half, store_half, round_half, bits: the forms of half access and of reinterpretation.
+        helpers: functions that are printed before the kernel when their name occurs in it.
+        head: the first lines of every source.
+        unroll: the pragma before a loop.
+        local, constant: the qualifiers of memory that is not a thread's own.
+        barrier: a barrier, by the memory that it orders.
+        atomics: an atomic operation ("add"), or that of a type ("add float") or a type and memory ("add float local"), with
+            `{p}` for the pointer and `{0}` for operands.
+        most_groups: along rows and along layers; None where there is no limit. Beyond it all are counted along columns.
+        wide: the accesses "load", "store", "load half" and "store half" of `{n}` neighbouring elements at `{pointer}`, into or
+            from the private array `{lanes}`.
+        volatile: the pointer to volatile memory, with `{p}` and `{type}`.
+        long: how printf's conversions spell the size of 64-bit integers.
+    """
+
+    name: str
+    kernel: str
+    pointer: str
+    restrict: str
+    types: Mapping[str, str]
+    position: Mapping[str, tuple[str, str, str]]
+    suffix: Mapping[str, str]
+    special: Mapping[str, str]
+    calls: Mapping[str, str]
+    crowded: Mapping[str, str]
+    forked: Mapping[str, str]
+    conversions: Mapping[str, str]
+    saturate: str
+    load_half: str
+    store_half: str
+    bits: str
+    helpers: Mapping[str, str]
+    head: str
+    unroll: str
+    local: str
+    constant: str
+    barrier: Mapping[str, str]
+    atomics: Mapping[str, str]
+    wide: Mapping[str, str]
+    volatile: str
+    long: str
+    most_groups: int | None = None
+
+    def type(self, c: str) -> str:
+        return self.types.get(c, c)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The identifiers that its forms use."""
+        forms = (
+            self.position,
+            self.calls,
+            self.crowded,
+            self.forked,
+            self.conversions,
+            self.barrier,
+            self.atomics,
+            self.wide,
+        )
+        text = " ".join(
+            map(str, (*(v for form in forms for v in form.values()), self.saturate, self.bits, self.load_half))
+        )
+        return frozenset(re.findall(r"(?<![.:\w])[A-Za-z_]\w*", re.sub(r"{\w*}", " ", text)))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Generated text and what a backend needs to launch it.
+
+    Attributes:
+        entry: the name of the kernel function.
+        threads, group: along (columns, rows, layers × elements); threads are rounded up to whole groups.
+        arguments: the parameters in order, the first `inputs` of them read; a by-value field is as many scalars as it has planes.
+        fills: what outputs hold before the launch, by position among the arguments.
+        lines: the user's line behind a line of the text (counted from 1).
+        needs: features of a device, such as "double".
+    """
+
+    entry: str
+    text: str
+    threads: tuple[int, int, int]
+    group: tuple[int, int, int]
+    arguments: tuple[FieldParam, ...]
+    inputs: int
+    fills: Mapping[int, float] = field(default_factory=dict)
+    lines: Mapping[int, Loc] = field(default_factory=dict)
+    needs: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The kernel's, as users know it."""
+        return self.entry.removeprefix("gpuop_")
+
+    @property
+    def identity(self) -> str:
+        """Equal for what is compiled and launched alike: the text does not tell what is filled, nor always the group."""
+        taken = [(str(p.type), p.by_value) for p in self.arguments]
+        return f"{self.text}\n{self.entry} {taken} {self.inputs} {self.threads} {self.group} {sorted(self.fills.items())!r}"
+
+    def numbered(self) -> str:
+        """The text with line numbers."""
+        return "\n".join(f"{n:4d}  {line}" for n, line in enumerate(self.text.splitlines(), 1))
+
+    def flattened(self, arguments: Sequence[Any], buffer: Callable[[Any], Any]) -> tuple[list[Any], list[int]]:
+        """What is passed, number by number, and where each argument begins; `buffer` gives what buffers are passed as."""
+        flat: list[Any] = []
+        starts = []
+        for param, argument in zip(self.arguments, arguments, strict=True):
+            starts.append(len(flat))
+            flat += scalars_of(param, argument) if param.by_value else [buffer(argument)]
+        return flat, starts
+
+    def filled(self, arguments: Sequence[Any]) -> list[tuple[Any, FieldType, float]]:
+        """The buffers that hold something before the launch, with their types and what that is."""
+        found = [(arguments[i], self.arguments[i].type, value) for i, value in self.fills.items()]
+        return [(buffer, kind, value) for buffer, kind, value in found if kind.nbytes]
+
+    def user_lines(self, log: str) -> list[str]:
+        """The user's lines behind the line numbers that a compiler's log names."""
+        numbers = {int(n) for n in re.findall(r"[:(](\d+)[:)]", log)}
+        locs = {self.lines[n]: None for n in sorted(numbers) if n in self.lines}
+        return [f"{loc}\n      {loc.text}" for loc in locs]
+
+    def refused(self, device: str, log: str) -> CompileError:
+        """What to raise when a device's compiler does not take the text."""
+        users = self.user_lines(log)
+        behind = "\n  your lines behind it:\n    " + "\n    ".join(users) if users else ""
+        return CompileError(
+            f"{device} refused the kernel {self.entry}:\n{log}{behind}\n{self.numbered()}", self.numbered()
+        )
+
+
+def scalars_of(param: FieldParam, values: Sequence[Any]) -> list[Any]:
+    """What a by-value argument is passed as."""
+    kind = np.float32 if param.type.storage is HALF else param.type.storage.numpy.type
+    return [kind(value) for value in values]

@@ -1,0 +1,226 @@
+"""Expressions as C text: precedence and parentheses, literals, conversions, names."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gpuop.codegen.c.dialect import Dialect
+from gpuop.codegen.c.identifiers import Names, index_name
+from gpuop.ir.nodes import (
+    Apply,
+    Argument,
+    Bits,
+    Cast,
+    Const,
+    Expr,
+    FieldParam,
+    Index,
+    Load,
+    Ref,
+    Store,
+    Stride,
+)
+from gpuop.ir.ops import CALL, OPS
+from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
+
+PREFIX, SUM, SHIFT = 14, 12, 11
+COMPARISONS = (9, 10)
+WRAPS = {"add", "sub", "mul", "neg", "invert", "shl"}  # C computes them in int, so narrow types cut the result
+LOGICAL = {"and": ("&&", 5), "or": ("||", 4)}  # of bools; operands have no effects, so C may skip them
+# Operands below these are in parentheses where C wants none: compilers warn, as comparisons in `&` look like slips.
+CLEAR = {4: 6, 6: SHIFT, 7: SHIFT, 8: SHIFT, 9: SHIFT, 10: SHIFT, SHIFT: SUM + 1}
+
+
+class Expressions:
+    """Prints the expressions of one kernel."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.calls = dialect.calls
+        self.names = Names(dialect)
+        self.doubles = False
+        self.column = "column"  # what the fastest axis of threads is called
+        self.flat: set[FieldParam] = set()  # fields whose points are counted along one axis
+
+    def stored(self, store: Store) -> str:
+        """A store of a vector, where the language has them."""
+        raise TypeError(f"{self.dialect.name} has no vectors: {store}")
+
+    @property
+    def nearest_half(self) -> str:
+        """The function that rounds floats to halves."""
+        return "round_half"
+
+    def type(self, type_: Type) -> str:
+        """The C type of a private value; half is float there."""
+        self.doubles |= type_.dtype.c == "double"
+        return self.dialect.type("float" if type_.dtype is HALF else type_.dtype.c)
+
+    def text(self, expr: Expr, context: int = 0) -> str:
+        """The text of an expression, in parentheses where its precedence is below the context's."""
+        text, prec = self.render(expr)
+        return f"({text})" if prec < context else text
+
+    def render(self, expr: Expr) -> tuple[str, int]:  # noqa: C901 - a case for each kind of node
+        """The text and its precedence."""
+        match expr:
+            case Const():
+                text = self.literal(expr)
+                return text, CALL if not text.startswith("-") else PREFIX
+            case Ref(var=var):
+                return self.names.of(var), CALL
+            case Index(offset=0):
+                return index_name(expr, self.column), CALL
+            case Index(offset=offset):
+                return f"{index_name(expr, self.column)} {'+' if offset > 0 else '-'} {abs(offset)}", SUM
+            case Stride(field=field, what="columns" as what):
+                return f"{self.names.of(field)}_{'points' if field in self.flat else what}", CALL
+            case Stride(field=field, what=what):
+                return f"{self.names.of(field)}_{what}", CALL
+            case Argument(field=field, plane=plane):
+                return self.argument(field, plane), CALL
+            case Apply():
+                return self.apply(expr)
+            case Cast():
+                return self.cast(expr)
+            case Bits():
+                return self.bits(expr), CALL
+            case Load():
+                return self.load(expr)
+        raise AssertionError(f"{type(expr).__name__} has no C text")
+
+    def argument(self, field: FieldParam, plane: int) -> str:
+        return self.names.of(field) + (f"_{'xyzw'[plane]}" if field.type.planes > 1 else "")
+
+    def apply(self, expr: Apply) -> tuple[str, int]:
+        if expr.op in LOGICAL and expr.type.kind == "b":
+            sign, prec = LOGICAL[expr.op]
+            return f" {sign} ".join(self.operand(a, prec) for a in expr.args), prec
+        row = OPS[expr.op]
+        special = self.calls.get(f"{expr.op} {expr.args[0].type}", self.calls.get(expr.op))
+        if special is not None:
+            return special.format(*map(self.text, expr.args), ints=list(map(self.as_int, expr.args))), CALL
+        if not row.text:
+            return f"{expr.op}({', '.join(map(self.passed, expr.args))})", CALL
+        chosen = expr.op == "choose"
+        first = self.operand(expr.args[0], row.prec, 1 if chosen else 0)
+        rest = [self.operand(a, row.prec, 0 if chosen else 1) for a in expr.args[1:]]
+        if row.prec == PREFIX:
+            first = f"({first})" if first.startswith(("-", "~", "!")) else first
+        text = row.text.format(first, *rest)
+        if expr.op in WRAPS and expr.type.integer and expr.type.dtype.bits < 32:
+            return f"({self.type(expr.type)})({text})", PREFIX
+        return text, row.prec
+
+    def operand(self, arg: Expr, prec: int, right: int = 0) -> str:
+        """The text of an operand of an operator of a precedence; 1 on the side where equal ones need parentheses."""
+        text, own = self.render(arg)
+        alike = own == prec and prec not in COMPARISONS
+        least = prec + right if alike else CLEAR.get(prec, prec + right)
+        return f"({text})" if own < least else text
+
+    def as_int(self, arg: Expr) -> str:
+        """An argument of a function of ints."""
+        return self.text(arg) if isinstance(arg, Const) else f"(int){self.text(arg, PREFIX)}"
+
+    def passed(self, arg: Expr) -> str:
+        """An argument whose size matters, as of an overloaded function: what C computes in int gets its narrow type back."""
+        narrow = arg.type.integer and arg.type.dtype.bits < 32
+        if narrow and isinstance(arg, (Const, Apply)) and getattr(arg, "op", "") not in WRAPS:
+            return f"({self.type(arg.type)}){self.text(arg, PREFIX)}"
+        return self.text(arg)
+
+    def cast(self, cast: Cast) -> tuple[str, int]:
+        given, wanted = cast.arg.type.dtype, cast.type.dtype
+        wraps = "" if cast.saturate or wanted.bits >= given.bits else "wrap "
+        special = self.dialect.conversions.get(f"{wraps}{'float' if given is HALF else given.c} {wanted.c}")
+        if special is not None:
+            return special.format(x=self.text(cast.arg)), CALL
+        if wanted is HALF:
+            wide = self.text(cast.arg) if given.kind == "f" else f"(float){self.text(cast.arg, PREFIX)}"
+            return f"{self.nearest_half}({wide})", CALL
+        if given is HALF and wanted.c == "float":
+            return self.render(cast.arg)
+        if wanted.kind in "iu" and (given.kind == "f" or (cast.saturate and not _contains(wanted, given))):
+            return self.saturate(cast, Type(DTYPES["float"] if given is HALF else given)), CALL
+        return f"({self.type(cast.type)}){self.text(cast.arg, PREFIX)}", PREFIX
+
+    def saturate(self, cast: Cast, source: Type) -> str:
+        """A conversion that clamps to the integers that both types have."""
+        low, high = bounds(source.dtype, cast.type.dtype)
+        info = np.iinfo(cast.type.dtype.numpy)
+        limits = {
+            "low": Const(low, source),
+            "high": Const(high, source),
+            "lowest": Const(max(int(low), int(info.min)), cast.type),
+            "highest": Const(min(int(high), int(info.max)), cast.type),
+        }
+        return self.dialect.saturate.format(
+            type=self.type(cast.type),
+            name=cast.type.dtype.c,
+            x=self.text(cast.arg),
+            source=self.type(source),
+            **{name: self.literal(limit) for name, limit in limits.items()},
+        )
+
+    def bits(self, bits: Bits) -> str:
+        """A reinterpretation; half is float here, and packed into an integer on the way."""
+        given, wanted, x = bits.arg.type, bits.type, self.passed(bits.arg)
+        if wanted.dtype is HALF:
+            return self.dialect.conversions["bits half"].format(x=x)
+        if given.dtype is HALF:
+            given, x = Type(DTYPES["ushort"]), self.dialect.conversions["half bits"].format(x=x)
+        return self.dialect.bits.format(type=self.type(wanted), name=wanted.dtype.c, x=x, source=self.type(given))
+
+    def load(self, load: Load) -> tuple[str, int]:
+        name = self.names.of(load.memory)
+        if isinstance(load.memory, FieldParam) and load.type.dtype is HALF:
+            return self.dialect.load_half.format(pointer=name, offset=self.text(load.index[0])), CALL
+        return name + "".join(f"[{self.text(i)}]" for i in load.index), CALL
+
+    def literal(self, const: Const) -> str:
+        """A constant in C: shortest decimal text that reads back as the same value."""
+        value, dtype = const.value, const.type.dtype
+        self.doubles |= dtype.c == "double"
+        if dtype is BOOL:
+            return "true" if value else "false"
+        if dtype.kind in "iu":
+            if value == -(2 ** (dtype.bits - 1)) and dtype.bits >= 32:
+                suffix = self.dialect.suffix.get(dtype.c, "")
+                return f"({int(value) + 1}{suffix} - 1)"
+            return f"{int(value)}{self.dialect.suffix.get(dtype.c, '')}"
+        kind = "double" if dtype.c == "double" else "float"
+        if math.isnan(value):
+            return self.dialect.special[f"{kind} nan"]
+        if math.isinf(value):
+            text = self.dialect.special[f"{kind} inf"]
+            return text if value > 0 else f"-{text}"
+        text = repr(float(value)) if kind == "double" else shortest(np.float32(value))
+        return text + ("f" if kind == "float" else "")
+
+
+def shortest(value: np.float32) -> str:
+    """The fewest digits that read back as the value; the same with every version of NumPy."""
+    plain = value == 0 or 1e-4 <= abs(value) < 1e8
+    return (np.format_float_positional if plain else np.format_float_scientific)(value, unique=True, trim="0")
+
+
+def _contains(wanted: DType, given: DType) -> bool:
+    """Whether every value of an integer or bool type is one of the wanted type."""
+    if given.kind == "b":
+        return True
+    a, b = np.iinfo(given.numpy), np.iinfo(wanted.numpy)
+    return int(b.min) <= int(a.min) and int(a.max) <= int(b.max)
+
+
+def bounds(given: DType, wanted: DType) -> tuple[int | float, int | float]:
+    """The values of the given type between which conversion to an integer type does not saturate."""
+    info = np.iinfo(wanted.numpy)
+    low, high = int(info.min), int(info.max)
+    if given.kind == "f":
+        source = np.float32 if given.bits < 64 else np.float64
+        return float(source(low)), float(source(high))
+    own = np.iinfo(given.numpy)
+    return max(low, int(own.min)), min(high, int(own.max))

@@ -1,0 +1,35 @@
+"""Kernels of many extremes of integers, which Intel's compiler dies of: how the calls are spelled there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from gpuop.codegen.c.dialect import Dialect
+from gpuop.ir.nodes import Apply, Block, Expr, Let, Ref, Var
+from gpuop.ir.visit import expressions, walk
+
+CROWD = 64  # extremes; with so many, choices whose operands a network shares
+FORKS = (
+    64  # extremes of two others that nothing else needs; a tree of four times as many values is too much for choices
+)
+
+
+def calls_of(body: Block, dialect: Dialect) -> Mapping[str, str]:
+    """The dialect's calls as this kernel is to have them."""
+    extremes = [e for e in expressions(body) if is_extreme(e)]
+    if len(extremes) <= CROWD:
+        return dialect.calls
+    return {**dialect.calls, **(dialect.forked if _forks(body, extremes) > FORKS else dialect.crowded)}
+
+
+def is_extreme(expr: Expr) -> bool:
+    """Whether it is the least or the greatest of integers."""
+    return isinstance(expr, Apply) and expr.op in ("min", "max") and expr.type.integer
+
+
+def _forks(body: Block, extremes: list[Expr]) -> int:
+    """How many extremes are of two that are only there for them."""
+    uses = Counter(e.var for e in expressions(body) if isinstance(e, Ref))
+    own: set[Var] = {s.var for s in walk(body) if isinstance(s, Let) and is_extreme(s.value) and uses[s.var] == 1}
+    return sum(all(is_extreme(a) or (isinstance(a, Ref) and a.var in own) for a in e.args) for e in extremes)  # type: ignore[union-attr]

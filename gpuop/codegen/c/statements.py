@@ -1,0 +1,201 @@
+"""Statements as C text, line by line, with the user's lines behind them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from gpuop.codegen.c.expressions import Expressions
+from gpuop.codegen.c.identifiers import comment
+from gpuop.errors import Loc
+from gpuop.ir.build import Number, constant
+from gpuop.ir.nodes import (
+    Apply,
+    Array,
+    Assign,
+    Atomic,
+    Barrier,
+    Block,
+    Break,
+    Comment,
+    Const,
+    Continue,
+    Declare,
+    For,
+    If,
+    Let,
+    Print,
+    Stmt,
+    Store,
+    While,
+    Wide,
+)
+from gpuop.ir.types import HALF, DType
+from gpuop.ir.verify import element_type
+
+ESCAPES = {'"': '\\"', "\\": "\\\\", "?": "\\?"}  # two question marks may begin a trigraph
+CONTROLS = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+class Statements:
+    def __init__(self, expressions: Expressions) -> None:
+        self.e, self.dialect = expressions, expressions.dialect
+        self.lines: list[str] = []
+        self.locs: dict[int, Loc] = {}
+
+    def put(self, depth: int, text: str, loc: Loc | None = None) -> None:
+        self.lines.append("    " * depth + text if text else "")
+        if loc is not None:
+            self.locs[len(self.lines)] = loc
+
+    def block(self, block: Block, depth: int) -> None:
+        titles: list[str] = []  # of operators whose statements were all drawn into those of the next
+        for stmt in block:
+            if isinstance(stmt, Comment):
+                titles.append(stmt.text)
+                continue
+            if titles:
+                self.put(depth, comment(", ".join(dict.fromkeys(titles))))
+                titles = []
+            self.stmt(stmt, depth)
+
+    def stmt(self, stmt: Stmt, depth: int) -> None:
+        t = self.e.text
+        match stmt:
+            case Let(var=var, value=value):
+                text = t(value)
+                # Clang tries to compute constants: of choices among choices every way through them, for ever.
+                const = "" if var.mutable or " ? " in text else "const "
+                self.put(depth, f"{const}{self.e.type(var.type)} {self.e.names.of(var)} = {text};", stmt.loc)
+            case Assign(var=var, value=value):
+                self.put(depth, f"{self.e.names.of(var)} = {t(value)};", stmt.loc)
+            case Break() | Continue():
+                self.put(depth, f"{type(stmt).__name__.lower()};", stmt.loc)
+            case If():
+                self.branches(stmt, depth, "")
+            case For() | While():
+                self.loop(stmt, depth)
+            case _:
+                self.effect(stmt, depth)
+
+    def effect(self, stmt: Stmt, depth: int) -> None:
+        match stmt:
+            case Declare(array=array):
+                if array.space != "constant":
+                    self.put(depth, self.declaration(array), stmt.loc)
+            case Store():
+                self.store(stmt, depth)
+            case Atomic():
+                self.put(depth, self.atomic(stmt), stmt.loc)
+            case Wide():
+                self.put(depth, f"{self.wide(stmt)};", stmt.loc)
+            case Print(format=text, args=args):
+                self.put(depth, f"printf({', '.join([self.quoted(text), *map(self.e.text, args)])});", stmt.loc)
+            case Barrier():
+                self.put(depth, f"{self.dialect.barrier[stmt.fence]};", stmt.loc)
+
+    def declaration(self, array: Array) -> str:
+        """An array: zeroed where it is private, filled where it is constant."""
+        dims = "".join(f"[{n}]" for n in array.shape)
+        qualifier = {"private": "", "local": f"{self.dialect.local} ", "constant": f"{self.dialect.constant} "}[
+            array.space
+        ]
+        text = f"{qualifier}{'volatile ' * array.volatile}{self.e.type(array.type)} {self.e.names.of(array)}{dims}"
+        if array.space == "local":
+            return f"{text};"
+        zero = "{" * len(array.shape) + "0" + "}" * len(array.shape)
+        return f"{text} = {self.initial(array.extents, array.values, array.type.dtype) if array.values else zero};"
+
+    def initial(self, shape: tuple[int, ...], values: Sequence[Number], dtype: DType) -> str:
+        """Values in the braces of an array's dimensions."""
+        if not shape:
+            return self.element(values[0], dtype)
+        size = len(values) // shape[0]
+        parts = [self.initial(shape[1:], values[k : k + size], dtype) for k in range(0, len(values), size)]
+        return f"{{{', '.join(parts)}}}"
+
+    def element(self, value: Number, dtype: DType) -> str:
+        """A literal; NaN and infinity are computed, because C's names of them initialise no constant memory."""
+        if math.isfinite(value):
+            return self.e.literal(constant(value, dtype))
+        over_zero = 0.0 if math.isnan(value) else math.copysign(1, value)
+        return f"{self.e.literal(constant(over_zero, dtype))} / {self.e.literal(constant(0.0, dtype))}"
+
+    def atomic(self, stmt: Atomic) -> str:
+        """The operation, and the variable that takes its result."""
+        memory, kind = stmt.memory, element_type(stmt.memory)
+        space = memory.space if isinstance(memory, Array) else "global"
+        pointer = f"&{self.e.names.of(memory)}{''.join(f'[{self.e.text(i)}]' for i in stmt.index)}"
+        if isinstance(memory, Array) and memory.volatile:
+            pointer = self.dialect.volatile.format(p=pointer, type=self.e.type(kind))
+        forms = (f"{stmt.op} {kind} {space}", f"{stmt.op} {kind}", stmt.op)
+        form = next(self.dialect.atomics[name] for name in forms if name in self.dialect.atomics)
+        call = form.format(*map(self.e.text, stmt.args), p=pointer)
+        return f"{call};" if stmt.var is None else f"const {self.e.type(kind)} {self.e.names.of(stmt.var)} = {call};"
+
+    def wide(self, stmt: Wide) -> str:
+        kind = element_type(stmt.field).dtype
+        form = f"{'load' if stmt.loads else 'store'}{' half' * (kind is HALF)}"
+        return self.dialect.wide[form].format(
+            lanes=self.e.names.of(stmt.array),
+            pointer=f"&{self.e.names.of(stmt.field)}[{self.e.text(stmt.index[0])}]",
+            type=self.dialect.type(kind.c),
+            n=stmt.array.elements,
+        )
+
+    def quoted(self, text: str) -> str:
+        """printf's format as a C literal."""
+        long = self.dialect.long
+        spelled = re.sub(r"%%|%[-+ #0-9.]*l", lambda m: m[0] if m[0] == "%%" else m[0][:-1] + long, text)
+        return '"' + "".join(ESCAPES.get(c, c) if " " <= c <= "~" else _octal(c) for c in spelled) + '"'
+
+    def store(self, stmt: Store, depth: int) -> None:
+        name, value = self.e.names.of(stmt.memory), self.e.text(stmt.value)
+        if stmt.value.type.lanes > 1:
+            text = self.e.stored(stmt)
+        elif not isinstance(stmt.memory, Array) and stmt.memory.type.storage is HALF:
+            text = self.dialect.store_half.format(pointer=name, offset=self.e.text(stmt.index[0]), x=value)
+        else:
+            text = f"{name}{''.join(f'[{self.e.text(i)}]' for i in stmt.index)} = {value}"
+        self.put(depth, f"{text};", stmt.loc)
+
+    def branches(self, stmt: If, depth: int, prefix: str) -> None:
+        while not stmt.orelse and len(stmt.then) == 1 and isinstance(inner := stmt.then[0], If) and not inner.orelse:
+            both = Apply("and", (stmt.cond, inner.cond), stmt.cond.type)
+            stmt = If(both, inner.then, (), inner.loc or stmt.loc)
+        self.put(depth, f"{prefix}if ({self.e.text(stmt.cond)}) {{", stmt.loc)
+        self.block(stmt.then, depth + 1)
+        match stmt.orelse:
+            case ():
+                self.put(depth, "}")
+            case (If() as chained,):
+                self.branches(chained, depth, "} else ")
+            case _:
+                self.put(depth, "} else {")
+                self.block(stmt.orelse, depth + 1)
+                self.put(depth, "}")
+
+    def loop(self, stmt: For | While, depth: int) -> None:
+        if isinstance(stmt, For):
+            name, stop, step = self.e.names.of(stmt.var), self.e.text(stmt.stop, 11), self.e.text(stmt.step)
+            if stmt.unroll != 1:
+                self.put(depth, self.dialect.unroll.format(n=stmt.unroll or "").rstrip())
+            if isinstance(stmt.step, Const):
+                test = f"{name} {'<' if stmt.step.value > 0 else '>'} {stop}"
+            else:
+                test = f"{step} > 0 ? {name} < {stop} : {step} < 0 && {name} > {stop}"
+            self.put(depth, f"for (int {name} = {self.e.text(stmt.start)}; {test}; {name} += {step}) {{", stmt.loc)
+        elif not stmt.head:
+            self.put(depth, f"while ({self.e.text(stmt.cond)}) {{", stmt.loc)
+        else:
+            self.put(depth, "while (true) {", stmt.loc)
+            self.block(stmt.head, depth + 1)
+            self.put(depth + 1, f"if (!({self.e.text(stmt.cond)})) break;", stmt.loc)
+        self.block(stmt.body, depth + 1)
+        self.put(depth, "}")
+
+
+def _octal(c: str) -> str:
+    """A character that C's source does not have, as its bytes; the codes have three digits, so that none can follow."""
+    return CONTROLS.get(c) or "".join(f"\\{byte:03o}" for byte in c.encode())

@@ -1,0 +1,44 @@
+"""Targets by name, and generated text for them: the door to this folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from gpuop.codegen.c.dialect import Source
+from gpuop.codegen.c.expressions import Expressions
+from gpuop.codegen.c.printer import Printer
+from gpuop.codegen.cuda.cuda_dialect import CUDA
+from gpuop.codegen.opencl.opencl_dialect import OPENCL
+from gpuop.codegen.opencl.vectors import VectorExpressions
+from gpuop.errors import SemanticError
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
+from gpuop.passes import lower
+
+EXPRESSIONS: dict[str, Callable[[Target], Expressions]] = {
+    "opencl": lambda t: VectorExpressions(OPENCL, t.vector_length if t.lanes == "functions" else 1),
+    "cuda": lambda t: Expressions(CUDA),
+}
+NEWEST = 90  # the architecture that "cuda" means where no device is asked
+WARP = 32
+SHARED = 49152  # bytes of local memory that every CUDA device gives a block
+
+
+def target_named(name: str) -> Target:
+    """ "opencl", "cuda", or an architecture as "cuda:sm_75" or "sm_75".
+
+    Raises:
+        SemanticError: there is no such target.
+    """
+    if name == "opencl":
+        return Target("opencl")
+    match = re.fullmatch(r"cuda|(?:cuda:)?sm_(\d{2,3})", str(name))
+    if match is None:
+        raise SemanticError(f"there is no target {name!r}; one of opencl, cuda, or an architecture as in cuda:sm_90")
+    return Target("cuda", int(match[1] or NEWEST), "gpu", WARP, SHARED, has_fp16=True, lanes="unrolled")
+
+
+def generate(kernel: Kernel, target: Target) -> Source:
+    """Lower a recorded kernel and print it."""
+    return Printer(lower(kernel, target), EXPRESSIONS[target.backend](target)).source()

@@ -1,0 +1,1 @@
+"""OpenCL C: its spelling, vectors and vectorized calls."""

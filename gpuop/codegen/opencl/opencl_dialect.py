@@ -1,0 +1,187 @@
+"""OpenCL C 1.2."""
+
+from __future__ import annotations
+
+from gpuop.codegen.c.dialect import Dialect
+from gpuop.codegen.opencl.vectors import HELPERS
+
+ROUND_HALF = """
+// the nearest half, as a float
+float round_half(float x)
+{
+    ushort bits;
+    vstore_half(x, 0, (__private half *)&bits);
+    return vload_half(0, (__private half *)&bits);
+}
+"""
+ROUND_DOUBLE = """
+// the nearest half of a double, as a float
+float round_double(double x)
+{
+    ushort bits;
+    vstore_half(x, 0, (__private half *)&bits);
+    return vload_half(0, (__private half *)&bits);
+}
+"""
+PACK_HALF = """
+ushort pack_half(float x)
+{
+    ushort bits;
+    vstore_half(x, 0, (__private half *)&bits);
+    return bits;
+}
+"""
+UNPACK_HALF = """
+float unpack_half(ushort bits)
+{
+    return vload_half(0, (__private half *)&bits);
+}
+"""
+# A NaN saturates to 0, but not on every device.
+NAN_TO_ZERO = {
+    f"{source} {target}": f"(({target})(isnan({{x}}) ? 0 : convert_{target}_sat({{x}})))"
+    for source in ("float", "double")
+    for target in ("char", "uchar", "short", "ushort")  # of which C makes ints
+} | {
+    f"{source} {target}": f"(isnan({{x}}) ? 0 : convert_{target}_sat({{x}}))"
+    for source in ("float", "double")
+    for target in ("int", "uint", "long", "ulong")
+}
+
+HIDDEN = """
+// x, as a number that the compiler does not know: some compute wrongly with negations that they see
+int hidden(int x)
+{
+    return x + (int)get_global_offset(0);  // which is 0
+}
+"""
+REMQUO = """
+// the sign and the low seven bits of the quotient that remainder rounds
+int remquo_bits(float x, float y)
+{
+    int quotient;
+    remquo(x, y, &quotient);
+    return quotient % 128;
+}
+"""
+ATOMIC_FLOAT = """
+// adds to a float by compare and swap; the old value
+float atomic_add_{space}(volatile __{space} float *p, float x)
+{{
+    volatile __{space} uint *bits = (volatile __{space} uint *)p;
+    uint old = *bits, seen;
+    do {{
+        seen = old;
+        old = atomic_cmpxchg(bits, seen, as_uint(as_float(seen) + x));
+    }} while (old != seen);
+    return as_float(old);
+}}
+"""
+REMQUO_DOUBLE = REMQUO.replace("remquo_bits", "remquo_bits_double").replace("float", "double")
+
+# Intel's compiler dies of many `min` and `max` of integers that need one another, as sorting networks have,
+# and of choices, unless a pair of them makes the same comparison; in a large tree no pair does.
+EXTREMES = {"min": "lesser", "max": "greater"}
+INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
+EXTREME = """
+{apart}{c} {name}_{c}({c} x, {c} y)
+{{
+    return x < y ? {below} : {above};
+}}
+"""
+APART = "__attribute__((noinline)) "
+
+
+def _extremes(suffix: str, apart: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Calls of the least and the greatest of two integers, and the functions that are called."""
+    calls, functions = {}, {}
+    for op, name in EXTREMES.items():
+        for c in INTEGERS:
+            below, above = "xy" if op == "min" else "yx"
+            calls[f"{op} {c}"] = f"{name}{suffix}_{c}({{0}}, {{1}})"
+            functions[f"{name}{suffix}_{c}"] = EXTREME.format(
+                apart=apart, c=c, name=f"{name}{suffix}", below=below, above=above
+            )
+    return calls, functions
+
+
+CROWDED, CROWDED_HELPERS = _extremes("", "")
+FORKED, FORKED_HELPERS = _extremes("_apart", APART)
+
+OPENCL = Dialect(
+    name="OpenCL C 1.2",
+    kernel="__kernel void",
+    pointer="__global {const}{type} *{restrict}{name}",
+    restrict="restrict ",
+    types={},
+    position={
+        "global": ("get_global_id(0)", "get_global_id(1)", "get_global_id(2)"),
+        "local": ("get_local_id(0)", "get_local_id(1)", "get_local_id(2)"),
+        "group": ("get_group_id(0)", "get_group_id(1)", "get_group_id(2)"),
+    },
+    suffix={"uint": "u", "long": "L", "ulong": "UL"},
+    special={
+        "float nan": "NAN",
+        "float inf": "INFINITY",
+        "double nan": "(double)NAN",
+        "double inf": "(double)INFINITY",
+    },
+    calls={
+        # NVIDIA's compiler inverts what compares such an extreme of 16 bits
+        **{f"{op} {c}": f"({c}){op}({{ints[0]}}, {{ints[1]}})" for op in ("max", "min") for c in ("short", "ushort")},
+        "abs": "(int)abs({0})",  # which gives an unsigned integer
+        "nan ushort": "nan((uint){0})",
+        "remquo_bits double": "remquo_bits_double({0}, {1})",
+    },
+    crowded=CROWDED,
+    forked=FORKED,
+    conversions={
+        **NAN_TO_ZERO,
+        # NVIDIA's compiler decides `(short)(-x) > 0` as if -x could not overflow; this keeps the conversion
+        "wrap uint char": "convert_char((int)({x}))",
+        "wrap uint short": "convert_short((int)({x}))",
+        "double half": "round_double({x})",
+        "half bits": "pack_half({x})",
+        "bits half": "unpack_half({x})",
+    },
+    saturate="convert_{name}_sat({x})",
+    load_half="vload_half({offset}, {pointer})",
+    store_half="vstore_half({x}, {offset}, {pointer})",
+    bits="as_{name}({x})",
+    helpers={
+        **HELPERS,
+        **CROWDED_HELPERS,
+        **FORKED_HELPERS,
+        "round_half": ROUND_HALF,
+        "round_double": ROUND_DOUBLE,
+        "pack_half": PACK_HALF,
+        "unpack_half": UNPACK_HALF,
+        "atomic_add_local": ATOMIC_FLOAT.format(space="local"),
+        "atomic_add_global": ATOMIC_FLOAT.format(space="global"),
+        "hidden": HIDDEN,
+        "remquo_bits": REMQUO,
+        "remquo_bits_double": REMQUO_DOUBLE,
+    },
+    head="#pragma OPENCL FP_CONTRACT OFF",
+    unroll="#pragma unroll {n}",
+    local="__local",
+    constant="__constant",
+    barrier={
+        "local": "barrier(CLK_LOCAL_MEM_FENCE)",
+        "global": "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
+    },
+    atomics={
+        **{op: f"atomic_{op}({{p}}, {{0}})" for op in ("add", "sub", "xchg", "min", "max", "and", "or", "xor")},
+        "cmpxchg": "atomic_cmpxchg({p}, {0}, {1})",
+        "add float local": "atomic_add_local({p}, {0})",
+        "add float global": "atomic_add_global({p}, {0})",
+    },
+    wide={  # vloada and a dereferenced vector promise the alignment, which vload does not
+        "load": "vstore{n}(*(const __global {type}{n} *){pointer}, 0, {lanes})",
+        "store": "*(__global {type}{n} *){pointer} = vload{n}(0, {lanes})",
+        "load half": "vstore{n}(vloada_half{n}(0, {pointer}), 0, {lanes})",
+        "store half": "vstorea_half{n}(vload{n}(0, {lanes}), 0, {pointer})",
+    },
+    volatile="{p}",
+    long="l",
+)

@@ -1,0 +1,285 @@
+"""OpenCL's vectors, which the lanes of a CPU's kernels are. A bool is an int of all bits, as comparisons of floats give it."""
+
+from __future__ import annotations
+
+from gpuop.codegen.c.dialect import Dialect
+from gpuop.codegen.c.expressions import COMPARISONS, PREFIX, SHIFT, Expressions
+from gpuop.codegen.opencl import lane_calls
+from gpuop.codegen.opencl.lane_calls import LENGTHS, called_alone, name_in_vectors
+from gpuop.ir.nodes import Apply, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
+from gpuop.ir.ops import CALL, OPS
+from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
+from gpuop.passes.lanes import ACCESS, is_streamed
+
+REVERSED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # of bools: all bits are -1
+SHIFTS = ("shl", "shr")  # of a vector by a scalar, but not of a scalar by a vector
+MASKS = {8: "char", 16: "short", 32: "int", 64: "long"}
+
+EDGES = """
+// {n} values, of which `left` are there
+{type}{n} load_{name}{n}(__global const {memory} *p, int left)
+{{
+    if (left >= {n}) return vload{half}{n}(0, p);
+    {type} lanes[{n}];
+    for (int k = 0; k < {n}; k++) lanes[k] = {load};
+    return vload{n}(0, lanes);
+}}
+"""
+EDGES_STORE = """
+// the first `left` of {n} values
+void store_{name}{n}({type}{n} x, __global {memory} *p, int left)
+{{
+    if (left >= {n}) {{
+        vstore{half}{n}(x, 0, p);
+        return;
+    }}
+    {type} lanes[{n}];
+    vstore{n}(x, 0, lanes);
+    for (int k = 0; k < left; k++) {store};
+}}
+"""
+STREAM = """
+// past the caches, which the output would only fill
+void stream_{c}{n}({c}{n} x, __global {c} *p)
+{{
+{stores}
+}}
+"""
+HALVES = {
+    "round_half": """
+// the nearest halves, as floats
+float{n} round_half{n}(float{n} x)
+{{
+    ushort bits[{n}];
+    vstore_half{n}(x, 0, (__private half *)bits);
+    return vload_half{n}(0, (__private half *)bits);
+}}
+""",
+    "round_double": """
+// the nearest halves of doubles, as floats
+float{n} round_double{n}(double{n} x)
+{{
+    ushort bits[{n}];
+    vstore_half{n}(x, 0, (__private half *)bits);
+    return vload_half{n}(0, (__private half *)bits);
+}}
+""",
+    "pack_half": """
+ushort{n} pack_half{n}(float{n} x)
+{{
+    ushort bits[{n}];
+    vstore_half{n}(x, 0, (__private half *)bits);
+    return vload{n}(0, bits);
+}}
+""",
+    "unpack_half": """
+float{n} unpack_half{n}(ushort{n} x)
+{{
+    ushort bits[{n}];
+    vstore{n}(x, 0, bits);
+    return vload_half{n}(0, (__private half *)bits);
+}}
+""",
+}
+QUOTIENT = """
+// the signs and the low seven bits of the quotients that remainder rounds
+int{n} {name}{n}({type}{n} x, {type}{n} y)
+{{
+    int{n} quotient;
+    remquo(x, y, &quotient);
+    return quotient % 128;
+}}
+"""
+
+
+def _edges(c: str, n: int) -> dict[str, str]:
+    half = c == "half"
+    parts = {
+        "n": n, "name": c, "memory": c, "type": "float" if half else c, "half": "_half" if half else "",
+        "load": "vload_half(min(k, left - 1), p)" if half else "p[min(k, left - 1)]",
+        "store": "vstore_half(lanes[k], k, p)" if half else "p[k] = lanes[k]",
+    }  # fmt: skip
+    return {f"load_{c}{n}": EDGES.format(**parts), f"store_{c}{n}": EDGES_STORE.format(**parts)}
+
+
+def _stream(c: str, n: int) -> str:
+    """Stores of 16 bytes, which any driver's compiler has as one instruction; buffers are aligned to as many."""
+    part = min(ACCESS // SIZES[c], n)
+    digits = ["0123456789abcdef"[k : k + part] for k in range(0, n, part)]
+    stores = [
+        f"    __builtin_nontemporal_store(x{f'.s{lanes}' if part < n else ''}, (__global {c}{part} *)p{f' + {k}' if k else ''});"
+        for k, lanes in enumerate(digits)
+    ]
+    return STREAM.format(c=c, n=n, stores="\n".join(stores))
+
+
+SIZES = {dtype.c: dtype.bits // 8 for dtype in DTYPES.values() if dtype is not BOOL}  # bytes in memory
+HELPERS = {
+    **lane_calls.HELPERS,
+    **{f"{name}{n}": text.format(n=n) for name, text in HALVES.items() for n in LENGTHS},
+    **{f"remquo_bits{n}": QUOTIENT.format(n=n, name="remquo_bits", type="float") for n in LENGTHS},
+    **{f"remquo_bits_double{n}": QUOTIENT.format(n=n, name="remquo_bits_double", type="double") for n in LENGTHS},
+    **{
+        f"stream_{c}{n}": _stream(c, n)
+        for c, size in SIZES.items()
+        if c != "half"
+        for n in LENGTHS
+        if n * size >= ACCESS
+    },
+    **{name: text for c in SIZES for n in LENGTHS for name, text in _edges(c, n).items()},
+}
+
+
+def scalar(dtype: DType) -> str:
+    """What a lane is in registers."""
+    return "int" if dtype is BOOL else "float" if dtype is HALF else dtype.c
+
+
+class VectorExpressions(Expressions):
+    """Prints vectors too, as those of OpenCL.
+
+    Attributes:
+        length: of the vectors whose functions scalar code calls; 1 where functions of scalars give the same bits.
+    """
+
+    def __init__(self, dialect: Dialect, length: int = 1) -> None:
+        super().__init__(dialect)
+        self.length = length
+
+    @property
+    def nearest_half(self) -> str:
+        return "nearest_half" if self.length > 1 else "round_half"
+
+    def type(self, type_: Type) -> str:
+        self.doubles |= type_.dtype.c == "double"
+        return f"{scalar(type_.dtype)}{type_.lanes}" if type_.lanes > 1 else super().type(type_)
+
+    def render(self, expr: Expr) -> tuple[str, int]:
+        if not isinstance(expr, Pack):
+            return super().render(expr)
+        return f"({self.type(expr.type)})({', '.join(map(self.text, expr.args))})", CALL
+
+    # --- operators ----------------------------------------------------------------------------------------------
+
+    def apply(self, expr: Apply) -> tuple[str, int]:
+        n, args = expr.type.lanes, expr.args
+        if n == 1:
+            return self.alone(expr)
+        kind, row = args[0].type.dtype, OPS[expr.op]
+        if expr.op == "choose":
+            return f"select({self.text(args[2])}, {self.text(args[1])}, {self.mask(args[0], args[1].type.dtype)})", CALL
+        if expr.op == "nan" and kind.bits == 16:
+            return f"nan(convert_uint{n}({self.text(args[0])}))", CALL
+        if expr.op == "remquo_bits":
+            return f"{expr.op}{'_double' * (kind.c == 'double')}{n}({', '.join(map(self.text, args))})", CALL
+        if expr.op in self.dialect.calls:
+            return self.dialect.calls[expr.op].format(*map(self.text, args)), CALL
+        if not row.text:
+            name = expr.op if self.length == 1 else name_in_vectors(expr.op, n)
+            return f"{name}({', '.join(map(self.text, args))})", CALL
+        return self.infix(expr)
+
+    def alone(self, expr: Apply) -> tuple[str, int]:
+        """A scalar operation, through the function of vectors where that gives other bits."""
+        if self.length == 1:
+            return super().apply(expr)
+        text = called_alone(expr.op, self.length, [(a.type.dtype, self.text(a)) for a in expr.args])
+        return (text, CALL) if text else super().apply(expr)
+
+    def infix(self, expr: Apply) -> tuple[str, int]:
+        kind, op = expr.args[0].type.dtype, expr.op
+        row = OPS[REVERSED.get(op, op) if kind is BOOL else op]
+        if row.prec == PREFIX:
+            inner = self.text(expr.args[0], PREFIX)
+            return row.text.format(f"({inner})" if inner.startswith(("-", "~", "!")) else inner), PREFIX
+        first, second = expr.args
+        left = self.operand(first if op in SHIFTS else self.unspread(first), row.prec)
+        right = self.operand(self.unspread(second), row.prec, 1)
+        text = row.text.format(left, right)
+        if row.prec in COMPARISONS and MASKS[32 if kind in (BOOL, HALF) else kind.bits] != "int":
+            return f"convert_int{expr.type.lanes}({text})", CALL
+        return text, row.prec
+
+    @staticmethod
+    def unspread(arg: Expr) -> Expr:
+        """Between operators a scalar spreads by itself, if it is not narrower than int."""
+        if (
+            isinstance(arg, Cast)
+            and arg.arg.type.lanes == 1
+            and scalar(arg.type.dtype) in ("int", "uint", "float", "double")
+        ):
+            return arg.arg if arg.type.dtype is not BOOL else arg
+        return arg
+
+    def mask(self, cond: Expr, chosen: DType) -> str:
+        """A condition as `select` wants it: of the size of what is chosen."""
+        wanted = MASKS[32 if chosen in (BOOL, HALF) else chosen.bits]
+        text = self.text(cond)
+        return text if wanted == "int" else f"convert_{wanted}{cond.type.lanes}({text})"
+
+    # --- conversions --------------------------------------------------------------------------------------------
+
+    def cast(self, cast: Cast) -> tuple[str, int]:
+        given, wanted, n = cast.arg.type.dtype, cast.type.dtype, cast.type.lanes
+        if n == 1:
+            return super().cast(cast)
+        if cast.arg.type.lanes == 1:
+            text = self.text(cast.arg)
+            if given is BOOL:
+                text = (
+                    str(-int(cast.arg.value)) if isinstance(cast.arg, Const) else f"-(int){self.text(cast.arg, PREFIX)}"
+                )
+            return f"({self.type(cast.type)})({text})", CALL
+        x = self.text(cast.arg)
+        if given is BOOL:
+            x, given = f"{self.text(cast.arg, SHIFT)} & 1", DType("int32", "int", "i", 32)
+        if wanted is HALF:
+            name = "round_double" if given.c == "double" else self.nearest_half
+            return f"{name}{n}({self.floated(x, given, n)})", CALL
+        if given is HALF and wanted.c == "float":
+            return self.render(cast.arg)
+        return self.converted(x, given, wanted, n, cast.saturate)
+
+    def floated(self, x: str, given: DType, n: int) -> str:
+        return x if given.kind == "f" else f"convert_float{n}({x})"
+
+    def converted(self, x: str, given: DType, wanted: DType, n: int, saturate: bool) -> tuple[str, int]:
+        kind = "float" if given is HALF else given.c
+        if wanted.kind == "f":
+            return f"convert_{wanted.c}{n}({x})", CALL
+        if given.kind == "f":  # a NaN becomes 0
+            x = f"select({x}, ({kind}{n})(0), isnan({x}))"
+        ending = "_sat" if given.kind == "f" or saturate else ""
+        return f"convert_{wanted.c}{n}{ending}({x})", CALL
+
+    def bits(self, bits: Bits) -> str:
+        given, wanted, n = bits.arg.type.dtype, bits.type.dtype, bits.type.lanes
+        if n == 1:
+            return super().bits(bits)
+        x = self.text(bits.arg)
+        if wanted is HALF:
+            return f"unpack_half{n}({x if given.c == 'ushort' else f'as_ushort{n}({x})'})"
+        x = f"pack_half{n}({x})" if given is HALF else x
+        return f"as_{wanted.c}{n}({x})"
+
+    # --- memory -------------------------------------------------------------------------------------------------
+
+    def load(self, load: Load) -> tuple[str, int]:
+        n = load.type.lanes
+        if n == 1 or not isinstance(load.memory, FieldParam):
+            return super().load(load)
+        pointer, c = f"&{self.names.of(load.memory)}[{self.text(load.index[0])}]", load.type.dtype.c
+        if len(load.index) > 1:
+            return f"load_{c}{n}({pointer}, {self.text(load.index[1])})", CALL
+        return f"vload{'_half' if c == 'half' else ''}{n}(0, {pointer})", CALL
+
+    def stored(self, store: Store) -> str:
+        """A store of a vector."""
+        n, c, value = store.value.type.lanes, store.value.type.dtype.c, self.text(store.value)
+        pointer = f"&{self.names.of(store.memory)}[{self.text(store.index[0])}]"
+        if len(store.index) > 1:
+            return f"store_{c}{n}({value}, {pointer}, {self.text(store.index[1])})"
+        name = f"stream_{c}{n}"
+        if isinstance(store.memory, FieldParam) and is_streamed(store.memory) and name in HELPERS:
+            return f"{name}({value}, {pointer})"
+        return f"vstore{'_half' if c == 'half' else ''}{n}({value}, 0, {pointer})"

@@ -1,0 +1,190 @@
+"""From what the user gives to arrays that fields are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.dsl.recorder.arithmetic import Arithmetic
+from gpuop.dsl.recorder.field_like import FieldLike
+from gpuop.errors import SemanticError, described
+from gpuop.ir.types import BY_NUMPY, FLOAT, FieldType
+
+ArrayLike = Any
+Array = NDArray[Any]
+WORDS = {"U": "text", "S": "bytes", "M": "dates", "m": "time spans", "V": "records"}
+
+
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    raise SemanticError(
+        "a pipeline's array argument has no values while the pipeline is traced: it has `.shape`, `.dtype` and `.ndim`, "
+        "and becomes a Field, as in `gp.ScalarField(image)`"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Placeholder(Arithmetic[Any]):
+    """Stands for an array argument while a pipeline is traced."""
+
+    position: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    device: bool = False  # whether its array is on a device
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    _operate = __getitem__ = __iter__ = __len__ = __bool__ = __float__ = __int__ = __index__ = _refuse
+    __array__ = __array_ufunc__ = __array_function__ = _refuse
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # what Python and NumPy look for in any object
+            raise AttributeError(name)
+        _refuse()
+
+
+@dataclass(frozen=True, eq=False)
+class Deferred:
+    """The source of a leaf whose array comes with each call of a pipeline."""
+
+    placeholder: Placeholder
+    make: Callable[[Array], tuple[FieldType, Array]]
+
+
+HOST = (1, 3)  # DLPack's devices whose memory NumPy can read: the CPU's, and that pinned for CUDA
+
+
+def is_device_array(value: Any) -> bool:
+    """Whether this is an array of another library in a device's memory."""
+    if isinstance(value, Placeholder):
+        return value.device
+    if isinstance(value, (np.ndarray, np.generic, FieldLike)):
+        return False
+    if hasattr(type(value), "__dlpack_device__"):
+        return int(value.__dlpack_device__()[0]) not in HOST
+    return hasattr(value, "__cuda_array_interface__")
+
+
+def is_array(value: Any) -> bool:
+    """Whether this is an array of NumPy's or of another library."""
+    if isinstance(value, np.ndarray):
+        return True
+    return (hasattr(type(value), "__dlpack__") and not isinstance(value, FieldLike)) or is_device_array(value)
+
+
+def numbers(value: ArrayLike) -> Array:
+    """A NumPy array of what the user gave, in NumPy's dtype; an array of objects for Python integers beyond all of its dtypes."""
+    if isinstance(value, FieldLike):
+        raise SemanticError(
+            "this is a Field already, use it as it is; its type is in `.type`, its values come with `.numpy()`"
+        )
+    try:
+        array = np.asarray(value)
+    except ValueError as ragged:
+        raise SemanticError(f"{described(value)} makes no array: {ragged}") from None
+    if not is_dtyped(value) and (array.dtype.kind == "O" or _is_huge(array)):
+        objects = np.asarray(value, object)
+        if all(isinstance(v, (int, np.integer)) for v in objects.flat):
+            return objects
+    check_numbers(array.dtype)
+    return array
+
+
+def check_numbers(dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in "biufc":
+        raise SemanticError(f"fields are made of numbers, not of {WORDS.get(dtype.kind, 'Python objects')}")
+
+
+def is_dtyped(value: ArrayLike) -> bool:
+    """Whether the user chose a dtype: that of Python numbers and lists follows from their values."""
+    return isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
+
+
+def _is_huge(array: Array) -> bool:
+    """Whether these floats may be integers that NumPy has no common dtype of, such as -1 and 2**63."""
+    return array.dtype.kind == "f" and array.size > 0 and bool(np.abs(array).max() >= 2**63)
+
+
+def host_array(value: ArrayLike) -> Array:
+    """A NumPy array of what the user gave; Python numbers and lists become int32, float32 or complex64."""
+    array = numbers(value)
+    if is_dtyped(value):
+        return array
+    kind = array.dtype.kind
+    if kind in "iuO" and array.size:
+        low, high = int(array.min()), int(array.max())
+        if not (0 <= high < 2**63 if kind == "u" else -(2**31) <= low <= high < 2**31):
+            wide = "int64" if -(2**63) <= low <= high < 2**63 else "uint64" if 0 <= low <= high < 2**64 else "float64"
+            raise SemanticError(f"an integer of this list does not fit int32; give a NumPy array of {wide}")
+    return array.astype({"i": "int32", "u": "int64", "f": "float32", "c": "complex64"}.get(kind, array.dtype.name))
+
+
+def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
+    """An array in the dtype of what takes it, floats rounded to it; SemanticError where that does not hold the values."""
+    target = np.dtype(dtype)
+    fits = target.kind == "c" or array.dtype.kind != "c"
+    if array.dtype.kind == "O":
+        fits = all(BY_NUMPY.get(dtype, FLOAT).holds(v) for v in array.flat)
+    held = np.full(array.shape, fits)
+    with np.errstate(all="ignore"):
+        result = array.astype(target) if fits else array
+        if fits and target.kind in "iub":
+            held &= (result.astype(array.dtype) == array) & ((result < 0) == (array < 0))
+        elif fits and array.dtype.kind != "O":
+            held &= np.isfinite(result) == np.isfinite(array)
+    if not held.all():
+        first = array[~held][0] if array.ndim else array
+        raise SemanticError(f"{what} {dtype}, which does not hold {np.asarray(first).item()}; {advice}")
+    return result
+
+
+def as_field(array: Array, order: Any, dtype: Any, copy: bool = True) -> tuple[FieldType, Array]:
+    if not isinstance(order, (int, np.integer)) or not 0 <= order <= 2:
+        raise SemanticError(f"a tensor_order is 0, 1 or 2, not {order!r}")
+    if array.ndim < order:
+        raise SemanticError(f"an array of shape {array.shape} has no {order} tensor axes at its end")
+    check_numbers(array.dtype)
+    split = array.ndim - order
+    if isinstance(dtype, str) and dtype == "unorm8":
+        if array.dtype != np.uint8:
+            raise SemanticError(f'dtype="unorm8" reinterprets uint8, not {array.dtype.name}')
+        return FieldType(array.shape[:split], array.shape[split:], dtype), np.array(array) if copy else array
+    kind = FieldType(array.shape[:split], array.shape[split:], array.dtype if dtype is None else dtype)
+    if array.dtype.kind == "c" and kind.dtype != "complex64":
+        raise SemanticError(
+            f"an array of {array.dtype.name} does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(a)`"
+        )
+    return kind, (np.array if copy else np.asarray)(array, dtype=kind.dtype, order="C")
+
+
+def as_color(array: Array) -> tuple[FieldType, Array]:
+    if array.ndim != 3 or array.shape[2] not in (3, 4) or array.dtype != np.uint8:
+        raise SemanticError(
+            f"a ColorField is made from uint8 of shape (rows, columns, 3 or 4), not from {array.dtype.name} of shape {array.shape}"
+        )
+    rgba = np.full((*array.shape[:2], 4), 255, np.uint8)
+    rgba[..., : array.shape[2]] = array
+    return FieldType(array.shape[:2], 4, "unorm8"), rgba
+
+
+class Adjustable:
+    """The source of a parameter: its value, and a count of its changes."""
+
+    def __init__(self, kind: FieldType, data: Array) -> None:
+        self.kind = kind
+        self.state = (0, data)
+
+    def set(self, value: ArrayLike) -> None:
+        array = numbers(value)
+        if array.shape != tuple(self.kind.array_shape):
+            raise SemanticError(
+                f"this Parameter has shape {tuple(self.kind.array_shape)}, the new value {array.shape}; make another Parameter"
+            )
+        whole = np.dtype(self.kind.dtype).kind in "iub" and array.dtype.kind == "f"
+        advice = f"make it of another dtype, as gp.Parameter({'1.0' if whole else 'a value'})"
+        self.state = (self.state[0] + 1, converted(array, self.kind.dtype, "this Parameter is", advice))

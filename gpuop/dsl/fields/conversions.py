@@ -1,0 +1,94 @@
+"""What a Field becomes: a number of Python's, a field of another dtype, the parts of its complex numbers."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, NoReturn, TypeVar
+
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.arrays import Array
+from gpuop.errors import SemanticError, UnsupportedError
+from gpuop.ir.types import FieldType
+
+T = TypeVar("T")
+
+
+class Conversions(Generic[T]):
+    """Conversions to Python's numbers evaluate, and take 0D scalars only; the others give fields."""
+
+    __slots__ = ()
+
+    @property
+    def type(self) -> FieldType:
+        raise NotImplementedError
+
+    def numpy(self) -> Array:
+        raise NotImplementedError
+
+    # --- Python's numbers -----------------------------------------------------------------------------------------
+
+    def _scalar(self, what: str) -> Any:
+        if self.type.array_shape.points != 1 or self.type.field_shape:
+            instead = (
+                "`&` and `|` join comparisons, `np.where` chooses" if what == "the truth value" else "use `.numpy()`"
+            )
+            raise SemanticError(f"{what} of a {self.type} Field is ambiguous: only 0D scalars convert; {instead}")
+        return self.numpy().reshape(())[()]
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("the truth value"))
+
+    def __index__(self) -> NoReturn:
+        raise UnsupportedError(
+            "a Field is no Python integer: its value is not known before it runs; `int(f)` evaluates a 0D one"
+        )
+
+    def __float__(self) -> float:
+        return float(self._scalar("float()"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex()"))
+
+    def __format__(self, spec: str) -> str:
+        """The number of a 0D scalar, as in `f"{field.sum():.3f}"`; without a format as `repr`."""
+        return format(self._scalar(f"the format {spec!r}").item(), spec) if spec else repr(self)
+
+    def __round__(self, digits: Any = None) -> NoReturn:
+        raise UnsupportedError("Python's `round` does not take Fields; `np.rint(f)` rounds them")
+
+    def __len__(self) -> int:
+        raise UnsupportedError(
+            "a Field has no len(); its grid is in `.field_shape`, its tensor in `.tensor_shape`, both in `.type.array_shape`"
+        )
+
+    # --- fields -----------------------------------------------------------------------------------------------------
+
+    def astype(self, dtype: Any) -> T:
+        """A field of another dtype, converted as kernels write: integers truncate and saturate, bool is `!= 0`.
+
+        Raises:
+            SemanticError: a dtype that fields cannot have, or a real one of complex numbers.
+        """
+        result: T = services.algebra["astype"](self, dtype)
+        return result
+
+    @property
+    def real(self) -> T:
+        """The real parts, float32 of complex64."""
+        result: T = services.algebra["real"](self)
+        return result
+
+    @property
+    def imag(self) -> T:
+        """The imaginary parts, which are 0 of real numbers."""
+        result: T = services.algebra["imag"](self)
+        return result
+
+    def conj(self) -> T:
+        """The complex conjugates."""
+        result: T = services.algebra["conjugate"](self)
+        return result
+
+    conjugate = conj

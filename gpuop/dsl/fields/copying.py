@@ -1,0 +1,59 @@
+"""Copies of fields, and fields in other processes: immutable ones are their own copies, and pickle as their values."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Leaf, Node
+
+Copied = TypeVar("Copied", bound="Copying")
+
+
+class Copying:
+    """What `copy` and `pickle` ask of a field."""
+
+    __slots__ = ()
+    node: Node
+
+    def __copy__(self: Copied) -> Copied:
+        return self
+
+    def __deepcopy__(self: Copied, memo: Any) -> Copied:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Evaluates. SemanticError where there are no values: a sensor, a state, an argument of a pipeline."""
+        return _restored, (type(self), self.node.type, np.asarray(self), self.node.name)
+
+
+class CopyingApart(Copying):
+    """The same of a field that is made of a value and can be set: each copy for itself."""
+
+    __slots__ = ()
+
+    def __copy__(self: Copied) -> Copied:
+        make, arguments = self.__reduce__()
+        copy: Copied = make(*arguments)
+        return copy
+
+    def __deepcopy__(self: Copied, memo: Any) -> Copied:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (type(self), np.asarray(self), self.node.name)
+
+
+def _made(cls: Any, value: NDArray[Any], name: str) -> Any:
+    field = cls(value)
+    field.name = name
+    return field
+
+
+def _restored(cls: type[Copied], kind: FieldType, array: NDArray[Any], name: str) -> Copied:
+    field = object.__new__(cls)
+    object.__setattr__(field, "node", Leaf(kind, array, name=name))
+    return field

@@ -1,0 +1,27 @@
+"""What other array libraries ask of a field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuop.dsl.fields import services
+
+
+class Lending:
+    """Shares a field's values where they are; nobody may write to them."""
+
+    __slots__ = ()
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        """Evaluate, and share: `torch.from_dlpack(field)`. What the consumer's stream gets from then on waits for the values."""
+        return services.export(self).__dlpack__(stream=stream)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        device: tuple[int, int] = services.export(self).__dlpack_device__()
+        return device
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """As `__dlpack__`; AttributeError where the values are not in a CUDA device's memory."""
+        facts: dict[str, Any] = services.export(self).__cuda_array_interface__
+        return facts

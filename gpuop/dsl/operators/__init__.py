@@ -1,0 +1,1 @@
+"""Operators: functions that are recorded into kernels, and what is checked of them."""

@@ -1,0 +1,136 @@
+"""Arguments of operators: fields, and constants, which are known by their content: numbers, lists, tuples, NumPy's arrays."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.fields.arrays import is_array
+from gpuop.dsl.recorder.target_facts import TargetExpression
+from gpuop.dsl.recorder.value import Value
+from gpuop.errors import SemanticError, described
+
+EQUAL_BUT_OTHER = (float, complex, np.inexact, frozenset)  # constants that equal others, as zeros of both signs
+MOST_NUMBERS = 4096  # of a constant: a kernel is compiled for its values
+DEEPEST = 32
+
+
+def members(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """Every argument under a name of its own: those of `*fields` and `**fields`, and members of tuples and lists, one by one."""
+    flat: dict[str, Any] = {}
+
+    def add(name: str, value: Any) -> None:
+        if isinstance(value, (tuple, list)) and value:
+            for k, v in enumerate(value):
+                add(f"{name}[{k}]", v)
+        else:
+            flat[name] = value
+
+    for name, value in bound.arguments.items():
+        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+            for key, v in value.items():
+                add(key, v)
+        else:
+            add(name, value)
+    return flat
+
+
+def check(operator: str, bound: inspect.BoundArguments) -> None:
+    """Refuse what an operator does not take.
+
+    Raises:
+        SemanticError: a kernel value, another library's array, or a constant of too many numbers.
+    """
+    check_size(f"operator `{operator}`", bound.arguments)
+    for name, value in members(bound).items():
+        if isinstance(value, Value):
+            raise SemanticError(
+                f"operator `{operator}` is called with a kernel value for `{name}`; "
+                "inside a body call plain Python functions, operators take Fields"
+            )
+        if not isinstance(value, np.ndarray) and is_array(value):
+            raise SemanticError(
+                f"argument `{name}` of operator `{operator}` is an array of another library; "
+                "wrap it in a Field (`gp.ScalarField(a)`) or a `gp.Parameter`"
+            )
+        if isinstance(value, np.ndarray) and value.dtype.kind not in "biufc":
+            raise SemanticError(
+                f"argument `{name}` of operator `{operator}` is an array of {value.dtype}, not of numbers"
+            )
+
+
+def check_size(owner: str, given: Mapping[str, Any]) -> None:
+    """Refuse constants of too many numbers."""
+    for name, value in given.items():
+        count = sum(v.size if isinstance(v, np.ndarray) else 1 for v in leaves(owner, {name: value}))
+        if count > MOST_NUMBERS:
+            raise SemanticError(
+                f"argument `{name}` of {owner} has {count} numbers: arrays and lists are constants that are compiled in, of at "
+                f"most {MOST_NUMBERS}; make it a Field (`gp.ScalarField(a)`) or a `gp.Parameter`"
+            )
+
+
+def leaves(owner: str, given: Mapping[str, Any]) -> Iterator[Any]:
+    """What arguments hold: of tuples, lists and dictionaries their members, and the members of those.
+
+    Raises:
+        SemanticError: they lie too deep, as in a list that is a member of itself.
+    """
+    for name, value in given.items():
+        yield from _leaves(f"argument `{name}` of {owner}", value, 0)
+
+
+def _leaves(what: str, value: Any, depth: int) -> Iterator[Any]:
+    if not isinstance(value, (tuple, list, dict)):
+        yield value
+        return
+    if depth == DEEPEST:
+        raise SemanticError(f"{what} is a list that holds itself, or lists in lists more than {DEEPEST} deep")
+    for member in value.values() if isinstance(value, dict) else value:
+        yield from _leaves(what, member, depth + 1)
+
+
+def nesting(value: Any) -> Any:
+    """Which members of an argument are in tuples, and which in lists."""
+    return (type(value), *map(nesting, value)) if isinstance(value, (tuple, list)) else None
+
+
+def content(operator: str, name: str, value: Any) -> Any:
+    """What a constant is known by: its type and its value, of arrays all their numbers.
+
+    Raises:
+        SemanticError: it can change without notice.
+    """
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, list):
+        return (list,)  # an empty one: of others each member is a constant
+    plain = repr(value) if isinstance(value, TargetExpression) else value
+    constant = (type(value), plain, repr(value) if isinstance(value, EQUAL_BUT_OTHER) else "")
+    try:
+        hash(constant)
+    except TypeError:
+        raise SemanticError(
+            f"argument `{name}` of operator `{operator}` is {described(value)}; it must be a Field, a Parameter, numbers "
+            "(also in lists, tuples and arrays), or another constant that Python can hash"
+        ) from None
+    return constant
+
+
+def frozen(value: Any) -> Any:
+    """A list as a tuple, which can be hashed where its members can."""
+    return tuple(map(frozen, value)) if isinstance(value, (tuple, list)) else value
+
+
+def own(value: Any) -> Any:
+    """The argument as a body gets it: lists and arrays are copies, and arrays read-only."""
+    if type(value) in (list, tuple):
+        return type(value)(map(own, value))
+    if not isinstance(value, np.ndarray):
+        return value
+    copy = np.array(value)
+    copy.flags.writeable = False
+    return copy

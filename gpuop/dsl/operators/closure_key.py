@@ -1,0 +1,199 @@
+"""What a function depends on besides its arguments: whether it would record, or trace, the same again.
+
+Only what is known to be constant counts as such. A snapshot holds the values of everything that is captured: names of
+modules and closures, functions with what these capture, containers by their contents.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from itertools import chain
+from types import CellType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.constants import BY_TEXT, PLAIN, is_constant
+from gpuop.dsl.operators.decorated import Decorated
+from gpuop.dsl.operators.uses import Use, uses
+from gpuop.ir.types import Shape
+
+MOST_VALUES = 2000  # of a snapshot: to compare more would take longer than to record
+MOST_BYTES = 1 << 16  # of an array that is compared
+CONTAINERS = (list, dict, set, np.ndarray)
+_MISSING = object()
+_BUILTINS = vars(builtins)
+
+
+class Unknown(Exception):
+    """It depends on something whose changes cannot be seen."""
+
+
+class Same:
+    """An object that is compared by identity."""
+
+    __slots__ = ("object",)
+
+    def __init__(self, object: Any) -> None:
+        self.object = object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.object is other.object
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Snapshot:
+    """What was captured: `values`, which are equal where nothing changed, and how to see that at once.
+
+    Raises:
+        Unknown: it cannot be known.
+    """
+
+    __slots__ = ("_cells", "_containers", "_functions", "_large", "_left", "_names", "_seen", "values")
+
+    def __init__(self, parts: tuple[Any, ...], large_arrays: bool) -> None:
+        self._names: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
+        self._cells: dict[int, tuple[CellType, Any]] = {}
+        self._functions: list[tuple[FunctionType, Any, Any, Any, int]] = []
+        self._containers: list[tuple[Any, Any]] = []
+        self._seen: set[int] = set()
+        self._large, self._left = large_arrays, MOST_VALUES
+        self.values = tuple(self._value(part) for part in parts)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Snapshot) and bool(self.values == other.values))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def holds(self) -> bool:
+        """Whether nothing has been bound anew or changed: then a new snapshot would be equal."""
+        for scope, name, value in self._names.values():
+            if scope.get(name, _MISSING) is not value:
+                return False
+        for cell, value in self._cells.values():
+            if _content(cell) is not value:
+                return False
+        for f, code, defaults, keywords, attributes in self._functions:
+            if f.__code__ is not code or f.__defaults__ is not defaults or f.__kwdefaults__ is not keywords:
+                return False
+            if len(f.__dict__) != attributes:
+                return False
+        for container, values in self._containers:
+            now = snapshot(container, large_arrays=self._large)
+            if now is None or now.values != (values,):
+                return False
+        return True
+
+    # --- values -------------------------------------------------------------------------------------------------
+
+    def _value(self, value: Any) -> Any:
+        """What stands for a value; equal for equal ones."""
+        self._left -= 1
+        kind = type(value)
+        if kind in PLAIN:
+            return (kind, value)
+        if kind in BY_TEXT:
+            return (kind, repr(value))
+        if self._left < 0:
+            raise Unknown
+        if kind in (tuple, Shape, frozenset):
+            return (kind, *map(self._value, value))
+        if kind in CONTAINERS:
+            return self._container(value)
+        if is_constant(value):
+            return Same(value)
+        if kind is FunctionType:
+            return self._function(value)
+        if isinstance(value, Field):
+            return Same(value.node)
+        if isinstance(value, Decorated):
+            return (kind, *(self._named(vars(value), name) for name in value.recorded_by))
+        raise Unknown
+
+    def _container(self, value: Any) -> Any:
+        if type(value) is np.ndarray:
+            values = self._array(value)
+        else:
+            parts = chain.from_iterable(value.items()) if type(value) is dict else value
+            values = (type(value), *map(self._value, parts))
+        self._containers.append((value, values))
+        return values
+
+    def _array(self, array: Any) -> Any:
+        if array.nbytes <= MOST_BYTES and not array.dtype.hasobject:
+            return (np.ndarray, array.shape, array.dtype.str, array.tobytes())
+        if self._large:
+            return Same(array)
+        raise Unknown
+
+    # --- functions ----------------------------------------------------------------------------------------------
+
+    def _function(self, function: FunctionType) -> Any:
+        if id(function) in self._seen:
+            return Same(function.__code__)
+        self._seen.add(id(function))
+        code, defaults, keywords = function.__code__, function.__defaults__, function.__kwdefaults__
+        self._functions.append((function, code, defaults, keywords, len(function.__dict__)))
+        used = uses(code)
+        if used is None:
+            raise Unknown
+        named = [(n, self._named(scope, n)) for scope in (keywords or {}, function.__dict__) for n in scope]
+        return (code, self._value(defaults), *named, *self._loaded(function, used))
+
+    def _loaded(self, function: FunctionType, used: tuple[Use, ...]) -> Iterator[Any]:
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        for use in used:
+            if use.scope != "cell":
+                yield self._asked(self._global(use, function.__globals__), use.attributes)
+            elif use.name in cells:  # others are variables of the function, for functions within
+                cell = cells[use.name]
+                value = _content(cell)
+                self._cells[id(cell)] = cell, value
+                yield self._asked(value, use.attributes)
+
+    def _global(self, use: Use, scope: dict[str, Any]) -> Any:
+        for place in (scope, _BUILTINS):
+            value = self._bound(place, use.name)
+            if value is not _MISSING:
+                return value
+        if use.scope == "maybe":
+            return None
+        raise Unknown
+
+    def _bound(self, scope: dict[str, Any], name: str) -> Any:
+        value = scope.get(name, _MISSING)
+        self._names[id(scope), name] = scope, name, value
+        return value
+
+    def _named(self, scope: dict[str, Any], name: str) -> Any:
+        return self._value(self._bound(scope, name))
+
+    def _asked(self, value: Any, attributes: tuple[str, ...]) -> Any:
+        """A value, or where it is a module what is asked of it."""
+        for name in attributes:
+            if type(value) is not ModuleType:
+                break
+            value = self._bound(vars(value), name)
+        return self._value(value)
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty
+        return _MISSING
+
+
+def snapshot(*parts: Any, large_arrays: bool = False) -> Snapshot | None:
+    """What functions and constants capture; None where it cannot be known, and they must run every time.
+
+    Args:
+        large_arrays: whether arrays of more than 64 KiB count as constant; otherwise they are not known to be.
+    """
+    try:
+        return Snapshot(parts, large_arrays)
+    except (Unknown, RecursionError):
+        return None

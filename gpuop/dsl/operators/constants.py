@@ -1,0 +1,64 @@
+"""What of Python's, NumPy's and gpuop's own is the same whenever a body is recorded. Anything else may change."""
+
+from __future__ import annotations
+
+import builtins
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.recorder.outputs import OutputRef
+from gpuop.dsl.recorder.target_facts import TargetExpression, Targets
+from gpuop.dsl.words.threads import ThreadConstant
+from gpuop.ir.types import FieldType
+
+PURE_BUILTINS = {
+    "abs", "all", "any", "bin", "callable", "chr", "divmod", "format", "getattr", "hasattr", "hex", "isinstance", "issubclass",
+    "iter", "len", "max", "min", "next", "oct", "ord", "pow", "repr", "round", "sorted", "sum",
+}  # fmt: skip
+PURE_NUMPY = {
+    "abs", "all", "allclose", "amax", "amin", "any", "arange", "argmax", "argmin", "argsort", "array", "asarray", "atleast_1d",
+    "bartlett", "blackman", "broadcast_to", "clip", "concatenate", "convolve", "cross", "cumprod", "cumsum", "diag", "diff",
+    "dot", "dtype", "einsum", "expand_dims", "eye", "finfo", "flip", "full", "hamming", "hanning", "histogram", "identity",
+    "iinfo", "interp", "isclose", "kaiser", "kron", "linspace", "logspace", "max", "mean", "median", "meshgrid", "min",
+    "ndim", "ones", "outer", "pad", "prod", "ravel", "repeat", "reshape", "result_type", "roll", "round", "searchsorted",
+    "shape", "sinc", "size", "sort", "squeeze", "stack", "std", "sum", "swapaxes", "tile", "trace", "transpose", "tri", "tril",
+    "triu", "unique", "var", "where", "zeros",
+}  # fmt: skip
+PURE_MODULES = {"math", "cmath", "_operator", "itertools", "_functools"}  # written in C
+PURE_PARTS = {"dsl", "ir", "iterate", "ops", "pipeline"}  # of gpuop: functions that ask no device
+
+_LIBRARY = {
+    id(function): function
+    for function in (
+        *(getattr(builtins, name) for name in PURE_BUILTINS),
+        *(getattr(np, name, None) for name in PURE_NUMPY),
+        *(function for function in vars(np).values() if isinstance(function, np.ufunc)),
+    )
+}
+_CHANGING = (np.void, np.object_)  # NumPy's scalars that can be written to
+SCALARS = {t for t in np.sctypeDict.values() if not issubclass(t, _CHANGING)}
+# What its text tells, as that of floating numbers, of which zeros of both signs are equal; and what its value tells
+BY_TEXT = {float, complex, TargetExpression, *(t for t in SCALARS if issubclass(t, np.inexact))}
+PLAIN = {bool, int, str, bytes, type(None), type(...), range, FieldType, OutputRef, *(SCALARS - BY_TEXT)}
+
+
+def is_constant(value: Any) -> bool:
+    """Whether an object that has no plain value is known to be, and to do, the same at all times."""
+    if id(value) in _LIBRARY or isinstance(value, (Targets, ThreadConstant)):
+        return True
+    if isinstance(value, type):
+        scalar = issubclass(value, np.generic) and value.__module__ == "numpy"
+        return scalar or value.__module__ in ("builtins", "itertools") or _is_own(value)
+    if isinstance(value, BuiltinFunctionType):
+        return isinstance(value.__self__, ModuleType) and value.__self__.__name__ in PURE_MODULES
+    if isinstance(value, np.dtype):
+        return value.isbuiltin == 1
+    return isinstance(value, FunctionType) and _is_own(value)
+
+
+def _is_own(value: Any) -> bool:
+    """A function or class of gpuop's."""
+    package, _, inside = str(value.__module__).partition(".")
+    return package == "gpuop" and (isinstance(value, type) or inside.partition(".")[0] in PURE_PARTS)

@@ -1,0 +1,191 @@
+"""From a recorder to a kernel: every output written at own points gets one write at the end, and none is forgotten."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuop.dsl.operators.checks import check_barriers, check_cover, check_nesting, check_races, target
+from gpuop.dsl.operators.write_coverage import writes_all
+from gpuop.dsl.operators.written import covers
+from gpuop.dsl.recorder.fills import Fill, of_element, uniform
+from gpuop.dsl.recorder.outputs import OutputSlot
+from gpuop.dsl.recorder.record import Recorder
+from gpuop.errors import SemanticError
+from gpuop.ir.build import collector, constant
+from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.nodes import (
+    Array,
+    Assign,
+    Barrier,
+    Block,
+    Const,
+    Declare,
+    Expr,
+    FieldParam,
+    Index,
+    Let,
+    Read,
+    Ref,
+    Stmt,
+    Var,
+    Write,
+)
+from gpuop.ir.ragged import check_tiles
+from gpuop.ir.types import SMALL_TENSOR, Type
+from gpuop.ir.verify import Form, verify
+from gpuop.ir.visit import Copier, expressions, map_blocks, walk
+from gpuop.passes.resolve import is_open
+
+
+def finish(recorder: Recorder) -> Kernel:
+    """The kernel that was recorded.
+
+    Raises:
+        SemanticError: an output is not written, or not on every path; threads do not come to barriers together, or read
+            what surplus threads would have written.
+    """
+    recorder.check_pending()
+    body, domain = _element_axis(recorder, (*recorder.shared, *recorder.scopes[0].statements))
+    check_nesting(body)
+    body = _Elements(body, recorder.volatile).copy()
+    group = recorder.work_group if recorder.group or _knows_groups(body) else None
+    kernel = Kernel(
+        recorder.name, tuple(recorder.inputs.values()), (), domain, body, group, recorder.loc, whole=recorder.surplus
+    )
+    check_barriers(kernel)
+    if not is_open(kernel):  # else when it is known for which target
+        check_tiles(kernel)
+    outputs = []
+    for slot in recorder.outputs:
+        body, output = _settle(recorder, slot, replace(kernel, body=body))
+        outputs.append(output)
+    return verify(replace(kernel, body=body, outputs=tuple(outputs)), Form.RECORDED)
+
+
+def _knows_groups(body: Block) -> bool:
+    """Whether the result may depend on the shape of the work-groups."""
+    shared = any(isinstance(s, Barrier) or (isinstance(s, Declare) and s.array.space == "local") for s in walk(body))
+    return shared or any(isinstance(e, Index) and e.kind in ("local", "group", "local_size") for e in expressions(body))
+
+
+def _element_axis(recorder: Recorder, body: Block) -> tuple[Block, Domain]:
+    """A body that is one loop over the elements of a big tensor becomes one thread per element."""
+    domain = recorder.domain
+    loop = recorder.element_loop
+    if loop is None or body != (loop,) or recorder.tensor or recorder.group or _knows_groups(body):
+        return body, domain
+    assert isinstance(loop.stop, Const)
+    if any(isinstance(stmt, Write) and stmt.element != Ref(loop.var) for stmt in walk(loop.body)):
+        return body, domain  # two turns may write one place, and the last of them wins
+    inner = Copier(loop.body, {loop.var: Index("global", "element")}).copy()
+    return inner, Domain(domain.shape, int(loop.stop.value))
+
+
+class _Elements(Copier):
+    """Element 0 of a scalar tensor is the whole tensor; memory becomes volatile where the user wants it."""
+
+    def __init__(self, body: Block, volatile: set[Var | Array]) -> None:
+        super().__init__(body)
+        for array, copied in self.arrays.items():
+            if array in volatile:
+                self.arrays[array] = replace(copied, volatile=True)
+
+    def expr(self, expr: Expr) -> Expr:
+        copied = super().expr(expr)
+        if isinstance(copied, Read) and _only(copied.field, copied.element):
+            return replace(copied, element=None)
+        return copied
+
+    def stmt(self, stmt: Stmt) -> Block:
+        (copied,) = super().stmt(stmt)
+        if isinstance(copied, Write) and _only(copied.field, copied.element):
+            return (replace(copied, element=None),)
+        return (copied,)
+
+
+def _only(field: FieldParam, element: Expr | None) -> bool:
+    return field.type.planes == 1 and isinstance(element, Const)
+
+
+# --- writes -----------------------------------------------------------------------------------------------------------
+
+
+def _settle(recorder: Recorder, slot: OutputSlot, kernel: Kernel) -> tuple[Block, Output]:
+    """Check an output's writes and bring them into canonical form."""
+    field, body, domain = slot.param, kernel.body, kernel.domain
+    writes = [stmt for stmt in walk(body) if target(stmt) is field]
+    if not writes:
+        otherwise = "declare fewer outputs" if slot.declared else "return a value"
+        raise SemanticError(
+            f"operator `{recorder.name}` never writes its output {slot.shown}; add `_writeTensor({slot.shown}, …)`, or {otherwise}",
+            recorder.loc,
+        )
+    covered = covers(body, field, domain)
+    check_races(kernel, slot, covered)
+    if slot.default is None:
+        check_cover(kernel, slot, covered)
+    if not all(_is_own(w, domain) for w in writes):
+        whole = covered or writes_all(kernel, field)
+        return body, Output(field, None if whole else _filled(slot))
+    if len(writes) == 1 and writes[0] in body and covered:
+        return body, Output(field)
+    return _one_write(body, slot, domain), Output(field)
+
+
+def _filled(slot: OutputSlot) -> float:
+    """What all memory of an output holds before the threads write."""
+    fill = _default(slot)
+    if not uniform(fill):
+        raise SemanticError(
+            f"{slot.shown} is written at computed places, and starts from one number in all of its memory, which "
+            "`default=` of complex64 is only where its real and imaginary part are equal, as in default=0"
+        )
+    return fill[0].value
+
+
+def _default(slot: OutputSlot) -> Fill:
+    return slot.default or (constant(0, slot.param.type.storage),)
+
+
+def _is_own(write: Stmt, domain: Domain) -> bool:
+    if not isinstance(write, Write) or write.point is not None:
+        return False
+    if domain.elements > 1:
+        return write.element == Index("global", "element") and write.field.type.planes == domain.elements
+    return write.element is None or (isinstance(write.element, Const) and write.field.type.planes <= SMALL_TENSOR)
+
+
+def _one_write(body: Block, slot: OutputSlot, domain: Domain) -> Block:
+    """Writes become assignments to a variable, which is written once at the end."""
+    field = slot.param
+    axis = domain.elements > 1 and field.type.planes > 1
+    lanes = 1 if domain.elements > 1 else field.type.planes
+    var = Var(field.hint, Type(field.type.storage, lanes), mutable=True)
+    out: list[Stmt] = []
+
+    def assigned(write: Write) -> list[Stmt]:
+        into: list[Stmt] = []
+        value = write.value
+        if lanes > 1 and isinstance(write.element, Const):
+            build = collector(into)
+            parts = build.lanes(Ref(var))
+            parts[int(write.element.value)] = value
+            value = build.pack(parts)
+        return [*into, Assign(var, value, write.loc)]
+
+    def rewrite(block: Block) -> Block:
+        done: list[Stmt] = []
+        for stmt in block:
+            done += assigned(stmt) if isinstance(stmt, Write) and stmt.field is field else [map_blocks(stmt, rewrite)]
+        return tuple(done)
+
+    element = Index("global", "element") if axis else None
+    build, fill = collector(out), _default(slot)
+    several = lanes > 1 and not uniform(fill)
+    initial = (
+        build.pack([fill[n % len(fill)] for n in range(lanes)])
+        if several
+        else build.cast(of_element(build, fill if axis and not uniform(fill) else fill[:1], element), var.type)
+    )
+    out.append(Let(var, initial))
+    return (*out, *rewrite(body), Write(field, Ref(var), None, element))

@@ -1,0 +1,106 @@
+"""Cog's form of an operator, `with gp.GPUOperator(…):`, and what both forms make their outputs with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.field_names import names_given
+from gpuop.dsl.operators.finish import finish
+from gpuop.dsl.operators.mistaken import explain
+from gpuop.dsl.recorder.fills import fill_of
+from gpuop.dsl.recorder.frames import check_called
+from gpuop.dsl.recorder.outputs import OutputSlot
+from gpuop.dsl.recorder.record import Recorder, caller
+from gpuop.errors import Loc, SemanticError, described, here
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import FieldParam
+from gpuop.ir.text import identity
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Call, Node, Result
+
+MAX_OUTPUTS = 10
+
+
+def slots_of(types: Sequence[FieldType], default: Any, declared: bool = True) -> list[OutputSlot]:
+    """Outputs to be recorded, `_out0` first."""
+    if not 1 <= len(types) <= MAX_OUTPUTS:
+        raise SemanticError(f"an operator has 1 to {MAX_OUTPUTS} outputs, not {len(types)}")
+    for t in types:
+        if not isinstance(t, FieldType):
+            shape = f", or `gp.FieldType({types!r})`" if isinstance(t, int) else ""
+            raise SemanticError(
+                f"an output is declared by a FieldType, not by {described(t)}; write `field.type`{shape}"
+            )
+    defaults = default if isinstance(default, (tuple, list)) else (default,) * len(types)
+    if len(defaults) != len(types):
+        raise SemanticError(f"`default=` has {len(defaults)} values, and the outputs are {len(types)}")
+    return [
+        OutputSlot(FieldParam(f"out{k}", t), declared, None if d is None else fill_of(t, d, "default"))
+        for k, (t, d) in enumerate(zip(types, defaults, strict=True))
+    ]
+
+
+def results_of(kernel: Kernel, key: str, inputs: tuple[Node, ...], loc: Loc | None) -> tuple[Field, ...]:
+    """The fields that a kernel computes of these inputs."""
+    call = Call(kernel, key, inputs, loc, names_given(len(kernel.outputs)))
+    return tuple(Field.of(Result(call, k)) for k in range(len(kernel.outputs)))
+
+
+class GPUOperator:
+    """Cog's form: host code around a recorded body.
+
+        with gp.GPUOperator(field.type) as op:
+            _writeTensor(_out0, _readTensor(field) / 2)
+        return op.output
+
+    Args:
+        types: a FieldType for each output, 1 to 10.
+        name: of the operator, by default the enclosing function's.
+        default: what an output holds where nothing is written; a number, or a tuple with one for each output.
+    """
+
+    def __init__(self, *types: FieldType, name: str | None = None, default: Any = None) -> None:
+        self._types, self._default, self._name = types, default, name
+        self._outputs: tuple[Field, ...] | None = None
+
+    def __enter__(self) -> GPUOperator:
+        frame = caller()
+        check_called(frame.f_code)
+        name = self._name or frame.f_code.co_name.strip("<>")
+        slots = slots_of(self._types, self._default)
+        self._recorder = Recorder(name, slots[0].param.type.field_shape, here(), slots)
+        self._recorder.root = frame
+        self._recorder.hints = {v.node: k for k, v in frame.f_locals.items() if isinstance(v, Field)}
+        self._recorder.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        recorder = self._recorder
+        recorder.__exit__()
+        explain(error)
+        if kind is None:
+            kernel = finish(recorder)
+            self._outputs = results_of(kernel, identity(kernel), tuple(recorder.inputs), recorder.loc)
+
+    @property
+    def outputs(self) -> tuple[Field, ...]:
+        """All outputs."""
+        if self._outputs is None:
+            raise SemanticError("the outputs of a GPUOperator exist after its `with` block")
+        names = names_given(len(self._outputs))
+        if names and not any(field.name for field in self._outputs):
+            for field, name in zip(self._outputs, names, strict=True):
+                field.name = name
+        return self._outputs
+
+    @property
+    def output(self) -> Field:
+        """The only output."""
+        if len(self.outputs) > 1:
+            raise SemanticError(f"this GPUOperator has {len(self.outputs)} outputs; use `.outputs`")
+        return self.outputs[0]

@@ -1,0 +1,245 @@
+"""Operators: Python functions recorded into kernels; calling one with Fields yields lazy Fields."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators import arguments
+from gpuop.dsl.operators.closure_key import Snapshot, snapshot
+from gpuop.dsl.operators.decorated import Decorated, check_function
+from gpuop.dsl.operators.finish import finish
+from gpuop.dsl.operators.gpu_operator import results_of, slots_of
+from gpuop.dsl.operators.mistaken import explained
+from gpuop.dsl.recorder.frames import check_called, def_line, return_line
+from gpuop.dsl.recorder.looks import looks
+from gpuop.dsl.recorder.outputs import OutputRef
+from gpuop.dsl.recorder.record import Recorder
+from gpuop.dsl.recorder.syntax import check_returns
+from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
+from gpuop.dsl.recorder.value import NUMBERS, Value, literal_atom
+from gpuop.dsl.words.access import _writeTensor, _writeTensorElement
+from gpuop.errors import SemanticError, blaming, described, here
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.text import identity
+from gpuop.ir.types import BOOL, FLOAT, DType, FieldType, Shape
+from gpuop.ir.values import Leaf, Node
+
+MANY_CONSTANTS = 8
+MOST_KEPT = 4096
+MOST_BODIES = 256  # of one operator
+_library: dict[Any, tuple[Kernel, str, tuple[int, ...]]] = {}
+
+
+def library_call(
+    name: str, types: tuple[FieldType, ...], fields: Sequence[Field], body: Callable[[], None], key: Any
+) -> tuple[Field, ...]:
+    """Record one of gpuop's own operators, once per `key` and field types: its body captures nothing that changes."""
+    nodes = [f.node for f in fields]
+    whole = (name, types, key, tuple((n.type, isinstance(n, Leaf) and n.by_value, nodes.index(n)) for n in nodes))
+    loc = here()
+    if len(_library) > MOST_KEPT:  # numbers that change at every call make a kernel each
+        _library.clear()
+    found = _library.get(whole)
+    if found is None:
+        recorder = Recorder(name, types[0].field_shape, loc, slots_of(types, None))
+        recorder.hints = {n: "abc"[min(i, 2)] for i, n in reversed(list(enumerate(nodes)))}
+        with recorder:
+            body()
+        kernel = finish(recorder)
+        found = _library[whole] = (kernel, identity(kernel), tuple(nodes.index(n) for n in recorder.inputs))
+    kernel, digest, order = found
+    return results_of(kernel, digest, tuple(nodes[i] for i in order), loc)
+
+
+class Operator(Decorated):
+    """What `@gp.operator` makes of a function."""
+
+    recorded_by = (*Decorated.recorded_by, "declared", "name", "default")
+
+    def __init__(self, function: Callable[..., Any], outputs: Any, name: str | None, default: Any) -> None:
+        super().__init__(function, name)
+        self.declared, self.default = outputs, default
+        self.memo: dict[Any, tuple[Snapshot, Kernel, str, tuple[str, ...]]] = {}
+        self.constants: dict[str, set[Any]] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        loc = here()
+        bound = self._bind(args, kwargs)
+        kernel, key, inputs = self._recorded(bound)
+        results = results_of(kernel, key, inputs, loc)
+        return results[0] if len(results) == 1 else results
+
+    def settings(self) -> tuple[Any, ...]:
+        return self.declared, self.name, self.default
+
+    def source(self, *field_types: Any, target: str | None = None) -> str:
+        """The generated text for arguments of these FieldTypes (other arguments as they are).
+
+        Args:
+            target: "opencl", "cuda", or an architecture as "cuda:sm_75"; by default that of the current device.
+        """
+        fields = [Field.of(Leaf(t, None), "") if isinstance(t, FieldType) else t for t in field_types]
+        outputs = self(*fields)
+        return services.source(outputs if isinstance(outputs, tuple) else (outputs,), target)
+
+    # --- recording ----------------------------------------------------------------------------------------------
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        try:
+            bound = self.bind(args, kwargs)
+        except TypeError as wrong:
+            raise SemanticError(f"operator `{self.name}`: {wrong}") from None
+        arguments.check(self.name, bound)
+        return bound
+
+    def _key(self, bound: inspect.BoundArguments) -> Any:
+        parts: list[Any] = [tuple(map(arguments.nesting, bound.arguments.values()))]
+        nodes: dict[Node, int] = {}
+        for name, value in arguments.members(bound).items():
+            if isinstance(value, Field):
+                number = nodes.setdefault(value.node, len(nodes))
+                parts.append((name, value.type, isinstance(value.node, Leaf) and value.node.by_value, number))
+                continue
+            if self._is_receiver(value):
+                continue
+            constant = arguments.content(self.name, name, value)
+            if name in bound.arguments:
+                self._count(name, value, constant)
+            parts.append((name, constant))
+        return tuple(parts)
+
+    def _count(self, name: str, value: Any, constant: Any) -> None:
+        seen = self.constants.setdefault(name, set())
+        if isinstance(value, (*NUMBERS, np.ndarray)) and len(seen) <= MANY_CONSTANTS:
+            seen.add(constant)
+            if len(seen) == MANY_CONSTANTS + 1:
+                instead = "a Field" if isinstance(value, np.ndarray) else "a gp.Parameter or another 0D field"
+                message = f"operator `{self.name}` is compiled anew for every value of `{name}`; "
+                warnings.warn(f"{message}pass {instead}, whose value can change", stacklevel=5)
+
+    def _recorded(self, bound: inspect.BoundArguments) -> tuple[Kernel, str, tuple[Node, ...]]:
+        key, given = self._key(bound), arguments.members(bound)
+        constants = [v for v in given.values() if not isinstance(v, (Field, np.ndarray, list))]
+        known = self.memo.get(key)
+        captured = known[0] if known and known[0].holds() else snapshot(self.function, self.declared, *constants)
+        if known and captured and known[0] == captured:
+            _, kernel, digest, names = known
+            self.memo[key] = captured, kernel, digest, names
+            return kernel, digest, tuple(given[name].node for name in names)
+        seen = looks()
+        recorder = self._record(bound)
+        kernel = finish(recorder)
+        digest = identity(kernel)
+        by_node = {value.node: name for name, value in given.items() if isinstance(value, Field)}
+        if captured and looks() == seen and all(node in by_node for node in recorder.inputs):
+            if len(self.memo) >= MOST_BODIES:
+                del self.memo[next(iter(self.memo))]
+            self.memo[key] = (captured, kernel, digest, tuple(by_node[node] for node in recorder.inputs))
+        return kernel, digest, tuple(recorder.inputs)
+
+    def _record(self, bound: inspect.BoundArguments) -> Recorder:
+        bound.arguments.update({name: arguments.own(value) for name, value in bound.arguments.items()})
+        given = arguments.members(bound)
+        fields = [v for v in given.values() if isinstance(v, Field)]
+        code = self.function.__code__
+        check_called(code)
+        check_returns(code)
+        loc = def_line(code)
+        declared = self.declared(*bound.args, **bound.kwargs) if callable(self.declared) else self.declared
+        if declared is not None:
+            slots = slots_of(declared if isinstance(declared, (tuple, list)) else (declared,), self.default)
+            grid: Shape | None = slots[0].param.type.field_shape
+            grid_of = "as _out0 is"
+        else:
+            slots = slots_of((fields[0].type,), self.default, declared=False) if fields else []
+            first = next((f for f in fields if f.field_shape), fields[0] if fields else None)
+            grid = None if first is None else first.field_shape
+            grid_of = next((f"as `{name}` is, the first Field" for name, v in given.items() if v is first), "")
+        recorder = Recorder(self.name, grid, loc, slots)
+        recorder.grid_of = grid_of
+        recorder.hints = {v.node: name for name, v in reversed(given.items()) if isinstance(v, Field)}
+        with recorder, explained():
+            returned = self.function(*bound.args, **bound.kwargs)
+            if returned is not None:
+                with blaming(return_line(code) or loc):
+                    self._return(recorder, returned, fields)
+        return recorder
+
+    def _return(self, recorder: Recorder, returned: Any, fields: list[Field]) -> None:
+        """Write the returned values at the thread's own point."""
+        if any(
+            getattr(stmt, "field", None) in [s.param for s in recorder.outputs]
+            for stmt in recorder.scopes[0].statements
+        ):
+            raise SemanticError(f"operator `{self.name}` both writes outputs and returns a value; do one of them")
+        values = returned if isinstance(returned, (tuple, list)) else (returned,)
+        for value in values:
+            if isinstance(value, TargetExpression):
+                raise misplaced(value)
+            if not isinstance(value, (Value, *NUMBERS)) and not isinstance(value, Field):
+                raise SemanticError(
+                    f"operator `{self.name}` returns {described(value)}; it returns kernel values, or nothing after `_writeTensor`"
+                )
+        if self.declared is None:
+            atoms = [literal_atom(value) for value in values]
+            grid = recorder.domain.shape
+            known = [f.type for f in fields] + [node.type for node in recorder.inputs]
+            types = tuple(_type_of(grid, a.type.dtype, a.type.lanes, known, recorder.tensor) for a in atoms)
+            recorder.outputs[:] = slots_of(types, self.default)
+        if len(values) != len(recorder.outputs):
+            raise SemanticError(
+                f"operator `{self.name}` returns {len(values)} value{'s' * (len(values) > 1)}, "
+                f"its declared outputs are {len(recorder.outputs)}"
+            )
+        for k, value in enumerate(values):
+            (_writeTensorElement if recorder.tensor else _writeTensor)(OutputRef(k), value)
+
+
+def _type_of(grid: Shape, dtype: DType, lanes: int, known: Sequence[FieldType], axis: Shape) -> FieldType:
+    """The type of a returned value: its tensor is the threads' axis, or that of the first known one whose tensors are such.
+
+    A pair of floats is complex64 where that one is.
+    """
+    alike = next((kind for kind in known if kind.planes == lanes), None)
+    if alike is not None and alike.dtype == "complex64" and dtype is FLOAT and not axis:
+        return FieldType(grid, alike.tensor_shape, "complex64")
+    fitting = [axis] if axis else [kind.tensor_shape for kind in known if kind.tensor_points == lanes]
+    tensor = fitting[0] if fitting else (() if lanes == 1 else (lanes,))
+    return FieldType(grid, tensor, "bool" if dtype is BOOL else dtype.name)
+
+
+@overload
+def operator(function: Callable[..., Any], /) -> Operator: ...
+@overload
+def operator(
+    *, outputs: Any = None, name: str | None = None, default: Any = None
+) -> Callable[[Callable[..., Any]], Operator]: ...
+def operator(
+    function: Callable[..., Any] | None = None, /, *, outputs: Any = None, name: str | None = None, default: Any = None
+) -> Any:
+    """Make an operator of a function that records a kernel body.
+
+    Args:
+        outputs: a FieldType, a tuple of them, or a function of the arguments that gives them. Without it the types
+            follow from the returned values, or are the first Field's where the body writes `_out0`.
+        name: of the operator in generated text and in plans.
+        default: what an output holds where nothing is written.
+
+    Raises:
+        SemanticError: when called, for what is wrong in the body, at its line.
+    """
+    if function is None:
+        return lambda f: operator_of(f, outputs, name, default)
+    return operator_of(function, outputs, name, default)
+
+
+def operator_of(function: Any, outputs: Any, name: str | None, default: Any) -> Operator:
+    check_function("an operator", function)
+    return Operator(function, outputs, name, default)

@@ -1,0 +1,185 @@
+"""Whether the threads of a kernel together write all of an output, wherever each of them writes: then it is not filled before.
+
+A write is understood where its coordinates are, each but for a constant and a sign, one of the thread's position, its group's,
+its own in the group, or a loop's counter, and where the conditions around it fix others of these. It reaches every point when
+the ranges do and when, on every axis, there is a thread for each combination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    AXES,
+    Apply,
+    Atomic,
+    Block,
+    Break,
+    Const,
+    Continue,
+    Expr,
+    FieldParam,
+    For,
+    If,
+    Index,
+    Let,
+    Ref,
+    Var,
+    Write,
+)
+from gpuop.ir.visit import turns, walk
+
+Key = tuple[str, str] | Var  # (kind, axis) of a thread's position, or a counter
+
+
+@dataclass(frozen=True)
+class AffinePlace:
+    """A coordinate: `sign` × key + `shift`; a constant has no key."""
+
+    key: Key | None
+    shift: int
+    sign: int = 1
+
+
+def writes_all(kernel: Kernel, field: FieldParam) -> bool:
+    """Whether every element of every point of an output is certain to be written."""
+    if not kernel.domain.threads or any(isinstance(s, Atomic) and s.memory is field for s in walk(kernel.body)):
+        return False
+    if any(not isinstance(n, int) for n in kernel.group or ()):  # which only the target decides
+        return False
+    coverage = _Coverage(kernel, field)
+    coverage.block(kernel.body, {})
+    return len(coverage.elements) == field.type.planes
+
+
+class _Coverage:
+    """Walks a body; `elements` are those of the tensor that are written at every point."""
+
+    def __init__(self, kernel: Kernel, field: FieldParam) -> None:
+        self.kernel, self.field = kernel, field
+        self.known: dict[Var, Expr] = {}
+        self.counters: dict[Var, range] = {}
+        self.elements: frozenset[int] = frozenset()
+
+    def block(self, block: Block, fixed: dict[Key, int]) -> None:
+        for stmt in block:
+            match stmt:
+                case Let(var=var, value=value) if not var.mutable:
+                    self.known[var] = value
+                case Write(field=field) if field is self.field:
+                    self._write(stmt, fixed)
+                case If(cond=cond, then=then):
+                    more = self._equalities(cond)
+                    if more is not None and _agree(fixed, more):
+                        self.block(then, fixed | more)
+                case For(var=var, body=body):
+                    values = turns(stmt)
+                    if values and values.step == 1 and not any(isinstance(s, (Break, Continue)) for s in walk(body)):
+                        self.counters[var] = values
+                        self.block(body, fixed)
+
+    def _write(self, write: Write, fixed: dict[Key, int]) -> None:
+        shape, planes = self.field.type.field_shape, self.field.type.planes
+        point = write.point
+        if point is None:
+            point = tuple(Index("global", axis) for axis in self.kernel.domain.axes) if shape else ()
+        if len(point) != len(shape):
+            return
+        wanted: list[tuple[Expr, int]] = list(zip(point, shape, strict=True))
+        done = frozenset(range(planes))
+        if isinstance(write.element, Const):
+            done = frozenset({int(write.element.value)})
+        elif write.element is not None:
+            wanted.append((write.element, planes))
+        places = [self._place(expr) for expr, _ in wanted]
+        keys = [place.key for place in places if place is not None and place.key is not None]
+        known = len(set(keys)) == len(keys) and not set(keys) & set(fixed)
+        reached = all(place is not None and self._spans(place, n) for place, (_, n) in zip(places, wanted, strict=True))
+        if known and reached and all(self._together(axis, keys, fixed) for axis in AXES):
+            self.elements |= done
+
+    # --- coordinates ------------------------------------------------------------------------------------------------
+
+    def _place(self, expr: Expr) -> AffinePlace | None:
+        """What a coordinate is made of; None where that is not understood."""
+        match expr:
+            case Const(value=value) if expr.type.integer:
+                return AffinePlace(None, int(value))
+            case Index(kind="global" | "group" | "local" as kind, axis=axis, offset=offset):
+                return AffinePlace((kind, axis), offset)
+            case Index():
+                return AffinePlace(None, self.kernel.bounds(expr)[0] + expr.offset)
+            case Ref(var=var) if var in self.counters:
+                return AffinePlace(var, 0)
+            case Ref(var=var) if var in self.known:
+                return self._place(self.known[var])
+            case Apply(op="add" | "sub" as op, args=(left, right)):
+                return _sum(self._place(left), self._place(right), 1 if op == "add" else -1)
+        return None
+
+    def _equalities(self, cond: Expr) -> dict[Key, int] | None:
+        """The positions that a condition fixes, if that is all that it asks for."""
+        match cond:
+            case Ref(var=var) if var in self.known:
+                return self._equalities(self.known[var])
+            case Apply(op="and", args=(left, right)):
+                first, second = self._equalities(left), self._equalities(right)
+                if first is not None and second is not None and _agree(first, second):
+                    return first | second
+            case Apply(op="eq", args=(left, right)):
+                place = _sum(self._place(left), self._place(right), -1)
+                if place is not None and isinstance(place.key, tuple):
+                    return {place.key: -place.shift * place.sign}
+        return None
+
+    # --- threads ----------------------------------------------------------------------------------------------------
+
+    def _spans(self, place: AffinePlace, extent: int) -> bool:
+        """Whether the values of a coordinate reach from the first point of an axis to its last."""
+        values = self._values(place.key) if place.key is not None else range(1)
+        ends = sorted(place.sign * value + place.shift for value in (values[0], values[-1]))
+        return ends[0] <= 0 and extent - 1 <= ends[1]
+
+    def _values(self, key: Key) -> range:
+        if isinstance(key, Var):
+            return self.counters[key]
+        kind, axis = key
+        threads, size = self._axis(axis)
+        return range({"global": threads, "group": -(-threads // size), "local": size}[kind])
+
+    def _axis(self, axis: str) -> tuple[int, int]:
+        """The threads of an axis that run, and of them those of a group."""
+        size = self.kernel.work_group[AXES.index(axis)] if axis != "element" else 1
+        return self.kernel.launched.extent(axis), size
+
+    def _together(self, axis: str, keys: Sequence[Key], fixed: dict[Key, int]) -> bool:
+        """Whether there is a thread for all that the keys of an axis may be while others are fixed."""
+        threads, size = self._axis(axis)
+        free = {key[0] for key in keys if isinstance(key, tuple) and key[1] == axis}
+        held = {key[0]: at for key, at in fixed.items() if isinstance(key, tuple) and key[1] == axis}
+        if free == {"global"} or "global" in held:
+            return len(free) + len(held) == 1 and 0 <= held.get("global", 0) < threads
+        groups = (
+            range(-(-threads // size)) if "group" in free else range(held.get("group", 0), held.get("group", 0) + 1)
+        )
+        own = range(size) if "local" in free else range(held.get("local", 0), held.get("local", 0) + 1)
+        inside = groups[0] >= 0 and own[0] >= 0 and own[-1] < size
+        return "global" not in free and inside and groups[-1] * size + own[-1] < threads
+
+
+def _sum(left: AffinePlace | None, right: AffinePlace | None, sign: int) -> AffinePlace | None:
+    """left + sign × right, of which one is a constant."""
+    if left is None or right is None or (left.key is not None and right.key is not None):
+        return None
+    shift = left.shift + sign * right.shift
+    return (
+        AffinePlace(left.key, shift, left.sign)
+        if right.key is None
+        else AffinePlace(right.key, shift, sign * right.sign)
+    )
+
+
+def _agree(first: dict[Key, int], second: dict[Key, int]) -> bool:
+    return all(first.get(key, at) == at for key, at in second.items())

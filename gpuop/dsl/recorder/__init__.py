@@ -1,0 +1,1 @@
+"""What turns the calls of a kernel body into statements."""

@@ -1,0 +1,46 @@
+"""`_out0` … `_out9`, and what a recorder knows of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
+
+from gpuop.dsl.recorder.fills import Fill
+from gpuop.errors import SemanticError
+from gpuop.ir.nodes import FieldParam
+
+
+@dataclass(frozen=True)
+class OutputRef:
+    """`_out0` … `_out9`: the outputs of the operator being recorded."""
+
+    index: int
+    advice: ClassVar[str] = "outputs are only written: keep what you wrote in a variable"
+
+    def __repr__(self) -> str:
+        return f"_out{self.index}"
+
+    def __setitem__(self, place: Any, value: Any) -> NoReturn:
+        raise SemanticError(
+            f"an output is no array: write `_writeTensor({self}, v, _row, _column)`, or `_writeTensor({self}, v)` at the thread's "
+            "own point"
+        )
+
+    def __getitem__(self, place: Any) -> NoReturn:
+        raise SemanticError(
+            f"{self} is write-only, and no array: keep what you wrote in a variable, or read it in a following operator"
+        )
+
+
+@dataclass
+class OutputSlot:
+    """An output being recorded; `declared` is False where its type is only the default."""
+
+    param: FieldParam
+    declared: bool
+    default: Fill | None = None
+
+    @property
+    def shown(self) -> str:
+        """As users write it."""
+        return f"_{self.param.hint}"

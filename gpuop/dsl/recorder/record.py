@@ -1,0 +1,283 @@
+"""The recorder: the only mutable state of the front end. It turns the calls of a kernel body into statements."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, TypeVar
+
+from gpuop.dsl.recorder.assigned import assigned_name
+from gpuop.dsl.recorder.field_like import FieldLike
+from gpuop.dsl.recorder.frames import Position, trail
+from gpuop.dsl.recorder.outputs import OutputSlot
+from gpuop.errors import Loc, SemanticError, here, kernel_frame
+from gpuop.ir.build import Builder, constant
+from gpuop.ir.kernel import Domain
+from gpuop.ir.nodes import AXES, Array, Break, Continue, Declare, Expr, FieldParam, For, If, Index, Let, Ref, Stmt, Var
+from gpuop.ir.size import MOST_NESTED, MOST_STATEMENTS
+from gpuop.ir.symbolic import Extent, numbers
+from gpuop.ir.types import INT, Shape
+from gpuop.ir.values import Leaf, Node
+
+Steps = TypeVar("Steps", bound=Expr | tuple[Expr, ...])
+
+
+@dataclass(eq=False)
+class Scope:
+    """A block being recorded. `marks` runs beside `statements`: where the user's frames stood at each."""
+
+    kind: str
+    loc: Loc | None = None
+    open: bool = True
+    statements: list[Stmt] = field(default_factory=list)
+    marks: list[tuple[Position, ...]] = field(default_factory=list)
+    chain: If | None = None  # the `_if` chain at the end of `statements` that `_elseif` and `_else` may extend
+
+
+class Recorder:
+    """Records one kernel body. Use `with recorder:` around the body, then `finish`."""
+
+    def __init__(self, name: str, grid: Shape | None, loc: Loc | None, outputs: list[OutputSlot]) -> None:
+        self.name = name
+        self.loc = loc
+        self.grid = grid
+        self.grid_of = ""  # who decided it, where `_globalThreads` did not
+        self.tensor = Shape()  # a thread's tensor axis: one thread for each of its elements
+        self.threads_given = False
+        self.whole = False  # whether the surplus threads of the last groups run too
+        self.group: tuple[tuple[Extent, ...], Loc | None] | None = None  # what `_localThreads` asks for
+        self.shared: list[Declare] = []  # memory that is not a thread's own
+        self.volatile: set[Var | Array] = set()
+        self.values: dict[Var, Expr] = {}  # what a name that never changes stands for
+        self.outputs = outputs
+        self.inputs: dict[Node, FieldParam] = {}
+        self.hints: dict[Node, str] = {}
+        self.scopes: list[Scope] = [Scope("body", loc)]
+        self.emitted = 0  # statements
+        self.scope_of: dict[Var | Array, Scope] = {}
+        self.build = Builder(self.bind)
+        self.elements: list[tuple[Expr, int]] = []  # the loops over tensor elements that are open
+        self.element_loop: For | None = None
+        self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
+        self.naming = True
+        self.root: FrameType | None = None
+
+    # --- the stack of recorders ---------------------------------------------------------------------------------
+
+    def __enter__(self) -> Recorder:
+        _stack().append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _stack().remove(self)
+        for scope in self.scopes:
+            scope.open = False
+        self.root = None
+
+    # --- statements ---------------------------------------------------------------------------------------------
+
+    @property
+    def scope(self) -> Scope:
+        return self.scopes[-1]
+
+    def emit(self, stmt: Stmt) -> None:
+        """Append a statement to the open block."""
+        self.check_pending()
+        if self.scope.statements and isinstance(self.scope.statements[-1], (Break, Continue)):
+            name = "_break" if isinstance(self.scope.statements[-1], Break) else "_continue"
+            raise SemanticError(
+                f"nothing that follows `{name}()` in its block runs; put it before, or into an `_else` block"
+            )
+        self.scope.statements.append(stmt)
+        self.scope.marks.append(trail(kernel_frame(), self.root))
+        self.emitted += 1
+        if self.emitted > MOST_STATEMENTS:
+            raise SemanticError(
+                f"`{self.name}` has more than {MOST_STATEMENTS} statements, for which compilers take too long; "
+                "write loops that run on the device (`_for`) instead of Python's, or several operators"
+            )
+
+    def check_pending(self) -> None:
+        if self.pending is not None:
+            (name, loc), self.pending = self.pending, None
+            raise SemanticError(f"`{name}(…)` stands without `with`; write `with {name}(…):`", loc)
+
+    def bind(self, expr: Expr) -> Expr:
+        """Name an expression where it is written."""
+        hint = assigned_name(kernel_frame()) if self.naming else ""
+        return self.declare(Var(hint or "t", expr.type), expr)
+
+    def steps(self, make: Callable[[], Steps]) -> Steps:
+        """Record the steps of a function: what the user names is its result, not they."""
+        naming, self.naming, first = self.naming, False, len(self.scope.statements)
+        try:
+            result = make()
+        finally:
+            self.naming = naming
+        made = isinstance(result, Ref) and result.var in self.values and len(self.scope.statements) > first
+        if made and isinstance(result, Ref) and self.retract(result.var):
+            return self.bind(self.values[result.var])  # type: ignore[return-value]
+        return result
+
+    def declare(self, var: Var, value: Expr) -> Ref:
+        self.scope_of[var] = self.scope
+        if not var.mutable:
+            self.values[var] = value
+        self.emit(Let(var, value, here()))
+        return Ref(var)
+
+    def retract(self, symbol: Var | Array) -> bool:
+        """Take back the last statement, if it is what made this variable or array."""
+        last = self.scope.statements[-1] if self.scope.statements else None
+        made = last.var if isinstance(last, Let) else last.array if isinstance(last, Declare) else None
+        if made is not symbol:
+            return False
+        del self.scope.statements[-1], self.scope.marks[-1]
+        self.emitted -= 1
+        return True
+
+    def push(self, scope: Scope) -> None:
+        if len(self.scopes) > MOST_NESTED:
+            raise SemanticError(
+                f"blocks are in one another more than {MOST_NESTED} deep, which compilers do not take; "
+                "join conditions with `&`, or write several operators",
+                scope.loc,
+            )
+        self.scopes.append(scope)
+
+    def pop(self) -> list[Stmt]:
+        scope = self.scopes.pop()
+        scope.open = False
+        return scope.statements
+
+    def take_since(
+        self, start: int, inside: Callable[[tuple[Position, ...]], bool]
+    ) -> list[tuple[Stmt, tuple[Position, ...]]]:
+        """Remove and return the trailing statements of the open block that satisfy a test of their marks."""
+        scope = self.scope
+        first = len(scope.statements)
+        while first > start and inside(scope.marks[first - 1]):
+            first -= 1
+        taken = list(zip(scope.statements[first:], scope.marks[first:], strict=True))
+        del scope.statements[first:], scope.marks[first:]
+        return taken
+
+    def put(self, taken: list[tuple[Stmt, tuple[Position, ...]]]) -> None:
+        """Append statements taken elsewhere; their values now belong to the open block."""
+        for stmt, mark in taken:
+            self.scope.statements.append(stmt)
+            self.scope.marks.append(mark)
+            if isinstance(stmt, Let):
+                self.scope_of[stmt.var] = self.scope
+
+    def usable(self, expr: Expr) -> Expr:
+        """The expression, if the block that made it is still open."""
+        if isinstance(expr, Ref):
+            scope = self.scope_of.get(expr.var)
+            name = f"`{expr.var.hint}`" if expr.var.hint != "t" else "this value"
+            if scope is None:
+                raise SemanticError(f"{name} was made in another operator; pass it as a Field, or compute it here")
+            if not scope.open:
+                raise SemanticError(
+                    f"{name} was made in a `{scope.kind}` block that has ended (line {scope.loc.line if scope.loc else '?'}); "
+                    "declare a variable before the block, as in `v = _var(0.0)`, and assign it inside with `v @= …`"
+                )
+        return expr
+
+    def alive(self, value: Any) -> bool:
+        """Whether the block that made a value is still open."""
+        expr = getattr(value, "_expr", None)
+        scope = self.scope_of.get(expr.var) if isinstance(expr, Ref) else self.scope
+        return scope is not None and scope.open
+
+    # --- the thread grid, inputs, outputs -----------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        if self.grid is None:
+            raise SemanticError(
+                f"operator `{self.name}` has no fields among its arguments: "
+                "declare its outputs, as in `@gp.operator(outputs=gp.FieldType(…))`"
+            )
+        return Domain(self.grid, self.tensor.points)
+
+    @property
+    def work_group(self) -> tuple[Extent, ...]:
+        """(layers, rows, columns) of a work-group."""
+        if self.group is None:
+            return self.domain.group
+        shape, loc = self.group
+        axes = len(self.domain.shape)
+        if len(shape) > axes:
+            raise SemanticError(
+                f"`_localThreads` has {len(shape)} extents, and the threads are {axes}D: {self.domain}", loc
+            )
+        group = (1,) * (3 - len(shape)) + shape
+        if group[0] != 1 and self.domain.elements > 1:
+            raise SemanticError(
+                "threads of a tensor axis are in work-groups of one layer: give `_localThreads` rows and columns", loc
+            )
+        return Shape(numbers(group)) if all(isinstance(n, int) for n in group) else group
+
+    @property
+    def surplus(self) -> bool:
+        """Whether threads run that the grid has not; possibly, where the target decides about work-groups."""
+        extents = zip(AXES, self.work_group, strict=False)
+        return self.whole and any(not isinstance(n, int) or self.domain.extent(axis) % n for axis, n in extents)
+
+    def own_point(self) -> tuple[Expr, ...]:
+        return tuple(Index("global", axis) for axis in self.domain.axes)
+
+    def param(self, value: FieldLike) -> FieldParam:
+        """The parameter that stands for a field read in the body."""
+        node = value.node
+        if node not in self.inputs:
+            hint = self.hints.get(node) or f"in{len(self.inputs)}"  # not its name: equal kernels have equal text
+            self.inputs[node] = FieldParam(hint, node.type, isinstance(node, Leaf) and node.by_value)
+        return self.inputs[node]
+
+    def output(self, index: int) -> OutputSlot:
+        if index >= len(self.outputs):
+            last = len(self.outputs) - 1
+            have = f"its outputs are _out0 … _out{last}" if last > 0 else "its only output is _out0"
+            raise SemanticError(f"operator `{self.name}` has no _out{index}: {have}; declare more output types")
+        return self.outputs[index]
+
+    def tensor_element(self) -> Expr:
+        if self.elements:
+            return self.elements[-1][0]
+        return Index("global", "element") if self.tensor.points > 1 else constant(0, INT)
+
+
+_local = threading.local()
+
+
+def _stack() -> list[Recorder]:
+    if not hasattr(_local, "stack"):
+        _local.stack = []
+    stack: list[Recorder] = _local.stack
+    return stack
+
+
+def recording() -> Recorder | None:
+    """The innermost recorder of this thread."""
+    stack = _stack()
+    return stack[-1] if stack else None
+
+
+def current(what: Any = "this") -> Recorder:
+    """The innermost recorder, which must exist."""
+    recorder = recording()
+    if recorder is None:
+        raise SemanticError(
+            f"{what} belongs in an operator's body: a function under `@gp.operator`, or a `with gp.GPUOperator(…)` block"
+        )
+    return recorder
+
+
+def caller() -> FrameType:
+    """The frame that writes the kernel."""
+    return kernel_frame() or sys._getframe(1)

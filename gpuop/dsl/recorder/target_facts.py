@@ -1,0 +1,180 @@
+"""`_target`: constants that are known only when code is generated, and what is computed of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from gpuop.dsl.recorder.arithmetic import Arithmetic
+from gpuop.errors import MissingError, SemanticError, described, here
+from gpuop.ir.build import number
+from gpuop.ir.symbolic import (
+    ARCHITECTURES,
+    ATTRIBUTES,
+    KEY,
+    OPERATIONS,
+    Choice,
+    Extent,
+    Fact,
+    Formula,
+    Known,
+    Plain,
+    architecture_of,
+    kind_of,
+)
+
+# Python's operators by NumPy's name (see `arithmetic`)
+NAMES = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "floor_divide": "floordiv", "remainder": "mod", "negative": "neg",
+    "bitwise_and": "and", "bitwise_or": "or", "invert": "invert", "less": "lt", "less_equal": "le", "greater": "gt",
+    "greater_equal": "ge", "equal": "eq", "not_equal": "ne",
+}  # fmt: skip
+
+TEXTS = {"backend": ("opencl", "cuda", "reference"), "device": ("gpu", "cpu")}  # what facts that are texts may be
+
+
+class TargetExpression(Arithmetic["TargetExpression"]):
+    """A value that only a target gives: no Python number, and no value of a thread's."""
+
+    __slots__ = ("known",)
+    __array_ufunc__ = None  # NumPy's scalars leave operators to us
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+
+    def __repr__(self) -> str:
+        return repr(self.known)
+
+    def _operate(self, name: str, *operands: Any) -> TargetExpression:
+        return formula(NAMES.get(name, name), *operands)
+
+    def __bool__(self) -> NoReturn:
+        raise SemanticError(
+            f"`{self!r}` is known only when code is generated: Python's `if`, `and`, `or`, `not`, `min` and `max` cannot "
+            "decide on it; use `with _codegenIf(c):`, `&`, `|`, `~`, `_min`, `_max`"
+        )
+
+    def _no_number(self) -> NoReturn:
+        raise SemanticError(
+            f"`{self!r}` is known only when code is generated: it is no Python number; "
+            "it may be an extent of `_localThreads`, of an array or of a `_for`"
+        )
+
+    __int__ = __float__ = __index__ = _no_number
+
+
+def formula(op: str, *operands: Any) -> TargetExpression:
+    """An operation on target expressions, numbers and texts."""
+    if op not in OPERATIONS:
+        advice = "`//` divides" if op == "divide" else "they have + - * // % & | ~ and comparisons"
+        raise SemanticError(f"target expressions have no operator for {op.replace('_', ' ')}: {advice}")
+    args = tuple(map(_known, operands))
+    if OPERATIONS[op].kind(*map(kind_of, args)) is None:
+        shown = " and ".join("a text" if k is str else f"{k.__name__}" for k in map(kind_of, args))
+        raise SemanticError(f"target expressions: `{OPERATIONS[op].sign}` does not take {shown}")
+    _check_texts(args)
+    return TargetExpression(Formula(op, args, here()))
+
+
+def _check_texts(args: tuple[Known, ...]) -> None:
+    """A text that a fact never is would never be equal to it, on any target."""
+    for fact in args:
+        texts = TEXTS.get(fact.name, ()) if isinstance(fact, Fact) else ()
+        strange = [a for a in args if isinstance(a, str) and a not in texts]
+        if texts and strange:
+            raise SemanticError(f"`{fact!r}` is never {strange[0]!r}; it is {' or '.join(map(repr, texts))}")
+
+
+def _known(operand: Any) -> Known:
+    if isinstance(operand, TargetExpression):
+        return operand.known
+    plain = operand if isinstance(operand, str) else number(operand)
+    if plain is None:
+        what = "a recorded value" if hasattr(operand, "expr") else described(operand)
+        raise SemanticError(
+            f"a target expression is computed of facts of the target, numbers and texts, not of {what}; "
+            "put what depends on the target into `with _codegenIf(c):` blocks"
+        )
+    return plain
+
+
+def misplaced(value: TargetExpression) -> SemanticError:
+    """The error where a target expression stands for a value of a thread's."""
+    return SemanticError(
+        f"`{value!r}` is known only when code is generated, and is no value of a thread's: "
+        "decide on it by `with _codegenIf(c):`; it may be an extent of `_localThreads`, of an array or of a `_for`"
+    )
+
+
+def extent(value: TargetExpression, what: str, *kinds: type) -> Extent:
+    """A target expression where an integer is needed, or another kind of these."""
+    if kind_of(value.known) not in (kinds or (int,)):
+        raise SemanticError(f"{what} is an integer, and `{value!r}` is {_article(kind_of(value.known))}")
+    return value.known  # type: ignore[return-value]
+
+
+def _article(kind: type) -> str:
+    return {str: "a text", bool: "a bool"}.get(kind, "a float")
+
+
+class Targets:
+    """What is known of the device that code is generated for: constants that `_codegenIf` decides on.
+
+    `.backend` ("opencl", "cuda" or "reference"), `.architecture` (90 for sm_90, 0 but for CUDA), `.device` ("gpu" or "cpu"),
+    `.simd_width`, `.local_memory_bytes`, `.has_fp16`, `.has_fp64`, and `.choose(table)`. They combine with numbers and texts.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> TargetExpression:
+        if name in ATTRIBUTES:
+            return TargetExpression(Fact(name))
+        if name.startswith("__"):  # Python asks for these
+            raise AttributeError(name)
+        raise MissingError(f"`_target` has no attribute {name!r}; it has {', '.join(ATTRIBUTES)}, and choose")
+
+    def __repr__(self) -> str:
+        return "_target"
+
+    def choose(self, table: Any, default: Any = None) -> TargetExpression:
+        """The entry of a table that fits the target best.
+
+        Args:
+            table: numbers or texts by target: "opencl", "cuda", "reference", and architectures as "cuda:sm_80", which stand
+                for those above them too, up to the next entry.
+            default: what other targets get; without it they are an error when code is generated for them.
+        """
+        if not isinstance(table, Mapping) or not table:
+            raise SemanticError(
+                f'a table is a dict such as {{"opencl": 64, "cuda:sm_80": 128}} with an entry, not {described(table)}'
+            )
+        for key in table:
+            if not isinstance(key, str) or not KEY.fullmatch(key):
+                raise SemanticError(f"{key!r} names no target: entries are for opencl, cuda, cuda:sm_80 or reference")
+            _check_architecture(key)
+        entries = tuple((key, _entry(value)) for key, value in table.items())
+        otherwise = None if default is None else _entry(default)
+        kinds = {type(v) for v in (*(v for _, v in entries), *([] if otherwise is None else [otherwise]))}
+        if len(kinds) > 1:
+            shown = ", ".join(sorted(k.__name__ for k in kinds))
+            raise SemanticError(f"the entries of a table are of one type, not of {shown}")
+        return TargetExpression(Choice(entries, otherwise, here()))
+
+
+def _check_architecture(key: str) -> None:
+    number = architecture_of(key)
+    at = bisect_left(ARCHITECTURES, number)
+    if 0 < number < ARCHITECTURES[-1] and ARCHITECTURES[at] != number:
+        near = " and ".join(f"sm_{n}" for n in ARCHITECTURES[max(at - 1, 0) : at + 1])
+        raise SemanticError(f"{key!r} names no target: there is no sm_{number}, the nearest are {near}")
+
+
+def _entry(value: Any) -> Plain:
+    plain = value if isinstance(value, str) else number(value)
+    if plain is None:
+        raise SemanticError(f"the entries of a table are numbers or texts, not {described(value)}")
+    return plain
+
+
+_target = Targets()

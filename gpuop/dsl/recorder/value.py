@@ -1,0 +1,292 @@
+"""Recorded values: Python's operators over them record code, and Python's silent misuses of them are errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from gpuop.dsl.recorder.arithmetic import Arithmetic
+from gpuop.dsl.recorder.components import SWIZZLE, component, lane_of
+from gpuop.dsl.recorder.field_like import FieldLike
+from gpuop.dsl.recorder.outputs import OutputRef
+from gpuop.dsl.recorder.record import current
+from gpuop.dsl.recorder.storage import fetch
+from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
+from gpuop.errors import MissingError, SemanticError, UnsupportedError, article, described
+from gpuop.ir.build import Number, constant, fold_cast, literal, number
+from gpuop.ir.expansions import EXPANSIONS
+from gpuop.ir.nodes import Const, Expr, Read, Ref
+from gpuop.ir.types import BOOL, BY_NUMPY, DOUBLE, INT, LONG, ULONG, DType, Type
+
+# Python's operators by NumPy's name (see `arithmetic`), and the table's where it differs
+KERNEL_NAMES = {
+    "subtract": "sub", "multiply": "mul", "divide": "div", "floor_divide": "floordiv", "remainder": "mod", "negative": "neg",
+    "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "less": "lt", "less_equal": "le", "greater": "gt",
+    "greater_equal": "ge", "equal": "eq", "not_equal": "ne", "logical_not": "not",
+}  # fmt: skip
+SAME_NAMES = ("add", "power", "absolute", "invert", "left_shift", "right_shift")
+ADVICE = {complex: "write it as `_float2(real, imaginary)`", type(None): "did a function forget its `return`?"}
+NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+Operand = Any  # a Value, a number, or a 0D scalar Field: what may stand in kernel arithmetic
+
+
+class Value(Arithmetic["Value"]):
+    """A value of the device's: a scalar or a vector of 2 to 4 components."""
+
+    __slots__ = ("_expr",)
+
+    def __init__(self, expr: Expr) -> None:
+        self._expr = expr
+
+    @property
+    def expr(self) -> Expr:
+        """The atom that stands for this value; an error where its block has ended."""
+        return current(f"`{self.hint}`").usable(self._expr)
+
+    @property
+    def type(self) -> Type:
+        return self.expr.type
+
+    @property
+    def hint(self) -> str:
+        """What messages call it: the name of its variable, or the number that it is."""
+        expr = self._expr
+        return expr.var.hint if isinstance(expr, Ref) else str(expr.value) if isinstance(expr, Const) else "value"
+
+    def __repr__(self) -> str:
+        named = self.hint not in ("t", "value")
+        return f"<{self._expr.type}{' ' + self.hint if named else ''}>"
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise UnsupportedError(
+                "Python cannot format a recorded value, which exists only on the device; `_print(format, x)` prints there"
+            )
+        return repr(self)
+
+    def _operate(self, name: str, *operands: Operand) -> Value:
+        if name in ("left_shift", "right_shift"):
+            return _shift("shl" if name == "left_shift" else "shr", *operands)
+        if name == "power" and operands[0] is self:
+            return _power(*operands)
+        if name == "invert" and self.type.kind == "b":
+            name = "logical_not"
+        return apply(KERNEL_NAMES.get(name, name), *operands)
+
+    def __pos__(self) -> Value:
+        return self
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Value:
+        """Arithmetic with NumPy's scalars on the left ends up here; NumPy's other functions do not work on values."""
+        if method != "__call__" or options or ufunc.__name__ not in (*KERNEL_NAMES, *SAME_NAMES):
+            raise UnsupportedError(
+                f"numpy.{ufunc.__name__} does not take kernel values; kernels have functions of their own, as `_sqrt(x)`"
+            )
+        return self._operate(ufunc.__name__, *operands)
+
+    # --- components ---------------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Value:
+        if name.startswith("__") or not SWIZZLE.match(name):
+            if name.startswith("__"):  # Python and NumPy ask for these
+                raise AttributeError(name)
+            raise MissingError(
+                f"a kernel value has no attribute {name!r}; it has components x, y, z, w and their swizzles"
+            )
+        lanes = [lane_of(self.type, letter) for letter in name]
+        build = current().build
+        return Value(build.pack([build.lane(self.expr, i) for i in lanes]))
+
+    def __getitem__(self, index: int) -> Value:
+        return Value(current().build.lane(self.expr, component(self.type, index)))
+
+    def __iter__(self) -> Iterator[Value]:
+        if self.type.lanes == 1:
+            raise SemanticError(
+                "a scalar value cannot be unpacked or iterated over; use `with _for(n) as i:` for loops on the device"
+            )
+        return iter([self[i] for i in range(self.type.lanes)])
+
+    # --- what Python would do silently ----------------------------------------------------------------------------
+
+    def __bool__(self) -> NoReturn:
+        raise SemanticError(
+            "a recorded value has no truth value: Python's `if`, `while`, `and`, `or`, `not`, `min` and `max` cannot decide on it; "
+            "use `with _if(c):`, `with _while(c):`, `&`, `|`, `~`, `_min`, `_max`, `_where(c, a, b)`"
+        )
+
+    def __index__(self) -> NoReturn:
+        raise SemanticError(
+            "a recorded value is not a Python integer: it exists only on the device; "
+            "use `with _for(n) as i:`, or a table for computed indices, as `_constantArray(values)` makes of a list"
+        )
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise UnsupportedError(
+            "a recorded value is nothing to NumPy, and no index of its arrays: it exists only on the device; "
+            "`table = _constantArray(array)` makes a table for computed indices, as in `table[i]`"
+        )
+
+    def __int__(self) -> NoReturn:
+        raise SemanticError("a recorded value is not a Python integer; convert on the device with `_convert_int(x)`")
+
+    def __float__(self) -> NoReturn:
+        raise SemanticError(
+            "a recorded value is not a Python float: it exists only on the device; "
+            "use the kernel's own functions (`_sin(x)` for `math.sin(x)`), or `_convert_float(x)`"
+        )
+
+    def __round__(self, digits: Any = None) -> NoReturn:
+        raise UnsupportedError("Python's `round` does not take kernel values; use `_rint(x)`, or `_round(x)`")
+
+    def assign(self, value: Operand) -> None:
+        """Assign to a variable; an expression is none."""
+        raise SemanticError(
+            "`@=` assigns to variables, and this is an expression; make a variable of it with `v = _var(x)`"
+        )
+
+    def __imatmul__(self, other: Operand) -> Value:
+        self.assign(other)
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if SWIZZLE.match(name):
+            self[0] = value
+        elif not name.startswith("_"):
+            raise MissingError(f"a kernel value has no attribute {name!r} to set")
+        object.__setattr__(self, name, value)
+
+    def __setitem__(self, index: Any, value: Operand) -> None:
+        raise SemanticError(
+            "components of a variable can be assigned, and this is an expression; make a variable of it with `v = _var(x)`"
+        )
+
+
+# --- from Python objects to atoms -----------------------------------------------------------------------------------
+
+
+def atom(value: Operand) -> Expr | Number:
+    """What an operand records as: an atom, or a number whose type its neighbours decide."""
+    if isinstance(value, Value):
+        return value.expr
+    plain = number(value)
+    if plain is not None:
+        return plain
+    if isinstance(value, FieldLike):
+        return _scalar_field(value)
+    if isinstance(value, TargetExpression):
+        raise misplaced(value)
+    what = repr(value) if isinstance(value, OutputRef) else described(value)
+    advice = getattr(
+        value,
+        "advice",
+        ADVICE.get(
+            complex if isinstance(value, np.complexfloating) else type(value),
+            "wrap arrays in a Field and read them with `_readTensor`, or index them with Python integers",
+        ),
+    )
+    raise SemanticError(f"{what} cannot stand in a kernel; {advice}")
+
+
+def _scalar_field(value: FieldLike) -> Expr:
+    field_type = value.type
+    if field_type.field_shape or field_type.planes > 1:
+        raise SemanticError(
+            f"a {field_type} Field is not a kernel value; read it with `_readTensor(f)` "
+            "(operators give Fields too: kernels share code as plain Python functions)"
+        )
+    recorder = current()
+    param = recorder.param(value)
+    return fetch(recorder.build, param.type, Read(param, Type(param.type.storage)))
+
+
+def literal_atom(value: Operand) -> Expr:
+    """As `atom`, numbers alone being int or float, but of the dtype that NumPy's have."""
+    found = typed(value)
+    return literal(found) if isinstance(found, (bool, int, float)) else found
+
+
+def typed(value: Operand) -> Expr | Number:
+    """As `atom`, but a number of NumPy's has its dtype: other than int64 and float64, which Python's numbers become."""
+    found = atom(value)
+    dtype = BY_NUMPY.get(value.dtype.name) if isinstance(value, (np.generic, np.ndarray)) else None
+    if dtype is None or dtype is DOUBLE or not isinstance(found, (bool, int, float)):
+        return found
+    return found if dtype is LONG and INT.holds(found) else constant(found, dtype)
+
+
+def apply(name: str, *args: Operand) -> Value:
+    """Record a table row or an expansion that has one result."""
+    return Value(record(name, *args))
+
+
+def record(name: str, *args: Operand) -> Any:
+    """Record a table row or an expansion: an atom, or a tuple of them."""
+    atoms = [atom(a) for a in args]
+    if all(isinstance(a, (bool, int, float)) for a in atoms):
+        atoms = [typed(a) for a in args]
+    recorder = current(f"`_{name}`")
+    if name in EXPANSIONS:
+        function = EXPANSIONS[name]
+        return recorder.steps(lambda: function.expand(recorder.build, *recorder.build.literals(function.alone, atoms)))
+    return recorder.build.apply(name, *atoms)
+
+
+def convert(value: Operand, target: Type) -> Expr:
+    """Convert as writing does: integers truncate and saturate, scalars spread."""
+    build, given = current().build, atom(value)
+    if isinstance(given, (bool, int, float)):
+        given = _number(given, target.dtype)
+    return build.cast(given, target)
+
+
+def _number(value: Number, target: DType) -> Const:
+    if isinstance(value, bool):
+        return fold_cast(constant(value, BOOL), Type(target), True)
+    source = DOUBLE if isinstance(value, float) else LONG if -(2**63) <= value < 2**63 else ULONG
+    if not source.holds(value):
+        raise SemanticError(f"{value} fits no type of the device's")
+    return fold_cast(constant(value, source), Type(target), True)
+
+
+def integer(value: Operand, what: str) -> Expr:
+    """An int atom for an index, a bound or an extent."""
+    expr = literal_atom(value)
+    if not expr.type.integer or expr.type.lanes > 1:
+        divided = isinstance(value, float)  # Python's, as no integer becomes one otherwise
+        advice = "Python's `/` of its integers gives a float, write `//`; " if divided else ""
+        raise SemanticError(
+            f"{what} is a scalar integer, not {article(str(expr.type))}; {advice}convert with `_convert_int(x)`"
+        )
+    return current().build.cast(expr, Type(INT))
+
+
+def _power(base: Value, exponent: Operand) -> Value:
+    if (
+        isinstance(exponent, (int, np.integer))
+        and not isinstance(exponent, bool)
+        and 0 <= exponent <= (64 if base.type.integer else 2)
+    ):
+        return _integer_power(base, int(exponent))
+    return apply("power", base, exponent)
+
+
+def _integer_power(base: Value, exponent: int) -> Value:
+    if exponent == 0:
+        return Value(current().build.cast(constant(1, base.type.dtype), base.type))
+    half = _integer_power(base, exponent // 2) if exponent > 1 else None
+    square = base if half is None else half * half
+    return square * base if exponent > 1 and exponent % 2 else square
+
+
+def _shift(op: str, value: Operand, amount: Operand) -> Value:
+    """OpenCL's shift: the amount counts modulo the width."""
+    shifted, by = atom(value), atom(amount)
+    if not isinstance(by, NUMBERS):
+        width = (by if isinstance(shifted, NUMBERS) else shifted).type.dtype.bits
+        return apply(op, value, Value(by) & (width - 1))
+    if not isinstance(by, (int, np.integer)) or by < 0 or isinstance(shifted, NUMBERS):
+        raise SemanticError(f"a shift amount is an integer that is not negative, not {amount!r}")
+    return apply(op, value, int(by) % shifted.type.dtype.bits)

@@ -1,0 +1,184 @@
+"""`with _for(n) as i:`, `_while`, `_forEachTensorElement`, and leaving them."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.recorder.assigned import assigned_name
+from gpuop.dsl.recorder.guard import Guard, condition, inside
+from gpuop.dsl.recorder.record import caller, current
+from gpuop.dsl.recorder.target_facts import TargetExpression, extent
+from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, integer
+from gpuop.dsl.recorder.variable import Variable
+from gpuop.errors import SemanticError, here
+from gpuop.ir.build import constant
+from gpuop.ir.nodes import Block, Break, Const, Continue, Expr, For, Ref, Stmt, Var, While
+from gpuop.ir.symbolic import TargetConst
+from gpuop.ir.types import INT, SMALL_TENSOR, Shape, ShapeLike, Type
+from gpuop.ir.visit import Copier, changes, leaving
+
+COUNT = "count in a variable, as in `n = _var(0)` before it and `n += 1` inside"
+
+
+class _while(Guard):
+    """`with _while(c):` or `_while(lambda: c)`; the condition is computed anew before every turn."""
+
+    def __init__(self, c: Operand) -> None:
+        recorder = current("`_while`")
+        if callable(c) and not isinstance(c, Value):
+            first = len(recorder.scope.statements)
+            c = c()
+            self.cond = condition(c, "_while")
+            self.head = recorder.take_since(first, lambda mark: True)
+        else:
+            self.cond = condition(c, "_while")
+            self.head = recorder.take_since(0, inside(caller(), "_while"))
+        if isinstance(c, NUMBERS) and not c:
+            raise SemanticError(f"this `_while` never runs: its condition is {c!r} in Python; {COUNT}")
+        computed = (
+            any(getattr(stmt, "var", None) is self.cond.var for stmt, _ in self.head)
+            if isinstance(self.cond, Ref)
+            else True
+        )
+        if isinstance(self.cond, Ref) and not computed and not self.cond.var.mutable:
+            raise SemanticError(
+                "the condition was computed before the loop and never changes; write the expression inside the `_while(…)` itself"
+            )
+        super().__init__("_while")
+
+    def opens(self) -> None:
+        self.recorder.put(self.head)
+        self.split = len(self.recorder.scope.statements)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._check_ends(tuple(self.recorder.scope.statements))
+        super().__exit__(kind, error, trace)
+
+    def _check_ends(self, turn: Block) -> None:
+        """Refuse a loop that nothing ends once it runs."""
+        cond = self.cond.value if isinstance(self.cond, Const) else None
+        if cond == 0 or changes(self.cond, turn) or any(isinstance(stmt, Break) for stmt in leaving(turn)):
+            return
+        why = (
+            "nothing in the block changes what its condition depends on"
+            if cond is None
+            else "its condition is True in Python"
+        )
+        raise SemanticError(f"this `_while` never ends once it runs: {why}; {COUNT}, or leave by `_break()`", self.loc)
+
+    def closes(self, body: list[Stmt]) -> None:
+        self.recorder.emit(While(tuple(body[: self.split]), self.cond, tuple(body[self.split :]), self.loc))
+
+
+def _bound(value: Operand) -> Expr:
+    """A bound of `_for` as it is at entry, whatever the loop assigns to the variable behind it."""
+    if isinstance(value, TargetExpression):
+        return TargetConst(extent(value, "a bound of `_for`"), Type(INT))
+    expr = integer(value, "a bound of `_for`")
+    if isinstance(expr, Ref) and expr.var.mutable:
+        return current().declare(Var(expr.var.hint, expr.type), expr)
+    return expr
+
+
+def _turns(unroll: Any) -> int:
+    """How many turns of a loop become one; 0: all."""
+    if isinstance(unroll, (bool, np.bool_)):
+        return 0 if unroll else 1
+    if not isinstance(unroll, (int, np.integer)) or unroll < 1:
+        raise SemanticError(f"`unroll=` is True, False, or how many turns become one, 1 or more, not {unroll!r}")
+    return int(unroll)
+
+
+class _for(Guard):
+    """`with _for(stop) as i:` or `with _for(start, stop, step=1) as i:`; bounds bind at entry, i is read-only.
+
+    Args:
+        unroll: True, or a factor, which a target may decide; a hint, or the loop's full expansion where its bounds are constants.
+    """
+
+    def __init__(self, *bounds: Operand, step: Operand = 1, unroll: Any = 1) -> None:
+        if not 1 <= len(bounds) <= 3:
+            raise SemanticError("`_for` takes (stop), (start, stop) or (start, stop, step)")
+        start, stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
+        step = bounds[2] if len(bounds) == 3 else step
+        self.bounds = tuple(map(_bound, (start, stop, step)))
+        if isinstance(self.bounds[2], Const) and self.bounds[2].value == 0:
+            raise SemanticError("a `_for` with step 0 never ends")
+        if isinstance(unroll, TargetExpression):
+            self.unroll = extent(unroll, "`unroll=`", int, bool)
+        else:
+            self.unroll = _turns(unroll)
+        super().__init__("_for")
+
+    def opens(self) -> Variable:
+        self.var = Var(assigned_name(self.frame) or "i", Type(INT))
+        self.recorder.scope_of[self.var] = self.recorder.scope
+        return Variable(Ref(self.var))
+
+    def closes(self, body: list[Stmt]) -> None:
+        start, stop, step = self.bounds
+        self.recorder.emit(For(self.var, start, stop, step, tuple(body), self.unroll, self.loc))
+
+
+class _forEachTensorElement(Guard):
+    """`with _forEachTensorElement(shape):` records its block for every element of a tensor; `_tensorElement` counts them."""
+
+    def __init__(self, shape: ShapeLike) -> None:
+        if isinstance(shape, Value):
+            raise SemanticError(
+                "`_forEachTensorElement` takes a tensor's shape, as `f.tensor_shape`; count with `_for`"
+            )
+        self.count = (Shape(shape) if not isinstance(shape, int) else Shape((shape,))).points
+        if not INT.holds(self.count):
+            raise SemanticError(f"a tensor of {self.count} elements is more than int counts")
+        super().__init__("_forEachTensorElement")
+
+    def opens(self) -> None:
+        self.var = Var("tensorElement", Type(INT))
+        self.recorder.scope_of[self.var] = self.recorder.scope
+        self.recorder.elements.append((Ref(self.var), self.count))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.recorder.elements.pop()
+        super().__exit__(kind, error, trace)
+
+    def closes(self, body: list[Stmt]) -> None:
+        if self.count <= SMALL_TENSOR:
+            for element in range(self.count):
+                for stmt in Copier(tuple(body), {self.var: constant(element, INT)}).copy():
+                    self.recorder.emit(stmt)
+            return
+        zero, one = constant(0, INT), constant(1, INT)
+        loop = For(self.var, zero, constant(self.count, INT), one, tuple(body), 1, self.loc)
+        self.recorder.element_loop = loop
+        self.recorder.emit(loop)
+
+
+def _leave(name: str, stmt: Break | Continue) -> None:
+    recorder = current(f"`{name}`")
+    kinds = [scope.kind for scope in recorder.scopes if scope.kind in ("_for", "_while", "_forEachTensorElement")]
+    if not kinds:
+        raise SemanticError(f"`{name}()` stands outside a loop")
+    if kinds[-1] == "_forEachTensorElement":
+        raise SemanticError(
+            f"`{name}()` cannot leave `_forEachTensorElement`: its elements are handled independently; use `_if`"
+        )
+    recorder.emit(stmt)
+
+
+def _break() -> None:
+    """Leave the innermost loop."""
+    _leave("_break", Break(here()))
+
+
+def _continue() -> None:
+    """Start the next turn of the innermost loop."""
+    _leave("_continue", Continue(here()))

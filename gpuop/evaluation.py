@@ -1,0 +1,255 @@
+"""Evaluation: from lazy fields to planned, compiled, launched kernels. The one place that sees fusion and runtime both."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+import numpy as np
+
+from gpuop.codegen.generate import generate, target_named
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.arrays import Adjustable, Deferred
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.field_names import names_given
+from gpuop.errors import DeviceError, SemanticError, described
+from gpuop.fusion.for_target import plan_for
+from gpuop.fusion.iteration import kernels
+from gpuop.fusion.plan import Plan, plan
+from gpuop.fusion.program import Program, program
+from gpuop.graphs.streams import Frames
+from gpuop.interop import Shared, layouts_of, own
+from gpuop.ir.layout import Layout
+from gpuop.ir.target import Target
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Call, Leaf, Node, Result, calls
+from gpuop.ops.algebra import copied
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, array_of, planes_of
+from gpuop.runtime.devices import current
+from gpuop.runtime.execute import Prepared
+from gpuop.show.html import SourceText
+
+PLANS_KEPT = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """The source of a leaf whose values are on a device already."""
+
+    backend: Backend
+    buffer: Buffer
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A computed value, good on its device while the parameters beneath it have not changed."""
+
+    backend: Backend
+    buffer: Buffer
+    versions: tuple[tuple[Adjustable, int], ...]
+
+    def good(self, backend: Backend) -> bool:
+        return self.backend is backend and all(source.state[0] == version for source, version in self.versions)
+
+
+_kept: WeakKeyDictionary[Call, dict[int, Kept]] = WeakKeyDictionary()
+_uploaded: WeakKeyDictionary[Leaf, Kept] = WeakKeyDictionary()
+driven: WeakSet[Leaf] = WeakSet()  # the states of graphs that are defined
+_plans: OrderedDict[Any, Prepared] = OrderedDict()
+_planning = threading.Lock()
+
+
+class _Given:
+    """The values that are on the device already. Those asked for stay, whoever sets a parameter meanwhile."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.found: dict[Node, Kept] = {}
+
+    def __contains__(self, node: object) -> bool:
+        value = kept(node, self.backend) if isinstance(node, Result) and node not in self.found else None
+        if value is not None and isinstance(node, Result):
+            self.found[node] = value
+        return node in self.found
+
+    def versions(self, nodes: Sequence[Node]) -> tuple[tuple[Adjustable, int], ...]:
+        """The parameters beneath the nodes, with the counts of their changes: now, or when what is given was computed."""
+        sources = (n.source for call in calls(nodes, self) for n in call.inputs if isinstance(n, Leaf))
+        seen = {source: source.state[0] for source in sources if isinstance(source, Adjustable)}
+        for source, version in (each for value in self.found.values() for each in value.versions):
+            seen[source] = min(version, seen.get(source, version))
+        return tuple(seen.items())
+
+
+def kept(node: Result, backend: Backend) -> Kept | None:
+    value = _kept.get(node.call, {}).get(node.index)
+    return value if value is not None and value.good(backend) else None
+
+
+# --- planning -----------------------------------------------------------------------------------------------------
+
+
+def prepare(
+    what: Program, backend: Backend, optimize: bool = True, layouts: Mapping[int, Layout] = MappingProxyType({})
+) -> Prepared:
+    """The compiled plan of a program, from the cache where one of the same structure was planned before."""
+    layouts = {**layouts, **layouts_of(what)}
+    key = (what.key, backend, optimize, frozenset(layouts.items()))
+    with _planning:
+        found = _plans.get(key)
+    if found is None:
+        found = Prepared(backend, plan(what, optimize, backend.limits), layouts)
+    with _planning:
+        _plans[key] = found
+        _plans.move_to_end(key)
+        if len(_plans) > PLANS_KEPT:
+            _plans.popitem(last=False)
+    return found
+
+
+def refuse_state(leaf: Leaf) -> None:
+    """Raise SemanticError for a state outside its graph: the array is only what it starts from."""
+    if leaf in driven:
+        name = f"`{leaf.name}`" if leaf.name else "this field"
+        raise SemanticError(
+            f"{name} is a state of a ComputeGraph, and outside has no values: probe it, or what is computed of it, inside the "
+            "graph's `with`, and `graph.read` that"
+        )
+
+
+def argument(node: Node, backend: Backend) -> Argument:
+    """What a leaf is passed as."""
+    assert isinstance(node, Leaf)
+    refuse_state(node)
+    source = node.source
+    if isinstance(source, Adjustable):
+        version, data = source.state
+        if node.by_value:
+            return tuple(planes_of(node.type, data).reshape(-1).tolist())
+        return _upload(node, data, backend, ((source, version),))
+    if isinstance(source, Evaluated):
+        if source.backend is backend:
+            return source.buffer
+        return _upload(node, array_of(node.type, source.backend.download(node.type, source.buffer)), backend, ())
+    if isinstance(source, Shared):
+        if source.backend is not backend:
+            raise DeviceError(f"this field is in memory of {source.backend.name}, and {backend.name} cannot use it")
+        return source.buffer
+    if isinstance(source, Deferred):
+        raise SemanticError(
+            "this Field stands for an argument of a pipeline; it has values only while the pipeline runs"
+        )
+    if isinstance(source, Frames):
+        raise SemanticError("a Sensor has frames only while its graph runs: probe the field, and `graph.read` it")
+    if source is None:
+        raise SemanticError(
+            "this Field has a type but no values: it was made for `source`, or stands for what `iterate` passes on"
+        )
+    return _upload(node, source, backend, ())
+
+
+def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[Adjustable, int], ...]) -> Buffer:
+    found = _uploaded.get(leaf)
+    if found is None or not found.good(backend):
+        _uploaded[leaf] = found = Kept(backend, backend.upload(leaf.type, planes_of(leaf.type, array)), versions)
+    return found.buffer
+
+
+# --- evaluation ---------------------------------------------------------------------------------------------------
+
+
+def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
+    """Evaluate values together; they stay on the device, and the next evaluation finds them."""
+    nodes = [own(node) for node in nodes]
+    given = _Given(backend)
+    versions = given.versions(nodes)  # before anything is read: a parameter set meanwhile makes the values stale
+    what = program(nodes, given)
+    prepared = prepare(what, backend)
+    found = given.found
+    passed = {n: found[node].buffer if node in found else argument(node, backend) for n, node in what.leaves.items()}
+    values = prepared.run(passed)
+    for node, number in zip(nodes, what.wanted, strict=True):
+        if isinstance(node, Result):
+            _kept.setdefault(node.call, {})[node.index] = Kept(backend, values[number], versions)
+    return [boxed(node.type, values[number], backend) for node, number in zip(nodes, what.wanted, strict=True)]
+
+
+def copy_into(target: Shared, source: Shared, kind: FieldType) -> None:
+    """Copy a field on its device, from one layout to another."""
+    what = program([copied(Field.of(Leaf(kind, source))).node])
+    layouts = {} if target.layout is None else {what.wanted[0]: target.layout}
+    values = {what.ops[0].inputs[0]: source.buffer}
+    prepare(what, target.backend, layouts=layouts).run(values, {what.wanted[0]: target.buffer})
+
+
+def boxed(kind: FieldType, value: Argument, backend: Backend) -> Buffer:
+    """A buffer of a value, which may be a parameter's scalars."""
+    if not isinstance(value, tuple):
+        return value
+    return backend.upload(kind, np.array(value, kind.storage.numpy)[:, None])
+
+
+def arrays(*fields: Field) -> list[Array]:
+    """Evaluate fields together, wait, and return their arrays."""
+    backend = current()
+    buffers = compute([f.node for f in fields], backend)
+    return [array_of(f.type, backend.download(f.type, b)) for f, b in zip(fields, buffers, strict=True)]
+
+
+def evaluate(*fields: Field) -> Any:
+    """Evaluate fields together without waiting; their values stay on the device.
+
+    Returns:
+        Fields that are leaves: iterating `u = gp.evaluate(sweep(u))` neither grows nor replans. One for one field, else
+        a tuple.
+    """
+    for f in fields:
+        if not isinstance(f, Field):
+            raise SemanticError(f"evaluate wants Fields, not {described(f)}")
+    backend = current()
+    buffers = compute([f.node for f in fields], backend)
+    names = names_given(len(fields)) or tuple(f.name for f in fields)
+    leaves = tuple(
+        Field.of(Leaf(f.type, Evaluated(backend, b), name=name))
+        for f, b, name in zip(fields, buffers, names, strict=True)
+    )
+    return leaves[0] if len(leaves) == 1 else leaves
+
+
+# --- text -----------------------------------------------------------------------------------------------------------
+
+
+def target_in_use() -> Target:
+    """What code is generated for on the device in use."""
+    return current().target
+
+
+def source_of(what: Plan, target: str | None) -> str:
+    """The generated text of every kernel of a plan."""
+    chosen = target_in_use() if target is None else target_named(target)
+    if chosen.backend == "reference":
+        chosen = target_named("opencl")
+    return SourceText("\n".join(generate(kernel, chosen).text for kernel in kernels(plan_for(what, chosen))))
+
+
+def _source(fields: Sequence[Field], target: str | None) -> str:
+    return source_of(plan(program([f.node for f in fields])), target)
+
+
+def _keep(field: Field) -> Field:
+    backend = current()
+    return Field.of(Leaf(field.type, Evaluated(backend, compute([field.node], backend)[0]), name=field.name))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_planning._at_fork_reinit)  # type: ignore[attr-defined]
+services.evaluate = arrays
+services.keep = _keep
+services.buffer = lambda field: compute([field.node], current())[0]
+services.source = _source

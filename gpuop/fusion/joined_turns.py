@@ -1,0 +1,89 @@
+"""A thread for each element, where elements share much: a thread for each point, which does what they share once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuop.fusion.axes import is_plain
+from gpuop.fusion.cost import work
+from gpuop.fusion.elements import ELEMENT
+from gpuop.ir.build import constant
+from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.nodes import Apply, Array, Block, Comment, Expr, For, Index, Load, Ref, Stmt, Var, Write
+from gpuop.ir.types import INT, Type
+from gpuop.ir.visit import Copier, bound, changed, expressions
+
+
+def shared_once(kernel: Kernel) -> Kernel:
+    """The kernel with a loop over the elements of a point after what they share, where that is more than each one adds.
+
+    Where elements only pick one of several values, the loop is expanded, and nothing is picked.
+    """
+    shifted = any(isinstance(e, Index) and e.axis == "element" and e.offset for e in expressions(kernel.body))
+    if kernel.domain.elements == 1 or shifted or not is_plain(kernel):
+        return kernel
+    varying = _varying(kernel.body)
+    shared = _part(kernel.body, [n not in varying for n in range(len(kernel.body))])
+    own = _part(kernel.body, [n in varying for n in range(len(kernel.body))])
+    picks = sum(isinstance(e, Apply) and e.op == "eq" and ELEMENT in e.args for e in expressions(own))
+    expanded = picks >= kernel.domain.elements - 1
+    if not expanded and work(replace(kernel, body=shared)) <= work(replace(kernel, body=own)):
+        return kernel
+    turn = Var("tensorElement", Type(INT))
+    body = _ElementTurn(own, turn, kernel.domain.elements).copy()
+    count = constant(kernel.domain.elements, INT)
+    loop = For(turn, constant(0, INT), count, constant(1, INT), body, 0 if expanded else 1)
+    return replace(kernel, body=(*shared, loop), domain=Domain(kernel.domain.shape))
+
+
+def _varying(body: Block) -> set[int]:
+    """The positions of the statements that are not the same for all elements."""
+    touched = [bound((stmt,)) | changed((stmt,)) for stmt in body]
+    taken = [{_symbol(e) for e in expressions((stmt,))} for stmt in body]
+    symbols: set[object] = {ELEMENT}
+    found: set[int] = set()
+    while True:
+        fresh = {
+            n
+            for n, stmt in enumerate(body)
+            if n not in found and (isinstance(stmt, Write) or symbols & taken[n] or symbols & touched[n])
+        }
+        if not fresh:
+            return found
+        found |= fresh
+        symbols |= {symbol for n in fresh for symbol in touched[n]}
+
+
+def _symbol(expr: Expr) -> object:
+    match expr:
+        case Ref(var=symbol) | Load(memory=Array() as symbol):
+            return symbol
+        case Index(kind="global", axis="element"):
+            return ELEMENT
+    return None
+
+
+def _part(body: Block, kept: list[bool]) -> Block:
+    """Some of the statements, each operator's under its name."""
+    out: list[Stmt] = []
+    name: Comment | None = None
+    for stmt, keep in zip(body, kept, strict=True):
+        if isinstance(stmt, Comment):
+            name = stmt
+        elif keep:
+            out += [stmt] if name is None else [name, stmt]
+            name = None
+    return tuple(out)
+
+
+class _ElementTurn(Copier):
+    """What a thread does for its element, as a turn of a loop."""
+
+    def __init__(self, block: Block, turn: Var, count: int) -> None:
+        super().__init__(block)
+        self.turn, self.count = turn, count
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Index) and expr.axis == "element":
+            return Ref(self.turn) if expr.kind == "global" else constant(self.count, INT)
+        return super().expr(expr)

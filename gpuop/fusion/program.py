@@ -1,0 +1,133 @@
+"""The graph of wanted values as a program: numbered values, equal calls merged, what nobody wants left out."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpuop.errors import Loc
+from gpuop.fusion.prune import pruned
+from gpuop.ir.kernel import Kernel, Opaque
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Call, Leaf, Node, Result, calls
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """A kernel applied to numbered values; `number` orders operators topologically.
+
+    Attributes:
+        recomputed: operators whose values this one computes for itself, where it reads them.
+    """
+
+    number: int
+    kernel: Kernel
+    identity: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    loc: Loc | None
+    recomputed: tuple[Op, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"{self.kernel.name}#{self.number}"
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """How a program that is evaluated at every step of a ComputeGraph goes on from one step to the next.
+
+    Attributes:
+        changing: leaves that change from step to step: states and sensors.
+        settable: leaves that change when they are set: parameters.
+        nexts: states, each with the value that it takes next.
+    """
+
+    changing: frozenset[int]
+    settable: frozenset[int]
+    nexts: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Values are numbers: leaves and results alike. `key` is equal for programs that compute the same.
+
+    Attributes:
+        cycle: None for what is evaluated once.
+    """
+
+    leaves: dict[int, Node]
+    ops: tuple[Op, ...]
+    wanted: tuple[int, ...]
+    types: dict[int, FieldType]
+    key: tuple[Any, ...]
+    names: dict[int, str]
+    cycle: Cycle | None = None
+
+    def repeated(self, cycle: Cycle) -> Program:
+        """The program, to be evaluated at every step of a graph."""
+        return replace(self, cycle=cycle, key=(*self.key, cycle))
+
+
+def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:
+    """Number what the wanted values need; values in `given` count as leaves."""
+    values: dict[Node, int] = {}
+    leaves: dict[int, Node] = {}
+    types: dict[int, FieldType] = {}
+    merged: dict[tuple[Any, ...], Op] = {}
+
+    def new(type_: FieldType) -> int:
+        types[len(types)] = type_
+        return len(types) - 1
+
+    def value(node: Node) -> int:
+        if node not in values:
+            values[node] = new(node.type)
+            leaves[values[node]] = node
+        return values[node]
+
+    needed = calls(wanted, given)
+    for call in needed:
+        inputs = tuple(value(node) for node in call.inputs)
+        op = merged.get((call.identity, inputs))
+        if op is None:
+            outputs = tuple(new(output.param.type) for output in call.kernel.outputs)
+            op = merged[call.identity, inputs] = Op(len(merged), call.kernel, call.identity, inputs, outputs, call.loc)
+        for index, output in enumerate(op.outputs):
+            values.setdefault(Result(call, index), output)
+    ids = tuple(value(node) for node in wanted)
+    ops = _needed(list(merged.values()), ids)
+    used = {v for op in ops for v in op.inputs} | set(ids)
+    leaves = {v: node for v, node in leaves.items() if v in used}
+    leaf_key = tuple((i, n.type, isinstance(n, Leaf) and n.by_value) for i, n in leaves.items())
+    key = (leaf_key, tuple((op.identity, op.inputs) for op in ops), ids)
+    return Program(leaves, ops, ids, types, key, _names(values, needed))
+
+
+def _names(values: dict[Node, int], made: Iterable[Call]) -> dict[int, str]:
+    """The user's names of values. What goes into another value of the same name on the same line is only on the way to it."""
+    names = {value: node.name for node, value in reversed(values.items()) if node.name}
+    for call in made:
+        for taken in call.inputs:
+            if isinstance(taken, Result) and taken.call.loc == call.loc and taken.name in call.names:
+                names.pop(values[taken], None)
+    return names
+
+
+def _needed(ops: list[Op], wanted: tuple[int, ...]) -> tuple[Op, ...]:
+    """The operators with what is needed of them: an output that nobody reads, and what only it needs, is left out."""
+    needed, kept = set(wanted), []
+    for op in reversed(ops):
+        positions = frozenset(k for k, value in enumerate(op.outputs) if value in needed)
+        if positions:
+            kept.append(_pruned(op, positions))
+            needed.update(kept[-1].inputs)
+    return tuple(reversed(kept))
+
+
+def _pruned(op: Op, positions: frozenset[int]) -> Op:
+    less = None if isinstance(op.kernel, Opaque) else pruned(op.kernel, op.identity, positions)
+    if less is None:
+        return op
+    inputs, outputs = tuple(op.inputs[k] for k in less.inputs), tuple(op.outputs[k] for k in less.outputs)
+    return replace(op, kernel=less.kernel, identity=less.identity, inputs=inputs, outputs=outputs)

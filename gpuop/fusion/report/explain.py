@@ -1,0 +1,144 @@
+"""A plan as text for people: what was fused, what was left apart and why, and the bytes that move."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from gpuop.errors import SemanticError
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.report.plan_report import Facts, report
+from gpuop.ir.target import Target
+from gpuop.passes.lanes import ONE_BY_ONE
+
+FORMS = {
+    "scalar": "",
+    "wide": ", which are neighbours in memory",
+    "spaced": ", a work-group apart",
+    "vector": ", as vectors",
+}
+METHODS = {
+    "alone": "one operator",
+    "registers": "fused through registers",
+    "side by side": "side by side, reading the same",
+    "recomputed": "recomputed where it is read",
+}
+
+WHEN = {
+    "once": "computed once: nothing that it depends on changes",
+    "when set": "computed when a parameter that it depends on is set",
+}
+
+
+def explain(
+    plan: Plan, format: str = "text", labels: Mapping[int, str] | None = None, target: Target | None = None
+) -> str:
+    """The report of a plan as text, or as JSON; with lanes where a target is given.
+
+    Raises:
+        SemanticError: a format that is neither "text" nor "json".
+    """
+    if format not in ("text", "json"):
+        raise SemanticError(f'there is no format {format!r}; one of "text" and "json"')
+    facts = report(plan, labels, target)
+    return _text(facts) if format == "text" else json.dumps(facts, indent=2, ensure_ascii=False)
+
+
+def _text(facts: Facts) -> str:
+    lines = [f"{_count(facts['kernel_count'], 'kernel')} for {_count(facts['operator_count'], 'operator')}"]
+    for kernel in facts["kernels"]:
+        lines += _kernel(kernel)
+    if facts["apart"]:
+        lines.append("left apart:")
+        lines += _apart(facts["apart"])
+    if facts["kernels"]:
+        moved, floor = size(facts["moved_bytes"]), size(facts["floor_bytes"])
+        who = "a step moves" if facts["step_bytes"] == facts["moved_bytes"] else "the kernels move"
+        lines.append(f"{who} {moved}; inputs and outputs alone are {floor} (ratio {facts['ratio']:.3g})")
+        if 0 < facts["step_bytes"] < facts["moved_bytes"]:
+            lines.append(f"a step moves {size(facts['step_bytes'])} of that: not all of them run at every step")
+        lines.append(f"what kernels write takes {size(facts['buffer_bytes'])} in {_count(facts['buffers'], 'buffer')}")
+    return "\n".join(lines)
+
+
+def _apart(pairs: list[Facts]) -> list[str]:
+    """A line for each pair of operators, those that are alike together."""
+    alike: dict[tuple[str, str, str], list[int]] = {}
+    for pair in pairs:
+        alike.setdefault((pair["producer"], pair["consumer"], pair["reason"]), []).append(pair["bytes"])
+    return [
+        f"  {producer} → {consumer}{f' ({len(costs)} times)' if len(costs) > 1 else ''}: {reason}; costs {size(sum(costs))}"
+        for (producer, consumer, reason), costs in alike.items()
+    ]
+
+
+def _turns(repeats: Facts) -> str:
+    """How often an iteration repeats the kernels below it."""
+    times, every = repeats["times"], repeats["every"]
+    if every is None:
+        return f"repeats {_count(times, 'turn')}"
+    return f"repeats until its condition holds, looking after every {_count(every, 'turn')}" + (
+        f", {_count(times, 'turn')} at most" if times is not None else ""
+    )
+
+
+def _kernel(kernel: Facts) -> list[str]:
+    one = "point" if kernel["lanes"] and kernel["lanes"]["count"] > 1 else "thread"
+    where = "on the host" if kernel["host"] else f"on {kernel['threads']} {one}s"
+    if kernel["repeats"]:
+        where = _turns(kernel["repeats"])
+    moves = f"reads {size(kernel['read_bytes'])}, writes {size(kernel['written_bytes'])}"
+    lines = [f"kernel {kernel['number']}: {kernel['name']} {where}; {moves}", *_operators(kernel["operators"])]
+    given, made = (_names(kernel[side]) for side in ("inputs", "outputs"))
+    if given + made != "……":
+        lines.append(f"  {given} → {made}")
+    if kernel["repeats"]:
+        lines += [f"    {line}" for inner in kernel["repeats"]["turn"]["kernels"] for line in _kernel(inner)]
+    elif kernel["operations"] is not None:
+        least = "" if kernel["operations_exact"] else "at least "
+        local = f", {size(kernel['local_bytes'])} of local memory" if kernel["local_bytes"] else ""
+        work, kept = _count(kernel["operations"], "operation"), _count(kernel["registers"], "register")
+        lines.append(f"  {least}{work} per {one}, about {kept}{local}")
+    if kernel["in_place"]:
+        over = _names([value for value in kernel["outputs"] if value["value"] in kernel["in_place"]])
+        lines.append(f"  in place, when the next step begins: {over}")
+    if kernel["runs"] in WHEN:
+        lines.append(f"  {WHEN[kernel['runs']]}")
+    return lines + _lanes(kernel["lanes"])
+
+
+def _lanes(lanes: Facts | None) -> list[str]:
+    if lanes is None or lanes["reason"] == ONE_BY_ONE:
+        return []
+    why = f": {lanes['reason']}" if lanes["reason"] else ""
+    return [f"  {_count(lanes['count'], 'point')} per thread{FORMS[lanes['form']]}{why}"]
+
+
+def _names(values: list[Facts]) -> str:
+    """The names of values, and dots for those that have none."""
+    named = [value["name"] for value in values if value["name"]]
+    return ", ".join(named + ["…"] * (len(named) < len(values) or not values))
+
+
+def _operators(operators: list[Facts]) -> list[str]:
+    """A line for each method, and for each part that was put beside others."""
+    lines: dict[tuple[str, int | None], list[str]] = {}
+    for op in operators:
+        where = f"{op['name']} ({op['file']}:{op['line']})" if op["file"] else str(op["name"])
+        part = op["part"] if op["method"] == "registers" else None
+        lines.setdefault((op["method"], part), []).append(where)
+    return [f"  {METHODS[method]}: {', '.join(found)}" for (method, _), found in lines.items()]
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def size(nbytes: int) -> str:
+    """A byte count for people."""
+    amount = float(nbytes)
+    for unit in ("B", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{amount:.3g} {unit}"
+        amount /= 1024
+    return f"{amount:.3g} GiB"

@@ -1,0 +1,197 @@
+"""A plan as data: what was fused and how, what was left apart and why, and the bytes that move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuop.fusion.buffers import allocation
+from gpuop.fusion.iteration import Iteration
+from gpuop.fusion.measure import lanes, operations, registers
+from gpuop.fusion.plan import Apart, Plan
+from gpuop.fusion.planned_launch import PlannedLaunch
+from gpuop.fusion.program import Op
+from gpuop.fusion.rates import Rate
+from gpuop.ir.kernel import HostFunction, Kernel, Opaque
+from gpuop.ir.target import Target
+from gpuop.passes.resolve import resolve_target
+
+Facts = dict[str, Any]
+Names = Mapping[int, str]  # of values
+Made = Mapping[int, int]  # values, by the kernels that make them
+RUNS = {Rate.ONCE: "once", Rate.SET: "when set", Rate.STEP: "at every step"}
+
+
+def report(plan: Plan, labels: Mapping[int, str] | None = None, target: Target | None = None) -> Facts:
+    """What `explain` says, of numbers, texts, lists and dictionaries; equal for equal programs.
+
+    Args:
+        labels: names of values, before those of the program.
+        target: what code is generated for.
+
+    Returns:
+        kernels: a list of what `_kernel` says, in order of their launches.
+        apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason}: two
+            operators in different kernels though one feeds the other or both read a value; `bytes` is what that costs.
+        kernel_count, operator_count: as in the plan.
+        moved_bytes: what the kernels read and write, an iteration's at each of its turns (at most);
+            step_bytes: of that, what those that run at every step move;
+            floor_bytes: values from outside read once, and values wanted written once; ratio: of the two (1.0 where
+            nothing moves).
+        buffers, buffer_bytes: the memory of what kernels write; values share it that are not needed together.
+    """
+    names = dict(plan.program.names) | dict(labels or {})
+    made = {value: n for n, step in enumerate(plan.launches, 1) for value in step.outputs}
+    return {
+        "kernels": [_kernel(plan, n, step, names, made, target) for n, step in enumerate(plan.launches, 1)],
+        "apart": [_apart(plan, apart, names) for apart in plan.apart],
+        "kernel_count": len(plan.launches),
+        "operator_count": len(plan.program.ops),
+        **_totals(plan, set(made)),
+    }
+
+
+def _totals(plan: Plan, made: set[int]) -> Facts:
+    moved, memory = sum(moved_bytes(plan, step) for step in plan.launches), allocation(plan)
+    outside = {v for step in plan.launches for v in step.inputs if v not in made}
+    floor = sum(plan.program.types[v].nbytes for v in outside | (set(plan.program.wanted) & made))
+    return {
+        "moved_bytes": moved,
+        "step_bytes": sum(moved_bytes(plan, step) for step in plan.launches if step.rate is Rate.STEP),
+        "floor_bytes": floor,
+        "ratio": round(moved / floor, 3) if floor else 1.0,
+        "buffers": len(memory.kinds),
+        "buffer_bytes": memory.nbytes,
+    }
+
+
+def _kernel(plan: Plan, number: int, step: PlannedLaunch, names: Names, made: Made, target: Target | None) -> Facts:
+    """A launch.
+
+    Returns:
+        number (from 1), name, threads ("480×640"), thread_count, work_group, host (whether it is a Python function),
+        operators: a list of {number, name, file, line, method, part}: the method is "alone" (the only one),
+            "registers" (it passes values on to others, or takes them, in registers), "side by side" (it only shares
+            reads with others) or "recomputed" (its value is computed again where others read it); operators of one
+            part depend on one another, and those that are recomputed have no part (null);
+        inputs, outputs: lists of {value, name, type, bytes, kernel}, the kernel being the one that makes the value,
+            null for a value from outside; read_bytes and written_bytes are their sums;
+        what `_effort` says;
+        runs: when it is launched: "at every step", "once" (nothing that it depends on changes) or "when set" (only
+            parameters that it depends on do);
+        in_place: a list of the outputs (their values) that are written over states, when the next step begins;
+        repeats: null, or of an iteration {times, every (null without a condition), turn: such a report}.
+    """
+    kernel = resolve_target(step.kernel)
+    host = isinstance(kernel, HostFunction)
+    inputs = [_value(plan, v, names, made) for v in step.inputs]
+    outputs = [_value(plan, v, names, made) for v in step.outputs]
+    return {
+        "number": number,
+        "name": kernel.name,
+        "threads": str(kernel.domain),
+        "thread_count": kernel.domain.threads,
+        "work_group": list(kernel.work_group),
+        "host": host,
+        "operators": _operators(step),
+        "inputs": inputs,
+        "outputs": outputs,
+        "read_bytes": sum(value["bytes"] for value in inputs),
+        "written_bytes": sum(value["bytes"] for value in outputs),
+        **_effort(kernel, target),
+        "runs": RUNS[step.rate],
+        "in_place": [value for value, _ in step.over],
+        "repeats": _repeats(kernel, plan, target) if isinstance(kernel, Iteration) else None,
+    }
+
+
+def _effort(kernel: Kernel, target: Target | None) -> Facts:
+    """What a thread does; all null for host functions and iterations.
+
+    Returns:
+        operations (of a thread) and operations_exact (false if a loop with computed bounds counted once),
+        registers (an estimate, of 32 bits), local_bytes (of a work-group);
+        lanes: null without a target, else {count (points of a thread), form ("scalar", "wide", "spaced" or "vector"),
+            reason (why there are not more, or not wide ones)}.
+    """
+    if isinstance(kernel, Opaque):
+        return dict.fromkeys(("operations", "operations_exact", "registers", "local_bytes", "lanes"))
+    work, found = operations(kernel), lanes(kernel, target) if target else None
+    return {
+        "operations": work.count,
+        "operations_exact": work.exact,
+        "registers": registers(kernel),
+        "local_bytes": sum(stmt.array.nbytes for stmt in kernel.shared("local")),
+        "lanes": found and {"count": found.count, "form": found.form, "reason": found.reason},
+    }
+
+
+def moved_bytes(plan: Plan, step: PlannedLaunch) -> int:
+    """What a kernel reads and writes; an iteration's kernels at every turn that is allowed, at one where any number is."""
+    if isinstance(step.kernel, Iteration):
+        turn = step.kernel.turn.plan(plan.limits)
+        return (step.kernel.times or 1) * sum(moved_bytes(turn, inner) for inner in turn.launches)
+    return sum(plan.program.types[v].nbytes for v in (*step.inputs, *step.outputs))
+
+
+def _repeats(kernel: Iteration, plan: Plan, target: Target | None) -> Facts:
+    every = kernel.every if kernel.until is not None else None
+    return {"times": kernel.times, "every": every, "turn": report(kernel.turn.plan(plan.limits), None, target)}
+
+
+def _value(plan: Plan, value: int, names: Names, made: Made) -> Facts:
+    kind = plan.program.types[value]
+    name = names.get(value, "")
+    return {"value": value, "name": name, "type": str(kind), "bytes": kind.nbytes, "kernel": made.get(value)}
+
+
+# --- operators ----------------------------------------------------------------------------------------------------------
+
+
+def _operators(step: PlannedLaunch) -> list[Facts]:
+    part = parts(step)
+    found = [_operator(op, "recomputed", None) for op in recomputed(step)]
+    for op in step.ops:
+        companions = sum(p == part[op.number] for p in part.values())
+        method = "registers" if companions > 1 else "side by side" if len(step.ops) > 1 else "alone"
+        found.append(_operator(op, method, part[op.number]))
+    return found
+
+
+def _operator(op: Op, method: str, part: int | None) -> Facts:
+    file, line = (op.loc.path, op.loc.line) if op.loc is not None else ("", 0)
+    return {"number": op.number, "name": op.kernel.name, "file": file, "line": line, "method": method, "part": part}
+
+
+def recomputed(step: PlannedLaunch) -> list[Op]:
+    """The operators whose values this kernel computes where it reads them, each once."""
+    return list({op.number: op for each in step.ops for op in each.recomputed}.values())
+
+
+def parts(step: PlannedLaunch) -> dict[int, int]:
+    """The part of a kernel that each operator is in: those that values in registers connect are one part."""
+    group = {op.number: op.number for op in step.ops}
+    maker = {value: op.number for op in step.ops for value in op.outputs}
+    for op in step.ops:
+        for value in op.inputs:
+            if value in maker:
+                joined = group[maker[value]]
+                group = {n: group[op.number] if g == joined else g for n, g in group.items()}
+    order = {g: k for k, g in enumerate(dict.fromkeys(group.values()))}
+    return {n: order[g] for n, g in group.items()}
+
+
+def _apart(plan: Plan, apart: Apart, names: Names) -> Facts:
+    home = {op.number: n for n, step in enumerate(plan.launches, 1) for op in step.ops}
+    feeds = apart.value in apart.producer.outputs and apart.value not in plan.program.wanted
+    passes = 2 if feeds else 1  # written and read, or only read once more
+    return {
+        "producer": apart.producer.kernel.name,
+        "consumer": apart.consumer.kernel.name,
+        "producer_kernel": home.get(apart.producer.number),
+        "consumer_kernel": home.get(apart.consumer.number),
+        "value": apart.value,
+        "name": names.get(apart.value, ""),
+        "bytes": plan.program.types[apart.value].nbytes * passes,
+        "reason": apart.reason,
+    }

@@ -1,0 +1,299 @@
+"""ComputeGraph: states, steps, probes. A prepared step plans nothing and allocates nothing; it only launches."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from types import TracebackType
+from weakref import WeakKeyDictionary, WeakSet, ref
+
+import numpy as np
+
+from gpuop.config import config
+from gpuop.dsl.fields.arrays import Adjustable
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.field_names import name_of_argument
+from gpuop.errors import DeviceError, GpuopError, SemanticError, described
+from gpuop.evaluation import driven, prepare
+from gpuop.fusion.plan import Plan, plan
+from gpuop.fusion.program import Cycle, Program, program
+from gpuop.graphs import saving
+from gpuop.graphs.bound_graph import BoundGraph
+from gpuop.graphs.defining import open_graphs
+from gpuop.graphs.inspection import Inspection
+from gpuop.graphs.stepper import Stepper, times
+from gpuop.graphs.streams import Actuator, Frames, Sensor
+from gpuop.interop import own
+from gpuop.ir.values import Leaf, Result, made
+from gpuop.ops.algebra import copied
+from gpuop.runtime.base.backend import Array, Backend
+from gpuop.runtime.devices import FORKED, current, open_device
+from gpuop.runtime.disk.files import Path
+from gpuop.show.graph_picture import Ends
+
+_owner: WeakKeyDictionary[Leaf, ref[ComputeGraph]] = WeakKeyDictionary()  # a graph holds its states: do not hold it
+
+
+class ComputeGraph(Inspection):
+    """A synchronous data-flow graph clocked by `step`.
+
+        with gp.ComputeGraph() as graph:
+            background = gp.ScalarField(np.zeros((480, 640), "f"))
+            background.next = 0.9 * background + 0.1 * frame
+            graph.probe(background, "background")
+        graph.step(100)
+        graph.read("background")
+
+    Args:
+        device: a device's name; by default the current one when the graph first runs.
+        optimize: False leaves every operator a kernel of its own, which runs at every step.
+        checked: check the execution of kernels, as in `use_device`.
+    """
+
+    def __init__(self, device: str | None = None, optimize: bool = True, checked: bool = False) -> None:
+        self._device, self._optimize, self._checked = device, optimize, checked
+        self._states: dict[Leaf, Field] = {}
+        self._sensors: dict[Leaf, Frames] = {}
+        self._actuators: list[Actuator] = []
+        self._probes: dict[str, Field] = {}
+        self._closed = False
+        self._gone: Callable[[], GpuopError] | None = None  # why it cannot run any more
+        self._lock = threading.RLock()
+        self._clock: Stepper | None = None
+        self._plan: Plan | None = None
+
+    # --- definition ---------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> ComputeGraph:
+        if self._closed:
+            raise SemanticError("this ComputeGraph is defined already; make another one")
+        open_graphs().append(self)
+        self._begun = next(made)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        open_graphs().remove(self)
+        self._closed = True
+        if kind is None:
+            driven.update(self._states)
+        else:
+            self._gone = partial(
+                SemanticError, "the `with` block of this ComputeGraph ended with an error; define it again"
+            )
+            for leaf in (*self._states, *self._sensors):
+                del _owner[leaf]
+
+    def probe(self, field: Field, name: str | None = None) -> Field:
+        """Make a field readable while the graph runs, under a name: by default its own, else that of the argument's variable."""
+        if not isinstance(field, Field):
+            raise SemanticError(f"probe wants a Field, not {described(field)}")
+        if self._closed:
+            raise SemanticError("this ComputeGraph is defined already: probe inside its `with`")
+        label = name or self._free(field.name or name_of_argument() or f"probe{len(self._probes)}")
+        if label in self._probes:
+            raise SemanticError(f"there is a probe {label!r} already; give another name")
+        self._probes[label] = field
+        return field
+
+    def _free(self, name: str) -> str:
+        """The name, with a number where another probe has it: several fields may have been assigned to one variable."""
+        return next(n for k in count(1) if (n := f"{name}{k}" if k > 1 else name) not in self._probes)
+
+    def set_next(self, state: Field, value: Field) -> None:
+        """`state.next = value`."""
+        leaf = state.node
+        if not isinstance(leaf, Leaf) or not isinstance(leaf.source, np.ndarray):
+            raise SemanticError(
+                "only a field made from an array has a `.next`: it is a state, and the array is what it starts from"
+            )
+        if leaf in _owner:
+            raise SemanticError("this field has a `.next` already; a state is driven once")
+        if leaf.number < self._begun:
+            raise SemanticError(
+                "this field was made before the `with` of the graph, and is a constant inside; make the state inside of it"
+            )
+        if not isinstance(value, Field):
+            raise SemanticError(f"`.next` takes a Field, not {described(value)}")
+        if value.type != state.type:
+            raise SemanticError(f"`.next` of a {state.type} field takes a field of the same type, not {value.type}")
+        _owner[leaf] = ref(self)
+        self._states[leaf] = value
+
+    def join(self, part: Sensor | Actuator) -> None:
+        """Have a sensor or an actuator; they are served in the order of their definition."""
+        if isinstance(part, Actuator):
+            self._actuators.append(part)
+        else:
+            _owner[part.leaf] = ref(self)
+            self._sensors[part.leaf] = part.frames
+
+    # --- the plan -----------------------------------------------------------------------------------------------
+
+    def _program(self) -> Program:
+        if not self._closed:
+            raise SemanticError("this ComputeGraph is still being defined; run it after its `with` block")
+        if self._gone:
+            raise self._gone()
+        nexts = [
+            value.node if isinstance(value.node, Result) else copied(value).node for value in self._states.values()
+        ]
+        seen = [*self._probes.values(), *(a.field for a in self._actuators)]
+        what = program([*(own(f.node) for f in seen), *nexts])
+        for leaf in what.leaves.values():
+            owner = _owner.get(leaf) if isinstance(leaf, Leaf) else None
+            if isinstance(leaf, Leaf) and owner is not None and owner() is not self:
+                part = "sensor" if isinstance(leaf.source, Frames) else "state"
+                raise SemanticError(
+                    f"a {part} of another ComputeGraph is used here; read it there and make a field of the array"
+                )
+        return what.repeated(self._cycle(what))
+
+    def _cycle(self, what: Program) -> Cycle:
+        leaves = {leaf: v for v, leaf in what.leaves.items() if isinstance(leaf, Leaf)}
+        targets = what.wanted[len(what.wanted) - len(self._states) :]
+        return Cycle(
+            frozenset(v for leaf, v in leaves.items() if leaf in self._states or isinstance(leaf.source, Frames)),
+            frozenset(v for leaf, v in leaves.items() if isinstance(leaf.source, Adjustable)),
+            tuple((leaves[leaf], v) for leaf, v in zip(self._states, targets, strict=True) if leaf in leaves),
+        )
+
+    @property
+    def plan(self) -> Plan:
+        """What runs at each step."""
+        with self._lock:
+            if self._plan is None:
+                self._plan = plan(self._program(), self._optimize, self._backend().limits)
+            return self._plan
+
+    def _ends(self) -> Ends:
+        what = self.plan.program
+        kinds = {Adjustable: "parameter", Frames: "sensor"}
+        leaves = {leaf: v for v, leaf in what.leaves.items() if isinstance(leaf, Leaf)}
+        sources = {v: kinds.get(type(leaf.source), "constant") for leaf, v in leaves.items()}
+        sources |= {leaves[leaf]: "state" for leaf in self._states if leaf in leaves}
+        sinks = [("probe", name) for name in self._probes] + [("actuator", a.field.name) for a in self._actuators]
+        seen, targets = what.wanted[: len(sinks)], what.wanted[len(sinks) :]
+        labels = {v: name for v, (_, name) in zip(seen, sinks, strict=True)}
+        labels |= {v: f"{leaf.name}.next" for v, leaf in zip(targets, self._states, strict=True) if leaf.name}
+        nexts = what.cycle.nexts if what.cycle is not None else ()
+        taken = [(v, *sink) for v, sink in zip(seen, sinks, strict=True)]
+        return Ends(sources, taken, nexts, labels | what.names)
+
+    # --- running ------------------------------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        """States take their initial values, sensors their next frame, and everything is evaluated: tick 0."""
+        self._live().reset()
+
+    def step(self, n: int = 1) -> bool:
+        """All states take their `.next` values together, sensors their next frame, then everything is evaluated; n times.
+
+        It does not wait for the device. The first one resets first.
+
+        Returns:
+            False, having stopped there, when a sensor is exhausted: the step that it has no frame for does nothing.
+
+        Raises:
+            SemanticError: n is negative, or no integer.
+        """
+        return (self._clock or self._live()).step(times(n))
+
+    @property
+    def tick(self) -> int:
+        """Steps since the last reset."""
+        return (self._clock.tick or 0) if self._clock is not None else 0
+
+    def read(self, what: Field | str) -> Array:
+        """The array of a probed field (or of a probe's name), as of `tick`; waits."""
+        node = getattr(what, "node", None)
+        name = what if isinstance(what, str) else next((k for k, f in self._probes.items() if f.node == node), None)
+        if name not in self._probes:
+            have = ", ".join(map(repr, self._probes)) or "none"
+            raise SemanticError(f"{what!r} is not probed (probes: {have}); call `graph.probe(field)` inside the `with`")
+        return self._live().read(list(self._probes).index(name))
+
+    def synchronize(self) -> None:
+        """Wait for the device, and until actuators have got what there is."""
+        if self._clock is not None:
+            self._clock.synchronize()
+
+    def run(self) -> None:
+        """Step in a thread until `stop`, or until a sensor is exhausted. `read` and `Parameter.set` work meanwhile."""
+        self._live().run()
+
+    def stop(self) -> None:
+        """End `run`, and wait for that; raises what ended it."""
+        if self._clock is not None:
+            self._clock.stop()
+
+    def wait(self) -> None:
+        """Wait until `run` has come to its end, because sensors have; raises what ended it otherwise."""
+        if self._clock is not None:
+            self._clock.wait()
+
+    def release(self) -> None:
+        """Stop, and give the device's memory back; the graph cannot run any more."""
+        try:
+            self.stop()
+        finally:
+            with self._lock:
+                self._clock, self._gone = None, partial(SemanticError, "this ComputeGraph was released")
+
+    def save(self, path: Path) -> None:
+        """Write states and tick to a file, NumPy's .npz: a whole one, or none.
+
+        States are known by their names, which are those of variables unless `field.name = …` gives others; those that share
+        a name, or have none, as in lists, by the order of their `.next`.
+        """
+        tick, states = self._live().states()
+        saving.write(path, tick, [(leaf.name, leaf.type, array) for leaf, array in states])
+
+    def load(self, path: Path) -> None:
+        """Take states and tick from a file that `save` wrote, and evaluate. Parameters are as they are.
+
+        Sensors keep their frames; those of a graph that has not run take their first, which is the one of that tick: to go on
+        at tick t in another process, begin its source with frame t.
+
+        Raises:
+            SemanticError: it is no such file, it is damaged, or its states have other names or types; nothing changes.
+            OSError: it cannot be opened.
+        """
+        clock = self._live()
+        expected = [(leaf.name, leaf.type) for leaf in clock.running.initial.values()]
+        tick, arrays = saving.read(path, expected)
+        clock.load(arrays, tick)
+
+    def _live(self) -> Stepper:
+        with self._lock:
+            if self._clock is None:
+                what = self._program()
+                prepared = prepare(what, self._backend(), self._optimize)
+                readable = len(self._probes) + len(self._actuators)
+                running = BoundGraph(prepared, what, list(self._states), readable)
+                self._clock = Stepper(running, list(self._sensors.values()), self._actuators)
+                _that_ran.add(self)
+            return self._clock
+
+    def _backend(self) -> Backend:
+        """The device that it runs on."""
+        backend = current() if self._device is None else open_device(self._device, config.debug > 0)
+        return open_device(backend.name, checked=True) if self._checked else backend
+
+
+_that_ran: WeakSet[ComputeGraph] = WeakSet()
+
+
+def _in_child() -> None:
+    """A process that was forked has neither the devices of graphs nor their threads, and locks as they were."""
+    for graph in _that_ran:
+        graph._lock, graph._clock = threading.RLock(), None
+        graph._gone = partial(DeviceError, f"this ComputeGraph ran in another process, and {FORKED}")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,50 @@
+"""The graphs that are being defined, each thread's own, and what joins them there."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Protocol
+
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.field import Field
+from gpuop.errors import SemanticError
+from gpuop.graphs.streams import Actuator, Sensor
+
+_building = threading.local()
+
+
+class Definition(Protocol):
+    """A graph inside of its `with`."""
+
+    def set_next(self, state: Field, value: Any) -> None: ...
+
+    def join(self, part: Sensor | Actuator) -> None: ...
+
+
+def open_graphs() -> list[Definition]:
+    """Those whose `with` this thread is inside of."""
+    if not hasattr(_building, "stack"):
+        _building.stack = []
+    stack: list[Definition] = _building.stack
+    return stack
+
+
+def _set_next(state: Field, value: Any) -> None:
+    graphs = open_graphs()
+    if not graphs:
+        raise SemanticError("`.next` is set inside `with gp.ComputeGraph() as graph:`")
+    graphs[-1].set_next(state, value)
+
+
+def _join(part: Sensor | Actuator) -> None:
+    graphs = open_graphs()
+    if not graphs:
+        raise SemanticError(
+            f"a{'n' if isinstance(part, Actuator) else ''} {type(part).__name__} belongs to a graph; "
+            "make it inside `with gp.ComputeGraph() as graph:`"
+        )
+    graphs[-1].join(part)
+
+
+services.set_next = _set_next
+services.join = _join

@@ -1,0 +1,165 @@
+"""Threads beside the caller's: a lock that they take turns at, one that serves a graph's streams, one that steps it."""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import os
+import threading
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from queue import SimpleQueue
+from typing import Any
+from weakref import WeakSet, finalize
+
+from gpuop.runtime.base.waiting import Done
+
+LAST_WAIT = 2.0  # seconds that the end of the process waits for a step that is under way
+
+
+class FairLock(_thread.RLock):  # type: ignore[misc]
+    """A re-entrant lock that goes to those who wait, before the thread that had it last may have it again; for `with`.
+
+    A graph that runs would otherwise hold its lock nearly always, and others would hardly ever get it.
+
+    The handler of a signal may raise after any call, so a lock that a call has taken would stay so for ever. It does not
+    after a turn of a `for`, which takes this one from an iterator of C's; C's own `__exit__` gives it back.
+    """
+
+    def __init__(self) -> None:
+        self._next = threading.Lock()  # held by the first of those who wait
+        self.wanted = self._next.locked  # whether anybody waits
+        self._tries = map(self.acquire, repeat(False))
+        self._waits = map(self.acquire, repeat(True))
+        self._ends = iter(self.release, True)
+        self._free: Iterable[bool] = self._tries  # nothing while somebody waits
+
+    def __enter__(self) -> None:  # type: ignore[override]
+        taken = False
+        for taken in self._free:  # noqa: B007
+            break
+        if taken:
+            return
+        if self._is_owned():  # type: ignore[attr-defined]
+            for _ in self._waits:
+                return
+        try:
+            with self._next:  # who had it last, coming back, stands behind whoever holds this
+                self._free = ()
+                for taken in self._waits:  # noqa: B007
+                    break
+                self._free = self._tries
+        except BaseException:
+            self._free = self._tries
+            if taken:
+                for _ in self._ends:
+                    break
+            raise
+
+
+class Job:
+    """Work for another thread.
+
+    Attributes:
+        value: what the work gave, once it is done.
+    """
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work: Callable[[], Any] | None = work
+        self._done = Done()
+        self.value: Any = None
+        self._error: BaseException | None = None
+
+    def do(self) -> None:
+        """In the thread that serves, once."""
+        work, self.work = self.work, None  # what it holds is free when it is done
+        if work is not None:
+            try:
+                self.value = work()
+            except BaseException as failed:  # noqa: BLE001 - raised again by who asks for the result
+                self._error = failed
+            self._done.tell()
+
+    def wait(self) -> BaseException | None:
+        """Wait until it is done; what it raised."""
+        self._done.wait()
+        return self._error
+
+
+class Worker:
+    """A thread that does jobs in order. It ends with this object, and does not keep the process alive."""
+
+    def __init__(self, name: str) -> None:
+        jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self.ask = jobs.put  # to do a job after what was asked before; to ask again does no harm
+        threading.Thread(target=_serve, args=(jobs,), name=name, daemon=True).start()
+        finalize(self, jobs.put, None)
+
+
+_serving = threading.local()
+
+
+def _serve(jobs: SimpleQueue[Job | None]) -> None:
+    _serving.now = True
+    while (job := jobs.get()) is not None:
+        job.do()
+        del job
+
+
+class Loop:
+    """A thread that calls `turn` until that gives False, or raises, or `stop` is called."""
+
+    def __init__(self, turn: Callable[[], bool]) -> None:
+        self._turn, self._ending, self._done = turn, False, Done()
+        self._error: BaseException | None = None
+        self._threads: list[int] = []  # one, once it is started
+        self._ended = False
+
+    @property
+    def alive(self) -> bool:
+        return bool(self._threads) and not self._ended
+
+    def start(self) -> None:
+        _loops.add(self)
+        self._threads.extend(map(_thread.start_new_thread, (self._repeat,), ((),)))  # at once, whatever interrupts
+
+    def _repeat(self) -> None:
+        try:
+            while not self._ending and self._turn():
+                pass
+        except BaseException as failed:  # noqa: BLE001 - raised again by `join`
+            self._error = failed
+        self._ended = True
+        self._done.tell()
+
+    def stop(self) -> None:
+        """No further turn begins."""
+        self._ending = True
+
+    def join(self, seconds: float = -1) -> bool:
+        """Wait for the end and raise what ended it, once. False, without waiting, in a thread that the loop waits for."""
+        if threading.get_ident() in self._threads or getattr(_serving, "now", False):
+            return False
+        if self._threads:
+            self._done.wait(seconds)
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        return True
+
+
+_loops: WeakSet[Loop] = WeakSet()
+
+
+@atexit.register
+def _end() -> None:
+    """A thread inside a driver must not outlive the interpreter."""
+    for loop in list(_loops):
+        loop.stop()
+    for loop in list(_loops):
+        if loop.alive:
+            loop._done.wait(LAST_WAIT)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_loops.clear)  # threads stay with the parent

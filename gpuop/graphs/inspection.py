@@ -1,0 +1,164 @@
+"""Looking at a ComputeGraph: its plan as text, as data, as source, as a picture, and how long it takes; and at fields."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sized
+from pathlib import Path
+from typing import Any
+
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.field import Field
+from gpuop.errors import GpuopError, SemanticError
+from gpuop.evaluation import source_of, target_in_use
+from gpuop.fusion.iteration import launches
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.report.explain import explain
+from gpuop.graphs.profiling import Profile, profile
+from gpuop.graphs.stepper import Stepper
+from gpuop.show.graph_picture import Ends, draw_plan
+from gpuop.show.html import field_html, no_values_html
+from gpuop.show.raster import write_png
+from gpuop.show.scene import Scene
+from gpuop.show.svg import svg
+
+
+class Inspection(ABC):
+    """What can be seen of a graph, given its plan and what its values are outside of it."""
+
+    _states: Sized
+    _sensors: Sized
+    _actuators: Sized
+    _probes: Sized
+
+    @property
+    @abstractmethod
+    def plan(self) -> Plan:
+        """What runs at each step."""
+
+    @abstractmethod
+    def _ends(self) -> Ends:
+        """What the plan's values are outside of it."""
+
+    @property
+    @abstractmethod
+    def tick(self) -> int:
+        """Steps since the last reset."""
+
+    @abstractmethod
+    def _live(self) -> Stepper:
+        """The graph on its device."""
+
+    @property
+    def kernel_count(self) -> int:
+        """The kernels of the plan, after optimisation; an iteration that a condition ends counts with its most turns.
+
+        Those whose values cannot change are launched once, or when a parameter is set, and count all the same.
+        """
+        return launches(self.plan)
+
+    def explain(self, format: str = "text") -> str:
+        """Per kernel what was fused into it and how; per pair left apart, why, and what that costs.
+
+        A kernel's operations are those that its operators' bodies write, on each component of a vector; loops with
+        computed bounds count once ("at least"). Registers are estimated, in units of 32 bits.
+
+        Args:
+            format: "text" for people; "json" for programs: an object with these keys, in this order:
+                kernels: a list, in the order of launches, of objects with
+                    number (from 1), name, threads (text), thread_count, work_group (a list), host (a Python function),
+                    operators: a list of {number, name, file, line, method, part}; the method is "alone", "registers",
+                    "side by side" or "recomputed", and operators of one part pass values on in registers,
+                    inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)},
+                    read_bytes, written_bytes, operations, operations_exact, registers, local_bytes,
+                    runs ("at every step", "once", or "when set": when a parameter is), and
+                    lanes ({count, form, reason}: the points of a thread on the device in use, "scalar", "wide", "spaced" or
+                    "vector", and why there are not more), and
+                    repeats (null, or of an iteration {times, every, turn: such an object});
+                apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason};
+                kernel_count, operator_count, moved_bytes, step_bytes (of that, what every step moves), floor_bytes (were all
+                one kernel), ratio, buffers and buffer_bytes (the memory of what kernels write).
+
+        Raises:
+            SemanticError: another format, or the graph is still being defined.
+        """
+        return explain(self.plan, format, self._ends().labels, target_in_use())
+
+    def source(self, target: str | None = None) -> str:
+        """The generated text; target "opencl", "cuda", or an architecture as "cuda:sm_75"."""
+        return source_of(self.plan, target)
+
+    def __repr__(self) -> str:
+        parts = {"state": self._states, "sensor": self._sensors, "actuator": self._actuators, "probe": self._probes}
+        told = [f"{len(have)} {what}{'s' * (len(have) > 1)}" for what, have in parts.items() if have]
+        return f"<{type(self).__name__} {', '.join(told or ['empty'])}, tick {self.tick}>"
+
+    @property
+    def network(self) -> Any:
+        """The optimised graph: a networkx.DiGraph whose nodes are kernels, with their operators and thread grid."""
+        import networkx as nx
+
+        graph = nx.DiGraph()
+        maker = {value: n for n, step in enumerate(self.plan.launches) for value in step.outputs}
+        for n, step in enumerate(self.plan.launches):
+            graph.add_node(
+                n, name=step.kernel.name, operators=[op.kernel.name for op in step.ops], threads=str(step.kernel.domain)
+            )
+            graph.add_edges_from((maker[value], n) for value in step.inputs if value in maker)
+        return graph
+
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Draw the plan: kernels as boxes around their operators, with what moves between them.
+
+        Args:
+            path: ends with .svg (in a browser, reasons and types are shown under the mouse) or .png (needs Pillow).
+
+        Raises:
+            SemanticError: another ending, no Pillow for a .png, or the graph is still being defined.
+        """
+        ending = Path(path).suffix.lower()
+        if ending not in (".svg", ".png"):
+            raise SemanticError(f"draw writes .svg and .png files, not {Path(path).name!r}; name the file so")
+        if ending == ".png":
+            write_png(self._scene(), path)
+        else:
+            Path(path).write_text(svg(self._scene()), encoding="utf-8")
+
+    def profile(self, steps: int = 20) -> Profile:
+        """Measure how long each kernel takes, with the device's own clock, over `steps` steps, which the graph takes.
+
+        States, sensors and actuators go on as with `step`; it ends early when a sensor is exhausted. Kernels that do not
+        run at every step do so here.
+
+        Returns:
+            A table when printed; `.rows` have number, name, median_ms, spread_ms (of the middle half), nbytes (that the
+            kernel must move), gb_per_s, share (of the time of the kernels that run at every step) and runs (when it does).
+
+        Raises:
+            SemanticError: `steps` is not 1 or more.
+        """
+        return profile(self._live(), steps)
+
+    def _scene(self) -> Scene:
+        return draw_plan(self.plan, self._ends())
+
+    def _repr_html_(self) -> str | None:
+        """The drawing, in notebooks; nothing more than its text for a graph that has no plan."""
+        try:
+            return f'<div style="overflow: auto">{svg(self._scene())}</div>'
+        except GpuopError:
+            return None
+
+
+def show(field: Field) -> str:
+    """A field as HTML: evaluated and drawn by its type; a line of text where it has no values. Raises none of our errors."""
+    title = f"{field.name} {field.type}".strip()
+    try:
+        values = field.numpy()
+    except GpuopError as none:
+        return no_values_html(title, str(none))
+    return field_html(title, values, field.type)
+
+
+services.show = show

@@ -1,0 +1,162 @@
+"""How long the kernels of a ComputeGraph take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import repeat
+from statistics import median, quantiles
+from time import perf_counter
+from typing import Any
+
+from gpuop.errors import SemanticError
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.rates import Rate
+from gpuop.fusion.report.plan_report import RUNS, moved_bytes
+from gpuop.graphs.stepper import Stepper
+from gpuop.ir.kernel import Opaque
+from gpuop.runtime.base.backend import CALL, Argument, Launch, Part, indivisible
+from gpuop.runtime.execute import Prepared
+
+HEADS = ("kernel", "ms", "± ms", "GB/s", "share")
+
+
+@dataclass(frozen=True)
+class KernelTimes:
+    """A kernel's times.
+
+    Attributes:
+        number: of the kernel, from 1, as in `explain`.
+        median_ms, spread_ms: of its launches: the median, and the range of the middle half.
+        nbytes: what it must read and write.
+        gb_per_s: these bytes by the median.
+        share: of the sum of the medians of the kernels that run at every step, 0 to 1; 0 for others, unless all are.
+        runs: when the kernel runs, as in `explain`; here all do at every step.
+    """
+
+    number: int
+    name: str
+    median_ms: float
+    spread_ms: float
+    nbytes: int
+    gb_per_s: float
+    share: float
+    runs: str
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The times of a graph's kernels, in the order of their launches; prints as a table."""
+
+    device: str
+    steps: int
+    rows: tuple[KernelTimes, ...]
+
+    def __str__(self) -> str:
+        shared = [row for row in self.rows if row.share]
+        total = sum(row.median_ms for row in shared)
+        cells = [HEADS]
+        cells += [
+            (
+                f"{r.number} {r.name}{_when(r)}",
+                f"{r.median_ms:.4f}",
+                f"{r.spread_ms:.4f}",
+                f"{r.gb_per_s:.3g}",
+                f"{r.share:.0%}",
+            )
+            for r in self.rows
+        ]
+        cells.append(("all", f"{total:.4f}", "", f"{_rate(sum(r.nbytes for r in shared), total):.3g}", ""))
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells]
+        return "\n".join([f"{self.device}, {self.steps} steps", *lines])
+
+    __repr__ = __str__
+
+
+class _Measured(Prepared):
+    """A plan on a device that measures its launches; `runs` are those since the last step, (kernel, what it returned, seconds)."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        super().__init__(prepared.backend.measuring(), prepared.plan)
+        self.runs: list[tuple[int, list[Any], float]] = []
+
+    def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
+        launch, kernel = super().bind(number, values), self.plan.launches[number].kernel
+        wait = self.backend.synchronize if isinstance(kernel, Opaque) else lambda: None  # the host takes part in it
+        starts: list[float] = []
+        ran: list[Any] = []
+
+        def begin() -> None:
+            wait()
+            ran.clear()
+            starts[:] = [perf_counter()]
+
+        def end() -> None:
+            wait()
+            self.runs.append((number, [r for r in ran if r is not None], perf_counter() - starts[0]))
+
+        return Launch((begin, *(_noted(part, ran) for part in launch.parts), end), launch.adjust)
+
+    def seconds(self) -> list[tuple[int, float]]:
+        """What the launches took, by kernel: by the device's clock, or the host's if it has none or ran nothing."""
+        self.backend.synchronize()
+        done, self.runs = self.runs, []
+        device = (self.backend.seconds(ran) if ran else None for _, ran, _ in done)
+        return [(n, host if known is None else known) for (n, _, host), known in zip(done, device, strict=True)]
+
+
+def _noted(part: Part, ran: list[Any]) -> Part:
+    """A part whose results are noted; what is `indivisible` stays so."""
+    noting: Part = map(ran.append, map(CALL, repeat(part))).__next__
+    return noting if indivisible(part) else lambda: noting()
+
+
+def profile(clock: Stepper, steps: int) -> Profile:
+    """Step a graph, and tell how long its kernels took.
+
+    Raises:
+        SemanticError: `steps` is not 1 or more.
+    """
+    if steps < 1:
+        raise SemanticError(f"profile takes a number of steps, 1 or more, not {steps!r}")
+    prepared = clock.running.prepared
+    measured = _Measured(prepared)
+    taken: list[list[float]] = [[] for _ in prepared.plan.launches]
+    done = 0
+    with clock.through(measured):
+        if clock.tick is None:
+            clock.reset()
+        measured.seconds()
+        while done < steps and _stepped(clock):
+            done += 1
+            for number, seconds in measured.seconds():
+                taken[number].append(1e3 * seconds)
+    return Profile(prepared.backend.name, done, _rows(prepared.plan, taken))
+
+
+def _stepped(clock: Stepper) -> bool:
+    """Step, with the kernels too that do not run at every step."""
+    clock.running.forget()
+    return clock.step()
+
+
+def _rows(plan: Plan, taken: list[list[float]]) -> tuple[KernelTimes, ...]:
+    medians = [median(each) if each else 0.0 for each in taken]
+    usual = [m for m, step in zip(medians, plan.launches, strict=True) if step.rate is Rate.STEP]
+    rows = []
+    for number, (step, each, middle) in enumerate(zip(plan.launches, taken, medians, strict=True), 1):
+        nbytes = moved_bytes(plan, step)
+        low, _, high = quantiles(each) if len(each) > 1 else (0.0, 0.0, 0.0)
+        share = middle / (sum(usual or medians) or 1.0) if step.rate is Rate.STEP or not usual else 0.0
+        rate = _rate(nbytes, middle)
+        rows.append(KernelTimes(number, step.kernel.name, middle, high - low, nbytes, rate, share, RUNS[step.rate]))
+    return tuple(rows)
+
+
+def _when(row: KernelTimes) -> str:
+    return "" if row.runs == RUNS[Rate.STEP] else f" ({row.runs})"
+
+
+def _rate(nbytes: int, ms: float) -> float:
+    return nbytes / ms / 1e6 if ms else 0.0

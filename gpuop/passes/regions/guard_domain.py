@@ -1,0 +1,34 @@
+"""Choose the work-group and mask the threads that rounding up to whole groups adds; they never return early."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuop.ir.build import collector
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Barrier, Declare, Expr, If, Index, Stmt
+from gpuop.ir.visit import walk
+from gpuop.passes.regions.lift import lift_barriers
+from gpuop.passes.regions.masking import Masking
+
+
+def guard_domain(kernel: Kernel) -> Kernel:
+    kernel = lift_barriers(replace(kernel, group=kernel.work_group))
+    head: list[Stmt] = [stmt for stmt in kernel.body if _is_shared(stmt)]
+    body = tuple(stmt for stmt in kernel.body if not _is_shared(stmt))
+    b = collector(head, hint="inside")
+    test: Expr | None = None
+    for axis, size in zip(("layer", "row", "column"), kernel.work_group, strict=True):
+        if not kernel.whole and kernel.domain.extent(axis) % size:
+            one = b.apply("lt", Index("global", axis), Index("global_size", axis))
+            test = one if test is None else b.apply("and", test, one)
+    if test is None:
+        return kernel
+    if any(isinstance(stmt, Barrier) for stmt in walk(body)):
+        return replace(kernel, body=(*head, *Masking(kernel, test).block(body)))
+    return replace(kernel, body=(*head, If(test, body)))
+
+
+def _is_shared(stmt: Stmt) -> bool:
+    """Whether it declares memory that is not a thread's own, which C has at the top of a kernel."""
+    return isinstance(stmt, Declare) and stmt.array.space != "private"

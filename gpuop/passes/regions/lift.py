@@ -1,0 +1,48 @@
+"""Barriers leave conditions: `if (c) { A; barrier; B }` becomes `if (c) { A } barrier; if (c) { B }`.
+
+The condition is the same for all threads of a work-group, so one barrier more does no harm where it does not hold; and some
+drivers (PoCL 3.1) miscompile barriers in conditions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuop.ir.build import collector
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Barrier, Block, Expr, If, Let, Ref, Stmt, Var
+from gpuop.ir.visit import blocks, leaving, map_blocks, walk
+from gpuop.passes.regions.barrier_regions import Stretches, uses_of
+
+
+def lift_barriers(kernel: Kernel) -> Kernel:
+    inside = any(isinstance(inner, Barrier) for stmt in kernel.body for b in blocks(stmt) for inner in walk(b))
+    return replace(kernel, body=_block(kernel.body)) if inside else kernel
+
+
+def _block(block: Block) -> Block:
+    out: list[Stmt] = []
+    for stmt in block:
+        stmt = map_blocks(stmt, _block)
+        out += _lifted(stmt) if isinstance(stmt, If) and _waits(stmt) else (stmt,)
+    return tuple(out)
+
+
+def _lifted(stmt: If) -> list[Stmt]:
+    out: list[Stmt] = []
+    b = collector(out, stmt.loc)
+    holds: Expr = stmt.cond
+    if isinstance(holds, Ref) and holds.var.mutable:  # the branch may change it
+        kept = Var(holds.var.hint, holds.type)
+        out.append(Let(kept, holds, stmt.loc))
+        holds = Ref(kept)
+    fails = b.apply("not", holds) if stmt.orelse else holds
+    for test, branch in ((holds, stmt.then), (fails, stmt.orelse)):
+        out += Stretches(test, uses_of(branch)).block(branch)
+    return out
+
+
+def _waits(stmt: If) -> bool:
+    """Whether a barrier stands in a branch itself, and no loop is left from there."""
+    own = any(isinstance(inner, Barrier) for branch in blocks(stmt) for inner in branch)
+    return own and not any(True for branch in blocks(stmt) for _ in leaving(branch))

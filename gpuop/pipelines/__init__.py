@@ -1,0 +1,1 @@
+"""Functions of arrays as compiled graphs."""

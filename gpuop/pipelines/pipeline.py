@@ -1,0 +1,150 @@
+"""Pipelines: functions of arrays, traced once per array types and other arguments, then compiled."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gpuop.dsl.fields.arrays import Deferred, Placeholder, is_array, is_device_array
+from gpuop.dsl.fields.field import Field, Parameter
+from gpuop.dsl.operators.arguments import check_size, frozen, leaves
+from gpuop.dsl.operators.closure_key import Snapshot, snapshot
+from gpuop.dsl.operators.decorated import Decorated, check_function
+from gpuop.dsl.recorder.frames import def_line, return_line
+from gpuop.dsl.recorder.looks import looks
+from gpuop.errors import SemanticError, described
+from gpuop.evaluation import PLANS_KEPT
+from gpuop.fusion.program import Program, program
+from gpuop.interop import library_of, numpy_dtype, own
+from gpuop.ir.kernel import Opaque
+from gpuop.ir.values import Leaf
+from gpuop.pipelines.pipeline_call import PipelineCall, Traced
+from gpuop.runtime.devices import current
+
+
+class Pipeline(Decorated):
+    """What `@gp.pipeline` makes of a function: arrays in, arrays out."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self.traced: dict[Any, tuple[Snapshot, Traced]] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None) if "out" not in self.signature.parameters else None
+        try:
+            bound = self.bind(args, kwargs)
+        except TypeError as wrong:
+            raise SemanticError(f"pipeline `{self.name}`: {wrong}") from None
+        given = {name: value for name, value in bound.arguments.items() if is_array(value)}
+        if self._is_plain(bound, given):
+            if out is not None:
+                raise SemanticError(
+                    f"pipeline `{self.name}` gives Fields here, which have no memory yet; leave out `out=`"
+                )
+            return self.function(*bound.args, **bound.kwargs)
+        device = self._on_device(given)
+        traced = self._trace(bound, given, device)
+        call = PipelineCall(traced, list(given.values()), device, current())
+        results = call.results() if out is None else call.into(out, self.name)
+        return tuple(results) if traced.several else results[0]
+
+    def _is_plain(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> bool:
+        """Whether it is the plain function: called with Fields, or while a pipeline is traced with what stands for its arrays."""
+        fields = [value for value in bound.arguments.values() if isinstance(value, Field)]
+        if any(isinstance(v, Placeholder) for v in leaves(f"pipeline `{self.name}`", bound.arguments)):
+            return True
+        if given and not all(isinstance(value, Parameter) for value in fields):
+            raise SemanticError(
+                f"pipeline `{self.name}` gets Fields and arrays; give it arrays and Parameters only, or Fields only"
+            )
+        return bool(fields) and not given
+
+    def _on_device(self, given: dict[str, Any]) -> bool:
+        """Whether the arrays are on a device, for all of which that is the same."""
+        kinds = {(library_of(array), is_device_array(array)): name for name, array in given.items()}
+        if len(kinds) > 1:
+            told = ", ".join(f"`{name}` is {kind}'s{' on a device' * device}" for (kind, device), name in kinds.items())
+            raise SemanticError(f"pipeline `{self.name}` gets arrays of several kinds ({told}); convert them to one")
+        return any(device for _, device in kinds)
+
+    def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> Traced:
+        constants = {n: v.node if isinstance(v, Field) else v for n, v in bound.arguments.items() if n not in given}
+        check_size(f"pipeline `{self.name}`", constants)
+        plain = tuple((n, type(v), frozen(v), repr(v)) for n, v in constants.items() if not self._is_receiver(v))
+        key = (tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items()), device, plain)
+        try:
+            hash(key)
+        except TypeError:
+            raise SemanticError(self._unhashable(constants)) from None
+        known = self.traced.get(key)
+        if known and known[0].holds():
+            return known[1]
+        others = (value for name, value in bound.arguments.items() if name not in given)
+        captured = snapshot(self.function, *others, large_arrays=True)
+        if known and captured and known[0] == captured:
+            self.traced[key] = captured, known[1]
+            return known[1]
+        stand_ins = {
+            n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device) for k, (n, a) in enumerate(given.items())
+        }
+        bound.arguments.update(stand_ins)
+        seen = looks()
+        made = self._traced(self.function(*bound.args, **bound.kwargs))
+        self._check_own(made.what, stand_ins.values())
+        if captured and looks() == seen:
+            self.traced[key] = captured, made
+            while len(self.traced) > PLANS_KEPT:  # an argument that is another number in every call
+                self.traced.pop(next(iter(self.traced)), None)
+        return made
+
+    def _unhashable(self, constants: dict[str, Any]) -> str:
+        for name, value in constants.items():
+            try:
+                hash(frozen(value))
+            except TypeError:
+                parts = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
+                if any(map(is_array, parts)):
+                    return f"`{name}` of pipeline `{self.name}` holds arrays; each array is an argument with a name of its own"
+                return (
+                    f"argument `{name}` of pipeline `{self.name}` is {described(value)}; what is not an array is a Parameter, "
+                    "or a constant that Python can hash, or a list of those"
+                )
+        raise AssertionError(constants)
+
+    def _traced(self, returned: Any) -> Traced:
+        several = isinstance(returned, (tuple, list))
+        fields = returned if several else (returned,)
+        for f in fields:
+            if not isinstance(f, Field):
+                code = self.function.__code__
+                raise SemanticError(
+                    f"pipeline `{self.name}` returns {described(f)}; it returns a Field or a tuple of Fields",
+                    return_line(code) or def_line(code),
+                )
+        what = program([own(f.node) for f in fields])
+        touched = (v for op in what.ops if isinstance(op.kernel, Opaque) for v in (*op.inputs, *op.outputs))
+        fixed = frozenset(touched) | what.leaves.keys() & set(what.wanted)
+        return Traced(what, fixed, several)
+
+    def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:
+        """Refuse arrays of other pipelines, and of other calls: there are only those of this one."""
+        for node in what.leaves.values():
+            source = node.source if isinstance(node, Leaf) else None
+            if isinstance(source, Deferred) and not any(source.placeholder is a for a in stand_ins):
+                raise SemanticError(
+                    f"pipeline `{self.name}` uses {node.name or 'a field'} of an array that another call of a pipeline was "
+                    "given; make it an argument of this one"
+                )
+
+
+def pipeline(function: Callable[..., Any]) -> Pipeline:
+    """Make a pipeline of a function that builds Fields from its array arguments and returns a Field or a tuple of them.
+
+    It is traced once per array types and other arguments. Called with Fields, or with what stands for an array while another
+    pipeline is traced, it is the plain function. It returns NumPy arrays for NumPy arrays; for arrays of CuPy, PyTorch, JAX or
+    Numba on a CUDA device it returns the same kind, without copies, in the order of the caller's current stream, and without
+    waiting. `out=` takes arrays to write the results to.
+    """
+    check_function("a pipeline", function)
+    return Pipeline(function)

@@ -1,0 +1,180 @@
+"""Calls of pipelines: a pipeline that is traced and compiled, run on arrays of the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.fields.arrays import Deferred, is_array
+from gpuop.errors import SemanticError, described
+from gpuop.evaluation import argument, copy_into, prepare
+from gpuop.fusion.program import Program
+from gpuop.interop import Shared, array_like, lend, library_of, numpy_dtype, share
+from gpuop.ir.layout import Layout, interleaved
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Leaf, Node
+from gpuop.passes.lanes import ACCESS
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, array_dtype, download, planes_of, stored
+from gpuop.runtime.execute import Prepared
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """What a pipeline computes for arguments of some types.
+
+    Attributes:
+        fixed: values that lie in memory as gpuop's own do: those that kernels without a body touch, and arguments that are
+            results.
+        several: whether a tuple is returned.
+        prepared: what was compiled, by device and the layouts of arrays.
+    """
+
+    what: Program
+    fixed: frozenset[int]
+    several: bool
+    prepared: dict[Any, Prepared] = field(default_factory=dict)
+
+
+class PipelineCall:
+    """One call of a pipeline: its arrays, and where they lie."""
+
+    def __init__(self, traced: Traced, given: Sequence[Any], device: bool, backend: Backend) -> None:
+        self.traced, self.what, self.backend, self.device = traced, traced.what, backend, device
+        self.given = list(given) if self.device else [np.asarray(array) for array in given]
+        self.like = given[0] if given and library_of(given[0]) != "numpy" else None
+        self.layouts: dict[int, Layout] = {}
+        self.passed = {number: self._passed(number, node) for number, node in self.what.leaves.items()}
+
+    def _passed(self, number: int, node: Node) -> Argument:
+        if not isinstance(node, Leaf) or not isinstance(node.source, Deferred):
+            return argument(node, self.backend)
+        array = self.given[node.source.placeholder.position]
+        if not self.device:
+            return self._of_host(number, node, array)
+        shared = share(array, node.type, self.backend)
+        if shared.layout is not None:
+            self.layouts[number] = shared.layout
+        return shared.buffer
+
+    def results(self) -> list[Any]:
+        """Arrays of the kind that was given; those on a device are not waited for."""
+        types = self.what.types
+        if not self.device:
+            arrays = self.on_host([np.empty(types[v].array_shape, array_dtype(types[v])) for v in self.what.wanted])
+            return arrays if self.like is None else [array_like(self.like, array) for array in arrays]
+        places = {v: interleaved(types[v]) for v in self.what.wanted if types[v].planes > 1}
+        values = self._launched(places, {})
+        return [array_like(self.like, self._lent(v, values[v])) for v in self.what.wanted]
+
+    def _of_host(self, number: int, node: Leaf, array: Array) -> Argument:
+        """An array of the host's, in its own memory where the device and the field's type can have it there."""
+        kind = node.type
+        if (
+            array.dtype == array_dtype(kind)
+            and array.shape == tuple(kind.array_shape)
+            and number not in self.traced.fixed
+            and self._suits(kind)
+        ):
+            wrapped = self.backend.wrap(stored(kind, array))
+            if wrapped is not None:
+                if kind.planes > 1:
+                    self.layouts[number] = interleaved(kind)
+                return wrapped
+        kind, values = node.source.make(array)
+        return self.backend.upload(kind, planes_of(kind, values))
+
+    def _suits(self, kind: FieldType) -> bool:
+        """Whether kernels are about as fast on NumPy's arrays: only planes make vectors, which some functions need."""
+        return kind.planes == 1 or self.backend.target.lanes != "functions"
+
+    def on_host(self, outs: Sequence[Array]) -> list[Array]:
+        """Compute into arrays of the host's, in their own memory where the device can."""
+        wanted, types = self.what.wanted, self.what.types
+        memory: dict[int, Buffer] = {}
+        places: dict[int, Array] = {}
+        for v, array in zip(wanted, outs, strict=True):
+            apart = not any(np.may_share_memory(array, given) for given in self.given)
+            aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # as kernels store past the caches
+            usable = apart and aligned and self._suits(types[v])
+            if usable and v not in memory and v not in self.traced.fixed:
+                wrapped = self.backend.wrap(stored(types[v], array))
+                if wrapped is not None:
+                    memory[v], places[v] = wrapped, array
+        values = self._launched({v: interleaved(types[v]) for v in memory if types[v].planes > 1}, memory)
+        self.backend.settle(memory.values())
+        for v, array in zip(wanted, outs, strict=True):
+            if array is not places.get(v):
+                array[...] = places[v] if v in places else download(types[v], values[v], self.backend)
+        return list(outs)
+
+    def into(self, out: Any, name: str) -> Sequence[Any]:
+        """Write the results into arrays of the caller's."""
+        outs = out if isinstance(out, (tuple, list)) else (out,)
+        wanted, types = self.what.wanted, self.what.types
+        if len(outs) != len(wanted):
+            raise SemanticError(
+                f"pipeline `{name}`: `out=` takes an array for each result, {len(wanted)}, not {len(outs)}"
+            )
+        for v, array in zip(wanted, outs, strict=True):
+            wrong = _unfit(array, types[v])
+            if wrong:
+                raise SemanticError(f"pipeline `{name}`: {wrong}")
+        if _overlap(outs):
+            raise SemanticError(
+                f"pipeline `{name}`: the arrays of `out=` lie in the same memory; give each result its own"
+            )
+        if not self.device:
+            self.on_host([np.asarray(array) for array in outs])
+            return outs
+        shared = [share(array, types[v], self.backend) for v, array in zip(wanted, outs, strict=True)]
+        direct = {v: s for v, s in zip(wanted, shared, strict=True) if v not in self.traced.fixed and self._is_apart(s)}
+        places = {v: s.layout for v, s in direct.items() if s.layout is not None}
+        values = self._launched(places, {v: s.buffer for v, s in direct.items()})
+        for v, s, array in zip(wanted, shared, outs, strict=True):
+            if direct.get(v) is not s:
+                copy_into(s, Shared(self.backend, values[v], self.layouts.get(v)), types[v])
+            array_like(array, lend(self.backend, s.buffer, types[v], s.layout))  # so that the caller's stream waits
+        return outs
+
+    def _is_apart(self, out: Shared) -> bool:
+        """Whether no argument of the call lies where a result goes."""
+        first, last = out.buffer.array.span
+        spans = (a.array.span for a in self.passed.values() if hasattr(a, "array"))
+        return all(end <= first or start >= last for start, end in spans)
+
+    def _launched(self, places: dict[int, Layout], memory: dict[int, Buffer]) -> dict[int, Buffer]:
+        self.layouts |= {v: layout for v, layout in places.items() if v not in self.traced.fixed}
+        key = (self.backend, tuple(self.layouts.items()))
+        if key not in self.traced.prepared:
+            self.traced.prepared[key] = prepare(self.what, self.backend, layouts=self.layouts)
+        return self.traced.prepared[key].run(self.passed, memory)
+
+    def _lent(self, value: int, buffer: Buffer) -> Any:
+        return lend(self.backend, buffer, self.what.types[value], self.layouts.get(value))
+
+
+def _unfit(array: Any, kind: FieldType) -> str:
+    """Why a result cannot go into an array; empty where it can."""
+    expected = f"`out=` takes an array of shape {tuple(kind.array_shape)} and dtype {array_dtype(kind)}"
+    if not is_array(array):
+        return f"{expected}, not {described(array)}"
+    if tuple(array.shape) != tuple(kind.array_shape) or numpy_dtype(array) != array_dtype(kind):
+        return f"{expected}, not one of shape {tuple(array.shape)} and dtype {numpy_dtype(array)}"
+    if isinstance(array, np.ndarray) and not array.flags.writeable:
+        return f"{expected} that can be written to; this one is read-only"
+    if isinstance(array, np.ndarray) and any(
+        n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True)
+    ):
+        return f"{expected} whose elements lie apart; those of this one share memory"
+    return ""
+
+
+def _overlap(outs: Sequence[Any]) -> bool:
+    """Whether two of NumPy's arrays share memory, or two of another library are the same."""
+    pairs = ((a, b) for n, a in enumerate(outs) for b in outs[:n])
+    return any(
+        np.shares_memory(a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else a is b for a, b in pairs
+    )

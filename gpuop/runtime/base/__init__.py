@@ -1,0 +1,1 @@
+"""What every device is made of, and what devices share."""

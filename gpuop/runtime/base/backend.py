@@ -1,0 +1,216 @@
+"""What a device must offer, and nothing more; everything above it is written against this."""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial, wraps
+from types import FunctionType, MethodType
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.codegen.c.dialect import Source
+from gpuop.errors import DeviceError
+from gpuop.fusion.kernel_limits import LEAST
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
+from gpuop.ir.types import FieldType
+
+Array = NDArray[Any]
+Buffer = Any  # a device's own handle of memory
+NO_BUNDLES = "{} interprets what was recorded, which is not in a bundle; use a device of OpenCL or CUDA"
+Argument = Any  # a Buffer, or the tuple of scalars of a by-value parameter
+Part = Callable[[], Any]
+Method = TypeVar("Method", bound=Callable[..., Any])
+CALL: Callable[[Part], Any] = getattr(operator, "call", operator.methodcaller("__call__"))  # without a bytecode
+
+
+def told(method: Method) -> Method:
+    """A backend's method, whose errors of the driver are DeviceErrors."""
+
+    @wraps(method)
+    def telling(self: Backend, *args: Any, **options: Any) -> Any:
+        try:
+            return method(self, *args, **options)
+        except self.refusals as refusal:
+            raise self.refused(refusal) from None
+
+    return cast(Method, telling)
+
+
+def indivisible(part: Part) -> bool:
+    """Whether it is a call of C's alone. Handlers of signals run between bytecodes: an exception comes before it or after it."""
+    return not isinstance(part.func if isinstance(part, partial) else part, (FunctionType, MethodType))
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel with its arguments set.
+
+    Attributes:
+        parts: enqueue the kernel, in order, and return at once, None or what is for `Backend.seconds`. Nothing is lost when
+            a part that is not `indivisible` runs again after an exception.
+        adjust: (position of a by-value argument, its scalars): what later runs get.
+    """
+
+    parts: tuple[Part, ...]
+    adjust: Callable[[int, Argument], None]
+
+    def run(self) -> None:
+        for part in self.parts:
+            part()
+
+
+class Backend(ABC):
+    """A device. Buffers hold fields as planes: one contiguous grid for each tensor element."""
+
+    name: str
+    description: str
+    target: Target  # what code is generated for
+    identity = ""  # what compiles it: device, driver, compiler, options
+    limits = LEAST  # of the kernels that are planned for it
+    refusals: tuple[type[Exception], ...] = ()  # a driver's own errors
+    whole: bool = True  # whether launches only enqueue, so that a state may be written over by what is done once
+
+    @abstractmethod
+    def empty(self, kind: FieldType) -> Buffer:
+        """Memory for a field; contents undefined. DeviceError when there is none."""
+
+    @abstractmethod
+    def upload(self, kind: FieldType, planes: Array) -> Buffer:
+        """A buffer with these planes, which may change afterwards."""
+
+    @abstractmethod
+    def write(self, buffer: Buffer, planes: Array) -> None:
+        """Overwrite a buffer."""
+
+    @abstractmethod
+    def download(self, kind: FieldType, buffer: Buffer) -> Array:
+        """The planes of a field, in memory of the caller's; waits."""
+
+    @abstractmethod
+    def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
+        """Copy a buffer on the device, in order with launches."""
+
+    @abstractmethod
+    def compile(self, kernel: Kernel) -> Any:
+        """Something that `bind` takes. CompileError with numbered source; DeviceError for types it lacks."""
+
+    def load(self, source: Source, binary: bytes | None) -> Any:
+        """Something that `bind` takes, of generated text, or of a binary (a cubin, PTX) where the bundle has one.
+
+        Raises:
+            DeviceError: the device runs no such code, or lacks a type.
+        """
+        raise DeviceError(NO_BUNDLES.format(self.name))
+
+    @abstractmethod
+    def bind(self, program: Any, arguments: Sequence[Argument]) -> Launch:
+        """A launch with these arguments."""
+
+    def once(self, program: Any, arguments: Sequence[Argument]) -> None:
+        """Launch with these arguments, which nothing is to be prepared for."""
+        self.launch(self.bind(program, arguments).parts)
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait for everything enqueued."""
+
+    def wrap(self, array: Array) -> Buffer | None:
+        """A contiguous array of the host as a buffer, where the device works in the host's memory; None where it does not.
+
+        The array must live, and stay as it is, until `settle`.
+        """
+        return None
+
+    def settle(self, buffers: Iterable[Buffer]) -> None:
+        """Wait until what was launched is in the arrays of wrapped buffers."""
+        self.synchronize()
+
+    def borrow(self, array: Any) -> Any:
+        """The memory of another library's array, as a buffer whose `.array` says how it lies; launches wait for its values.
+
+        Raises:
+            DeviceError: this device cannot use it.
+        """
+        raise DeviceError(
+            f"{self.name} cannot use the memory of this array, which is on another device: choose that device with "
+            "`gp.use_device`, or pass a NumPy array"
+        )
+
+    def lend(self, buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:
+        """What other libraries take a buffer from, strides in elements; DeviceError where they have no use for it."""
+        raise DeviceError(f"other libraries do not know the memory of {self.name}")
+
+    def measuring(self) -> Backend:
+        """The same device and memory, where `seconds` knows how long a launch took, if the device can say so."""
+        return self
+
+    def sequence(self, launches: Sequence[Launch]) -> list[Part]:
+        """The parts of launches in order, to run again and again; one for as many launches as the device takes at once."""
+        return [part for launch in launches for part in launch.parts]
+
+    def launch(self, parts: Iterable[Part], ran: list[Any] | None = None) -> None:
+        """Run parts of launches in order.
+
+        Args:
+            ran: gains what each of them returns, together with the call: no handler of a signal comes between.
+
+        Raises:
+            DeviceError: the driver refuses a launch, as when memory is exhausted only now.
+        """
+        try:
+            if ran is None:
+                for part in parts:
+                    part()
+            else:
+                ran.extend(map(CALL, parts))
+        except self.refusals as refused:
+            raise self.refused(refused) from None
+
+    def refused(self, refusal: Exception) -> DeviceError:
+        """What is raised for a driver's error."""
+        return DeviceError(f"{self.name}: {refusal}")
+
+    def seconds(self, ran: Sequence[Any]) -> float | None:
+        """What the device took for a launch that is done, of what its parts returned; None where it does not say."""
+        return None
+
+
+def download(kind: FieldType, value: Argument, backend: Backend) -> Array:
+    """The array of a value, which is a buffer or a parameter's scalars; waits."""
+    if isinstance(value, tuple):
+        return array_of(kind, np.array(value, kind.storage.numpy))
+    return array_of(kind, backend.download(kind, value))
+
+
+def array_dtype(kind: FieldType) -> np.dtype[Any]:
+    """That of the arrays of a field."""
+    return np.dtype(np.uint8 if kind.dtype == "unorm8" else kind.dtype)
+
+
+def stored(kind: FieldType, array: Array) -> Array:
+    """A contiguous array of a field with its elements as they are stored: complex numbers are two, bools are bytes."""
+    if kind.dtype not in ("complex64", "bool"):
+        return array
+    return np.ascontiguousarray(array).reshape(-1).view(np.float32 if kind.dtype == "complex64" else np.uint8)
+
+
+def planes_of(kind: FieldType, array: Array) -> Array:
+    """An array of `array_shape` as planes (tensor elements × points), contiguous."""
+    flat = stored(kind, np.ascontiguousarray(array)).reshape(kind.field_shape.points, kind.planes)
+    return np.ascontiguousarray(flat.T)
+
+
+def array_of(kind: FieldType, planes: Array) -> Array:
+    """The inverse of `planes_of`: an array of `array_shape` in the field's dtype."""
+    flat = np.ascontiguousarray(planes.reshape(kind.planes, kind.field_shape.points).T)
+    if kind.dtype == "complex64":
+        flat = flat.view(np.complex64)
+    elif kind.dtype == "bool":
+        flat = flat.view(np.bool_)
+    return flat.reshape(tuple(kind.array_shape))

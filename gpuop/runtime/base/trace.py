@@ -1,0 +1,40 @@
+"""What GPUOP_DEBUG and GPUOP_DUMP show of the runtime, and what it says by itself."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuop.codegen.c.dialect import Source
+from gpuop.config import config
+
+
+def note_source(source: Source, suffix: str) -> None:
+    """Print generated text (level 4), and keep it in the dump folder."""
+    config.trace(4, lambda: source.text)
+    if config.dump:
+        try:
+            _dump(Path(config.dump), source, suffix)
+        except OSError as failed:
+            warnings.warn(f"GPUOP_DUMP: {failed}; nothing more is dumped", stacklevel=2)
+            config.dump = ""
+
+
+def _dump(folder: Path, source: Source, suffix: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(source.text.encode()).hexdigest()[:8]  # kernels of one name may differ
+    (folder / f"{source.entry}-{digest}.{suffix}").write_text(source.text, encoding="utf-8")
+
+
+def note_launch(kernel: str, threads: object) -> None:
+    """Print a launch (level 1)."""
+    config.trace(1, lambda: f"gpuop: launch {kernel}, threads {threads}")
+
+
+def note_compiling(device: str, what: str, seconds: float, before: Sequence[str]) -> None:
+    """Say that a compilation takes long; the device still compiles those `before`."""
+    behind = f" (it still compiles {', '.join(f'`{name}`' for name in before)} as well)" if before else ""
+    sys.stderr.write(f"gpuop: {device} has been {what} for {seconds:g} s{behind}; Ctrl-C stops waiting\n")

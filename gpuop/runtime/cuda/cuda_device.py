@@ -1,0 +1,281 @@
+"""CUDA through PyCUDA and cuda-bindings: NVRTC compiles, launches go to one stream, steps are CUDA graphs."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import math
+import shutil
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from gpuop.codegen.c.dialect import Source
+from gpuop.codegen.cuda.cuda_dialect import OPTIONS
+from gpuop.codegen.generate import generate
+from gpuop.config import config
+from gpuop.errors import DeviceError
+from gpuop.fusion.kernel_limits import Limits
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Assert
+from gpuop.ir.target import Target
+from gpuop.ir.types import FieldType
+from gpuop.passes.asserts import assertions, failure, report_asserts
+from gpuop.runtime.base import dlpack
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, told
+from gpuop.runtime.base.device_limits import GroupLimits
+from gpuop.runtime.base.patience import patiently
+from gpuop.runtime.base.trace import note_source
+from gpuop.runtime.cuda.cuda_arrays import Borrowed, Lent, borrow
+from gpuop.runtime.cuda.cuda_graph import Graph
+from gpuop.runtime.cuda.cuda_launch import KernelLaunch, LoadedFunction, fill_outputs, kernel_launch, launch_once
+from gpuop.runtime.cuda.cuda_memory import CudaMemory, returned
+from gpuop.runtime.cuda.nvrtc import architectures, compile_cuda
+from gpuop.runtime.disk import cache
+
+_building = threading.Lock()
+MOST_ARGUMENTS = 500  # of 8 bytes, of the 4 KiB that every driver takes
+REGISTERS = 240  # of the 255 of a thread: compilers need some for themselves
+
+
+def missing() -> str | None:
+    """What CUDA lacks on this machine, with the remedy; None when there is a device."""
+    for module, package in (("pycuda", "pycuda"), ("cuda.bindings", "cuda-bindings")):
+        try:
+            found = importlib.util.find_spec(module)
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            return f"{package} is not installed; `pip install gpuop[cuda]` brings what CUDA needs beside the driver"
+    try:
+        import pycuda.driver as drv
+    except ImportError as failed:  # the driver's library
+        return f"the NVIDIA driver is not installed: {failed}"
+    try:
+        drv.init()
+        count = drv.Device.count()
+    except drv.Error as failed:
+        return f"the NVIDIA driver finds no GPU: {failed}"
+    if not count:
+        return "the NVIDIA driver finds no GPU"
+    if not architectures() and shutil.which("nvcc") is None:
+        return "there is neither NVRTC nor nvcc; `pip install nvidia-cuda-nvrtc`, or install the CUDA toolkit"
+    return None
+
+
+def device_list() -> list[str]:
+    """The names of the GPUs. `missing()` must be None."""
+    import pycuda.driver as drv
+
+    return [drv.Device(number).name() for number in range(drv.Device.count())]
+
+
+@dataclass(frozen=True, eq=False)
+class CudaProgram:
+    """A kernel's text and CUDA's function of it; None where the grid has no points. A bundle's has no kernel."""
+
+    source: Source
+    function: Any
+    kernel: Kernel | None
+
+
+class Cuda(Backend):
+    """One CUDA device."""
+
+    def __init__(self, name: str, ordinal: int, checked: bool = False) -> None:
+        import pycuda.driver as drv
+
+        device = drv.Device(ordinal)
+        of = device.get_attribute
+        facts = drv.device_attribute
+        self.name, self.ordinal, self.checked = name, ordinal, checked
+        major, minor = device.compute_capability()
+        self.architecture, self.kind = _architecture(10 * major + minor)
+        self.description = (
+            f"{device.name()} (CUDA {'.'.join(map(str, drv.get_version()[:2]))}, compute capability {major}.{minor})"
+        )
+        self.groups = GroupLimits(
+            name,
+            self.description,
+            of(facts.MAX_THREADS_PER_BLOCK),
+            (of(facts.MAX_BLOCK_DIM_X), of(facts.MAX_BLOCK_DIM_Y), of(facts.MAX_BLOCK_DIM_Z)),
+            {"local": of(facts.MAX_SHARED_MEMORY_PER_BLOCK), "constant": of(facts.TOTAL_CONSTANT_MEMORY)},
+        )
+        local = self.groups.memory["local"]
+        self.limits = Limits(MOST_ARGUMENTS, local, REGISTERS)
+        self.identity = "|".join([self.description, str(drv.get_driver_version()), *OPTIONS, *architectures()[-1:]])
+        self.target = Target(
+            "cuda", 10 * major + minor, "gpu", of(facts.WARP_SIZE), local, has_fp16=True, lanes="unrolled"
+        )
+        self.memory, self.refusals = CudaMemory(name, ordinal), (drv.Error,)
+        self.timed = False
+        self.programs: WeakValueDictionary[str, CudaProgram] = WeakValueDictionary()  # by text; plans keep them
+
+    # --- memory -------------------------------------------------------------------------------------------------
+
+    def empty(self, kind: FieldType) -> Buffer:
+        return self.memory.allocate(kind)
+
+    def upload(self, kind: FieldType, planes: Array) -> Buffer:
+        buffer = self.empty(kind)
+        self.write(buffer, planes)
+        return buffer
+
+    @told
+    def write(self, buffer: Buffer, planes: Array) -> None:
+        self.memory.send(planes, buffer)
+
+    def download(self, kind: FieldType, buffer: Buffer) -> Array:
+        planes = np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
+        self._reported(lambda: self.memory.receive(buffer, planes))
+        return planes
+
+    @told
+    def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
+        if kind.nbytes:
+            self.memory.copy(source, target, kind.nbytes)
+
+    def borrow(self, array: Any) -> Borrowed:
+        return borrow(self.memory, self.ordinal, array)
+
+    def lend(self, buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Lent:
+        device = (dlpack.CUDA, self.ordinal)
+        return Lent(
+            self.memory, dlpack.DLPackMemory(int(buffer), shape, strides, np.dtype(dtype), device, False, buffer)
+        )
+
+    def synchronize(self) -> None:
+        self.memory.synchronize()
+
+    def _reported(self, action: Callable[[], None]) -> None:
+        """Errors of kernels that ran come out when something waits for them."""
+        try:
+            action()
+        except self.memory.drv.Error as failed:
+            raise DeviceError(f"{self.name}: {failed}; CUDA is lost to this process, start another one") from None
+
+    # --- kernels ------------------------------------------------------------------------------------------------
+
+    def compile(self, kernel: Kernel) -> CudaProgram:
+        found = assertions(kernel) if self.checked else ()
+        source = generate(report_asserts(kernel) if found else kernel, self.target)
+        self.groups.check_kernel(kernel)
+        return self._compiled(source, None, kernel, found)
+
+    def load(self, source: Source, binary: bytes | None) -> CudaProgram:
+        self.groups.check_group(source.entry, source.group[::-1])
+        return self._compiled(source, binary, None, ())
+
+    def _compiled(
+        self, source: Source, binary: bytes | None, kernel: Kernel | None, found: tuple[Assert, ...]
+    ) -> CudaProgram:
+        note_source(source, "cu")
+        key = "\n".join([source.identity, *(f"{s.loc} {s.message}" for s in found)])
+        with _building:  # nobody builds what another is building
+            compiled = self.programs.get(key)
+            if compiled is None:
+                function = self._load(source, binary) if math.prod(source.threads) else None
+                compiled = self.programs[key] = CudaProgram(source, function, kernel)
+        return compiled
+
+    def _load(self, source: Source, binary: bytes | None) -> Any:
+        """CUDA's function of a text; its module is unloaded with it."""
+        cu, code = self.memory.cu, binary or self._binary(source)
+        with self.memory.active():
+            module = returned(cu.cuModuleLoadData(code))
+            function = returned(cu.cuModuleGetFunction(module, source.entry.encode()))
+        holder = LoadedFunction(function, source)
+        weakref.finalize(holder, _unload, self.memory, module).atexit = False
+        return holder
+
+    def _binary(self, source: Source) -> bytes:
+        name = cache.key(source.text, self.architecture, self.kind, *OPTIONS, *architectures()[-1:])
+        binary = cache.load(name)
+        if binary is None:
+            try:
+                compiled = partial(compile_cuda, source.text, self.architecture, self.kind)
+                binary = patiently(name, compiled, self.name, source.name)
+            except RuntimeError as refused:
+                raise source.refused(self.name, str(refused)) from None
+            cache.store(name, binary)
+        return binary
+
+    def bind(self, program: CudaProgram, arguments: Sequence[Argument]) -> Launch:
+        source, function = program.source, program.function
+        if function is None:  # there are no threads
+            fill = partial(fill_outputs, self.memory, source, arguments)
+            return Launch((fill,), lambda position, scalars: None)
+        found = assertions(program.kernel) if self.checked and program.kernel is not None else ()
+        report = self.memory.allocate(FieldType(len(found), (), "uint32")) if found else None
+        given = [*arguments, report] if found else list(arguments)
+        launch = kernel_launch(self.memory, source, function, given, self.timed)
+        if program.kernel is None or not found:
+            return launch
+        check = partial(self._raise_failed, program.kernel, report, len(found))
+        return Launch((*launch.parts, check), launch.adjust)
+
+    def once(self, program: CudaProgram, arguments: Sequence[Argument]) -> None:
+        if self.checked or config.debug or program.function is None:
+            super().once(program, arguments)
+        else:
+            launch_once(self.memory, program.source, program.function, arguments)
+
+    def _raise_failed(self, kernel: Kernel, report: Buffer, count: int) -> None:
+        entries = np.empty(count, np.uint32)
+        self._reported(lambda: self.memory.receive(report, entries))
+        error = failure(kernel, entries.tolist())
+        if error is not None:
+            raise error
+
+    def sequence(self, launches: Sequence[Launch]) -> list[Part]:
+        """Neighbouring kernels as one CUDA graph."""
+        if self.timed or config.debug:
+            return super().sequence(launches)
+        parts: list[Part] = []
+        kernels: list[KernelLaunch] = []
+        for launch in [*launches, None]:
+            if isinstance(launch, KernelLaunch):
+                kernels.append(launch)
+                continue
+            if kernels:
+                parts.append(Graph(self.memory, kernels).part())
+                kernels = []
+            if launch is not None:
+                parts += launch.parts
+        return parts
+
+    # --- time ---------------------------------------------------------------------------------------------------
+
+    def measuring(self) -> Cuda:
+        other = copy.copy(self)
+        other.timed = True
+        return other
+
+    def seconds(self, ran: Sequence[Any]) -> float:
+        start, end = ran
+        with self.memory.active():
+            return 1e-3 * float(start.time_till(end))
+
+
+def _unload(memory: CudaMemory, module: Any) -> None:
+    with memory.active():
+        memory.cu.cuModuleUnload(module)
+
+
+def _architecture(capability: int) -> tuple[str, str]:
+    """What to compile for and to: machine code, or PTX where the compiler is older than the device."""
+    name = f"sm_{capability}"
+    known = [int(a[3:]) for a in architectures()]
+    if capability in known or not known:
+        return name, "cubin"
+    older = [a for a in known if a < capability]
+    if not older:
+        return name, "cubin"
+    best = older[-1]
+    return f"sm_{best}", "cubin" if best // 10 == capability // 10 else "ptx"

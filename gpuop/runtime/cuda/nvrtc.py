@@ -1,0 +1,141 @@
+"""CUDA C++ to machine code, through NVRTC: needs neither a GPU nor a driver. nvcc, for architectures that NVRTC has dropped."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import importlib.metadata
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from gpuop.codegen.cuda.cuda_dialect import OPTIONS
+from gpuop.errors import DeviceError
+
+PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")  # CUDA 13 has dropped what is older than sm_75
+GETTERS = {"cubin": "CUBIN", "ptx": "PTX"}
+
+
+def compile_cuda(text: str, architecture: str, kind: str = "cubin") -> bytes:
+    """Compile to a cubin, which runs on devices of the same major and no lesser minor architecture, or to PTX, for all later ones.
+
+    Args:
+        architecture: as "sm_90".
+        kind: "cubin" or "ptx", which ends with a zero, as the driver wants it.
+
+    Raises:
+        DeviceError: no compiler that knows the architecture.
+        RuntimeError: the text was refused; the message is the compiler's log.
+    """
+    library = _compilers().get(architecture)
+    if library is not None:
+        return _nvrtc(library, text, architecture, kind)
+    nvcc = shutil.which("nvcc")
+    if nvcc is not None and architecture in _nvcc_architectures(nvcc):
+        return _nvcc(nvcc, text, architecture, kind)
+    raise DeviceError(_refusal(architecture))
+
+
+def architectures() -> tuple[str, ...]:
+    """What NVRTC compiles for, as "sm_90", oldest first; nothing where there is no NVRTC."""
+    return tuple(sorted(_compilers(), key=lambda name: int(name[3:])))
+
+
+def _refusal(architecture: str) -> str:
+    known = architectures()
+    if not known:
+        return "CUDA needs NVRTC, which is not installed: `pip install nvidia-cuda-nvrtc`, or install the CUDA toolkit"
+    older = "; `pip install nvidia-cuda-nvrtc-cu12` brings one for older GPUs" if "sm_70" not in known else ""
+    return (
+        f"NVRTC does not compile for {architecture}, and there is no nvcc that does; it knows {', '.join(known)}{older}"
+    )
+
+
+# --- NVRTC ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _compilers() -> dict[str, ctypes.CDLL]:
+    """The newest library that compiles for an architecture."""
+    found: dict[str, ctypes.CDLL] = {}
+    for library in _loaded(_wheels()) or _loaded((*_toolkits(), ctypes.util.find_library("nvrtc")))[:1]:
+        count = ctypes.c_int()
+        library.nvrtcGetNumSupportedArchs(ctypes.byref(count))
+        numbers = (ctypes.c_int * count.value)()
+        library.nvrtcGetSupportedArchs(numbers)
+        found = {f"sm_{number}": library for number in numbers} | found
+    return found
+
+
+def _loaded(names: Iterable[str | None]) -> list[ctypes.CDLL]:
+    found = []
+    for name in filter(None, names):
+        with suppress(OSError):
+            found.append(ctypes.CDLL(name))
+    return found
+
+
+def _wheels() -> Iterator[str]:
+    """NVRTC of PyPI's packages, newest first, which are not where the linker looks."""
+    for package in PACKAGES:
+        try:
+            files = importlib.metadata.files(package) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        yield from (str(file.locate()) for file in files if file.name.startswith("libnvrtc.so"))
+
+
+def _toolkits() -> Iterator[str]:
+    for folder in ("lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"):
+        yield from map(str, sorted(Path("/usr/local").glob(f"cuda*/{folder}/libnvrtc.so*"), reverse=True))
+
+
+def _nvrtc(library: ctypes.CDLL, text: str, architecture: str, kind: str) -> bytes:
+    program = ctypes.c_void_p()
+    _check(library, library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None))
+    try:
+        target = architecture if kind == "cubin" else architecture.replace("sm_", "compute_")
+        options = [f"--gpu-architecture={target}".encode(), *(option.encode() for option in OPTIONS)]
+        failed = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+        if failed:
+            raise RuntimeError(_result(library, program, "ProgramLog").rstrip(b"\0").decode(errors="replace").strip())
+        return _result(library, program, GETTERS[kind])
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _result(library: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
+    size = ctypes.c_size_t()
+    _check(library, getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+    data = ctypes.create_string_buffer(size.value)
+    _check(library, getattr(library, f"nvrtcGet{what}")(program, data))
+    return data.raw
+
+
+def _check(library: ctypes.CDLL, status: int) -> None:
+    if status:
+        library.nvrtcGetErrorString.restype = ctypes.c_char_p
+        raise RuntimeError(f"NVRTC: {library.nvrtcGetErrorString(status).decode()}")
+
+
+# --- nvcc -----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _nvcc_architectures(nvcc: str) -> tuple[str, ...]:
+    return tuple(subprocess.run([nvcc, "--list-gpu-code"], capture_output=True, text=True).stdout.split())
+
+
+def _nvcc(nvcc: str, text: str, architecture: str, kind: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        source, result = Path(folder) / "kernel.cu", Path(folder) / f"kernel.{kind}"
+        source.write_text(text, encoding="utf-8")
+        command = [nvcc, f"-{kind}", f"-arch={architecture}", *OPTIONS, "-o", str(result), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip())
+        return result.read_bytes() + b"\0" * (kind == "ptx")

@@ -1,0 +1,113 @@
+"""JSON documents from anywhere: each value is asked for as what it is to be, and an error names its place."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from gpuop.errors import SemanticError, described
+from gpuop.ir.types import FieldType
+from gpuop.runtime.disk.archive import Damaged
+
+LARGEST = 2**63 - 1
+MOST_DIGITS = 20
+MOST_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A value, and where it stands in its document, as `states[0][1]`."""
+
+    value: Any
+    place: str = ""
+
+    def is_not(self, wanted: str) -> Damaged:
+        plain = isinstance(self.value, (int, float, str))
+        found = repr(self.value)[:MOST_SHOWN] if plain else described(self.value)
+        return Damaged(f"`{self.place or 'the document'}` is {found}, not {wanted}")
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            raise self.is_not("a text")
+        return self.value
+
+    def flag(self) -> bool:
+        if not isinstance(self.value, bool):
+            raise self.is_not("true or false")
+        return self.value
+
+    def whole(self, least: int = 0, most: int = LARGEST) -> int:
+        """An integer from `least` to `most`."""
+        if type(self.value) is not int or not least <= self.value <= most:
+            raise self.is_not(f"an integer from {least} to {most}")
+        return self.value
+
+    def number(self) -> int | float:
+        if type(self.value) not in (int, float):
+            raise self.is_not("a number")
+        return self.value  # type: ignore[no-any-return]
+
+    def members(self, count: int | None = None) -> list[Item]:
+        """Those of an array, which has so many."""
+        if not isinstance(self.value, list) or count not in (None, len(self.value)):
+            raise self.is_not("an array" if count is None else f"an array of {count}")
+        return [Item(value, f"{self.place}[{k}]") for k, value in enumerate(self.value)]
+
+    def wholes(self, least: int = 0, most: int = LARGEST, count: int | None = None) -> tuple[int, ...]:
+        return tuple(item.whole(least, most) for item in self.members(count))
+
+    def entries(self) -> dict[str, Item]:
+        """Those of an object."""
+        if not isinstance(self.value, dict):
+            raise self.is_not("an object")
+        prefix = f"{self.place}." if self.place else ""
+        return {name: Item(value, f"{prefix}{name}") for name, value in self.value.items()}
+
+    def numbered(self) -> dict[int, Item]:
+        """Those of an object whose names are numbers."""
+        entries = self.entries()
+        if not all(name.isascii() and name.isdecimal() and len(name) < MOST_DIGITS for name in entries):
+            raise self.is_not("an object whose names are numbers")
+        return {int(name): item for name, item in entries.items()}
+
+    def fields(self, *names: str) -> list[Item]:
+        """Those of an object that has entries of these names and no others."""
+        entries = self.entries()
+        if set(entries) != set(names):
+            raise self.is_not(f"an object of {', '.join(names)}")
+        return [entries[name] for name in names]
+
+    def entry(self, name: str) -> Item:
+        """One of an object."""
+        entries = self.entries()
+        if name not in entries:
+            raise self.is_not(f"an object that has {name}")
+        return entries[name]
+
+    def kind(self) -> FieldType:
+        """The type of a field: its grid, its tensor and its dtype."""
+        grid, tensor, dtype = self.members(3)
+        try:
+            kind = FieldType(grid.wholes(), tensor.wholes(), dtype.text())
+        except SemanticError as wrong:
+            raise Damaged(f"`{self.place}`: {wrong.message}") from None
+        if kind.dtype != dtype.value:
+            raise dtype.is_not(repr(kind.dtype))
+        return kind
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise Damaged(f"it has a number of {len(digits)} digits")
+    return int(digits)
+
+
+def document(text: str | bytes) -> Item:
+    """A JSON document."""
+    try:
+        return Item(json.loads(text, parse_int=_integer))
+    except RecursionError:
+        raise Damaged("it is nested too deeply") from None
+    except ValueError as wrong:
+        raise Damaged(str(wrong)) from None

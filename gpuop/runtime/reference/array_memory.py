@@ -1,0 +1,199 @@
+"""What kernels touch, in NumPy: fields as planes, arrays of threads and of work-groups, constant tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.ir.nodes import Array, FieldParam, Read
+from gpuop.runtime.reference.positions import Positions
+
+Values = NDArray[Any]
+Lanes = list[Values]
+Mask = NDArray[np.bool_]
+UPDATES: dict[str, Any] = {
+    "add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}  # fmt: skip
+
+
+class ArrayMemory:
+    """The memory of some threads. Places outside are read inside (as borders say), and not written.
+
+    Coordinates and values are arrays over the threads, or one number where all agree. In a lowered kernel the index of an
+    output's element is its offset.
+    """
+
+    def __init__(self, where: Positions, fields: dict[FieldParam, Values], lowered: bool) -> None:
+        self.lowered = lowered
+        self.where = where
+        self.count = where.count
+        self.fields = fields
+        self.arrays: dict[Array, Lanes] = {}
+        self.each = np.arange(self.count)
+
+    # --- fields -------------------------------------------------------------------------------------------------
+
+    def read(self, read: Read, point: Lanes | None, element: Values | None, active: Mask) -> Lanes:
+        planes, grid = self.fields[read.field], read.field.type.field_shape
+        where: Any = self.where.point if grid else 0
+        outside: Any = np.zeros((), np.bool_)
+        if point is not None:
+            where = 0
+            for at, n in zip((np.asarray(p, np.int64) for p in point), grid, strict=True):
+                outside = outside | (at < 0) | (at >= n)
+                where = where * n + border_index(at, n, read.border)
+        chosen = range(len(planes)) if element is None else [np.clip(element, 0, len(planes) - 1)]
+        values = [planes[k, where] for k in chosen]
+        if read.border != "fill" or point is None:
+            return values
+        assert read.fill is not None
+        return [np.where(outside, planes.dtype.type(read.fill.value), v) for v in values]
+
+    def write(
+        self, field: FieldParam, point: Lanes | None, element: Values | None, values: Lanes, active: Mask
+    ) -> None:
+        planes = self.fields[field]
+        where, keep = self.target(field, point, active)
+        if element is None:
+            for plane, value in zip(planes, values, strict=True):
+                plane[where[keep]] = self.all(value)[keep]
+            return
+        element = self.all(element)
+        keep = keep & (element >= 0) & (element < len(planes))
+        planes[element[keep], where[keep]] = self.all(values[0])[keep]
+
+    def target(self, field: FieldParam, point: Lanes | None, active: Mask) -> tuple[Values, Mask]:
+        """The position in a plane that each thread writes, and which of them write inside."""
+        if point is None:
+            own = self.where.point if field.type.field_shape else np.zeros(self.count, np.int64)
+            return own, active & self.where.inside
+        where = np.zeros(self.count, np.int64)
+        for at, n in zip(point, field.type.field_shape, strict=True):
+            at = self.all(np.asarray(at, np.int64))
+            active = active & (at >= 0) & (at < n)
+            where = where * n + at
+        return where, active
+
+    def all(self, value: Values) -> Values:
+        return np.broadcast_to(value, self.count)
+
+    # --- arrays -------------------------------------------------------------------------------------------------
+
+    def declare(self, array: Array) -> None:
+        """A column for each owner: a thread, a work-group, or (of constants) all of them."""
+        if array.space == "constant":
+            self.arrays[array] = [np.array(array.values, array.type.dtype.numpy)[:, None]]
+            return
+        owners = self.count if array.space == "private" else self.where.groups
+        self.arrays[array] = [
+            np.zeros((array.elements, owners), array.type.dtype.numpy) for _ in range(array.type.lanes)
+        ]
+
+    def owner(self, array: Array) -> Values:
+        return {"private": self.each, "local": self.where.member, "constant": np.zeros(self.count, np.int64)}[
+            array.space
+        ]
+
+    def place(self, array: Array, index: Lanes) -> tuple[Values, Mask]:
+        """The element that each thread means, brought inside, and whether it was there."""
+        where, inside = np.zeros(self.count, np.int64), np.ones(self.count, np.bool_)
+        for i, n in zip(index, array.extents, strict=True):
+            at = self.all(i)
+            inside &= (at >= 0) & (at < n)
+            where = where * n + np.clip(at, 0, n - 1)
+        return where, inside
+
+    def load(self, memory: Array | FieldParam, index: Lanes, active: Mask) -> Lanes:
+        if isinstance(memory, FieldParam):
+            return self.neighbours(memory, index[0], 1)
+        where, _ = self.place(memory, index)
+        return [lane[where, self.owner(memory)] for lane in self.arrays[memory]]
+
+    def neighbours(self, field: FieldParam, offset: Values, count: int) -> Lanes:
+        """Elements from a flat offset on."""
+        flat = self.fields[field].reshape(-1)
+        return [flat[np.clip(offset + k, 0, max(flat.size - 1, 0))] for k in range(count)]
+
+    def store(self, memory: Array | FieldParam, index: Lanes, values: Lanes, active: Mask) -> None:
+        if isinstance(memory, FieldParam):
+            for k, value in enumerate(values):
+                keep = active & (k < index[1]) if len(index) > 1 else active  # a vector's lanes that are inside
+                self.fields[memory].reshape(-1)[self.all(index[0] + k)[keep]] = self.all(value)[keep]
+            return
+        where, inside = self.place(memory, index)
+        keep = active & inside
+        for lane, value in zip(self.arrays[memory], values, strict=True):
+            lane[where[keep], self.owner(memory)[keep]] = self.all(value)[keep]
+
+    def wide(self, field: FieldParam, array: Array, loads: bool, offset: Values, active: Mask) -> None:
+        """Elements of a field into those of an array, or back."""
+        assert not np.any(self.all(offset)[active] % array.elements), "a wide access is not aligned"
+        for k in range(array.elements):
+            there, here = [offset + k], [np.asarray(k)]
+            if loads:
+                self.store(array, here, self.load(field, there, active), active)
+            else:
+                self.store(field, there, self.load(array, here, active), active)
+
+    def atomic(
+        self,
+        op: str,
+        memory: Array | FieldParam,
+        index: Lanes,
+        element: Values | None,
+        args: Lanes,
+        active: Mask,
+        wanted: bool,
+    ) -> Values:
+        """Update places one thread after the other; what each of them read, if that is wanted."""
+        if isinstance(memory, FieldParam):
+            flat, (where, keep) = self.fields[memory].reshape(-1), self.flat(memory, index, element, active)
+        else:
+            (lane,) = self.arrays[memory]
+            where, inside = self.place(memory, index)
+            flat, where, keep = lane.reshape(-1), where * lane.shape[1] + self.owner(memory), active & inside
+        old = np.zeros(self.count, flat.dtype)
+        if not wanted and op in UPDATES:
+            UPDATES[op].at(flat, where[keep], args[0][keep])
+            return old
+        for thread in np.flatnonzero(keep):
+            at, given = where[thread], [a[thread] for a in args]
+            old[thread] = flat[at]
+            flat[at] = updated(op, old[thread], *given)
+        return old
+
+    def flat(self, field: FieldParam, index: Lanes | None, element: Values | None, active: Mask) -> tuple[Values, Mask]:
+        """The offset of an element of an output."""
+        points, planes = field.type.field_shape.points, field.type.planes
+        if self.lowered and index is not None:
+            return self.all(index[0]), active
+        where, keep = self.target(field, index, active)
+        if element is not None:
+            element = self.all(element)
+            keep = keep & (element >= 0) & (element < planes)
+            where = where + element.astype(np.int64) * points
+        return where, keep
+
+
+def updated(op: str, old: Any, *args: Any) -> Any:
+    if op == "xchg":
+        return args[0]
+    if op == "cmpxchg":
+        return args[1] if old == args[0] else old
+    return UPDATES[op](old, args[0])
+
+
+def border_index(at: NDArray[Any], n: int, border: str) -> NDArray[Any]:
+    """Coordinates along an axis of n points, brought inside by a border rule."""
+    if border == "wrap":
+        return np.asarray(at % n)
+    if border == "reflect" and n > 1:
+        m = at % (2 * (n - 1))
+        return np.where(m < n, m, 2 * (n - 1) - m)
+    if border == "symmetric":
+        m = at % (2 * n)
+        return np.where(m < n, m, 2 * n - 1 - m)
+    return np.asarray(np.clip(at, 0, n - 1))

@@ -1,0 +1,178 @@
+"""Checked execution: the reference interpreter, which stops at the first thing that a kernel does wrong.
+
+It finds reads outside under border="unchecked", indices outside arrays and tensors, local memory that is read before it is
+written, data races, barriers that some threads of a work-group do not reach, integer division by zero, and assertions that do not
+hold. The error is a SemanticError with the user's line and the points of the threads.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    Apply,
+    Assert,
+    Atomic,
+    Barrier,
+    Bits,
+    Cast,
+    Comment,
+    Expr,
+    FieldParam,
+    If,
+    Index,
+    Lane,
+    Let,
+    Pack,
+    Ref,
+    Stmt,
+    Var,
+    While,
+    Write,
+)
+from gpuop.ir.visit import operands, values, walk
+from gpuop.passes.asserts import failed, thread_of
+from gpuop.runtime.reference.checked_memory import CheckedMemory
+from gpuop.runtime.reference.findings import Findings
+from gpuop.runtime.reference.interpret import Mask, Threads
+from gpuop.runtime.reference.positions import Positions, chunks
+from gpuop.runtime.reference.races import History
+
+Codes = NDArray[Any]  # for each thread 0, or 1 + the number of a line
+FINE = np.zeros((), np.int32)
+
+
+def run_checked(kernel: Kernel, fields: dict[FieldParam, NDArray[Any]]) -> None:
+    """Run a recorded kernel as `interpret.run` does.
+
+    Raises:
+        SemanticError: it does something that is not defined, or an assertion does not hold.
+    """
+    planes = {p: array.reshape(p.type.planes, -1) for p, array in fields.items()}
+    say = Findings(kernel)
+    competing = (_competing(kernel, stmt) for stmt in walk(kernel.body))
+    outputs = {p: History(planes[p].size) for p in competing if p is not None}
+    for where in chunks(kernel, kernel.whole):
+        with np.errstate(all="ignore"):
+            CheckedThreads(kernel, where, CheckedMemory(where, planes, outputs, say)).block(kernel.body, None)
+
+
+def _competing(kernel: Kernel, stmt: Stmt) -> FieldParam | None:
+    """The output that a statement touches at places that other threads may touch too."""
+    match stmt:
+        case Atomic(memory=FieldParam() as field):
+            return field
+        case Write(field=field, point=point, element=element):
+            own = point is None and (kernel.domain.elements == 1 or element == Index("global", "element"))
+            return None if own else field
+    return None
+
+
+class CheckedThreads(Threads):
+    """Some threads of a kernel.
+
+    A quotient of a division by zero is an error where it is used: `_where(n != 0, a / n, 0)` and `(n != 0) & (a / n > 2)` do not
+    use it, nor does what stands under an `_if` that excludes such threads. So values carry whether they come from one, as
+    "poison" does in LLVM (Lee et al., Taming Undefined Behavior in LLVM, PLDI 2017).
+
+    Attributes:
+        poison: for each lane of a value 1 + the number of the line of the division that it comes from, or 0.
+    """
+
+    memory: CheckedMemory
+
+    def __init__(self, kernel: Kernel, where: Positions, memory: CheckedMemory) -> None:
+        super().__init__(kernel, where, memory)
+        self.say = memory.say
+        self.poison: dict[Var, list[Codes]] = {}
+
+    def stmt(self, stmt: Stmt, mask: Mask | None) -> None:
+        if isinstance(stmt, Comment):
+            self.say.operator = stmt.loc
+        self.say.runs(stmt)
+        if isinstance(stmt, Let) and not stmt.var.mutable:
+            codes = self.codes(stmt.value)
+            self.poison.pop(stmt.var, None)
+            if any(c.any() for c in codes):
+                self.poison[stmt.var] = codes
+        elif not isinstance(stmt, (If, While)):  # they use their conditions by `truth`
+            for value in values(stmt):
+                self.use(value, self.active)
+        super().stmt(stmt, mask)
+
+    def effect(self, stmt: Stmt) -> None:
+        if isinstance(stmt, Barrier):
+            self.memory.barrier(stmt.fence, self.active)
+        elif isinstance(stmt, Assert):
+            fails = self.active & ~self.truth(stmt.cond, self.active)
+            if fails.any():
+                raise failed(stmt, thread_of(self.kernel, self.number(fails) + 1))
+        else:
+            super().effect(stmt)
+
+    def number(self, mask: Mask) -> int:
+        return int(self.memory.number[self.memory.first(mask)])
+
+    def truth(self, cond: Expr, active: Mask) -> Mask:
+        self.use(cond, active)
+        return super().truth(cond, active)
+
+    # --- division -----------------------------------------------------------------------------------------------
+
+    def use(self, expr: Expr, active: Mask) -> None:
+        """A value has an effect, so no division by zero may be behind it."""
+        if not self.poison and not _divides(expr):
+            return
+        codes = np.broadcast_to(reduce(np.maximum, self.codes(expr)), self.count)
+        bad = active & (codes > 0)
+        if bad.any():
+            at = self.memory.first(bad)
+            self.say.divided(int(self.memory.number[at]), int(codes[at]) - 1)
+
+    def codes(self, expr: Expr) -> list[Codes]:
+        lanes = expr.type.lanes
+        if not self.poison and not _divides(expr):
+            return [FINE] * lanes
+        match expr:
+            case Ref(var=var):
+                return self.poison.get(var, [FINE] * lanes)
+            case Lane(arg=arg, lane=lane):
+                return [self.codes(arg)[lane]]
+            case Pack(args=args):
+                return [code for a in args for code in self.codes(a)]
+            case Apply():
+                return self.applied(expr)
+            case Cast(arg=arg) | Bits(arg=arg):
+                codes = self.codes(arg)
+                return codes if len(codes) == lanes else codes * lanes
+        every = (code for operand in operands(expr) for code in self.codes(operand))
+        return [reduce(np.maximum, every, FINE)] * lanes
+
+    def applied(self, expr: Apply) -> list[Codes]:
+        """Of an operation lane by lane; a choice uses what it chooses, and `&` and `|` not what the other side decides."""
+        codes = list(zip(*(self.codes(a) for a in expr.args), strict=True))
+        if expr.op == "choose":
+            held = self.lanes(expr.args[0])
+            return [np.maximum(c, np.where(h, a, b)) for h, (c, a, b) in zip(held, codes, strict=True)]
+        if expr.op in ("and", "or") and expr.type.kind == "b":
+            x, y = (self.lanes(a) for a in expr.args)
+            settled = expr.op == "or"  # the value of a side that decides
+            return [
+                np.where((a == 0) & (v == settled) | (b == 0) & (w == settled), 0, np.maximum(a, b))
+                for v, w, (a, b) in zip(x, y, codes, strict=True)
+            ]
+        out = [reduce(np.maximum, lane) for lane in codes]
+        if _divides(expr):
+            code = self.say.line + 1
+            zero = (self.active & (lane == 0) for lane in self.lanes(expr.args[1]))
+            out = [np.maximum(before, np.where(z, code, 0)) for before, z in zip(out, zero, strict=True)]
+        return out
+
+
+def _divides(expr: Expr) -> bool:
+    return isinstance(expr, Apply) and expr.op in ("div", "mod") and expr.type.integer

@@ -1,0 +1,139 @@
+"""What checked execution says of a kernel that is wrong: the user's line, the threads, and what to do instead."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+
+from gpuop.errors import Loc, SemanticError
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import AXES, Array, FieldParam, Stmt
+from gpuop.passes.asserts import thread_of
+from gpuop.runtime.reference.races import Race
+
+DOES = {"reads": "reads {}", "writes": "writes {}", "updates": "changes {} atomically"}
+SKIP = "or leave such threads out with `_if`"
+SYNC = "`_syncThreadsLocal()`"
+
+
+class Findings:
+    """What is said of a launch. Every method but `runs` and `thread` raises a SemanticError.
+
+    Attributes:
+        line: the number in `lines` of the line that is running.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.operator = kernel.loc  # for statements that have no line
+        self.lines: list[Loc | None] = []
+        self.numbers: dict[Loc | None, int] = {}
+        self.line = 0
+
+    def runs(self, stmt: Stmt) -> None:
+        """A statement is about to run."""
+        loc = stmt.loc or self.operator
+        if loc not in self.numbers:
+            self.numbers[loc] = len(self.lines)
+            self.lines.append(loc)
+        self.line = self.numbers[loc]
+
+    def thread(self, number: int) -> str:
+        """A thread, by its number in the grid."""
+        where = thread_of(self.kernel, number + 1)
+        return f"thread ({', '.join(f'{axis} {at}' for axis, at in where.items())})" if where else "the thread"
+
+    def fail(self, message: str, line: int | None = None) -> NoReturn:
+        raise SemanticError(message, self.lines[self.line if line is None else line])
+
+    # --- places -------------------------------------------------------------------------------------------------
+
+    def outside_field(self, thread: int, field: FieldParam, axis: str, value: int, n: int) -> NoReturn:
+        self.fail(
+            f'{self.thread(thread)} reads `{field.hint}` outside, under border="unchecked": {axis} {value} of {n}; '
+            f'give a border rule, such as border="clamp", {SKIP}'
+        )
+
+    def outside_tensor(self, thread: int, field: FieldParam, value: int) -> NoReturn:
+        count = field.type.planes
+        self.fail(
+            f"{self.thread(thread)} reads element {value} of `{field.hint}`, whose tensors have {count}; keep it inside, for "
+            f"borders do not apply to elements, {SKIP}"
+        )
+
+    def outside_array(self, thread: int, does: str, array: Array, index: list[int], axis: int) -> NoReturn:
+        done = DOES[does].format(f"`{array.hint}[{', '.join(map(str, index))}]`")
+        which = f"index {axis}" if len(index) > 1 else "the index"
+        self.fail(
+            f"{self.thread(thread)} {done}, outside the array: {which} is {index[axis]}, and the extent {array.shape[axis]}; "
+            f"keep it inside, {SKIP}"
+        )
+
+    def unwritten(self, thread: int, does: str, array: Array, element: int) -> NoReturn:
+        done = DOES[does].format(_element(array, element))
+        self.fail(
+            f"{self.thread(thread)} {done}, which no thread of its work-group has written, and local memory is not "
+            f"initialised; write it before, and wait with {SYNC}"
+        )
+
+    # --- order --------------------------------------------------------------------------------------------------
+
+    def torn(self, fence: str, here: int, missing: int) -> NoReturn:
+        name = "_syncThreadsLocal" if fence == "local" else "_syncThreadsGlobal"
+        self.fail(
+            f"`{name}()` is reached by {self.thread(here)} and not by {self.thread(missing)} of its work-group; "
+            "put the barrier outside, and what depends on the thread inside"
+        )
+
+    def race(self, race: Race, memory: Array | FieldParam, element: int) -> NoReturn:
+        """Two threads touch an element, in any order."""
+        local = isinstance(memory, Array)
+        what = _element(memory, element) if isinstance(memory, Array) else _output(memory, element)
+        other = self.thread(race.other) + (" of its work-group" if local else "")
+        done, before = DOES[race.does].format(what), DOES[race.did].format("it")
+        value = " with another value" if race.does == race.did == "writes" else ""
+        self.fail(
+            f"{self.thread(race.thread)} {done}, and {other} {before}{value} {self.where(race.line)}, in no certain order; "
+            f"{_advice(race, local)}"
+        )
+
+    def where(self, line: int) -> str:
+        """Where the other thread was, seen from the line that is running."""
+        loc, here = self.lines[line], self.lines[self.line]
+        if loc is None or here is None or loc == here:
+            return "in the same line"
+        return f"in `{loc.text}` ({f'line {loc.line}' if here.file == loc.file else loc})"
+
+    # --- values -------------------------------------------------------------------------------------------------
+
+    def divided(self, thread: int, line: int) -> NoReturn:
+        self.fail(
+            f"an integer is divided by 0 in {self.thread(thread)}, and the result, 0, is used; "
+            "leave such threads out with `_if`, or choose another value with `_where`",
+            line,
+        )
+
+
+def _advice(race: Race, local: bool) -> str:
+    if {race.does, race.did} == {"writes", "updates"} and not local:
+        return "use atomics in both places, or two outputs"
+    if not local or race.does == race.did:
+        apart = " (no barrier orders different work-groups)" if not race.one_group else ""
+        return f"let one thread write it, or use atomics{apart}"
+    return f"put {SYNC} between the two"
+
+
+def _element(array: Array, element: int) -> str:
+    index = np.unravel_index(element, array.extents) if array.shape else ()
+    return f"`{array.hint}[{', '.join(map(str, index))}]`" if array.shape else f"`{array.hint}`"
+
+
+def _output(field: FieldParam, cell: int) -> str:
+    """An element of an output; its line says which output, for fusion gives them other names."""
+    grid = field.type.field_shape
+    element, point = divmod(cell, grid.points)
+    where = dict(zip(AXES[3 - len(grid) : 3], map(int, np.unravel_index(point, grid) if grid else ()), strict=True))
+    if field.type.planes > 1:
+        where["element"] = element
+    return f"the output at ({', '.join(f'{axis} {at}' for axis, at in where.items())})" if where else "the output"

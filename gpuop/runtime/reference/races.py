@@ -1,0 +1,185 @@
+"""Which accesses to shared memory nothing orders: happens-before, by barrier epochs.
+
+Only a barrier orders the threads of a work-group, and nothing those of different ones. So an access is known by its thread, its
+group, and how many barriers the group has passed (its phase): two of different threads are ordered if the groups are the same
+and the phases differ. Of each cell the last epochs are kept, as in FastTrack (Flanagan and Freund, PLDI 2009); two threads of
+each suffice to find one that is not the thread at hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+
+@dataclass
+class MemoryAccess:
+    """What the threads that run a statement touch: a cell, and who touches it when, for each of them."""
+
+    cell: Ints
+    thread: Ints
+    group: Ints
+    phase: Ints
+    line: int
+
+    def only(self, keep: Mask) -> MemoryAccess:
+        return MemoryAccess(self.cell[keep], self.thread[keep], self.group[keep], self.phase[keep], self.line)
+
+
+@dataclass(frozen=True)
+class Race:
+    """A thread that does something to a cell, and another one that did something, at a line, without order."""
+
+    cell: int
+    thread: int
+    does: str
+    other: int
+    did: str
+    line: int
+    one_group: bool
+
+
+class _Last:
+    """The first two threads that touched each cell since its group's last barrier."""
+
+    def __init__(self, cells: int) -> None:
+        self.thread = np.full((2, cells), -1, np.int64)
+        self.group, self.phase, self.line = (np.zeros((2, cells), np.int32) for _ in range(3))
+
+    def others(self, access: MemoryAccess) -> Ints:
+        """Which of the two is another thread that is not ordered with the access: 0, 1, or -1 for neither."""
+        found = np.full(len(access.cell), -1)
+        for k in (1, 0):
+            thread, cell = self.thread[k, access.cell], access.cell
+            together = (self.group[k, cell] != access.group) | (self.phase[k, cell] == access.phase)
+            found[(thread >= 0) & (thread != access.thread) & together] = k
+        return found
+
+    def holds(self, access: MemoryAccess) -> Mask:
+        """Whether a thread is itself one of the two, in this phase."""
+        same = (self.thread[:, access.cell] == access.thread) & (self.phase[:, access.cell] == access.phase)
+        return np.asarray(same.any(0))
+
+    def note(self, access: MemoryAccess) -> None:
+        for k in (0, 1):
+            cell = access.cell
+            over = (self.group[k, cell] == access.group) & (self.phase[k, cell] != access.phase)
+            free = over | (self.thread[k, cell] < 0)
+            if k == 1:
+                free &= self.thread[0, cell] != access.thread
+            new = access.only(free)
+            order = slice(None, None, -1)  # the first of several threads stays
+            self.thread[k, new.cell[order]] = new.thread[order]
+            self.group[k, new.cell[order]] = new.group[order]
+            self.phase[k, new.cell[order]] = new.phase[order]
+            self.line[k, new.cell] = access.line
+
+
+class History:
+    """Who touched the cells of an output."""
+
+    def __init__(self, cells: int) -> None:
+        self.cells = cells
+        self.last: dict[str, _Last] = {}
+
+    def update(self, access: MemoryAccess) -> Race | None:
+        """Threads change cells atomically."""
+        race = self._race(access, "updates", "writes") or self._race(access, "updates", "reads")
+        self._note("updates", access)
+        return race
+
+    def write(self, access: MemoryAccess, changed: Mask, lost: Mask) -> Race | None:
+        """Threads write. Equal values are no race: it does not matter which of them is the last.
+
+        Args:
+            changed: where a thread's value is not what the cell held before.
+            lost: where it is not what the cell holds now, after all of them.
+        """
+        race = self._race(access, "writes", "reads") or self._race(access, "writes", "updates")
+        race = race or self._race(access, "writes", "writes", changed) or _between(access, lost)
+        self._note("writes", access)
+        return race
+
+    def _note(self, what: str, access: MemoryAccess) -> None:
+        if what not in self.last:
+            self.last[what] = _Last(self.cells)
+        self.last[what].note(access)
+
+    def _race(self, access: MemoryAccess, does: str, did: str, among: Mask | None = None) -> Race | None:
+        last = self.last.get(did)
+        if last is None:
+            return None
+        others = last.others(access)
+        found = np.flatnonzero(others >= 0 if among is None else (others >= 0) & among)
+        if not found.size:
+            return None
+        at = found[np.argmin(access.thread[found])]
+        cell, k = int(access.cell[at]), others[at]
+        one_group = bool(last.group[k, cell] == access.group[at])
+        return Race(
+            cell, int(access.thread[at]), does, int(last.thread[k, cell]), did, int(last.line[k, cell]), one_group
+        )
+
+
+class LocalHistory(History):
+    """Who touched the cells of an array in local memory: an element in each group, `cell % groups` being the group's number.
+
+    Attributes:
+        written: the cells that any thread has written.
+    """
+
+    def __init__(self, cells: int, threads: int) -> None:
+        super().__init__(cells)
+        self.written = np.zeros(cells, np.bool_)
+        self.threads = threads
+        self.more = np.zeros(0, np.int64)  # (cell, thread) of the third and later threads that wrote an equal value
+
+    def read(self, access: MemoryAccess) -> Race | None:
+        """Threads read. What a thread has written in this phase it may read: if others have too, they wrote the same."""
+        if "writes" in self.last:
+            more = np.isin(self._pairs(access), self.more)
+            access = access.only(~(self.last["writes"].holds(access) | more))
+        race = self._race(access, "reads", "writes") or self._race(access, "reads", "updates")
+        self._note("reads", access)
+        return race
+
+    def update(self, access: MemoryAccess) -> Race | None:
+        self.written[access.cell] = True
+        return super().update(access)
+
+    def write(self, access: MemoryAccess, changed: Mask, lost: Mask) -> Race | None:
+        self.written[access.cell] = True
+        race = super().write(access, changed, lost)
+        third = access.only(~self.last["writes"].holds(access))
+        self.more = np.union1d(self.more, self._pairs(third))
+        return race
+
+    def pass_barrier(self, groups: Mask) -> None:
+        self.more = self.more[~groups[self.more // self.threads % len(groups)]]
+
+    def _pairs(self, access: MemoryAccess) -> Ints:
+        return np.asarray(access.cell * self.threads + access.thread)
+
+
+def _between(access: MemoryAccess, lost: Mask) -> Race | None:
+    """Two threads of one statement that write different values."""
+    if not lost.any():
+        return None
+    at = np.flatnonzero(lost)[0]
+    last = np.flatnonzero(access.cell == access.cell[at])[-1]
+    one_group = bool(access.group[at] == access.group[last])
+    return Race(
+        int(access.cell[at]),
+        int(access.thread[at]),
+        "writes",
+        int(access.thread[last]),
+        "writes",
+        access.line,
+        one_group,
+    )

@@ -1,0 +1,75 @@
+"""The reference device: a NumPy interpreter of the recorded program, always there, and the definition of every other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuop.errors import DeviceError
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
+from gpuop.ir.types import FieldType
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch
+from gpuop.runtime.base.trace import note_launch
+from gpuop.runtime.reference.checked import run_checked
+from gpuop.runtime.reference.interpret import run
+from gpuop.runtime.reference.unused import without_unused
+
+
+class Reference(Backend):
+    name = "reference"
+    description = "NumPy interpreter of the recorded program"
+    target = Target("reference", device="cpu", simd_width=1)
+    whole = False  # it runs in Python, and may be stopped anywhere
+    lowered = False  # whether it is given lowered kernels
+
+    def __init__(self, checked: bool = False) -> None:
+        self.checked = checked
+
+    def empty(self, kind: FieldType) -> Buffer:
+        try:
+            return np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
+        except MemoryError:
+            raise DeviceError(f"reference: no memory for a field of {kind} ({kind.nbytes} bytes)") from None
+
+    def upload(self, kind: FieldType, planes: Array) -> Buffer:
+        return np.array(planes)
+
+    def write(self, buffer: Buffer, planes: Array) -> None:
+        buffer[...] = planes
+
+    def download(self, kind: FieldType, buffer: Buffer) -> Array:
+        return np.array(buffer)
+
+    def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
+        target[...] = source
+
+    def compile(self, kernel: Kernel) -> Any:
+        return without_unused(kernel) if self.checked else kernel
+
+    def bind(self, program: Any, arguments: Sequence[Argument]) -> Launch:
+        kernel: Kernel = program
+        fields = {}
+        for param, argument in zip((*kernel.inputs, *kernel.written), arguments, strict=True):
+            scalars = np.array(argument, param.type.storage.numpy)[:, None] if param.by_value else argument
+            fields[param] = scalars
+
+        def launch() -> None:
+            for output in kernel.outputs:
+                if output.fill is not None:
+                    fields[output.param][...] = output.fill
+            note_launch(kernel.name, kernel.domain)
+            if self.checked:
+                run_checked(kernel, fields)
+            else:
+                run(kernel, fields, self.lowered)
+
+        def adjust(position: int, scalars: Argument) -> None:
+            fields[kernel.inputs[position]][...] = np.array(scalars)[:, None]
+
+        return Launch((launch,), adjust)
+
+    def synchronize(self) -> None:
+        pass
