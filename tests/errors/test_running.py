@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.runtime.cuda import cuda_device
 from gpuop.dsl import *
 from gpuop.runtime import devices
+from gpuop.runtime.cuda import cuda_device
 
 from .wrong import INTEGER, SCALAR, Wrongs
 

@@ -11,9 +11,9 @@ import pytest
 
 import gpuop as gp
 from gpuop import evaluation
-from gpuop.graphs import compute_graph
 from gpuop.dsl import *
 from gpuop.dsl.fields.arrays import Adjustable
+from gpuop.graphs import compute_graph
 from gpuop.runtime.devices import current
 
 from .harness import blur, image, same_bits
