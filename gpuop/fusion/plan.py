@@ -133,4 +133,3 @@ def _joined(groups: Groups, readers: Iterable[Op], steady: Invariant) -> list[tu
         if groups.of[op.number] not in {groups.of[k.number] for k in kernels}:
             kernels = [*kernels[-MOST_COMPARED:], op]  # the older ones are full, if not of another kind
     return refused
-    return refused

@@ -24,7 +24,7 @@ from gpuop.ir.values import Call, Node, Result
 MAX_OUTPUTS = 10
 
 
-def slots_of(types: Sequence[FieldType], default: Any, declared: bool = True) -> list[OutputSlot]:
+def slots_of(types: Sequence[Any], default: Any, declared: bool = True) -> list[OutputSlot]:
     """Outputs to be recorded, `_out0` first."""
     if not 1 <= len(types) <= MAX_OUTPUTS:
         raise SemanticError(f"an operator has 1 to {MAX_OUTPUTS} outputs, not {len(types)}")

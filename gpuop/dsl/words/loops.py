@@ -126,17 +126,21 @@ class _for(Guard):
         self.recorder.emit(For(self.var, start, stop, step, tuple(body), self.unroll, self.loc))
 
 
+def _elements(shape: Any) -> int:
+    """How many elements a tensor of this shape has."""
+    if isinstance(shape, Value):
+        raise SemanticError("`_forEachTensorElement` takes a tensor's shape, as `f.tensor_shape`; count with `_for`")
+    count = Shape(shape).points
+    if not INT.holds(count):
+        raise SemanticError(f"a tensor of {count} elements is more than int counts")
+    return count
+
+
 class _forEachTensorElement(Guard):
     """`with _forEachTensorElement(shape):` records its block for every element of a tensor; `_tensorElement` counts them."""
 
     def __init__(self, shape: ShapeLike) -> None:
-        if isinstance(shape, Value):
-            raise SemanticError(
-                "`_forEachTensorElement` takes a tensor's shape, as `f.tensor_shape`; count with `_for`"
-            )
-        self.count = (Shape(shape) if not isinstance(shape, int) else Shape((shape,))).points
-        if not INT.holds(self.count):
-            raise SemanticError(f"a tensor of {self.count} elements is more than int counts")
+        self.count = _elements(shape)
         super().__init__("_forEachTensorElement")
 
     def opens(self) -> None:
