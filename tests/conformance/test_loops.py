@@ -9,6 +9,7 @@ import numpy as np
 
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.dsl.recorder import frames
 
 from .compare import all_same, same
 from .test_blocks import N, each, run
@@ -206,3 +207,27 @@ def test_while_reads_in_its_condition(device: str) -> None:
         [gp.operator(b)(gp.Field(data)) for b in (first_large, nested)],
         (each(place, range(N)), each(lambda c: place(c, 2) + 1, range(N))),
     )
+
+
+def doubled(x):
+    return x * 2 + 1
+
+
+def counted(k, n, x):
+    with _while(k + x < n):
+        k += 1
+
+
+def test_frames_that_have_ended_are_not_the_ones_that_follow(device, monkeypatch):
+    """A frame may have the identity of one that has ended: what that one recorded belongs to no condition of this one."""
+    monkeypatch.setattr(frames, "id", lambda frame: 7, raising=False)
+
+    @gp.operator
+    def op(f):
+        x, k = _readTensor(f), _var(0)
+        a = doubled(x)
+        counted(k, 9, x)
+        return k * 100 + a
+
+    x = np.arange(4, dtype=np.int32)
+    assert op(gp.ScalarField(x)).numpy().tolist() == ((9 - x) * 100 + 2 * x + 1).tolist()

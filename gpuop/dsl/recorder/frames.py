@@ -5,13 +5,16 @@ from __future__ import annotations
 import dis
 import linecache
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import pairwise
 from types import CodeType, FrameType
 
 from gpuop.errors import Loc, SemanticError, writes_kernels
 
-Position = tuple[int, int]  # (identity of a frame, bytecode offset)
+Position = tuple[
+    int, CodeType, int
+]  # a frame's id, which a later one may have too, its code, and the bytecode's offset
 MOST_DECORATOR_LINES = 20
 MUST_CALL = ("_break", "_continue", "_syncThreadsLocal", "_syncThreadsGlobal")
 
@@ -42,7 +45,7 @@ def trail(frame: FrameType | None, root: FrameType | None) -> tuple[Position, ..
     positions = []
     while frame is not None:
         if writes_kernels(frame):
-            positions.append((id(frame), frame.f_lasti))
+            positions.append((id(frame), frame.f_code, frame.f_lasti))
         if frame is root:
             break
         frame = frame.f_back
@@ -57,9 +60,11 @@ def _call_start(code: CodeType, offset: int, name: str) -> int:
     return offset
 
 
-def inside_call(frame: FrameType, name: str) -> tuple[int, int, int]:
-    """The frame and the bytecode range of the expression `name(…)` that the frame is evaluating."""
-    return id(frame), _call_start(frame.f_code, frame.f_lasti, name), frame.f_lasti
+def inside(frame: FrameType, name: str) -> Callable[[tuple[Position, ...]], bool]:
+    """A test of where frames stood: was this one evaluating the expression `name(…)` that it evaluates now?"""
+    owner, code, stop = id(frame), frame.f_code, frame.f_lasti
+    start = _call_start(code, stop, name)
+    return lambda stood: any(f == owner and c is code and start <= offset <= stop for f, c, offset in stood)
 
 
 def def_line(code: CodeType) -> Loc:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
-from gpuop.dsl.recorder.frames import Position, check_called, inside_call
+from gpuop.dsl.recorder.frames import check_called
 from gpuop.dsl.recorder.held import Held
 from gpuop.dsl.recorder.record import Scope, caller, current
 from gpuop.dsl.recorder.syntax import check_returns
@@ -85,9 +84,3 @@ def condition(value: Operand, name: str) -> Expr:
             )
         return current().build.cast(given, Type(BOOL))
     return constant(bool(given), BOOL)
-
-
-def inside(frame: FrameType, name: str) -> Callable[[tuple[Position, ...]], bool]:
-    """A test of marks: was the statement recorded while the frame evaluated `name(…)`?"""
-    owner, start, stop = inside_call(frame, name)
-    return lambda mark: any(f == owner and start <= offset <= stop for f, offset in mark)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpuop.dsl.recorder.guard import Guard, condition, inside
+from gpuop.dsl.recorder.frames import inside
+from gpuop.dsl.recorder.guard import Guard, condition
 from gpuop.dsl.recorder.record import Recorder, caller, current
 from gpuop.dsl.recorder.value import Operand
 from gpuop.errors import SemanticError

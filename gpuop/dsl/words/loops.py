@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.recorder.assigned import assigned_name
-from gpuop.dsl.recorder.guard import Guard, condition, inside
+from gpuop.dsl.recorder.frames import inside
+from gpuop.dsl.recorder.guard import Guard, condition
 from gpuop.dsl.recorder.record import caller, current
 from gpuop.dsl.recorder.target_facts import TargetExpression, extent
 from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, integer
