@@ -32,6 +32,11 @@ def mod(a: Array, b: Array) -> Array:
     return np.asarray(np.where(b == 0, a.dtype.type(0), a - div(a, b) * b), a.dtype)
 
 
+def quiet(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """A function of NumPy's that lets a NaN pass unseen; signaling ones too, which C libraries treat in two ways."""
+    return lambda a, b: function(a * 1, b * 1)
+
+
 def convert(x: Array, target: np.dtype[Any], saturate: bool) -> Array:
     """Conversion between scalar types, as `Cast` means it."""
     if target.kind == "b":

@@ -122,8 +122,8 @@ _ROUNDED: _Rows = (
     ("rint", 1, type_rules.floating, np.rint, "the nearest integer, halves to even"),
     ("round", 1, type_rules.floating, meaning.round_away, "the nearest integer, halves away from zero"),
     ("trunc", 1, type_rules.floating, np.trunc, "the integer part of x"),
-    ("fmax", 2, type_rules.floating, np.fmax, "the greater of x and y; the other one where one is NaN"),
-    ("fmin", 2, type_rules.floating, np.fmin, "the lesser of x and y; the other one where one is NaN"),
+    ("fmax", 2, type_rules.floating, meaning.quiet(np.fmax), "the greater of x and y; the other one where one is NaN"),
+    ("fmin", 2, type_rules.floating, meaning.quiet(np.fmin), "the lesser of x and y; the other one where one is NaN"),
     ("fmod", 2, type_rules.floating, np.fmod, "x - y · trunc(x / y)"),
     ("copysign", 2, type_rules.floating, np.copysign, "|x| with the sign of y"),
     ("nextafter", 2, type_rules.floating, np.nextafter, "the number of x's type that follows x in the direction of y"),
@@ -179,8 +179,8 @@ _BOUNDED: tuple[tuple[str, int, Callable[..., Any], float, str], ...] = (
     ("tanh", 1, np.tanh, 5, "sinh(x) / cosh(x)"),
     ("tgamma", 1, meaning.tgamma, 16, "Γ(x)"),
     ("atan2", 2, np.arctan2, 6, "the angle of the point (x, y), called as _atan2(y, x)"),
-    ("hypot", 2, np.hypot, 4, "√(x² + y²), which overflows only where the result does"),
-    ("pow", 2, np.power, 16, "xʸ"),
+    ("hypot", 2, meaning.quiet(np.hypot), 4, "√(x² + y²), which overflows only where the result does"),
+    ("pow", 2, meaning.quiet(np.power), 16, "xʸ"),
     ("powr", 2, meaning.powr, 16, "xʸ of x ≥ 0; NaN of others, and where no limit exists"),
 )
 for _name, _arity, _numpy, _ulp, _doc in _BOUNDED:

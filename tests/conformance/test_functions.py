@@ -149,3 +149,20 @@ def test_nan_and_integer_arguments(device: str) -> None:
     gp.evaluate(*got)
     np.testing.assert_allclose(got[1].numpy(), expected[1], rtol=1e-6)
     all_same((got[0], *got[2:]), (expected[0], *expected[2:]))
+
+
+@pytest.mark.parametrize("count", [1, 4, 33])
+@pytest.mark.parametrize(("dtype", "bits"), [("float", 0x7F800001), ("double", 0xFFF0000000000001)])
+def test_signaling_nan_is_a_nan_as_others(device: str, dtype: str, bits: int, count: int) -> None:
+    """What lets a NaN pass unseen does so whatever its bits, in and out of vectors."""
+    seen = _as_double if dtype == "double" else _as_float
+
+    @gp.operator(outputs=(gp.FieldType((count,)),) * 4)
+    def op(f):
+        x, zero, inf = seen(_readTensor(f)), _convert(0, dtype), _convert(np.inf, dtype)
+        values = (_fmax(x, zero), _fmin(zero, x), _hypot(x, inf), _pow(x, zero))
+        return tuple(_convert_float(value) for value in values)
+
+    unsigned = "uint64" if dtype == "double" else "uint32"
+    results = op(gp.ScalarField(np.full(count, bits, unsigned)))
+    assert [r.numpy().tolist() for r in results] == [[value] * count for value in (0.0, 0.0, np.inf, 1.0)]
