@@ -18,11 +18,11 @@ import numpy as np
 from gpuop.bundles.bundle import save_bundle
 from gpuop.codegen.generate import target_named
 from gpuop.config import config
-from gpuop.dsl.fields import services
 from gpuop.dsl.fields.arrays import Deferred, Placeholder
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import Operator
 from gpuop.errors import SemanticError, described
+from gpuop.evaluation import source
 from gpuop.fusion.program import program
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
@@ -59,7 +59,7 @@ def list_devices() -> None:
 def print_source(where: str, types: Sequence[str], target: str | None) -> None:
     """Print the generated text of what a function gives."""
     _, _, results = _applied(where, types)
-    print(services.source(results if isinstance(results, tuple) else (results,), target), end="")
+    print(source(results if isinstance(results, tuple) else (results,), target), end="")
 
 
 def compile_bundle(where: str, types: Sequence[str], targets: str, output: str) -> None:

@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 
 from gpuop.codegen.generate import generate, target_named
-from gpuop.dsl.fields import services
 from gpuop.dsl.fields.arrays import Adjustable, Deferred
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_names import names_given
@@ -238,18 +237,20 @@ def source_of(what: Plan, target: str | None) -> str:
     return SourceText("\n".join(generate(kernel, chosen).text for kernel in kernels(plan_for(what, chosen))))
 
 
-def _source(fields: Sequence[Field], target: str | None) -> str:
+def source(fields: Sequence[Field], target: str | None) -> str:
+    """The text generated for fields; None: for the device in use."""
     return source_of(plan(program([f.node for f in fields])), target)
 
 
-def _keep(field: Field) -> Field:
-    backend = current()
-    return Field.of(Leaf(field.type, Evaluated(backend, compute([field.node], backend)[0]), name=field.name))
+def buffer(field: Field) -> Buffer:
+    """The field's buffer on the device in use, evaluated; not waited for."""
+    return compute([field.node], current())[0]
+
+
+def keep(field: Field) -> Field:
+    """The field as a leaf whose values are on the device in use."""
+    return Field.of(Leaf(field.type, Evaluated(current(), buffer(field)), name=field.name))
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_planning._at_fork_reinit)  # type: ignore[attr-defined]
-services.evaluate = arrays
-services.keep = _keep
-services.buffer = lambda field: compute([field.node], current())[0]
-services.source = _source

@@ -90,7 +90,7 @@ def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
         raise SemanticError(f"fields have no dtype {given!r}; convert the array first") from None
 
 
-def _adopt(array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: bool, name: str) -> Node:
+def adopt(array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: bool, name: str) -> Node:
     """A leaf with the values that an array of a device has now; with `copy=False`, whose memory is the array's."""
     dtype = array.dtype if isinstance(array, Placeholder) else numpy_dtype(array)
     probe = np.broadcast_to(np.zeros((), dtype), tuple(array.shape))
@@ -111,7 +111,7 @@ def _adopt(array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: b
     values: Field = copied(Field.of(raw), kind)
     if fixed:
         return values.node
-    kept: Field = services.keep(values)
+    kept = services.above.keep(values)
     backend.synchronize()  # the array may change from now on
     return Leaf(kind, kept.node.source, name=name) if isinstance(kept.node, Leaf) else kept.node
 
@@ -150,18 +150,13 @@ def array_like(given: Any, lent: Any) -> Any:
     return module.from_dlpack(lent)
 
 
-def _export(field: Field) -> Any:
+def export(field: Field) -> Any:
     """A field's values as other libraries take them: on its device, or else as a NumPy array."""
     backend = current()
     try:
         if field.dtype == "complex64":
             raise DeviceError("complex fields are stored as two planes")
-        buffer = services.buffer(field)
+        buffer = services.above.buffer(field)
         return lend(backend, buffer, field.type, None)
     except DeviceError:
         return field.numpy()
-
-
-services.adopt = _adopt
-services.export = _export
-services.own = own

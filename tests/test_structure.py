@@ -32,7 +32,18 @@ BELOW = {  # what each part may import; modules at the top may import everything
     "runtime": BASE | {"ir", "passes", "codegen", "fusion"},
     "ops": BASE | {"ir", "passes", "dsl"},
 }
-TOP = {"__init__", "__main__", "bundles", "commands", "evaluation", "graphs", "interop", "iterate", "pipelines"}
+TOP = {
+    "__init__",
+    "__main__",
+    "bundles",
+    "commands",
+    "evaluation",
+    "graphs",
+    "interop",
+    "iterate",
+    "pipelines",
+    "providers",
+}
 ROOMS = {  # the same, for the folders of a part; a folder imports nothing of the part's other folders but these
     "codegen/c": set[str](),
     "codegen/cuda": {"codegen/c"},

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError
-from gpuop.graphs.streams import Actuator, Sensor
+
+if TYPE_CHECKING:
+    from gpuop.graphs.streams import Actuator, Sensor
 
 _building = threading.local()
 
@@ -29,22 +30,20 @@ def open_graphs() -> list[Definition]:
     return stack
 
 
-def _set_next(state: Field, value: Any) -> None:
+def set_next(state: Field, value: Any) -> None:
+    """`state.next = value`."""
     graphs = open_graphs()
     if not graphs:
         raise SemanticError("`.next` is set inside `with gp.ComputeGraph() as graph:`")
     graphs[-1].set_next(state, value)
 
 
-def _join(part: Sensor | Actuator) -> None:
+def join(part: Sensor | Actuator) -> None:
+    """Have a sensor or an actuator belong to the graph that is being defined."""
     graphs = open_graphs()
     if not graphs:
         raise SemanticError(
-            f"a{'n' if isinstance(part, Actuator) else ''} {type(part).__name__} belongs to a graph; "
+            f"a{'' if isinstance(part, Field) else 'n'} {type(part).__name__} belongs to a graph; "
             "make it inside `with gp.ComputeGraph() as graph:`"
         )
     graphs[-1].join(part)
-
-
-services.set_next = _set_next
-services.join = _join

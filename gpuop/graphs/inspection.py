@@ -8,7 +8,6 @@ from collections.abc import Sized
 from pathlib import Path
 from typing import Any
 
-from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import GpuopError, SemanticError
 from gpuop.evaluation import source_of, target_in_use
@@ -159,6 +158,3 @@ def show(field: Field) -> str:
     except GpuopError as none:
         return no_values_html(title, str(none))
     return field_html(title, values, field.type)
-
-
-services.show = show

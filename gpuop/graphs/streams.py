@@ -8,11 +8,11 @@ from functools import partial
 from itertools import islice, repeat
 from typing import Any
 
-from gpuop.dsl.fields import services
 from gpuop.dsl.fields.arrays import Array, as_field, converted, host_array
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_names import names_given
 from gpuop.errors import SemanticError, described, here
+from gpuop.graphs.defining import join
 from gpuop.graphs.graph_threads import Job, Worker
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
@@ -55,7 +55,7 @@ class Sensor(Field):
         leaf = Leaf(frame_type, frames, name=called)
         for slot, value in {"frames": frames, "leaf": leaf, "node": leaf}.items():
             object.__setattr__(self, slot, value)
-        services.join(self)
+        join(self)
 
 
 def _values(source: Any) -> Iterator[Any]:
@@ -161,7 +161,7 @@ class Actuator:
         if not callable(sink):
             raise SemanticError(f"an Actuator wants a function that takes an array, not {described(sink)}")
         self.field, self.sink, self.pipelined = field, sink, pipelined
-        services.join(self)
+        join(self)
 
 
 class Outlets:

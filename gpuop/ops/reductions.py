@@ -62,7 +62,7 @@ def truth(name: str, field: Any, axis: Any = None, *more: Any, **options: Any) -
         return reduced("max" if name == "any" else "min", field, axis, *more, **options)
     except EmptyError:
         counted = reduced("sum", field, axis)
-        return services.algebra["not_equal" if name == "any" else "equal"](counted, 0)  # type: ignore[no-any-return]
+        return services.algebra["not_equal" if name == "any" else "equal"](counted, 0)
 
 
 def _steps(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.arrays import Array
 from gpuop.errors import SemanticError, UnsupportedError
 from gpuop.ir.types import FieldType
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from gpuop.dsl.fields.field import Field
 
 
-class Conversions(Generic[T]):
+class Conversions:
     """Conversions to Python's numbers evaluate, and take 0D scalars only; the others give fields."""
 
     __slots__ = ()
@@ -65,30 +66,26 @@ class Conversions(Generic[T]):
 
     # --- fields -----------------------------------------------------------------------------------------------------
 
-    def astype(self, dtype: Any) -> T:
+    def astype(self, dtype: Any) -> Field:
         """A field of another dtype, converted as kernels write: integers truncate and saturate, bool is `!= 0`.
 
         Raises:
             SemanticError: a dtype that fields cannot have, or a real one of complex numbers.
         """
-        result: T = services.algebra["astype"](self, dtype)
-        return result
+        return services.algebra["astype"](self, dtype)
 
     @property
-    def real(self) -> T:
+    def real(self) -> Field:
         """The real parts, float32 of complex64."""
-        result: T = services.algebra["real"](self)
-        return result
+        return services.algebra["real"](self)
 
     @property
-    def imag(self) -> T:
+    def imag(self) -> Field:
         """The imaginary parts, which are 0 of real numbers."""
-        result: T = services.algebra["imag"](self)
-        return result
+        return services.algebra["imag"](self)
 
-    def conj(self) -> T:
+    def conj(self) -> Field:
         """The complex conjugates."""
-        result: T = services.algebra["conjugate"](self)
-        return result
+        return services.algebra["conjugate"](self)
 
     conjugate = conj

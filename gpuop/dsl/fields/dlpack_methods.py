@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gpuop.dsl.fields import services
+
+if TYPE_CHECKING:
+    from gpuop.dsl.fields.field import Field
 
 
 class Lending:
@@ -14,14 +17,14 @@ class Lending:
 
     def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
         """Evaluate, and share: `torch.from_dlpack(field)`. What the consumer's stream gets from then on waits for the values."""
-        return services.export(self).__dlpack__(stream=stream)
+        return services.above.export(cast("Field", self)).__dlpack__(stream=stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        device: tuple[int, int] = services.export(self).__dlpack_device__()
+        device: tuple[int, int] = services.above.export(cast("Field", self)).__dlpack_device__()
         return device
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """As `__dlpack__`; AttributeError where the values are not in a CUDA device's memory."""
-        facts: dict[str, Any] = services.export(self).__cuda_array_interface__
+        facts: dict[str, Any] = services.above.export(cast("Field", self)).__cuda_array_interface__
         return facts

@@ -36,7 +36,7 @@ from gpuop.ir.types import SMALL_TENSOR, WIDE, FieldType, Shape
 from gpuop.ir.values import Leaf, Node, label
 
 
-class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], Conversions["Field"], Lending, Copying):
+class Field(FieldLike, Arithmetic["Field"], Reductions, Conversions, Lending, Copying):
     """A grid of 0 to 3 dimensions (layers, rows, columns) with a tensor of order 0 to 2 at every point.
 
     Args:
@@ -61,7 +61,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], Conversions["Fi
     def _from(self, array: ArrayLike, make: Callable[[Array], tuple[FieldType, Array]], copy: bool = True) -> None:
         name = "".join(names_given(1))
         if is_device_array(array):
-            node = services.adopt(array, make, copy, name)
+            node = services.above.adopt(array, make, copy, name)
         elif isinstance(array, Placeholder):
             probe = np.broadcast_to(np.zeros((), array.dtype), array.shape)
             node = Leaf(make(probe)[0], Deferred(array, make), name=name)
@@ -106,11 +106,11 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], Conversions["Fi
 
     def _repr_html_(self) -> str:
         """The values as images, in notebooks."""
-        return services.show(self)
+        return services.above.show(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "next":
-            services.set_next(self, value)
+            services.above.set_next(self, value)
         elif name == "name":
             object.__setattr__(self, name, str(value))
         else:
@@ -136,8 +136,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], Conversions["Fi
             An array of `field_shape + tensor_shape` in the field's dtype (uint8 for unorm8); yours to change.
         """
         values_seen()
-        result: Array = services.evaluate(self)[0]
-        return result
+        return services.above.evaluate(self)[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         array = self.numpy()
@@ -150,8 +149,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], Conversions["Fi
         )
 
     def __getitem__(self, index: Any) -> Field:
-        result: Field = services.algebra["getitem"](self, index)
-        return result
+        return services.algebra["getitem"](self, index)
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise SemanticError("a Field is immutable: operators make new ones; `np.where(c, a, b)` chooses between values")
@@ -161,8 +159,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], Conversions["Fi
     def _operate(self, name: str, *operands: Any) -> Field:
         if any(isinstance(o, Value) for o in operands):
             return NotImplemented  # type: ignore[no-any-return]  # the value reads this field, if it is a 0D scalar
-        result: Field = services.algebra[name](*operands)
-        return result
+        return services.algebra[name](*operands)
 
     def __pos__(self) -> Field:
         return self

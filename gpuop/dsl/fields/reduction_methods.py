@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from gpuop.dsl.fields import services
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from gpuop.dsl.fields.field import Field
+
 Axes = int | tuple[int, ...] | None
 
 
-class Reductions(Generic[T]):
+class Reductions:
     """Reductions count grid axes first, then the tensor's; negative axes count from the end; `axis=None` is all of them.
 
     The order of additions depends on the shape only: results are equal on every device and in every run. Sums are
@@ -23,38 +25,37 @@ class Reductions(Generic[T]):
 
     __slots__ = ()
 
-    def _reduce(self, name: str, axis: Axes, options: dict[str, Any]) -> T:
-        result: T = services.algebra[name](self, axis, **options)
-        return result
+    def _reduce(self, name: str, axis: Axes, options: dict[str, Any]) -> Field:
+        return services.algebra[name](self, axis, **options)
 
-    def sum(self, axis: Axes = None, **options: Any) -> T:
+    def sum(self, axis: Axes = None, **options: Any) -> Field:
         """The sum: int64 of bool and signed integers, uint64 of unsigned ones, float32 of unorm8, else of the dtype."""
         return self._reduce("sum", axis, options)
 
-    def mean(self, axis: Axes = None, **options: Any) -> T:
+    def mean(self, axis: Axes = None, **options: Any) -> Field:
         """The mean: float32 of integers, bool and unorm8, else of the dtype."""
         return self._reduce("mean", axis, options)
 
-    def min(self, axis: Axes = None, **options: Any) -> T:
+    def min(self, axis: Axes = None, **options: Any) -> Field:
         """The least value; NaN if there is one."""
         return self._reduce("min", axis, options)
 
-    def max(self, axis: Axes = None, **options: Any) -> T:
+    def max(self, axis: Axes = None, **options: Any) -> Field:
         """The greatest value; NaN if there is one."""
         return self._reduce("max", axis, options)
 
-    def any(self, axis: Axes = None, **options: Any) -> T:
+    def any(self, axis: Axes = None, **options: Any) -> Field:
         """Whether a value is not 0; bool."""
         return self._reduce("any", axis, options)
 
-    def all(self, axis: Axes = None, **options: Any) -> T:
+    def all(self, axis: Axes = None, **options: Any) -> Field:
         """Whether all values are not 0, as in `until=lambda new, old: (new == old).all()`; bool."""
         return self._reduce("all", axis, options)
 
-    def argmin(self, axis: int | None = None, **options: Any) -> T:
+    def argmin(self, axis: int | None = None, **options: Any) -> Field:
         """Where the first least value (or NaN) is, along an axis or in the flattened array; int64."""
         return self._reduce("argmin", axis, options)
 
-    def argmax(self, axis: int | None = None, **options: Any) -> T:
+    def argmax(self, axis: int | None = None, **options: Any) -> Field:
         """Where the first greatest value (or NaN) is, along an axis or in the flattened array; int64."""
         return self._reduce("argmax", axis, options)

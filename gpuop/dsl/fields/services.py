@@ -1,18 +1,62 @@
-"""What fields and operators ask of the layers above them; `gpuop.evaluation` and its neighbours fill it in."""
+"""What fields and operators ask of the layers above them: they cannot import these, so `gpuop/providers.py` sets `above`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
-evaluate: Callable[..., Any]  # (*fields) -> NumPy arrays
-source: Callable[..., str]  # (fields, target) -> generated text
-show: Callable[..., str]  # (field) -> HTML
-set_next: Callable[..., None]  # (field, field): `state.next = value`
-join: Callable[..., None]  # (sensor or actuator): it belongs to the graph that is being defined
-adopt: Callable[..., Any]  # (array of a device, how to make a field, copy, name) -> node
-export: Callable[..., Any]  # (field) -> what has `__dlpack__`
-keep: Callable[..., Any]  # (field) -> field, evaluated on its device
-buffer: Callable[..., Any]  # (field) -> its buffer on the current device
-own: Callable[..., Any]  # (node) -> a node whose memory is gpuop's
-algebra: dict[str, Callable[..., Any]] = {}  # the operators of host algebra, by name
+from gpuop.dsl.fields.arrays import Array
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Node
+
+if TYPE_CHECKING:
+    from gpuop.dsl.fields.field import Field
+
+
+class Services(Protocol):
+    """One method for each question; each docstring names the function that answers it."""
+
+    def evaluate(self, *fields: Field) -> list[Array]:
+        """Evaluate fields together, wait, and give their arrays: `gpuop/evaluation.py: arrays`."""
+        ...
+
+    def keep(self, field: Field) -> Field:
+        """The field, evaluated and kept on the device in use: `gpuop/evaluation.py: keep`."""
+        ...
+
+    def buffer(self, field: Field) -> Any:
+        """The evaluated field's buffer on the device in use, a handle of the device's: `gpuop/evaluation.py: buffer`."""
+        ...
+
+    def source(self, fields: Sequence[Field], target: str | None) -> str:
+        """The text generated for fields; None is the device in use: `gpuop/evaluation.py: source`."""
+        ...
+
+    def adopt(self, array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: bool, name: str) -> Node:
+        """A node with the values of an array in a device's memory: `gpuop/interop.py: adopt`.
+
+        Args:
+            make: how such an array, if it were NumPy's, would become a field.
+            copy: False lets the node use the array's own memory.
+        """
+        ...
+
+    def export(self, field: Field) -> Any:
+        """What has `__dlpack__`, or is NumPy's array, of an evaluated field: `gpuop/interop.py: export`."""
+        ...
+
+    def own(self, node: Node) -> Node:
+        """The node, or a copy where its memory is another library's: `gpuop/interop.py: own`."""
+        ...
+
+    def set_next(self, state: Field, value: Any) -> None:
+        """`state.next = value`, in the graph that is being defined: `gpuop/graphs/defining.py: set_next`."""
+        ...
+
+    def show(self, field: Field) -> str:
+        """HTML of the field's values, for notebooks: `gpuop/graphs/inspection.py: show`."""
+        ...
+
+
+above: Services
+algebra: dict[str, Callable[..., Field]] = {}  # host algebra by NumPy's names, filled in by the modules of `gpuop/ops/`

@@ -51,7 +51,9 @@ def HostOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -> 
     written = [slot.param for slot in slots_of(types, None)]
     run = Checked(function, name, types, isinstance(outputs, (tuple, list)), here())
     identity = f"host {id(function)} {name} {' '.join(map(str, types))}"  # whatever knows it keeps the function alive
-    results = results_of(_kernel(run, fields, written), identity, tuple(services.own(f.node) for f in fields), run.loc)
+    results = results_of(
+        _kernel(run, fields, written), identity, tuple(services.above.own(f.node) for f in fields), run.loc
+    )
     return results if run.several else results[0]
 
 

@@ -87,7 +87,7 @@ class Operator(Decorated):
         """
         fields = [Field.of(Leaf(t, None), "") if isinstance(t, FieldType) else t for t in field_types]
         outputs = self(*fields)
-        return services.source(outputs if isinstance(outputs, tuple) else (outputs,), target)
+        return services.above.source(outputs if isinstance(outputs, tuple) else (outputs,), target)
 
     # --- recording ----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,24 @@
+"""Which function answers each question that fields ask of the layers above them (`gpuop/dsl/fields/services.py`)."""
+
+from __future__ import annotations
+
+from gpuop import evaluation, interop
+from gpuop.dsl.fields import services
+from gpuop.graphs import defining, inspection
+
+
+class Providers:
+    """Services: a type checker compares the signatures where they are set."""
+
+    evaluate = staticmethod(evaluation.arrays)
+    keep = staticmethod(evaluation.keep)
+    buffer = staticmethod(evaluation.buffer)
+    source = staticmethod(evaluation.source)
+    adopt = staticmethod(interop.adopt)
+    export = staticmethod(interop.export)
+    own = staticmethod(interop.own)
+    set_next = staticmethod(defining.set_next)
+    show = staticmethod(inspection.show)
+
+
+services.above = Providers()
