@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from gpuop.errors import GpuopError
+from gpuop.errors import GpuopError, SemanticError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     ATOMS,
@@ -13,8 +13,10 @@ from gpuop.ir.nodes import (
     Assert,
     Assign,
     Atomic,
+    Barrier,
     Block,
     Break,
+    Comment,
     Continue,
     Declare,
     Expr,
@@ -25,6 +27,7 @@ from gpuop.ir.nodes import (
     Let,
     Load,
     Pack,
+    Print,
     Read,
     Ref,
     Stmt,
@@ -54,7 +57,7 @@ def verify(kernel: Kernel, form: Form, after: str = "recording") -> Kernel:
     """Return the kernel, or raise VerifyError naming the pass that broke it."""
     try:
         _Checker(kernel, form).block(kernel.body, 0)
-    except AssertionError as broken:
+    except VerifyError as broken:
         raise VerifyError(f"internal error in kernel {kernel.name!r} after {after}: {broken}") from broken
     return kernel
 
@@ -74,13 +77,24 @@ class _Checker:
         self.bound: set[Var | Array] = set()
         self.scopes: list[set[Var | Array]] = []
 
+    # --- symbols ----------------------------------------------------------------------------------------------------
+
     def visible(self, symbol: Var | Array) -> bool:
         return any(symbol in scope for scope in self.scopes)
 
+    def readable(self, memory: Array | FieldParam) -> bool:
+        return self.visible(memory) if isinstance(memory, Array) else memory in self.inputs
+
+    def writable(self, memory: Array | FieldParam) -> bool:
+        return self.visible(memory) if isinstance(memory, Array) else memory in self.outputs
+
     def bind(self, symbol: Var | Array) -> None:
-        assert symbol not in self.bound, f"{symbol.hint} is bound twice"
+        if symbol in self.bound:
+            raise VerifyError(f"{symbol.hint} is bound twice")
         self.bound.add(symbol)
         self.scopes[-1].add(symbol)
+
+    # --- statements -------------------------------------------------------------------------------------------------
 
     def block(self, block: Block, loops: int, *extra: Var) -> None:
         self.scopes.append(set())
@@ -90,55 +104,79 @@ class _Checker:
             self.stmt(stmt, loops)
         self.scopes.pop()
 
-    def stmt(self, stmt: Stmt, loops: int) -> None:
+    def stmt(self, stmt: Stmt, loops: int) -> None:  # noqa: C901 - a case for each kind of node
         for value in () if isinstance(stmt, While) else values(stmt):
             self.expr(value, nested=self.form is Form.PRINTABLE or isinstance(stmt, (Let, Assign)))
         match stmt:
             case Let(var=var, value=value):
-                assert var.type == value.type, f"{var.hint}: {var.type} is bound to a {value.type}"
+                if var.type != value.type:
+                    raise VerifyError(f"{var.hint}: {var.type} is bound to a {value.type}")
                 self.bind(var)
             case Assign(var=var, value=value):
-                assert self.visible(var) and var.mutable, f"{var.hint} is not an assignable variable here"
-                assert var.type == value.type, f"{var.hint}: {var.type} is assigned a {value.type}"
-            case Declare() | Store() | Atomic() | Wide() | Assert():
-                self.effect(stmt)
-            case Write(field=field, value=value):
-                assert self.form is Form.RECORDED, "a write survives lowering"
-                assert field in self.outputs, f"{field.hint} is not an output"
-                assert value.type.dtype is field.type.storage, f"{field.hint} is written a {value.type}"
-            case _:
-                self.nested(stmt, loops)
-
-    def effect(self, stmt: Declare | Store | Atomic | Wide | Assert) -> None:
-        match stmt:
+                self.assign(var, value)
             case Declare(array=array):
-                assert array.space != "local" or len(self.scopes) == 1, f"{array.hint}: local memory in a block"
+                if array.space == "local" and len(self.scopes) > 1:
+                    raise VerifyError(f"{array.hint}: local memory in a block")
                 self.bind(array)
-            case Atomic(memory=memory, args=args, var=var):
-                known = self.visible(memory) if isinstance(memory, Array) else memory in self.outputs
-                assert known, f"{memory.hint} is not updated here"
-                for arg in args:
-                    assert arg.type == element_type(memory), f"{memory.hint} is updated by a {arg.type}"
-                if var is not None:
-                    assert var.type == element_type(memory), (
-                        f"{var.hint}: {var.type} is bound to an element of {memory.hint}"
-                    )
-                    self.bind(var)
-            case Wide(field=field, array=array, loads=loads):
-                assert field in (self.inputs if loads else self.outputs), f"{field.hint} is not accessed so"
-                assert self.visible(array) and array.space == "private", f"{array.hint} does not hold lanes here"
-                assert array.type == element_type(field), f"{array.hint} has not the type of {field.hint}"
+            case Write(field=field, value=value):
+                self.write(field, value)
+            case Store(memory=memory):
+                if not self.writable(memory):
+                    raise VerifyError(f"{memory.hint} is not stored to here")
+            case Atomic():
+                self.atomic(stmt)
+            case Wide():
+                self.wide(stmt)
             case Assert(cond=cond):
-                assert cond.type == Type(BOOL), f"an assertion's condition is a {cond.type}"
-            case Store(memory=memory, value=value):
-                known = self.visible(memory) if isinstance(memory, Array) else memory in self.outputs
-                assert known, f"{memory.hint} is not stored to here"
-                self.one_lane(value.type)
+                if cond.type != Type(BOOL):
+                    raise VerifyError(f"an assertion's condition is a {cond.type}")
+            case If() | For() | While():
+                self.nested(stmt, loops)
+            case Break() | Continue():
+                if not loops:
+                    raise VerifyError("a break or continue outside a loop")
+            case Barrier() | Print() | Comment():
+                pass
 
-    def nested(self, stmt: Stmt, loops: int) -> None:
+    def assign(self, var: Var, value: Expr) -> None:
+        if not (self.visible(var) and var.mutable):
+            raise VerifyError(f"{var.hint} is not an assignable variable here")
+        if var.type != value.type:
+            raise VerifyError(f"{var.hint}: {var.type} is assigned a {value.type}")
+
+    def write(self, field: FieldParam, value: Expr) -> None:
+        if self.form is not Form.RECORDED:
+            raise VerifyError("a write survives lowering")
+        if field not in self.outputs:
+            raise VerifyError(f"{field.hint} is not an output")
+        if value.type.dtype is not field.type.storage:
+            raise VerifyError(f"{field.hint} is written a {value.type}")
+
+    def atomic(self, stmt: Atomic) -> None:
+        memory, var = stmt.memory, stmt.var
+        if not self.writable(memory):
+            raise VerifyError(f"{memory.hint} is not updated here")
+        for arg in stmt.args:
+            if arg.type != element_type(memory):
+                raise VerifyError(f"{memory.hint} is updated by a {arg.type}")
+        if var is not None:
+            if var.type != element_type(memory):
+                raise VerifyError(f"{var.hint}: {var.type} is bound to an element of {memory.hint}")
+            self.bind(var)
+
+    def wide(self, stmt: Wide) -> None:
+        field, array = stmt.field, stmt.array
+        if field not in (self.inputs if stmt.loads else self.outputs):
+            raise VerifyError(f"{field.hint} is not accessed so")
+        if not (self.visible(array) and array.space == "private"):
+            raise VerifyError(f"{array.hint} does not hold lanes here")
+        if array.type != element_type(field):
+            raise VerifyError(f"{array.hint} has not the type of {field.hint}")
+
+    def nested(self, stmt: If | For | While, loops: int) -> None:
         match stmt:
             case If(cond=cond, then=then, orelse=orelse):
-                assert cond.type == Type(BOOL), f"a condition is a {cond.type}"
+                self.condition(cond)
                 self.block(then, loops)
                 self.block(orelse, loops)
             case For(var=var, body=body):
@@ -148,36 +186,57 @@ class _Checker:
                 for inner in head:
                     self.stmt(inner, loops + 1)
                 self.expr(cond, nested=self.form is Form.PRINTABLE)
-                assert cond.type == Type(BOOL), f"a condition is a {cond.type}"
+                self.condition(cond)
                 self.block(body, loops + 1)
                 self.scopes.pop()
-            case Break() | Continue():
-                assert loops, "a break or continue outside a loop"
 
-    def one_lane(self, type_: Type) -> None:
-        assert self.vectors or type_.lanes == 1, f"a {type_} survives lowering"
+    def condition(self, cond: Expr) -> None:
+        if cond.type != Type(BOOL):
+            raise VerifyError(f"a condition is a {cond.type}")
 
-    def expr(self, expr: Expr, nested: bool) -> None:
-        if not isinstance(expr, ATOMS):
-            assert nested, f"an operand is not an atom: {expr}"
-        self.one_lane(expr.type)
+    # --- expressions ------------------------------------------------------------------------------------------------
+
+    def expr(self, expr: Expr, nested: bool) -> None:  # noqa: C901 - a case for each kind of node
+        if not (nested or isinstance(expr, ATOMS)):
+            raise VerifyError(f"an operand is not an atom: {expr}")
+        if not self.vectors and expr.type.lanes > 1:
+            raise VerifyError(f"a {expr.type} survives lowering")
         for operand in operands(expr):
             self.expr(operand, nested=self.form is Form.PRINTABLE)
         match expr:
             case TargetConst(known=known):
-                assert not self.resolved, f"{known!r} is left though the target is known"
+                if self.resolved:
+                    raise VerifyError(f"{known!r} is left though the target is known")
             case Ref(var=var):
-                assert self.visible(var), f"{var.hint} is used before or outside its definition"
-            case Apply(op=op, args=args, type=type_):
-                assert (tuple(a.type for a in args), type_) == OPS[op].rule(op, [a.type for a in args]), (
-                    f"{op} is mistyped"
-                )
-            case Read(field=field, point=point):
-                assert self.form is Form.RECORDED, "a read survives lowering"
-                assert field in self.inputs, f"{field.hint} is not an input"
-                assert point is None or len(point) == len(field.type.field_shape), f"{field.hint}: wrong index count"
+                if not self.visible(var):
+                    raise VerifyError(f"{var.hint} is used before or outside its definition")
+            case Apply(op=op):
+                if op not in OPS:
+                    raise VerifyError(f"{op} is no row of the operator table")
+                if not _well_typed(expr):
+                    raise VerifyError(f"{op} is mistyped")
+            case Read():
+                self.read(expr)
             case Load(memory=memory):
-                known = self.visible(memory) if isinstance(memory, Array) else memory in self.inputs
-                assert known, f"{memory.hint} is not readable here"
+                if not self.readable(memory):
+                    raise VerifyError(f"{memory.hint} is not readable here")
             case Lane() | Pack():
-                assert self.vectors, "a vector survives lowering"
+                if not self.vectors:
+                    raise VerifyError("a vector survives lowering")
+
+    def read(self, expr: Read) -> None:
+        field, point = expr.field, expr.point
+        if self.form is not Form.RECORDED:
+            raise VerifyError("a read survives lowering")
+        if field not in self.inputs:
+            raise VerifyError(f"{field.hint} is not an input")
+        if point is not None and len(point) != len(field.type.field_shape):
+            raise VerifyError(f"{field.hint}: wrong index count")
+
+
+def _well_typed(expr: Apply) -> bool:
+    try:
+        wanted = OPS[expr.op].rule(expr.op, [arg.type for arg in expr.args])
+    except SemanticError:  # the rule's message is for users, who wrote no such thing
+        return False
+    return wanted == (tuple(arg.type for arg in expr.args), expr.type)
