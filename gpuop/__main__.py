@@ -1,4 +1,4 @@
-"""The command line: `gpuop devices`, `gpuop source`, `gpuop run`, `gpuop compile`."""
+"""The command line: `gpuop devices`, `gpuop source`, `gpuop passes`, `gpuop run`, `gpuop compile`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,18 @@ def _parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="command", required=True)
     subparsers.add_parser("devices", help="what was found, what was skipped and why; * marks the default")
     source = subparsers.add_parser("source", help="print generated text")
+    passes = subparsers.add_parser(
+        "passes", help="print the IR after each pass, from what is recorded to what is printed"
+    )
     bundle = subparsers.add_parser("compile", help="compile for several targets, into a file for gpuop.load_bundle")
-    for command in (source, bundle):
+    for command in (source, passes, bundle):
         command.add_argument("function", metavar="FILE:FUNCTION", help=FUNCTION)
         command.add_argument("--types", nargs="*", default=[], metavar="TYPE", help=TYPES)
-    source.add_argument("--target", help="opencl, cuda (sm_90), or an architecture as sm_75; by default the device's")
+    for command in (source, passes):
+        command.add_argument(
+            "--target", help="opencl, cuda (sm_90), or an architecture as sm_75; by default the device's"
+        )
+    passes.add_argument("--after", metavar="PASS", help="only after passes of this name, as simplify")
     bundle.add_argument("--targets", required=True, help="separated by commas: opencl, and architectures as sm_80")
     bundle.add_argument("-o", "--output", required=True, help="the file to write, as sharpen.gpuop")
     run = subparsers.add_parser("run", help="run an example")
@@ -40,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if given.command == "source":
             commands.print_source(given.function, given.types, given.target)
+        elif given.command == "passes":
+            commands.print_passes(given.function, given.types, given.target, given.after)
         elif given.command == "compile":
             commands.compile_bundle(given.function, given.types, given.targets, given.output)
         elif given.command == "run":

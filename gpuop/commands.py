@@ -1,4 +1,4 @@
-"""What the command line does: lists devices, prints text, runs examples, writes bundles."""
+"""What the command line does: lists devices, prints text and IR, runs examples, writes bundles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import inspect
 import re
 import runpy
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -22,10 +22,15 @@ from gpuop.dsl.fields.arrays import Deferred, Placeholder
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import Operator
 from gpuop.errors import SemanticError, described
-from gpuop.evaluation import source
+from gpuop.evaluation import kernels_for, source
+from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
+from gpuop.ir.text import show
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
+from gpuop.passes import PIPELINE, pass_by_pass
 from gpuop.pipelines.pipeline import Pipeline
 from gpuop.runtime.base.backend import Array
 from gpuop.runtime.devices import examined, use_device
@@ -60,6 +65,31 @@ def print_source(where: str, types: Sequence[str], target: str | None) -> None:
     """Print the generated text of what a function gives."""
     _, _, results = _applied(where, types)
     print(source(results if isinstance(results, tuple) else (results,), target), end="")
+
+
+def print_passes(where: str, types: Sequence[str], target: str | None, after: str | None) -> None:
+    """Print the IR of a function's kernels after each pass, or after those of one name."""
+    names = dict.fromkeys(step.__name__ for step, _ in PIPELINE)
+    if after is not None and after not in names:
+        raise SemanticError(f"there is no pass {after!r}; one of {', '.join(names)}")
+    _, _, results = _applied(where, types)
+    fields = results if isinstance(results, tuple) else (results,)
+    chosen, kernels = kernels_for(plan(program([f.node for f in fields])), target)
+    for n, kernel in enumerate(kernels):
+        print("\n" * (n > 0) + "\n".join(_passes(kernel, chosen, after)))
+
+
+def _passes(kernel: Kernel, target: Target, after: str | None) -> Iterator[str]:
+    before = show(kernel)
+    if after is None:
+        yield f"--- recorded\n{before}"
+    for left in pass_by_pass(kernel, target):
+        if after is None:
+            text = show(left.kernel)
+            yield f"{left.title}: nothing changed" if text == before else left.text()
+            before = text
+        elif left.name == after:
+            yield left.text()
 
 
 def compile_bundle(where: str, types: Sequence[str], targets: str, output: str) -> None:

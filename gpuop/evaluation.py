@@ -24,6 +24,7 @@ from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
 from gpuop.graphs.streams import Frames
 from gpuop.interop import Shared, layouts_of, own
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
@@ -229,12 +230,18 @@ def target_in_use() -> Target:
     return current().target
 
 
-def source_of(what: Plan, target: str | None) -> str:
-    """The generated text of every kernel of a plan."""
+def kernels_for(what: Plan, target: str | None) -> tuple[Target, list[Kernel]]:
+    """A target by its name, None for the device's in use, and the kernels that a plan has for it."""
     chosen = target_in_use() if target is None else target_named(target)
     if chosen.backend == "reference":
         chosen = target_named("opencl")
-    return SourceText("\n".join(generate(kernel, chosen).text for kernel in kernels(plan_for(what, chosen))))
+    return chosen, list(kernels(plan_for(what, chosen)))
+
+
+def source_of(what: Plan, target: str | None) -> str:
+    """The generated text of every kernel of a plan."""
+    chosen, found = kernels_for(what, target)
+    return SourceText("\n".join(generate(kernel, chosen).text for kernel in found))
 
 
 def source(fields: Sequence[Field], target: str | None) -> str:

@@ -1,7 +1,8 @@
-"""The command line: text, examples and bundles of functions in files; its messages, and what it returns."""
+"""The command line: text, IR, examples and bundles of functions in files; its messages, and what it returns."""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.__main__ import main
+from gpuop.passes import PIPELINE
 from gpuop.runtime.cuda import nvrtc
 
 FILTERS = """
@@ -167,6 +169,51 @@ def test_output_that_cannot_be_written(folder, capsys):
         assert told in said
 
 
+# --- passes -------------------------------------------------------------------------------------------------------------
+
+
+def titles(text):
+    """The passes that a text has, and those of them that changed something."""
+    found = re.findall(r"^--- after (\w+) \((\w+)\)(: nothing changed)?$", text, re.MULTILINE)
+    return [(name, form) for name, form, _ in found], [name for name, _, unchanged in found if not unchanged]
+
+
+def test_passes_of_an_operator(folder, capsys):
+    kind = "--types", "int32[9x70]", "2"
+    text = printed(capsys, "passes", "filters.py:shifted", *kind, "--target", "opencl")
+    assert text.startswith("--- recorded\nkernel shifted [9×70] group None\nin field%0: 9×70 int32\n")
+    every, changing = titles(text)
+    assert every == [(step.__name__, form.value) for step, form in PIPELINE]
+    assert changing[0] == "lower_fields" and changing[-1] == "inline_once" and "widen" not in changing
+    assert "read field%0[global.row, global.column+2] clamp" in text.partition("--- after lower_fields")[0]
+    assert "min(global.column+2, sub(field%0.columns=70, 1:int))" in text.partition("--- after inline_once")[2]
+
+
+def test_passes_of_one_name_are_all_printed(folder, capsys):
+    command = "passes", "filters.py:shifted", "--types", "float32[9x70]", "2", "--after"
+    text = printed(capsys, *command, "simplify")
+    assert titles(text) == ([("simplify", "recorded"), ("simplify", "lowered")], ["simplify"] * 2)
+    assert "read field%0" in text and "field%0.rowStride=70" in text
+    assert titles(printed(capsys, *command, "half_as_float"))[1] == ["half_as_float"]  # though it changes nothing
+
+
+def test_passes_are_those_of_the_target(folder, capsys):
+    def last(target):
+        return printed(capsys, "passes", "filters.py:example", "--target", target, "--after", "inline_once")
+
+    assert "div(" in last("cuda:sm_75") and "mul(" in last("cuda:sm_90") and "div(" in last("opencl")
+    command = "passes", "filters.py:shifted", "--types", "float32[4096x4096]", "0", "--target"
+    wide, narrow = (titles(printed(capsys, *command, target))[1] for target in ("cuda", "opencl"))
+    assert "widen" in wide and "widen" not in narrow
+
+
+def test_passes_of_several_kernels(folder, capsys):
+    kinds = "--types", "float32[9x70]", "float32[9x70]"
+    text = printed(capsys, "passes", "filters.py:edges", *kinds, "--target", "opencl")
+    source = printed(capsys, "source", "filters.py:edges", *kinds, "--target", "opencl")
+    assert text.count("--- recorded\n") == text.count("\n\n--- recorded\n") + 1 == source.count("__kernel") > 1
+
+
 # --- bundles ------------------------------------------------------------------------------------------------------------
 
 
@@ -261,6 +308,18 @@ def test_run_a_file_and_a_module(folder, capsys):
             ("pipeline `coloured` converts its array `image`, or makes several fields of it; a bundle takes the arrays of its "
             "fields: name a function of fields"),
         ),
+        (
+            ["passes", "filters.py:example", "--after", "simplif"],
+            ("there is no pass 'simplif'; one of resolve_target, drop_asserts, unroll, join_loops, simplify, drop_hints, widen, "
+            "lower_fields, define_division, wrap_integers, hide_negations, half_as_float, vectorize, guard_domain, inline_once"),
+        ),
+        (
+            ["passes", "filters.py:example", "--target", "metal"],
+            "there is no target 'metal'; one of opencl, cuda, or an architecture as in cuda:sm_90",
+        ),
+        (["passes", "filters.py:half"], "filters.py has no function of fields 'half'; it has shifted, edges, halved, "),
+        (["passes", "filters.py:number"], "`number` gives an int; name a function that gives a Field, or a tuple of them"),
+        (["passes", "filters.py:halved", "--types", "float31[3]"], "fields have no dtype 'float31'; one of bool, int8, "),
         (["run", "none.py"], "there is no file or module none.py; give a path, as `gpuop run examples/unsharp.py`"),
         (["run", "no_such_module"], "there is no file or module no_such_module; give a path, as `gpuop run examples/unsharp.py`"),
         (["run", "--device", "none", "script.py"], "there is no device 'none'; found: "),

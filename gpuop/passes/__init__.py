@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from gpuop.config import config
 from gpuop.ir.kernel import Kernel
@@ -47,10 +47,33 @@ PIPELINE: tuple[tuple[Pass, Form], ...] = (
 )
 
 
-def lower(kernel: Kernel, target: Target) -> Kernel:
+@dataclass(frozen=True, slots=True)
+class AfterPass:
+    """What a pass leaves of a kernel."""
+
+    name: str
+    form: Form
+    kernel: Kernel
+
+    @property
+    def title(self) -> str:
+        return f"--- after {self.name} ({self.form.value})"
+
+    def text(self) -> str:
+        return f"{self.title}\n{show(self.kernel)}"
+
+
+def pass_by_pass(kernel: Kernel, target: Target) -> Iterator[AfterPass]:
     """Run the pipeline, verifying what each pass leaves."""
     kernel = replace(kernel, target=target)
     for step, form in PIPELINE:
         kernel = verify(step(kernel), form, step.__name__)
-        config.trace(5, lambda: f"--- after {step.__name__}\n{show(kernel)}")  # noqa: B023 - called at once
+        yield AfterPass(step.__name__, form, kernel)
+
+
+def lower(kernel: Kernel, target: Target) -> Kernel:
+    """The kernel after all passes."""
+    for after in pass_by_pass(kernel, target):
+        config.trace(5, after.text)
+        kernel = after.kernel
     return kernel
