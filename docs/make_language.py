@@ -12,8 +12,11 @@ import re
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from gpuop import dsl
 from gpuop.dsl.words import functions
+from gpuop.ir.borders import WORDS
 from gpuop.ir.types import DTYPES
 
 ROOT = Path(__file__).parent.parent
@@ -105,6 +108,22 @@ def arity(entry: functions.Entry) -> str:
     return f"{entry.arity} or more" if entry.name[1:] in functions.SEVERAL else str(entry.arity)
 
 
+def borders() -> list[str]:
+    lines = ["", "## Borders", *table("`border=`", "what is read outside", "around the points a b c d", "test")]
+    rows = ((word, row.doc, picture(word), link("test_borders.py")) for word, row in WORDS.items())
+    return lines + [f'| `"{word}"` | {" | ".join(rest)} |' for word, *rest in rows]
+
+
+def picture(word: str) -> str:
+    """What is read of a field of four points, and three steps around it."""
+    row, letters = WORDS[word], "abcd"
+    at = np.arange(-3, len(letters) + 3)
+    shown = [letters[k] for k in row.numpy(at, len(letters))]
+    for n in np.flatnonzero((at < 0) | (at >= len(letters))):
+        shown[n] = "0" if row.filled else "?" if word == "unchecked" else shown[n]
+    return f"`{' '.join(shown[:3])} | {' '.join(shown[3:-3])} | {' '.join(shown[-3:])}`".replace("|", "\\|")
+
+
 def table(*heads: str) -> list[str]:
     return ["", f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
 
@@ -116,6 +135,7 @@ def page() -> str:
         lines += [
             f"| `{n}` | {summary(getattr(dsl, n))} | {link(uses().get(n, TABLE_DRIVEN))} |" for n in names.split()
         ]
+        lines += borders() if title == "Reading and writing" else []
     lines += ["", "## Thread constants and outputs", *table("names", "", "test")]
     for names, what in CONSTANTS.items():
         tests = dict.fromkeys(link(uses()[n]) for n in names.split() if n in uses())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuop.fusion.elements import ELEMENT, by_element, element_reads
+from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
@@ -27,7 +28,6 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import Copier, expressions, fields_read, walk
-from gpuop.passes.borders import Coordinate, inside, place
 
 Point = tuple[Expr, ...]
 

@@ -175,7 +175,7 @@ class Pack:
 class Read:
     """A field's stored value. `point` None is the thread's own; `element` None is the whole (small) tensor.
 
-    border: "clamp" | "zero" | "fill" | "wrap" | "reflect" | "symmetric" | "unchecked"; `fill` is the value outside.
+    border: a name of `borders.py: BORDERS`, of coordinates of `point`; `fill` is the value outside under "fill".
     """
 
     field: FieldParam

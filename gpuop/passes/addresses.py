@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import AXES, Apply, Cast, Const, Expr, FieldParam, Index, Ref, Stride, Var
 from gpuop.ir.types import INT, LONG, Type
-from gpuop.passes.borders import Coordinate, inside, place
 
 EXTENTS = {"layer": "layers", "row": "rows", "column": "columns"}
 

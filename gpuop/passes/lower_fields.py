@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from gpuop.errors import Loc
+from gpuop.ir.borders import inside, place
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
@@ -40,7 +41,6 @@ from gpuop.ir.nodes import (
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import turns
 from gpuop.passes.addresses import Addresses
-from gpuop.passes.borders import inside, place
 
 COMPONENTS = "xyzw"
 

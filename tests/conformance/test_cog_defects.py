@@ -12,6 +12,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from tests.borders import MODES
 from tests.errors.wrong import check_line
 from tests.graphs.harness import graph_of
 
@@ -19,11 +20,7 @@ from .compare import all_same, compute, same
 
 rng = np.random.default_rng(61)
 BORDERS: tuple[tuple[Any, dict[str, Any]], ...] = (
-    ("clamp", {"mode": "edge"}),
-    ("zero", {"mode": "constant"}),
-    ("reflect", {"mode": "reflect"}),
-    ("symmetric", {"mode": "symmetric"}),
-    ("wrap", {"mode": "wrap"}),
+    *((rule, {"mode": pad}) for rule, (pad, _) in MODES.items()),
     (-1.5, {"mode": "constant", "constant_values": -1.5}),
 )
 FAR = 2**31 - 1

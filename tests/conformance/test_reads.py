@@ -10,16 +10,13 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from tests.borders import MODES
 
 from .compare import all_same, compute, same
 
 rng = np.random.default_rng(13)
 PADS: tuple[tuple[Any, dict[str, Any]], ...] = (
-    ("clamp", {"mode": "edge"}),
-    ("zero", {"mode": "constant"}),
-    ("wrap", {"mode": "wrap"}),
-    ("reflect", {"mode": "reflect"}),
-    ("symmetric", {"mode": "symmetric"}),
+    *((rule, {"mode": pad}) for rule, (pad, _) in MODES.items()),
     (7.5, {"mode": "constant", "constant_values": 7.5}),
 )
 FAR = 23  # a few periods of the small grids below

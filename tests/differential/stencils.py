@@ -9,35 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from tests.borders import CHECKED, PLACES
+
 from .choose import Maker
 from .program import Env, Step
 from .values import FLOATS, INTEGERS, Rejected, Val
 
 AXES = ("_layer", "_row", "_column")
-BORDERS = ("clamp", "zero", "wrap", "reflect", "symmetric")
-
-
-def place(i: int, n: int, border: Any) -> int | None:
-    """The index that stands for i of n points, as numpy.pad's modes have it; None where the border is a number."""
-    if 0 <= i < n:
-        return i
-    if border == "clamp":
-        return min(max(i, 0), n - 1)
-    if border == "wrap":
-        return i % n
-    if border == "symmetric":
-        i %= 2 * n
-        return i if i < n else 2 * n - 1 - i
-    if border == "reflect":
-        period = max(2 * n - 2, 1)
-        i %= period
-        return i if i < n else period - i
-    return None
 
 
 def read(array: np.ndarray, dimensions: int, at: tuple[int, ...], border: Any) -> np.ndarray:
     """A tensor of a field's array at a point."""
-    places = [place(i, n, border) for i, n in zip(at, array.shape[:dimensions], strict=True)]
+    place = PLACES["zero" if not isinstance(border, str) else border]
+    places = [place(i, n) for i, n in zip(at, array.shape[:dimensions], strict=True)]
     if None in places:
         fill = 0 if border == "zero" else border
         return np.full(array.shape[dimensions:], fill, array.dtype)
@@ -130,7 +114,7 @@ def _tap(maker: Maker, given: Val) -> Tap:
     far = maker.chance(0.2)
     offsets = tuple(int(maker.rng.integers(-40, 41) if far else maker.rng.integers(-3, 4)) for _ in given.grid)
     factors = tuple(int(maker.one_of((1, 1, 1, 1, 1, -1, 2, 0))) for _ in given.grid)
-    border = maker.one_of(BORDERS)
+    border = maker.one_of(CHECKED)
     if not given.unorm and maker.chance(0.15):
         border = maker.one_of((7, 1) if kind != "f" else (7, -2.5, 0.5))
     return Tap(weight, factors, offsets, border)
@@ -194,5 +178,5 @@ def a_sample(maker: Maker) -> bool:
     if not grid or 0 in grid:
         return False
     offsets = tuple(float(maker.rng.integers(-12, 13)) / 4 for _ in grid)
-    border = maker.one_of((*BORDERS, *([1] * (maker.value(of).dtype != "bool"))))
+    border = maker.one_of((*CHECKED, *([1] * (maker.value(of).dtype != "bool"))))
     return maker.add(Sample(maker.name(), of, maker.one_of((1.0, 0.5, 0.25, -1.0, 2.0)), offsets, border))

@@ -5,6 +5,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.ir.borders import WORDS
 
 from .wrong import BIG, INTEGER, SCALAR, VECTOR3, Wrongs
 
@@ -53,21 +54,19 @@ def whole_read_of_a_big_tensor():
 
 
 @WRONGS.add(
-    "there is no border='mirror': here that is \"reflect\" (the edge is not repeated); it is one of clamp, zero, wrap, "
-    "reflect, symmetric, unchecked, or a number"
+    "there is no border='mirror': here that is \"reflect\" (the edge is not repeated); it is one of "
+    f"{', '.join(WORDS)}, or a number"
 )
 def unknown_border():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border="mirror"))(SCALAR)  # here
 
 
-@WRONGS.add(
-    "there is no border='wrapped': did you mean 'wrap'? It is one of clamp, zero, wrap, reflect, symmetric, unchecked, or"
-)
+@WRONGS.add("there is no border='wrapped': did you mean 'wrap'? It is one of clamp, zero, ")
 def misspelt_border():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border="wrapped"))(SCALAR)  # here
 
 
-@WRONGS.add("there is no border=None: it is one of clamp, zero, wrap, reflect, symmetric, unchecked, or a number")
+@WRONGS.add(f"there is no border=None: it is one of {', '.join(WORDS)}, or a number")
 def no_border():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=None))(SCALAR)  # here
 
@@ -90,9 +89,7 @@ def border_does_not_fit():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=1.5))(INTEGER)  # here
 
 
-@WRONGS.add(
-    "a `border=` is a number of Python's or one of clamp, zero, wrap, reflect, symmetric, unchecked, not a Value"
-)
+@WRONGS.add(f"a `border=` is a number of Python's or one of {', '.join(WORDS)}, not a Value")
 def border_of_the_kernel():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=_readTensor(f)))(SCALAR)  # here
 

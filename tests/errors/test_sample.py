@@ -5,6 +5,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.ir.borders import WORDS
 
 from .wrong import BIG, INTEGER, SCALAR, VECTOR2, Wrong, Wrongs
 
@@ -62,8 +63,8 @@ def big_tensors():
 
 
 @WRONGS.add(
-    "there is no border='mirror': here that is \"reflect\" (the edge is not repeated); it is one of clamp, zero, wrap, "
-    "reflect, symmetric, unchecked, or a number"
+    "there is no border='mirror': here that is \"reflect\" (the edge is not repeated); it is one of "
+    f"{', '.join(WORDS)}, or a number"
 )
 def unknown_border():
     gp.operator(lambda f: _sampleTensor(f, _row, _column + 0.5, border="mirror"))(SCALAR)  # here

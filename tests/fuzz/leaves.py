@@ -9,9 +9,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.borders import CHECKED
+
 from .kinds import FLOATS, RANKED, STORED, join, numbers, split
 
-BORDERS = ("clamp", "zero", "wrap", "reflect", "symmetric", "number")
+BORDERS = (*CHECKED, "number")
 COMPARE = ("<", "<=", ">", ">=", "==", "!=")
 AXES = ("layer", "row", "column")
 _below = cache(lambda n: st.integers(0, n - 1))

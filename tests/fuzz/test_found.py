@@ -7,6 +7,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from tests.borders import CHECKED
 from tests.conformance.compare import same
 from tests.golden.nvrtc import compile_cuda
 
@@ -111,7 +112,7 @@ def test_a_barrier_under_a_condition_and_memory_in_its_else(device):
     same(body(gp.ScalarField(np.int32([1, 2, 3, 4, 5]))), np.int32([101, 204, 307, 410, 513]))
 
 
-@pytest.mark.parametrize("border", ["wrap", "reflect", "symmetric"])
+@pytest.mark.parametrize("border", CHECKED)
 def test_borders_of_half_fields_in_cuda(border):
     """The offset is a conditional expression there."""
     f = gp.ScalarField(np.ones(37, np.float16))

@@ -12,19 +12,12 @@ from gpuop.dsl.recorder.record import Recorder, current
 from gpuop.dsl.recorder.storage import fetch, stored
 from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, atom, integer, literal_atom
 from gpuop.errors import SemanticError, article, described, here
+from gpuop.ir.borders import WORDS
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import AXES, Const, Expr, FieldParam, Read, Write
 from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, FieldType, Shape, Type
 
-BORDERS = ("clamp", "zero", "wrap", "reflect", "symmetric", "unchecked")
-OTHERS_BORDERS = {  # what they are called in NumPy, SciPy, OpenCV and scikit-image, but for "reflect", which means both
-    **dict.fromkeys(("nearest", "edge", "replicate", "border"), '"clamp"'), "constant": '"zero" or a number',
-    **dict.fromkeys(("mirror", "reflect101", "reflect_101", "reflect-101"), '"reflect" (the edge is not repeated)'),
-    **dict.fromkeys(("grid-mirror", "half-symmetric"), '"symmetric" (the edge is repeated)'),
-    **dict.fromkeys(("grid-wrap", "circular", "periodic", "repeat"), '"wrap"'), "none": '"unchecked"',
-}  # fmt: skip
-
-
+BORDER_WORDS = ", ".join(WORDS)
 OUTPUTS = {f"_out{k}": OutputRef(k) for k in range(10)}
 
 
@@ -36,8 +29,7 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp") -> Value
 
     Args:
         field: a Field of small tensors (up to 4 elements), or a number, which is returned as it is.
-        border: what lies outside: "clamp", "zero", "wrap", "reflect", "symmetric" (as numpy.pad), a number, or
-            "unchecked".
+        border: what is read outside: a number, or a name such as "clamp" or "wrap"; docs/language.md has all ("Borders").
 
     Returns:
         A scalar or vector of the field's dtype; unorm8 reads as float 0…1, complex64 as float2.
@@ -236,12 +228,11 @@ def _border(border: Any, field_type: FieldType) -> tuple[str, Fill]:
     if numeric(border):
         return "fill", fill_of(field_type, border, "border")
     if border is not None and not isinstance(border, str):
-        raise SemanticError(
-            f"a `border=` is a number of Python's or one of {', '.join(BORDERS)}, not {described(border)}"
-        )
-    if border not in BORDERS:
-        known = OTHERS_BORDERS.get(border) if isinstance(border, str) else None
-        near = get_close_matches(str(border), BORDERS, 1)
+        raise SemanticError(f"a `border=` is a number of Python's or one of {BORDER_WORDS}, not {described(border)}")
+    if border not in WORDS:
+        known = next((f'"{row.word}"{row.hint}' for row in WORDS.values() if border in row.elsewhere), None)
+        near = get_close_matches(str(border), WORDS, 1)
         advice = f"here that is {known}; it" if known else f"did you mean {near[0]!r}? It" if near else "it"
-        raise SemanticError(f"there is no border={border!r}: {advice} is one of {', '.join(BORDERS)}, or a number")
-    return ("fill", (constant(0, field_type.storage),)) if border == "zero" else (border, ())
+        raise SemanticError(f"there is no border={border!r}: {advice} is one of {BORDER_WORDS}, or a number")
+    row = WORDS[border]
+    return row.name, (constant(0, field_type.storage),) if row.filled else ()

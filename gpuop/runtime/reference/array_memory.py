@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.ir.borders import BORDERS
 from gpuop.ir.nodes import Array, FieldParam, Read
 from gpuop.runtime.reference.positions import Positions
 
@@ -44,7 +45,7 @@ class ArrayMemory:
             where = 0
             for at, n in zip((np.asarray(p, np.int64) for p in point), grid, strict=True):
                 outside = outside | (at < 0) | (at >= n)
-                where = where * n + border_index(at, n, read.border)
+                where = where * n + BORDERS[read.border].numpy(at, n)
         chosen = range(len(planes)) if element is None else [np.clip(element, 0, len(planes) - 1)]
         values = [planes[k, where] for k in chosen]
         if read.border != "fill" or point is None:
@@ -184,16 +185,3 @@ def updated(op: str, old: Any, *args: Any) -> Any:
     if op == "cmpxchg":
         return args[1] if old == args[0] else old
     return UPDATES[op](old, args[0])
-
-
-def border_index(at: NDArray[Any], n: int, border: str) -> NDArray[Any]:
-    """Coordinates along an axis of n points, brought inside by a border rule."""
-    if border == "wrap":
-        return np.asarray(at % n)
-    if border == "reflect" and n > 1:
-        m = at % (2 * (n - 1))
-        return np.where(m < n, m, 2 * (n - 1) - m)
-    if border == "symmetric":
-        m = at % (2 * n)
-        return np.where(m < n, m, 2 * n - 1 - m)
-    return np.asarray(np.clip(at, 0, n - 1))

@@ -1,0 +1,171 @@
+"""The borders of reads: a row for each rule. Words, messages, docs, passes, the interpreter and tests take it from here.
+
+A rule is said twice: as integer arithmetic, only as much of it as the range of a coordinate needs, and in NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.ir.build import Builder
+from gpuop.ir.nodes import Expr
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """A coordinate along an axis of a field: its value, the extent (by name and as a number), and its range if known."""
+
+    at: Expr
+    extent: Expr
+    n: int
+    low: int | None
+    high: int | None
+
+    @property
+    def below(self) -> bool:
+        return self.low is None or self.low < 0
+
+    @property
+    def above(self) -> bool:
+        return self.high is None or self.high >= self.n
+
+    def near(self, reach: int) -> bool:
+        """Whether the coordinate is known to be at most `reach` steps outside, so that one correction suffices."""
+        return self.low is not None and self.high is not None and self.low >= -reach and self.high < self.n + reach
+
+
+@dataclass(frozen=True)
+class Border:
+    """What a read takes where a coordinate lies outside of the field.
+
+    Attributes:
+        word: what users write.
+        doc: what is read outside, as the guide says it.
+        index: the coordinate to read at instead; asked only for coordinates that may lie outside.
+        numpy: the same of an array of coordinates along an axis of so many points, always inside.
+        elsewhere: what NumPy, SciPy, OpenCV and scikit-image call it, but for "reflect", which is two rules there.
+        hint: what those who come from there are told besides the word.
+        filled: whether a number stands outside, `Read.fill`, and not what is read at the coordinate.
+    """
+
+    word: str
+    doc: str
+    index: Callable[[Builder, Coordinate], Expr]
+    numpy: Callable[[NDArray[Any], int], NDArray[Any]]
+    elsewhere: tuple[str, ...] = ()
+    hint: str = ""
+    filled: bool = False
+
+    @property
+    def name(self) -> str:
+        """What `Read.border` says."""
+        return "fill" if self.filled else self.word
+
+
+# --- index arithmetic ---------------------------------------------------------------------------------------------------
+
+
+def inside(b: Builder, c: Coordinate) -> Expr | None:
+    """Whether the coordinate lies in the field; None when it always does."""
+    test = b.apply("ge", c.at, 0) if c.below else None
+    if c.above:
+        high = b.apply("lt", c.at, c.extent)
+        test = high if test is None else b.apply("and", test, high)
+    return test
+
+
+def place(b: Builder, c: Coordinate, border: str) -> Expr:
+    """The coordinate to access: inside the field, unless the user promised that it is."""
+    return BORDERS[border].index(b, c) if c.below or c.above else c.at
+
+
+def clamp(b: Builder, c: Coordinate) -> Expr:
+    at = b.apply("max", c.at, 0) if c.below else c.at
+    return b.apply("min", at, b.apply("sub", c.extent, 1)) if c.above else at
+
+
+def wrap(b: Builder, c: Coordinate) -> Expr:
+    if not c.near(c.n):
+        return _floor_mod(b, c.at, c.extent)
+    at = c.at
+    if c.above:
+        at = b.apply("choose", b.apply("ge", c.at, c.extent), b.apply("sub", c.at, c.extent), at)
+    return b.apply("choose", b.apply("lt", c.at, 0), b.apply("add", c.at, c.extent), at) if c.below else at
+
+
+def symmetric(b: Builder, c: Coordinate) -> Expr:
+    if not c.near(c.n):
+        period = b.apply("mul", c.extent, 2)
+        m = _floor_mod(b, c.at, period)
+        return b.apply("choose", b.apply("ge", m, c.extent), b.apply("sub", b.apply("sub", period, 1), m), m)
+    at = c.at
+    if c.above:
+        last = b.apply("sub", b.apply("mul", c.extent, 2), 1)
+        at = b.apply("choose", b.apply("ge", c.at, c.extent), b.apply("sub", last, c.at), at)
+    return b.apply("choose", b.apply("lt", c.at, 0), b.apply("sub", -1, c.at), at) if c.below else at
+
+
+def reflect(b: Builder, c: Coordinate) -> Expr:
+    if c.n == 1:
+        return b.apply("mul", c.at, 0)
+    if not c.near(c.n - 1):
+        period = b.apply("sub", b.apply("mul", c.extent, 2), 2)
+        m = _floor_mod(b, c.at, period)
+        return b.apply("choose", b.apply("ge", m, c.extent), b.apply("sub", period, m), m)
+    at = c.at
+    if c.above:
+        last = b.apply("sub", b.apply("mul", c.extent, 2), 2)
+        at = b.apply("choose", b.apply("ge", c.at, c.extent), b.apply("sub", last, c.at), at)
+    return b.apply("abs", at) if c.below else at
+
+
+def unchecked(b: Builder, c: Coordinate) -> Expr:
+    return c.at
+
+
+def _floor_mod(b: Builder, x: Expr, n: Expr) -> Expr:
+    m = b.apply("mod", x, n)
+    return b.apply("choose", b.apply("lt", m, 0), b.apply("add", m, n), m)
+
+
+# --- in NumPy -----------------------------------------------------------------------------------------------------------
+
+
+def clamped(at: NDArray[Any], n: int) -> NDArray[Any]:
+    return np.asarray(np.clip(at, 0, n - 1))
+
+
+def mirrored(at: NDArray[Any], n: int) -> NDArray[Any]:
+    """Mirrored between the points outside and the edge, which is met twice."""
+    return np.asarray(np.minimum(at % (2 * n), (-1 - at) % (2 * n)))
+
+
+def reflected(at: NDArray[Any], n: int) -> NDArray[Any]:
+    """Mirrored at the edge, which is met once."""
+    period = max(2 * n - 2, 1)
+    return np.asarray(np.minimum(at % period, -at % period))
+
+
+# --- the table ----------------------------------------------------------------------------------------------------------
+
+ROWS = (
+    Border("clamp", "the nearest point", clamp, clamped, ("nearest", "edge", "replicate", "border")),
+    Border("zero", "0; a number instead of a name: that number", clamp, clamped, ("constant",), " or a number", filled=True),
+    Border("wrap", "the field again, from its other end", wrap, np.remainder, ("grid-wrap", "circular", "periodic", "repeat")),
+    Border(
+        "reflect", "the field mirrored, its edge not repeated", reflect, reflected,
+        ("mirror", "reflect101", "reflect_101", "reflect-101"), " (the edge is not repeated)",
+    ),
+    Border(
+        "symmetric", "the field mirrored, its edge repeated", symmetric, mirrored,
+        ("grid-mirror", "half-symmetric"), " (the edge is repeated)",
+    ),
+    Border("unchecked", "nothing that can be relied on: coordinates are promised to lie inside", unchecked, clamped, ("none",)),
+)  # fmt: skip
+WORDS = {row.word: row for row in ROWS}
+BORDERS = {row.name: row for row in ROWS}
