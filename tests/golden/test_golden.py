@@ -1,4 +1,7 @@
-"""Generated text: readable, stable, and accepted by the compilers. Refresh the files with `pytest --update-golden`."""
+"""Generated text, and the IR on the way to it: readable, stable, and the text accepted by the compilers.
+
+Refresh the files with `pytest --update-golden`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,11 @@ import pytest
 from gpuop.codegen.generate import generate, target_named
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
 from gpuop.ir.text import show
+from gpuop.ir.verify import Form
+from gpuop.passes import pass_by_pass
 
 from .kernels import GOLDEN
 from .nvrtc import compile_cuda
@@ -21,6 +28,8 @@ TARGETS = {"cl": target_named("opencl"), "cu": replace(CUDA, lanes="scalar")}
 WIDE = {"cl": replace(TARGETS["cl"], lanes="unrolled", least_threads=1), "cu": replace(CUDA, least_threads=1)}
 VECTOR = replace(TARGETS["cl"], device="cpu", simd_width=8, lanes="vector", least_threads=1)
 WIDENED = {"wide_lanes": WIDE, "spaced_lanes": WIDE, "vector_lanes": WIDE | {"cl": VECTOR}}
+FORMS = {"lowered.ir": Form.LOWERED, "printable.ir": Form.PRINTABLE}
+SUFFIXES = ("ir", *FORMS, *TARGETS)
 
 
 def kernels(name: str) -> list:
@@ -30,14 +39,22 @@ def kernels(name: str) -> list:
     return [step.kernel for step in plan(program([f.node for f in fields])).launches]
 
 
+def in_form(kernel: Kernel, form: Form, target: Target) -> Kernel:
+    """What the last pass of a form leaves."""
+    return next(left.kernel for left in reversed([*pass_by_pass(kernel, target)]) if left.form is form)
+
+
 def text(name: str, suffix: str) -> str:
+    """Generated text, or the IR: as recorded, and on its way to OpenCL's text."""
+    targets = WIDENED.get(name, TARGETS)
     if suffix == "ir":
         return "\n\n".join(map(show, kernels(name))) + "\n"
-    target = WIDENED.get(name, TARGETS)[suffix]
-    return "\n".join(generate(kernel, target).text for kernel in kernels(name))
+    if suffix in FORMS:
+        return "\n\n".join(show(in_form(kernel, FORMS[suffix], targets["cl"])) for kernel in kernels(name)) + "\n"
+    return "\n".join(generate(kernel, targets[suffix]).text for kernel in kernels(name))
 
 
-@pytest.mark.parametrize("suffix", ["ir", "cl", "cu"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("name", GOLDEN)
 def test_text_is_the_golden_one(name: str, suffix: str, request: pytest.FixtureRequest) -> None:
     path = HERE / "text" / f"{name}.{suffix}"
@@ -49,7 +66,7 @@ def test_text_is_the_golden_one(name: str, suffix: str, request: pytest.FixtureR
 
 
 def test_no_golden_file_is_left_over() -> None:
-    assert {path.stem for path in (HERE / "text").iterdir()} == set(GOLDEN)
+    assert {path.name for path in (HERE / "text").iterdir()} == {f"{name}.{s}" for name in GOLDEN for s in SUFFIXES}
 
 
 def test_the_prolog_has_the_names_of_the_guide() -> None:
