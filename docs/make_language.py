@@ -49,7 +49,7 @@ CONSTANTS = {
     "_localLayers _localRows _localColumns": "the extents of a work-group; they may be dimensions of arrays",
     "_groupLayer _groupRow _groupColumn": "the place of the work-group among the work-groups",
     "_tensorElement": "the element of the innermost `_forEachTensorElement`, else of the thread, else 0",
-    "_tensorElements": "how many elements that is one of",
+    "_tensorElements": "the number of elements of that tensor",
     " ".join(f"_out{k}" for k in range(10)): "the outputs",
 }
 FAMILIES = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
+import runpy
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 from gpuop import dsl
 from gpuop.dsl.recorder.value import Value
-from gpuop.dsl.words import functions
+from gpuop.dsl.words import atomics, functions
 
 STUB = Path(dsl.__file__).with_suffix(".pyi")
 HEAD = '''"""The vocabulary of kernel bodies, for type checkers and editors: made by docs/make_stub.py."""
@@ -26,6 +27,7 @@ from __future__ import annotations
 '''
 PAIRS = ("_lgamma_r", "_remquo")  # functions that give two values
 LETTERS = "xyz"
+PAGE = runpy.run_path(str(Path(__file__).with_name("make_language.py")))  # what it says of names that have no docstring
 
 
 def bound(entry: functions.Entry) -> str:
@@ -44,10 +46,24 @@ def builtin(entry: functions.Entry) -> str:
     return f"def {entry.name}({parameters}) -> {result}:\n    {doc!r}\n"
 
 
+def atomic(name: str) -> str:
+    """An atomic function, with as many operands as it takes."""
+    arity = atomics.FUNCTIONS[name.removeprefix("_atomic_")][1]
+    operands = "".join(f", {operand}: Operand" for operand in ("compare", "x")[2 - arity :])
+    return f"def {name}(pointer: Pointer{operands}, /) -> Value:\n    {inspect.getdoc(getattr(dsl, name))!r}\n"
+
+
 def generated(name: str, value: Callable[..., Any]) -> str:
     """A function of a family, which has its signature from its maker."""
     signature = re.sub(r"'(\w+)'", r"\1", str(inspect.signature(value)))
     return f"def {name}{signature}:\n    {inspect.getdoc(value)!r}\n"
+
+
+def variable(name: str, value: object) -> str:
+    """A thread constant, an output or the target, with its sentence: a position is a value wherever it is used."""
+    told = next((what for names, what in PAGE["CONSTANTS"].items() if name in names.split()), None)
+    shown = told[0].upper() + told[1:] + "." if told else inspect.getdoc(value)
+    return f"{name}: {'Value' if isinstance(value, Value) else type(value).__name__}\n{shown!r}\n"
 
 
 def declarations() -> Iterator[tuple[str, str]]:
@@ -59,17 +75,19 @@ def declarations() -> Iterator[tuple[str, str]]:
             yield name, builtin(entries[name])
         elif isinstance(value, FunctionType | type) and getattr(sys.modules[value.__module__], name, None) is value:
             yield name, f"from {value.__module__} import {name} as {name}\n"
+        elif name.startswith("_atomic_"):
+            yield name, atomic(name)
         elif isinstance(value, FunctionType):
             yield name, generated(name, value)
-        else:  # a position is a value wherever it is used
-            yield name, f"{name}: {'Value' if isinstance(value, Value) else type(value).__name__}\n"
+        else:
+            yield name, variable(name, value)
 
 
 def stub() -> str:
     lines = dict(declarations())
     imports = [line for line in lines.values() if line.startswith("from ")]
     own = [line for line in lines.values() if not line.startswith("from ")]
-    used = set(re.findall(r"\b[A-Z]\w+", " ".join(re.sub(r"\n    .*", "", line) for line in own)))
+    used = set(re.findall(r"\b[A-Z]\w+", " ".join(re.sub(r"\n *['\"].*", "", line) for line in own)))
     for module in [*sys.modules.values()]:
         for name in sorted(used):
             if module.__name__.startswith("gpuop.dsl") and name in vars(module) and _defined(module, name):

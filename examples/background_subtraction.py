@@ -66,7 +66,7 @@ def cat(size):
     from skimage.data import chelsea
     from skimage.transform import resize
 
-    return resize(chelsea()[20:240, 120:340], (size, size), anti_aliasing=True).astype(np.float32)
+    return np.asarray(resize(chelsea()[20:240, 120:340], (size, size), anti_aliasing=True), np.float32)
 
 
 def main(argv=None):

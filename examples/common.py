@@ -20,9 +20,9 @@ import gpuop as gp
 PICTURES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 
 
-def parser(doc: str, picture: str, output: str) -> argparse.ArgumentParser:
+def parser(doc: str | None, picture: str, output: str) -> argparse.ArgumentParser:
     """Arguments that every example takes; `picture` is the default, one of scikit-image's."""
-    made = argparse.ArgumentParser(description=doc.split("\n")[0])
+    made = argparse.ArgumentParser(description=(doc or "").split("\n")[0])
     made.add_argument("picture", nargs="?", help=f"a picture file (default: skimage.data.{picture}())")
     made.add_argument("--output", default=output, help="the PNG to write (default: %(default)s)")
     made.set_defaults(default_picture=picture)

@@ -34,10 +34,8 @@ def luminance(frame):
 @gp.operator
 def averaged(field, rows, columns):
     """The mean over so many rows and columns, which are odd."""
-    total = 0.0
-    for k in range(rows * columns):
-        total = total + _readTensor(field, _row + k // columns - rows // 2, _column + k % columns - columns // 2)
-    return total / (rows * columns)
+    around = ((_row + r - rows // 2, _column + c - columns // 2) for r in range(rows) for c in range(columns))
+    return sum(_readTensor(field, *point) for point in around) / (rows * columns)
 
 
 def blurred(field, reach):

@@ -579,29 +579,29 @@ def _atanh(x: Operand, /) -> Value:
     "OpenCL's atanh: the inverse of tanh. Error of float: 5 ULP, of double: 5 ULP."
 def _atanpi(x: Operand, /) -> Value:
     "OpenCL's atanpi: atan(x) / π. Error of float: 5 ULP, of double: 5 ULP."
-def _atomic_add(pointer: Pointer, *operands: Operand) -> Value:
+def _atomic_add(pointer: Pointer, x: Operand, /) -> Value:
     'Atomically replace what the pointer shows by old + x; gives what was there before.'
-def _atomic_and(pointer: Pointer, *operands: Operand) -> Value:
+def _atomic_and(pointer: Pointer, x: Operand, /) -> Value:
     'Atomically replace what the pointer shows by old & x; gives what was there before.'
-def _atomic_cmpxchg(pointer: Pointer, *operands: Operand) -> Value:
+def _atomic_cmpxchg(pointer: Pointer, compare: Operand, x: Operand, /) -> Value:
     'Atomically replace what the pointer shows by x where old == compare, else old; operands: compare, x; gives what was there before.'
-def _atomic_compxchg(pointer: Pointer, *operands: Operand) -> Value:
-    'Atomically replace what the pointer shows by as `_atomic_cmpxchg`; gives what was there before.'
-def _atomic_dec(pointer: Pointer, *operands: Operand) -> Value:
+def _atomic_compxchg(pointer: Pointer, compare: Operand, x: Operand, /) -> Value:
+    'Atomically replace what the pointer shows by x where old == compare, else old, as `_atomic_cmpxchg` does; gives what was there before.'
+def _atomic_dec(pointer: Pointer, /) -> Value:
     'Atomically replace what the pointer shows by old - 1; gives what was there before.'
-def _atomic_inc(pointer: Pointer, *operands: Operand) -> Value:
+def _atomic_inc(pointer: Pointer, /) -> Value:
     'Atomically replace what the pointer shows by old + 1; gives what was there before.'
-def _atomic_max(pointer: Pointer, *operands: Operand) -> Value:
+def _atomic_max(pointer: Pointer, x: Operand, /) -> Value:
     'Atomically replace what the pointer shows by max(old, x); gives what was there before.'
-def _atomic_min(pointer: Pointer, *operands: Operand) -> Value:
+def _atomic_min(pointer: Pointer, x: Operand, /) -> Value:
     'Atomically replace what the pointer shows by min(old, x); gives what was there before.'
-def _atomic_or(pointer: Pointer, *operands: Operand) -> Value:
+def _atomic_or(pointer: Pointer, x: Operand, /) -> Value:
     'Atomically replace what the pointer shows by old | x; gives what was there before.'
-def _atomic_sub(pointer: Pointer, *operands: Operand) -> Value:
+def _atomic_sub(pointer: Pointer, x: Operand, /) -> Value:
     'Atomically replace what the pointer shows by old - x; gives what was there before.'
-def _atomic_xchg(pointer: Pointer, *operands: Operand) -> Value:
+def _atomic_xchg(pointer: Pointer, x: Operand, /) -> Value:
     'Atomically replace what the pointer shows by x; gives what was there before.'
-def _atomic_xor(pointer: Pointer, *operands: Operand) -> Value:
+def _atomic_xor(pointer: Pointer, x: Operand, /) -> Value:
     'Atomically replace what the pointer shows by old ^ x; gives what was there before.'
 def _bitselect(x: Operand, y: Operand, z: Operand, /) -> Value:
     "OpenCL's bitselect: each bit of y where that of mask is set, otherwise of x; all of one type."
@@ -640,7 +640,9 @@ def _clamp(x: Operand, y: Operand, z: Operand, /) -> Value:
 def _clz(x: Operand, /) -> Value:
     "OpenCL's clz: the number of leading zero bits of x; its width for 0."
 _column: Value
+"This thread's point; 0 along an axis that the thread grid does not have."
 _columns: Value
+'The extents of the thread grid, or 1.'
 def _complexAbs(x: Operand, /) -> Value:
     'Of complex numbers (float2s): |x|, a scalar, which overflows only where the result does. Error of float: not bounded, of double: not bounded.'
 def _complexArg(x: Operand, /) -> Value:
@@ -840,8 +842,11 @@ def _fmin(*values: Operand) -> Value:
 def _fmod(x: Operand, y: Operand, /) -> Value:
     "OpenCL's fmod: x - y · trunc(x / y)."
 _groupColumn: Value
+'The place of the work-group among the work-groups.'
 _groupLayer: Value
+'The place of the work-group among the work-groups.'
 _groupRow: Value
+'The place of the work-group among the work-groups.'
 def _hadd(x: Operand, y: Operand, /) -> Value:
     "OpenCL's hadd: (x + y) >> 1 without overflow."
 def _half2(*parts: Operand) -> Value:
@@ -871,27 +876,27 @@ def _hypot(x: Operand, y: Operand, /) -> Value:
 def _ilogb(x: Operand, /) -> Value:
     "OpenCL's ilogb: the binary exponent of x as an int."
 def _int2(*parts: Operand) -> Value:
-    'A int2 from scalars and vectors side by side.'
+    'An int2 from scalars and vectors side by side.'
 def _int2Array(*dims: int) -> ArrayVariable:
     'A zeroed array of int2, 1 to 3 dimensions.'
 def _int2Var(init: Operand = 0) -> Variable:
-    'A int2 variable, zero by default.'
+    'An int2 variable, zero by default.'
 def _int3(*parts: Operand) -> Value:
-    'A int3 from scalars and vectors side by side.'
+    'An int3 from scalars and vectors side by side.'
 def _int3Array(*dims: int) -> ArrayVariable:
     'A zeroed array of int3, 1 to 3 dimensions.'
 def _int3Var(init: Operand = 0) -> Variable:
-    'A int3 variable, zero by default.'
+    'An int3 variable, zero by default.'
 def _int4(*parts: Operand) -> Value:
-    'A int4 from scalars and vectors side by side.'
+    'An int4 from scalars and vectors side by side.'
 def _int4Array(*dims: int) -> ArrayVariable:
     'A zeroed array of int4, 1 to 3 dimensions.'
 def _int4Var(init: Operand = 0) -> Variable:
-    'A int4 variable, zero by default.'
+    'An int4 variable, zero by default.'
 def _intArray(*dims: int) -> ArrayVariable:
     'A zeroed array of int, 1 to 3 dimensions.'
 def _intVar(init: Operand = 0) -> Variable:
-    'A int variable, zero by default.'
+    'An int variable, zero by default.'
 def _isequal(x: Operand, y: Operand, /) -> Value:
     "OpenCL's isequal: x == y."
 def _isfinite(x: Operand, /) -> Value:
@@ -919,7 +924,9 @@ def _isordered(x: Operand, y: Operand, /) -> Value:
 def _isunordered(x: Operand, y: Operand, /) -> Value:
     "OpenCL's isunordered: x or y is NaN."
 _layer: Value
+"This thread's point; 0 along an axis that the thread grid does not have."
 _layers: Value
+'The extents of the thread grid, or 1.'
 def _ldexp(x: Operand, y: Operand, /) -> Value:
     "OpenCL's ldexp: x · 2ⁿ."
 def _length(x: Operand, /) -> Value:
@@ -929,11 +936,17 @@ def _lgamma(x: Operand, /) -> Value:
 def _lgamma_r(x: Operand, /) -> tuple[Value, Value]:
     "OpenCL's lgamma_r: (log |Γ(x)|, the sign of Γ(x): 0 at the poles). Error of float: not bounded, of double: not bounded."
 _localColumn: Value
+"The thread's place in its work-group."
 _localColumns: Value
+'The extents of a work-group; they may be dimensions of arrays.'
 _localLayer: Value
+"The thread's place in its work-group."
 _localLayers: Value
+'The extents of a work-group; they may be dimensions of arrays.'
 _localRow: Value
+"The thread's place in its work-group."
 _localRows: Value
+'The extents of a work-group; they may be dimensions of arrays.'
 def _log(x: Operand, /) -> Value:
     "OpenCL's log: the natural logarithm. Error of float: 3 ULP, of double: 3 ULP."
 def _log10(x: Operand, /) -> Value:
@@ -997,15 +1010,25 @@ def _nextafter(x: Operand, y: Operand, /) -> Value:
 def _normalize(x: Operand, /) -> Value:
     "OpenCL's normalize: x / length(x); zeros stay, infinite components count as ±1 among zeros. Error of float: 6 ULP, of double: 8.5 ULP."
 _out0: OutputRef
+'The outputs.'
 _out1: OutputRef
+'The outputs.'
 _out2: OutputRef
+'The outputs.'
 _out3: OutputRef
+'The outputs.'
 _out4: OutputRef
+'The outputs.'
 _out5: OutputRef
+'The outputs.'
 _out6: OutputRef
+'The outputs.'
 _out7: OutputRef
+'The outputs.'
 _out8: OutputRef
+'The outputs.'
 _out9: OutputRef
+'The outputs.'
 def _pow(x: Operand, y: Operand, /) -> Value:
     "OpenCL's pow: xʸ. Error of float: 16 ULP, of double: 16 ULP."
 def _pown(x: Operand, y: Operand, /) -> Value:
@@ -1029,7 +1052,9 @@ def _rotate(x: Operand, y: Operand, /) -> Value:
 def _round(x: Operand, /) -> Value:
     "OpenCL's round: the nearest integer, halves away from zero."
 _row: Value
+"This thread's point; 0 along an axis that the thread grid does not have."
 _rows: Value
+'The extents of the thread grid, or 1.'
 def _rsqrt(x: Operand, /) -> Value:
     "OpenCL's rsqrt: 1 / √x. Error of float: 2 ULP, of double: 2 ULP."
 def _select(x: Operand, y: Operand, z: Operand, /) -> Value:
@@ -1077,8 +1102,11 @@ def _tanh(x: Operand, /) -> Value:
 def _tanpi(x: Operand, /) -> Value:
     "OpenCL's tanpi: tan(πx). Error of float: 6 ULP, of double: 6 ULP."
 _target: Targets
+'What is known of the device that code is generated for: constants that `_codegenIf` decides on.\n\n`.backend` ("opencl", "cuda" or "reference"), `.architecture` (90 for sm_90, 0 but for CUDA), `.device` ("gpu" or "cpu"),\n`.simd_width`, `.local_memory_bytes`, `.has_fp16`, `.has_fp64`, and `.choose(table)`. They combine with numbers and texts.'
 _tensorElement: Value
+'The element of the innermost `_forEachTensorElement`, else of the thread, else 0.'
 _tensorElements: Value
+'The number of elements of that tensor.'
 def _tgamma(x: Operand, /) -> Value:
     "OpenCL's tgamma: Γ(x). Error of float: 16 ULP, of double: 16 ULP."
 def _trunc(x: Operand, /) -> Value:

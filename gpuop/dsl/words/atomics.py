@@ -26,7 +26,7 @@ FUNCTIONS: dict[str, tuple[str, int, tuple[Any, ...], str]] = {
     "inc": ("add", 0, (INT, UINT), "old + 1"),
     "dec": ("sub", 0, (INT, UINT), "old - 1"),
     "cmpxchg": ("cmpxchg", 2, (INT, UINT), "x where old == compare, else old; operands: compare, x"),
-    "compxchg": ("cmpxchg", 2, (INT, UINT), "as `_atomic_cmpxchg`"),
+    "compxchg": ("cmpxchg", 2, (INT, UINT), "x where old == compare, else old, as `_atomic_cmpxchg` does"),
     "min": ("min", 1, (INT, UINT), "min(old, x)"),
     "max": ("max", 1, (INT, UINT), "max(old, x)"),
     "and": ("and", 1, (INT, UINT), "old & x"),

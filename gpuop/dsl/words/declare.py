@@ -13,7 +13,7 @@ from gpuop.dsl.recorder.record import Recorder, caller, current
 from gpuop.dsl.recorder.target_facts import TargetExpression, extent
 from gpuop.dsl.recorder.value import Operand, Value, atom, convert, literal_atom
 from gpuop.dsl.recorder.variable import ArrayVariable, Variable
-from gpuop.errors import SemanticError, described, here
+from gpuop.errors import SemanticError, article, described, here
 from gpuop.ir import type_rules
 from gpuop.ir.build import constant, fold
 from gpuop.ir.nodes import AXES, Apply, Array, Cast, Const, Declare, Expr, Index, Ref, Var
@@ -180,10 +180,11 @@ def _maker(type_: Type, kind: str) -> Callable[..., Any]:
     def make_bits(value: Operand) -> Value:
         return Value(current().build.bits(literal_atom(value), type_))
 
+    called = article(str(type_)).capitalize()
     makers: dict[str, tuple[Callable[..., Any], str]] = {
-        "Var": (make_variable, f"A {type_} variable, zero by default."),
+        "Var": (make_variable, f"{called} variable, zero by default."),
         "Array": (make_array, f"A zeroed array of {type_}, 1 to 3 dimensions."),
-        "vector": (make_vector, f"A {type_} from scalars and vectors side by side."),
+        "vector": (make_vector, f"{called} from scalars and vectors side by side."),
         "convert": (
             make_conversion,
             f"Convert to {type_}: integers truncate and saturate, NaN gives 0; a scalar spreads.",
