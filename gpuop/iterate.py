@@ -15,7 +15,7 @@ from gpuop.errors import SemanticError, described, here
 from gpuop.fusion.iteration import Iteration, Part
 from gpuop.fusion.program import program
 from gpuop.interop import own
-from gpuop.ir.kernel import Domain, Output
+from gpuop.ir.kernel import Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.values import Call, Leaf, Node, Result, calls
 from gpuop.ops.algebra import copied
@@ -188,8 +188,6 @@ def _kernel(
         f"iterate_{name}",
         params,
         outputs,
-        Domain(turn.wanted[0].type.field_shape),
-        (),
         loc=here(),
         turn=_part(turn, inner, inputs),
         until=_part(test, inner, inputs) if test.wanted else None,

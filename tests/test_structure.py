@@ -133,6 +133,23 @@ def test_a_name_is_one_file_and_one_class():
     assert sorted(name for name, n in classes.items() if n > 1) == []
 
 
+def kinds(base: str) -> dict[str, str]:
+    """The classes that name a class as their base, and their files."""
+    classes = ((path, n) for path, tree in TREES.items() for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
+    return {n.name: name_of(path) for path, n in classes if base in map(ast.unparse, n.bases)}
+
+
+def test_kinds_of_what_is_launched():
+    """A kind more is asked for where plans are compiled, read and told of: these files match on it."""
+    assert kinds("Launchable") == {
+        "Kernel": "ir/kernel.py",
+        "HostFunction": "ir/kernel.py",
+        "Iteration": "fusion/iteration.py",
+        "Prebuilt": "runtime/execute.py",
+    }
+    assert not any(kinds(kind) for kind in kinds("Launchable"))
+
+
 def test_no_cycles():
     graph = nx.DiGraph()
     for file, tree in TREES.items():

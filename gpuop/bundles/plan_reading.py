@@ -14,7 +14,7 @@ from gpuop.fusion.kernel_limits import LEAST, Limits
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Program
-from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.kernel import Launchable, Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
 from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
@@ -95,7 +95,7 @@ class PlanReader:
 
     # --- kernels ------------------------------------------------------------------------------------------------
 
-    def _kernel(self, item: Item, count: int) -> Kernel:
+    def _kernel(self, item: Item, count: int) -> Launchable:
         _, _, name, entry, threads, group, arguments, fills, needs = item.fields(
             *VALUES, "name", "entry", "threads", "group", "arguments", "fills", "needs"
         )
@@ -115,7 +115,7 @@ class PlanReader:
         code = self._binary() if self.binary else None
         self.count += 1
         outputs = tuple(map(Output, params[count:]))
-        return Prebuilt(name.text(), params[:count], outputs, Domain(Shape()), (), source=source, binary=code)
+        return Prebuilt(name.text(), params[:count], outputs, source=source, binary=code)
 
     def _place(self, ending: str) -> str:
         return f"{self.folder}/{self.count}.{ending}"
@@ -136,7 +136,7 @@ class PlanReader:
 
     # --- iterations ---------------------------------------------------------------------------------------------
 
-    def _iteration(self, item: Item, nested: int) -> Kernel:
+    def _iteration(self, item: Item, nested: int) -> Launchable:
         _, _, name, repeat = item.fields(*VALUES, "name", "repeat")
         times, every, inputs, outputs, turn, until = repeat.fields(
             "times", "every", "inputs", "outputs", "turn", "until"
@@ -156,7 +156,7 @@ class PlanReader:
         most = None if times.value is None else times.whole(1)
         so_many = every.whole(1)
         return Iteration(
-            name.text(), taken, tuple(map(Output, written)), Domain(Shape()), (),
+            name.text(), taken, tuple(map(Output, written)),
             turn=part, until=ends, times=most, every=so_many,
         )  # fmt: skip
 

@@ -25,7 +25,7 @@ from gpuop.fusion.for_target import plan_for
 from gpuop.fusion.iteration import Iteration, Part
 from gpuop.fusion.kernel_limits import LEAST
 from gpuop.fusion.plan import Plan
-from gpuop.ir.kernel import Kernel, Opaque
+from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
@@ -130,10 +130,10 @@ class _Packing:
             ],
         }
 
-    def kernel(self, kernel: Kernel) -> dict[str, Any]:
+    def kernel(self, kernel: Launchable) -> dict[str, Any]:
         if isinstance(kernel, Iteration):
             return {"name": kernel.name, "repeat": self.iteration(kernel)}
-        if isinstance(kernel, Opaque):
+        if not isinstance(kernel, Kernel):
             raise SemanticError(f"a bundle holds kernels, and `{kernel.name}` {kernel.apart}", kernel.loc)
         source, place = generate(kernel, self.target), f"{folder(self.target)}/{self.count}"
         self.count += 1

@@ -14,7 +14,7 @@ from gpuop.fusion.elements import ELEMENT
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.refusals import why_not
 from gpuop.ir.build import collector, constant
-from gpuop.ir.kernel import Domain, Kernel, Opaque
+from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
     Assert,
     Atomic,
@@ -52,12 +52,12 @@ def with_elements(program: Program) -> tuple[Program, frozenset[int]]:
                 for end in (maker[value], op.number):
                     near.setdefault(end, []).append((maker[value], op.number, value))
     changed: set[int] = set()
-    waiting = [number for number in near if ops[number].kernel.domain.elements > 1]
+    waiting = [number for number in near if ops[number].kernel.grid.elements > 1]
     while waiting:
         at = waiting.pop()
         for producer, consumer, value in near[at]:
             other = producer if at == consumer else consumer
-            new = None if ops[other].kernel.domain.elements > 1 else _changed(ops[other])
+            new = None if ops[other].kernel.grid.elements > 1 else _changed(ops[other])
             if new is not None:
                 pair = (new, ops[at]) if other == producer else (ops[at], new)
                 if why_not(*pair, value) is None:
@@ -69,7 +69,7 @@ def with_elements(program: Program) -> tuple[Program, frozenset[int]]:
 
 def _changed(op: Op) -> Op | None:
     if op.identity not in _known:
-        _known[op.identity] = None if isinstance(op.kernel, Opaque) else on_elements(op.kernel)
+        _known[op.identity] = on_elements(op.kernel) if isinstance(op.kernel, Kernel) else None
         if len(_known) > KEPT:
             _known.popitem(last=False)
     kernel = _known[op.identity]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
-from gpuop.ir.kernel import Opaque
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.passes.resolve import for_target
 
@@ -29,7 +29,7 @@ def plan_for(what: Plan, target: Target) -> Plan:
 
 
 def _step(step: PlannedLaunch, target: Target) -> PlannedLaunch:
-    kernel = step.kernel if isinstance(step.kernel, Opaque) else for_target(step.kernel, target)
+    kernel = for_target(step.kernel, target) if isinstance(step.kernel, Kernel) else step.kernel
     if kernel is step.kernel:
         return step
     inputs = (v for param, v in zip(step.kernel.inputs, step.inputs, strict=True) if param in kernel.inputs)

@@ -10,7 +10,7 @@ from gpuop.fusion.order import Order
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.refusals import MAX_OPERATORS, conflict, why_not
 from gpuop.fusion.surplus import unfit
-from gpuop.ir.kernel import Opaque
+from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.size import MOST_STATEMENTS, size
 from gpuop.ir.values import Leaf
 
@@ -24,7 +24,8 @@ class Groups:
 
     def __init__(self, program: Program, limits: Limits) -> None:
         self.limits = limits
-        sizes = {id(op.kernel): size(op.kernel.body) for op in {id(op.kernel): op for op in program.ops}.values()}
+        kernels = {id(op.kernel): op.kernel for op in program.ops}
+        sizes = {key: size(kernel.body) if isinstance(kernel, Kernel) else 0 for key, kernel in kernels.items()}
         self.size = {op.number: sizes[id(op.kernel)] for op in program.ops}  # of each group's kernel
         by_value = ((v, leaf) for v, leaf in program.leaves.items() if isinstance(leaf, Leaf) and leaf.by_value)
         self.words = {value: leaf.type.planes for value, leaf in by_value}  # of arguments that are more than one
@@ -43,7 +44,7 @@ class Groups:
         self.exports = {
             op.number: frozenset(v for v in op.outputs if v in self.wanted or self.users[v]) for op in program.ops
         }
-        self.shaped = {op.number: [op] if op.kernel.group else [] for op in program.ops}  # that care about work-groups
+        self.shaped = {op.number: [op] if _is_shaped(op.kernel) else [] for op in program.ops}  # by group
         self.first = {op.number: op.number for op in program.ops}  # the operator of a group that was recorded first
         self.using: dict[int, dict[int, Op]] = {}  # the operators that read a value, by number
         for op in program.ops:
@@ -53,15 +54,15 @@ class Groups:
     def refuse(self, a: int, b: int) -> str | None:
         """Why groups a and b cannot become one kernel."""
         for op in (self.members[a][0], self.members[b][0]):
-            if isinstance(op.kernel, Opaque):  # which is alone in its group
+            if op.kernel.apart:  # which is alone in its group
                 return f"`{op.kernel.name}` {op.kernel.apart}"
         large = self._too_large(a, b)
         if large is not None:
             return large
         if self._too_many(a, b):
             return f"together they would have more than {self.limits.arguments} arguments"
-        reason = conflict([op.kernel for group in (a, b) for op in self.shaped[group]], self.limits.local_bytes)
-        if any(op.kernel.whole for group in (a, b) for op in self.shaped[group]):
+        reason = conflict([op.fusible for group in (a, b) for op in self.shaped[group]], self.limits.local_bytes)
+        if any(op.fusible.whole for group in (a, b) for op in self.shaped[group]):
             reason = reason or unfit((*self.members[a], *self.members[b]))
         if reason is not None:
             return reason
@@ -131,7 +132,7 @@ class Groups:
                 self.exports[maker] = self.exports[maker] | {value}
         self.maker.update(dict.fromkeys(new.outputs, new))
         self.members[group] = [new]
-        self.size[group] = size(new.kernel.body)
+        self.size[group] = size(new.fusible.body)
         self.readers[group] = {value: [new] for value in new.inputs}
         self.inputs[group] = frozenset(new.inputs)
         self.order.need(group, self._makers(new))
@@ -171,3 +172,8 @@ class Groups:
             self.readers[a].setdefault(value, []).extend(readers)
         self.first[a] = min(self.first[a], self.first.pop(b))
         self.order.merge(a, b)
+
+
+def _is_shaped(kernel: Launchable) -> bool:
+    """Whether what it computes depends on its work-groups, so that these have one shape."""
+    return isinstance(kernel, Kernel) and kernel.group is not None

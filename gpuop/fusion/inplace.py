@@ -14,7 +14,7 @@ from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Program
 from gpuop.fusion.rates import Rate
 from gpuop.fusion.refusals import FieldAccess, scan
-from gpuop.ir.kernel import Kernel, Opaque, Output
+from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import Assert, FieldParam, Write
 from gpuop.ir.visit import walk
 
@@ -37,7 +37,7 @@ def in_place(steps: Sequence[PlannedLaunch], program: Program) -> list[PlannedLa
 def _over(step: PlannedLaunch, targets: Mapping[int, int]) -> Over:
     """The next values that a kernel can write over their states; none where it cannot wait."""
     kernel = step.kernel
-    if step.rate is not Rate.STEP or isinstance(kernel, Opaque) or not targets.keys() >= set(step.outputs):
+    if step.rate is not Rate.STEP or not isinstance(kernel, Kernel) or not targets.keys() >= set(step.outputs):
         return {}
     if kernel.acts or any(isinstance(stmt, Assert) for stmt in walk(kernel.body)):
         return {}
@@ -100,8 +100,10 @@ def _of_circle(before: Mapping[int, set[int]]) -> int:
 
 def _written_over(step: PlannedLaunch, over: Over) -> PlannedLaunch:
     """The launch, whose kernel writes over states after everything else."""
-    made = zip(step.outputs, step.kernel.outputs, strict=True)
+    kernel = step.kernel
+    assert isinstance(kernel, Kernel)
+    made = zip(step.outputs, kernel.outputs, strict=True)
     states = {output.param: _param(step, over[v]) for v, output in made if v in over}
-    outputs = tuple(replace(output, over=states.get(output.param)) for output in step.kernel.outputs)
-    body = sorted(step.kernel.body, key=lambda stmt: isinstance(stmt, Write) and stmt.field in states)
-    return replace(step, kernel=replace(step.kernel, outputs=outputs, body=tuple(body)), over=tuple(over.items()))
+    outputs = tuple(replace(output, over=states.get(output.param)) for output in kernel.outputs)
+    body = sorted(kernel.body, key=lambda stmt: isinstance(stmt, Write) and stmt.field in states)
+    return replace(step, kernel=replace(kernel, outputs=outputs, body=tuple(body)), over=tuple(over.items()))

@@ -10,7 +10,7 @@ from typing import ClassVar
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program
-from gpuop.ir.kernel import HostFunction, Kernel, Opaque
+from gpuop.ir.kernel import HostFunction, Kernel, Launchable
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Iteration(Opaque):
+class Iteration(Launchable):
     """Turns of a program. Its inputs are the states, as many as it has outputs, then what the program takes besides.
 
     Attributes:
@@ -60,7 +60,7 @@ def kernels(what: Plan) -> Iterator[Kernel]:
         if isinstance(step.kernel, Iteration):
             for part in parts(step.kernel):
                 yield from kernels(part.plan(what.limits))
-        elif not isinstance(step.kernel, HostFunction):
+        elif isinstance(step.kernel, Kernel):
             yield step.kernel
 
 

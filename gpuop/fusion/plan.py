@@ -17,6 +17,7 @@ from gpuop.fusion.rates import Invariant, Rates
 from gpuop.fusion.recompute import Recomputing
 from gpuop.fusion.refusals import MOST_COMPARED, why_not
 from gpuop.fusion.split import Piece, Splitting
+from gpuop.ir.kernel import Kernel
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,9 @@ def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Pla
 
 def _launched(piece: Piece, spread: frozenset[int]) -> PlannedLaunch:
     ops = {op.number for each in piece.ops for op in (each, *each.recomputed)}
-    kernel = piece.kernel if spread.isdisjoint(ops) else shared_once(piece.kernel)
+    kernel = piece.kernel
+    if isinstance(kernel, Kernel) and not spread.isdisjoint(ops):
+        kernel = shared_once(kernel)
     return PlannedLaunch(kernel, piece.inputs, piece.outputs, piece.ops)
 
 
@@ -123,7 +126,7 @@ def _joined(groups: Groups, readers: Iterable[Op], steady: Invariant) -> list[tu
     for op in readers:
         for other in kernels:
             a, b = groups.of[other.number], groups.of[op.number]
-            if a == b or other.kernel.domain != op.kernel.domain:
+            if a == b or other.kernel.grid != op.kernel.grid:
                 continue
             reason = groups.refuse(a, b) or steady.refuse(a, b)
             if reason is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gpuop.fusion.program import Op
 from gpuop.fusion.rates import Rate
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import Launchable
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +18,7 @@ class PlannedLaunch:
         over: next values that it writes over states, with these. If there are any, it runs when the next step begins.
     """
 
-    kernel: Kernel
+    kernel: Launchable
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     ops: tuple[Op, ...]

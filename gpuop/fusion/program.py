@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuop.errors import Loc
 from gpuop.fusion.prune import pruned
-from gpuop.ir.kernel import Kernel, Opaque
+from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, Node, Result, calls
 
@@ -22,12 +22,18 @@ class Op:
     """
 
     number: int
-    kernel: Kernel
+    kernel: Launchable
     identity: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     loc: Loc | None
     recomputed: tuple[Op, ...] = ()
+
+    @property
+    def fusible(self) -> Kernel:
+        """The kernel, with its body; asked only once nothing keeps it `apart`."""
+        assert isinstance(self.kernel, Kernel)
+        return self.kernel
 
     def __repr__(self) -> str:
         return f"{self.kernel.name}#{self.number}"
@@ -126,7 +132,7 @@ def _needed(ops: list[Op], wanted: tuple[int, ...]) -> tuple[Op, ...]:
 
 
 def _pruned(op: Op, positions: frozenset[int]) -> Op:
-    less = None if isinstance(op.kernel, Opaque) else pruned(op.kernel, op.identity, positions)
+    less = pruned(op.kernel, op.identity, positions) if isinstance(op.kernel, Kernel) else None
     if less is None:
         return op
     inputs, outputs = tuple(op.inputs[k] for k in less.inputs), tuple(op.outputs[k] for k in less.outputs)

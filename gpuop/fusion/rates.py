@@ -8,7 +8,7 @@ from enum import IntEnum
 from gpuop.fusion.cost import BALANCE, work
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.program import Op, Program
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import Launchable
 
 
 class Rate(IntEnum):
@@ -28,7 +28,7 @@ class Rates:
         if cycle is not None:
             self.of |= dict.fromkeys(cycle.settable, Rate.SET) | dict.fromkeys(cycle.changing, Rate.STEP)
 
-    def add(self, kernel: Kernel, inputs: Iterable[int], outputs: Iterable[int]) -> Rate:
+    def add(self, kernel: Launchable, inputs: Iterable[int], outputs: Iterable[int]) -> Rate:
         """The rate of a kernel, whose producers have been added."""
         rate = Rate.STEP if kernel.acts else max((self.of.get(v, Rate.ONCE) for v in inputs), default=Rate.ONCE)
         self.of.update(dict.fromkeys(outputs, rate))
@@ -74,7 +74,7 @@ class Invariant:
 
     def _operations(self, op: Op) -> float:
         if op.number not in self.costs:
-            self.costs[op.number] = work(op.kernel) * op.kernel.domain.threads
+            self.costs[op.number] = work(op.fusible) * op.fusible.domain.threads
         return self.costs[op.number]
 
     def _vary(self, group: int) -> bool:

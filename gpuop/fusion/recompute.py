@@ -14,7 +14,7 @@ from gpuop.fusion.program import Op, Program
 from gpuop.fusion.rates import Invariant
 from gpuop.fusion.refusals import MOST_COMPARED, why_not
 from gpuop.fusion.splice import splice
-from gpuop.ir.kernel import Kernel, Opaque
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam, Read
 from gpuop.ir.size import MOST_NESTED, deepest, size
 from gpuop.ir.text import identity
@@ -68,9 +68,9 @@ class Recomputing:
     def _is_large(self, op: Op, value: int, chain: Chain) -> bool:
         """Whether the text of a chain at all reads of a value would be too long."""
         params = set(_params(op, value))
-        reads = sum(isinstance(e, Read) and e.field in params for e in expressions(op.kernel.body))
+        reads = sum(isinstance(e, Read) and e.field in params for e in expressions(op.fusible.body))
         whole = self.groups.size[op.number] + reads * size(chain.kernel.body)
-        deep = deepest(op.kernel.body)[0] + deepest(chain.kernel.body)[0]
+        deep = deepest(op.fusible.body)[0] + deepest(chain.kernel.body)[0]
         if whole > MOST_RECOMPUTED or deep > MOST_NESTED:
             self.large[value] = (
                 f"with `{chain.kernel.name}` at each of its {reads} reads `{op.kernel.name}` would be too large"
@@ -79,7 +79,7 @@ class Recomputing:
 
     def is_apart(self, op: Op, value: int) -> bool:
         maker = self.groups.maker.get(value)
-        if maker is None or isinstance(op.kernel, Opaque):
+        if maker is None or op.kernel.apart:
             return False
         return why_not(maker, op, value) is not None or self._late(op, value)
 
@@ -87,7 +87,7 @@ class Recomputing:
         """Whether an operator also needs what kernels of another grid make of the value: it would wait in memory for that."""
         if value not in self.gathered:
             maker, users = self.groups.maker[value], self.groups.using[value].values()
-            elsewhere = (user for user in users if maker.kernel.domain != user.kernel.domain)
+            elsewhere = (user for user in users if maker.kernel.grid != user.kernel.grid)
             self.gathered[value] = tuple(islice(elsewhere, MOST_COMPARED))
         waiting, of = self.waiting.setdefault(value, set()), self.groups.of
         makers = {self.groups.maker[v].number for v in op.inputs if v in self.groups.maker}
@@ -115,7 +115,7 @@ class Recomputing:
         if sum(1 + len(op.recomputed) for op in ops) > MAX_CHAIN:
             return f"a chain of more than {MAX_CHAIN} operators is not computed at every read"
         kernel, inputs, outputs = splice(ops, {value})
-        if outputs != (value,) or not is_pure(kernel):
+        if outputs != (value,) or not isinstance(kernel, Kernel) or not is_pure(kernel):
             return ""
         apart = [op for op in self.groups.using[value].values() if self.is_apart(op, value)]
         if not all(fits(reader, param, kernel) for reader, param in _reading(apart, value)):
@@ -130,7 +130,7 @@ class Recomputing:
         alone = len(apart) == len(self.groups.using[value])
         spared = made.domain.threads * (alone and not self.steady.differ(self.groups.maker[value], apart))
         readers = self._together(apart)
-        reads = sum(taps(_reading(ops, value)) * ops[0].kernel.domain.threads for ops in readers)
+        reads = sum(taps(_reading(ops, value)) * ops[0].kernel.grid.threads for ops in readers)
         operations = cost * max(reads - spared, 0)
         operations /= 1 if self.types[value].field_shape else UNIFORM
         nbytes, given = self.types[value].nbytes, sum(self._given(v, made) for v in inputs)
@@ -152,7 +152,7 @@ class Recomputing:
         """Why few threads would have to do for long what many do at once; empty where they would not."""
         for op in readers:
             operations = cost * taps(_reading([op], value))
-            threads = op.kernel.domain.threads
+            threads = op.kernel.grid.threads
             if operations > ALONE and threads < min(kernel.domain.threads, BUSY):
                 return (
                     f"each of the {threads} threads of `{op.kernel.name}` would do {operations:.3g} operations "
@@ -164,7 +164,7 @@ class Recomputing:
         """The readers of a value as the kernels that they can be joined to, where each place is read once."""
         kernels: dict[object, list[Op]] = {}
         for op in readers:
-            kernels.setdefault((op.kernel.domain, op.kernel.group, self.level[op.number]), []).append(op)
+            kernels.setdefault((op.kernel.grid, op.fusible.group, self.level[op.number]), []).append(op)
         return list(kernels.values())
 
     def _slice(self, value: int) -> list[Op]:
@@ -196,12 +196,12 @@ def _params(op: Op, value: int) -> list[FieldParam]:
 
 
 def _reading(ops: Sequence[Op], value: int) -> list[tuple[Kernel, FieldParam]]:
-    return [(op.kernel, param) for op in ops for param in _params(op, value)]
+    return [(op.fusible, param) for op in ops for param in _params(op, value)]
 
 
 def composed(op: Op, value: int, chain: Chain) -> Op:
     """An operator that computes a value itself, wherever it reads it."""
-    kernel = op.kernel
+    kernel = op.fusible
     for param in _params(op, value):
         kernel = inline(kernel, param, chain.kernel)
     known = dict(zip((*op.kernel.inputs, *chain.kernel.inputs), (*op.inputs, *chain.inputs), strict=True))

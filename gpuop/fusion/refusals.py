@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from gpuop.errors import Loc
 from gpuop.fusion.program import Op
-from gpuop.ir.kernel import Domain, Kernel, Opaque
+from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import Atomic, Const, FieldParam, Index, Read, Write
 from gpuop.ir.visit import expressions, values, walk
 
@@ -39,7 +39,7 @@ def is_local(domain: Domain, access: Read | Write) -> bool:
 
 def accesses(op: Op) -> FieldAccess:
     if op not in _accesses:
-        _accesses[op] = scan(op.kernel)
+        _accesses[op] = scan(op.fusible)
     return _accesses[op]
 
 
@@ -59,10 +59,10 @@ def scan(kernel: Kernel) -> FieldAccess:
 
 def why_not(producer: Op, consumer: Op, value: int) -> str | None:
     """Why the consumer of a value cannot take it from the producer's registers; None when it can."""
-    made, used = producer.kernel, consumer.kernel
-    for kernel in (made, used):
-        if isinstance(kernel, Opaque):
+    for kernel in (producer.kernel, consumer.kernel):
+        if kernel.apart:
             return f"`{kernel.name}` {kernel.apart}"
+    made, used = producer.fusible, consumer.fusible
     if made.domain != used.domain:
         return f"`{made.name}` runs on {made.domain} threads, `{used.name}` on {used.domain}"
     out = made.outputs[producer.outputs.index(value)].param

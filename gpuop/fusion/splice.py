@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuop.fusion.program import Op
-from gpuop.ir.kernel import Kernel, Opaque, Output
+from gpuop.ir.kernel import Kernel, Launchable, Output
 from gpuop.ir.nodes import Barrier, Block, Comment, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Var, Write
 from gpuop.ir.visit import Copier, updated
 
@@ -23,7 +23,7 @@ class _Splicer(Copier):
         captured: dict[FieldParam, Expr],
         outputs: dict[FieldParam, FieldParam],
     ) -> None:
-        super().__init__(op.kernel.body, fields={**fields, **outputs})
+        super().__init__(op.fusible.body, fields={**fields, **outputs})
         self.written = set(op.kernel.written)
         self.captured = captured
         self.outputs = outputs
@@ -91,7 +91,7 @@ class _Stretches:
         return tuple(out)
 
 
-def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Kernel, tuple[int, ...], tuple[int, ...]]:
+def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, ...], tuple[int, ...]]:
     """Fuse operators, given producers first.
 
     Args:
@@ -100,7 +100,7 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Kernel, tuple[int, ...]
     Returns:
         The kernel, and the values that its inputs and outputs stand for.
     """
-    if isinstance(ops[0].kernel, Opaque):
+    if ops[0].kernel.apart:
         return ops[0].kernel, ops[0].inputs, ops[0].outputs
     inputs: dict[int, FieldParam] = {}
     outputs: dict[int, Output] = {}
@@ -122,18 +122,18 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Kernel, tuple[int, ...]
         ready.update(dict.fromkeys(op.outputs, last))
         made = zip(op.kernel.written, op.outputs, strict=True)
         registers.update({value: splicer.made[param] for param, value in made if param in splicer.made})
-    first = ops[0].kernel
-    group = next((op.kernel.group for op in ops if op.kernel.group), None)
-    whole = any(op.kernel.whole for op in ops)
+    first = ops[0].fusible
+    group = next((op.fusible.group for op in ops if op.fusible.group), None)
+    whole = any(op.fusible.whole for op in ops)
     params, made_params = tuple(inputs.values()), tuple(outputs.values())
-    kernel = Kernel(_name(ops), params, made_params, first.domain, stretches.body(), group, first.loc, whole=whole)
+    kernel = Kernel(_name(ops), params, made_params, first.domain, stretches.body(), group, loc=first.loc, whole=whole)
     return kernel, tuple(inputs), tuple(outputs)
 
 
 def _kept(op: Op, needed: set[int], outputs: dict[int, Output]) -> dict[FieldParam, FieldParam]:
     """The outputs of an operator that go to memory, which are added to those of the kernel."""
     kept: dict[FieldParam, FieldParam] = {}
-    computed = updated(op.kernel.body)
+    computed = updated(op.fusible.body)
     for output, value in zip(op.kernel.outputs, op.outputs, strict=True):
         if value in needed or output.param in computed:
             kept[output.param] = FieldParam(f"out{len(outputs)}", output.param.type)

@@ -10,7 +10,7 @@ from gpuop.fusion.groups import Groups
 from gpuop.fusion.measure import registers
 from gpuop.fusion.program import Op
 from gpuop.fusion.splice import splice
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.nodes import Let
 from gpuop.ir.types import FieldType
 from gpuop.ir.visit import walk
@@ -23,7 +23,7 @@ class Piece:
     """Operators that are one kernel, and that kernel with the values of its parameters."""
 
     ops: tuple[Op, ...]
-    kernel: Kernel
+    kernel: Launchable
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
@@ -53,7 +53,7 @@ class Splitting:
 
     def _excess(self, piece: Piece) -> int:
         """The registers of a kernel, if they are too many and it can be split."""
-        if self.most is None or len(piece.ops) < 2:
+        if self.most is None or len(piece.ops) < 2 or not isinstance(piece.kernel, Kernel):
             return 0
         values = sum(stmt.var.type.lanes for stmt in walk(piece.kernel.body) if isinstance(stmt, Let))
         need = registers(piece.kernel) if values > self.most // 2 else 0  # few values need no closer look

@@ -39,11 +39,11 @@ _hazards: WeakKeyDictionary[Op, Hazard | None] = WeakKeyDictionary()
 def unfit(ops: Iterable[Op]) -> str | None:
     """Why operators cannot share a kernel, if one of them runs in whole work-groups."""
     ops = tuple(ops)
-    whole = next((op for op in ops if op.kernel.whole), None)
+    whole = next((op for op in ops if op.fusible.whole), None)
     if whole is None:
         return None
     for op in ops:
-        found = None if op.kernel.whole else _hazard(op)
+        found = None if op.fusible.whole else _hazard(op)
         if found is not None:
             what, loc = found
             return (
@@ -55,7 +55,7 @@ def unfit(ops: Iterable[Op]) -> str | None:
 
 def _hazard(op: Op) -> Hazard | None:
     if op not in _hazards:
-        _hazards[op] = _first(op.kernel)
+        _hazards[op] = _first(op.fusible)
     return _hazards[op]
 
 

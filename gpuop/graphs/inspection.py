@@ -102,7 +102,7 @@ class Inspection(ABC):
         maker = {value: n for n, step in enumerate(self.plan.launches) for value in step.outputs}
         for n, step in enumerate(self.plan.launches):
             graph.add_node(
-                n, name=step.kernel.name, operators=[op.kernel.name for op in step.ops], threads=str(step.kernel.domain)
+                n, name=step.kernel.name, operators=[op.kernel.name for op in step.ops], threads=str(step.kernel.grid)
             )
             graph.add_edges_from((maker[value], n) for value in step.inputs if value in maker)
         return graph

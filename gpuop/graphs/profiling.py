@@ -14,7 +14,6 @@ from gpuop.fusion.plan import Plan
 from gpuop.fusion.rates import Rate
 from gpuop.fusion.report.plan_report import RUNS, moved_bytes
 from gpuop.graphs.stepper import Stepper
-from gpuop.ir.kernel import Opaque
 from gpuop.runtime.base.backend import CALL, Argument, Launch, Part, indivisible
 from gpuop.runtime.execute import Prepared
 
@@ -83,7 +82,7 @@ class _Measured(Prepared):
 
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
         launch, kernel = super().bind(number, values), self.plan.launches[number].kernel
-        wait = self.backend.synchronize if isinstance(kernel, Opaque) else lambda: None  # the host takes part in it
+        wait = self.backend.synchronize if kernel.apart else lambda: None  # the host takes part in it
         starts: list[float] = []
         ran: list[Any] = []
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from gpuop.errors import Loc
@@ -78,7 +79,38 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class Launchable(ABC):
+    """What a plan launches: a kernel, or what stands in the place of one and has no body to fuse.
+
+    Its kinds are `Kernel`, `HostFunction`, `Iteration` of `fusion/iteration.py`, and `Prebuilt` of `runtime/execute.py`.
+
+    Attributes:
+        apart: why it is fused with nothing; empty for a kernel.
+    """
+
+    apart: ClassVar[str] = ""
+    name: str
+    inputs: tuple[FieldParam, ...]
+    outputs: tuple[Output, ...]
+    loc: Loc | None = field(default=None, kw_only=True)
+
+    @property
+    def written(self) -> tuple[FieldParam, ...]:
+        return tuple(output.param for output in self.outputs)
+
+    @property
+    def grid(self) -> Domain:
+        """The points that it is about: those of its first output, where it has no threads of its own."""
+        return Domain(self.outputs[0].param.type.field_shape)
+
+    @property
+    @abstractmethod
+    def acts(self) -> bool:
+        """Whether running it does more than writing its outputs, so that it matters how often it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel(Launchable):
     """A body that every thread of the domain runs.
 
     Attributes:
@@ -91,13 +123,9 @@ class Kernel:
         points: the grid that it was recorded for, where threads handle several points of it.
     """
 
-    name: str
-    inputs: tuple[FieldParam, ...]
-    outputs: tuple[Output, ...]
     domain: Domain
     body: Block
     group: tuple[Extent, ...] | None = None
-    loc: Loc | None = None
     target: Target | None = None
     layouts: tuple[tuple[FieldParam, Layout], ...] = ()
     points: Shape | None = None
@@ -141,8 +169,8 @@ class Kernel:
         return count, count
 
     @property
-    def written(self) -> tuple[FieldParam, ...]:
-        return tuple(output.param for output in self.outputs)
+    def grid(self) -> Domain:
+        return self.domain
 
     @property
     def shared_memory(self) -> set[FieldParam]:
@@ -151,19 +179,11 @@ class Kernel:
 
     @property
     def acts(self) -> bool:
-        """Whether running it does more than writing its outputs, so that it matters how often it runs."""
         return any(isinstance(stmt, Print) for stmt in walk(self.body))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opaque(Kernel):
-    """What stands in the place of a kernel and has no body: nothing is fused with it, and `apart` says why."""
-
-    apart: ClassVar[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostFunction(Opaque):
+class HostFunction(Launchable):
     """A Python function: `run` makes arrays of the outputs from arrays of the inputs."""
 
     apart: ClassVar[str] = "runs on the host"

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from gpuop.errors import Loc
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import Launchable
 from gpuop.ir.types import FieldType
 
 made = count()  # numbers what is made, in its order
@@ -32,7 +32,7 @@ class Leaf:
 class Call:
     """A kernel applied to values; `identity` is equal for equal kernels."""
 
-    kernel: Kernel
+    kernel: Launchable
     identity: str
     inputs: tuple[Node, ...]
     loc: Loc | None = field(default=None)

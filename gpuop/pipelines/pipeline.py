@@ -17,7 +17,6 @@ from gpuop.errors import SemanticError, described
 from gpuop.evaluation import PLANS_KEPT
 from gpuop.fusion.program import Program, program
 from gpuop.interop import library_of, numpy_dtype, own
-from gpuop.ir.kernel import Opaque
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.pipeline_call import PipelineCall, Traced
 from gpuop.runtime.devices import current
@@ -123,7 +122,7 @@ class Pipeline(Decorated):
                     return_line(code) or def_line(code),
                 )
         what = program([own(f.node) for f in fields])
-        touched = (v for op in what.ops if isinstance(op.kernel, Opaque) for v in (*op.inputs, *op.outputs))
+        touched = (v for op in what.ops if op.kernel.apart for v in (*op.inputs, *op.outputs))
         fixed = frozenset(touched) | what.leaves.keys() & set(what.wanted)
         return Traced(what, fixed, several)
 

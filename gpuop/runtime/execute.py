@@ -14,7 +14,7 @@ from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.report.explain import explain
-from gpuop.ir.kernel import HostFunction, Opaque
+from gpuop.ir.kernel import HostFunction, Kernel, Launchable
 from gpuop.ir.layout import Layout
 from gpuop.ir.text import show
 from gpuop.ir.visit import walk
@@ -24,12 +24,16 @@ from gpuop.runtime.compiled_iteration import CompiledIteration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prebuilt(Opaque):
+class Prebuilt(Launchable):
     """Generated text, and CUDA's binary of it: what bundles have in the place of a kernel."""
 
     apart: ClassVar[str] = "is compiled already"
     source: Source
     binary: bytes | None
+
+    @property
+    def acts(self) -> bool:
+        return False
 
 
 class Prepared:
@@ -44,7 +48,9 @@ class Prepared:
         self.plan = plan = plan_for(plan, backend.target)
         self.layouts = layouts
         config.trace(2, lambda: f"gpuop: {explain(plan, target=backend.target)}")
-        config.trace(3, lambda: "\n".join(show(step.kernel) for step in plan.launches))
+        config.trace(
+            3, lambda: "\n".join(show(step.kernel) for step in plan.launches if isinstance(step.kernel, Kernel))
+        )
         known: dict[Any, Any] = {}
         self.programs = [self._compiled(step, known) for step in plan.launches]
         wanted = set(plan.program.wanted)
@@ -53,13 +59,20 @@ class Prepared:
         self.done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # after each step
 
     def _compiled(self, step: PlannedLaunch, known: dict[Any, Any]) -> Any:
-        kernel = step.kernel
-        if isinstance(kernel, Iteration):
-            return CompiledIteration(self.backend, kernel, self.plan.limits, lambda plan: Prepared(self.backend, plan))
-        if isinstance(kernel, Prebuilt):
-            return self.backend.load(kernel.source, kernel.binary)
-        if isinstance(kernel, HostFunction):
-            return None
+        match step.kernel:
+            case Kernel() as kernel:
+                return self._compiled_kernel(kernel, step, known)
+            case Iteration() as kernel:
+                return CompiledIteration(
+                    self.backend, kernel, self.plan.limits, lambda plan: Prepared(self.backend, plan)
+                )
+            case Prebuilt(source=source, binary=binary):
+                return self.backend.load(source, binary)
+            case HostFunction():
+                return None
+        raise AssertionError(f"no plan launches {step.kernel}")
+
+    def _compiled_kernel(self, kernel: Kernel, step: PlannedLaunch, known: dict[Any, Any]) -> Any:
         params = zip((*kernel.inputs, *kernel.written), (*step.inputs, *step.outputs), strict=True)
         elsewhere = tuple((param, self.layouts[value]) for param, value in params if value in self.layouts)
         if elsewhere:

@@ -11,7 +11,7 @@ from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Op
 from gpuop.fusion.report.explain import size
 from gpuop.fusion.report.plan_report import recomputed
-from gpuop.ir.kernel import HostFunction, Kernel, Opaque
+from gpuop.ir.kernel import HostFunction, Launchable
 from gpuop.show.layers import Edge, LayeredLayout, layered
 from gpuop.show.scene import Box, Curve, Label, Scene, text_width
 
@@ -104,13 +104,13 @@ def draw_kernel(plan: Plan, number: int, step: PlannedLaunch, captions: Mapping[
 
 def _frame(scene: Scene, plan: Plan, number: int, step: PlannedLaunch, layout: LayeredLayout) -> float:
     """The rounded box with its title; where the content's left side is in it."""
-    types, opaque = plan.program.types, isinstance(step.kernel, Opaque)
+    types = plan.program.types
     read, written = (size(sum(types[v].nbytes for v in side)) for side in (step.inputs, step.outputs))
     name = f"{number}  {step.kernel.name}"
     facts = f"{_how(step.kernel, plan)}, reads {read}, writes {written}"
     inner = max(layout.width, text_width(name, LARGE + 1), text_width(facts, SMALL))
     scene.width, scene.height = inner + 2 * PAD, TITLE + layout.height
-    fill, stroke = ("#f5eefc", PURPLE) if opaque else ("#eaf2fb", BLUE)
+    fill, stroke = ("#f5eefc", PURPLE) if step.kernel.apart else ("#eaf2fb", BLUE)
     tip = f"kernel {number}: {step.kernel.name}, {facts}"
     scene.items.append(Box(0, 0, scene.width, scene.height, fill, stroke, 10, tip=tip, group="kernel"))
     scene.items.append(Label(PAD, 18, name, LARGE + 1, bold=True))
@@ -118,17 +118,17 @@ def _frame(scene: Scene, plan: Plan, number: int, step: PlannedLaunch, layout: L
     return PAD + (inner - layout.width) / 2
 
 
-def _how(kernel: Kernel, plan: Plan) -> str:
+def _how(kernel: Launchable, plan: Plan) -> str:
     """Where and how often it runs."""
     if isinstance(kernel, Iteration):
         inner = ", ".join(step.kernel.name for step in kernel.turn.plan(plan.limits).launches)
         turns = f"{kernel.times} turns of {inner}"
         return turns if kernel.until is None else f"turns of {inner} until a condition holds"
-    return "on the host" if isinstance(kernel, HostFunction) else f"{kernel.domain} threads"
+    return "on the host" if isinstance(kernel, HostFunction) else f"{kernel.grid} threads"
 
 
 def _fill(scene: Scene, plan: Plan, content: _Content, layout: LayeredLayout, passed: list[int], left: float) -> None:
-    stroke = PURPLE if isinstance(content.step.kernel, Opaque) else BLUE
+    stroke = PURPLE if content.step.kernel.apart else BLUE
     top = TITLE
     for route, value in zip(layout.routes, passed, strict=True):
         kind = plan.program.types[value]

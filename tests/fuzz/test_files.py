@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import gpuop as gp
 from gpuop.bundles.bundle import save_bundle
 from gpuop.codegen.generate import target_named
 from gpuop.dsl import *
-from gpuop.fusion.iteration import kernels
+from gpuop.fusion.iteration import Iteration, parts
+from gpuop.fusion.plan import Plan
 from gpuop.ir.values import Leaf
 from gpuop.runtime.cuda import nvrtc
 
@@ -93,7 +95,15 @@ def write_bundle(path: Path) -> None:
 
 
 def texts(loaded: gp.Bundle) -> set[str]:
-    return {kernel.source.text for kernel in kernels(loaded._contents.code["opencl"])}
+    return set(texts_of(loaded._contents.code["opencl"]))
+
+
+def texts_of(plan: Plan) -> Iterator[str]:
+    for kernel in (step.kernel for step in plan.launches):
+        if isinstance(kernel, Iteration):
+            yield from (text for part in parts(kernel) for text in texts_of(part.plan(plan.limits)))
+        else:
+            yield kernel.source.text
 
 
 def load_bundle(written: set[str], path: Path) -> str:

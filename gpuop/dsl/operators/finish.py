@@ -50,7 +50,14 @@ def finish(recorder: Recorder) -> Kernel:
     body = _Elements(body, recorder.volatile).copy()
     group = recorder.work_group if recorder.group or _knows_groups(body) else None
     kernel = Kernel(
-        recorder.name, tuple(recorder.inputs.values()), (), domain, body, group, recorder.loc, whole=recorder.surplus
+        recorder.name,
+        tuple(recorder.inputs.values()),
+        (),
+        domain,
+        body,
+        group,
+        loc=recorder.loc,
+        whole=recorder.surplus,
     )
     check_barriers(kernel)
     if not is_open(kernel):  # else when it is known for which target

@@ -15,7 +15,7 @@ from gpuop.dsl.recorder.frames import check_called
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.dsl.recorder.record import Recorder, caller
 from gpuop.errors import Loc, SemanticError, described, here
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import Launchable
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.text import identity
 from gpuop.ir.types import FieldType
@@ -43,7 +43,7 @@ def slots_of(types: Sequence[Any], default: Any, declared: bool = True) -> list[
     ]
 
 
-def results_of(kernel: Kernel, key: str, inputs: tuple[Node, ...], loc: Loc | None) -> tuple[Field, ...]:
+def results_of(kernel: Launchable, key: str, inputs: tuple[Node, ...], loc: Loc | None) -> tuple[Field, ...]:
     """The fields that a kernel computes of these inputs."""
     call = Call(kernel, key, inputs, loc, names_given(len(kernel.outputs)))
     return tuple(Field.of(Result(call, k)) for k in range(len(kernel.outputs)))

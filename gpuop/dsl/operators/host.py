@@ -13,7 +13,7 @@ from gpuop.dsl.fields.arrays import Array, host_array
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.gpu_operator import results_of, slots_of
 from gpuop.errors import Loc, SemanticError, described, here
-from gpuop.ir.kernel import Domain, HostFunction, Output
+from gpuop.ir.kernel import HostFunction, Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
@@ -59,8 +59,7 @@ def HostOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -> 
 
 def _kernel(run: Checked, fields: Sequence[Field], written: Sequence[FieldParam]) -> HostFunction:
     inputs = tuple(FieldParam(f.name or f"in{k}", f.type, _by_value(f)) for k, f in enumerate(fields))
-    outputs, domain = tuple(map(Output, written)), Domain(written[0].type.field_shape)
-    return HostFunction(run.name, inputs, outputs, domain, (), loc=run.loc, run=run)
+    return HostFunction(run.name, inputs, tuple(map(Output, written)), loc=run.loc, run=run)
 
 
 def _by_value(field: Field) -> bool:

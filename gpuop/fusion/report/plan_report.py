@@ -12,7 +12,7 @@ from gpuop.fusion.plan import Apart, Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Op
 from gpuop.fusion.rates import Rate
-from gpuop.ir.kernel import HostFunction, Kernel, Opaque
+from gpuop.ir.kernel import HostFunction, Kernel, Launchable
 from gpuop.ir.target import Target
 from gpuop.passes.resolve import resolve_target
 
@@ -82,17 +82,16 @@ def _kernel(plan: Plan, number: int, step: PlannedLaunch, names: Names, made: Ma
         in_place: a list of the outputs (their values) that are written over states, when the next step begins;
         repeats: null, or of an iteration {times, every (null without a condition), turn: such a report}.
     """
-    kernel = resolve_target(step.kernel)
-    host = isinstance(kernel, HostFunction)
+    kernel = resolve_target(step.kernel) if isinstance(step.kernel, Kernel) else step.kernel
     inputs = [_value(plan, v, names, made) for v in step.inputs]
     outputs = [_value(plan, v, names, made) for v in step.outputs]
     return {
         "number": number,
         "name": kernel.name,
-        "threads": str(kernel.domain),
-        "thread_count": kernel.domain.threads,
-        "work_group": list(kernel.work_group),
-        "host": host,
+        "threads": str(kernel.grid),
+        "thread_count": kernel.grid.threads,
+        "work_group": list(kernel.work_group if isinstance(kernel, Kernel) else kernel.grid.group),
+        "host": isinstance(kernel, HostFunction),
         "operators": _operators(step),
         "inputs": inputs,
         "outputs": outputs,
@@ -105,7 +104,7 @@ def _kernel(plan: Plan, number: int, step: PlannedLaunch, names: Names, made: Ma
     }
 
 
-def _effort(kernel: Kernel, target: Target | None) -> Facts:
+def _effort(kernel: Launchable, target: Target | None) -> Facts:
     """What a thread does; all null for host functions and iterations.
 
     Returns:
@@ -114,7 +113,7 @@ def _effort(kernel: Kernel, target: Target | None) -> Facts:
         lanes: null without a target, else {count (points of a thread), form ("scalar", "wide", "spaced" or "vector"),
             reason (why there are not more, or not wide ones)}.
     """
-    if isinstance(kernel, Opaque):
+    if not isinstance(kernel, Kernel):
         return dict.fromkeys(("operations", "operations_exact", "registers", "local_bytes", "lanes"))
     work, found = operations(kernel), lanes(kernel, target) if target else None
     return {
