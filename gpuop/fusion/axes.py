@@ -16,9 +16,6 @@ from gpuop.fusion.refusals import why_not
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
-    Assert,
-    Atomic,
-    Barrier,
     Block,
     Const,
     Expr,
@@ -26,14 +23,13 @@ from gpuop.ir.nodes import (
     For,
     Index,
     Let,
-    Print,
     Ref,
     Stmt,
     Var,
     Write,
 )
 from gpuop.ir.types import INT, SMALL_TENSOR
-from gpuop.ir.visit import Copier, bound, changed, expressions, leaving, turns, walk
+from gpuop.ir.visit import Copier, bound, changed, effects, expressions, leaving, turns, walk
 
 KEPT = 4096
 _known: OrderedDict[str, Kernel | None] = OrderedDict()
@@ -92,8 +88,7 @@ def on_elements(kernel: Kernel) -> Kernel | None:
 
 def is_plain(kernel: Kernel) -> bool:
     """Whether threads do nothing but read, compute and write what is theirs, whichever they are."""
-    acts = any(isinstance(stmt, (Atomic, Barrier, Print, Assert)) for stmt in walk(kernel.body))
-    return not acts and kernel.group is None and not kernel.whole
+    return not effects(kernel.body) and kernel.group is None and not kernel.whole
 
 
 class _Spread:

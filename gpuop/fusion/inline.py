@@ -10,16 +10,12 @@ from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
-    Assert,
-    Atomic,
-    Barrier,
     Block,
     Const,
     Expr,
     FieldParam,
     Index,
     Let,
-    Print,
     Read,
     Ref,
     Stmt,
@@ -27,7 +23,7 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.types import INT, Type
-from gpuop.ir.visit import Copier, expressions, fields_read, walk
+from gpuop.ir.visit import Copier, effects, expressions, fields_read, walk
 
 Point = tuple[Expr, ...]
 
@@ -38,8 +34,7 @@ def is_pure(kernel: Kernel) -> bool:
     element = ELEMENT if kernel.domain.elements > 1 else None
     whole = element is None or all(out.type.planes == kernel.domain.elements for out in kernel.written)
     alone = len(writes) == 1 and writes[0] in kernel.body and writes[0].point is None and writes[0].element == element
-    effects = any(isinstance(stmt, (Atomic, Barrier, Print, Assert)) for stmt in walk(kernel.body))
-    return alone and whole and not effects and kernel.group is None and not kernel.shared("constant")
+    return alone and whole and not effects(kernel.body) and kernel.group is None and not kernel.shared("constant")
 
 
 def fits(consumer: Kernel, param: FieldParam, producer: Kernel) -> bool:

@@ -15,8 +15,8 @@ from gpuop.fusion.program import Program
 from gpuop.fusion.rates import Rate
 from gpuop.fusion.refusals import FieldAccess, scan
 from gpuop.ir.kernel import Kernel, Output
-from gpuop.ir.nodes import Assert, FieldParam, Write
-from gpuop.ir.visit import walk
+from gpuop.ir.nodes import Effect, FieldParam, Write
+from gpuop.ir.visit import effects, walk
 
 Over = dict[int, int]  # states, by the next values that are written over them
 
@@ -39,7 +39,7 @@ def _over(step: PlannedLaunch, targets: Mapping[int, int]) -> Over:
     kernel = step.kernel
     if step.rate is not Rate.STEP or not isinstance(kernel, Kernel) or not targets.keys() >= set(step.outputs):
         return {}
-    if kernel.acts or any(isinstance(stmt, Assert) for stmt in walk(kernel.body)):
+    if effects(kernel.body) & Effect.HOST:
         return {}
     access = scan(kernel)
     made = zip(step.outputs, kernel.outputs, strict=True)

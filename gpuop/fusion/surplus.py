@@ -14,7 +14,6 @@ from gpuop.fusion.program import Op
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Array,
-    Assert,
     Atomic,
     Barrier,
     Const,
@@ -22,7 +21,6 @@ from gpuop.ir.nodes import (
     Expr,
     For,
     Load,
-    Print,
     Read,
     Stmt,
     Store,
@@ -78,7 +76,7 @@ def _statement(stmt: Stmt) -> str:
             return "waits for its own work-groups"
         case Declare(array=array) if array.space == "local":
             return "has local memory"
-        case Print() | Assert():
+        case _ if stmt.effect:
             return f"{type(stmt).__name__.lower()}s"
         case While():
             return "loops until a condition holds"

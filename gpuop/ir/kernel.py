@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 from gpuop.errors import Loc
 from gpuop.ir.layout import Layout, planar
-from gpuop.ir.nodes import AXES, Block, Declare, FieldParam, Index, Print
+from gpuop.ir.nodes import AXES, Block, Declare, Effect, FieldParam, Index
 from gpuop.ir.symbolic import Extent, numbers
 from gpuop.ir.target import Target
 from gpuop.ir.types import Shape
-from gpuop.ir.visit import walk
+from gpuop.ir.visit import effects
 
 WIDTHS = (256, 128, 64)  # of a group, widest first: neighbours in memory are neighbours in the group
 GROUP = 256  # threads of a group whose grid is narrower than that
@@ -179,7 +179,7 @@ class Kernel(Launchable):
 
     @property
     def acts(self) -> bool:
-        return any(isinstance(stmt, Print) for stmt in walk(self.body))
+        return bool(effects(self.body) & Effect.EVERY_RUN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from dataclasses import field as facts
-from typing import TypeAlias
+from enum import Flag, auto
+from typing import ClassVar, NoReturn, TypeAlias
 
 from gpuop.errors import Loc
 from gpuop.ir.symbolic import Extent, TargetConst, numbers
@@ -204,8 +205,18 @@ ATOMS = (Const, TargetConst, Ref, Index, Stride, Argument)
 # --- statements -------------------------------------------------------------------------------------------------
 
 
+class Effect(Flag):
+    """What a statement does besides giving values to variables and to memory: whoever moves, copies or drops it must know."""
+
+    NONE = 0
+    THREADS = auto()  # other threads of the kernel notice it, so it matters which thread runs it, and when
+    HOST = auto()  # the host notices it, so it runs in the step that it belongs to
+    EVERY_RUN = auto()  # the host notices each run, so it matters how often it runs
+
+
 @dataclass(frozen=True, slots=True)
 class Let:
+    effect: ClassVar[Effect] = Effect.NONE
     var: Var
     value: Expr
     loc: Loc | None = facts(default=None, compare=False)
@@ -213,6 +224,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
+    effect: ClassVar[Effect] = Effect.NONE
     var: Var
     value: Expr
     loc: Loc | None = facts(default=None, compare=False)
@@ -222,12 +234,14 @@ class Assign:
 class Declare:
     """An array comes into being here."""
 
+    effect: ClassVar[Effect] = Effect.NONE
     array: Array
     loc: Loc | None = facts(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
+    effect: ClassVar[Effect] = Effect.NONE
     field: FieldParam
     value: Expr
     point: tuple[Expr, ...] | None = None
@@ -237,6 +251,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Store:
+    effect: ClassVar[Effect] = Effect.NONE
     memory: Array | FieldParam
     index: tuple[Expr, ...]
     value: Expr
@@ -251,6 +266,7 @@ class Atomic:
     `index` is a point, with `element` of its tensor, until LOWERED makes it a flat offset.
     """
 
+    effect: ClassVar[Effect] = Effect.THREADS
     op: str
     memory: Array | FieldParam
     index: tuple[Expr, ...]
@@ -268,6 +284,7 @@ class Wide:
     many are inside the field, None where all are and the offset is a multiple of their number.
     """
 
+    effect: ClassVar[Effect] = Effect.NONE
     field: FieldParam
     array: Array
     loads: bool
@@ -281,6 +298,7 @@ class Wide:
 class Barrier:
     """All threads of a work-group wait for one another; `fence` is the memory they share then, "local" or "global"."""
 
+    effect: ClassVar[Effect] = Effect.THREADS
     fence: str
     loc: Loc | None = facts(default=None, compare=False)
 
@@ -289,6 +307,7 @@ class Barrier:
 class Print:
     """Write a line from the device: C's format, a scalar for each of its conversions."""
 
+    effect: ClassVar[Effect] = Effect.HOST | Effect.EVERY_RUN
     format: str
     args: tuple[Expr, ...]
     loc: Loc | None = facts(default=None, compare=False)
@@ -298,6 +317,7 @@ class Print:
 class Assert:
     """Checked execution reports the first thread where the condition does not hold."""
 
+    effect: ClassVar[Effect] = Effect.HOST
     cond: Expr
     message: str
     loc: Loc | None = facts(default=None, compare=False)
@@ -305,6 +325,7 @@ class Assert:
 
 @dataclass(frozen=True, slots=True)
 class If:
+    effect: ClassVar[Effect] = Effect.NONE
     cond: Expr
     then: Block
     orelse: Block = ()
@@ -315,6 +336,7 @@ class If:
 class For:
     """`for (var = start; var < stop; var += step)`, or `>` when step is negative; bounds are bound at entry."""
 
+    effect: ClassVar[Effect] = Effect.NONE
     var: Var
     start: Expr
     stop: Expr
@@ -328,6 +350,7 @@ class For:
 class While:
     """`head` computes `cond` anew before every turn."""
 
+    effect: ClassVar[Effect] = Effect.NONE
     head: Block
     cond: Expr
     body: Block
@@ -336,11 +359,13 @@ class While:
 
 @dataclass(frozen=True, slots=True)
 class Break:
+    effect: ClassVar[Effect] = Effect.NONE
     loc: Loc | None = facts(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Continue:
+    effect: ClassVar[Effect] = Effect.NONE
     loc: Loc | None = facts(default=None, compare=False)
 
 
@@ -348,10 +373,16 @@ class Continue:
 class Comment:
     """Names the user's operator that the statements below it come from."""
 
+    effect: ClassVar[Effect] = Effect.NONE
     text: str
     loc: Loc | None = facts(default=None, compare=False)
 
 
-Effect: TypeAlias = Assign | Declare | Write | Store | Atomic | Wide | Barrier | Print | Assert | Break | Continue
-Stmt: TypeAlias = Let | Effect | If | For | While | Comment
+Simple: TypeAlias = Let | Assign | Declare | Write | Store | Atomic | Wide | Barrier | Print | Assert | Comment
+Stmt: TypeAlias = Simple | If | For | While | Break | Continue
 Block: TypeAlias = tuple[Stmt, ...]
+
+
+def assert_never(node: NoReturn) -> NoReturn:
+    """The end of a `match` over all kinds of nodes: mypy refuses it where a kind is left out."""
+    raise TypeError(f"a {type(node).__name__} is not expected here")

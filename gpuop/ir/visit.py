@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
+from gpuop.ir.children import CHILDREN
 from gpuop.ir.nodes import (
-    Apply,
     Array,
     Assert,
     Assign,
     Atomic,
-    Bits,
+    Barrier,
     Block,
     Break,
-    Cast,
+    Comment,
     Const,
     Continue,
     Declare,
+    Effect,
     Expr,
     FieldParam,
     For,
     If,
-    Lane,
     Let,
     Load,
-    Pack,
     Print,
     Read,
     Ref,
@@ -35,111 +35,45 @@ from gpuop.ir.nodes import (
     While,
     Wide,
     Write,
+    assert_never,
 )
 
 MapExpr = Callable[[Expr], Expr]
+Symbol = Var | Array | FieldParam
+Node = TypeVar("Node", Expr, Stmt)
 
 
 def operands(expr: Expr) -> tuple[Expr, ...]:
     """The direct operands of an expression."""
-    match expr:
-        case Apply(args=args) | Pack(args=args):
-            return args
-        case Cast(arg=arg) | Bits(arg=arg) | Lane(arg=arg):
-            return (arg,)
-        case Read(point=point, element=element):
-            return (point or ()) + (() if element is None else (element,))
-        case Load(index=index):
-            return index
-    return ()
+    return CHILDREN[type(expr)].values(expr)
 
 
 def with_operands(expr: Expr, f: MapExpr) -> Expr:
     """The expression with its direct operands mapped; the same object where nothing changed."""
-    old = operands(expr)
-    new = tuple(f(e) for e in old)
-    if all(a is b for a, b in zip(old, new, strict=True)):
-        return expr
-    match expr:
-        case Apply() | Pack():
-            return replace(expr, args=new)
-        case Cast() | Bits() | Lane():
-            return replace(expr, arg=new[0])
-        case Read(point=point, element=element):
-            n = len(point or ())
-            return replace(expr, point=None if point is None else new[:n], element=None if element is None else new[n])
-        case Load():
-            return replace(expr, index=new)
-    raise AssertionError(expr)
+    done: Expr = CHILDREN[type(expr)].map_values(expr, f)
+    return done
 
 
 def values(stmt: Stmt) -> tuple[Expr, ...]:
     """The expressions that a statement evaluates itself, not those of its blocks."""
-    match stmt:
-        case Let(value=value) | Assign(value=value):
-            return (value,)
-        case Write(value=value, point=point, element=element):
-            return (value, *(point or ()), *(() if element is None else (element,)))
-        case Store(index=index, value=value):
-            return (*index, value)
-        case If(cond=cond) | While(cond=cond) | Assert(cond=cond):
-            return (cond,)
-        case Atomic(index=index, args=args, element=element):
-            return (*index, *args, *(() if element is None else (element,)))
-        case Wide(index=index, element=element, left=left):
-            return (*index, *(e for e in (element, left) if e is not None))
-        case Print(args=args):
-            return args
-        case For(start=start, stop=stop, step=step):
-            return (start, stop, step)
-    return ()
+    return CHILDREN[type(stmt)].values(stmt)
 
 
 def blocks(stmt: Stmt) -> tuple[Block, ...]:
-    match stmt:
-        case If(then=then, orelse=orelse):
-            return (then, orelse)
-        case For(body=body):
-            return (body,)
-        case While(head=head, body=body):
-            return (head, body)
-    return ()
+    """The blocks of a statement, in the order of the text."""
+    return CHILDREN[type(stmt)].blocks(stmt)
 
 
 def map_values(stmt: Stmt, f: MapExpr) -> Stmt:
-    """The statement with the expressions of `values` mapped."""
-    match stmt:
-        case Let(value=value) | Assign(value=value):
-            return replace(stmt, value=f(value))
-        case Write(value=value, point=point, element=element):
-            moved = None if point is None else tuple(f(e) for e in point)
-            return replace(stmt, value=f(value), point=moved, element=None if element is None else f(element))
-        case Store(index=index, value=value):
-            return replace(stmt, index=tuple(f(e) for e in index), value=f(value))
-        case If(cond=cond) | While(cond=cond) | Assert(cond=cond):
-            return replace(stmt, cond=f(cond))
-        case Atomic(index=index, args=args, element=element):
-            where, given = tuple(map(f, index)), tuple(map(f, args))
-            return replace(stmt, index=where, args=given, element=None if element is None else f(element))
-        case Wide(index=index, element=element, left=left):
-            there, most = (None if e is None else f(e) for e in (element, left))
-            return replace(stmt, index=tuple(map(f, index)), element=there, left=most)
-        case Print(args=args):
-            return replace(stmt, args=tuple(map(f, args)))
-        case For(start=start, stop=stop, step=step):
-            return replace(stmt, start=f(start), stop=f(stop), step=f(step))
-    return stmt
+    """The statement with the expressions of `values` mapped; the same object where nothing changed."""
+    done: Stmt = CHILDREN[type(stmt)].map_values(stmt, f)
+    return done
 
 
 def map_blocks(stmt: Stmt, f: Callable[[Block], Block]) -> Stmt:
-    match stmt:
-        case If(then=then, orelse=orelse):
-            return replace(stmt, then=f(then), orelse=f(orelse))
-        case For(body=body):
-            return replace(stmt, body=f(body))
-        case While(head=head, body=body):
-            return replace(stmt, head=f(head), body=f(body))
-    return stmt
+    """The statement with its blocks mapped; the same object where nothing changed."""
+    done: Stmt = CHILDREN[type(stmt)].map_blocks(stmt, f)
+    return done
 
 
 def walk(block: Block) -> Iterator[Stmt]:
@@ -172,24 +106,56 @@ def updated(block: Block) -> set[Array | FieldParam]:
     return {stmt.memory for stmt in walk(block) if isinstance(stmt, Atomic)}
 
 
+def effects(block: Block) -> Effect:
+    """What the statements of a block do besides giving values to variables and memory of their own thread's."""
+    found = Effect.NONE
+    for stmt in walk(block):
+        if stmt.effect is not Effect.NONE:
+            found |= stmt.effect
+    return found
+
+
 def bound(block: Block) -> set[Var | Array]:
     """The variables and arrays that a block makes."""
-    found: set[Var | Array] = set()
-    for stmt in walk(block):
-        match stmt:
-            case Let(var=symbol) | For(var=symbol) | Declare(array=symbol) | Atomic(var=Var() as symbol):
-                found.add(symbol)
-    return found
+    return {symbol for stmt in walk(block) if (symbol := _made(stmt)) is not None}
+
+
+def _made(stmt: Stmt) -> Var | Array | None:
+    match stmt:
+        case Let() | For() | Atomic():
+            return stmt.var
+        case Declare():
+            return stmt.array
+        case Assign() | Write() | Store() | Wide() | Barrier() | Print() | Assert() | Comment():
+            return None
+        case If() | While() | Break() | Continue():
+            return None
+        case _:
+            assert_never(stmt)
 
 
 def changed(block: Block) -> set[Var | Array]:
     """The variables and arrays whose values a block changes."""
-    found: set[Var | Array] = set()
-    for stmt in walk(block):
-        match stmt:
-            case Assign(var=symbol) | Store(memory=Array() as symbol) | Atomic(memory=Array() as symbol):
-                found.add(symbol)
-    return found
+    found = {symbol for stmt in walk(block) if (symbol := _set(stmt)) is not None}
+    return {symbol for symbol in found if not isinstance(symbol, FieldParam)}
+
+
+def _set(stmt: Stmt) -> Symbol | None:
+    match stmt:
+        case Assign():
+            return stmt.var
+        case Store() | Atomic():
+            return stmt.memory
+        case Write():
+            return stmt.field
+        case Wide():
+            return stmt.array if stmt.loads else stmt.field
+        case Let() | Declare() | Barrier() | Print() | Assert() | Comment():
+            return None
+        case If() | For() | While() | Break() | Continue():
+            return None
+        case _:
+            assert_never(stmt)
 
 
 def turns(loop: For) -> range | None:
@@ -250,49 +216,34 @@ class Copier:
         self.fields = dict(fields or {})
         self.vars: dict[Var, Var] = {}
         self.arrays: dict[Array, Array] = {}
-        for stmt in walk(block):
-            match stmt:
-                case Let(var=var) | For(var=var) | Atomic(var=Var() as var):
-                    self.vars[var] = Var(var.hint, var.type, var.mutable)
-                case Declare(array=array):
-                    self.arrays[array] = replace(array)
+        for symbol in bound(block):
+            if isinstance(symbol, Var):
+                self.vars[symbol] = Var(symbol.hint, symbol.type, symbol.mutable)
+            else:
+                self.arrays[symbol] = replace(symbol)
 
     def copy(self) -> Block:
         return self.block(self.source)
 
     def expr(self, expr: Expr) -> Expr:
-        match expr:
-            case Ref(var=var):
-                if var in self.exprs:
-                    return self.exprs[var]
-                return Ref(self.vars[var]) if var in self.vars else expr
-            case Read(field=field):
-                copied = with_operands(expr, self.expr)
-                assert isinstance(copied, Read)
-                return replace(copied, field=self.fields.get(field, field))
-            case Load(memory=Array() as memory):
-                copied = with_operands(expr, self.expr)
-                assert isinstance(copied, Load)
-                return replace(copied, memory=self.arrays.get(memory, memory))
-        return with_operands(expr, self.expr)
+        if isinstance(expr, Ref):
+            if expr.var in self.exprs:
+                return self.exprs[expr.var]
+            return Ref(self.vars[expr.var]) if expr.var in self.vars else expr
+        return self.renamed(with_operands(expr, self.expr))
+
+    def symbol(self, symbol: Symbol) -> Symbol:
+        if isinstance(symbol, Var):
+            return self.vars.get(symbol, symbol)
+        return self.arrays.get(symbol, symbol) if isinstance(symbol, Array) else self.fields.get(symbol, symbol)
+
+    def renamed(self, node: Node) -> Node:
+        """A node with the copy's symbols in the place of its own."""
+        done: Node = CHILDREN[type(node)].map_symbols(node, self.symbol)
+        return done
 
     def block(self, block: Block) -> Block:
         return tuple(copy for stmt in block for copy in self.stmt(stmt))
 
     def stmt(self, stmt: Stmt) -> Block:
-        stmt = map_blocks(map_values(stmt, self.expr), self.block)
-        match stmt:
-            case Let(var=var) | Assign(var=var) | For(var=var):
-                return (replace(stmt, var=self.vars.get(var, var)),)
-            case Declare(array=array):
-                return (replace(stmt, array=self.arrays.get(array, array)),)
-            case Store(memory=Array() as memory):
-                return (replace(stmt, memory=self.arrays.get(memory, memory)),)
-            case Write(field=field):
-                return (replace(stmt, field=self.fields.get(field, field)),)
-            case Atomic(memory=memory, var=var):
-                moved = (
-                    self.arrays.get(memory, memory) if isinstance(memory, Array) else self.fields.get(memory, memory)
-                )
-                return (replace(stmt, memory=moved, var=None if var is None else self.vars.get(var, var)),)
-        return (stmt,)
+        return (self.renamed(map_blocks(map_values(stmt, self.expr), self.block)),)

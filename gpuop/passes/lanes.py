@@ -13,17 +13,13 @@ from gpuop.config import config
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
-    Assert,
     Assign,
-    Atomic,
-    Barrier,
     Const,
     Declare,
     Expr,
     FieldParam,
     Index,
     Let,
-    Print,
     Read,
     Stmt,
     Write,
@@ -147,7 +143,7 @@ def _effect(stmt: Stmt, kernel: Kernel) -> str:
     match stmt:
         case Declare(array=array) if array.space == "local":
             return "it has local memory"
-        case Barrier() | Atomic() | Print() | Assert():
+        case _ if stmt.effect:
             return f"it has {type(stmt).__name__.lower()}s"
         case Write(field=field, point=point, element=element):
             if point is not None or field.type.field_shape != kernel.domain.shape:

@@ -1,0 +1,135 @@
+"""The children of nodes. The types of a dataclass's fields say which hold expressions, blocks and symbols; nothing else does.
+
+A class is looked at once. A class that is no node, or holds nodes in a way unknown here, is a TypeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter, is_
+from types import NoneType, UnionType
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from gpuop.ir.nodes import Array, Block, Const, Expr, FieldParam, Stmt, Var
+
+Names: TypeAlias = tuple[str, ...]
+NODES = (*get_args(Expr), *get_args(Stmt))
+SYMBOLS = {Var, Array, FieldParam}
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """How the nodes of a class are taken apart and put together; the same node comes back where nothing changed.
+
+    Attributes:
+        values: the expressions that a node holds itself, in the order of its fields.
+        blocks: its blocks.
+        map_values, map_blocks, map_symbols: a node, and what replaces each of its expressions, blocks or symbols.
+    """
+
+    values: Callable[[Any], tuple[Expr, ...]]
+    blocks: Callable[[Any], tuple[Block, ...]]
+    map_values: Callable[[Any, Callable[[Any], Any]], Any]
+    map_blocks: Callable[[Any, Callable[[Any], Any]], Any]
+    map_symbols: Callable[[Any, Callable[[Any], Any]], Any]
+
+
+def children_of(cls: type) -> Children:
+    """The children of a class of nodes, from the types of its fields.
+
+    Raises:
+        TypeError: a field holds nodes in another way than as an expression, a tuple of expressions or a block.
+    """
+    found: dict[str, list[str]] = {"expr": [], "exprs": [], "block": [], "symbol": []}
+    maybe = set()  # fields that may be None
+    hints = get_type_hints(cls)
+    for field in fields(cls):
+        options = _options(hints[field.name])
+        kind = _kind(options - {NoneType})
+        if kind:
+            found[kind].append(field.name)
+        elif _holds_nodes(hints[field.name]):
+            raise TypeError(f"{cls.__name__}.{field.name}: nodes in a {hints[field.name]} would not be visited")
+        if NoneType in options:
+            maybe.add(field.name)
+    exprs, many, blocks, symbols = (tuple(names) for names in found.values())
+    order = tuple(field.name for field in fields(cls) if field.name in (*exprs, *many))
+    return Children(
+        _taking(order, many, maybe), _taking(blocks), _mapping(order, many), _mapping(blocks), _mapping(symbols)
+    )
+
+
+def _options(hint: Any) -> set[Any]:
+    return set(get_args(hint)) if get_origin(hint) in (Union, UnionType) else {hint}
+
+
+def _kind(options: set[Any]) -> str:
+    """What a field of one of these types holds, "" for what is no child."""
+    if options == set(get_args(Expr)):
+        return "expr"
+    if options == {tuple[Expr, ...]}:
+        return "exprs"
+    if options == {Block}:
+        return "block"
+    return "symbol" if options <= SYMBOLS else ""
+
+
+def _holds_nodes(hint: Any) -> bool:
+    """Whether a type mentions nodes or symbols; a constant that a node has as a fact of its own is no child."""
+    return (hint in NODES and hint is not Const) or hint in SYMBOLS or any(map(_holds_nodes, get_args(hint)))
+
+
+def _taking(names: Names, many: Names = (), maybe: set[str] | frozenset[str] = frozenset()) -> Callable[[Any], Any]:
+    """A function that gives the children in some fields of a node: the fastest one that these fields allow."""
+    if not names:
+        return lambda node: ()
+    take = attrgetter(*names)
+    if maybe.isdisjoint(names) and not many:
+        return take if len(names) > 1 else lambda node: (take(node),)
+    if names == many and len(names) == 1:
+        return (lambda node: take(node) or ()) if maybe else take
+    takers = [(attrgetter(name), name in many) for name in names]
+
+    def taken(node: Any) -> tuple[Any, ...]:
+        found: list[Any] = []
+        for get, several in takers:
+            held = get(node)
+            if held is not None:
+                found += held if several else (held,)
+        return tuple(found)
+
+    return taken
+
+
+def _mapping(names: Names, many: Names = ()) -> Callable[[Any, Callable[[Any], Any]], Any]:
+    """A function that replaces the children in some fields of a node."""
+    if not names:
+        return lambda node, f: node
+    takers = [(name, attrgetter(name), name in many) for name in names]
+
+    def mapped(node: Any, f: Callable[[Any], Any]) -> Any:
+        fresh: dict[str, Any] = {}
+        for name, get, several in takers:
+            held = get(node)
+            if held is None:
+                continue
+            if several:
+                moved = tuple(map(f, held))
+                if not all(map(is_, held, moved)):
+                    fresh[name] = moved
+            elif (moved := f(held)) is not held:
+                fresh[name] = moved
+        return replace(node, **fresh) if fresh else node
+
+    return mapped
+
+
+class _Table(dict[type, Children]):
+    """The children of each class of nodes."""
+
+    def __missing__(self, cls: type) -> Children:
+        raise TypeError(f"{cls.__name__} is no class of nodes: it is not in the unions Expr and Stmt")
+
+
+CHILDREN = _Table((cls, children_of(cls)) for cls in NODES)
