@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -43,14 +42,9 @@ class Loc:
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
     """The nearest frame outside this package, from the given one outwards: the line that the user wrote."""
     frame = frame or sys._getframe(1)
-    while frame is not None and _is_ours(frame.f_code.co_filename):
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     return frame
-
-
-@cache
-def _is_ours(file: str) -> bool:
-    return file.startswith(PACKAGE)
 
 
 def kernel_frame() -> FrameType | None:

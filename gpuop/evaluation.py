@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,6 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
+from gpuop.bounded import BoundedCache
 from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl.fields.arrays import Adjustable, Deferred
 from gpuop.dsl.fields.field import Field
@@ -61,8 +59,7 @@ class Kept:
 _kept: WeakKeyDictionary[Call, dict[int, Kept]] = WeakKeyDictionary()
 _uploaded: WeakKeyDictionary[Leaf, Kept] = WeakKeyDictionary()
 driven: WeakSet[Leaf] = WeakSet()  # the states of graphs that are defined
-_plans: OrderedDict[Any, Prepared] = OrderedDict()
-_planning = threading.Lock()
+_plans: BoundedCache[Any, Prepared] = BoundedCache(PLANS_KEPT)
 
 
 class _Given:
@@ -101,16 +98,7 @@ def prepare(
     """The compiled plan of a program, from the cache where one of the same structure was planned before."""
     layouts = {**layouts, **layouts_of(what)}
     key = (what.key, backend, optimize, frozenset(layouts.items()))
-    with _planning:
-        found = _plans.get(key)
-    if found is None:
-        found = Prepared(backend, plan(what, optimize, backend.limits), layouts)
-    with _planning:
-        _plans[key] = found
-        _plans.move_to_end(key)
-        if len(_plans) > PLANS_KEPT:
-            _plans.popitem(last=False)
-    return found
+    return _plans.find(key, lambda: Prepared(backend, plan(what, optimize, backend.limits), layouts))
 
 
 def refuse_state(leaf: Leaf) -> None:
@@ -257,7 +245,3 @@ def buffer(field: Field) -> Buffer:
 def keep(field: Field) -> Field:
     """The field as a leaf whose values are on the device in use."""
     return Field.of(Leaf(field.type, Evaluated(current(), buffer(field)), name=field.name))
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_planning._at_fork_reinit)  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ def numpy_dtype(array: Any) -> np.dtype[Any]:
     return _numpy_dtype(array.dtype)
 
 
-@cache
+@lru_cache(maxsize=256)
 def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
     given = str(dtype).rpartition(".")[2]  # PyTorch's are called torch.float32
     try:
@@ -128,7 +128,7 @@ def strides_of(kind: FieldType, layout: Layout) -> tuple[int, ...]:
     return (*layout.point, *tensor[2 - len(kind.tensor_shape) :])
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _array_facts(kind: FieldType, layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
     """The shape of an array, its strides and its dtype."""
     return tuple(kind.array_shape), strides_of(kind, layout), array_dtype(kind)

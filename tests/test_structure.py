@@ -19,10 +19,11 @@ import gpuop.dsl
 PACKAGE = Path(gp.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
-BASE = {"errors", "config"}
+BASE = {"errors", "config", "bounded"}
 BELOW = {  # what each part may import; modules at the top may import everything
     "errors": set[str](),
     "config": set[str](),
+    "bounded": set[str](),
     "ir": BASE,
     "passes": BASE | {"ir"},
     "codegen": BASE | {"ir", "passes"},

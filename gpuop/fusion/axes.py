@@ -7,9 +7,10 @@ another, means the same with a thread for each element; what these would all com
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import replace
+from functools import partial
 
+from gpuop.bounded import BoundedCache
 from gpuop.fusion.elements import ELEMENT
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.refusals import why_not
@@ -32,7 +33,7 @@ from gpuop.ir.types import INT, SMALL_TENSOR
 from gpuop.ir.visit import Copier, bound, changed, effects, expressions, leaving, turns, walk
 
 KEPT = 4096
-_known: OrderedDict[str, Kernel | None] = OrderedDict()
+_known: BoundedCache[str, Kernel | None] = BoundedCache(KEPT)
 
 
 def with_elements(program: Program) -> tuple[Program, frozenset[int]]:
@@ -64,11 +65,9 @@ def with_elements(program: Program) -> tuple[Program, frozenset[int]]:
 
 
 def _changed(op: Op) -> Op | None:
-    if op.identity not in _known:
-        _known[op.identity] = on_elements(op.kernel) if isinstance(op.kernel, Kernel) else None
-        if len(_known) > KEPT:
-            _known.popitem(last=False)
-    kernel = _known[op.identity]
+    if not isinstance(op.kernel, Kernel):
+        return None
+    kernel = _known.find(op.identity, partial(on_elements, op.kernel))
     return None if kernel is None else replace(op, kernel=kernel, identity=f"{op.identity} on elements")
 
 

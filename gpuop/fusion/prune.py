@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 
+from gpuop.bounded import BoundedCache
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Block, Write
 from gpuop.ir.text import identity
@@ -24,7 +24,7 @@ class Pruned:
     outputs: tuple[int, ...]
 
 
-_known: OrderedDict[tuple[str, frozenset[int]], Pruned | None] = OrderedDict()
+_known: BoundedCache[tuple[str, frozenset[int]], Pruned | None] = BoundedCache(KEPT)
 
 
 def pruned(kernel: Kernel, name: str, needed: frozenset[int]) -> Pruned | None:
@@ -34,12 +34,7 @@ def pruned(kernel: Kernel, name: str, needed: frozenset[int]) -> Pruned | None:
         name: its identity.
         needed: positions of outputs.
     """
-    key = (name, needed)
-    if key not in _known:
-        _known[key] = _prune(kernel, needed)
-        if len(_known) > KEPT:
-            _known.popitem(last=False)
-    return _known[key]
+    return _known.find((name, needed), lambda: _prune(kernel, needed))
 
 
 def _prune(kernel: Kernel, needed: frozenset[int]) -> Pruned | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from gpuop.ir.types import FieldType, Shape
 
@@ -33,19 +33,19 @@ class Layout:
         return sum(abs(stride) * max(n - 1, 0) for stride, n in along)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def planar(kind: FieldType) -> Layout:
     """A plane for each tensor element, which is how fields are stored."""
     return Layout(row_major(kind.field_shape), kind.field_shape.points)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def interleaved(kind: FieldType) -> Layout:
     """The tensor of a point in one place, which is how NumPy's arrays are stored."""
     return Layout(tuple(n * kind.planes for n in row_major(kind.field_shape)), 1)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def layout_of(kind: FieldType, strides: tuple[int, ...]) -> Layout:
     """That of an array of `array_shape`, strides in elements."""
     split = len(kind.field_shape)

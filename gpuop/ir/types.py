@@ -227,8 +227,8 @@ class FieldType:
 
 def dtype_name(dtype: Any) -> str:
     """The canonical name of a dtype that fields can have."""
-    if isinstance(dtype, str) and dtype == "unorm8":
-        return dtype
+    if isinstance(dtype, str) and (dtype in BY_NUMPY or dtype in ("complex64", "unorm8")):
+        return str(dtype)
     name = str(dtype)
     if isinstance(dtype, (str, type, np.dtype)):  # of others NumPy would take a `.dtype`, some versions with a warning
         with suppress(TypeError, ValueError):

@@ -6,9 +6,10 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields.arrays import Deferred, Placeholder, is_array, is_device_array
 from gpuop.dsl.fields.field import Field, Parameter
-from gpuop.dsl.operators.arguments import check_size, frozen, leaves
+from gpuop.dsl.operators.arguments import check_size, content, frozen, leaves
 from gpuop.dsl.operators.closure_key import Snapshot, snapshot
 from gpuop.dsl.operators.decorated import Decorated, check_function
 from gpuop.dsl.recorder.frames import def_line, return_line
@@ -27,7 +28,7 @@ class Pipeline(Decorated):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self.traced: dict[Any, tuple[Snapshot, Traced]] = {}
+        self.traced: BoundedCache[Any, tuple[Snapshot, Traced]] = BoundedCache(PLANS_KEPT)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None) if "out" not in self.signature.parameters else None
@@ -70,12 +71,13 @@ class Pipeline(Decorated):
     def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> Traced:
         constants = {n: v.node if isinstance(v, Field) else v for n, v in bound.arguments.items() if n not in given}
         check_size(f"pipeline `{self.name}`", constants)
-        plain = tuple((n, type(v), frozen(v), repr(v)) for n, v in constants.items() if not self._is_receiver(v))
-        key = (tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items()), device, plain)
+        plain = {n: v for n, v in constants.items() if not self._is_receiver(v)}
         try:
-            hash(key)
+            hash(tuple(map(frozen, plain.values())))
         except TypeError:
-            raise SemanticError(self._unhashable(constants)) from None
+            raise SemanticError(self._unhashable(plain)) from None
+        known_by = tuple((n, content(v)) for n, v in plain.items())
+        key = (tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items()), device, known_by)
         known = self.traced.get(key)
         if known and known[0].holds():
             return known[1]
@@ -93,8 +95,6 @@ class Pipeline(Decorated):
         self._check_own(made.what, stand_ins.values())
         if captured and looks() == seen:
             self.traced[key] = captured, made
-            while len(self.traced) > PLANS_KEPT:  # an argument that is another number in every call
-                self.traced.pop(next(iter(self.traced)), None)
         return made
 
     def _unhashable(self, constants: dict[str, Any]) -> str:

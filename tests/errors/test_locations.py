@@ -222,6 +222,15 @@ def test_no_source():
     assert str(caught.value).endswith("\n  at <typed>:1")
 
 
+def test_equal_cells():
+    """Cells of a notebook with the same text: each error is in its own."""
+    lines = ["@gp.operator", "def same(f):", "    return gp", "same(f)"]
+    for cell in ("<cell 1>", "<cell 2>"):
+        with pytest.raises(gp.SemanticError) as caught:
+            exec(compile("\n".join(lines), cell, "exec"), {"gp": gp, "f": SCALAR})
+        assert str(caught.value).endswith(f"\n  at {cell}:3")
+
+
 def test_path_below_the_working_directory(tmp_path, monkeypatch):
     script = tmp_path / "blur.py"
     script.write_text("gp.operator(lambda f: _readTensor(f).z)(f)\n")

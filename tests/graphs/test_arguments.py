@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import warnings
 from decimal import Decimal
@@ -13,6 +14,7 @@ from scipy import ndimage
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.dsl.operators import arguments, operator
+from gpuop.ir.kernel import Kernel
 
 IMAGE = np.random.default_rng(3).random((6, 9), np.float32)
 field = gp.ScalarField(IMAGE)
@@ -102,6 +104,20 @@ def test_what_is_kept_is_bounded(monkeypatch):
         kernels = [added(field, np.array([k])).node.call.kernel for k in range(12)]
     assert len(added.memo) == 5 and len(set(map(id, kernels))) == 12
     assert added(field, np.array([11])).node.call.kernel is kernels[-1]
+    assert np.array_equal(added(field, np.array([0])).numpy(), IMAGE)  # forgotten, and recorded again
+
+
+@pytest.mark.filterwarnings("ignore:operator `scaled_often` is compiled anew")
+def test_constants_that_come_back_stay(monkeypatch):
+    """Numbers that change at every call keep no more kernels than the bound, and not in the place of what is used."""
+    monkeypatch.setattr(operator, "MOST_BODIES", 8)
+    scaled = gp.operator(name="scaled_often")(lambda f, k: _readTensor(f) * k)
+    often = scaled(field, 0.5).node.call.kernel
+    for k in range(40):
+        scaled(field, float(k))
+        assert scaled(field, 0.5).node.call.kernel is often
+    gc.collect()
+    assert sum(type(o) is Kernel and o.name == "scaled_often" for o in gc.get_objects()) == 8
 
 
 def test_numbers_that_change_warn_once():

@@ -98,18 +98,23 @@ def nesting(value: Any) -> Any:
     return (type(value), *map(nesting, value)) if isinstance(value, (tuple, list)) else None
 
 
-def content(operator: str, name: str, value: Any) -> Any:
-    """What a constant is known by: its type and its value, of arrays all their numbers.
+def content(value: Any) -> Any:
+    """What a constant is known by: its type and its value; of arrays all their numbers, of lists and tuples their members."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, (tuple, list)):
+        return (type(value), *map(content, value))
+    plain = repr(value) if isinstance(value, TargetExpression) else value
+    return (type(value), plain, repr(value) if isinstance(value, EQUAL_BUT_OTHER) else "")
+
+
+def hashed_content(operator: str, name: str, value: Any) -> Any:
+    """The content of an operator's constant.
 
     Raises:
         SemanticError: it can change without notice.
     """
-    if isinstance(value, np.ndarray):
-        return value.dtype.str, value.shape, value.tobytes()
-    if isinstance(value, list):
-        return (list,)  # an empty one: of others each member is a constant
-    plain = repr(value) if isinstance(value, TargetExpression) else value
-    constant = (type(value), plain, repr(value) if isinstance(value, EQUAL_BUT_OTHER) else "")
+    constant = content(value)
     try:
         hash(constant)
     except TypeError:

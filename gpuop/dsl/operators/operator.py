@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
 
+from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators import arguments
@@ -32,9 +33,9 @@ from gpuop.ir.types import BOOL, FLOAT, DType, FieldType, Shape
 from gpuop.ir.values import Leaf, Node
 
 MANY_CONSTANTS = 8
-MOST_KEPT = 4096
+MOST_KEPT = 4096  # of gpuop's own: numbers that change at every call make a kernel each
 MOST_BODIES = 256  # of one operator
-_library: dict[Any, tuple[Kernel, str, tuple[int, ...]]] = {}
+_library: BoundedCache[Any, tuple[Kernel, str, tuple[int, ...]]] = BoundedCache(MOST_KEPT)
 
 
 def library_call(
@@ -44,8 +45,6 @@ def library_call(
     nodes = [f.node for f in fields]
     whole = (name, types, key, tuple((n.type, isinstance(n, Leaf) and n.by_value, nodes.index(n)) for n in nodes))
     loc = here()
-    if len(_library) > MOST_KEPT:  # numbers that change at every call make a kernel each
-        _library.clear()
     found = _library.get(whole)
     if found is None:
         recorder = Recorder(name, types[0].field_shape, loc, slots_of(types, None))
@@ -66,7 +65,7 @@ class Operator(Decorated):
     def __init__(self, function: Callable[..., Any], outputs: Any, name: str | None, default: Any) -> None:
         super().__init__(function, name)
         self.declared, self.default = outputs, default
-        self.memo: dict[Any, tuple[Snapshot, Kernel, str, tuple[str, ...]]] = {}
+        self.memo: BoundedCache[Any, tuple[Snapshot, Kernel, str, tuple[str, ...]]] = BoundedCache(MOST_BODIES)
         self.constants: dict[str, set[Any]] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -99,17 +98,17 @@ class Operator(Decorated):
         arguments.check(self.name, bound)
         return bound
 
-    def _key(self, bound: inspect.BoundArguments) -> Any:
+    def _key(self, bound: inspect.BoundArguments, members: Mapping[str, Any]) -> Any:
         parts: list[Any] = [tuple(map(arguments.nesting, bound.arguments.values()))]
         nodes: dict[Node, int] = {}
-        for name, value in arguments.members(bound).items():
+        for name, value in members.items():
             if isinstance(value, Field):
                 number = nodes.setdefault(value.node, len(nodes))
                 parts.append((name, value.type, isinstance(value.node, Leaf) and value.node.by_value, number))
                 continue
             if self._is_receiver(value):
                 continue
-            constant = arguments.content(self.name, name, value)
+            constant = arguments.hashed_content(self.name, name, value)
             if name in bound.arguments:
                 self._count(name, value, constant)
             parts.append((name, constant))
@@ -125,13 +124,15 @@ class Operator(Decorated):
                 warnings.warn(f"{message}pass {instead}, whose value can change", stacklevel=5)
 
     def _recorded(self, bound: inspect.BoundArguments) -> tuple[Kernel, str, tuple[Node, ...]]:
-        key, given = self._key(bound), arguments.members(bound)
+        given = arguments.members(bound)
+        key = self._key(bound, given)
         constants = [v for v in given.values() if not isinstance(v, (Field, np.ndarray, list))]
         known = self.memo.get(key)
         captured = known[0] if known and known[0].holds() else snapshot(self.function, self.declared, *constants)
         if known and captured and known[0] == captured:
             _, kernel, digest, names = known
-            self.memo[key] = captured, kernel, digest, names
+            if captured is not known[0]:
+                self.memo[key] = captured, kernel, digest, names
             return kernel, digest, tuple(given[name].node for name in names)
         seen = looks()
         recorder = self._record(bound)
@@ -139,8 +140,6 @@ class Operator(Decorated):
         digest = identity(kernel)
         by_node = {value.node: name for name, value in given.items() if isinstance(value, Field)}
         if captured and looks() == seen and all(node in by_node for node in recorder.inputs):
-            if len(self.memo) >= MOST_BODIES:
-                del self.memo[next(iter(self.memo))]
             self.memo[key] = (captured, kernel, digest, tuple(by_node[node] for node in recorder.inputs))
         return kernel, digest, tuple(recorder.inputs)
 

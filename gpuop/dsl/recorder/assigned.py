@@ -6,7 +6,8 @@ import dis
 from collections.abc import Sequence
 from types import CodeType, FrameType
 
-from gpuop.dsl.recorder.frames import instructions, position, updates
+from gpuop.bounded import BoundedCache
+from gpuop.dsl.recorder.frames import instruction_at, instructions, position, updates
 
 MOST_FOLLOWED = 400  # instructions of one assignment
 MOST_KEPT = 4096
@@ -15,9 +16,9 @@ PLAIN = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 PUSHES_ONLY = ("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_CONST", "LOAD_DEREF", "LOAD_CLOSURE", "PUSH_NULL")
 STAYS = ("NOP", "RESUME", "KW_NAMES", "PRECALL", "COPY", "DUP_TOP")  # takes nothing from the stack
 Names = tuple[str, ...]
-_known: dict[
-    tuple[int, int], tuple[CodeType, Names | None]
-] = {}  # by identity: hashing code is slow, and the code stays
+_known: BoundedCache[tuple[int, int], tuple[CodeType, Names | None]] = BoundedCache(
+    MOST_KEPT
+)  # by identity of the code
 
 
 def assigned(code: CodeType, offset: int) -> Names | None:
@@ -27,8 +28,6 @@ def assigned(code: CodeType, offset: int) -> Names | None:
     """
     found = _known.get((id(code), offset))
     if found is None:
-        if len(_known) >= MOST_KEPT:
-            _known.clear()
         found = _known[id(code), offset] = code, _assigned(code, offset)
     return found[1]
 
@@ -124,7 +123,7 @@ def _targets(instruction: dis.Instruction) -> list[str]:
 
 def assigned_name(frame: FrameType | None) -> str:
     """The variable that the call running in `frame` is assigned to, as in `g = x * 2`; empty when there is none."""
-    if frame is None or updates(instructions(frame.f_code)[position(frame.f_code, frame.f_lasti)]):
+    if frame is None or updates(instruction_at(frame.f_code, frame.f_lasti)):
         return ""  # `v += e` names v, not what is added
     names = assigned(frame.f_code, frame.f_lasti) or ()
     return names[0] if len(names) == 1 and not names[0].startswith(".") else ""

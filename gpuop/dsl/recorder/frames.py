@@ -6,20 +6,37 @@ import dis
 import linecache
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache, wraps
 from itertools import pairwise
 from types import CodeType, FrameType
+from typing import TypeVar
 
+from gpuop.bounded import BoundedCache
 from gpuop.errors import Loc, SemanticError, writes_kernels
 
-Position = tuple[
-    int, CodeType, int
-]  # a frame's id, which a later one may have too, its code, and the bytecode's offset
+T = TypeVar("T")
+# A frame's id, which a later frame may have too, its code, and the bytecode's offset
+Position = tuple[int, CodeType, int]
 MOST_DECORATOR_LINES = 20
+MOST_CODE = 1024  # functions that are remembered
 MUST_CALL = ("_break", "_continue", "_syncThreadsLocal", "_syncThreadsGlobal")
 
 
-@cache
+def once_per_code(make: Callable[[CodeType], T]) -> Callable[[CodeType], T]:
+    """Remember what a function says of code, by its identity: its hash takes long, and equal code may be of another file."""
+    known: BoundedCache[int, tuple[CodeType, T]] = BoundedCache(MOST_CODE)
+
+    @wraps(make)
+    def remembered(code: CodeType) -> T:
+        found = known.get(id(code))
+        if found is None:
+            found = known[id(code)] = code, make(code)  # the code lives, so its identity is no other's
+        return found[1]
+
+    return remembered
+
+
+@once_per_code
 def _listed(code: CodeType) -> tuple[list[int], list[dis.Instruction]]:
     listing = [i for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "CACHE")]
     return [i.offset for i in listing], listing
@@ -33,6 +50,12 @@ def instructions(code: CodeType) -> list[dis.Instruction]:
 def position(code: CodeType, offset: int) -> int:
     """The number of the instruction at an offset, which may point into its inline cache."""
     return bisect_right(_listed(code)[0], offset) - 1
+
+
+def instruction_at(code: CodeType, offset: int) -> dis.Instruction:
+    """The instruction at an offset, which may point into its inline cache."""
+    offsets, listing = _listed(code)
+    return listing[bisect_right(offsets, offset) - 1]
 
 
 def target(code: CodeType, offset: int) -> int:
@@ -75,7 +98,7 @@ def def_line(code: CodeType) -> Loc:
     return Loc(code.co_filename, first + below if code.co_name != "<lambda>" else first)
 
 
-@cache
+@once_per_code
 def return_line(code: CodeType) -> Loc | None:
     """The line of a function's only `return` of a value; None when there are several."""
     line, found, listing = code.co_firstlineno, set(), instructions(code)
@@ -105,7 +128,7 @@ def updates(instruction: dis.Instruction) -> bool:
     return instruction.opname.startswith("INPLACE") or instruction.argrepr.endswith("=")
 
 
-@cache
+@once_per_code
 def check_called(code: CodeType) -> None:
     """Refuse `_break` written without its parentheses: as a statement it would do nothing.
 

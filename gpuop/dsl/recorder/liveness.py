@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dis
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 from types import CodeType
 
-from gpuop.dsl.recorder.frames import instructions, position, target
+from gpuop.dsl.recorder.frames import instructions, once_per_code, position, target
 
 ACCESS = re.compile(r"(LOAD|STORE|DELETE)_(?:FAST|DEREF|NAME|CLASSDEREF|CLOSURE|FROM_DICT)")
 ENDS = ("RETURN_", "RAISE_", "RERAISE")
 KEPT = "LOAD_FAST_AND_CLEAR"  # around a comprehension, which has variables of its own
 
 
-@cache
+@once_per_code
 def stored_names(code: CodeType) -> frozenset[str]:
     """The variables that a function binds."""
     return frozenset(name for i in instructions(code) for kind, name in _accesses(i) if kind == "STORE")

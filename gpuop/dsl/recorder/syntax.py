@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import ast
 import linecache
-from functools import cache
+from functools import lru_cache
 from types import CodeType
 
+from gpuop.dsl.recorder.frames import once_per_code
 from gpuop.errors import Loc, SemanticError
 
+MOST_FILES = 64  # whose syntax is remembered
 BLOCKS = {
     "_if", "_elseif", "_else", "_codegenIf", "_codegenElseif", "_codegenElse", "_for", "_while", "_forEachTensorElement",
 }  # fmt: skip
 
 
-@cache
+@once_per_code
 def check_returns(code: CodeType) -> None:
     """Refuse a `return` inside a block: Python would leave the recording there, whatever the condition.
 
@@ -56,7 +58,7 @@ def _first_line(function: ast.FunctionDef) -> int:
     return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
 
 
-@cache
+@lru_cache(maxsize=MOST_FILES)
 def _tree(file: str) -> ast.Module:
     """The file's syntax; empty where the source is not available."""
     try:
