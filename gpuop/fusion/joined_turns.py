@@ -9,7 +9,30 @@ from gpuop.fusion.cost import work
 from gpuop.fusion.elements import ELEMENT
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Domain, Kernel
-from gpuop.ir.nodes import Apply, Array, Block, Comment, Expr, For, Index, Load, Ref, Stmt, Var, Write
+from gpuop.ir.nodes import (
+    Apply,
+    Argument,
+    Array,
+    Bits,
+    Block,
+    Cast,
+    Comment,
+    Const,
+    Expr,
+    For,
+    Index,
+    Lane,
+    Load,
+    Pack,
+    Read,
+    Ref,
+    Stmt,
+    Stride,
+    Var,
+    Write,
+    assert_never,
+)
+from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import Copier, bound, changed, expressions
 
@@ -60,7 +83,12 @@ def _symbol(expr: Expr) -> object:
             return symbol
         case Index(kind="global", axis="element"):
             return ELEMENT
-    return None
+        case Const() | TargetConst() | Index() | Stride() | Argument() | Load():
+            return None
+        case Apply() | Cast() | Bits() | Lane() | Pack() | Read():
+            return None  # its operands are asked about as well
+        case _:
+            assert_never(expr)
 
 
 def _part(body: Block, kept: list[bool]) -> Block:

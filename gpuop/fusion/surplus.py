@@ -13,20 +13,40 @@ from gpuop.errors import Loc
 from gpuop.fusion.program import Op
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
+    Apply,
+    Argument,
     Array,
+    Assert,
+    Assign,
     Atomic,
     Barrier,
+    Bits,
+    Break,
+    Cast,
+    Comment,
     Const,
+    Continue,
     Declare,
     Expr,
     For,
+    If,
+    Index,
+    Lane,
+    Let,
     Load,
+    Pack,
+    Print,
     Read,
+    Ref,
     Stmt,
     Store,
+    Stride,
     While,
+    Wide,
     Write,
+    assert_never,
 )
+from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.visit import values, walk, walk_expr
 
 Hazard = tuple[str, Loc | None]
@@ -66,7 +86,7 @@ def _first(kernel: Kernel) -> Hazard | None:
     return None
 
 
-def _statement(stmt: Stmt) -> str:
+def _statement(stmt: Stmt) -> str:  # noqa: C901 - a case for each kind of node
     match stmt:
         case Write(point=point) if point is not None:
             return "writes at computed places"
@@ -84,7 +104,14 @@ def _statement(stmt: Stmt) -> str:
             return "loops by a computed step"
         case Store(memory=Array(), index=index) if not _known(index):
             return "writes arrays at computed places"
-    return ""
+        case Let() | Assign() | Write() | Store() | Declare() | If() | For() | Break() | Continue() | Comment():
+            return ""
+        case Print() | Assert():
+            raise AssertionError("it has an effect")
+        case Wide():
+            raise AssertionError("recorded forms are asked about")
+        case _:
+            assert_never(stmt)
 
 
 def _expression(expr: Expr) -> str:
@@ -93,7 +120,12 @@ def _expression(expr: Expr) -> str:
             return 'reads under border="unchecked"'
         case Load(index=index) if not _known(index):
             return "reads arrays at computed places"
-    return ""
+        case Const() | TargetConst() | Ref() | Index() | Stride() | Argument():
+            return ""
+        case Apply() | Cast() | Bits() | Lane() | Pack() | Read() | Load():
+            return ""
+        case _:
+            assert_never(expr)
 
 
 def _known(index: tuple[Expr, ...]) -> bool:

@@ -378,8 +378,8 @@ class Comment:
     loc: Loc | None = facts(default=None, compare=False)
 
 
-Simple: TypeAlias = Let | Assign | Declare | Write | Store | Atomic | Wide | Barrier | Print | Assert | Comment
-Stmt: TypeAlias = Simple | If | For | While | Break | Continue
+Action: TypeAlias = Declare | Write | Store | Atomic | Wide | Barrier | Print | Assert | Comment
+Stmt: TypeAlias = Let | Assign | Action | If | For | While | Break | Continue
 Block: TypeAlias = tuple[Stmt, ...]
 
 

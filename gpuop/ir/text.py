@@ -40,6 +40,7 @@ from gpuop.ir.nodes import (
     While,
     Wide,
     Write,
+    assert_never,
 )
 from gpuop.ir.symbolic import TargetConst
 
@@ -77,7 +78,7 @@ class KernelText:
     def put(self, depth: int, text: str) -> None:
         self.lines.append("  " * depth + text)
 
-    def stmt(self, stmt: Stmt, depth: int) -> None:
+    def stmt(self, stmt: Stmt, depth: int) -> None:  # noqa: C901 - a case for each kind of node
         match stmt:
             case Let(var=var, value=value):
                 self.put(depth, f"{'var' if var.mutable else 'let'} {self.name(var)}: {var.type} = {self.expr(value)}")
@@ -97,8 +98,12 @@ class KernelText:
                     self.put(depth, f"-- {text}")
             case Atomic() | Wide() | Barrier() | Print() | Assert():
                 self.put(depth, self.effect(stmt))
-            case _:
+            case If() | For() | While():
                 self.nested(stmt, depth)
+            case Break() | Continue():
+                self.put(depth, type(stmt).__name__.lower())
+            case _:
+                assert_never(stmt)
 
     def effect(self, stmt: Atomic | Wide | Barrier | Print | Assert) -> str:
         match stmt:
@@ -114,8 +119,10 @@ class KernelText:
                 return f"print {text!r} ({self.list(args)})"
             case Assert(cond=cond, message=message):
                 return f"assert {self.expr(cond)} {message!r}"
+            case _:
+                assert_never(stmt)
 
-    def nested(self, stmt: Stmt, depth: int) -> None:
+    def nested(self, stmt: If | For | While, depth: int) -> None:
         match stmt:
             case If(cond=cond, then=then, orelse=orelse):
                 self.put(depth, f"if {self.expr(cond)}")
@@ -132,8 +139,8 @@ class KernelText:
                 self.block(head, depth + 1)
                 self.put(depth, f"holds {self.expr(cond)}")
                 self.block(body, depth + 1)
-            case Break() | Continue():
-                self.put(depth, type(stmt).__name__.lower())
+            case _:
+                assert_never(stmt)
 
     def at(self, point: tuple[Expr, ...] | None, element: Expr | None) -> str:
         return ("" if point is None else f"[{self.list(point)}]") + (
@@ -172,7 +179,8 @@ class KernelText:
                 return f"read {self.name(field)}{self.at(point, element)}{edge}"
             case Load(memory=memory, index=index):
                 return f"{self.name(memory)}[{self.list(index)}]"
-        raise AssertionError(expr)
+            case _:
+                assert_never(expr)
 
 
 def show(kernel: Kernel) -> str:

@@ -7,24 +7,42 @@ from collections.abc import Sequence
 from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import (
     AXES,
+    Apply,
+    Argument,
     Array,
+    Assert,
     Assign,
     Atomic,
+    Barrier,
+    Bits,
     Block,
+    Break,
+    Cast,
+    Comment,
+    Const,
+    Continue,
+    Declare,
     Expr,
     For,
     If,
     Index,
+    Lane,
     Let,
     Load,
+    Pack,
+    Print,
     Read,
     Ref,
     Stmt,
     Store,
+    Stride,
     Var,
     While,
+    Wide,
+    Write,
+    assert_never,
 )
-from gpuop.ir.symbolic import Extent
+from gpuop.ir.symbolic import Extent, TargetConst
 from gpuop.ir.visit import blocks, leaving, operands, values
 
 
@@ -62,7 +80,12 @@ class Uniformity:
                 return True
             case Read(point=None, field=field) if field.type.field_shape:
                 return True
-        return any(map(self.varies, operands(expr)))
+            case Const() | TargetConst() | Stride() | Argument():
+                return False
+            case Apply() | Cast() | Bits() | Lane() | Pack() | Read() | Load():
+                return any(map(self.varies, operands(expr)))
+            case _:
+                assert_never(expr)
 
     def cause(self, stmt: Stmt) -> Stmt | None:
         """What may keep some threads from a statement; None where all reach it together."""
@@ -74,7 +97,7 @@ class Uniformity:
                 self.divergent[id(stmt)] = cause
             self._stmt(stmt, cause)
 
-    def _stmt(self, stmt: Stmt, cause: Stmt | None) -> None:
+    def _stmt(self, stmt: Stmt, cause: Stmt | None) -> None:  # noqa: C901 - a case for each kind of node
         differs = cause is not None or any(map(self.varies, values(stmt)))
         match stmt:
             case Let(var=var, value=value) if self.varies(value):
@@ -94,6 +117,14 @@ class Uniformity:
                 self._each(stmt, left)
             case While():
                 self._each(stmt, cause or self._left(stmt) or (stmt if self.varies(stmt.cond) else None))
+            case Let() | Assign() | Store() | Declare() | Write() | Barrier() | Print() | Assert() | Comment():
+                pass
+            case Break() | Continue():
+                pass  # `_left` looks for them from the loop
+            case Wide():
+                raise AssertionError("uniformity is a question about the recorded form")
+            case _:
+                assert_never(stmt)
 
     def _each(self, stmt: Stmt, cause: Stmt | None) -> None:
         for block in blocks(stmt):

@@ -36,6 +36,7 @@ from gpuop.ir.nodes import (
     While,
     Wide,
     Write,
+    assert_never,
 )
 from gpuop.ir.ops import OPS
 from gpuop.ir.symbolic import TargetConst
@@ -137,6 +138,8 @@ class _Checker:
                     raise VerifyError("a break or continue outside a loop")
             case Barrier() | Print() | Comment():
                 pass
+            case _:
+                assert_never(stmt)
 
     def assign(self, var: Var, value: Expr) -> None:
         if not (self.visible(var) and var.mutable):

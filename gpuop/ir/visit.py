@@ -158,6 +158,28 @@ def _set(stmt: Stmt) -> Symbol | None:
             assert_never(stmt)
 
 
+def loaded(block: Block) -> set[Array]:
+    """The arrays whose elements a block uses."""
+    found = {e.memory for e in expressions(block) if isinstance(e, Load)}
+    found |= {memory for stmt in walk(block) if (memory := _taken(stmt)) is not None}
+    return {memory for memory in found if isinstance(memory, Array)}
+
+
+def _taken(stmt: Stmt) -> Array | FieldParam | None:
+    """The memory that a statement reads other than by expressions."""
+    match stmt:
+        case Atomic():
+            return stmt.memory
+        case Wide():
+            return stmt.field if stmt.loads else stmt.array
+        case Let() | Assign() | Declare() | Write() | Store() | Barrier() | Print() | Assert() | Comment():
+            return None
+        case If() | For() | While() | Break() | Continue():
+            return None
+        case _:
+            assert_never(stmt)
+
+
 def turns(loop: For) -> range | None:
     """The values of a loop's counter, where its bounds are constants."""
     bounds = [int(b.value) for b in (loop.start, loop.stop, loop.step) if isinstance(b, Const)]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Assign, Block, Comment, For, If, Let, Load, Ref, Stmt, Var, Write
-from gpuop.ir.visit import Copier, blocks, expressions, fields_read, map_blocks, turns, walk
+from gpuop.ir.visit import Copier, blocks, bound, changed, expressions, fields_read, map_blocks, turns, walk
 
 Alike = tuple[range, object]  # the turns of a loop, and how it is to be unrolled
 
@@ -81,5 +81,4 @@ def _used(block: Iterable[Stmt]) -> set[Var]:
 
 def _set(block: Iterable[Stmt]) -> set[Var]:
     """The variables that statements bind or assign."""
-    found = (getattr(stmt, "var", None) for stmt in walk(tuple(block)))
-    return {var for var in found if var is not None}
+    return {symbol for symbol in bound(tuple(block)) | changed(tuple(block)) if isinstance(symbol, Var)}

@@ -14,16 +14,23 @@ from gpuop.ir.nodes import (
     Apply,
     Argument,
     Array,
+    Assert,
     Assign,
     Atomic,
+    Barrier,
     Bits,
     Block,
+    Break,
     Cast,
+    Comment,
+    Const,
+    Continue,
     Declare,
     Expr,
     FieldParam,
     For,
     If,
+    Index,
     Lane,
     Let,
     Load,
@@ -33,13 +40,16 @@ from gpuop.ir.nodes import (
     Ref,
     Stmt,
     Store,
+    Stride,
     Var,
     While,
     Wide,
     Write,
+    assert_never,
 )
+from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import INT, Type
-from gpuop.ir.visit import turns
+from gpuop.ir.visit import map_values, turns
 from gpuop.passes.addresses import Addresses
 
 COMPONENTS = "xyzw"
@@ -96,16 +106,18 @@ class _Lowering:
                 self.atomic(stmt)
             case Wide():
                 self.wide(stmt)
-            case Print(args=args):
-                self.out.append(replace(stmt, args=tuple(map(self.scalar, args))))
-            case Store(memory=Array() as memory, index=index, value=value):
-                self.store_array(memory, index, self.lanes(value))
+            case Store():
+                self.store_array(stmt)
             case Write():
                 self.write(stmt)
-            case _:
+            case If() | For() | While():
                 self.nested(stmt)
+            case Barrier() | Print() | Assert() | Break() | Continue() | Comment():
+                self.out.append(map_values(stmt, self.scalar))
+            case _:
+                assert_never(stmt)
 
-    def nested(self, stmt: Stmt) -> None:
+    def nested(self, stmt: If | For | While) -> None:
         match stmt:
             case If(cond=cond, then=then, orelse=orelse):
                 self.out.append(replace(stmt, cond=self.scalar(cond), then=self.block(then), orelse=self.block(orelse)))
@@ -121,7 +133,7 @@ class _Lowering:
                 lowered = self.block(head)
                 self.out.append(replace(stmt, head=lowered, cond=self.scalar(cond), body=self.block(body)))
             case _:
-                self.out.append(stmt)
+                assert_never(stmt)
 
     def let(self, var: Var, value: Expr) -> None:
         with self.named(var.hint):
@@ -208,20 +220,27 @@ class _Lowering:
                 return [self.lanes(arg)[lane]]
             case Pack(args=args):
                 return [lane for a in args for lane in self.lanes(a)]
-            case Load(memory=Array() as memory, index=index):
-                return self.load_array(memory, index)
+            case Load():
+                return self.load_array(expr)
             case Read():
                 return self.read(expr)
-        return [expr]
+            case Const() | TargetConst() | Index() | Stride() | Argument():
+                return [expr]
+            case _:
+                assert_never(expr)
 
-    def load_array(self, memory: Array, index: tuple[Expr, ...]) -> list[Expr]:
-        array, at = self.arrays[memory], tuple(self.scalar(i) for i in index)
+    def load_array(self, load: Load) -> list[Expr]:
+        memory = load.memory
+        assert isinstance(memory, Array)  # fields are loaded from once they have been lowered
+        array, at = self.arrays[memory], tuple(map(self.scalar, load.index))
         if memory.type.lanes == 1:
             return [self.bind(Load(array, at, array.type))]
         return [self.bind(Load(array, (*at, constant(k, INT)), array.type)) for k in range(memory.type.lanes)]
 
-    def store_array(self, memory: Array, index: tuple[Expr, ...], lanes: list[Expr]) -> None:
-        array, at = self.arrays[memory], tuple(self.scalar(i) for i in index)
+    def store_array(self, store: Store) -> None:
+        memory, lanes = store.memory, self.lanes(store.value)
+        assert isinstance(memory, Array)  # fields are stored to once they have been lowered
+        array, at = self.arrays[memory], tuple(map(self.scalar, store.index))
         for k, value in enumerate(lanes):
             self.out.append(Store(array, at if len(lanes) == 1 else (*at, constant(k, INT)), value, self.loc))
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from gpuop.errors import Loc, SemanticError
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Array, Atomic, Block, Break, Continue, Declare, Expr, For, If, Load, Stmt, Store
+from gpuop.ir.nodes import Array, Block, Break, Continue, Declare, Expr, For, If, Stmt
 from gpuop.ir.ragged import check_tiles
 from gpuop.ir.symbolic import GENERIC, SYMBOLIC, Extent, TargetConst, evaluate
 from gpuop.ir.target import Target
-from gpuop.ir.visit import Copier, expressions, fields_read, map_blocks, values, walk
+from gpuop.ir.visit import Copier, changed, fields_read, loaded, map_blocks, values, walk
 
 
 def resolve_target(kernel: Kernel) -> Kernel:
@@ -74,8 +74,7 @@ def _chosen(block: Block, target: Target) -> Block:
 
 def _touched(block: Block) -> set[object]:
     """The arrays that are read or written."""
-    stored = {stmt.memory for stmt in walk(block) if isinstance(stmt, (Store, Atomic))}
-    return stored | {e.memory for e in expressions(block) if isinstance(e, Load)}
+    return {*loaded(block), *changed(block)}
 
 
 def _extent(given: Extent, what: str, target: Target, loc: Loc | None) -> int:

@@ -30,12 +30,11 @@ from gpuop.ir.nodes import (
     Store,
     Var,
     While,
-    Wide,
 )
 from gpuop.ir.nodes import Lane as LaneOf
 from gpuop.ir.ops import OPS
 from gpuop.ir.types import BOOL, Type
-from gpuop.ir.visit import blocks, expressions, map_blocks, map_values, values, walk, walk_expr, with_operands
+from gpuop.ir.visit import blocks, expressions, loaded, map_blocks, map_values, values, walk, walk_expr, with_operands
 from gpuop.passes.wrap import limits
 
 
@@ -220,15 +219,14 @@ def _bool(expr: Expr) -> bool:
 
 def without_dead_code(kernel: Kernel) -> Kernel:
     """The kernel with only what its outputs and other effects need."""
-    body = kernel.body
-    loaded: set[Array] = {e.memory for e in expressions(body) if isinstance(e, Load) and isinstance(e.memory, Array)}
-    loaded |= {stmt.memory for stmt in walk(body) if isinstance(stmt, Atomic) and isinstance(stmt.memory, Array)}
-    loaded |= {stmt.array for stmt in walk(body) if isinstance(stmt, Wide) and not stmt.loads}
-    return replace(kernel, body=_live(body, set(), loaded))
+    return replace(kernel, body=_live(kernel.body, set(), loaded(kernel.body)))
 
 
-def _live(block: Block, live: set[Var], loaded: set[Array]) -> Block:
-    """The statements that matter, given what is used after the block; `live` grows by what they use."""
+def _live(block: Block, live: set[Var], arrays: set[Array]) -> Block:
+    """The statements that matter, given what is used after the block; `live` grows by what they use.
+
+    A statement stays unless it is one of those that are known to do nothing else than what nobody wants.
+    """
     out: list[Stmt] = []
     for stmt in reversed(block):
         if isinstance(stmt, (For, While)):  # a turn may use what a later statement of the body assigned
@@ -236,13 +234,13 @@ def _live(block: Block, live: set[Var], loaded: set[Array]) -> Block:
         match stmt:
             case Let(var=var) | Assign(var=var) if var not in live:
                 continue
-            case Declare(array=array) | Store(memory=Array() as array) if array not in loaded:
+            case Declare(array=array) | Store(memory=Array() as array) if array not in arrays:
                 continue
             case Atomic(var=Var() as var) if var not in live:
                 stmt = replace(stmt, var=None)
         if isinstance(stmt, While):
             live.update(e.var for e in walk_expr(stmt.cond) if isinstance(e, Ref))
-        stmt = map_blocks(stmt, lambda inner: _live(inner, live, loaded))
+        stmt = map_blocks(stmt, lambda inner: _live(inner, live, arrays))
         if isinstance(stmt, (If, For)) and not any(blocks(stmt)):
             continue
         live.update(e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref))

@@ -13,29 +13,42 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     ATOMS,
     Apply,
+    Argument,
     Array,
+    Assert,
     Assign,
+    Atomic,
+    Barrier,
     Bits,
     Block,
     Break,
     Cast,
     Comment,
+    Const,
     Continue,
     Declare,
     Expr,
     For,
     If,
+    Index,
+    Lane,
     Let,
     Load,
     Pack,
+    Print,
+    Read,
     Ref,
     Stmt,
     Store,
+    Stride,
     Var,
     While,
     Wide,
+    Write,
+    assert_never,
 )
 from gpuop.ir.ops import OPS
+from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import DOUBLE, INT, Type
 from gpuop.ir.visit import expressions, turns, walk
 from gpuop.passes.simplify import without_dead_code
@@ -138,6 +151,12 @@ class _Vectors:
                 self.out.append(replace(stmt, body=self.block(body, mask)))
             case Comment():
                 self.out.append(stmt)
+            case While() | Break() | Continue() | Declare() | Write() | Store() | Atomic() | Wide():
+                raise AssertionError(f"a {type(stmt).__name__} is an obstacle to vectors")
+            case Barrier() | Print() | Assert():
+                raise AssertionError(f"a {type(stmt).__name__} is an obstacle to several points a thread")
+            case _:
+                assert_never(stmt)
 
     def let(self, stmt: Let, var: Var, value: Expr) -> None:
         if var.mutable:
@@ -179,7 +198,12 @@ class _Vectors:
             case Cast(arg=arg, type=type_) | Bits(arg=arg, type=type_):
                 operand = self.expr(arg)
                 return replace(expr, arg=operand, type=Type(type_.dtype, operand.type.lanes))
-        return expr
+            case Const() | TargetConst() | Index() | Stride() | Argument() | Load():
+                return expr
+            case Lane() | Pack() | Read():
+                raise AssertionError(f"a {type(expr).__name__} survives lowering")
+            case _:
+                assert_never(expr)
 
     def operand(self, atom: Expr, wanted: Type) -> Expr:
         return self.bind(self.spread(atom, wanted))

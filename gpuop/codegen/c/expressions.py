@@ -17,12 +17,17 @@ from gpuop.ir.nodes import (
     Expr,
     FieldParam,
     Index,
+    Lane,
     Load,
+    Pack,
+    Read,
     Ref,
     Store,
     Stride,
+    assert_never,
 )
 from gpuop.ir.ops import CALL, OPS
+from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
 
 PREFIX, SUM, SHIFT = 14, 12, 11
@@ -89,7 +94,10 @@ class Expressions:
                 return self.bits(expr), CALL
             case Load():
                 return self.load(expr)
-        raise AssertionError(f"{type(expr).__name__} has no C text")
+            case Lane() | Pack() | Read() | TargetConst():
+                raise AssertionError(f"a {type(expr).__name__} has no C text")
+            case _:
+                assert_never(expr)
 
     def argument(self, field: FieldParam, plane: int) -> str:
         return self.names.of(field) + (f"_{'xyzw'[plane]}" if field.type.planes > 1 else "")

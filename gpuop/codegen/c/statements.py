@@ -11,8 +11,10 @@ from gpuop.codegen.c.identifiers import comment
 from gpuop.errors import Loc
 from gpuop.ir.build import Number, constant
 from gpuop.ir.nodes import (
+    Action,
     Apply,
     Array,
+    Assert,
     Assign,
     Atomic,
     Barrier,
@@ -30,6 +32,8 @@ from gpuop.ir.nodes import (
     Store,
     While,
     Wide,
+    Write,
+    assert_never,
 )
 from gpuop.ir.types import HALF, DType
 from gpuop.ir.verify import element_type
@@ -79,7 +83,7 @@ class Statements:
             case _:
                 self.effect(stmt, depth)
 
-    def effect(self, stmt: Stmt, depth: int) -> None:
+    def effect(self, stmt: Action, depth: int) -> None:
         match stmt:
             case Declare(array=array):
                 if array.space != "constant":
@@ -94,6 +98,12 @@ class Statements:
                 self.put(depth, f"printf({', '.join([self.quoted(text), *map(self.e.text, args)])});", stmt.loc)
             case Barrier():
                 self.put(depth, f"{self.dialect.barrier[stmt.fence]};", stmt.loc)
+            case Comment():
+                pass  # `block` prints titles
+            case Write() | Assert():
+                raise AssertionError(f"a {type(stmt).__name__} has no C text")
+            case _:
+                assert_never(stmt)
 
     def declaration(self, array: Array) -> str:
         """An array: zeroed where it is private, filled where it is constant."""

@@ -64,6 +64,7 @@ class _Coverage:
         self.elements: frozenset[int] = frozenset()
 
     def block(self, block: Block, fixed: dict[Key, int]) -> None:
+        """Find what a block writes for sure; a statement of any other kind is taken to write nothing."""
         for stmt in block:
             match stmt:
                 case Let(var=var, value=value) if not var.mutable:

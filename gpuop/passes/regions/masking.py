@@ -11,21 +11,29 @@ from collections.abc import Iterator
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Array,
+    Assert,
     Assign,
+    Atomic,
     Barrier,
     Block,
     Break,
+    Comment,
     Continue,
+    Declare,
     Expr,
     For,
     If,
     Let,
     Load,
+    Print,
     Ref,
     Stmt,
     Store,
     Var,
     While,
+    Wide,
+    Write,
+    assert_never,
 )
 from gpuop.ir.visit import blocks, values, walk_expr
 from gpuop.passes.regions.barrier_regions import Stretches, uses_of
@@ -68,9 +76,14 @@ class Masking(Stretches):
         match stmt:
             case Let(var=var) | Assign(var=var):
                 return var in self.needed
-            case Store(memory=Array() as array):
-                return array in self.needed
-        return False
+            case Store(memory=memory):
+                return memory in self.needed
+            case Declare() | Write() | Atomic() | Wide() | Barrier() | Print() | Assert() | Comment():
+                return False  # no barrier depends on an atomic operation's result, which differs between threads
+            case If() | For() | While() | Break() | Continue():
+                return False
+            case _:
+                assert_never(stmt)
 
     def is_joint(self, stmt: Stmt) -> bool:
         wanted = isinstance(stmt, (Barrier, Break, Continue)) or id(stmt) in self.joint

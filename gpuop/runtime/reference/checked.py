@@ -15,25 +15,35 @@ from numpy.typing import NDArray
 
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
+    Action,
     Apply,
     Assert,
+    Assign,
     Atomic,
     Barrier,
     Bits,
+    Break,
     Cast,
     Comment,
+    Continue,
+    Declare,
     Expr,
     FieldParam,
+    For,
     If,
     Index,
     Lane,
     Let,
     Pack,
+    Print,
     Ref,
     Stmt,
+    Store,
     Var,
     While,
+    Wide,
     Write,
+    assert_never,
 )
 from gpuop.ir.visit import operands, values, walk
 from gpuop.passes.asserts import failed, thread_of
@@ -70,7 +80,14 @@ def _competing(kernel: Kernel, stmt: Stmt) -> FieldParam | None:
         case Write(field=field, point=point, element=element):
             own = point is None and (kernel.domain.elements == 1 or element == Index("global", "element"))
             return None if own else field
-    return None
+        case Let() | Assign() | Declare() | Store() | Atomic() | Barrier() | Print() | Assert() | Comment():
+            return None
+        case If() | For() | While() | Break() | Continue():
+            return None
+        case Wide():
+            raise AssertionError("checked execution runs the recorded form")
+        case _:
+            assert_never(stmt)
 
 
 class CheckedThreads(Threads):
@@ -105,7 +122,7 @@ class CheckedThreads(Threads):
                 self.use(value, self.active)
         super().stmt(stmt, mask)
 
-    def effect(self, stmt: Stmt) -> None:
+    def effect(self, stmt: Action) -> None:
         if isinstance(stmt, Barrier):
             self.memory.barrier(stmt.fence, self.active)
         elif isinstance(stmt, Assert):
@@ -150,6 +167,7 @@ class CheckedThreads(Threads):
             case Cast(arg=arg) | Bits(arg=arg):
                 codes = self.codes(arg)
                 return codes if len(codes) == lanes else codes * lanes
+        # of any other kind: as poisoned as its operands
         every = (code for operand in operands(expr) for code in self.codes(operand))
         return [reduce(np.maximum, every, FINE)] * lanes
 

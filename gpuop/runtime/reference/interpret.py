@@ -18,14 +18,18 @@ from gpuop.ir import meaning
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     AXES,
+    Action,
     Apply,
     Argument,
+    Assert,
     Assign,
     Atomic,
+    Barrier,
     Bits,
     Block,
     Break,
     Cast,
+    Comment,
     Const,
     Continue,
     Declare,
@@ -48,8 +52,10 @@ from gpuop.ir.nodes import (
     While,
     Wide,
     Write,
+    assert_never,
 )
 from gpuop.ir.ops import OPS
+from gpuop.ir.symbolic import TargetConst
 from gpuop.runtime.reference.array_memory import ArrayMemory
 from gpuop.runtime.reference.positions import Positions, chunks
 
@@ -131,7 +137,7 @@ class Threads:
             case _:
                 self.effect(stmt)
 
-    def effect(self, stmt: Stmt) -> None:
+    def effect(self, stmt: Action) -> None:
         match stmt:
             case Declare(array=array):
                 self.memory.declare(array)
@@ -145,6 +151,10 @@ class Threads:
                 self.memory.wide(field, array, loads, self.lanes(index[0])[0], self.active)
             case Print(format=text, args=args):
                 self.print(text, [np.broadcast_to(self.lanes(a)[0], self.count) for a in args])
+            case Barrier() | Assert() | Comment():
+                pass  # all threads take each statement together; assertions are for checked execution
+            case _:
+                assert_never(stmt)
 
     def atomic(self, stmt: Atomic) -> None:
         args = [np.broadcast_to(self.lanes(a)[0], self.count) for a in stmt.args]
@@ -225,7 +235,10 @@ class Threads:
                 return self.memory.neighbours(field, self.lanes(index[0])[0], type_.lanes)
             case Load(memory=memory, index=index):
                 return self.memory.load(memory, self.point(index) or [], self.active)
-        raise AssertionError(expr)
+            case TargetConst():
+                raise AssertionError(f"{expr.known!r} is left though the target is known")
+            case _:
+                assert_never(expr)
 
     def index(self, index: Index) -> NDArray[Any]:
         axis, sizes = index.axis, dict(zip(AXES, self.kernel.work_group, strict=False))
