@@ -18,8 +18,9 @@ import numpy as np
 from gpuop.bundles.bundle import save_bundle
 from gpuop.codegen.generate import target_named
 from gpuop.config import config
-from gpuop.dsl.fields.arrays import Deferred, Placeholder
+from gpuop.dsl.fields.arrays import Placeholder
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.sources import Deferred
 from gpuop.dsl.operators.operator import Operator
 from gpuop.errors import SemanticError, described
 from gpuop.evaluation import kernels_for, source
@@ -212,7 +213,7 @@ def _argument(text: str) -> Any:
     match = TYPE.fullmatch(text)
     if match is not None and (match["grid"] is not None or not match["dtype"].isalpha()):
         grid, tensor = (re.findall(r"\d+", match[part] or "") for part in ("grid", "tensor"))
-        return Field.of(Leaf(FieldType(tuple(map(int, grid)), tuple(map(int, tensor)), match["dtype"]), None), "")
+        return Field.of(Leaf(FieldType(tuple(map(int, grid)), tuple(map(int, tensor)), match["dtype"])))
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -12,36 +12,27 @@ import numpy as np
 
 from gpuop.bounded import BoundedCache
 from gpuop.codegen.generate import generate, target_named
-from gpuop.dsl.fields.arrays import Adjustable, Deferred
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_names import names_given
-from gpuop.errors import DeviceError, SemanticError, described
+from gpuop.errors import SemanticError, described
 from gpuop.fusion.for_target import plan_for
 from gpuop.fusion.iteration import kernels
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
-from gpuop.graphs.streams import Frames
-from gpuop.interop import Shared, layouts_of, own
+from gpuop.interop import layouts_of, own
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
-from gpuop.ir.values import Call, Leaf, Node, Result, calls
+from gpuop.ir.values import Call, Leaf, LeafSource, Node, Result, calls
 from gpuop.ops.algebra import copied
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, array_of, planes_of
+from gpuop.runtime.base.device_sources import Evaluated, Shared
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
 from gpuop.show.html import SourceText
 
 PLANS_KEPT = 256
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluated:
-    """The source of a leaf whose values are on a device already."""
-
-    backend: Backend
-    buffer: Buffer
 
 
 @dataclass(frozen=True)
@@ -50,10 +41,10 @@ class Kept:
 
     backend: Backend
     buffer: Buffer
-    versions: tuple[tuple[Adjustable, int], ...]
+    versions: tuple[tuple[LeafSource, int], ...]
 
     def good(self, backend: Backend) -> bool:
-        return self.backend is backend and all(source.state[0] == version for source, version in self.versions)
+        return self.backend is backend and all(source.version == version for source, version in self.versions)
 
 
 _kept: WeakKeyDictionary[Call, dict[int, Kept]] = WeakKeyDictionary()
@@ -75,10 +66,11 @@ class _Given:
             self.found[node] = value
         return node in self.found
 
-    def versions(self, nodes: Sequence[Node]) -> tuple[tuple[Adjustable, int], ...]:
+    def versions(self, nodes: Sequence[Node]) -> tuple[tuple[LeafSource, int], ...]:
         """The parameters beneath the nodes, with the counts of their changes: now, or when what is given was computed."""
         sources = (n.source for call in calls(nodes, self) for n in call.inputs if isinstance(n, Leaf))
-        seen = {source: source.state[0] for source in sources if isinstance(source, Adjustable)}
+        now = {source: source.version for source in sources}
+        seen = {source: version for source, version in now.items() if version is not None}
         for source, version in (each for value in self.found.values() for each in value.versions):
             seen[source] = min(version, seen.get(source, version))
         return tuple(seen.items())
@@ -116,33 +108,16 @@ def argument(node: Node, backend: Backend) -> Argument:
     assert isinstance(node, Leaf)
     refuse_state(node)
     source = node.source
-    if isinstance(source, Adjustable):
-        version, data = source.state
-        if node.by_value:
-            return tuple(planes_of(node.type, data).reshape(-1).tolist())
-        return _upload(node, data, backend, ((source, version),))
-    if isinstance(source, Evaluated):
-        if source.backend is backend:
-            return source.buffer
-        return _upload(node, array_of(node.type, source.backend.download(node.type, source.buffer)), backend, ())
-    if isinstance(source, Shared):
-        if source.backend is not backend:
-            raise DeviceError(f"this field is in memory of {source.backend.name}, and {backend.name} cannot use it")
-        return source.buffer
-    if isinstance(source, Deferred):
-        raise SemanticError(
-            "this Field stands for an argument of a pipeline; it has values only while the pipeline runs"
-        )
-    if isinstance(source, Frames):
-        raise SemanticError("a Sensor has frames only while its graph runs: probe the field, and `graph.read` it")
-    if source is None:
-        raise SemanticError(
-            "this Field has a type but no values: it was made for `source`, or stands for what `iterate` passes on"
-        )
-    return _upload(node, source, backend, ())
+    there = source.buffer(backend)
+    if there is not None:
+        return there
+    array, version = source.read()
+    if node.by_value:
+        return tuple(planes_of(node.type, array).reshape(-1).tolist())
+    return _upload(node, array, backend, () if version is None else ((source, version),))
 
 
-def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[Adjustable, int], ...]) -> Buffer:
+def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[LeafSource, int], ...]) -> Buffer:
     found = _uploaded.get(leaf)
     if found is None or not found.good(backend):
         _uploaded[leaf] = found = Kept(backend, backend.upload(leaf.type, planes_of(leaf.type, array)), versions)
@@ -172,8 +147,8 @@ def copy_into(target: Shared, source: Shared, kind: FieldType) -> None:
     """Copy a field on its device, from one layout to another."""
     what = program([copied(Field.of(Leaf(kind, source))).node])
     layouts = {} if target.layout is None else {what.wanted[0]: target.layout}
-    values = {what.ops[0].inputs[0]: source.buffer}
-    prepare(what, target.backend, layouts=layouts).run(values, {what.wanted[0]: target.buffer})
+    values = {what.ops[0].inputs[0]: source.memory}
+    prepare(what, target.backend, layouts=layouts).run(values, {what.wanted[0]: target.memory})
 
 
 def boxed(kind: FieldType, value: Argument, backend: Backend) -> Buffer:
@@ -204,7 +179,7 @@ def evaluate(*fields: Field) -> Any:
     buffers = compute([f.node for f in fields], backend)
     names = names_given(len(fields)) or tuple(f.name for f in fields)
     leaves = tuple(
-        Field.of(Leaf(f.type, Evaluated(backend, b), name=name))
+        Field.of(Leaf(f.type, Evaluated(f.type, backend, b), name=name))
         for f, b, name in zip(fields, buffers, names, strict=True)
     )
     return leaves[0] if len(leaves) == 1 else leaves
@@ -244,4 +219,4 @@ def buffer(field: Field) -> Buffer:
 
 def keep(field: Field) -> Field:
     """The field as a leaf whose values are on the device in use."""
-    return Field.of(Leaf(field.type, Evaluated(current(), buffer(field)), name=field.name))
+    return Field.of(Leaf(field.type, Evaluated(field.type, current(), buffer(field)), name=field.name))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from gpuop.dsl.fields import services
-from gpuop.dsl.fields.arrays import Array, Deferred, Placeholder
+from gpuop.dsl.fields.arrays import Array, Placeholder
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.sources import Deferred
 from gpuop.errors import DeviceError, SemanticError
 from gpuop.fusion.program import Program
 from gpuop.ir.layout import Layout, layout_of, planar, row_major
@@ -21,36 +21,24 @@ from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.ops.algebra import copied
 from gpuop.runtime.base.backend import Backend, Buffer, array_dtype
+from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.devices import current
 
 ALIGNED = 256  # bytes; what kernels may count on of memory that has no layout of its own
 IMMUTABLE = ("jax", "jaxlib")  # libraries whose arrays never change
 
 
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """The source of a leaf in memory of another library's; `layout` None: it lies there as gpuop's own fields do."""
-
-    backend: Backend
-    buffer: Buffer
-    layout: Layout | None
-
-
 def layouts_of(what: Program) -> dict[int, Layout]:
     """Those of leaves in others' memory."""
-    sources = {v: n.source for v, n in what.leaves.items() if isinstance(n, Leaf)}
-    return {v: s.layout for v, s in sources.items() if isinstance(s, Shared) and s.layout is not None}
+    layouts = {v: n.source.layout for v, n in what.leaves.items() if isinstance(n, Leaf)}
+    return {v: layout for v, layout in layouts.items() if layout is not None}
 
 
 def own(node: Node) -> Node:
     """The node, or a copy of a leaf in others' memory: for what must have it in planes, or wants it for itself."""
-    if isinstance(node, Leaf) and (isinstance(node.source, Shared) or is_deferred_device(node)):
+    if isinstance(node, Leaf) and node.source.borrowed:
         return copied(Field.of(node)).node
     return node
-
-
-def is_deferred_device(node: Leaf) -> bool:
-    return isinstance(node.source, Deferred) and node.source.placeholder.device
 
 
 def library_of(array: Any) -> str:

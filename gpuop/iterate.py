@@ -69,7 +69,7 @@ def _call(
     every: int,
 ) -> tuple[Field, ...]:
     name = getattr(function, "__name__", "iterate").strip("<>")
-    states = tuple(Field.of(Leaf(f.type, None, name=f.name)) for f in fields)
+    states = tuple(Field.of(Leaf(f.type, name=f.name)) for f in fields)
     nexts = _nexts(name, function, states, several)
     ends = _condition(name, until, states) if until is not None else []
     inner = [f.node for f in states]

@@ -12,7 +12,7 @@ from gpuop.bundles import writing
 from gpuop.bundles.reading import Contents, plan_on, read
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError, described
-from gpuop.evaluation import Evaluated, arrays, boxed, compute
+from gpuop.evaluation import arrays, boxed, compute
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.graphs.defining import open_graphs
@@ -20,6 +20,7 @@ from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
 from gpuop.runtime.base.backend import Argument, Backend, array_dtype, download, planes_of
+from gpuop.runtime.base.device_sources import Evaluated
 from gpuop.runtime.devices import current
 from gpuop.runtime.disk.files import Path
 from gpuop.runtime.execute import Prepared
@@ -132,7 +133,7 @@ class Bundle:
         pairs = [(what.types[v], values[v]) for v in what.wanted]
         if not as_fields:
             return [download(kind, value, backend) for kind, value in pairs]
-        return [Field.of(Leaf(kind, Evaluated(backend, boxed(kind, value, backend)))) for kind, value in pairs]
+        return [Field.of(Leaf(kind, Evaluated(kind, backend, boxed(kind, value, backend)))) for kind, value in pairs]
 
     def _passed(self, backend: Backend, given: Mapping[str, Any]) -> dict[int, Argument]:
         """Arguments on the device, by number."""

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from gpuop.dsl.fields.arrays import Adjustable
+from gpuop.dsl.fields.sources import Adjustable
 from gpuop.evaluation import argument
 from gpuop.fusion.buffers import allocation
 from gpuop.fusion.program import Program
@@ -158,7 +158,7 @@ class BoundGraph:
 
     def reset(self, also: Sequence[Part] = ()) -> None:
         """States take their initial values: tick 0, to be evaluated."""
-        self.load([leaf.source for leaf in self.initial.values()], 0, also)
+        self.load([leaf.source.read()[0] for leaf in self.initial.values()], 0, also)
 
     def load(self, states: Sequence[Array], tick: int, also: Sequence[Part] = ()) -> None:
         """States take values from outside; to be evaluated."""

@@ -10,12 +10,10 @@ from itertools import count
 from types import TracebackType
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-import numpy as np
-
 from gpuop.config import config
-from gpuop.dsl.fields.arrays import Adjustable
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_names import name_of_argument
+from gpuop.dsl.fields.sources import HostArray
 from gpuop.errors import DeviceError, GpuopError, SemanticError, described
 from gpuop.evaluation import driven, prepare
 from gpuop.fusion.plan import Plan, plan
@@ -107,7 +105,7 @@ class ComputeGraph(Inspection):
     def set_next(self, state: Field, value: Field) -> None:
         """`state.next = value`."""
         leaf = state.node
-        if not isinstance(leaf, Leaf) or not isinstance(leaf.source, np.ndarray):
+        if not isinstance(leaf, Leaf) or not isinstance(leaf.source, HostArray):
             raise SemanticError(
                 "only a field made from an array has a `.next`: it is a state, and the array is what it starts from"
             )
@@ -147,7 +145,7 @@ class ComputeGraph(Inspection):
         for leaf in what.leaves.values():
             owner = _owner.get(leaf) if isinstance(leaf, Leaf) else None
             if isinstance(leaf, Leaf) and owner is not None and owner() is not self:
-                part = "sensor" if isinstance(leaf.source, Frames) else "state"
+                part = "sensor" if leaf.source.role == "sensor" else "state"
                 raise SemanticError(
                     f"a {part} of another ComputeGraph is used here; read it there and make a field of the array"
                 )
@@ -157,8 +155,8 @@ class ComputeGraph(Inspection):
         leaves = {leaf: v for v, leaf in what.leaves.items() if isinstance(leaf, Leaf)}
         targets = what.wanted[len(what.wanted) - len(self._states) :]
         return Cycle(
-            frozenset(v for leaf, v in leaves.items() if leaf in self._states or isinstance(leaf.source, Frames)),
-            frozenset(v for leaf, v in leaves.items() if isinstance(leaf.source, Adjustable)),
+            frozenset(v for leaf, v in leaves.items() if leaf in self._states or leaf.source.role == "sensor"),
+            frozenset(v for leaf, v in leaves.items() if leaf.source.role == "parameter"),
             tuple((leaves[leaf], v) for leaf, v in zip(self._states, targets, strict=True) if leaf in leaves),
         )
 
@@ -172,9 +170,8 @@ class ComputeGraph(Inspection):
 
     def _ends(self) -> Ends:
         what = self.plan.program
-        kinds = {Adjustable: "parameter", Frames: "sensor"}
         leaves = {leaf: v for v, leaf in what.leaves.items() if isinstance(leaf, Leaf)}
-        sources = {v: kinds.get(type(leaf.source), "constant") for leaf, v in leaves.items()}
+        sources = {v: leaf.source.role for leaf, v in leaves.items()}
         sources |= {leaves[leaf]: "state" for leaf in self._states if leaf in leaves}
         sinks = [("probe", name) for name in self._probes] + [("actuator", a.field.name) for a in self._actuators]
         seen, targets = what.wanted[: len(sinks)], what.wanted[len(sinks) :]

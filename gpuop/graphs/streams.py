@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice, repeat
-from typing import Any
+from typing import Any, ClassVar, NoReturn
 
 from gpuop.dsl.fields.arrays import Array, as_field, converted, host_array
 from gpuop.dsl.fields.field import Field
@@ -15,7 +15,7 @@ from gpuop.errors import SemanticError, described, here
 from gpuop.graphs.defining import join
 from gpuop.graphs.graph_threads import Job, Worker
 from gpuop.ir.types import FieldType
-from gpuop.ir.values import Leaf
+from gpuop.ir.values import Leaf, LeafSource
 from gpuop.runtime.base.backend import CALL, planes_of
 
 END = object()  # in the place of a frame: the source is exhausted
@@ -66,17 +66,22 @@ def _values(source: Any) -> Iterator[Any]:
     return iter(source)
 
 
-class Frames:
+class Frames(LeafSource):
     """The source of a sensor's leaf: asks for frames, and keeps one that was fetched until a step has taken it.
 
     Whatever interrupts it, every frame that the source gives is shown, once.
     """
+
+    role: ClassVar[str] = "sensor"
 
     def __init__(self, kind: FieldType, values: Iterator[Any], who: str, pipelined: bool) -> None:
         self.kind, self.who, self.pipelined, self.loc = kind, who, pipelined, here()
         self._values = values
         self._given: list[Any] = []  # what the source gave, until it is used
         self._ready: Job | tuple[Planes] | object | None = None  # where the next frame is, or END
+
+    def read(self) -> NoReturn:
+        raise SemanticError("a Sensor has frames only while its graph runs: probe the field, and `graph.read` it")
 
     def fetch(self, worker: Worker | None) -> bool:
         """Have a frame ready; False where there is none any more. Raises what the source raises."""

@@ -5,16 +5,76 @@ Values have names, for people: they are no part of what a value is, and plans an
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar, NoReturn, Protocol
 
-from gpuop.errors import Loc
+from numpy.typing import NDArray
+
+from gpuop.errors import Loc, SemanticError
 from gpuop.ir.kernel import Launchable
+from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType
 
 made = count()  # numbers what is made, in its order
+
+
+class NamedDevice(Protocol):
+    """What a source tells devices by."""
+
+    name: str
+
+
+class LeafSource(ABC):
+    """Where the value of a leaf comes from: what is asked of every kind.
+
+    Attributes:
+        role: of the leaf in a graph: "constant", "parameter" or "sensor".
+        version: how often the value has been set; None where it cannot be.
+        borrowed: whether it is in memory of another library's, which may change.
+        layout: how it lies there; None: as in memory of gpuop's own.
+    """
+
+    role: ClassVar[str] = "constant"
+    layout: Layout | None = None
+
+    @property
+    def version(self) -> int | None:
+        return None
+
+    @property
+    def borrowed(self) -> bool:
+        return False
+
+    def buffer(self, device: NamedDevice) -> Any | None:
+        """The device's handle of memory that has the value; None where there is none yet.
+
+        Raises:
+            DeviceError: it is in memory that this device cannot use.
+        """
+        return None
+
+    @abstractmethod
+    def read(self) -> tuple[NDArray[Any], int | None]:
+        """The value as an array of `array_shape`, and its version.
+
+        Raises:
+            SemanticError: there is no value.
+        """
+
+
+class NoValues(LeafSource):
+    """Of a leaf that only has a type."""
+
+    def read(self) -> NoReturn:
+        raise SemanticError(
+            "this Field has a type but no values: it was made for `source`, or stands for what `iterate` passes on"
+        )
+
+
+NO_VALUES = NoValues()
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +82,7 @@ class Leaf:
     """A value that comes from outside: an array, a parameter, a state, a placeholder. `source` says which."""
 
     type: FieldType
-    source: Any
+    source: LeafSource = NO_VALUES
     by_value: bool = False
     name: str = ""
     number: int = field(default_factory=made.__next__, repr=False)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gpuop.bounded import BoundedCache
-from gpuop.dsl.fields.arrays import Deferred, Placeholder, is_array, is_device_array
+from gpuop.dsl.fields.arrays import Placeholder, is_array, is_device_array
 from gpuop.dsl.fields.field import Field, Parameter
+from gpuop.dsl.fields.sources import Deferred
 from gpuop.dsl.operators.arguments import check_size, content, frozen, leaves
 from gpuop.dsl.operators.closure_key import Snapshot, snapshot
 from gpuop.dsl.operators.decorated import Decorated, check_function

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.fields.arrays import Deferred, is_array
+from gpuop.dsl.fields.arrays import is_array
+from gpuop.dsl.fields.sources import Deferred
 from gpuop.errors import SemanticError, described
 from gpuop.evaluation import argument, copy_into, prepare
 from gpuop.fusion.program import Program
-from gpuop.interop import Shared, array_like, lend, library_of, numpy_dtype, share
+from gpuop.interop import array_like, lend, library_of, numpy_dtype, share
 from gpuop.ir.layout import Layout, interleaved
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.passes.lanes import ACCESS
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, array_dtype, download, planes_of, stored
+from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.execute import Prepared
 
 
@@ -53,11 +55,11 @@ class PipelineCall:
             return argument(node, self.backend)
         array = self.given[node.source.placeholder.position]
         if not self.device:
-            return self._of_host(number, node, array)
+            return self._of_host(number, node.type, node.source, array)
         shared = share(array, node.type, self.backend)
         if shared.layout is not None:
             self.layouts[number] = shared.layout
-        return shared.buffer
+        return shared.memory
 
     def results(self) -> list[Any]:
         """Arrays of the kind that was given; those on a device are not waited for."""
@@ -69,9 +71,8 @@ class PipelineCall:
         values = self._launched(places, {})
         return [array_like(self.like, self._lent(v, values[v])) for v in self.what.wanted]
 
-    def _of_host(self, number: int, node: Leaf, array: Array) -> Argument:
+    def _of_host(self, number: int, kind: FieldType, source: Deferred, array: Array) -> Argument:
         """An array of the host's, in its own memory where the device and the field's type can have it there."""
-        kind = node.type
         if (
             array.dtype == array_dtype(kind)
             and array.shape == tuple(kind.array_shape)
@@ -83,7 +84,7 @@ class PipelineCall:
                 if kind.planes > 1:
                     self.layouts[number] = interleaved(kind)
                 return wrapped
-        kind, values = node.source.make(array)
+        kind, values = source.make(array)
         return self.backend.upload(kind, planes_of(kind, values))
 
     def _suits(self, kind: FieldType) -> bool:
@@ -132,16 +133,16 @@ class PipelineCall:
         shared = [share(array, types[v], self.backend) for v, array in zip(wanted, outs, strict=True)]
         direct = {v: s for v, s in zip(wanted, shared, strict=True) if v not in self.traced.fixed and self._is_apart(s)}
         places = {v: s.layout for v, s in direct.items() if s.layout is not None}
-        values = self._launched(places, {v: s.buffer for v, s in direct.items()})
+        values = self._launched(places, {v: s.memory for v, s in direct.items()})
         for v, s, array in zip(wanted, shared, outs, strict=True):
             if direct.get(v) is not s:
                 copy_into(s, Shared(self.backend, values[v], self.layouts.get(v)), types[v])
-            array_like(array, lend(self.backend, s.buffer, types[v], s.layout))  # so that the caller's stream waits
+            array_like(array, lend(self.backend, s.memory, types[v], s.layout))  # so that the caller's stream waits
         return outs
 
     def _is_apart(self, out: Shared) -> bool:
         """Whether no argument of the call lies where a result goes."""
-        first, last = out.buffer.array.span
+        first, last = out.memory.array.span
         spans = (a.array.span for a in self.passed.values() if hasattr(a, "array"))
         return all(end <= first or start >= last for start, end in spans)
 

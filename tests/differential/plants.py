@@ -18,7 +18,7 @@ from unittest import mock
 import numpy as np
 
 import gpuop.dsl as k
-from gpuop.dsl.fields.arrays import Adjustable
+from gpuop.dsl.fields.sources import Adjustable
 from gpuop.graphs.bound_graph import BoundGraph
 from gpuop.graphs.streams import Frames
 from gpuop.ir import meaning

@@ -89,7 +89,7 @@ def several(f: gp.Field, by: gp.Field) -> tuple[gp.Field, ...]:
 
 
 def write_bundle(path: Path) -> None:
-    fields = {"f": gp.Field.of(Leaf(gp.FieldType(3), None)), "by": gp.Field.of(Leaf(gp.FieldType(()), None))}
+    fields = {"f": gp.Field.of(Leaf(gp.FieldType(3))), "by": gp.Field.of(Leaf(gp.FieldType(())))}
     targets = [target_named(t) for t in ("opencl", *["cuda:sm_90"] * bool(nvrtc.architectures()))]
     save_bundle(path, "several", fields, several(**fields), targets)
 

@@ -21,7 +21,7 @@ def golden(make: Callable[[], object]) -> Callable[[], object]:
 
 def field(shape: tuple[int, ...], tensor: tuple[int, ...] = (), dtype: str = "float32", name: str = "image") -> Field:
     """A field of a type, without values."""
-    return Field.of(Leaf(gp.FieldType(shape, tensor, dtype), None), name)
+    return Field.of(Leaf(gp.FieldType(shape, tensor, dtype)), name)
 
 
 @golden

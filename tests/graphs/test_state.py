@@ -12,7 +12,7 @@ import pytest
 import gpuop as gp
 from gpuop import evaluation
 from gpuop.dsl import *
-from gpuop.dsl.fields.arrays import Adjustable
+from gpuop.dsl.fields.sources import Adjustable
 from gpuop.graphs import compute_graph
 from gpuop.runtime.devices import current
 

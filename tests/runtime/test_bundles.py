@@ -53,7 +53,7 @@ def floats(*shape: int) -> Any:
 
 def saved(path: Path, function: Callable[..., Any], *types: gp.FieldType, targets: tuple[str, ...] = TARGETS) -> Path:
     """A bundle of a function of fields."""
-    fields = {f"f{k}": gp.Field.of(Leaf(kind, None), "") for k, kind in enumerate(types)}
+    fields = {f"f{k}": gp.Field.of(Leaf(kind)) for k, kind in enumerate(types)}
     save_bundle(path, function.__name__, fields, function(*fields.values()), [target_named(t) for t in targets])
     return path
 

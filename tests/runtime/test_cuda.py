@@ -114,7 +114,7 @@ def test_a_graph_of_launches_follows_the_memory_they_share(backend):
         left, right = shifted(left, 1) + right * 0.5, shifted(right, -1)
     prepared, values, launches = _launches(backend, left + right)
     for number, node in prepared.plan.program.leaves.items():
-        backend.write(values[number], node.source.reshape(1, -1))
+        backend.write(values[number], node.source.read()[0].reshape(1, -1))
     (run,) = backend.sequence(launches)
     (wanted,) = prepared.plan.program.wanted
     expected = (left + right).numpy()

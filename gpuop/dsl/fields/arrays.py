@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -46,14 +45,6 @@ class Placeholder(Arithmetic[Any]):
         if name.startswith("__"):  # what Python and NumPy look for in any object
             raise AttributeError(name)
         _refuse()
-
-
-@dataclass(frozen=True, eq=False)
-class Deferred:
-    """The source of a leaf whose array comes with each call of a pipeline."""
-
-    placeholder: Placeholder
-    make: Callable[[Array], tuple[FieldType, Array]]
 
 
 HOST = (1, 3)  # DLPack's devices whose memory NumPy can read: the CPU's, and that pinned for CUDA
@@ -170,21 +161,3 @@ def as_color(array: Array) -> tuple[FieldType, Array]:
     rgba = np.full((*array.shape[:2], 4), 255, np.uint8)
     rgba[..., : array.shape[2]] = array
     return FieldType(array.shape[:2], 4, "unorm8"), rgba
-
-
-class Adjustable:
-    """The source of a parameter: its value, and a count of its changes."""
-
-    def __init__(self, kind: FieldType, data: Array) -> None:
-        self.kind = kind
-        self.state = (0, data)
-
-    def set(self, value: ArrayLike) -> None:
-        array = numbers(value)
-        if array.shape != tuple(self.kind.array_shape):
-            raise SemanticError(
-                f"this Parameter has shape {tuple(self.kind.array_shape)}, the new value {array.shape}; make another Parameter"
-            )
-        whole = np.dtype(self.kind.dtype).kind in "iub" and array.dtype.kind == "f"
-        advice = f"make it of another dtype, as gp.Parameter({'1.0' if whole else 'a value'})"
-        self.state = (self.state[0] + 1, converted(array, self.kind.dtype, "this Parameter is", advice))

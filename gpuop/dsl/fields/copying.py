@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.dsl.fields.sources import HostArray
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 
@@ -55,5 +56,5 @@ def _made(cls: Any, value: NDArray[Any], name: str) -> Any:
 
 def _restored(cls: type[Copied], kind: FieldType, array: NDArray[Any], name: str) -> Copied:
     field = object.__new__(cls)
-    object.__setattr__(field, "node", Leaf(kind, array, name=name))
+    object.__setattr__(field, "node", Leaf(kind, HostArray(array), name=name))
     return field

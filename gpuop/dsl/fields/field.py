@@ -10,10 +10,8 @@ import numpy as np
 
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.arrays import (
-    Adjustable,
     Array,
     ArrayLike,
-    Deferred,
     Placeholder,
     as_color,
     as_field,
@@ -27,6 +25,7 @@ from gpuop.dsl.fields.dlpack_methods import Lending
 from gpuop.dsl.fields.field_names import names_given
 from gpuop.dsl.fields.instead import ATTRIBUTES, FUNCTIONS, WAYS
 from gpuop.dsl.fields.reduction_methods import Reductions
+from gpuop.dsl.fields.sources import Adjustable, Deferred, HostArray
 from gpuop.dsl.recorder.arithmetic import Arithmetic
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.looks import values_seen
@@ -66,7 +65,8 @@ class Field(FieldLike, Arithmetic["Field"], Reductions, Conversions, Lending, Co
             probe = np.broadcast_to(np.zeros((), array.dtype), array.shape)
             node = Leaf(make(probe)[0], Deferred(array, make), name=name)
         else:
-            node = Leaf(*make(host_array(array)), name=name)
+            kind, values = make(host_array(array))
+            node = Leaf(kind, HostArray(values), name=name)
         object.__setattr__(self, "node", node)
 
     @staticmethod

@@ -84,7 +84,7 @@ class Operator(Decorated):
         Args:
             target: "opencl", "cuda", or an architecture as "cuda:sm_75"; by default that of the current device.
         """
-        fields = [Field.of(Leaf(t, None), "") if isinstance(t, FieldType) else t for t in field_types]
+        fields = [Field.of(Leaf(t)) if isinstance(t, FieldType) else t for t in field_types]
         outputs = self(*fields)
         return services.above.source(outputs if isinstance(outputs, tuple) else (outputs,), target)
 

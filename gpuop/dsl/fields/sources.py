@@ -1,0 +1,73 @@
+"""Where values of leaves come from without a device: arrays, parameters, the arguments of pipelines.
+
+The other kinds are `runtime/base/device_sources.py` (what is on a device already), `Frames` of `graphs/streams.py` (sensors),
+and `NoValues` of `ir/values.py`, where the base class says what all of them answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NoReturn
+
+import numpy as np
+
+from gpuop.dsl.fields.arrays import Array, ArrayLike, Placeholder, converted, numbers
+from gpuop.errors import SemanticError
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import LeafSource
+
+
+@dataclass(frozen=True, eq=False)
+class HostArray(LeafSource):
+    """An array of `array_shape`; a state starts from it."""
+
+    array: Array
+
+    def read(self) -> tuple[Array, None]:
+        return self.array, None
+
+
+class Adjustable(LeafSource):
+    """A parameter: its value, and a count of its changes."""
+
+    role: ClassVar[str] = "parameter"
+
+    def __init__(self, kind: FieldType, data: Array) -> None:
+        self.kind = kind
+        self.state = (0, data)  # replaced at once: who reads it has a value and the count of that value
+
+    @property
+    def version(self) -> int:
+        return self.state[0]
+
+    def read(self) -> tuple[Array, int]:
+        version, data = self.state
+        return data, version
+
+    def set(self, value: ArrayLike) -> None:
+        array = numbers(value)
+        if array.shape != tuple(self.kind.array_shape):
+            raise SemanticError(
+                f"this Parameter has shape {tuple(self.kind.array_shape)}, the new value {array.shape}; make another Parameter"
+            )
+        whole = np.dtype(self.kind.dtype).kind in "iub" and array.dtype.kind == "f"
+        advice = f"make it of another dtype, as gp.Parameter({'1.0' if whole else 'a value'})"
+        self.state = (self.state[0] + 1, converted(array, self.kind.dtype, "this Parameter is", advice))
+
+
+@dataclass(frozen=True, eq=False)
+class Deferred(LeafSource):
+    """An array that comes with each call of a pipeline; `make` is what becomes of it."""
+
+    placeholder: Placeholder
+    make: Callable[[Array], tuple[FieldType, Array]]
+
+    @property
+    def borrowed(self) -> bool:
+        return self.placeholder.device
+
+    def read(self) -> NoReturn:
+        raise SemanticError(
+            "this Field stands for an argument of a pipeline; it has values only while the pipeline runs"
+        )
