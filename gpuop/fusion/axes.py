@@ -12,8 +12,8 @@ from functools import partial
 
 from gpuop.bounded import BoundedCache
 from gpuop.fusion.elements import ELEMENT
+from gpuop.fusion.other_threads import needs_other_threads
 from gpuop.fusion.program import Op, Program
-from gpuop.fusion.refusals import why_not
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
@@ -57,7 +57,7 @@ def with_elements(program: Program) -> tuple[Program, frozenset[int]]:
             new = None if ops[other].kernel.grid.elements > 1 else _changed(ops[other])
             if new is not None:
                 pair = (new, ops[at]) if other == producer else (ops[at], new)
-                if why_not(*pair, value) is None:
+                if needs_other_threads(*pair, value) is None:
                     ops[other] = new
                     changed.add(other)
                     waiting.append(other)

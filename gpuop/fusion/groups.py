@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Iterator
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.order import Order
 from gpuop.fusion.program import Op, Program
-from gpuop.fusion.refusals import MAX_OPERATORS, conflict, why_not
-from gpuop.fusion.surplus import unfit
 from gpuop.ir.kernel import Kernel, Launchable
-from gpuop.ir.size import MOST_STATEMENTS, size
+from gpuop.ir.size import size
 from gpuop.ir.values import Leaf
+
+MOST_COMPARED = 8  # kernels that read one value and are tried with each other
 
 
 class Groups:
@@ -51,46 +51,7 @@ class Groups:
             for value in op.inputs:
                 self.using.setdefault(value, {})[op.number] = op
 
-    def refuse(self, a: int, b: int) -> str | None:
-        """Why groups a and b cannot become one kernel."""
-        for op in (self.members[a][0], self.members[b][0]):
-            if op.kernel.apart:  # which is alone in its group
-                return f"`{op.kernel.name}` {op.kernel.apart}"
-        large = self._too_large(a, b)
-        if large is not None:
-            return large
-        if self._too_many(a, b):
-            return f"together they would have more than {self.limits.arguments} arguments"
-        reason = conflict([op.fusible for group in (a, b) for op in self.shaped[group]], self.limits.local_bytes)
-        if any(op.fusible.whole for group in (a, b) for op in self.shaped[group]):
-            reason = reason or unfit((*self.members[a], *self.members[b]))
-        if reason is not None:
-            return reason
-        for producer, consumer, value in self._edges(a, b):
-            reason = why_not(producer, consumer, value)
-            if reason is not None:
-                return reason
-        if self.order.detour(a, b):
-            return "another kernel stands between them: it needs the one and feeds the other"
-        return None
-
-    def _too_large(self, a: int, b: int) -> str | None:
-        """Why compilers would take long for the fused kernel, longer than fusing saves."""
-        count = len(self.members[a]) + len(self.members[b])
-        if count > MAX_OPERATORS:
-            return f"together they would be {count} operators, more than {MAX_OPERATORS}"
-        if self.size[a] + self.size[b] > MOST_STATEMENTS:
-            return f"together they would have more than {MOST_STATEMENTS} statements"
-        return None
-
-    def _too_many(self, a: int, b: int) -> bool:
-        """Whether the fused kernel would have more arguments than it may."""
-        if self.owed[a] + self.owed[b] > self.limits.arguments:  # sooner known than the rest
-            return True
-        inputs, exports = self._interface(a, b)
-        return self.arguments((*inputs, *exports)) > self.limits.arguments
-
-    def _interface(self, a: int, b: int) -> tuple[frozenset[int], frozenset[int]]:
+    def interface(self, a: int, b: int) -> tuple[frozenset[int], frozenset[int]]:
         """The values that the fused kernel reads from memory, and those it writes."""
 
         def outside(value: int) -> bool:
@@ -104,7 +65,7 @@ class Groups:
         """What a kernel that reads and writes these values is passed, in units of `Limits.arguments`."""
         return len(values) + sum(self.words[v] - 1 for v in self.words.keys() & values)
 
-    def _edges(self, a: int, b: int) -> Iterator[tuple[Op, Op, int]]:
+    def edges(self, a: int, b: int) -> Iterator[tuple[Op, Op, int]]:
         """Every edge between two groups, in either direction."""
         for inner, outer in ((a, b), (b, a)):
             for value in self.exports[inner] & self.inputs[outer]:
@@ -160,7 +121,7 @@ class Groups:
     def merge(self, a: int, b: int) -> None:
         """Make two groups one, under the number of the one with more operators."""
         a, b = sorted((a, b), key=lambda group: -len(self.members[group]))
-        self.inputs[a], self.exports[a] = self._interface(a, b)
+        self.inputs[a], self.exports[a] = self.interface(a, b)
         del self.inputs[b], self.exports[b]
         self.owed[a] += self.owed.pop(b)
         self.size[a] += self.size.pop(b)

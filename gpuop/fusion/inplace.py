@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from gpuop.fusion.other_threads import AccessPattern, access_pattern
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Program
 from gpuop.fusion.rates import Rate
-from gpuop.fusion.refusals import FieldAccess, scan
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import Effect, FieldParam, Write
 from gpuop.ir.visit import effects, walk
@@ -41,7 +41,7 @@ def _over(step: PlannedLaunch, targets: Mapping[int, int]) -> Over:
         return {}
     if effects(kernel.body) & Effect.HOST:
         return {}
-    access = scan(kernel)
+    access = access_pattern(kernel)
     made = zip(step.outputs, kernel.outputs, strict=True)
     return {v: targets[v] for v, output in made if _is_own(kernel, output, _param(step, targets[v]), access)}
 
@@ -50,7 +50,7 @@ def _param(step: PlannedLaunch, value: int) -> FieldParam | None:
     return step.kernel.inputs[step.inputs.index(value)] if value in step.inputs else None
 
 
-def _is_own(kernel: Kernel, output: Output, state: FieldParam | None, access: FieldAccess) -> bool:
+def _is_own(kernel: Kernel, output: Output, state: FieldParam | None, access: AccessPattern) -> bool:
     """Whether a thread reads of a state only what it overwrites, once it has read everything."""
     if state is None:
         return True

@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 
 from gpuop.fusion.axes import with_elements
 from gpuop.fusion.cost import LAUNCH
-from gpuop.fusion.groups import Groups
+from gpuop.fusion.groups import MOST_COMPARED, Groups
 from gpuop.fusion.inplace import in_place
 from gpuop.fusion.joined_turns import shared_once
 from gpuop.fusion.kernel_limits import LEAST, Limits
+from gpuop.fusion.other_threads import needs_other_threads
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.rates import Invariant, Rates
 from gpuop.fusion.recompute import Recomputing
-from gpuop.fusion.refusals import MOST_COMPARED, why_not
+from gpuop.fusion.refusals import refuse
 from gpuop.fusion.split import Piece, Splitting
 from gpuop.ir.kernel import Kernel
 
@@ -86,15 +87,21 @@ def _fuse(groups: Groups, program: Program, steady: Invariant) -> list[Apart]:
             if producer is None or groups.of[producer.number] == groups.of[op.number]:
                 continue
             a, b = groups.of[producer.number], groups.of[op.number]
-            reason = why_not(producer, op, value) or groups.refuse(a, b) or steady.refuse(a, b)
-            if reason is None:
-                groups.merge(a, b)
-            else:
+            reason = needs_other_threads(producer, op, value) or _merge(groups, a, b, steady)
+            if reason is not None:
                 refused.append(Apart(producer, op, value, "; ".join(filter(None, (reason, recomputing.reason(value))))))
     groups.drop_dead()
     refused += _join(groups, program, steady)
     _join_small(groups, program, steady)
     return refused
+
+
+def _merge(groups: Groups, a: int, b: int, steady: Invariant) -> str | None:
+    """Make one kernel of two groups; or why not."""
+    reason = refuse(groups, a, b) or steady.refuse(a, b)
+    if reason is None:
+        groups.merge(a, b)
+    return reason
 
 
 def _join(groups: Groups, program: Program, steady: Invariant) -> list[Apart]:
@@ -128,10 +135,8 @@ def _joined(groups: Groups, readers: Iterable[Op], steady: Invariant) -> list[tu
             a, b = groups.of[other.number], groups.of[op.number]
             if a == b or other.kernel.grid != op.kernel.grid:
                 continue
-            reason = groups.refuse(a, b) or steady.refuse(a, b)
-            if reason is None:
-                groups.merge(a, b)
-            else:
+            reason = _merge(groups, a, b, steady)
+            if reason is not None:
                 refused.append((other, op, reason))
         if groups.of[op.number] not in {groups.of[k.number] for k in kernels}:
             kernels = [*kernels[-MOST_COMPARED:], op]  # the older ones are full, if not of another kind

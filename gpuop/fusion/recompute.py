@@ -8,11 +8,12 @@ from itertools import islice
 
 from gpuop.fusion.cost import BALANCE, LAUNCH, taps, work
 from gpuop.fusion.elements import by_element, element_reads
-from gpuop.fusion.groups import Groups
+from gpuop.fusion.groups import MOST_COMPARED, Groups
 from gpuop.fusion.inline import fits, inline, is_pure
+from gpuop.fusion.other_threads import needs_other_threads
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.rates import Invariant
-from gpuop.fusion.refusals import MOST_COMPARED, why_not
+from gpuop.fusion.refusals import refuse
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam, Read
@@ -43,12 +44,14 @@ class Recomputing:
         self.types, self.steady = program.types, steady
         self.groups = groups
         self.level = _levels(program, groups)
-        self.waiting: dict[
-            int, set[int]
-        ] = {}  # the operators that need more of a value than what is at their own points
-        self.gathered: dict[int, tuple[Op, ...]] = {}  # readers of a value that run on another grid, some of them
-        self.chains: dict[int, Chain | str] = {}  # or why not, in numbers
-        self.large: dict[int, str] = {}  # values that some reader would be too large with
+        # by value: what computes it, or the cost argument against recomputing it
+        self.chains: dict[int, Chain | str] = {}
+        # by value: why some reader cannot compute it for itself, being too large with it, or by a rule
+        self.large: dict[int, str] = {}
+        self.refused: dict[int, str] = {}
+        # by value: some of its readers on another grid, and the operators that need it from memory because of those
+        self.gathered: dict[int, tuple[Op, ...]] = {}
+        self.waiting: dict[int, set[int]] = {}
 
     def apply(self, op: Op) -> Op:
         """The operator, computing for itself what is cheap enough."""
@@ -59,7 +62,7 @@ class Recomputing:
                 return op
             tried.add(value)
             chain = self.chain(value)
-            if isinstance(chain, Chain) and not self._is_large(op, value, chain):
+            if isinstance(chain, Chain) and not self._is_large(op, value, chain) and not self._is_refused(op, value):
                 new = composed(op, value, chain)
                 if self.groups.arguments((*new.inputs, *new.outputs)) <= self.groups.limits.arguments:
                     self.groups.replace(op, new)
@@ -77,14 +80,24 @@ class Recomputing:
             )
         return value in self.large
 
+    def _is_refused(self, op: Op, value: int) -> bool:
+        of = self.groups.of
+        reason = refuse(self.groups, of[self.groups.maker[value].number], of[op.number], recomputed=True)
+        if reason is not None:
+            self.refused[value] = reason
+        return reason is not None
+
     def is_apart(self, op: Op, value: int) -> bool:
+        """Whether an operator would read a value from memory, though its maker has it in registers."""
         maker = self.groups.maker.get(value)
-        if maker is None or op.kernel.apart:
+        if maker is None or maker.kernel.apart or op.kernel.apart:
             return False
-        return why_not(maker, op, value) is not None or self._late(op, value)
+        return needs_other_threads(maker, op, value) is not None or self._late(op, value)
 
     def _late(self, op: Op, value: int) -> bool:
-        """Whether an operator also needs what kernels of another grid make of the value: it would wait in memory for that."""
+        """Whether an operator also needs, through another grid, a result of the same value: where both are fused with its
+        maker, the value goes through memory anyway.
+        """
         if value not in self.gathered:
             maker, users = self.groups.maker[value], self.groups.using[value].values()
             elsewhere = (user for user in users if maker.kernel.grid != user.kernel.grid)
@@ -99,9 +112,9 @@ class Recomputing:
         return op.number in waiting
 
     def reason(self, value: int) -> str:
-        """Why a value is not recomputed, where that was a question of cost or size; else empty."""
+        """Why a value is not recomputed, where that was a question of cost or size, or a rule forbids it; else empty."""
         found = self.chains.get(value, "")
-        return found if isinstance(found, str) else self.large.get(value, "")
+        return found if isinstance(found, str) else self.large.get(value) or self.refused.get(value, "")
 
     def chain(self, value: int) -> Chain | str:
         if value not in self.chains:
@@ -186,9 +199,14 @@ def _levels(program: Program, groups: Groups) -> dict[int, int]:
     level: dict[int, int] = {}
     for op in program.ops:
         made = ((groups.maker[value], value) for value in op.inputs if value in groups.maker)
-        apart = (level[maker.number] + (why_not(maker, op, value) is not None) for maker, value in made)
+        apart = (level[maker.number] + _is_between(maker, op, value) for maker, value in made)
         level[op.number] = max(apart, default=0)
     return level
+
+
+def _is_between(maker: Op, op: Op, value: int) -> bool:
+    """Whether the value goes from one kernel to another, if it is not recomputed."""
+    return bool(maker.kernel.apart or op.kernel.apart or needs_other_threads(maker, op, value))
 
 
 def _params(op: Op, value: int) -> list[FieldParam]:

@@ -1,105 +1,116 @@
-"""When a producer may be fused into its consumer: a refusal carries its reason, which is also what `explain` says."""
+"""Why two groups of operators cannot become one kernel: `refusals`, asked from top to bottom; `explain` says the first sentence.
+
+A new rule is a function and its name in that list. It then keeps producers from consumers, operators that read the same from
+one another, and values from being recomputed where they are read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from collections.abc import Callable
 
-from gpuop.errors import Loc
-from gpuop.fusion.program import Op
-from gpuop.ir.kernel import Domain, Kernel
-from gpuop.ir.nodes import Atomic, Const, FieldParam, Index, Read, Write
-from gpuop.ir.visit import expressions, values, walk
+from gpuop.fusion.groups import Groups
+from gpuop.fusion.other_threads import needs_other_threads
+from gpuop.fusion.surplus import unfit
+from gpuop.ir.size import MOST_STATEMENTS
 
-MOST_COMPARED = 8  # kernels that read one value and are tried with each other
 MAX_OPERATORS = 2048  # compilers take longer than they save beyond that
+Refusal = Callable[[Groups, int, int], str | None]
 
 
-@dataclass(frozen=True)
-class FieldAccess:
-    """How a kernel touches its fields: the line of the first access that is not local, for each field that has one."""
+def refuse(groups: Groups, a: int, b: int, recomputed: bool = False) -> str | None:
+    """Why groups a and b cannot become one kernel.
 
-    gathers: dict[FieldParam, Loc | None]
-    scatters: dict[FieldParam, Loc | None]
-
-
-_accesses: WeakKeyDictionary[Op, FieldAccess] = WeakKeyDictionary()
-
-
-def is_local(domain: Domain, access: Read | Write) -> bool:
-    """Whether a thread touches only what belongs to its own point (and its own element)."""
-    if access.point is not None:
-        return False
-    if domain.elements > 1:
-        own = access.element == Index("global", "element") and access.field.type.planes == domain.elements
-        return own or access.field.type.planes == 1
-    return access.element is None or (isinstance(access, Read) and isinstance(access.element, Const))
-
-
-def accesses(op: Op) -> FieldAccess:
-    if op not in _accesses:
-        _accesses[op] = scan(op.fusible)
-    return _accesses[op]
-
-
-def scan(kernel: Kernel) -> FieldAccess:
-    """How a kernel touches its fields."""
-    access = FieldAccess({}, {})
-    for stmt in walk(kernel.body):
-        if isinstance(stmt, Write) and not is_local(kernel.domain, stmt):
-            access.scatters.setdefault(stmt.field, stmt.loc)
-        if isinstance(stmt, Atomic) and isinstance(stmt.memory, FieldParam):
-            access.scatters.setdefault(stmt.memory, stmt.loc)
-        for value in values(stmt):
-            if isinstance(value, Read) and not is_local(kernel.domain, value):
-                access.gathers.setdefault(value.field, getattr(stmt, "loc", None))
-    return access
-
-
-def why_not(producer: Op, consumer: Op, value: int) -> str | None:
-    """Why the consumer of a value cannot take it from the producer's registers; None when it can."""
-    for kernel in (producer.kernel, consumer.kernel):
-        if kernel.apart:
-            return f"`{kernel.name}` {kernel.apart}"
-    made, used = producer.fusible, consumer.fusible
-    if made.domain != used.domain:
-        return f"`{made.name}` runs on {made.domain} threads, `{used.name}` on {used.domain}"
-    out = made.outputs[producer.outputs.index(value)].param
-    if out in accesses(producer).scatters:
-        line = _line(accesses(producer).scatters[out])
-        return f"`{made.name}` writes {out.hint} at computed places ({line}), so other threads' values are needed"
-    for position, given in enumerate(consumer.inputs):
-        param = used.inputs[position]
-        if given == value and param in accesses(consumer).gathers:
-            line = _line(accesses(consumer).gathers[param])
-            if used.whole and _reads_own(used, param):
-                return f"`{used.name}` reads `{param.hint}` in surplus threads too ({line}), for which `{made.name}` has no values"
-            return f"`{used.name}` reads `{param.hint}` at other points ({line}), so other threads' values are needed"
+    Args:
+        recomputed: whether a value of the one is rather computed again by the other, which takes nothing else from it.
+    """
+    for rule in refusals:
+        if not (recomputed and rule in OF_WHOLE_KERNELS):
+            reason = rule(groups, a, b)
+            if reason is not None:
+                return reason
     return None
 
 
-def _reads_own(kernel: Kernel, param: FieldParam) -> bool:
-    """Whether a kernel reads a field only where its threads are, outside the grid as they may be."""
-    own = tuple(Index("global", axis) for axis in kernel.domain.axes)
-    return all(e.point == own for e in expressions(kernel.body) if isinstance(e, Read) and e.field is param)
+def without_body(groups: Groups, a: int, b: int) -> str | None:
+    for group in (a, b):
+        kernel = groups.members[group][0].kernel  # the only one of its group
+        if kernel.apart:
+            return f"`{kernel.name}` {kernel.apart}"
+    return None
 
 
-def conflict(kernels: Sequence[Kernel], local_bytes: int) -> str | None:
-    """Why kernels that depend on their work-groups cannot run in one launch."""
+def too_large(groups: Groups, a: int, b: int) -> str | None:
+    """Compilers would take long for the fused kernel, longer than fusing saves."""
+    count = len(groups.members[a]) + len(groups.members[b])
+    if count > MAX_OPERATORS:
+        return f"together they would be {count} operators, more than {MAX_OPERATORS}"
+    if groups.size[a] + groups.size[b] > MOST_STATEMENTS:
+        return f"together they would have more than {MOST_STATEMENTS} statements"
+    return None
+
+
+def too_many_arguments(groups: Groups, a: int, b: int) -> str | None:
+    most = groups.limits.arguments
+    if groups.owed[a] + groups.owed[b] <= most:  # sooner known than the rest
+        inputs, exports = groups.interface(a, b)
+        if groups.arguments((*inputs, *exports)) <= most:
+            return None
+    return f"together they would have more than {most} arguments"
+
+
+def different_work_groups(groups: Groups, a: int, b: int) -> str | None:
+    kernels = [op.fusible for group in (a, b) for op in groups.shaped[group]]
     for kernel in kernels[1:]:
         if kernel.group != kernels[0].group:
             shapes = " and ".join("×".join(map(str, k.group or ())) for k in (kernels[0], kernel))
             return f"`{kernels[0].name}` and `{kernel.name}` run in different work-groups, {shapes}"
-    arrays = [[stmt.array for stmt in kernel.shared("local")] for kernel in kernels]
-    for kernel, mine in zip(kernels, arrays, strict=True):
-        if sum(map(bool, arrays)) > 1 and any(not isinstance(n, int) for array in mine for n in array.shape):
-            return f"how much local memory `{kernel.name}` uses depends on the target"
-    needs = [sum(array.nbytes for array in mine) for mine in arrays]
-    if sum(needs) > local_bytes and sum(map(bool, needs)) > 1:
-        return f"together they would use {sum(needs)} bytes of local memory, more than {local_bytes}"
     return None
 
 
-def _line(loc: Loc | None) -> str:
-    return str(loc) if loc is not None else "the library"
+def too_much_local_memory(groups: Groups, a: int, b: int) -> str | None:
+    arrays = {}
+    for op in (op for group in (a, b) for op in groups.shaped[group]):
+        declared = [stmt.array for stmt in op.fusible.shared("local")]
+        if declared:
+            arrays[op] = declared
+    if len(arrays) < 2:
+        return None
+    for op, own in arrays.items():
+        if any(not isinstance(n, int) for array in own for n in array.shape):
+            return f"how much local memory `{op.kernel.name}` uses depends on the target"
+    need = sum(array.nbytes for own in arrays.values() for array in own)
+    if need > groups.limits.local_bytes:
+        return f"together they would use {need} bytes of local memory, more than {groups.limits.local_bytes}"
+    return None
+
+
+def unfit_for_surplus_threads(groups: Groups, a: int, b: int) -> str | None:
+    if any(op.fusible.whole for group in (a, b) for op in groups.shaped[group]):
+        return unfit((*groups.members[a], *groups.members[b]))
+    return None
+
+
+def not_in_registers(groups: Groups, a: int, b: int) -> str | None:
+    """A fused kernel takes all that passes between the two from registers, where only a thread's own values are."""
+    reasons = (needs_other_threads(producer, consumer, value) for producer, consumer, value in groups.edges(a, b))
+    return next(filter(None, reasons), None)
+
+
+def detour(groups: Groups, a: int, b: int) -> str | None:
+    """The order of kernels would be cyclic."""
+    if groups.order.detour(a, b):
+        return "another kernel stands between them: it needs the one and feeds the other"
+    return None
+
+
+refusals: tuple[Refusal, ...] = (
+    without_body,
+    too_large,
+    too_many_arguments,
+    different_work_groups,
+    too_much_local_memory,
+    unfit_for_surplus_threads,
+    not_in_registers,
+    detour,
+)
+OF_WHOLE_KERNELS = {*refusals} - {without_body}  # who recomputes has bounds of its own (`recompute.py`)

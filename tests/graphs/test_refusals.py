@@ -1,0 +1,88 @@
+"""A rule added to `refusals` as one function keeps operators apart however they would be fused, and `explain` says it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.fusion import refusals
+from gpuop.fusion.groups import Groups
+from gpuop.fusion.plan import Plan, plan
+from gpuop.fusion.program import program
+from gpuop.fusion.report.explain import explain
+
+SENTENCE = "`solo` wants to be alone"
+field = gp.ScalarField(np.arange(1 << 16, dtype=np.float32))
+
+
+@gp.operator
+def first(f):
+    return _readTensor(f) * 2
+
+
+@gp.operator
+def solo(f):
+    return _readTensor(f) + 1
+
+
+@gp.operator
+def last(f):
+    return _readTensor(f) * 3
+
+
+@gp.operator
+def slope(f):
+    return _readTensor(f, _column + 1) - _readTensor(f, _column - 1)
+
+
+@gp.operator
+def solo_slope(f):
+    return _readTensor(f, _column + 1) - _readTensor(f)
+
+
+def is_alone(groups: Groups, a: int, b: int) -> str | None:
+    names = {op.kernel.name for group in (a, b) for op in groups.members[group]}
+    return SENTENCE if names & {"solo", "solo_slope"} else None
+
+
+GRAPHS = {  # the kernels without the rule, and with it
+    "producer and consumer": (lambda: [last(solo(first(field)))], 1, 3),
+    "siblings": (lambda: [solo(field), last(field)], 1, 2),
+    "recomputed elsewhere": (lambda: [slope(solo(field))], 1, 2),
+    "recomputing others": (lambda: [solo_slope(first(field))], 1, 2),
+    "part of what is recomputed": (lambda: [slope(last(solo(first(field))))], 1, 3),
+}
+
+
+def planned(fields: Sequence[gp.Field]) -> Plan:
+    return plan(program([f.node for f in fields]))
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_a_new_rule_refuses_whichever_way_operators_are_fused(
+    graph: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build, fused, kept = GRAPHS[graph]
+    assert len(planned(build()).launches) == fused
+    assert SENTENCE not in explain(planned(build()))
+    rules = (is_alone, *refusals.refusals) if place == "first" else (*refusals.refusals, is_alone)
+    monkeypatch.setattr(refusals, "refusals", rules)
+    made = planned(build())
+    assert len(made.launches) == kept, explain(made)
+    assert explain(made).count(SENTENCE) == kept - 1
+    assert [op.kernel.name for launch in made.launches for op in launch.ops if op.recomputed] == (
+        ["slope"] if graph.startswith("part") else []
+    )
+
+
+def test_every_refusal_is_listed() -> None:
+    """In the order of the file, which is the order in which they are asked."""
+    functions = [
+        name for name, f in vars(refusals).items() if getattr(f, "__module__", "") == refusals.__name__ and callable(f)
+    ]
+    assert [rule.__name__ for rule in refusals.refusals] == [name for name in functions if name != "refuse"]
