@@ -127,7 +127,32 @@ class Shape(tuple[int, ...]):
         return f"Shape({', '.join(map(str, self))})"
 
 
+class DTypeName(str):
+    """A dtype of fields: the string, such as "float32", that also equals NumPy's dtype and scalar type of that name.
+
+    "unorm8" equals itself only, as NumPy has none such. There is one object for each name (`dtype_name` gives it).
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str) or self == "unorm8":
+            return str.__eq__(self, other)
+        return isinstance(other, (type, np.dtype)) and bool(np.dtype(self) == other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dtype_name, (str(self),)
+
+
 ShapeLike = int | Iterable[int]
+
+
+FIELD_DTYPES = {name: DTypeName(name) for name in (*BY_NUMPY, "complex64", "unorm8")}
 
 
 @dataclass(frozen=True)
@@ -145,7 +170,7 @@ class FieldType:
 
     field_shape: Shape
     tensor_shape: Shape = Shape()
-    dtype: str = "float32"
+    dtype: DTypeName = FIELD_DTYPES["float32"]
 
     def __init__(self, field_shape: ShapeLike, tensor_shape: ShapeLike = (), dtype: Any = "float32") -> None:
         if isinstance(tensor_shape, (str, type, np.dtype)):
@@ -225,14 +250,14 @@ class FieldType:
         return f"{grid} {self.dtype}{tensor}"
 
 
-def dtype_name(dtype: Any) -> str:
+def dtype_name(dtype: Any) -> DTypeName:
     """The canonical name of a dtype that fields can have."""
-    if isinstance(dtype, str) and (dtype in BY_NUMPY or dtype in ("complex64", "unorm8")):
-        return str(dtype)
+    if isinstance(dtype, str) and dtype in FIELD_DTYPES:
+        return FIELD_DTYPES[dtype]
     name = str(dtype)
     if isinstance(dtype, (str, type, np.dtype)):  # of others NumPy would take a `.dtype`, some versions with a warning
         with suppress(TypeError, ValueError):
             name = str(np.dtype(dtype).newbyteorder("=").name)
-    if name not in BY_NUMPY and name != "complex64":
-        raise SemanticError(f"fields have no dtype {name!r}; one of {', '.join(BY_NUMPY)}, complex64, unorm8")
-    return name
+    if name not in FIELD_DTYPES or name == "unorm8":
+        raise SemanticError(f"fields have no dtype {name!r}; one of {', '.join(FIELD_DTYPES)}")
+    return FIELD_DTYPES[name]

@@ -31,7 +31,7 @@ from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.looks import values_seen
 from gpuop.dsl.recorder.value import Value
 from gpuop.errors import MissingError, SemanticError, UnsupportedError, described
-from gpuop.ir.types import SMALL_TENSOR, WIDE, FieldType, Shape
+from gpuop.ir.types import SMALL_TENSOR, WIDE, DTypeName, FieldType, Shape
 from gpuop.ir.values import Leaf, Node, label
 
 
@@ -98,7 +98,8 @@ class Field(FieldLike, Arithmetic["Field"], Reductions, Conversions, Lending, Co
         return self.type.tensor_shape
 
     @property
-    def dtype(self) -> str:
+    def dtype(self) -> DTypeName:
+        """The name, which also equals NumPy's dtype: `field.dtype == np.float32`; "unorm8" has none."""
         return self.type.dtype
 
     def __repr__(self) -> str:
