@@ -46,7 +46,7 @@ def bare(graph: gp.ComputeGraph) -> Callable[[], None]:
     backend = running.backend
     launches: list[tuple[Any, ...]] = []
     for step, program in zip(running.prepared.plan.launches, running.prepared.programs, strict=True):
-        kernel = cl.Kernel(program.built, program.source.entry)
+        kernel = cl.Kernel(program.code.program, program.source.entry)
         kernel.set_args(*(running.now[1].buffers[v] for v in (*step.inputs, *step.outputs)))
         launches.append((kernel, program.source.threads, program.source.group))
     queue, enqueue = backend.queue, cl.enqueue_nd_range_kernel

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import copy
 import importlib.util
-import math
 import shutil
-import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -18,20 +15,16 @@ import numpy as np
 
 from gpuop.codegen.c.dialect import Source
 from gpuop.codegen.cuda.cuda_dialect import OPTIONS
-from gpuop.codegen.generate import generate
 from gpuop.config import config
 from gpuop.errors import DeviceError
 from gpuop.fusion.kernel_limits import Limits
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Assert
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
-from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime.base import dlpack
-from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, told
+from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Part, told
+from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.patience import patiently
-from gpuop.runtime.base.trace import note_source
 from gpuop.runtime.cuda.cuda_arrays import Borrowed, Lent, borrow
 from gpuop.runtime.cuda.cuda_graph import Graph
 from gpuop.runtime.cuda.cuda_launch import KernelLaunch, LoadedFunction, fill_outputs, kernel_launch, launch_once
@@ -39,7 +32,6 @@ from gpuop.runtime.cuda.cuda_memory import CudaMemory, returned
 from gpuop.runtime.cuda.nvrtc import architectures, compile_cuda
 from gpuop.runtime.disk import cache
 
-_building = threading.Lock()
 MOST_ARGUMENTS = 500  # of 8 bytes, of the 4 KiB that every driver takes
 REGISTERS = 240  # of the 255 of a thread: compilers need some for themselves
 
@@ -76,17 +68,10 @@ def device_list() -> list[str]:
     return [drv.Device(number).name() for number in range(drv.Device.count())]
 
 
-@dataclass(frozen=True, eq=False)
-class CudaProgram:
-    """A kernel's text and CUDA's function of it; None where the grid has no points. A bundle's has no kernel."""
-
-    source: Source
-    function: Any
-    kernel: Kernel | None
-
-
-class Cuda(Backend):
+class Cuda(CompilingBackend):
     """One CUDA device."""
+
+    suffix, features = "cu", frozenset({"double"})
 
     def __init__(self, name: str, ordinal: int, checked: bool = False) -> None:
         import pycuda.driver as drv
@@ -115,7 +100,7 @@ class Cuda(Backend):
         )
         self.memory, self.refusals = CudaMemory(name, ordinal), (drv.Error,)
         self.timed = False
-        self.programs: WeakValueDictionary[str, CudaProgram] = WeakValueDictionary()  # by text; plans keep them
+        self.programs = WeakValueDictionary()
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -162,29 +147,7 @@ class Cuda(Backend):
 
     # --- kernels ------------------------------------------------------------------------------------------------
 
-    def compile(self, kernel: Kernel) -> CudaProgram:
-        found = assertions(kernel) if self.checked else ()
-        source = generate(report_asserts(kernel) if found else kernel, self.target)
-        self.groups.check_kernel(kernel)
-        return self._compiled(source, None, kernel, found)
-
-    def load(self, source: Source, binary: bytes | None) -> CudaProgram:
-        self.groups.check_group(source.entry, source.group[::-1])
-        return self._compiled(source, binary, None, ())
-
-    def _compiled(
-        self, source: Source, binary: bytes | None, kernel: Kernel | None, found: tuple[Assert, ...]
-    ) -> CudaProgram:
-        note_source(source, "cu")
-        key = "\n".join([source.identity, *(f"{s.loc} {s.message}" for s in found)])
-        with _building:  # nobody builds what another is building
-            compiled = self.programs.get(key)
-            if compiled is None:
-                function = self._load(source, binary) if math.prod(source.threads) else None
-                compiled = self.programs[key] = CudaProgram(source, function, kernel)
-        return compiled
-
-    def _load(self, source: Source, binary: bytes | None) -> Any:
+    def build(self, source: Source, binary: bytes | None) -> LoadedFunction:
         """CUDA's function of a text; its module is unloaded with it."""
         cu, code = self.memory.cu, binary or self._binary(source)
         with self.memory.active():
@@ -206,32 +169,14 @@ class Cuda(Backend):
             cache.store(name, binary)
         return binary
 
-    def bind(self, program: CudaProgram, arguments: Sequence[Argument]) -> Launch:
-        source, function = program.source, program.function
-        if function is None:  # there are no threads
-            fill = partial(fill_outputs, self.memory, source, arguments)
+    def bind_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> Launch:
+        if program.code is None:
+            fill = partial(fill_outputs, self.memory, program.source, arguments)
             return Launch((fill,), lambda position, scalars: None)
-        found = assertions(program.kernel) if self.checked and program.kernel is not None else ()
-        report = self.memory.allocate(FieldType(len(found), (), "uint32")) if found else None
-        given = [*arguments, report] if found else list(arguments)
-        launch = kernel_launch(self.memory, source, function, given, self.timed)
-        if program.kernel is None or not found:
-            return launch
-        check = partial(self._raise_failed, program.kernel, report, len(found))
-        return Launch((*launch.parts, check), launch.adjust)
+        return kernel_launch(self.memory, program.source, program.code, arguments, self.timed)
 
-    def once(self, program: CudaProgram, arguments: Sequence[Argument]) -> None:
-        if self.checked or config.debug or program.function is None:
-            super().once(program, arguments)
-        else:
-            launch_once(self.memory, program.source, program.function, arguments)
-
-    def _raise_failed(self, kernel: Kernel, report: Buffer, count: int) -> None:
-        entries = np.empty(count, np.uint32)
-        self._reported(lambda: self.memory.receive(report, entries))
-        error = failure(kernel, entries.tolist())
-        if error is not None:
-            raise error
+    def launch_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> None:
+        launch_once(self.memory, program.source, program.code, arguments)
 
     def sequence(self, launches: Sequence[Launch]) -> list[Part]:
         """Neighbouring kernels as one CUDA graph."""

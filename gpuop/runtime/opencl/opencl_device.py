@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import copy
-import math
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,40 +12,24 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from gpuop.codegen.c.dialect import Source, scalars_of
-from gpuop.codegen.generate import generate
 from gpuop.config import config
 from gpuop.errors import DeviceError
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Assert
 from gpuop.ir.types import FieldType
-from gpuop.passes.asserts import assertions, failure, report_asserts
-from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, told
+from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Part, told
+from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.patience import patiently
-from gpuop.runtime.base.trace import note_launch, note_source
+from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.disk import cache
 from gpuop.runtime.opencl.opencl_discovery import LATE, groups_of, limits_of, target_of
-from gpuop.runtime.opencl.opencl_programs import binary_of, built, finish
+from gpuop.runtime.opencl.opencl_programs import OpenCLCode, binary_of, built, finish
 
-_building = threading.Lock()
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 
 
-@dataclass(frozen=True, eq=False)
-class OpenCLProgram:
-    """A kernel's text and pyopencl's program of it; None where the grid has no points. A bundle's has no kernel.
-
-    Attributes:
-        idle: pyopencl's kernels that no launch is bound to: to make one takes far longer than to launch it.
-    """
-
-    source: Source
-    built: Any
-    kernel: Kernel | None
-    idle: list[Any] = field(default_factory=list)
-
-
-class OpenCL(Backend):
+class OpenCL(CompilingBackend):
     """One OpenCL device."""
+
+    suffix = "cl"
 
     def __init__(self, name: str, platform: str, device: Any, checked: bool = False) -> None:
         import pyopencl as cl
@@ -62,12 +43,12 @@ class OpenCL(Backend):
         self.queue = cl.CommandQueue(self.context)
         self.target = target_of(platform, device)
         self.limits = limits_of(device)
-        self.features = {"double"} if device.double_fp_config else set()
+        self.features = frozenset({"double"} if device.double_fp_config else ())
         self.groups = groups_of(name, self.description, device)
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
         self.options = ["-cl-std=CL1.2", *divide]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
-        self.programs: WeakValueDictionary[str, OpenCLProgram] = WeakValueDictionary()  # by text; plans keep them
+        self.programs = WeakValueDictionary()
         self.fresh, self.late = "", platform in LATE  # the last new kernel, which may not have run yet
 
     # --- memory -------------------------------------------------------------------------------------------------
@@ -154,55 +135,36 @@ class OpenCL(Backend):
 
     # --- kernels ------------------------------------------------------------------------------------------------
 
-    def compile(self, kernel: Kernel) -> OpenCLProgram:
-        found = assertions(kernel) if self.checked else ()
-        source = generate(report_asserts(kernel) if found else kernel, self.target)
-        self.groups.check_kernel(kernel)
-        self.groups.check_types(kernel.name, source.needs - self.features)
-        return self._compiled(source, kernel, found)
+    def load(self, source: Source, binary: bytes | None) -> CompiledProgram:
+        program = super().load(source, binary)
+        if program.code is not None:
+            self._try_arguments(source, program.code)
+        return program
 
-    def load(self, source: Source, binary: bytes | None) -> OpenCLProgram:
-        self.groups.check_types(source.entry, source.needs - self.features)
-        self.groups.check_group(source.entry, source.group[::-1])
-        compiled = self._compiled(source, None, ())
-        if compiled.built is not None:
-            self._try_arguments(compiled)
-        return compiled
-
-    def _try_arguments(self, compiled: OpenCLProgram) -> None:
+    def _try_arguments(self, source: Source, code: OpenCLCode) -> None:
         """Find out whether a text takes what is said of it."""
-        source = compiled.source
         nothing = [(0,) * param.type.planes if param.by_value else None for param in source.arguments]
         given = source.flattened(nothing, lambda buffer: buffer)[0]
         try:
-            kernel = self.cl.Kernel(compiled.built, source.entry)
+            kernel = self.cl.Kernel(code.program, source.entry)
             if kernel.num_args != len(given):
                 raise source.refused(self.name, f"it takes {kernel.num_args} arguments, not {len(given)}")
             kernel.set_args(*given)
         except self.cl.Error as wrong:
             raise source.refused(self.name, str(wrong)) from None
-        compiled.idle.append(kernel)
+        code.idle.append(kernel)
 
-    def _compiled(self, source: Source, kernel: Kernel | None, found: tuple[Assert, ...]) -> OpenCLProgram:
-        note_source(source, "cl")
-        with _building:  # nobody builds what another is building
-            key = "\n".join([source.identity, *(f"{s.loc} {s.message}" for s in found)])
-            compiled = self.programs.get(key)
-            if compiled is None:
-                compiled = OpenCLProgram(source, self._build(source) if math.prod(source.threads) else None, kernel)
-                self.programs[key] = compiled
-                self.fresh = source.name
-        return compiled
-
-    def _build(self, source: Source) -> Any:
+    def build(self, source: Source, binary: bytes | None) -> OpenCLCode:
         name = cache.key(source.text, self.identity)
-        program = partial(self._program, name, source.text)
+        build = partial(self._built, name, source.text)
         try:
-            return patiently((self.context, name), program, self.name, source.name)
+            program = patiently((self.context, name), build, self.name, source.name)
         except RuntimeError as refused:
             raise source.refused(self.name, str(refused)) from None
+        self.fresh = source.name
+        return OpenCLCode(program)
 
-    def _program(self, name: str, text: str) -> Any:
+    def _built(self, name: str, text: str) -> Any:
         inner, binary = self.cl._cl._Program, cache.load(name)
         if binary is not None:
             with suppress(self.cl.Error, RuntimeError):  # another driver's leftovers: build anew
@@ -214,23 +176,17 @@ class OpenCL(Backend):
         return program
 
     @told
-    def bind(self, program: OpenCLProgram, arguments: Sequence[Argument]) -> Launch:
+    def bind_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> Launch:
         source = program.source
-        if program.built is None:  # there are no threads
-            fills = source.filled(arguments)
-            return Launch(tuple(partial(self._fill, *fill) for fill in fills), lambda position, scalars: None)
-        kernel = self.cl.Kernel(program.built, source.entry)
-        found = assertions(program.kernel) if self.checked and program.kernel is not None else ()
-        report = self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, 4 * len(found)) if found else None
-        arguments = [*arguments, report] if found else arguments
+        parts: list[Part] = [partial(self._fill, *fill) for fill in source.filled(arguments)]
+        if program.code is None:
+            return Launch(tuple(parts), lambda position, scalars: None)
+        kernel = self.cl.Kernel(program.code.program, source.entry)
         flat, starts = source.flattened(arguments, lambda buffer: buffer)
         kernel.set_args(*flat)
-        parts: list[Part] = [partial(self._fill, *fill) for fill in source.filled(arguments)]
         if config.debug:
             parts.append(partial(note_launch, source.entry, f"{source.threads} in groups of {source.group}"))
         parts.append(partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group))
-        if report is not None and program.kernel is not None:
-            parts.append(partial(self._raise_failed, program.kernel, np.empty(len(found), np.uint32), report))
 
         def adjust(position: int, scalars: Argument) -> None:
             self._set_arguments(kernel, starts[position], scalars_of(source.arguments[position], scalars))
@@ -243,33 +199,23 @@ class OpenCL(Backend):
             kernel.set_arg(k, scalar)
 
     @told
-    def once(self, program: OpenCLProgram, arguments: Sequence[Argument]) -> None:
-        if self.checked or config.debug or program.built is None:
-            super().once(program, arguments)
-            return
-        source = program.source
+    def launch_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> None:
+        source, code = program.source, program.code
         try:
-            kernel = program.idle.pop()
+            kernel = code.idle.pop()
         except IndexError:
-            kernel = self.cl.Kernel(program.built, source.entry)
+            kernel = self.cl.Kernel(code.program, source.entry)
         kernel.set_args(*source.flattened(arguments, lambda buffer: buffer)[0])
-        fills = [partial(self._fill, *fill) for fill in source.filled(arguments)]
-        enqueue = partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group)
-        self.launch((*fills, enqueue))
-        program.idle.append(kernel)
+        for fill in source.filled(arguments):
+            self._fill(*fill)
+        self.cl.enqueue_nd_range_kernel(self.queue, kernel, source.threads, source.group)
+        code.idle.append(kernel)
 
     def refused(self, refusal: Exception) -> DeviceError:
         if isinstance(refusal, self.cl.MemoryError):  # some drivers allocate only when they need it
             total = self.device.global_mem_size
             return DeviceError(f"{self.name}: no memory to run a kernel (the device has {total} bytes)")
         return DeviceError(f"{self.name} did not run a kernel: {refusal}")
-
-    def _raise_failed(self, kernel: Kernel, entries: Array, report: Buffer) -> None:
-        self._wait()
-        self.cl.enqueue_copy(self.queue, entries, report, is_blocking=True)
-        error = failure(kernel, entries.tolist())
-        if error is not None:
-            raise error
 
     @told
     def synchronize(self) -> None:

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 BINARY_SIZES, BINARIES, BUILD_FAILURE = 0x1165, 0x1166, -11  # CL_PROGRAM_…, CL_BUILD_PROGRAM_FAILURE
+
+
+@dataclass(frozen=True, eq=False)
+class OpenCLCode:
+    """pyopencl's program.
+
+    Attributes:
+        idle: pyopencl's kernels that no launch is bound to: to make one takes far longer than to launch it.
+    """
+
+    program: Any
+    idle: list[Any] = field(default_factory=list)
 
 
 @cache
