@@ -71,13 +71,13 @@ class Lowered(Reference):
 class Widened(Lowered):
     """As a GPU's kernels, whose threads handle several points each, however small the grid."""
 
-    target = replace(Reference.target, lanes="unrolled", least_threads=1)
+    target = replace(Reference.target, widening="unrolled", least_threads=1)
 
 
 class Vectorized(Lowered):
     """As a CPU's kernels, whose lanes are vectors."""
 
-    target = replace(Reference.target, lanes="vector", simd_width=4, least_threads=1)
+    target = replace(Reference.target, widening="vector", simd_width=4, least_threads=1)
 
 
 INTERPRETERS = {LOWERED: Lowered, WIDENED: Widened, VECTORIZED: Vectorized}

@@ -17,7 +17,7 @@ from gpuop.ir.target import Target
 from gpuop.passes import lower
 
 EXPRESSIONS: dict[str, Callable[[Target], Expressions]] = {
-    "opencl": lambda t: VectorExpressions(OPENCL, t.vector_length if t.lanes == "functions" else 1),
+    "opencl": lambda t: VectorExpressions(OPENCL, t.vector_length if t.widening == "functions" else 1),
     "cuda": lambda t: Expressions(CUDA),
 }
 NEWEST = 90  # the architecture that "cuda" means where no device is asked
@@ -36,7 +36,7 @@ def target_named(name: str) -> Target:
     match = re.fullmatch(r"cuda|(?:cuda:)?sm_(\d{2,3})", str(name))
     if match is None:
         raise SemanticError(f"there is no target {name!r}; one of opencl, cuda, or an architecture as in cuda:sm_90")
-    return Target("cuda", int(match[1] or NEWEST), "gpu", WARP, SHARED, has_fp16=True, lanes="unrolled")
+    return Target("cuda", int(match[1] or NEWEST), "gpu", WARP, SHARED, has_fp16=True, widening="unrolled")
 
 
 def generate(kernel: Kernel, target: Target) -> Source:

@@ -30,7 +30,7 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.types import INT, SMALL_TENSOR
-from gpuop.ir.visit import Copier, bound, changed, effects, expressions, leaving, turns, walk
+from gpuop.ir.visit import Copier, bound, changed, effects, expressions, leaving, loop_values, walk
 
 KEPT = 4096
 _known: BoundedCache[str, Kernel | None] = BoundedCache(KEPT)
@@ -134,7 +134,7 @@ class _Spread:
         fields = [w.field for w in writes]
         fresh = len(set(fields)) == len(fields) and not {*self.whole, *self.single} & set(fields)
         outer = changed(loop.body) - bound(loop.body)
-        if turns(loop) != range(self.count) or not (own and fresh) or outer or any(leaving(loop.body)):
+        if loop_values(loop) != range(self.count) or not (own and fresh) or outer or any(leaving(loop.body)):
             return False
         for stmt in Copier(loop.body, {loop.var: ELEMENT}).copy():
             if isinstance(stmt, Write):

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import ATOMS, Apply, Block, Const, Expr, FieldParam, For, Let, Load, Read, Ref, Stmt, Var
 from gpuop.ir.ops import OPS
-from gpuop.ir.visit import blocks, operands, times, values, walk_expr, with_operands
-from gpuop.ir.visit import turns as counted
+from gpuop.ir.visit import blocks, loop_values, operands, times, values, walk_expr, with_operands
 from gpuop.passes.resolve import resolve_target
 
 LAUNCH = 2**20  # bytes that a device moves while it launches a kernel
@@ -53,7 +52,7 @@ class _Places:
                 if isinstance(stmt, Let) and not stmt.var.mutable and fixed and not isinstance(value, Load):
                     atom = isinstance(numbered, ATOMS)
                     self.same[stmt.var] = numbered if atom else self.known.setdefault(numbered, Ref(stmt.var))
-            known = counted(stmt) if isinstance(stmt, For) else None
+            known = loop_values(stmt) if isinstance(stmt, For) else None
             if isinstance(stmt, For) and known is not None:
                 self.same[stmt.var] = self.counters.setdefault(known, Ref(stmt.var))
             for inner in blocks(stmt):

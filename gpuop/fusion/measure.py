@@ -9,8 +9,8 @@ from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Declare, Expr, For, If,
 from gpuop.ir.target import Target
 from gpuop.ir.visit import blocks, operands, times, values, walk, walk_expr
 from gpuop.passes import PIPELINE
-from gpuop.passes.lanes import Lanes, lanes_of
 from gpuop.passes.lower_fields import lower_fields
+from gpuop.passes.points_per_thread import PointsPerThread, points_per_thread
 from gpuop.passes.temporaries import inline_once
 from gpuop.passes.widen import widen
 
@@ -58,9 +58,9 @@ def _lanes(expr: Expr) -> int:
     return max(e.type.lanes for e in (expr, *operands(expr)))
 
 
-def lanes(kernel: Kernel, target: Target) -> Lanes:
+def points_of_thread(kernel: Kernel, target: Target) -> PointsPerThread:
     """How many points a thread handles there, and why not more."""
-    return lanes_of(replace(_until(kernel, widen), target=target))
+    return points_per_thread(replace(_until(kernel, widen), target=target))
 
 
 def registers(kernel: Kernel) -> int:

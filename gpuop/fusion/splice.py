@@ -53,25 +53,25 @@ class _Splicer(Copier):
         return (*before, replace(copied, value=value))
 
 
-class _Stretches:
-    """Statements between barriers. Operators that need nothing of one another wait together, side by side: what they read
-    at one place is one value then, and nothing of it is kept beyond a barrier.
+class _BarrierRegions:
+    """The statements of all operators, barrier region by barrier region. Operators that need nothing of one another wait
+    together, side by side: what they read at one place is one value then, and nothing of it is kept beyond a barrier.
     """
 
     def __init__(self) -> None:
-        self.stretches: list[list[tuple[Op, Stmt | None]]] = [[]]
-        self.barriers: list[dict[str, Barrier]] = []  # what stands behind each stretch but the last, by fence
+        self.regions: list[list[tuple[Op, Stmt | None]]] = [[]]
+        self.barriers: list[dict[str, Barrier]] = []  # the barriers behind each region but the last, by fence
 
     def add(self, op: Op, body: Block, first: int) -> int:
-        """Put an operator's statements into stretches from the first on; the number of the last one."""
-        self.stretches[first].append((op, None))
+        """Put an operator's statements into regions from the first on; the number of the last one."""
+        self.regions[first].append((op, None))
         for stmt in body:
             if not isinstance(stmt, Barrier):
-                self.stretches[first].append((op, stmt))
+                self.regions[first].append((op, stmt))
                 continue
             if first == len(self.barriers):
                 self.barriers.append({})
-                self.stretches.append([])
+                self.regions.append([])
             self.barriers[first].setdefault(stmt.fence, stmt)
             first += 1
         return first
@@ -80,8 +80,8 @@ class _Stretches:
         """All of them, with the name of an operator before its statements."""
         out: list[Stmt] = []
         told: Op | None = None
-        for stretch, barriers in zip(self.stretches, [*self.barriers, {}], strict=True):
-            for op, stmt in stretch:
+        for region, barriers in zip(self.regions, [*self.barriers, {}], strict=True):
+            for op, stmt in region:
                 if op is not told:
                     out.append(Comment(op.kernel.name, op.loc))
                     told = op
@@ -105,8 +105,8 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, 
     inputs: dict[int, FieldParam] = {}
     outputs: dict[int, Output] = {}
     registers: dict[int, Expr] = {}
-    ready: dict[int, int] = {}  # the stretch after which a value is in registers
-    stretches = _Stretches()
+    ready: dict[int, int] = {}  # the region after which a value is in registers
+    regions = _BarrierRegions()
     for op in ops:
         fields: dict[FieldParam, FieldParam] = {}
         captured: dict[FieldParam, Expr] = {}
@@ -118,7 +118,7 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, 
                     inputs[value] = FieldParam(param.hint, param.type, param.by_value)
                 fields[param] = inputs[value]
         splicer = _Splicer(op, fields, captured, _kept(op, needed, outputs))
-        last = stretches.add(op, splicer.copy(), max((ready.get(value, 0) for value in op.inputs), default=0))
+        last = regions.add(op, splicer.copy(), max((ready.get(value, 0) for value in op.inputs), default=0))
         ready.update(dict.fromkeys(op.outputs, last))
         made = zip(op.kernel.written, op.outputs, strict=True)
         registers.update({value: splicer.made[param] for param, value in made if param in splicer.made})
@@ -126,7 +126,7 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, 
     group = next((op.fusible.group for op in ops if op.fusible.group), None)
     whole = any(op.fusible.whole for op in ops)
     params, made_params = tuple(inputs.values()), tuple(outputs.values())
-    kernel = Kernel(_name(ops), params, made_params, first.domain, stretches.body(), group, loc=first.loc, whole=whole)
+    kernel = Kernel(_name(ops), params, made_params, first.domain, regions.body(), group, loc=first.loc, whole=whole)
     return kernel, tuple(inputs), tuple(outputs)
 
 

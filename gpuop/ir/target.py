@@ -16,8 +16,8 @@ class Target:
         simd_width: threads that run in step: a warp, or the floats of a vector register.
         local_memory_bytes: of a work-group.
         has_fp16, has_fp64: whether the device computes in half and double.
-        lanes: how a kernel of local accesses handles neighbouring points: "scalar", one by one; "unrolled", copies of the
-            body between wide loads and stores; "vector", the language's vector types; "functions", these in
+        widening: how a thread is given several points where it accesses only its own: "scalar", it is not; "unrolled",
+            copies of the body between wide loads and stores; "vector", the language's vector types; "functions", these in
             kernels that call functions of floats within an error bound, and elsewhere one by one.
         least_threads: grids are not widened to fewer threads than these, which keep the device busy.
     """
@@ -29,13 +29,13 @@ class Target:
     local_memory_bytes: int = 32768
     has_fp16: bool = False
     has_fp64: bool = True
-    lanes: str = "scalar"
+    widening: str = "scalar"
     least_threads: int = 65536
 
     @property
     def vector_length(self) -> int:
-        """Lanes of a vector: two registers of them, as far as the language goes; 1 where lanes are not vectors."""
-        return min(2 * self.simd_width, 16) if self.lanes in ("vector", "functions") else 1
+        """Components of a vector: two registers of them, as far as the language goes; 1 where points are not put in vectors."""
+        return min(2 * self.simd_width, 16) if self.widening in ("vector", "functions") else 1
 
     def __str__(self) -> str:
         return f"{self.backend}:sm_{self.architecture}" if self.architecture else self.backend

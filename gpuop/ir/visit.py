@@ -180,7 +180,7 @@ def _taken(stmt: Stmt) -> Array | FieldParam | None:
             assert_never(stmt)
 
 
-def turns(loop: For) -> range | None:
+def loop_values(loop: For) -> range | None:
     """The values of a loop's counter, where its bounds are constants."""
     bounds = [int(b.value) for b in (loop.start, loop.stop, loop.step) if isinstance(b, Const)]
     return range(*bounds) if len(bounds) == 3 else None
@@ -192,7 +192,7 @@ def times(stmt: Stmt) -> int | None:
         return None
     if not isinstance(stmt, For):
         return 1
-    known = turns(stmt)
+    known = loop_values(stmt)
     return None if known is None else len(known)
 
 

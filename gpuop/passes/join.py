@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Assign, Block, Comment, For, If, Let, Load, Ref, Stmt, Var, Write
-from gpuop.ir.visit import Copier, blocks, bound, changed, expressions, fields_read, map_blocks, turns, walk
+from gpuop.ir.visit import Copier, blocks, bound, changed, expressions, fields_read, loop_values, map_blocks, walk
 
 Alike = tuple[range, object]  # the turns of a loop, and how it is to be unrolled
 
@@ -43,7 +43,7 @@ def _alike(stmt: Stmt) -> Alike | None:
     """What loops must have in common; None for those that stay as they are, as they have effects or an end of their own."""
     if not isinstance(stmt, For):
         return None
-    known = turns(stmt)
+    known = loop_values(stmt)
     plain = all(isinstance(s, (Let, Assign, If, For, Comment)) for s in walk(stmt.body))
     return (known, stmt.unroll) if known is not None and plain and not _loads_written(stmt.body) else None
 

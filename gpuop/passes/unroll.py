@@ -11,7 +11,7 @@ from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Block, For, Stmt
 from gpuop.ir.types import INT
-from gpuop.ir.visit import Copier, blocks, leaving, map_blocks, turns
+from gpuop.ir.visit import Copier, blocks, leaving, loop_values, map_blocks
 
 MOST_EXPANDED = 4096  # statements that a loop is expanded to
 MOST_HINTED = 1024  # statements that the hints of a kernel add
@@ -25,7 +25,7 @@ def _block(block: Block) -> Block:
     out: list[Stmt] = []
     for stmt in block:
         inner = map_blocks(stmt, _block)
-        known = _turns(inner) if isinstance(inner, For) and inner.unroll == 0 else None
+        known = _values_to_expand(inner) if isinstance(inner, For) and inner.unroll == 0 else None
         if known is None or not isinstance(inner, For):
             out.append(inner)
             continue
@@ -34,9 +34,9 @@ def _block(block: Block) -> Block:
     return tuple(out)
 
 
-def _turns(loop: For) -> range | None:
+def _values_to_expand(loop: For) -> range | None:
     """The values of the counter, when they are known, no turn is left early, and their text is not too long."""
-    known = turns(loop)
+    known = loop_values(loop)
     if known is None or len(known) * _statements(loop.body) > MOST_EXPANDED or any(True for _ in leaving(loop.body)):
         return None
     return known
@@ -58,7 +58,7 @@ def _copies(stmt: Stmt) -> int:
     if not isinstance(stmt, For) or stmt.unroll == 1:
         return 1
     assert isinstance(stmt.unroll, int)
-    known = turns(stmt)
+    known = loop_values(stmt)
     count = stmt.unroll if known is None else len(known)
     return max(min(stmt.unroll or count, count), 1)
 

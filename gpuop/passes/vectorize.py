@@ -50,7 +50,7 @@ from gpuop.ir.nodes import (
 from gpuop.ir.ops import OPS
 from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import DOUBLE, INT, Type
-from gpuop.ir.visit import expressions, turns, walk
+from gpuop.ir.visit import expressions, loop_values, walk
 from gpuop.passes.simplify import without_dead_code
 
 
@@ -60,7 +60,7 @@ def obstacle(body: Block) -> str:
         match stmt:
             case While() | Break() | Continue():
                 return "the turns of its loops differ between points"
-            case For() if turns(stmt) is None:
+            case For() if loop_values(stmt) is None:
                 return "the turns of its loops differ between points"
             case Declare():
                 return "it has arrays"

@@ -32,24 +32,32 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import INT, FieldType, Shape, Type
 from gpuop.ir.visit import Copier, expressions
-from gpuop.passes.lanes import POSITIONS, Lanes, Place, elements, is_own, lanes_of, places
+from gpuop.passes.points_per_thread import (
+    POSITIONS,
+    Place,
+    PointsPerThread,
+    elements,
+    is_own,
+    places,
+    points_per_thread,
+)
 
 WIDTH = 256  # threads of a work-group, where the lanes of a thread are a work-group apart
 COLUMN = Index("global", "column")
 
 
 def widen(kernel: Kernel) -> Kernel:
-    lanes = lanes_of(kernel)
-    return kernel if lanes.count == 1 else _Widening(kernel, lanes).kernel()
+    thread = points_per_thread(kernel)
+    return kernel if thread.count == 1 else _Widening(kernel, thread).kernel()
 
 
 class _Widening:
-    def __init__(self, kernel: Kernel, lanes: Lanes) -> None:
+    def __init__(self, kernel: Kernel, thread: PointsPerThread) -> None:
         self.source = kernel
-        self.lanes = lanes
-        fields = [field for field in (*kernel.inputs, *kernel.written) if is_own(field) and lanes.flat]
+        self.thread = thread
+        fields = [field for field in (*kernel.inputs, *kernel.written) if is_own(field) and thread.flat]
         self.fields = {field: _flat(field) for field in fields}
-        self.points = kernel.domain.shape.points if lanes.flat else kernel.domain.extent("column")
+        self.points = kernel.domain.shape.points if thread.flat else kernel.domain.extent("column")
         read, written = places(kernel)
         self.loaded = {place: self.array(place) for place in read}
         self.stored = {place: self.array(place) for place in written}
@@ -60,20 +68,20 @@ class _Widening:
         """What holds the lanes of an element."""
         field, element = place
         part = f"_{int(element.value)}" if isinstance(element, Const) and field.type.planes > 1 else ""
-        return Array(f"{field.hint}_lanes{part}", Type(field.type.storage), (self.lanes.count,))
+        return Array(f"{field.hint}_lanes{part}", Type(field.type.storage), (self.thread.count,))
 
     def kernel(self) -> Kernel:
         """The kernel of fewer threads."""
-        source, spaced = self.source, self.lanes.form == "spaced"
-        per_thread = self.lanes.count
+        source, spaced = self.source, self.thread.form == "spaced"
+        per_thread = self.thread.count
         columns = -(-self.points // (WIDTH * per_thread)) * WIDTH if spaced else -(-self.points // per_thread)
-        shape = Shape(columns) if self.lanes.flat else Shape(*source.domain.shape[:-1], columns)
+        shape = Shape(columns) if self.thread.flat else Shape(*source.domain.shape[:-1], columns)
         move = self.spaced if spaced else self.wide
         arrays = [*self.loaded.values(), *self.stored.values()]
         head: list[Stmt] = [*source.shared("constant"), *map(Declare, arrays)]
         title = f"{per_thread} points of {'x'.join(map(str, source.domain.shape))}, {'256 apart' if spaced else 'neighbours'}"
         head += [Comment(title), Let(self.first, self.first_point(collector(head)))]
-        if self.lanes.form == "vector" and self.points % per_thread:
+        if self.thread.form == "vector" and self.points % per_thread:
             head.append(Let(self.left, Apply("sub", (constant(self.points, INT), Ref(self.first)), COLUMN.type)))
         body = (*head, *move(self.loaded, True), self.loop(self.body), *move(self.stored, False))
         return replace(
@@ -87,20 +95,20 @@ class _Widening:
         )
 
     def first_point(self, b: Builder) -> Expr:
-        count = self.lanes.count
-        if self.lanes.form != "spaced":
+        count = self.thread.count
+        if self.thread.form != "spaced":
             return Apply("mul", (COLUMN, constant(count, INT)), COLUMN.type)
         group = b.apply("mul", Index("group", "column"), WIDTH * count)
         return Apply("add", (group, Index("local", "column")), COLUMN.type)
 
     def loop(self, body: Callable[[Var, list[Stmt]], Block]) -> For:
         lane = Var("lane", Type(INT))
-        start, stop, step = (constant(n, INT) for n in (0, self.lanes.count, 1))
-        return For(lane, start, stop, step, body(lane, []), self.lanes.count)
+        start, stop, step = (constant(n, INT) for n in (0, self.thread.count, 1))
+        return For(lane, start, stop, step, body(lane, []), self.thread.count)
 
     def point(self, lane: Var, out: list[Stmt]) -> Expr:
         """Where a lane is along the axis."""
-        step = WIDTH if self.lanes.form == "spaced" else 1
+        step = WIDTH if self.thread.form == "spaced" else 1
         along = collector(out).apply("mul", Ref(lane), step)
         return collector(out, hint="point").apply("add", Ref(self.first), along)
 
@@ -108,8 +116,8 @@ class _Widening:
 
     def wide(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
         """Whole rows of lanes; a vector at the end may have less."""
-        rows = () if self.lanes.flat else tuple(Index("global", axis) for axis in self.source.domain.axes[:-1])
-        left = Ref(self.left) if self.points % self.lanes.count else None
+        rows = () if self.thread.flat else tuple(Index("global", axis) for axis in self.source.domain.axes[:-1])
+        left = Ref(self.left) if self.points % self.thread.count else None
         return [
             Wide(self.fields.get(field, field), array, loads, (*rows, Ref(self.first)), element, left)
             for (field, element), array in arrays.items()
@@ -147,9 +155,9 @@ class _Widening:
         if len(found) == len(set(used)):
             return found
         point, b = self.point(lane, out), collector(out)
-        if self.lanes.form == "spaced":
+        if self.thread.form == "spaced":
             point = b.apply("min", point, self.points - 1)
-        at = _coordinates(b, point, self.source.domain) if self.lanes.flat else {"column": point}
+        at = _coordinates(b, point, self.source.domain) if self.thread.flat else {"column": point}
         return found | {e: b.apply("add", at[e.axis], e.offset) for e in used if e not in found and e.axis in at}
 
 

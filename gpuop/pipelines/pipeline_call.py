@@ -17,7 +17,7 @@ from gpuop.interop import array_like, lend, library_of, numpy_dtype, share
 from gpuop.ir.layout import Layout, interleaved
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
-from gpuop.passes.lanes import ACCESS
+from gpuop.passes.points_per_thread import ACCESS
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, array_dtype, download, planes_of, stored
 from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.execute import Prepared
@@ -89,7 +89,7 @@ class PipelineCall:
 
     def _suits(self, kind: FieldType) -> bool:
         """Whether kernels are about as fast on NumPy's arrays: only planes make vectors, which some functions need."""
-        return kind.planes == 1 or self.backend.target.lanes != "functions"
+        return kind.planes == 1 or self.backend.target.widening != "functions"
 
     def on_host(self, outs: Sequence[Array]) -> list[Array]:
         """Compute into arrays of the host's, in their own memory where the device can."""

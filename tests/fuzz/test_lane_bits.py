@@ -26,7 +26,7 @@ def arguments(dtype: str) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_neighbours_do_not_matter(device, dtype):
-    if dtype == "float64" and (not has_double() or current().target.lanes == "functions"):
+    if dtype == "float64" and (not has_double() or current().target.widening == "functions"):
         pytest.skip("there are no vectors of doubles")
     x, y = arguments(dtype), arguments(dtype)
     turned = rng.permutation(N)  # a kernel that reads points which are not its own has no lanes

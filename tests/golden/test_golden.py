@@ -24,9 +24,9 @@ from .nvrtc import compile_cuda
 
 HERE = Path(__file__).parent
 CUDA = target_named("cuda")
-TARGETS = {"cl": target_named("opencl"), "cu": replace(CUDA, lanes="scalar")}
-WIDE = {"cl": replace(TARGETS["cl"], lanes="unrolled", least_threads=1), "cu": replace(CUDA, least_threads=1)}
-VECTOR = replace(TARGETS["cl"], device="cpu", simd_width=8, lanes="vector", least_threads=1)
+TARGETS = {"cl": target_named("opencl"), "cu": replace(CUDA, widening="scalar")}
+WIDE = {"cl": replace(TARGETS["cl"], widening="unrolled", least_threads=1), "cu": replace(CUDA, least_threads=1)}
+VECTOR = replace(TARGETS["cl"], device="cpu", simd_width=8, widening="vector", least_threads=1)
 WIDENED = {"wide_lanes": WIDE, "spaced_lanes": WIDE, "vector_lanes": WIDE | {"cl": VECTOR}}
 FORMS = {"lowered.ir": Form.LOWERED, "printable.ir": Form.PRINTABLE}
 SUFFIXES = ("ir", *FORMS, *TARGETS)

@@ -16,7 +16,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
-from gpuop.passes.lanes import Lanes, lanes_of
+from gpuop.passes.points_per_thread import PointsPerThread, points_per_thread
 
 from .kernels import field
 from .nvrtc import ptx_of
@@ -96,8 +96,8 @@ def test_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert decided(kernel).reason == "GPUOP_WIDEN is 0"
 
 
-def decided(kernel: Kernel) -> Lanes:
-    return lanes_of(replace(kernel, target=CUDA))
+def decided(kernel: Kernel) -> PointsPerThread:
+    return points_per_thread(replace(kernel, target=CUDA))
 
 
 @gp.operator
@@ -150,8 +150,8 @@ def long(f: Field) -> Field:
     ],
 )  # fmt: skip
 def test_what_is_decided(made: Callable[[], Field], count: int, form: str, flat: bool, reason: str) -> None:
-    assert decided(kernel_of(made())) == Lanes(count, form, flat, reason)
+    assert decided(kernel_of(made())) == PointsPerThread(count, form, flat, reason)
 
 
 def test_a_scalar_target_has_the_grid_of_the_field() -> None:
-    assert generate(kernel_of(field(LARGE) / 2), replace(CUDA, lanes="scalar")).threads == (4096, 4096, 1)
+    assert generate(kernel_of(field(LARGE) / 2), replace(CUDA, widening="scalar")).threads == (4096, 4096, 1)

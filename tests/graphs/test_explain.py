@@ -247,7 +247,7 @@ def test_it_says_how_many_points_a_thread_handles(monkeypatch):
             "count": 1, "form": "scalar", "reason": "the device handles points one by one as fast",
         }  # fmt: skip
         assert "per thread" not in graph.explain().replace("operations per thread", "")
-        monkeypatch.setattr(backend, "target", replace(backend.target, lanes="unrolled", least_threads=1))
+        monkeypatch.setattr(backend, "target", replace(backend.target, widening="unrolled", least_threads=1))
         assert facts(graph)["kernels"][0]["lanes"] == {"count": 4, "form": "wide", "reason": ""}
         assert "\n  4 points per thread, which are neighbours in memory\n" in graph.explain()
         monkeypatch.setattr(backend, "target", replace(backend.target, least_threads=6144))
@@ -256,7 +256,9 @@ def test_it_says_how_many_points_a_thread_handles(monkeypatch):
 
 def test_lanes_of_kernels_that_run_at_every_step(monkeypatch):
     with gp.use_device("reference") as backend:
-        monkeypatch.setattr(backend, "target", replace(backend.target, lanes="vector", simd_width=8, least_threads=1))
+        monkeypatch.setattr(
+            backend, "target", replace(backend.target, widening="vector", simd_width=8, least_threads=1)
+        )
         with gp.ComputeGraph() as graph:
             state = gp.ScalarField(np.ones((40, 50), np.float32))
             state.next = state * 2
@@ -267,7 +269,9 @@ def test_lanes_of_kernels_that_run_at_every_step(monkeypatch):
 
 def test_one_switch_turns_lanes_off(monkeypatch):
     with gp.use_device("reference") as backend:
-        monkeypatch.setattr(backend, "target", replace(backend.target, lanes="vector", simd_width=8, least_threads=1))
+        monkeypatch.setattr(
+            backend, "target", replace(backend.target, widening="vector", simd_width=8, least_threads=1)
+        )
         assert "\n  16 points per thread, as vectors\n" in chain().explain()
         monkeypatch.setattr(config, "widen", False)
         assert "\n  1 point per thread: GPUOP_WIDEN is 0\n" in chain().explain()

@@ -113,7 +113,7 @@ def test_nothing_is_copied_where_the_device_works_in_the_hosts_memory(device, mo
         monkeypatch.setattr(type(backend), name, refuse)
     image = rng.random((45, 67), np.float32)
     np.testing.assert_array_equal(gp.pipeline(lambda a: gp.ScalarField(a) * 2)(image), 2 * image)
-    if backend.target.lanes != "functions":  # whose vectors only planes have
+    if backend.target.widening != "functions":  # whose vectors only planes have
         vectors = rng.random((45, 67, 3), np.float32)
         np.testing.assert_array_equal(blend(vectors)[0], expected(vectors)[0])
 

@@ -56,7 +56,7 @@ F, G, OUT, OTHER = (FieldParam(name, GRID) for name in ("f", "g", "out", "other"
 BYTES = FieldParam("bytes", FieldType((4, 8), dtype="uint8"))
 WHOLE, REAL, TRUTH, PAIR = Type(INT), Type(FLOAT), Type(BOOL), Type(FLOAT, 2)
 SCALARS = Target("opencl")
-VECTORS = replace(SCALARS, lanes="vector", simd_width=4)
+VECTORS = replace(SCALARS, widening="vector", simd_width=4)
 
 X, Y = Var("x", REAL), Var("y", REAL)
 N, HOLDS, V = Var("n", WHOLE), Var("holds", TRUTH), Var("v", PAIR)

@@ -27,7 +27,7 @@ def widened() -> Iterator[None]:
     """The device in use has lanes, those of GPUs where it has none of its own, however small the grid."""
     backend = devices.current()
     before = backend.target
-    backend.target = replace(before, lanes="vector" if before.vector_length > 1 else "unrolled", least_threads=1)
+    backend.target = replace(before, widening="vector" if before.vector_length > 1 else "unrolled", least_threads=1)
     try:
         yield
     finally:
@@ -158,7 +158,9 @@ def test_outputs_past_the_caches(name, dtype, shape, tensor):
 
 def test_text_of_outputs_past_the_caches():
     def text(shape, tensor=(), dtype="float32"):
-        target = replace(gp.device("reference").target, backend="opencl", lanes="vector", simd_width=8, least_threads=1)
+        target = replace(
+            gp.device("reference").target, backend="opencl", widening="vector", simd_width=8, least_threads=1
+        )
         kernel = gp.operator(lambda f: _readTensor(f) * 2, name="double")(
             gp.Field(np.zeros(shape + tensor, dtype), len(tensor))
         )

@@ -9,7 +9,7 @@ from gpuop.codegen.opencl.lane_calls import LENGTHS, called_alone, name_in_vecto
 from gpuop.ir.nodes import Apply, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
 from gpuop.ir.ops import CALL, OPS
 from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
-from gpuop.passes.lanes import ACCESS, is_streamed
+from gpuop.passes.points_per_thread import ACCESS, is_streamed
 
 REVERSED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # of bools: all bits are -1
 SHIFTS = ("shl", "shr")  # of a vector by a scalar, but not of a scalar by a vector

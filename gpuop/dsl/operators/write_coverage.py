@@ -29,7 +29,7 @@ from gpuop.ir.nodes import (
     Var,
     Write,
 )
-from gpuop.ir.visit import turns, walk
+from gpuop.ir.visit import loop_values, walk
 
 Key = tuple[str, str] | Var  # (kind, axis) of a thread's position, or a counter
 
@@ -76,7 +76,7 @@ class _Coverage:
                     if more is not None and _agree(fixed, more):
                         self.block(then, fixed | more)
                 case For(var=var, body=body):
-                    values = turns(stmt)
+                    values = loop_values(stmt)
                     if values and values.step == 1 and not any(isinstance(s, (Break, Continue)) for s in walk(body)):
                         self.counters[var] = values
                         self.block(body, fixed)

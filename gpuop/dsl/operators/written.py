@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import Block, Break, Const, Continue, Expr, FieldParam, For, If, Index, Ref, Stmt, Var, While, Write
-from gpuop.ir.visit import leaving, turns, walk
+from gpuop.ir.visit import leaving, loop_values, walk
 
 Elements = frozenset[int | Var]  # of a tensor; a counter stands for the one that a turn of its loop writes
 NONE: Elements = frozenset()
@@ -20,7 +20,7 @@ def covers(block: Block, field: FieldParam, domain: Domain) -> bool:
 
 def counted(block: Block, field: FieldParam) -> bool:
     """Whether an output is only written at own points, and at elements that are known, or counted by loops whose turns are."""
-    counters = {stmt.var for stmt in walk(block) if isinstance(stmt, For) and turns(stmt) is not None}
+    counters = {stmt.var for stmt in walk(block) if isinstance(stmt, For) and loop_values(stmt) is not None}
     return all(
         stmt.point is None and (stmt.element is None or _element(stmt.element, counters))
         for stmt in walk(block)
@@ -46,7 +46,7 @@ def _written(block: Iterable[Stmt], field: FieldParam, domain: Domain) -> Elemen
             case If(then=then, orelse=orelse):
                 done |= _written(then, field, domain) & _written(orelse, field, domain)
             case For(var=var, body=body) if not any(True for _ in leaving(body)):
-                values = turns(stmt)
+                values = loop_values(stmt)
                 inner = _written(body, field, domain) if values else NONE
                 done |= inner - {var} | frozenset(values or () if var in inner else ())
             case While(

@@ -9,7 +9,7 @@ from gpuop.errors import SemanticError
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.report.plan_report import Facts, report
 from gpuop.ir.target import Target
-from gpuop.passes.lanes import ONE_BY_ONE
+from gpuop.passes.points_per_thread import ONE_BY_ONE
 
 FORMS = {
     "scalar": "",

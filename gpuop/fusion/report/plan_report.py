@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuop.fusion.buffers import allocation
 from gpuop.fusion.iteration import Iteration
-from gpuop.fusion.measure import lanes, operations, registers
+from gpuop.fusion.measure import operations, points_of_thread, registers
 from gpuop.fusion.plan import Apart, Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Op
@@ -115,7 +115,7 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
     """
     if not isinstance(kernel, Kernel):
         return dict.fromkeys(("operations", "operations_exact", "registers", "local_bytes", "lanes"))
-    work, found = operations(kernel), lanes(kernel, target) if target else None
+    work, found = operations(kernel), points_of_thread(kernel, target) if target else None
     return {
         "operations": work.count,
         "operations_exact": work.exact,

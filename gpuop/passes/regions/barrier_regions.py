@@ -1,4 +1,4 @@
-"""Statements between barriers under conditions of their own: values that later stretches use move to variables before."""
+"""Barrier regions, the statements between two barriers, under a condition; what later regions use moves to variables before."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from gpuop.ir.nodes import (
 from gpuop.ir.visit import expressions, map_blocks, map_values, walk, walk_expr, with_operands
 
 
-class Stretches:
-    """Puts what stands between barriers under a condition, but for the barriers.
+class RegionGuard:
+    """Puts each barrier region of a block under a condition; the barriers stay outside.
 
     Args:
         test: the condition.
@@ -35,7 +35,7 @@ class Stretches:
     def __init__(self, test: Expr, uses: Counter[Var]) -> None:
         self.test = test
         self.uses = uses
-        self.outside: set[Var] = set()  # bound outside the conditions, for good
+        self.outside: set[Var] = set()  # constants that are bound outside the condition
         self.moved: dict[Var, Var] = {}
 
     def block(self, block: Block) -> Block:
@@ -44,7 +44,7 @@ class Stretches:
         for stmt in block:
             if isinstance(stmt, Declare) or (isinstance(stmt, Comment) and not run):
                 out.append(stmt)
-            elif self.is_joint(stmt):
+            elif self.is_for_all(stmt):
                 self._flush(run, out)
                 out.append(map_blocks(map_values(stmt, self._expr), self.block))
                 self._note_outside(stmt)
@@ -53,8 +53,8 @@ class Stretches:
         self._flush(run, out)
         return tuple(out)
 
-    def is_joint(self, stmt: Stmt) -> bool:
-        """Whether it stands outside the condition."""
+    def is_for_all(self, stmt: Stmt) -> bool:
+        """Whether all threads run a statement, so that it stands outside the condition."""
         return isinstance(stmt, Barrier)
 
     def _note_outside(self, stmt: Stmt) -> None:
@@ -62,7 +62,7 @@ class Stretches:
             self.outside.add(stmt.var)
 
     def _flush(self, run: list[Stmt], out: list[Stmt]) -> None:
-        """Print the waiting statements, masked; what others use of them is declared before."""
+        """Emit a region under the condition; variables that other regions use are declared before it."""
         ahead = self._ahead(run)
         here = uses_of(run)
         masked: list[Stmt] = []
@@ -82,7 +82,7 @@ class Stretches:
         run.clear()
 
     def _ahead(self, run: list[Stmt]) -> set[int]:
-        """The bindings that others use and that any thread may compute: they read no memory, and no variables."""
+        """The bindings that other regions use and that any thread may compute, as they read neither memory nor variables."""
         here, free = uses_of(run), set(self.outside)
         for stmt in run:
             if isinstance(stmt, Let) and self._is_free(stmt, free) and not stmt.var.mutable:

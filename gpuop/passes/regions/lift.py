@@ -12,7 +12,7 @@ from gpuop.ir.build import collector
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Barrier, Block, Expr, If, Let, Ref, Stmt, Var
 from gpuop.ir.visit import blocks, leaving, map_blocks, walk
-from gpuop.passes.regions.barrier_regions import Stretches, uses_of
+from gpuop.passes.regions.barrier_regions import RegionGuard, uses_of
 
 
 def lift_barriers(kernel: Kernel) -> Kernel:
@@ -38,7 +38,7 @@ def _lifted(stmt: If) -> list[Stmt]:
         holds = Ref(kept)
     fails = b.apply("not", holds) if stmt.orelse else holds
     for test, branch in ((holds, stmt.then), (fails, stmt.orelse)):
-        out += Stretches(test, uses_of(branch)).block(branch)
+        out += RegionGuard(test, uses_of(branch)).block(branch)
     return out
 
 

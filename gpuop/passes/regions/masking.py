@@ -1,5 +1,5 @@
-"""Mask what surplus threads must not do where there are barriers, which they must reach: each stretch of statements between
-barriers stands in a condition of its own, and values that later stretches use move to variables before it.
+"""Mask what surplus threads must not do where there are barriers, which they must reach: each barrier region stands in a
+condition of its own, and values that later regions use move to variables before it.
 
 (An early return of the surplus threads segfaults or miscomputes on some drivers.)
 """
@@ -36,39 +36,41 @@ from gpuop.ir.nodes import (
     assert_never,
 )
 from gpuop.ir.visit import blocks, values, walk_expr
-from gpuop.passes.regions.barrier_regions import Stretches, uses_of
+from gpuop.passes.regions.barrier_regions import RegionGuard, uses_of
 
 
-class Masking(Stretches):
-    """The condition is whether a thread is one of the grid's; what decides about barriers stands outside it."""
+class Masking(RegionGuard):
+    """The condition is whether a thread is one of the grid's; statements that decide about barriers stand outside it."""
 
     def __init__(self, kernel: Kernel, test: Expr) -> None:
         super().__init__(test, uses_of(kernel.body))
-        self.joint: set[int] = set()  # statements with blocks that all threads run, surplus ones included
-        self.needed: set[Var | Array] = set()  # what decides about barriers, so surplus threads compute it too
+        self.for_all: set[int] = set()  # ids of the conditions and loops that all threads run, surplus ones included
+        self.needed: set[Var | Array] = (
+            set()
+        )  # variables and arrays that decide about barriers: surplus threads compute them too
         known = -1
-        while known != len(self.joint) + len(self.needed):
-            known = len(self.joint) + len(self.needed)
+        while known != len(self.for_all) + len(self.needed):
+            known = len(self.for_all) + len(self.needed)
             self._scan(kernel.body, False)
 
     def _scan(self, block: Block, leaving: bool) -> bool:
-        """Find what all threads must run; whether the block has any of it. `leaving`: a break here leaves a joint loop."""
+        """Find what all threads must run; whether a block has any of it. `leaving`: a break here leaves a loop of all threads."""
         found = False
         for stmt in block:
             loop = isinstance(stmt, (For, While))
-            inner = [self._scan(b, id(stmt) in self.joint if loop else leaving) for b in blocks(stmt)]
+            inner = [self._scan(b, id(stmt) in self.for_all if loop else leaving) for b in blocks(stmt)]
             match stmt:
                 case If() | For() | While():
                     matters = any(inner)
                     if matters:
-                        self.joint.add(id(stmt))
+                        self.for_all.add(id(stmt))
                 case Break() | Continue():
                     matters = leaving
                 case _:
                     matters = isinstance(stmt, Barrier) or self._is_needed(stmt)
             if matters:
                 self.needed |= {symbol for v in values(stmt) for symbol in _symbols(v)}
-            # a binding is no reason for the block around it to be joint, an assignment or a barrier is
+            # an assignment or a barrier makes all threads run the block around it, a binding does not
             found |= matters and not isinstance(stmt, Let)
         return found
 
@@ -85,8 +87,8 @@ class Masking(Stretches):
             case _:
                 assert_never(stmt)
 
-    def is_joint(self, stmt: Stmt) -> bool:
-        wanted = isinstance(stmt, (Barrier, Break, Continue)) or id(stmt) in self.joint
+    def is_for_all(self, stmt: Stmt) -> bool:
+        wanted = isinstance(stmt, (Barrier, Break, Continue)) or id(stmt) in self.for_all
         return wanted or self._is_needed(stmt)
 
 

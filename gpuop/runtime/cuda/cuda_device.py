@@ -96,7 +96,7 @@ class Cuda(CompilingBackend):
         self.limits = Limits(MOST_ARGUMENTS, local, REGISTERS)
         self.identity = "|".join([self.description, str(drv.get_driver_version()), *OPTIONS, *architectures()[-1:]])
         self.target = Target(
-            "cuda", 10 * major + minor, "gpu", of(facts.WARP_SIZE), local, has_fp16=True, lanes="unrolled"
+            "cuda", 10 * major + minor, "gpu", of(facts.WARP_SIZE), local, has_fp16=True, widening="unrolled"
         )
         self.memory, self.refusals = CudaMemory(name, ordinal), (drv.Error,)
         self.timed = False

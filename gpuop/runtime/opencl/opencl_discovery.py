@@ -67,7 +67,7 @@ def target_of(platform: str, device: Any) -> Target:
         local_memory_bytes=device.local_mem_size,
         has_fp16="cl_khr_fp16" in device.extensions.split(),
         has_fp64=bool(device.double_fp_config),
-        lanes="unrolled" if gpu else CPU_LANES.get(platform, "scalar"),
+        widening="unrolled" if gpu else CPU_LANES.get(platform, "scalar"),
     )
 
 

@@ -1,7 +1,7 @@
 """How many neighbouring points a thread handles, and in which form; and why it is only one.
 
-Only kernels whose threads read and write their own points have lanes. A thread then accesses 16 bytes of memory at a time,
-without which GPUs do not copy at full speed: four floats, sixteen bytes.
+Several points, its lanes, a thread has only in kernels that read and write no points but the thread's own. It then accesses
+16 bytes of memory at a time, without which GPUs do not copy at full speed: four floats, sixteen bytes.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Place = tuple[FieldParam, Expr]  # a field, and an element of its tensor
 
 
 @dataclass(frozen=True)
-class Lanes:
-    """What a thread handles.
+class PointsPerThread:
+    """How many points a thread handles, and how.
 
     Attributes:
         count: points.
@@ -58,20 +58,22 @@ class Lanes:
     reason: str = ""
 
 
-def lanes_of(kernel: Kernel) -> Lanes:
-    """The lanes that suit a recorded kernel and its target."""
+def points_per_thread(kernel: Kernel) -> PointsPerThread:
+    """How many points a thread of a recorded kernel should handle on its target."""
     refused = _refusal(kernel)
     if refused:
-        return Lanes(reason=refused)
+        return PointsPerThread(reason=refused)
     assert kernel.target is not None
     if kernel.target.vector_length > 1:
         if kernel.domain.threads * SMALL < kernel.target.least_threads:
-            return Lanes(reason="its grid is small, and vectors take longer to compile")
+            return PointsPerThread(reason="its grid is small, and vectors take longer to compile")
         streamed = any(map(is_streamed, kernel.written))
-        refused = (demand(kernel.body, streamed) if kernel.target.lanes == "functions" else "") or obstacle(kernel.body)
-        return Lanes(reason=refused) if refused else _placed(kernel, kernel.target.vector_length, "vector")
+        refused = (demand(kernel.body, streamed) if kernel.target.widening == "functions" else "") or obstacle(
+            kernel.body
+        )
+        return PointsPerThread(reason=refused) if refused else _placed(kernel, kernel.target.vector_length, "vector")
     count, reason = _count(kernel)
-    return Lanes(reason=reason) if count == 1 else _placed(kernel, count, "wide", reason)
+    return PointsPerThread(reason=reason) if count == 1 else _placed(kernel, count, "wide", reason)
 
 
 def is_streamed(field: FieldParam) -> bool:
@@ -81,18 +83,20 @@ def is_streamed(field: FieldParam) -> bool:
     return kind.nbytes >= STREAMED and aligned and kind.storage is not HALF
 
 
-def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> Lanes:
+def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPerThread:
     """Lanes in rows where they divide these and positions matter, so that there is no division; else in the flat grid."""
     columns, points = kernel.domain.extent("column"), kernel.domain.shape.points
     flat = points <= MOST_POINTS and not (columns % count == 0 and _knows_positions(kernel))
     aligned = math.gcd(count, points if flat else columns)
     if form == "wide" and 1 < aligned >= count // 2:
-        return Lanes(aligned, form, flat, reason)
+        return PointsPerThread(aligned, form, flat, reason)
     if not flat and aligned < count:
-        return Lanes(reason=f"its {points} points are too many to count, and lanes do not divide rows of {columns}")
+        return PointsPerThread(
+            reason=f"its {points} points are too many to count, and lanes do not divide rows of {columns}"
+        )
     if form == "wide":
-        return Lanes(count, "spaced", True, f"{count} lanes do not divide {points} points")
-    return Lanes(count, form, flat, reason)
+        return PointsPerThread(count, "spaced", True, f"{count} lanes do not divide {points} points")
+    return PointsPerThread(count, form, flat, reason)
 
 
 def is_own(field: FieldParam) -> bool:
@@ -120,7 +124,7 @@ def places(kernel: Kernel) -> tuple[list[Place], list[Place]]:
 
 
 def _refusal(kernel: Kernel) -> str:
-    if kernel.target is None or kernel.target.lanes == "scalar":
+    if kernel.target is None or kernel.target.widening == "scalar":
         return ONE_BY_ONE
     if not config.widen:
         return "GPUOP_WIDEN is 0"
