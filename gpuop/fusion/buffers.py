@@ -29,20 +29,20 @@ class Allocation:
 def allocation(plan: Plan) -> Allocation:
     """Give values buffers in the order of the launches; those that outlive a step's launches have some of their own."""
     types, own = plan.program.types, set(plan.program.wanted) | _lasting(plan)
-    over = {value for step in plan.launches for value, _ in step.over}
-    last = {value: n for n, step in enumerate(plan.launches) for value in (*step.inputs, *step.outputs)}
+    over = {value for launch in plan.launches for value, _ in launch.over}
+    last = {value: n for n, launch in enumerate(plan.launches) for value in (*launch.inputs, *launch.outputs)}
     of: dict[int, int] = {}
     kinds: list[FieldType] = []
     free: dict[object, list[int]] = {}
-    for n, step in enumerate(plan.launches):
-        for value in (v for v in step.outputs if v not in over):
+    for n, launch in enumerate(plan.launches):
+        for value in (v for v in launch.outputs if v not in over):
             same = free.get(_layout(types[value]))
             if same and value not in own:  # the next value of a state changes places with it
                 of[value] = same.pop()
             else:
                 of[value] = len(kinds)
                 kinds.append(types[value])
-        for value in dict.fromkeys((*step.inputs, *step.outputs)):
+        for value in dict.fromkeys((*launch.inputs, *launch.outputs)):
             if value in of and last[value] == n and value not in own:
                 free.setdefault(_layout(types[value]), []).append(of[value])
     return Allocation(of, tuple(kinds))
@@ -50,9 +50,9 @@ def allocation(plan: Plan) -> Allocation:
 
 def _lasting(plan: Plan) -> set[int]:
     """What is read after other launches ran again: by what runs more often than they do, or when the next step begins."""
-    kept = {value for step in plan.launches if step.rate is not Rate.STEP for value in step.outputs}
-    found = {v for step in plan.launches if step.rate is not Rate.ONCE for v in step.inputs if v in kept}
-    return found | {v for step in plan.launches if step.over for v in step.inputs}
+    kept = {value for launch in plan.launches if launch.rate is not Rate.EVERY_STEP for value in launch.outputs}
+    found = {v for launch in plan.launches if launch.rate is not Rate.ONCE for v in launch.inputs if v in kept}
+    return found | {v for launch in plan.launches if launch.over for v in launch.inputs}
 
 
 def _layout(kind: FieldType) -> object:

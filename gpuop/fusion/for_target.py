@@ -11,26 +11,26 @@ from gpuop.ir.target import Target
 from gpuop.passes.resolve import for_target
 
 
-def plan_for(what: Plan, target: Target) -> Plan:
+def plan_for(plan: Plan, target: Target) -> Plan:
     """The plan with one branch of each `_codegenIf`, without inputs and kernels that are then in vain.
 
     Raises:
         SemanticError: a table has no entry for the target.
     """
-    steps = [_step(step, target) for step in what.launches]
-    if all(new is old for new, old in zip(steps, what.launches, strict=True)):
-        return what
-    needed, kept = set(what.program.wanted), []
-    for step in reversed(steps):
-        if not needed.isdisjoint(step.outputs):
-            kept.append(step)
-            needed.update(step.inputs)
-    return replace(what, launches=tuple(reversed(kept)))
+    launches = [_for_target(launch, target) for launch in plan.launches]
+    if all(new is old for new, old in zip(launches, plan.launches, strict=True)):
+        return plan
+    needed, kept = set(plan.program.wanted), []
+    for launch in reversed(launches):
+        if not needed.isdisjoint(launch.outputs):
+            kept.append(launch)
+            needed.update(launch.inputs)
+    return replace(plan, launches=tuple(reversed(kept)))
 
 
-def _step(step: PlannedLaunch, target: Target) -> PlannedLaunch:
-    kernel = for_target(step.kernel, target) if isinstance(step.kernel, Kernel) else step.kernel
-    if kernel is step.kernel:
-        return step
-    inputs = (v for param, v in zip(step.kernel.inputs, step.inputs, strict=True) if param in kernel.inputs)
-    return replace(step, kernel=kernel, inputs=tuple(inputs))
+def _for_target(launch: PlannedLaunch, target: Target) -> PlannedLaunch:
+    kernel = for_target(launch.kernel, target) if isinstance(launch.kernel, Kernel) else launch.kernel
+    if kernel is launch.kernel:
+        return launch
+    inputs = (v for param, v in zip(launch.kernel.inputs, launch.inputs, strict=True) if param in kernel.inputs)
+    return replace(launch, kernel=kernel, inputs=tuple(inputs))

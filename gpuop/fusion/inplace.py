@@ -21,33 +21,37 @@ from gpuop.ir.visit import effects, walk
 Over = dict[int, int]  # states, by the next values that are written over them
 
 
-def in_place(steps: Sequence[PlannedLaunch], program: Program) -> list[PlannedLaunch]:
+def in_place(launches: Sequence[PlannedLaunch], program: Program) -> list[PlannedLaunch]:
     """The launches; last those that wait for the next step, in the order in which they can run then."""
     assert program.cycle is not None
-    counts = Counter((*program.wanted, *(v for step in steps for v in step.inputs)))
+    counts = Counter((*program.wanted, *(v for launch in launches for v in launch.inputs)))
     targets = {value: state for state, value in program.cycle.nexts if counts[value] == 1}  # nobody else needs it
-    waiting = {n: over for n, step in enumerate(steps) if (over := _over(step, targets))}
-    order = _ordered(steps, waiting)
+    waiting = {n: over for n, launch in enumerate(launches) if (over := _over(launch, targets))}
+    order = _ordered(launches, waiting)
     return [
-        *(step for n, step in enumerate(steps) if n not in order),
-        *(_written_over(steps[n], waiting[n]) for n in order),
+        *(launch for n, launch in enumerate(launches) if n not in order),
+        *(_written_over(launches[n], waiting[n]) for n in order),
     ]
 
 
-def _over(step: PlannedLaunch, targets: Mapping[int, int]) -> Over:
+def _over(launch: PlannedLaunch, targets: Mapping[int, int]) -> Over:
     """The next values that a kernel can write over their states; none where it cannot wait."""
-    kernel = step.kernel
-    if step.rate is not Rate.STEP or not isinstance(kernel, Kernel) or not targets.keys() >= set(step.outputs):
+    kernel = launch.kernel
+    if (
+        launch.rate is not Rate.EVERY_STEP
+        or not isinstance(kernel, Kernel)
+        or not targets.keys() >= set(launch.outputs)
+    ):
         return {}
     if effects(kernel.body) & Effect.HOST:
         return {}
     access = access_pattern(kernel)
-    made = zip(step.outputs, kernel.outputs, strict=True)
-    return {v: targets[v] for v, output in made if _is_own(kernel, output, _param(step, targets[v]), access)}
+    made = zip(launch.outputs, kernel.outputs, strict=True)
+    return {v: targets[v] for v, output in made if _is_own(kernel, output, _param(launch, targets[v]), access)}
 
 
-def _param(step: PlannedLaunch, value: int) -> FieldParam | None:
-    return step.kernel.inputs[step.inputs.index(value)] if value in step.inputs else None
+def _param(launch: PlannedLaunch, value: int) -> FieldParam | None:
+    return launch.kernel.inputs[launch.inputs.index(value)] if value in launch.inputs else None
 
 
 def _is_own(kernel: Kernel, output: Output, state: FieldParam | None, access: AccessPattern) -> bool:
@@ -60,9 +64,9 @@ def _is_own(kernel: Kernel, output: Output, state: FieldParam | None, access: Ac
     return alone and last and state not in access.gathers and output.param not in access.scatters
 
 
-def _ordered(steps: Sequence[PlannedLaunch], waiting: Mapping[int, Over]) -> list[int]:
+def _ordered(launches: Sequence[PlannedLaunch], waiting: Mapping[int, Over]) -> list[int]:
     """Kernels in an order in which each state is read before it is overwritten; one of each circle does not wait."""
-    before = _before(steps, waiting)
+    before = _before(launches, waiting)
     after: dict[int, list[int]] = {n: [] for n in waiting}
     for n, readers in before.items():
         for reader in readers:
@@ -80,12 +84,12 @@ def _ordered(steps: Sequence[PlannedLaunch], waiting: Mapping[int, Over]) -> lis
     return order
 
 
-def _before(steps: Sequence[PlannedLaunch], waiting: Mapping[int, Over]) -> dict[int, set[int]]:
+def _before(launches: Sequence[PlannedLaunch], waiting: Mapping[int, Over]) -> dict[int, set[int]]:
     """The kernels that read what another one overwrites."""
     writer = {state: n for n, over in waiting.items() for state in over.values()}
     before: dict[int, set[int]] = {n: set() for n in waiting}
     for n in waiting:
-        for value in steps[n].inputs:
+        for value in launches[n].inputs:
             if writer.get(value, n) != n:
                 before[writer[value]].add(n)
     return before
@@ -98,12 +102,12 @@ def _of_circle(before: Mapping[int, set[int]]) -> int:
     return n
 
 
-def _written_over(step: PlannedLaunch, over: Over) -> PlannedLaunch:
+def _written_over(launch: PlannedLaunch, over: Over) -> PlannedLaunch:
     """The launch, whose kernel writes over states after everything else."""
-    kernel = step.kernel
+    kernel = launch.kernel
     assert isinstance(kernel, Kernel)
-    made = zip(step.outputs, kernel.outputs, strict=True)
-    states = {output.param: _param(step, over[v]) for v, output in made if v in over}
+    made = zip(launch.outputs, kernel.outputs, strict=True)
+    states = {output.param: _param(launch, over[v]) for v, output in made if v in over}
     outputs = tuple(replace(output, over=states.get(output.param)) for output in kernel.outputs)
     body = sorted(kernel.body, key=lambda stmt: isinstance(stmt, Write) and stmt.field in states)
-    return replace(step, kernel=replace(kernel, outputs=outputs, body=tuple(body)), over=tuple(over.items()))
+    return replace(launch, kernel=replace(kernel, outputs=outputs, body=tuple(body)), over=tuple(over.items()))

@@ -54,25 +54,25 @@ def parts(kernel: Iteration) -> tuple[Part, ...]:
     return (kernel.turn,) if kernel.until is None else (kernel.turn, kernel.until)
 
 
-def kernels(what: Plan) -> Iterator[Kernel]:
+def kernels(plan: Plan) -> Iterator[Kernel]:
     """The kernels of a plan that run on the device, each once, those that are repeated too."""
-    for step in what.launches:
-        if isinstance(step.kernel, Iteration):
-            for part in parts(step.kernel):
-                yield from kernels(part.plan(what.limits))
-        elif isinstance(step.kernel, Kernel):
-            yield step.kernel
+    for launch in plan.launches:
+        if isinstance(launch.kernel, Iteration):
+            for part in parts(launch.kernel):
+                yield from kernels(part.plan(plan.limits))
+        elif isinstance(launch.kernel, Kernel):
+            yield launch.kernel
 
 
-def launches(what: Plan) -> int:
+def launches(plan: Plan) -> int:
     """How many kernels a plan launches, at most; of iterations that only a condition ends, a turn counts."""
     total = 0
-    for step in what.launches:
-        if isinstance(step.kernel, Iteration):
-            turns = step.kernel.times or 1
-            total += turns * launches(step.kernel.turn.plan(what.limits))
-            if step.kernel.until is not None:
-                total += max(turns // step.kernel.every, 1) * launches(step.kernel.until.plan(what.limits))
+    for launch in plan.launches:
+        if isinstance(launch.kernel, Iteration):
+            turns = launch.kernel.times or 1
+            total += turns * launches(launch.kernel.turn.plan(plan.limits))
+            if launch.kernel.until is not None:
+                total += max(turns // launch.kernel.every, 1) * launches(launch.kernel.until.plan(plan.limits))
         else:
-            total += not isinstance(step.kernel, HostFunction)
+            total += not isinstance(launch.kernel, HostFunction)
     return total

@@ -28,10 +28,10 @@ class Operations:
 
 def _until(kernel: Kernel, end: object) -> Kernel:
     """The kernel as it is before a pass."""
-    for step, _ in PIPELINE:
-        if step is end:
+    for pass_, _ in PIPELINE:
+        if pass_ is end:
             break
-        kernel = step(kernel)
+        kernel = pass_(kernel)
     return kernel
 
 

@@ -53,10 +53,10 @@ def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Pla
     order = groups.order.sorted(key=groups.first.__getitem__)
     splitting = Splitting(groups, program.types)
     pieces = [piece for group in order for piece in splitting.pieces(groups.members[group])]
-    steps = [_launched(piece, spread) for piece in pieces]
+    launches = [_launched(piece, spread) for piece in pieces]
     apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
     apart += [Apart(*each) for each in splitting.apart]
-    return Plan(program, tuple(_timed(steps, program) if optimize else steps), tuple(apart), limits)
+    return Plan(program, tuple(_timed(launches, program) if optimize else launches), tuple(apart), limits)
 
 
 def _launched(piece: Piece, spread: frozenset[int]) -> PlannedLaunch:
@@ -67,13 +67,13 @@ def _launched(piece: Piece, spread: frozenset[int]) -> PlannedLaunch:
     return PlannedLaunch(kernel, piece.inputs, piece.outputs, piece.ops)
 
 
-def _timed(steps: list[PlannedLaunch], program: Program) -> list[PlannedLaunch]:
+def _timed(launches: list[PlannedLaunch], program: Program) -> list[PlannedLaunch]:
     """The launches of a graph, with what is known of when they run."""
     if program.cycle is None:
-        return steps
+        return launches
     rates = Rates(program)
-    timed = [replace(step, rate=rates.add(step.kernel, step.inputs, step.outputs)) for step in steps]
-    return in_place(sorted(timed, key=lambda step: step.rate), program)
+    timed = [replace(launch, rate=rates.add(launch.kernel, launch.inputs, launch.outputs)) for launch in launches]
+    return in_place(sorted(timed, key=lambda launch: launch.rate), program)
 
 
 def _fuse(groups: Groups, program: Program, steady: Invariant) -> list[Apart]:

@@ -22,5 +22,5 @@ class PlannedLaunch:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     ops: tuple[Op, ...]
-    rate: Rate = Rate.STEP
+    rate: Rate = Rate.EVERY_STEP
     over: tuple[tuple[int, int], ...] = ()

@@ -16,7 +16,7 @@ class Rate(IntEnum):
 
     ONCE = 0
     SET = 1
-    STEP = 2
+    EVERY_STEP = 2
 
 
 class Rates:
@@ -26,11 +26,11 @@ class Rates:
         cycle = program.cycle
         self.of: dict[int, Rate] = {}
         if cycle is not None:
-            self.of |= dict.fromkeys(cycle.settable, Rate.SET) | dict.fromkeys(cycle.changing, Rate.STEP)
+            self.of |= dict.fromkeys(cycle.settable, Rate.SET) | dict.fromkeys(cycle.changing, Rate.EVERY_STEP)
 
     def add(self, kernel: Launchable, inputs: Iterable[int], outputs: Iterable[int]) -> Rate:
         """The rate of a kernel, whose producers have been added."""
-        rate = Rate.STEP if kernel.acts else max((self.of.get(v, Rate.ONCE) for v in inputs), default=Rate.ONCE)
+        rate = Rate.EVERY_STEP if kernel.acts else max((self.of.get(v, Rate.ONCE) for v in inputs), default=Rate.ONCE)
         self.of.update(dict.fromkeys(outputs, rate))
         return rate
 
@@ -44,7 +44,7 @@ class Invariant:
         self.costs: dict[int, float] = {}
         rates = Rates(program)
         for op in program.ops if program.cycle is not None else ():
-            if rates.add(op.kernel, op.inputs, op.outputs) is not Rate.STEP:
+            if rates.add(op.kernel, op.inputs, op.outputs) is not Rate.EVERY_STEP:
                 self.numbers.add(op.number)
         if len(self.numbers) == len(program.ops):
             self.numbers.clear()

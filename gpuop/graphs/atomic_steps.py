@@ -28,7 +28,7 @@ class Bound:
         steps, backend = prepared.plan.launches, prepared.backend
         self.launch = backend.launch
         self.launches: list[Launch] = [prepared.bind(number, buffers) for number in range(len(steps))]
-        timed = [(step, b) for step, b in zip(steps, self.launches, strict=True) if step.rate is Rate.STEP]
+        timed = [(step, b) for step, b in zip(steps, self.launches, strict=True) if step.rate is Rate.EVERY_STEP]
         self.usual = backend.sequence([launch for step, launch in timed if not step.over])
         over = backend.sequence([launch for step, launch in timed if step.over])
         self.early: list[Part] = [] if backend.whole else over

@@ -45,7 +45,7 @@ class BoundGraph:
         self.takers = {v: self._takers(v) for v in self.parameters}
         self.driving = {v: self._driving(v) for v in self.parameters}
         self.keeping = {v: self._keeping(v) for v in self.parameters}
-        self.kept = [n for n, step in enumerate(self.plan.launches) if step.rate is not Rate.STEP]
+        self.kept = [n for n, step in enumerate(self.plan.launches) if step.rate is not Rate.EVERY_STEP]
         self.stale = set(self.kept)  # those that are to be run
         self.now: Moment = (None, *self._places(prepared))
         self.change: Change | None = None
@@ -113,7 +113,7 @@ class BoundGraph:
         """The steps that run again when a parameter is set, and only then."""
         reached, kept = {parameter}, []
         for number, step in enumerate(self.plan.launches):
-            if step.rate is not Rate.STEP and reached.intersection(step.inputs):
+            if step.rate is not Rate.EVERY_STEP and reached.intersection(step.inputs):
                 reached.update(step.outputs)
                 kept.append(number)
         return kept
@@ -126,7 +126,7 @@ class BoundGraph:
                 reached.update(op.outputs)
         needed, again = reached.intersection(self.targets), []
         for number, step in reversed(list(enumerate(self.plan.launches))):
-            if step.rate is Rate.STEP and needed.intersection(step.outputs):
+            if step.rate is Rate.EVERY_STEP and needed.intersection(step.outputs):
                 needed.update(step.inputs)
                 if not step.over:  # which runs in any case
                     again.append(number)

@@ -142,19 +142,19 @@ def _stepped(clock: Stepper) -> bool:
 
 def _rows(plan: Plan, taken: list[list[float]]) -> tuple[KernelTimes, ...]:
     medians = [median(each) if each else 0.0 for each in taken]
-    usual = [m for m, step in zip(medians, plan.launches, strict=True) if step.rate is Rate.STEP]
+    usual = [m for m, step in zip(medians, plan.launches, strict=True) if step.rate is Rate.EVERY_STEP]
     rows = []
     for number, (step, each, middle) in enumerate(zip(plan.launches, taken, medians, strict=True), 1):
         nbytes = moved_bytes(plan, step)
         low, _, high = quantiles(each) if len(each) > 1 else (0.0, 0.0, 0.0)
-        share = middle / (sum(usual or medians) or 1.0) if step.rate is Rate.STEP or not usual else 0.0
+        share = middle / (sum(usual or medians) or 1.0) if step.rate is Rate.EVERY_STEP or not usual else 0.0
         rate = _rate(nbytes, middle)
         rows.append(KernelTimes(number, step.kernel.name, middle, high - low, nbytes, rate, share, RUNS[step.rate]))
     return tuple(rows)
 
 
 def _when(row: KernelTimes) -> str:
-    return "" if row.runs == RUNS[Rate.STEP] else f" ({row.runs})"
+    return "" if row.runs == RUNS[Rate.EVERY_STEP] else f" ({row.runs})"
 
 
 def _rate(nbytes: int, ms: float) -> float:

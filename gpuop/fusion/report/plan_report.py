@@ -19,7 +19,7 @@ from gpuop.passes.resolve import resolve_target
 Facts = dict[str, Any]
 Names = Mapping[int, str]  # of values
 Made = Mapping[int, int]  # values, by the kernels that make them
-RUNS = {Rate.ONCE: "once", Rate.SET: "when set", Rate.STEP: "at every step"}
+RUNS = {Rate.ONCE: "once", Rate.SET: "when set", Rate.EVERY_STEP: "at every step"}
 
 
 def report(plan: Plan, labels: Mapping[int, str] | None = None, target: Target | None = None) -> Facts:
@@ -41,9 +41,9 @@ def report(plan: Plan, labels: Mapping[int, str] | None = None, target: Target |
         buffers, buffer_bytes: the memory of what kernels write; values share it that are not needed together.
     """
     names = dict(plan.program.names) | dict(labels or {})
-    made = {value: n for n, step in enumerate(plan.launches, 1) for value in step.outputs}
+    made = {value: n for n, launch in enumerate(plan.launches, 1) for value in launch.outputs}
     return {
-        "kernels": [_kernel(plan, n, step, names, made, target) for n, step in enumerate(plan.launches, 1)],
+        "kernels": [_kernel(plan, n, launch, names, made, target) for n, launch in enumerate(plan.launches, 1)],
         "apart": [_apart(plan, apart, names) for apart in plan.apart],
         "kernel_count": len(plan.launches),
         "operator_count": len(plan.program.ops),
@@ -52,12 +52,12 @@ def report(plan: Plan, labels: Mapping[int, str] | None = None, target: Target |
 
 
 def _totals(plan: Plan, made: set[int]) -> Facts:
-    moved, memory = sum(moved_bytes(plan, step) for step in plan.launches), allocation(plan)
-    outside = {v for step in plan.launches for v in step.inputs if v not in made}
+    moved, memory = sum(moved_bytes(plan, launch) for launch in plan.launches), allocation(plan)
+    outside = {v for launch in plan.launches for v in launch.inputs if v not in made}
     floor = sum(plan.program.types[v].nbytes for v in outside | (set(plan.program.wanted) & made))
     return {
         "moved_bytes": moved,
-        "step_bytes": sum(moved_bytes(plan, step) for step in plan.launches if step.rate is Rate.STEP),
+        "step_bytes": sum(moved_bytes(plan, launch) for launch in plan.launches if launch.rate is Rate.EVERY_STEP),
         "floor_bytes": floor,
         "ratio": round(moved / floor, 3) if floor else 1.0,
         "buffers": len(memory.kinds),
@@ -65,7 +65,7 @@ def _totals(plan: Plan, made: set[int]) -> Facts:
     }
 
 
-def _kernel(plan: Plan, number: int, step: PlannedLaunch, names: Names, made: Made, target: Target | None) -> Facts:
+def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, made: Made, target: Target | None) -> Facts:
     """A launch.
 
     Returns:
@@ -82,9 +82,9 @@ def _kernel(plan: Plan, number: int, step: PlannedLaunch, names: Names, made: Ma
         in_place: a list of the outputs (their values) that are written over states, when the next step begins;
         repeats: null, or of an iteration {times, every (null without a condition), turn: such a report}.
     """
-    kernel = resolve_target(step.kernel) if isinstance(step.kernel, Kernel) else step.kernel
-    inputs = [_value(plan, v, names, made) for v in step.inputs]
-    outputs = [_value(plan, v, names, made) for v in step.outputs]
+    kernel = resolve_target(launch.kernel) if isinstance(launch.kernel, Kernel) else launch.kernel
+    inputs = [_value(plan, v, names, made) for v in launch.inputs]
+    outputs = [_value(plan, v, names, made) for v in launch.outputs]
     return {
         "number": number,
         "name": kernel.name,
@@ -92,14 +92,14 @@ def _kernel(plan: Plan, number: int, step: PlannedLaunch, names: Names, made: Ma
         "thread_count": kernel.grid.threads,
         "work_group": list(kernel.work_group if isinstance(kernel, Kernel) else kernel.grid.group),
         "host": isinstance(kernel, HostFunction),
-        "operators": _operators(step),
+        "operators": _operators(launch),
         "inputs": inputs,
         "outputs": outputs,
         "read_bytes": sum(value["bytes"] for value in inputs),
         "written_bytes": sum(value["bytes"] for value in outputs),
         **_effort(kernel, target),
-        "runs": RUNS[step.rate],
-        "in_place": [value for value, _ in step.over],
+        "runs": RUNS[launch.rate],
+        "in_place": [value for value, _ in launch.over],
         "repeats": _repeats(kernel, plan, target) if isinstance(kernel, Iteration) else None,
     }
 
@@ -125,12 +125,12 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
     }
 
 
-def moved_bytes(plan: Plan, step: PlannedLaunch) -> int:
+def moved_bytes(plan: Plan, launch: PlannedLaunch) -> int:
     """What a kernel reads and writes; an iteration's kernels at every turn that is allowed, at one where any number is."""
-    if isinstance(step.kernel, Iteration):
-        turn = step.kernel.turn.plan(plan.limits)
-        return (step.kernel.times or 1) * sum(moved_bytes(turn, inner) for inner in turn.launches)
-    return sum(plan.program.types[v].nbytes for v in (*step.inputs, *step.outputs))
+    if isinstance(launch.kernel, Iteration):
+        turn = launch.kernel.turn.plan(plan.limits)
+        return (launch.kernel.times or 1) * sum(moved_bytes(turn, inner) for inner in turn.launches)
+    return sum(plan.program.types[v].nbytes for v in (*launch.inputs, *launch.outputs))
 
 
 def _repeats(kernel: Iteration, plan: Plan, target: Target | None) -> Facts:
@@ -147,12 +147,12 @@ def _value(plan: Plan, value: int, names: Names, made: Made) -> Facts:
 # --- operators ----------------------------------------------------------------------------------------------------------
 
 
-def _operators(step: PlannedLaunch) -> list[Facts]:
-    part = parts(step)
-    found = [_operator(op, "recomputed", None) for op in recomputed(step)]
-    for op in step.ops:
+def _operators(launch: PlannedLaunch) -> list[Facts]:
+    part = parts(launch)
+    found = [_operator(op, "recomputed", None) for op in recomputed(launch)]
+    for op in launch.ops:
         companions = sum(p == part[op.number] for p in part.values())
-        method = "registers" if companions > 1 else "side by side" if len(step.ops) > 1 else "alone"
+        method = "registers" if companions > 1 else "side by side" if len(launch.ops) > 1 else "alone"
         found.append(_operator(op, method, part[op.number]))
     return found
 
@@ -162,16 +162,16 @@ def _operator(op: Op, method: str, part: int | None) -> Facts:
     return {"number": op.number, "name": op.kernel.name, "file": file, "line": line, "method": method, "part": part}
 
 
-def recomputed(step: PlannedLaunch) -> list[Op]:
+def recomputed(launch: PlannedLaunch) -> list[Op]:
     """The operators whose values this kernel computes where it reads them, each once."""
-    return list({op.number: op for each in step.ops for op in each.recomputed}.values())
+    return list({op.number: op for each in launch.ops for op in each.recomputed}.values())
 
 
-def parts(step: PlannedLaunch) -> dict[int, int]:
+def parts(launch: PlannedLaunch) -> dict[int, int]:
     """The part of a kernel that each operator is in: those that values in registers connect are one part."""
-    group = {op.number: op.number for op in step.ops}
-    maker = {value: op.number for op in step.ops for value in op.outputs}
-    for op in step.ops:
+    group = {op.number: op.number for op in launch.ops}
+    maker = {value: op.number for op in launch.ops for value in op.outputs}
+    for op in launch.ops:
         for value in op.inputs:
             if value in maker:
                 joined = group[maker[value]]
@@ -181,7 +181,7 @@ def parts(step: PlannedLaunch) -> dict[int, int]:
 
 
 def _apart(plan: Plan, apart: Apart, names: Names) -> Facts:
-    home = {op.number: n for n, step in enumerate(plan.launches, 1) for op in step.ops}
+    home = {op.number: n for n, launch in enumerate(plan.launches, 1) for op in launch.ops}
     feeds = apart.value in apart.producer.outputs and apart.value not in plan.program.wanted
     passes = 2 if feeds else 1  # written and read, or only read once more
     return {
