@@ -2,10 +2,10 @@
 
 import gpuop.providers  # noqa: F401 - it sets what fields ask of the layers above them
 from gpuop.bundles.bundle import Bundle, load_bundle
-from gpuop.dsl.fields.field import (
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.kinds_of_field import (
     ColorField,
     ComplexField,
-    Field,
     MatrixField,
     Parameter,
     ScalarField,

@@ -120,7 +120,16 @@ def _restored(cls: type[GpuopError], args: tuple[Any, ...], attributes: dict[str
 
 
 class SemanticError(GpuopError):
-    """The program is wrong. `loc` is the user's line, which also ends the message."""
+    """The program is wrong.
+
+    Args:
+        message: what is wrong, and what to do instead.
+        loc: the user's line, which also ends the message; by default the current one.
+
+    Attributes:
+        loc: the line (`file`, `line`, `text`), or None.
+        message: without the line.
+    """
 
     def __init__(self, message: str, loc: Loc | None = None) -> None:
         self.loc = loc or here()
@@ -137,7 +146,15 @@ class UnsupportedError(SemanticError, TypeError):
 
 
 class CompileError(GpuopError):
-    """A driver refused generated code. `source` is that code with line numbers."""
+    """A driver refused generated code.
+
+    Args:
+        message: the compiler's, with the user's lines behind the failing ones.
+        source: the code.
+
+    Attributes:
+        source: the code with line numbers.
+    """
 
     def __init__(self, message: str, source: str = "") -> None:
         self.source = source

@@ -168,9 +168,17 @@ def arrays(*fields: Field) -> list[Array]:
 def evaluate(*fields: Field) -> Any:
     """Evaluate fields together without waiting; their values stay on the device.
 
+    Args:
+        fields: one Field or several.
+
     Returns:
         Fields that are leaves: iterating `u = gp.evaluate(sweep(u))` neither grows nor replans. One for one field, else
         a tuple.
+
+    Raises:
+        SemanticError: no Field, or one without values: a sensor, a state, an argument of a pipeline.
+        CompileError: the device's compiler refuses a kernel.
+        DeviceError: no device works, its memory does not suffice, or it lacks a type that a kernel uses.
     """
     for f in fields:
         if not isinstance(f, Field):

@@ -163,6 +163,12 @@ def load_bundle(path: Path) -> Bundle:
 
     A bundle is a program: its kernels may do whatever kernels can, so load those that you trust. What it says of them is checked.
 
+    Args:
+        path: of the file.
+
+    Returns:
+        A Bundle.
+
     Raises:
         SemanticError: it is no such file, it is damaged, or what it says of its kernels cannot be.
     """

@@ -18,10 +18,9 @@ from gpuop.errors import DeviceError, GpuopError, SemanticError, described
 from gpuop.evaluation import driven, prepare
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Cycle, Program, program
-from gpuop.graphs import saving
 from gpuop.graphs.bound_graph import BoundGraph
 from gpuop.graphs.defining import open_graphs
-from gpuop.graphs.inspection import Inspection
+from gpuop.graphs.saving import Saving
 from gpuop.graphs.stepper import Stepper, times
 from gpuop.graphs.streams import Actuator, Frames, Sensor
 from gpuop.interop import own
@@ -29,13 +28,12 @@ from gpuop.ir.values import Leaf, Result, made
 from gpuop.ops.algebra import copied
 from gpuop.runtime.base.backend import Array, Backend
 from gpuop.runtime.devices import FORKED, current, open_device
-from gpuop.runtime.disk.files import Path
 from gpuop.show.graph_picture import Ends
 
 _owner: WeakKeyDictionary[Leaf, ref[ComputeGraph]] = WeakKeyDictionary()  # a graph holds its states: do not hold it
 
 
-class ComputeGraph(Inspection):
+class ComputeGraph(Saving):
     """A synchronous data-flow graph clocked by `step`.
 
         with gp.ComputeGraph() as graph:
@@ -49,6 +47,10 @@ class ComputeGraph(Inspection):
         device: a device's name; by default the current one when the graph first runs.
         optimize: False leaves every operator a kernel of its own, which runs at every step.
         checked: check the execution of kernels, as in `use_device`.
+
+    Raises:
+        SemanticError: from what is defined or called wrongly; a graph runs after its `with`, and not after `release`.
+        CompileError, DeviceError: from the first step or reset, when it is compiled for its device.
     """
 
     def __init__(self, device: str | None = None, optimize: bool = True, checked: bool = False) -> None:
@@ -87,7 +89,18 @@ class ComputeGraph(Inspection):
                 del _owner[leaf]
 
     def probe(self, field: Field, name: str | None = None) -> Field:
-        """Make a field readable while the graph runs, under a name: by default its own, else that of the argument's variable."""
+        """Make a field readable while the graph runs.
+
+        Args:
+            field: a Field, which is then computed at every step.
+            name: by default the field's own, else that of the argument's variable.
+
+        Returns:
+            The field.
+
+        Raises:
+            SemanticError: no Field, a name that another probe has, or the graph is defined already.
+        """
         if not isinstance(field, Field):
             raise SemanticError(f"probe wants a Field, not {described(field)}")
         if self._closed:
@@ -192,6 +205,9 @@ class ComputeGraph(Inspection):
 
         It does not wait for the device. The first one resets first.
 
+        Args:
+            n: how many steps; 0 or more.
+
         Returns:
             False, having stopped there, when a sensor is exhausted: the step that it has no frame for does nothing.
 
@@ -206,7 +222,17 @@ class ComputeGraph(Inspection):
         return (self._clock.tick or 0) if self._clock is not None else 0
 
     def read(self, what: Field | str) -> Array:
-        """The array of a probed field (or of a probe's name), as of `tick`; waits."""
+        """The values of what is probed, as of `tick`; waits. Any thread may ask.
+
+        Args:
+            what: a probed Field, or a probe's name.
+
+        Returns:
+            An array of `field_shape + tensor_shape` in the field's dtype (uint8 for unorm8); yours to change.
+
+        Raises:
+            SemanticError: it is not probed.
+        """
         node = getattr(what, "node", None)
         name = what if isinstance(what, str) else next((k for k, f in self._probes.items() if f.node == node), None)
         if name not in self._probes:
@@ -240,30 +266,6 @@ class ComputeGraph(Inspection):
         finally:
             with self._lock:
                 self._clock, self._gone = None, partial(SemanticError, "this ComputeGraph was released")
-
-    def save(self, path: Path) -> None:
-        """Write states and tick to a file, NumPy's .npz: a whole one, or none.
-
-        States are known by their names, which are those of variables unless `field.name = …` gives others; those that share
-        a name, or have none, as in lists, by the order of their `.next`.
-        """
-        tick, states = self._live().states()
-        saving.write(path, tick, [(leaf.name, leaf.type, array) for leaf, array in states])
-
-    def load(self, path: Path) -> None:
-        """Take states and tick from a file that `save` wrote, and evaluate. Parameters are as they are.
-
-        Sensors keep their frames; those of a graph that has not run take their first, which is the one of that tick: to go on
-        at tick t in another process, begin its source with frame t.
-
-        Raises:
-            SemanticError: it is no such file, it is damaged, or its states have other names or types; nothing changes.
-            OSError: it cannot be opened.
-        """
-        clock = self._live()
-        expected = [(leaf.name, leaf.type) for leaf in clock.running.initial.values()]
-        tick, arrays = saving.read(path, expected)
-        clock.load(arrays, tick)
 
     def _live(self) -> Stepper:
         with self._lock:

@@ -79,13 +79,26 @@ class Inspection(ABC):
                 kernel_count, operator_count, moved_bytes, step_bytes (of that, what every step moves), floor_bytes (were all
                 one kernel), ratio, buffers and buffer_bytes (the memory of what kernels write).
 
+        Returns:
+            A str.
+
         Raises:
             SemanticError: another format, or the graph is still being defined.
         """
         return explain(self.plan, format, self._ends().labels, target_in_use())
 
     def source(self, target: str | None = None) -> str:
-        """The generated text; target "opencl", "cuda", or an architecture as "cuda:sm_75"."""
+        """The generated text of all kernels.
+
+        Args:
+            target: "opencl", "cuda", or an architecture as "cuda:sm_75"; by default that of the device in use.
+
+        Returns:
+            A str.
+
+        Raises:
+            SemanticError: an unknown target, or the graph is still being defined.
+        """
         return source_of(self.plan, target)
 
     def __repr__(self) -> str:
@@ -125,10 +138,13 @@ class Inspection(ABC):
             Path(path).write_text(svg(self._scene()), encoding="utf-8")
 
     def profile(self, steps: int = 20) -> Profile:
-        """Measure how long each kernel takes, with the device's own clock, over `steps` steps, which the graph takes.
+        """Measure how long each kernel takes, with the device's own clock, over steps that the graph takes.
 
         States, sensors and actuators go on as with `step`; it ends early when a sensor is exhausted. Kernels that do not
         run at every step do so here.
+
+        Args:
+            steps: how many; 1 or more.
 
         Returns:
             A table when printed; `.rows` have number, name, median_ms, spread_ms (of the middle half), nbytes (that the

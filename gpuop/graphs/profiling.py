@@ -25,7 +25,7 @@ class KernelTimes:
     """A kernel's times.
 
     Attributes:
-        number: of the kernel, from 1, as in `explain`.
+        number, name: of the kernel, from 1, as in `explain`.
         median_ms, spread_ms: of its launches: the median, and the range of the middle half.
         nbytes: what it must read and write.
         gb_per_s: these bytes by the median.
@@ -45,7 +45,13 @@ class KernelTimes:
 
 @dataclass(frozen=True)
 class Profile:
-    """The times of a graph's kernels, in the order of their launches; prints as a table."""
+    """The times of a graph's kernels, in the order of their launches; prints as a table.
+
+    Attributes:
+        device: its name.
+        steps: how many were measured.
+        rows: the KernelTimes.
+    """
 
     device: str
     steps: int

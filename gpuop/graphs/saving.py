@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.errors import SemanticError
+from gpuop.graphs.inspection import Inspection
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Array
 from gpuop.runtime.disk.archive import Archive, Damaged, Foreign, opened
@@ -20,6 +21,43 @@ FORMAT = "gpuop states"
 VERSION = 1
 MOST_LISTED = 12  # states that a message names
 Named = tuple[str, FieldType]  # a state: its name, which may be empty, and its type
+
+
+class Saving(Inspection):
+    """Has a graph's states written to files, and taken from them."""
+
+    def save(self, path: Path) -> None:
+        """Write states and tick to a file, NumPy's .npz: a whole one, or none.
+
+        States are known by their names, which are those of variables unless `field.name = …` gives others; those that share
+        a name, or have none, as in lists, by the order of their `.next`.
+
+        Args:
+            path: of the file, which is replaced where it exists.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        tick, states = self._live().states()
+        write(path, tick, [(leaf.name, leaf.type, array) for leaf, array in states])
+
+    def load(self, path: Path) -> None:
+        """Take states and tick from a file that `save` wrote, and evaluate. Parameters are as they are.
+
+        Sensors keep their frames; those of a graph that has not run take their first, which is the one of that tick: to go on
+        at tick t in another process, begin its source with frame t.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            SemanticError: it is no such file, it is damaged, or its states have other names or types; nothing changes.
+            OSError: it cannot be opened.
+        """
+        clock = self._live()
+        expected = [(leaf.name, leaf.type) for leaf in clock.running.initial.values()]
+        tick, arrays = read(path, expected)
+        clock.load(arrays, tick)
 
 
 def write(path: Path, tick: int, states: Sequence[tuple[str, FieldType, Array]]) -> None:

@@ -103,7 +103,14 @@ def promote(a: DType, b: DType) -> DType:
 
 
 class Shape(tuple[int, ...]):
-    """The extents of a field or a tensor, slowest first: `Shape(layers, rows, columns)`."""
+    """The extents of a field or a tensor, slowest first: `Shape(layers, rows, columns)`; a tuple.
+
+    Args:
+        dims: integers of 0 or more, or one iterable of them.
+
+    Raises:
+        SemanticError: what is no integer, or is negative.
+    """
 
     def __new__(cls, *dims: int | Iterable[int]) -> Shape:
         flat = dims[0] if len(dims) == 1 and isinstance(dims[0], Iterable) else dims
@@ -117,10 +124,12 @@ class Shape(tuple[int, ...]):
 
     @property
     def dimensions(self) -> int:
+        """How many extents there are."""
         return len(self)
 
     @property
     def points(self) -> int:
+        """The product of the extents; 1 of no extents."""
         return math.prod(self)
 
     def __repr__(self) -> str:
@@ -204,6 +213,7 @@ class FieldType:
 
     @property
     def tensor_points(self) -> int:
+        """How many elements a tensor has; 1 of scalars."""
         return self.tensor_shape.points
 
     @property
@@ -212,7 +222,17 @@ class FieldType:
         return Shape(self.field_shape + self.tensor_shape)
 
     def replace(self, **changes: Any) -> FieldType:
-        """A copy with some of field_shape, tensor_shape and dtype changed."""
+        """A copy with some of its facts changed.
+
+        Args:
+            changes: `field_shape=`, `tensor_shape=` or `dtype=`.
+
+        Returns:
+            A FieldType.
+
+        Raises:
+            SemanticError: as of a FieldType.
+        """
         kept = {"field_shape": self.field_shape, "tensor_shape": self.tensor_shape, "dtype": self.dtype}
         return FieldType(**(kept | changes))
 
@@ -238,6 +258,7 @@ class FieldType:
 
     @cached_property
     def nbytes(self) -> int:
+        """The bytes of its values in a device's memory."""
         return self.field_shape.points * self.planes * self.storage.bits // 8
 
     def stored(self, value: float) -> float:

@@ -13,7 +13,8 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.arrays import host_array
-from gpuop.dsl.fields.field import Field, Parameter, is_big_tensor
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.kinds_of_field import Parameter, is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.value import KERNEL_NAMES, NUMBERS
 from gpuop.errors import SemanticError

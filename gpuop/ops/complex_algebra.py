@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gpuop.dsl as k
-from gpuop.dsl.fields.field import Field, is_big_tensor
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType

@@ -12,7 +12,8 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.dsl.fields import services
-from gpuop.dsl.fields.field import Field, is_big_tensor
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import SemanticError, described
 from gpuop.ir.types import FieldType, Shape

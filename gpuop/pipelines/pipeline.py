@@ -8,7 +8,8 @@ from typing import Any
 
 from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields.arrays import Placeholder, is_array, is_device_array
-from gpuop.dsl.fields.field import Field, Parameter
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.kinds_of_field import Parameter
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.dsl.operators.arguments import check_size, content, frozen, leaves
 from gpuop.dsl.operators.closure_key import Snapshot, snapshot
@@ -25,7 +26,11 @@ from gpuop.runtime.devices import current
 
 
 class Pipeline(Decorated):
-    """What `@gp.pipeline` makes of a function: arrays in, arrays out."""
+    """What `@gp.pipeline` makes of a function: arrays in, arrays out.
+
+    Args:
+        function: as of `gp.pipeline`.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -144,7 +149,17 @@ def pipeline(function: Callable[..., Any]) -> Pipeline:
     It is traced once per array types and other arguments. Called with Fields, or with what stands for an array while another
     pipeline is traced, it is the plain function. It returns NumPy arrays for NumPy arrays; for arrays of CuPy, PyTorch, JAX or
     Numba on a CUDA device it returns the same kind, without copies, in the order of the caller's current stream, and without
-    waiting. `out=` takes arrays to write the results to.
+    waiting.
+
+    Args:
+        function: gets what stands for the arrays (with `.shape`, `.dtype` and `.ndim`, taken by Field constructors), and the
+            other arguments as they are; returns a Field or a tuple of them.
+
+    Returns:
+        A Pipeline, called with the function's arguments; `out=` takes an array, or a tuple of them, to write the results to.
+
+    Raises:
+        SemanticError: what is made of no Python function; when called, what is wrong with arguments or results.
     """
     check_function("a pipeline", function)
     return Pipeline(function)

@@ -27,8 +27,10 @@ class Device:
     """A device that was found.
 
     Attributes:
-        name: "opencl:0", "reference"…; `aliases` are other names of it.
+        name: "opencl:0", "reference"…
+        description: its model and driver, for people.
         problem: why it cannot be used, or None.
+        aliases: other names of it, as "opencl:gpu".
     """
 
     name: str
@@ -106,7 +108,11 @@ def _rank(entry: tuple[str, Any]) -> tuple[bool, bool, str]:
 
 
 def devices() -> list[Device]:
-    """The devices that pass a self-test, best first; `gpuop devices` also prints the others and why."""
+    """The devices that pass a self-test, best first; `gpuop devices` also prints the others and why.
+
+    Returns:
+        A list of Devices; the reference is the last.
+    """
     return [device for device in examined() if device.problem is None]
 
 
@@ -126,6 +132,13 @@ def examined() -> list[Device]:
 
 def open_device(name: str | None = None, checked: bool = False) -> Backend:
     """The device of a name, opened and tested once; without a name the one in use. Checked execution has one of its own.
+
+    Args:
+        name: "cuda:0", "opencl:1", "opencl:gpu", "gpu", "reference"… (`devices` lists them).
+        checked: one that checks the execution of kernels, as in `use_device`.
+
+    Returns:
+        A Backend: its `name` and `description` are for users, the rest is gpuop's own.
 
     Raises:
         DeviceError: there is none of that name, or it fails the self-test.
@@ -202,12 +215,16 @@ def use_device(name: str, checked: bool = False) -> Iterator[Backend]:
     """Use a device inside a `with`, in all threads of the process.
 
     Args:
+        name: as of `device`.
         checked: check the execution of kernels, as GPUOP_DEBUG does too: every device reports assertions that fail
             (`_assert`); the reference also reports accesses outside arrays, outside tensors and under border="unchecked",
             local memory that is read before it is written, data races, divergent barriers, and integer division by zero.
 
+    Returns:
+        A context manager, which gives the Backend.
+
     Raises:
-        DeviceError: there is no such device.
+        DeviceError: there is no such device, or it fails the self-test.
     """
     choice = (name, checked or config.debug > 0)
     backend = open_device(*choice)

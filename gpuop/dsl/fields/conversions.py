@@ -69,6 +69,12 @@ class Conversions:
     def astype(self, dtype: Any) -> Field:
         """A field of another dtype, converted as kernels write: integers truncate and saturate, bool is `!= 0`.
 
+        Args:
+            dtype: NumPy's, or its name, or "unorm8".
+
+        Returns:
+            A Field of the same shapes.
+
         Raises:
             SemanticError: a dtype that fields cannot have, or a real one of complex numbers.
         """
@@ -85,7 +91,11 @@ class Conversions:
         return services.algebra["imag"](self)
 
     def conj(self) -> Field:
-        """The complex conjugates."""
+        """The complex conjugates; real numbers as they are.
+
+        Returns:
+            A Field of the same type.
+        """
         return services.algebra["conjugate"](self)
 
     conjugate = conj

@@ -18,6 +18,10 @@ class Reductions:
     The order of additions depends on the shape only: results are equal on every device and in every run. Sums are
     pairwise: their error grows with the logarithm of the number of values.
 
+    Args:
+        axis: an axis of `array_shape`, a tuple of them (one for argmin and argmax), or None.
+        options: none: those of NumPy's are refused by name.
+
     Raises:
         SemanticError: an axis that is none, a dtype without an order, an empty axis where there is no value to choose, or
             an option of NumPy's other than `axis`.

@@ -60,6 +60,9 @@ class GPUOperator:
         types: a FieldType for each output, 1 to 10.
         name: of the operator, by default the enclosing function's.
         default: what an output holds where nothing is written; a number, or a tuple with one for each output.
+
+    Raises:
+        SemanticError: for what is wrong in the body, at its line; from the end of the `with` for what only that shows.
     """
 
     def __init__(self, *types: FieldType, name: str | None = None, default: Any = None) -> None:
@@ -89,7 +92,7 @@ class GPUOperator:
 
     @property
     def outputs(self) -> tuple[Field, ...]:
-        """All outputs."""
+        """All outputs, a tuple of Fields; they exist after the `with`."""
         if self._outputs is None:
             raise SemanticError("the outputs of a GPUOperator exist after its `with` block")
         names = names_given(len(self._outputs))
@@ -100,7 +103,7 @@ class GPUOperator:
 
     @property
     def output(self) -> Field:
-        """The only output."""
+        """The only output, a Field; it exists after the `with`."""
         if len(self.outputs) > 1:
             raise SemanticError(f"this GPUOperator has {len(self.outputs)} outputs; use `.outputs`")
         return self.outputs[0]

@@ -30,6 +30,7 @@ def HostOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -> 
     Args:
         function: gets an array of each field, its own to change, of `field_shape + tensor_shape` in the field's dtype; it
             returns an array of each output, in a tuple if there are several.
+        fields: Fields; what is no Field belongs into the function.
         outputs: a FieldType, or a tuple of up to 10.
 
     Returns:

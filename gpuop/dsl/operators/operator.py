@@ -58,7 +58,11 @@ def library_call(
 
 
 class Operator(Decorated):
-    """What `@gp.operator` makes of a function."""
+    """What `@gp.operator` makes of a function: called with its arguments it gives lazy Fields.
+
+    Args:
+        function, outputs, name, default: as of `gp.operator`.
+    """
 
     recorded_by = (*Decorated.recorded_by, "declared", "name", "default")
 
@@ -79,10 +83,17 @@ class Operator(Decorated):
         return self.declared, self.name, self.default
 
     def source(self, *field_types: Any, target: str | None = None) -> str:
-        """The generated text for arguments of these FieldTypes (other arguments as they are).
+        """The generated text for arguments of these FieldTypes.
 
         Args:
+            field_types: a FieldType or a Field for each Field; other arguments as they are.
             target: "opencl", "cuda", or an architecture as "cuda:sm_75"; by default that of the current device.
+
+        Returns:
+            A str: the kernels, one after the other; OpenCL's for the reference.
+
+        Raises:
+            SemanticError: what is wrong in the body, or an unknown target.
         """
         fields = [Field.of(Leaf(t)) if isinstance(t, FieldType) else t for t in field_types]
         outputs = self(*fields)
@@ -223,13 +234,18 @@ def operator(
 def operator(
     function: Callable[..., Any] | None = None, /, *, outputs: Any = None, name: str | None = None, default: Any = None
 ) -> Any:
-    """Make an operator of a function that records a kernel body.
+    """Make an operator of a function that records a kernel body: `@gp.operator`, or `@gp.operator(outputs=…)`.
 
     Args:
+        function: its arguments are Fields, and constants: numbers, text, Shapes, FieldTypes, small arrays, lists and tuples
+            of these. It returns the values of this thread's own point (a tuple for several outputs), or writes outputs.
         outputs: a FieldType, a tuple of them, or a function of the arguments that gives them. Without it the types
             follow from the returned values, or are the first Field's where the body writes `_out0`.
         name: of the operator in generated text and in plans.
-        default: what an output holds where nothing is written.
+        default: what an output holds where nothing is written; a number, or a tuple with one for each output.
+
+    Returns:
+        An Operator: called with Fields it gives a lazy Field, or a tuple of them if there are several outputs.
 
     Raises:
         SemanticError: when called, for what is wrong in the body, at its line.

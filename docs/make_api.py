@@ -1,0 +1,130 @@
+"""Makes docs/api.md: every name of `gpuop` from its docstring, with signatures, public methods and properties.
+
+python docs/make_api.py
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import gpuop as gp
+from gpuop.dsl.fields.reduction_methods import Reductions
+from gpuop.dsl.operators.operator import Operator
+from gpuop.graphs.profiling import KernelTimes, Profile
+from gpuop.pipelines.pipeline import Pipeline
+from gpuop.runtime.devices import Device
+
+PAGE = Path(__file__).with_name("api.md")
+HEAD = """# The reference of `gpuop`
+
+What `import gpuop as gp` brings, as `help(gp.Field)` says it too; the names of kernel bodies are in [language.md](language.md).
+Shapes are (layers, rows, columns), then the tensor's; a dtype is NumPy's or its name. Every error is a `gp.GpuopError`, whose
+message says what to do instead. This page is made of the docstrings by `make_api.py`.
+"""
+SECTIONS: dict[str, tuple[Any, ...]] = {
+    "Types": (gp.Shape, gp.FieldType),
+    "Fields": (
+        *(gp.Field, gp.ScalarField, gp.VectorField, gp.MatrixField, gp.ColorField, gp.ComplexField, gp.Parameter),
+        *(gp.fromfunction, gp.is_big_tensor, gp.evaluate, gp.iterate),
+    ),
+    "Operators": (gp.operator, Operator, gp.GPUOperator, gp.HostOperator),
+    "Pipelines and bundles": (gp.pipeline, Pipeline, gp.load_bundle, gp.Bundle),
+    "Graphs": (gp.ComputeGraph, gp.Sensor, gp.Actuator, Profile, KernelTimes),
+    "Devices": (gp.devices, gp.device, gp.use_device, Device),
+    "Errors": (gp.GpuopError, gp.SemanticError, gp.CompileError, gp.DeviceError),
+}
+GIVEN_BY = {  # what has no name in `gp`
+    Operator: "made by `gp.operator`",
+    Pipeline: "made by `gp.pipeline`",
+    Profile: "made by `graph.profile`",
+    KernelTimes: "a row of a Profile",
+    Device: "listed by `gp.devices`",
+}
+OWN = {  # members that are for gpuop itself
+    *("storage", "element", "parts", "planes", "stored", "of", "node", "frames", "leaf", "set_next", "join", "plan"),
+    *("bind", "settings", "portable", "recorded_by", "conjugate"),
+}
+PARTS = {"Args:": "Arguments", "Returns:": "Returns", "Raises:": "Raises", "Attributes:": "Attributes"}
+ITEM = re.compile(r"    (\w[\w, ]*): (.*)")
+
+
+def called(value: Any) -> str:
+    """The name in `gp`, or its own."""
+    return next((name for name in gp.__all__ if getattr(gp, name) is value), value.__name__)
+
+
+def title(value: Any) -> str:
+    """As users write it; of what has no name in `gp` where it comes from."""
+    return f"`{called(value)}`, {GIVEN_BY[value]}" if value in GIVEN_BY else f"`gp.{called(value)}`"
+
+
+def call(value: Any, name: str) -> str:
+    """The signature, without annotations: the docstring says more."""
+    given = inspect.signature(value)
+    kept = [p.replace(annotation=p.empty) for p in given.parameters.values() if p.name != "self"]
+    return f"{name}{given.replace(parameters=kept, return_annotation=inspect.Signature.empty)}"
+
+
+def text(doc: str) -> Iterator[str]:
+    """A docstring in Markdown: its parts are lists, indented programs stay as they are."""
+    part, item = "", ""
+    for line in inspect.cleandoc(doc).split("\n"):
+        if line in PARTS:
+            part = PARTS[line]
+            yield f"**{part}**\n"
+        elif not part:
+            yield line
+        elif found := ITEM.fullmatch(line):
+            yield from (item,) if item else ()
+            names = ", ".join(f"`{name}`" for name in found[1].split(", "))
+            item = f"- {names}: {found[2]}"
+        elif line:
+            item += f" {line.strip()}" if item else line.strip()
+        else:
+            yield from (item, "")
+            part = item = ""
+    yield item
+
+
+def members(value: type) -> Iterator[tuple[str, Any]]:
+    """Public methods and properties: a subclass of Field has only its own."""
+    inherited = gp.Field if value is not gp.Field and issubclass(value, gp.Field) else object
+    for name, member in inspect.getmembers(value):
+        own = next((base for base in value.__mro__ if name in vars(base)), object)
+        known = isinstance(member, property | cached_property) or inspect.isfunction(member)
+        public = name not in OWN and not name.startswith("_") and own.__module__.startswith("gpuop")
+        if known and public and getattr(inherited, name, None) is not member:
+            yield name, member
+
+
+def entry(value: Any) -> Iterator[str]:
+    """A name of `gpuop`, and what it has."""
+    yield f"\n### {title(value)}\n"
+    if getattr(value, "__init__", None) is not Exception.__init__:  # those that are only caught
+        yield f"```python\n{call(value, called(value))}\n```\n"
+    yield from text(value.__doc__)
+    if value is gp.Field:
+        yield "\n#### Reductions: `.sum`, `.mean`, `.min`, `.max`, `.any`, `.all`, `.argmin`, `.argmax`\n"
+        yield from text(Reductions.__doc__ or "")
+    for name, member in members(value) if isinstance(value, type) else ():
+        shown = f".{name}" if isinstance(member, property | cached_property) else call(member, f".{name}")
+        yield f"\n#### `{shown}`\n"
+        yield from text(member.__doc__ or "")
+
+
+def page() -> str:
+    lines = [HEAD.rstrip()]
+    for section, values in SECTIONS.items():
+        lines.append(f"\n## {section}")
+        for value in values:
+            lines += entry(value)
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r" +\n", "\n", "\n".join(lines))).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
