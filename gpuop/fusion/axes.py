@@ -26,7 +26,6 @@ from gpuop.ir.nodes import (
     Let,
     Ref,
     Stmt,
-    Var,
     Write,
 )
 from gpuop.ir.types import INT, SMALL_TENSOR
@@ -123,7 +122,7 @@ class _Spread:
         """What is written, whatever is assigned later."""
         if not isinstance(write.value, Ref) or not write.value.var.mutable:
             return write.value
-        kept = Var(write.value.var.hint, write.value.type)
+        kept = replace(write.value.var, mutable=False)
         self.out.append(Let(kept, write.value, write.loc))
         return Ref(kept)
 

@@ -22,7 +22,6 @@ from gpuop.ir.nodes import (
     Pack,
     Read,
     Stmt,
-    Var,
     Write,
 )
 from gpuop.ir.symbolic import TargetConst
@@ -55,7 +54,7 @@ class _Scalars(Copier):
     def __init__(self, block: Block) -> None:
         super().__init__(block)
         for var, copied in self.vars.items():
-            self.vars[var] = Var(copied.hint, copied.type.scalar, copied.mutable)
+            self.vars[var] = replace(copied, type=copied.type.scalar)
 
     def expr(self, expr: Expr) -> Expr:
         copied = super().expr(expr)

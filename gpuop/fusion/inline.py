@@ -19,7 +19,6 @@ from gpuop.ir.nodes import (
     Read,
     Ref,
     Stmt,
-    Var,
     Write,
 )
 from gpuop.ir.types import INT, Type
@@ -136,7 +135,7 @@ class _Site(Copier):
         if not isinstance(copied, Write):
             return (copied,)
         if isinstance(copied.value, Ref) and copied.value.var.mutable:  # another place has another value
-            kept = Var(copied.value.var.hint, copied.value.type)
+            kept = replace(copied.value.var, mutable=False)
             self.value = Ref(kept)
             return (Let(kept, copied.value, copied.loc),)
         self.value = copied.value

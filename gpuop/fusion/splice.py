@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpuop.fusion.program import Op
 from gpuop.ir.kernel import Kernel, Launchable, Output
-from gpuop.ir.nodes import Barrier, Block, Comment, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Var, Write
+from gpuop.ir.nodes import Barrier, Block, Comment, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Write
 from gpuop.ir.visit import Copier, updated
 
 MAX_NAMES = 3
@@ -45,7 +45,7 @@ class _Splicer(Copier):
         value = copied.value
         before: Block = ()
         if isinstance(value, Ref) and value.var.mutable:  # the variable may change after the write
-            kept = Var(value.var.hint, value.type)
+            kept = replace(value.var, mutable=False)
             before, value = (Let(kept, value, stmt.loc),), Ref(kept)
         self.made[stmt.field] = value
         if stmt.field not in self.outputs:

@@ -125,11 +125,11 @@ class Builder:
 _EXPR = (*ATOMS, Apply, Cast, Bits, Lane, Pack, Read, Load)
 
 
-def collector(out: list[Stmt], loc: Loc | None = None, hint: str = "t") -> Builder:
+def collector(out: list[Stmt], loc: Loc | None = None, hint: str = "t", temporary: bool = True) -> Builder:
     """A builder that appends its bindings to a list."""
 
     def bind(expr: Expr) -> Expr:
-        var = Var(hint, expr.type)
+        var = Var(hint, expr.type, temporary=temporary)
         out.append(Let(var, expr, loc))
         return Ref(var)
 

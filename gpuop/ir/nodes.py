@@ -26,11 +26,12 @@ AXES = ("layer", "row", "column", "element")  # of the thread grid; `element` wa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var:
-    """A named value; a mutable one is a variable of the user's."""
+    """A named value; a mutable one is a variable of the user's. A temporary one has its name from gpuop, not from the user."""
 
     hint: str
     type: Type
     mutable: bool = False
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

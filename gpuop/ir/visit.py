@@ -240,7 +240,7 @@ class Copier:
         self.arrays: dict[Array, Array] = {}
         for symbol in bound(block):
             if isinstance(symbol, Var):
-                self.vars[symbol] = Var(symbol.hint, symbol.type, symbol.mutable)
+                self.vars[symbol] = replace(symbol)
             else:
                 self.arrays[symbol] = replace(symbol)
 

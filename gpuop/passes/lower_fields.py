@@ -64,23 +64,24 @@ class _Lowering:
         self.lanes_of: dict[Var, list[Expr]] = {}
         self.arrays: dict[Array, Array] = {}
         self.out: list[Stmt] = []
-        self.hint = "t"
+        self.name = "t", True  # of what is bound next, and whether it is temporary
         self.loc: Loc | None = None
         self.b = Builder(self.bind)
         self.at = Addresses(kernel, self.b)
 
     def bind(self, expr: Expr) -> Expr:
-        var = Var(self.hint, expr.type)
+        hint, temporary = self.name
+        var = Var(hint, expr.type, temporary=temporary)
         self.out.append(Let(var, expr, self.loc))
         if expr.type == Type(INT):
             self.at.note_range(var, expr)
         return Ref(var)
 
     @contextmanager
-    def named(self, hint: str) -> Iterator[None]:
-        before, self.hint = self.hint, hint
+    def named(self, hint: str, temporary: bool = True) -> Iterator[None]:
+        before, self.name = self.name, (hint, temporary)
         yield
-        self.hint = before
+        self.name = before
 
     def block(self, block: Block) -> Block:
         outer, self.out = self.out, []
@@ -136,7 +137,7 @@ class _Lowering:
                 assert_never(stmt)
 
     def let(self, var: Var, value: Expr) -> None:
-        with self.named(var.hint):
+        with self.named(var.hint, var.temporary):
             lanes = self.lanes(value)
         if not var.mutable:
             # a copy of a variable must stay a copy, other atoms stand for themselves
@@ -167,7 +168,7 @@ class _Lowering:
         else:
             memory = self.arrays[memory]
         var = stmt.var
-        inner = var if test is None or var is None else Var(var.hint, var.type)
+        inner = var if test is None or var is None else replace(var)
         done = replace(stmt, memory=memory, index=index, args=args, element=None, var=inner)
         if var is not None:
             self.lanes_of[var] = [Ref(var)]

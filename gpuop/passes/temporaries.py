@@ -9,7 +9,6 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Block, Cast, Expr, FieldParam, For, Let, Load, Ref, Stmt, Var, While
 from gpuop.ir.visit import blocks, expressions, map_blocks, map_values, walk_expr, with_operands
 
-TEMPORARY = {"t", "at", "inside"}
 MAX_NODES = 14  # of an expression that goes into another: lines stay readable
 
 
@@ -17,7 +16,7 @@ def inline_once(kernel: Kernel) -> Kernel:
     uses = Counter(e.var for e in expressions(kernel.body) if isinstance(e, Ref))
     for e in expressions(kernel.body):
         if isinstance(e, Cast) and isinstance(e.arg, Ref) and e.type.integer and e.arg.type.kind == "f":
-            uses[e.arg.var] += 1  # what converts names its operand twice, as a NaN is none of the integers
+            uses[e.arg.var] += 1  # a conversion to integers prints its operand twice, to give 0 for a NaN
     return replace(kernel, body=_Inliner(uses, kernel.shared_memory).block(kernel.body))
 
 
@@ -62,7 +61,7 @@ class _Inliner:
         return tuple(out), tail
 
     def postpone(self, stmt: Let) -> bool:
-        once = self.uses[stmt.var] == 1 and not stmt.var.mutable and stmt.var.hint in TEMPORARY
+        once = self.uses[stmt.var] == 1 and not stmt.var.mutable and stmt.var.temporary
         return once and sum(1 for _ in walk_expr(stmt.value)) <= MAX_NODES
 
     def expr(self, expr: Expr) -> Expr:

@@ -95,10 +95,10 @@ class _Vectors:
     def wide(self, type_: Type) -> Type:
         return Type(type_.dtype, self.count)
 
-    def bind(self, expr: Expr, hint: str = "t") -> Expr:
+    def bind(self, expr: Expr) -> Expr:
         if isinstance(expr, ATOMS):
             return expr
-        var = Var(hint, expr.type)
+        var = Var("t", expr.type, temporary=True)
         self.out.append(Let(var, expr))
         return Ref(var)
 
@@ -115,7 +115,7 @@ class _Vectors:
                     out.append(Let(held.var, load, stmt.loc) if loads else Store(field, index, held, stmt.loc))
                 case For(var=var, body=inner):
                     numbers = tuple(constant(k, INT) for k in range(self.count))
-                    self.vars[var] = Ref(Var(var.hint, self.wide(var.type)))
+                    self.vars[var] = Ref(replace(var, type=self.wide(var.type)))
                     out.append(Let(self.vars[var].var, Pack(numbers, self.wide(var.type))))
                     out += self.block(inner, None)
                 case _:
@@ -162,7 +162,7 @@ class _Vectors:
         if var.mutable:
             value = self.spread(value, self.wide(var.type))
         if value.type.lanes > 1:
-            self.vars[var] = Ref(Var(var.hint, value.type, var.mutable))
+            self.vars[var] = Ref(replace(var, type=value.type))
             var = self.vars[var].var
         self.out.append(Let(var, value, stmt.loc))
 
@@ -171,7 +171,7 @@ class _Vectors:
         if cond.type.lanes == 1:
             self.out.append(replace(stmt, then=self.block(stmt.then, mask), orelse=self.block(stmt.orelse, mask)))
             return
-        kept = Var("t", cond.type)  # the branch may change what it was computed from
+        kept = Var("t", cond.type, temporary=True)  # the branch may change what it was computed from
         self.out.append(Let(kept, cond, stmt.loc))
         holds: Expr = Ref(kept)
         for branch, test in ((stmt.then, holds), (stmt.orelse, Apply("not", (holds,), cond.type))):

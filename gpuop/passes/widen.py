@@ -110,7 +110,7 @@ class _Widening:
         """Where a lane is along the axis."""
         step = WIDTH if self.thread.form == "spaced" else 1
         along = collector(out).apply("mul", Ref(lane), step)
-        return collector(out, hint="point").apply("add", Ref(self.first), along)
+        return collector(out, hint="point", temporary=False).apply("add", Ref(self.first), along)
 
     # --- memory -------------------------------------------------------------------------------------------------
 

@@ -88,6 +88,29 @@ def value_after_its_block():
     doubled(SCALAR)
 
 
+@WRONGS.add("`t` was made in a `_if` block that has ended")
+def value_with_the_name_of_temporaries():
+    @gp.operator
+    def doubled(field):
+        with _if(_readTensor(field) > 1):
+            t = _readTensor(field) * 2
+        return t + 1  # here
+
+    doubled(SCALAR)
+
+
+@WRONGS.add("this value was made in a `_if` block that has ended")
+def value_without_a_name():
+    @gp.operator
+    def doubled(field):
+        made = []
+        with _if(_readTensor(field) > 1):
+            made.append(_readTensor(field) * 2)
+        return made[0]  # here
+
+    doubled(SCALAR)
+
+
 @WRONGS.add("`v` was made in a `_for` block that has ended")
 def variable_after_its_block():
     @gp.operator

@@ -8,9 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import gpuop as gp
 from gpuop.codegen.generate import generate, target_named
+from gpuop.dsl import _readTensor
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
@@ -94,3 +97,15 @@ def test_cuda_text_compiles_for_hopper(name: str) -> None:
 def test_the_cuda_compiler_refuses_nonsense() -> None:
     with pytest.raises(RuntimeError, match="error"):
         compile_cuda("this is not CUDA", "sm_90")
+
+
+@pytest.mark.parametrize("name", ["t", "at", "inside"])
+def test_a_value_keeps_its_name_though_temporaries_have_it_too(name: str) -> None:
+    body = f"def doubled(f):\n    {name} = _readTensor(f) * 2\n    shown.append(repr({name}))\n    return {name} + 1\n"
+    shown: list[str] = []
+    known = {"_readTensor": _readTensor, "shown": shown}
+    exec(compile(body, "doubled.py", "exec"), known)
+    made = gp.operator(known["doubled"])(gp.ScalarField(np.ones((5, 7), "f")))
+    (launch,) = plan(program([made.node])).launches
+    assert f"const float {name} = " in generate(launch.kernel, TARGETS["cl"]).text
+    assert shown == [f"<float {name}>"]

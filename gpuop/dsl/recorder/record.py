@@ -108,7 +108,7 @@ class Recorder:
     def bind(self, expr: Expr) -> Expr:
         """Name an expression where it is written."""
         hint = assigned_name(kernel_frame()) if self.naming else ""
-        return self.declare(Var(hint or "t", expr.type), expr)
+        return self.declare(Var(hint or "t", expr.type, temporary=not hint), expr)
 
     def steps(self, make: Callable[[], Steps]) -> Steps:
         """Record the steps of a function: what the user names is its result, not they."""
@@ -177,7 +177,7 @@ class Recorder:
         """The expression, if the block that made it is still open."""
         if isinstance(expr, Ref):
             scope = self.scope_of.get(expr.var)
-            name = f"`{expr.var.hint}`" if expr.var.hint != "t" else "this value"
+            name = "this value" if expr.var.temporary else f"`{expr.var.hint}`"
             if scope is None:
                 raise SemanticError(f"{name} was made in another operator; pass it as a Field, or compute it here")
             if not scope.open:

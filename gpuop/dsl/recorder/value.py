@@ -56,8 +56,9 @@ class Value(Arithmetic["Value"]):
         return expr.var.hint if isinstance(expr, Ref) else str(expr.value) if isinstance(expr, Const) else "value"
 
     def __repr__(self) -> str:
-        named = self.hint not in ("t", "value")
-        return f"<{self._expr.type}{' ' + self.hint if named else ''}>"
+        expr = self._expr
+        named = isinstance(expr, Const) or (isinstance(expr, Ref) and not expr.var.temporary)
+        return f"<{expr.type}{' ' + self.hint if named else ''}>"
 
     def __format__(self, spec: str) -> str:
         if spec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -83,7 +84,7 @@ def _bound(value: Operand) -> Expr:
         return TargetConst(extent(value, "a bound of `_for`"), Type(INT))
     expr = integer(value, "a bound of `_for`")
     if isinstance(expr, Ref) and expr.var.mutable:
-        return current().declare(Var(expr.var.hint, expr.type), expr)
+        return current().declare(replace(expr.var, mutable=False), expr)
     return expr
 
 

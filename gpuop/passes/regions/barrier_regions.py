@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import (
@@ -102,11 +103,11 @@ class RegionGuard:
 
     def _spread(self, stmt: Stmt, var: Var, out: list[Stmt]) -> list[Stmt]:
         """The binding as an assignment to a variable that is declared outside."""
-        kept = var if var.mutable else self.moved.setdefault(var, Var(var.hint, var.type, mutable=True))
+        kept = var if var.mutable else self.moved.setdefault(var, replace(var, mutable=True))
         out.append(Let(kept, constant(0, var.type.dtype)))
         if isinstance(stmt, Let):
             return [Assign(kept, self._expr(stmt.value), stmt.loc)]
-        inner = Var(var.hint, var.type)
+        inner = replace(var)
         copied = self._copied(stmt)
         assert isinstance(copied, Atomic)
         return [

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from gpuop.ir.build import collector
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Barrier, Block, Expr, If, Let, Ref, Stmt, Var
+from gpuop.ir.nodes import Barrier, Block, Expr, If, Let, Ref, Stmt
 from gpuop.ir.visit import blocks, leaving, map_blocks, walk
 from gpuop.passes.regions.barrier_regions import RegionGuard, uses_of
 
@@ -33,7 +33,7 @@ def _lifted(stmt: If) -> list[Stmt]:
     b = collector(out, stmt.loc)
     holds: Expr = stmt.cond
     if isinstance(holds, Ref) and holds.var.mutable:  # the branch may change it
-        kept = Var(holds.var.hint, holds.type)
+        kept = replace(holds.var, mutable=False)
         out.append(Let(kept, holds, stmt.loc))
         holds = Ref(kept)
     fails = b.apply("not", holds) if stmt.orelse else holds
