@@ -180,7 +180,7 @@ def _traced(name: str, pipeline: Pipeline, arguments: Mapping[str, Any]) -> tupl
 
 
 def _array(kind: FieldType) -> Array:
-    return np.zeros(tuple(kind.array_shape), "uint8" if kind.dtype == "unorm8" else kind.dtype)
+    return np.zeros(tuple(kind.array_shape), kind.array_dtype)
 
 
 def _function(where: str) -> tuple[Any, str]:

@@ -20,7 +20,7 @@ from gpuop.ir.layout import Layout, layout_of, planar, row_major
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.ops.algebra import copied
-from gpuop.runtime.base.backend import Backend, Buffer, array_dtype
+from gpuop.runtime.base.backend import Backend, Buffer
 from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.devices import current
 
@@ -119,7 +119,7 @@ def strides_of(kind: FieldType, layout: Layout) -> tuple[int, ...]:
 @lru_cache(maxsize=1024)
 def _array_facts(kind: FieldType, layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
     """The shape of an array, its strides and its dtype."""
-    return tuple(kind.array_shape), strides_of(kind, layout), array_dtype(kind)
+    return tuple(kind.array_shape), strides_of(kind, layout), kind.array_dtype
 
 
 def lend(backend: Backend, buffer: Buffer, kind: FieldType, layout: Layout | None) -> Any:

@@ -19,7 +19,7 @@ from gpuop.graphs.defining import open_graphs
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
-from gpuop.runtime.base.backend import Argument, Backend, array_dtype, download, planes_of
+from gpuop.runtime.base.backend import Argument, Backend, download, planes_of
 from gpuop.runtime.base.device_sources import Evaluated
 from gpuop.runtime.devices import current
 from gpuop.runtime.disk.files import Path
@@ -105,10 +105,10 @@ class Bundle:
         kind = self.types[name]
         number = value.item() if isinstance(value, np.generic) else value
         if isinstance(number, (bool, int, float)) and not kind.array_shape and kind.element.holds(number):
-            return np.array(number, array_dtype(kind))
+            return np.array(number, kind.array_dtype)
         if isinstance(value, np.generic):
             value = np.asarray(value)
-        wanted = "uint8" if kind.dtype == "unorm8" else kind.dtype
+        wanted = kind.array_dtype
         if isinstance(value, Field):
             same, found = value.type == kind, f"a {value.type} field"
         elif isinstance(value, np.ndarray):

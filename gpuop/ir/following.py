@@ -13,7 +13,7 @@ from gpuop.errors import Loc, SemanticError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.known import Evaluation, Known, Mask
 from gpuop.ir.nodes import (
-    AXES,
+    GRID_AXES,
     Apply,
     Array,
     Assert,
@@ -85,7 +85,7 @@ class Following:
         inner = np.stack(np.unravel_index(np.arange(size.points), size))
         place: dict[tuple[str, str], NDArray[Any]] = {}
         self.inside = np.ones(len(groups) * size.points, np.bool_)
-        for k, axis in enumerate(AXES[:3]):
+        for k, axis in enumerate(GRID_AXES):
             group = np.repeat([g[k] for g in groups], size.points)
             local = np.tile(inner[k], len(groups))
             place["group", axis], place["local", axis] = group, local

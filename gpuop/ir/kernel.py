@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from gpuop.errors import Loc
 from gpuop.ir.layout import Layout, planar
-from gpuop.ir.nodes import AXES, Block, Declare, Effect, FieldParam, Index
+from gpuop.ir.nodes import AXES, GRID_AXES, Block, Declare, Effect, FieldParam, Index
 from gpuop.ir.symbolic import Extent, numbers
 from gpuop.ir.target import Target
 from gpuop.ir.types import Shape
@@ -58,7 +58,7 @@ class Domain:
     @property
     def axes(self) -> tuple[str, ...]:
         """The names of the grid's axes, slowest first."""
-        return AXES[3 - len(self.shape) : 3]
+        return GRID_AXES[3 - len(self.shape) :]
 
     def __str__(self) -> str:
         grid = "×".join(map(str, self.shape)) or "0D"
@@ -144,7 +144,7 @@ class Kernel(Launchable):
         """The threads that run: the domain's, and the surplus of whole groups. The target must be known."""
         if not self.whole:
             return self.domain
-        axes, sizes = AXES[3 - len(self.domain.shape) : 3], self.work_group
+        axes, sizes = GRID_AXES[3 - len(self.domain.shape) :], self.work_group
         shape = (-(-self.domain.extent(axis) // sizes[AXES.index(axis)]) * sizes[AXES.index(axis)] for axis in axes)
         return Domain(Shape(*shape), self.domain.elements)
 

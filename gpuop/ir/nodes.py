@@ -18,7 +18,8 @@ from gpuop.errors import Loc
 from gpuop.ir.symbolic import Extent, TargetConst, numbers
 from gpuop.ir.types import HALF, INT, FieldType, Type
 
-AXES = ("layer", "row", "column", "element")  # of the thread grid; `element` walks a big tensor
+GRID_AXES = ("layer", "row", "column")
+AXES = (*GRID_AXES, "element")  # of the threads; `element` walks a big tensor
 
 
 # --- symbols ----------------------------------------------------------------------------------------------------

@@ -221,6 +221,11 @@ class FieldType:
         """The shape of the field as a NumPy array: grid, then tensor."""
         return Shape(self.field_shape + self.tensor_shape)
 
+    @cached_property
+    def array_dtype(self) -> np.dtype[Any]:
+        """The dtype of the field as a NumPy array: bytes for unorm8."""
+        return np.dtype(np.uint8 if self.dtype == "unorm8" else self.dtype)
+
     def replace(self, **changes: Any) -> FieldType:
         """A copy with some of its facts changed.
 

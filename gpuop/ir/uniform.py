@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import (
     AXES,
+    GRID_AXES,
     Apply,
     Argument,
     Array,
@@ -58,7 +59,7 @@ class Uniformity:
     """
 
     def __init__(self, body: Block, domain: Domain, group: Sequence[Extent], grid: bool = False) -> None:
-        sizes: Sequence[Extent] = [domain.extent(axis) for axis in AXES[:3]] if grid else group
+        sizes: Sequence[Extent] = [domain.extent(axis) for axis in GRID_AXES] if grid else group
         self.several = {axis for axis, size in zip(AXES, sizes, strict=False) if size != 1}
         if grid and domain.elements > 1:
             self.several.add("element")

@@ -7,7 +7,7 @@ import numpy as np
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import AXES, Apply, Cast, Const, Expr, FieldParam, Index, Ref, Stride, Var
+from gpuop.ir.nodes import GRID_AXES, Apply, Cast, Const, Expr, FieldParam, Index, Ref, Stride, Var
 from gpuop.ir.types import INT, LONG, Type
 
 EXTENTS = {"layer": "layers", "row": "rows", "column": "columns"}
@@ -48,7 +48,7 @@ class Addresses:
 
     def coordinates(self, field: FieldParam, point: tuple[Expr, ...] | None) -> list[Coordinate]:
         grid = field.type.field_shape
-        axes = AXES[3 - len(grid) : 3]
+        axes = GRID_AXES[3 - len(grid) :]
         given = point if point is not None else [Index("global", axis) for axis in axes]
         out = []
         for axis, at, n in zip(axes, given, grid, strict=True):
@@ -90,7 +90,7 @@ class Addresses:
         """The offset of a point within a plane."""
         grid, kind, layout = field.type.field_shape, self.index_type(field), self.kernel.layout(field)
         total: Expr = constant(0, kind.dtype)
-        for n, (at, axis) in enumerate(zip(point, AXES[3 - len(grid) : 3], strict=True)):
+        for n, (at, axis) in enumerate(zip(point, GRID_AXES[3 - len(grid) :], strict=True)):
             term = self.b.cast(at, kind)
             step = layout.point[n]
             if axis != "column" or step != 1:

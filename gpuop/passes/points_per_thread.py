@@ -13,6 +13,7 @@ from gpuop.config import config
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
+    GRID_AXES,
     Assign,
     Const,
     Declare,
@@ -35,7 +36,6 @@ SMALL = 16  # on a CPU, grids that have so much less than the least threads of a
 STREAMED = 1 << 25  # bytes of outputs that CPUs write past their caches, of which few hold as much
 MOST_POINTS = 2**31 - 1  # of a grid that an int numbers
 ONE_BY_ONE = "the device handles points one by one as fast"
-POSITIONS = ("layer", "row", "column")
 
 Place = tuple[FieldParam, Expr]  # a field, and an element of its tensor
 
@@ -171,7 +171,7 @@ def _is_plain(field: FieldParam, element: Expr | None, kernel: Kernel) -> bool:
 
 
 def _knows_positions(kernel: Kernel) -> bool:
-    return any(isinstance(e, Index) and e.kind == "global" and e.axis in POSITIONS for e in expressions(kernel.body))
+    return any(isinstance(e, Index) and e.kind == "global" and e.axis in GRID_AXES for e in expressions(kernel.body))
 
 
 # --- how many ---------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import replace
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Domain, Kernel, Output
 from gpuop.ir.nodes import (
+    GRID_AXES,
     Apply,
     Array,
     Assign,
@@ -33,7 +34,6 @@ from gpuop.ir.nodes import (
 from gpuop.ir.types import INT, FieldType, Shape, Type
 from gpuop.ir.visit import Copier, expressions
 from gpuop.passes.points_per_thread import (
-    POSITIONS,
     Place,
     PointsPerThread,
     elements,
@@ -149,8 +149,8 @@ class _Widening:
 
     def positions(self, lane: Var, out: list[Stmt]) -> dict[Expr, Expr]:
         """What stands for the thread's position and for the extents of the grid."""
-        used = [e for e in expressions(self.source.body) if isinstance(e, Index) and e.axis in POSITIONS]
-        extents = {axis: self.source.domain.extent(axis) for axis in POSITIONS}
+        used = [e for e in expressions(self.source.body) if isinstance(e, Index) and e.axis in GRID_AXES]
+        extents = {axis: self.source.domain.extent(axis) for axis in GRID_AXES}
         found: dict[Expr, Expr] = {e: constant(extents[e.axis], INT) for e in used if e.kind == "global_size"}
         if len(found) == len(set(used)):
             return found

@@ -18,7 +18,7 @@ from gpuop.ir.layout import Layout, interleaved
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.passes.points_per_thread import ACCESS
-from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, array_dtype, download, planes_of, stored
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, download, planes_of, stored
 from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.execute import Prepared
 
@@ -65,7 +65,7 @@ class PipelineCall:
         """Arrays of the kind that was given; those on a device are not waited for."""
         types = self.what.types
         if not self.device:
-            arrays = self.on_host([np.empty(types[v].array_shape, array_dtype(types[v])) for v in self.what.wanted])
+            arrays = self.on_host([np.empty(types[v].array_shape, types[v].array_dtype) for v in self.what.wanted])
             return arrays if self.like is None else [array_like(self.like, array) for array in arrays]
         places = {v: interleaved(types[v]) for v in self.what.wanted if types[v].planes > 1}
         values = self._launched(places, {})
@@ -74,7 +74,7 @@ class PipelineCall:
     def _of_host(self, number: int, kind: FieldType, source: Deferred, array: Array) -> Argument:
         """An array of the host's, in its own memory where the device and the field's type can have it there."""
         if (
-            array.dtype == array_dtype(kind)
+            array.dtype == kind.array_dtype
             and array.shape == tuple(kind.array_shape)
             and number not in self.traced.fixed
             and self._suits(kind)
@@ -159,10 +159,10 @@ class PipelineCall:
 
 def _unfit(array: Any, kind: FieldType) -> str:
     """Why a result cannot go into an array; empty where it can."""
-    expected = f"`out=` takes an array of shape {tuple(kind.array_shape)} and dtype {array_dtype(kind)}"
+    expected = f"`out=` takes an array of shape {tuple(kind.array_shape)} and dtype {kind.array_dtype}"
     if not is_array(array):
         return f"{expected}, not {described(array)}"
-    if tuple(array.shape) != tuple(kind.array_shape) or numpy_dtype(array) != array_dtype(kind):
+    if tuple(array.shape) != tuple(kind.array_shape) or numpy_dtype(array) != kind.array_dtype:
         return f"{expected}, not one of shape {tuple(array.shape)} and dtype {numpy_dtype(array)}"
     if isinstance(array, np.ndarray) and not array.flags.writeable:
         return f"{expected} that can be written to; this one is read-only"

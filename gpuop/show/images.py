@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.ir.nodes import GRID_AXES
 from gpuop.ir.types import FieldType
 from gpuop.show.png import Pixels
 
@@ -40,7 +41,7 @@ def pictures(values: Array, kind: FieldType) -> list[Picture]:
     if len(grid) == 2:
         return [Picture(*_colored(values, kind))]
     found = []
-    for axis, (name, extent) in enumerate(zip(("layer", "row", "column"), grid, strict=True)):
+    for axis, (name, extent) in enumerate(zip(GRID_AXES, grid, strict=True)):
         pixels, caption = _colored(np.take(values, extent // 2, axis), kind)
         found.append(Picture(pixels, f"{name} {extent // 2} of {extent}: {caption}"))
     return found

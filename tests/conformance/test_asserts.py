@@ -38,6 +38,12 @@ def test_the_first_that_fails_is_reported(name: str) -> None:
     assert said.endswith('_assert(v < most, "the value is small")')
 
 
+@pytest.mark.parametrize("name", [d.name for d in gp.devices()])
+def test_no_thread_fails(name: str) -> None:
+    with gp.use_device(name, checked=True):
+        assert doubled(gp.ScalarField(np.zeros((0, 4), np.float32)), 5.0).numpy().shape == (0, 4)
+
+
 def limits() -> tuple[int, int] | None:
     """Bytes of local memory and threads of a group that the device in use has; the reference has no limits."""
     device = getattr(current(), "device", None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import gc
+import importlib.util
 import itertools
 import math
 import operator as python_operators
@@ -18,6 +19,8 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.dsl import __all__ as VOCABULARY
+from gpuop.dsl.operators.constants import PURE_PARTS, is_constant
 
 ONE = np.ones(3, np.float32)
 NUMBER, LIST, NESTED, TABLE, SET, ARRAY = 2, [2], ([0, [2]],), {"k": {"n": 2}}, {2}, np.array([2.0])
@@ -408,3 +411,16 @@ def test_objects_of_methods_are_not_kept():
     del each
     gc.collect()
     assert gone() is None
+
+
+# --- gpuop's own --------------------------------------------------------------------------------------------------------
+
+ASK = {"device", "devices", "evaluate", "load_bundle", "use_device"}  # a device, or what the caller has chosen
+
+
+def test_own_functions_are_constants():
+    """The words of kernels and gp's functions that ask no device, wherever their files are."""
+    own = {name: getattr(gp, name) for name in gp.__all__ if callable(getattr(gp, name))}
+    assert {name for name, function in own.items() if not is_constant(function)} == ASK
+    assert [name for name in VOCABULARY if callable(globals()[name]) and not is_constant(globals()[name])] == []
+    assert all(importlib.util.find_spec(f"gpuop.{part}") for part in PURE_PARTS)

@@ -11,7 +11,7 @@ from gpuop.codegen.c.identifiers import comment, index_name
 from gpuop.codegen.c.statements import Statements
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.layout import planar
-from gpuop.ir.nodes import Declare, FieldParam, Index
+from gpuop.ir.nodes import GRID_AXES, Declare, FieldParam, Index
 from gpuop.ir.types import HALF, Shape
 from gpuop.ir.visit import expressions
 
@@ -146,7 +146,7 @@ class Printer(Statements):
                 f"(int){self.place('global', 2)}{' % _tensorElements' if 'layer' in axes else ''};",
             )
         wanted = {e for e in expressions(self.kernel.body) if isinstance(e, Index)}
-        sizes = dict(zip(("layer", "row", "column"), group, strict=True))
+        sizes = dict(zip(GRID_AXES, group, strict=True))
         for axis in axes:
             for kind in ("local", "group"):
                 if Index(kind, axis) in wanted:

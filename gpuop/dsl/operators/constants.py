@@ -27,7 +27,8 @@ PURE_NUMPY = {
     "triu", "unique", "var", "where", "zeros",
 }  # fmt: skip
 PURE_MODULES = {"math", "cmath", "_operator", "itertools", "_functools"}  # written in C
-PURE_PARTS = {"dsl", "ir", "iterate", "ops", "pipeline"}  # of gpuop: functions that ask no device
+PURE_PARTS = {"dsl", "ir", "iterate", "ops", "pipelines"}  # of gpuop: functions that ask no device
+PACKAGE = __name__.partition(".")[0]
 
 _LIBRARY = {
     id(function): function
@@ -61,4 +62,4 @@ def is_constant(value: Any) -> bool:
 def _is_own(value: Any) -> bool:
     """A function or class of gpuop's."""
     package, _, inside = str(value.__module__).partition(".")
-    return package == "gpuop" and (isinstance(value, type) or inside.partition(".")[0] in PURE_PARTS)
+    return package == PACKAGE and (isinstance(value, type) or inside.partition(".")[0] in PURE_PARTS)

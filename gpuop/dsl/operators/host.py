@@ -101,7 +101,7 @@ class Checked:
                 f"whose arrays have shape {tuple(kind.array_shape)}",
                 self.loc,
             )
-        wanted = np.dtype("uint8" if kind.dtype == "unorm8" else kind.dtype)
+        wanted = kind.array_dtype
         if not np.can_cast(array.dtype, wanted, "same_kind"):
             raise SemanticError(
                 f"host operator `{self.name}` returns {array.dtype.name}, and its output is a {kind} field; "

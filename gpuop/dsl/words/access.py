@@ -14,7 +14,7 @@ from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, atom, integer, lit
 from gpuop.errors import SemanticError, article, described, here
 from gpuop.ir.borders import WORDS
 from gpuop.ir.build import constant
-from gpuop.ir.nodes import AXES, Const, Expr, FieldParam, Read, Write
+from gpuop.ir.nodes import GRID_AXES, Const, Expr, FieldParam, Read, Write
 from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, FieldType, Shape, Type
 
 BORDER_WORDS = ", ".join(WORDS)
@@ -189,7 +189,7 @@ def _point(recorder: Recorder, param: FieldParam, point: tuple[Operand, ...], ve
             return recorder.own_point()
         return () if verb == "write" and not grid and recorder.domain.shape else None
     if len(point) != len(grid):
-        wanted = f"({', '.join(AXES[3 - len(grid) : 3])}), or no coordinates" if grid else "no coordinates"
+        wanted = f"({', '.join(GRID_AXES[3 - len(grid) :])}), or no coordinates" if grid else "no coordinates"
         raise SemanticError(f"{name} is {len(grid)}D: give {wanted}, not {len(point)}")
     where = tuple(integer(i, f"a coordinate of {name}") for i in point)
     if verb == "read" and grid.points == 0 and recorder.domain.threads:

@@ -10,7 +10,7 @@ from gpuop.dsl.recorder.record import Recorder, current
 from gpuop.dsl.recorder.value import Operand, Value, apply, convert, integer, literal_atom
 from gpuop.dsl.words.access import _field, _readTensor, _shown
 from gpuop.errors import SemanticError, article
-from gpuop.ir.nodes import AXES, Expr, FieldParam
+from gpuop.ir.nodes import GRID_AXES, Expr, FieldParam
 from gpuop.ir.types import DOUBLE, FLOAT, INT, SMALL_TENSOR, DType, Type, promote
 
 
@@ -63,7 +63,7 @@ def _check(recorder: Recorder, param: FieldParam, point: tuple[Operand, ...]) ->
             "elements at the points around with `_readTensorElement(f, …, element)` and blend them with `_mix(a, b, t)`"
         )
     if len(point) != len(grid):
-        wanted = f"({', '.join(AXES[3 - len(grid) : 3])})" if grid else "no coordinates"
+        wanted = f"({', '.join(GRID_AXES[3 - len(grid) :])})" if grid else "no coordinates"
         raise SemanticError(f"{name} is {len(grid)}D: give {wanted}, not {len(point)}")
 
 

@@ -14,7 +14,7 @@ from gpuop.dsl.recorder.value import Value
 from gpuop.dsl.words.shared_memory import shown
 from gpuop.errors import SemanticError, here
 from gpuop.ir.build import constant
-from gpuop.ir.nodes import Expr, Index
+from gpuop.ir.nodes import GRID_AXES, Expr, Index
 from gpuop.ir.symbolic import Extent
 from gpuop.ir.types import INT, FieldType, Shape
 
@@ -143,7 +143,7 @@ def _extents(given: Any) -> Shape:
 def generated() -> dict[str, Value]:
     """`_row`, `_rows`, `_localRow`, `_localRows`, `_groupRow` and their like."""
     names: dict[str, Callable[[Recorder], Expr]] = {}
-    for axis in ("layer", "row", "column"):
+    for axis in GRID_AXES:
         capital = axis.capitalize()
         names[f"_{axis}"] = _position("global", axis, 0)
         names[f"_{axis}s"] = _position("global_size", axis, 1)

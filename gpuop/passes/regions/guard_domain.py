@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gpuop.ir.build import collector
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Barrier, Declare, Expr, If, Index, Stmt
+from gpuop.ir.nodes import GRID_AXES, Barrier, Declare, Expr, If, Index, Stmt
 from gpuop.ir.visit import walk
 from gpuop.passes.regions.lift import lift_barriers
 from gpuop.passes.regions.masking import Masking
@@ -18,7 +18,7 @@ def guard_domain(kernel: Kernel) -> Kernel:
     body = tuple(stmt for stmt in kernel.body if not _is_shared(stmt))
     b = collector(head, hint="inside")
     test: Expr | None = None
-    for axis, size in zip(("layer", "row", "column"), kernel.work_group, strict=True):
+    for axis, size in zip(GRID_AXES, kernel.work_group, strict=True):
         if not kernel.whole and kernel.domain.extent(axis) % size:
             one = b.apply("lt", Index("global", axis), Index("global_size", axis))
             test = one if test is None else b.apply("and", test, one)

@@ -188,11 +188,6 @@ def download(kind: FieldType, value: Argument, backend: Backend) -> Array:
     return array_of(kind, backend.download(kind, value))
 
 
-def array_dtype(kind: FieldType) -> np.dtype[Any]:
-    """That of the arrays of a field."""
-    return np.dtype(np.uint8 if kind.dtype == "unorm8" else kind.dtype)
-
-
 def stored(kind: FieldType, array: Array) -> Array:
     """A contiguous array of a field with its elements as they are stored: complex numbers are two, bools are bytes."""
     if kind.dtype not in ("complex64", "bool"):

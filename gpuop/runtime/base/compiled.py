@@ -93,7 +93,7 @@ class CompilingBackend(Backend):
 
     def bind(self, program: CompiledProgram, arguments: Sequence[Argument]) -> Launch:
         kernel = program.kernel
-        asserts = self._asserts(kernel) if program.code is not None else ()
+        asserts = self._asserts(kernel)
         if kernel is None or not asserts:
             return self.bind_program(program, arguments)
         kind = FieldType(len(asserts), (), "uint32")
@@ -108,8 +108,10 @@ class CompilingBackend(Backend):
             self.launch_program(program, arguments)
 
     def _asserts(self, kernel: Kernel | None) -> tuple[Assert, ...]:
-        """The assertions that a kernel reports."""
-        return assertions(kernel) if self.checked and kernel is not None else ()
+        """The assertions that a kernel reports; none where no thread runs."""
+        if not self.checked or kernel is None or not kernel.domain.shape.points:
+            return ()
+        return assertions(kernel)
 
     def _raise_failed(self, kernel: Kernel, kind: FieldType, report: Buffer) -> None:
         """Wait for a launch, and raise the error of an assertion that failed."""

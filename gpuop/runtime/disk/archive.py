@@ -16,7 +16,7 @@ from typing import IO
 import numpy as np
 
 from gpuop.ir.types import BY_NUMPY, FieldType
-from gpuop.runtime.base.backend import Array, array_dtype
+from gpuop.runtime.base.backend import Array
 from gpuop.runtime.disk.files import Path
 
 MAGIC = b"\x93NUMPY\x01\x00"
@@ -88,7 +88,7 @@ class Archive:
 
     def array(self, name: str, kind: FieldType) -> Array:
         """An array of a field's type."""
-        wanted = array_dtype(kind)
+        wanted = kind.array_dtype
         order, code, shape, data = self._npy(name)
         if code != wanted.str[1:] or shape != tuple(kind.array_shape):
             found = NAMES.get(code, order + code)

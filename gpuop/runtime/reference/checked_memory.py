@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuop.ir.nodes import AXES, Array, FieldParam, Read
+from gpuop.ir.nodes import GRID_AXES, Array, FieldParam, Read
 from gpuop.runtime.reference.array_memory import ArrayMemory, Lanes, Mask, Values
 from gpuop.runtime.reference.findings import Findings
 from gpuop.runtime.reference.positions import Positions
@@ -44,7 +44,7 @@ class CheckedMemory(ArrayMemory):
     def read(self, read: Read, point: Lanes | None, element: Values | None, active: Mask) -> Lanes:
         field, grid = read.field, read.field.type.field_shape
         if point is not None and read.border == "unchecked":
-            for axis, index, n in zip(AXES[3 - len(grid) : 3], point, grid, strict=True):
+            for axis, index, n in zip(GRID_AXES[3 - len(grid) :], point, grid, strict=True):
                 at = self.outside(index, n, active)
                 if at is not None:
                     self.say.outside_field(int(self.number[at]), field, axis, int(self.all(index)[at]), n)

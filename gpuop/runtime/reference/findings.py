@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuop.errors import Loc, SemanticError
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import AXES, Array, FieldParam, Stmt
+from gpuop.ir.nodes import GRID_AXES, Array, FieldParam, Stmt
 from gpuop.passes.asserts import thread_of
 from gpuop.runtime.reference.races import Race
 
@@ -133,7 +133,7 @@ def _output(field: FieldParam, cell: int) -> str:
     """An element of an output; its line says which output, for fusion gives them other names."""
     grid = field.type.field_shape
     element, point = divmod(cell, grid.points)
-    where = dict(zip(AXES[3 - len(grid) : 3], map(int, np.unravel_index(point, grid) if grid else ()), strict=True))
+    where = dict(zip(GRID_AXES[3 - len(grid) :], map(int, np.unravel_index(point, grid) if grid else ()), strict=True))
     if field.type.planes > 1:
         where["element"] = element
     return f"the output at ({', '.join(f'{axis} {at}' for axis, at in where.items())})" if where else "the output"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import GRID_AXES
 
 CHUNK = 1 << 18  # threads at once
 Ints = NDArray[Any]
@@ -91,8 +92,7 @@ def _positions(
         inside &= at[axis] < n
         point = point * n + np.minimum(at[axis], n - 1)
         number = number * kernel.launched.extent(axis) + at[axis]
-    axes = ("layer", "row", "column")
-    group = dict(zip(axes, (g.astype(np.int32) for g in groups), strict=True))
+    group = dict(zip(GRID_AXES, (g.astype(np.int32) for g in groups), strict=True))
     if domain.elements > 1:
         group["layer"] = at["layer"]
     member = np.repeat(np.arange(len(numbers)), kernel.work_group.points)[keep]
@@ -102,7 +102,7 @@ def _positions(
         point,
         inside,
         number,
-        dict(zip(axes, (i.astype(np.int32) for i in locals_), strict=True)),
+        dict(zip(GRID_AXES, (i.astype(np.int32) for i in locals_), strict=True)),
         group,
         len(numbers),
         member,
