@@ -37,7 +37,7 @@ def allocation(plan: Plan) -> Allocation:
     for n, launch in enumerate(plan.launches):
         for value in (v for v in launch.outputs if v not in over):
             same = free.get(_layout(types[value]))
-            if same and value not in own:  # the next value of a state changes places with it
+            if same and value not in own:  # values that outlive the step share no buffer
                 of[value] = same.pop()
             else:
                 of[value] = len(kinds)

@@ -12,10 +12,10 @@ from gpuop.passes.resolve import resolve_target
 
 LAUNCH = 2**20  # bytes that a device moves while it launches a kernel
 BALANCE = 10.0  # operations that a device does while it moves a byte
-TURNS = 16  # of a loop whose bounds are not known
-WEIGHTS = {"div": 4.0, "mod": 4.0, "sqrt": 4.0}  # of operations that take several cycles
-FUNCTION = 20.0  # and of those that are functions
-READ = 2.0  # of a load and its address
+TURNS = 16  # that a loop whose bounds are not known is taken to make
+WEIGHTS = {"div": 4.0, "mod": 4.0, "sqrt": 4.0}  # additions that an operation of several cycles takes as long as
+FUNCTION = 20.0  # additions that a mathematical function takes as long as
+READ = 2.0  # additions that a load and its address take as long as
 
 
 def work(kernel: Kernel) -> float:
@@ -37,7 +37,7 @@ class _Places:
     def __init__(self) -> None:
         self.known: dict[Expr, Expr] = {}
         self.same: dict[Var, Expr] = {}
-        self.counters: dict[range, Expr] = {}  # of loops that turn alike, which `join_loops` makes one
+        self.counters: dict[range, Expr] = {}  # the counter of loops with these turns, which `join_loops` makes one
         self.turns: dict[object, float] = {}
 
     def block(self, block: Block, field: FieldParam, turns: float) -> None:

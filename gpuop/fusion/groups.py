@@ -18,35 +18,45 @@ MOST_COMPARED = 8  # kernels that read one value and are tried with each other
 class Groups:
     """A partition of the operators whose quotient graph is acyclic.
 
+    A group has the number of one of its operators. What is known of groups is kept up to date by `merge`, `replace` and
+    `drop_dead`; why two may not become one is asked in `refusals.py`.
+
     Args:
         limits: of each group's kernel.
+
+    Attributes:
+        size, members, inputs, exports, readers, shaped, first: by group: the statements of its kernel, its operators, the
+            values that it reads from memory and those that it writes there, its operators that read a value (by value),
+            those with work-groups of their own, and the number of the operator that was recorded first.
+        owed: by group: how many wanted values it makes, which go to memory whatever is fused.
+        of: the group of an operator, by its number.
+        maker, using, users: by value: the operator that makes it, those that read it (by number), and how many these are.
+        words: by value passed by value: how many argument slots of 8 bytes it takes.
     """
 
     def __init__(self, program: Program, limits: Limits) -> None:
         self.limits = limits
         kernels = {id(op.kernel): op.kernel for op in program.ops}
         sizes = {key: size(kernel.body) if isinstance(kernel, Kernel) else 0 for key, kernel in kernels.items()}
-        self.size = {op.number: sizes[id(op.kernel)] for op in program.ops}  # of each group's kernel
+        self.size = {op.number: sizes[id(op.kernel)] for op in program.ops}
         by_value = ((v, leaf) for v, leaf in program.leaves.items() if isinstance(leaf, Leaf) and leaf.by_value)
-        self.words = {value: leaf.type.planes for value, leaf in by_value}  # of arguments that are more than one
+        self.words = {value: leaf.type.planes for value, leaf in by_value}
 
-        self.members = {op.number: [op] for op in program.ops}  # by group; one starts with the number of its operator
+        self.members = {op.number: [op] for op in program.ops}
         self.of = {op.number: op.number for op in program.ops}
         self.maker = {value: op for op in program.ops for value in op.outputs}
         self.order = Order({op.number: self._makers(op) for op in program.ops})
-        self.readers = {op.number: {value: [op] for value in op.inputs} for op in program.ops}  # of values, by group
+        self.readers = {op.number: {value: [op] for value in op.inputs} for op in program.ops}
         self.users = Counter(value for op in program.ops for value in set(op.inputs))
         self.wanted = frozenset(program.wanted)
-        self.owed = {
-            op.number: len(self.wanted.intersection(op.outputs)) for op in program.ops
-        }  # outputs that stay some
+        self.owed = {op.number: len(self.wanted.intersection(op.outputs)) for op in program.ops}
         self.inputs = {op.number: frozenset(op.inputs) for op in program.ops}
         self.exports = {
             op.number: frozenset(v for v in op.outputs if v in self.wanted or self.users[v]) for op in program.ops
         }
-        self.shaped = {op.number: [op] if _is_shaped(op.kernel) else [] for op in program.ops}  # by group
-        self.first = {op.number: op.number for op in program.ops}  # the operator of a group that was recorded first
-        self.using: dict[int, dict[int, Op]] = {}  # the operators that read a value, by number
+        self.shaped = {op.number: [op] if _is_shaped(op.kernel) else [] for op in program.ops}
+        self.first = {op.number: op.number for op in program.ops}
+        self.using: dict[int, dict[int, Op]] = {}
         for op in program.ops:
             for value in op.inputs:
                 self.using.setdefault(value, {})[op.number] = op

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuop.fusion.elements import ELEMENT, by_element, element_reads
+from gpuop.fusion.scalarize import ELEMENT, by_element, element_reads
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
@@ -101,7 +101,7 @@ class _Site(Copier):
         known = {e for e in expressions(producer.body) if isinstance(e, Index)}
         placed = any(index.axis != "element" for index in known)
         self.moved = placed or any(isinstance(e, Read) and e.point is not None for e in expressions(producer.body))
-        if point is not None and self.moved:  # where exactly it is matters
+        if point is not None and self.moved:  # the producer uses its position or neighbours: the border comes first
             self.point = tuple(place(b, c, self.border) for c in self.coordinates)
             self.border = "unchecked"
         for index in sorted(known, key=str):
@@ -134,7 +134,7 @@ class _Site(Copier):
         (copied,) = super().stmt(stmt)
         if not isinstance(copied, Write):
             return (copied,)
-        if isinstance(copied.value, Ref) and copied.value.var.mutable:  # another place has another value
+        if isinstance(copied.value, Ref) and copied.value.var.mutable:  # it may be assigned again after the write
             kept = replace(copied.value.var, mutable=False)
             self.value = Ref(kept)
             return (Let(kept, copied.value, copied.loc),)

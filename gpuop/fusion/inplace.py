@@ -18,14 +18,16 @@ from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import Effect, FieldParam, Write
 from gpuop.ir.visit import effects, walk
 
-Over = dict[int, int]  # states, by the next values that are written over them
+Over = dict[int, int]  # next values, each with the state that it is written over
 
 
 def in_place(launches: Sequence[PlannedLaunch], program: Program) -> list[PlannedLaunch]:
     """The launches; last those that wait for the next step, in the order in which they can run then."""
     assert program.cycle is not None
     counts = Counter((*program.wanted, *(v for launch in launches for v in launch.inputs)))
-    targets = {value: state for state, value in program.cycle.nexts if counts[value] == 1}  # nobody else needs it
+    targets = {
+        value: state for state, value in program.cycle.nexts if counts[value] == 1
+    }  # only the state needs the value
     waiting = {n: over for n, launch in enumerate(launches) if (over := _over(launch, targets))}
     order = _ordered(launches, waiting)
     return [

@@ -26,12 +26,12 @@ class Order:
         for node, needed in before.items():
             for each in needed:
                 self.after[each].add(node)
-        self.place = {node: at for at, node in enumerate(before)}  # lower than those of all that need it
+        self.place = {node: at for at, node in enumerate(before)}  # a node's place is before those of all that need it
 
     def detour(self, a: int, b: int) -> bool:
         """Whether a path between the two, in whichever direction there may be one, passes another node."""
         a, b = sorted((a, b), key=self.place.__getitem__)
-        forward = len(self.after[a]) <= len(self.before[b])  # from the end that has fewer neighbours
+        forward = len(self.after[a]) <= len(self.before[b])  # search from the end with fewer neighbours
         start, goal, near = (a, b, self.after) if forward else (b, a, self.before)
         return any(goal in near[node] for node in self._reached(start, near, a, b))
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from gpuop.fusion.axes import with_elements
 from gpuop.fusion.cost import LAUNCH
 from gpuop.fusion.groups import MOST_COMPARED, Groups
 from gpuop.fusion.inplace import in_place
-from gpuop.fusion.joined_turns import shared_once
 from gpuop.fusion.kernel_limits import LEAST, Limits
 from gpuop.fusion.other_threads import needs_other_threads
 from gpuop.fusion.planned_launch import PlannedLaunch
@@ -18,6 +16,8 @@ from gpuop.fusion.rates import Invariant, Rates
 from gpuop.fusion.recompute import Recomputing
 from gpuop.fusion.refusals import refuse
 from gpuop.fusion.split import Piece, Splitting
+from gpuop.fusion.thread_per_element import with_elements
+from gpuop.fusion.thread_per_point import shared_once
 from gpuop.ir.kernel import Kernel
 
 
@@ -129,7 +129,7 @@ def _join_small(groups: Groups, program: Program, steady: Invariant) -> None:
 def _joined(groups: Groups, readers: Iterable[Op], steady: Invariant) -> list[tuple[Op, Op, str]]:
     """Join the kernels of operators on the same grid; who could not be, and why."""
     refused = []
-    kernels: list[Op] = []  # one operator of each
+    kernels: list[Op] = []  # one operator of each kernel that reads the value
     for op in readers:
         for other in kernels:
             a, b = groups.of[other.number], groups.of[op.number]
@@ -139,5 +139,5 @@ def _joined(groups: Groups, readers: Iterable[Op], steady: Invariant) -> list[tu
             if reason is not None:
                 refused.append((other, op, reason))
         if groups.of[op.number] not in {groups.of[k.number] for k in kernels}:
-            kernels = [*kernels[-MOST_COMPARED:], op]  # the older ones are full, if not of another kind
+            kernels = [*kernels[-MOST_COMPARED:], op]  # older ones refused, being full or of another kind
     return refused

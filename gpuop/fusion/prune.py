@@ -1,4 +1,4 @@
-"""What nobody needs of an operator: outputs that nobody reads, and inputs that it reads in vain."""
+"""Pruning: an operator without the outputs that nobody reads, what only they need, and inputs that it then reads in vain."""
 
 from __future__ import annotations
 

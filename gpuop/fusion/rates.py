@@ -36,7 +36,10 @@ class Rates:
 
 
 class Invariant:
-    """Operators whose values are the same at every step; nothing is, where a program is evaluated once."""
+    """Operators whose values are the same at every step; none where a program is evaluated once.
+
+    A kernel that runs at every step takes them in only where computing them there costs less than reading them.
+    """
 
     def __init__(self, program: Program, groups: Groups) -> None:
         self.groups, self.types = groups, program.types

@@ -1,4 +1,8 @@
-"""Which values are computed where they are read instead of going through memory: when the operations cost less than the bytes."""
+"""Which values are computed where they are read instead of going through memory: when the operations cost less than the bytes.
+
+This answers `needs_other_threads` alone: a consumer that computes its producer's value itself needs no other thread for it.
+Refusals stand.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from gpuop.fusion.cost import BALANCE, LAUNCH, taps, work
-from gpuop.fusion.elements import by_element, element_reads
 from gpuop.fusion.groups import MOST_COMPARED, Groups
 from gpuop.fusion.inline import fits, inline, is_pure
 from gpuop.fusion.other_threads import needs_other_threads
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.rates import Invariant
 from gpuop.fusion.refusals import refuse
+from gpuop.fusion.scalarize import by_element, element_reads
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam, Read
@@ -21,11 +25,11 @@ from gpuop.ir.size import MOST_NESTED, deepest, size
 from gpuop.ir.text import identity
 from gpuop.ir.visit import expressions
 
-MAX_CHAIN = 64  # operators that are computed at a read: the text stays readable
+MAX_CHAIN = 64  # operators that are computed at one read, so that the text stays readable
 MOST_RECOMPUTED = 4096  # statements of a kernel that computes what it reads
-ALONE = 2**13  # operations that a thread does while a kernel is launched
+ALONE = 2**13  # operations that one thread does in the time of a launch
 BUSY = 2**15  # threads that keep a device busy
-UNIFORM = 8.0  # operations on values that all threads share cost so much less
+UNIFORM = 8.0  # times less is what operations on values that all threads share cost
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Chain:
 
 
 class Recomputing:
-    """Decides for every value that other threads' work is needed for, once."""
+    """Decides once for every value that some reader needs from other threads whether readers compute it for themselves."""
 
     def __init__(self, program: Program, groups: Groups, steady: Invariant) -> None:
         self.types, self.steady = program.types, steady

@@ -33,7 +33,7 @@ def refuse(groups: Groups, a: int, b: int, recomputed: bool = False) -> str | No
 
 def without_body(groups: Groups, a: int, b: int) -> str | None:
     for group in (a, b):
-        kernel = groups.members[group][0].kernel  # the only one of its group
+        kernel = groups.members[group][0].kernel  # alone in its group, as this refuses
         if kernel.apart:
             return f"`{kernel.name}` {kernel.apart}"
     return None
@@ -51,7 +51,7 @@ def too_large(groups: Groups, a: int, b: int) -> str | None:
 
 def too_many_arguments(groups: Groups, a: int, b: int) -> str | None:
     most = groups.limits.arguments
-    if groups.owed[a] + groups.owed[b] <= most:  # sooner known than the rest
+    if groups.owed[a] + groups.owed[b] <= most:  # wanted values are arguments whatever is fused
         inputs, exports = groups.interface(a, b)
         if groups.arguments((*inputs, *exports)) <= most:
             return None

@@ -15,7 +15,7 @@ from gpuop.ir.nodes import Let
 from gpuop.ir.types import FieldType
 from gpuop.ir.visit import walk
 
-Range = tuple[int, int, int]  # the first and the last position, and an amount
+Range = tuple[int, int, int]  # first and last position to cut at, and the amount that counts there
 
 
 @dataclass(frozen=True)

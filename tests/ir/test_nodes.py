@@ -9,8 +9,8 @@ from typing import Any, ClassVar, get_args, get_type_hints
 
 import pytest
 
-from gpuop.fusion.axes import is_plain
 from gpuop.fusion.inline import is_pure
+from gpuop.fusion.thread_per_element import is_plain
 from gpuop.ir import nodes
 from gpuop.ir.build import constant
 from gpuop.ir.children import CHILDREN, children_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuop.fusion.axes import is_plain
 from gpuop.fusion.cost import work
-from gpuop.fusion.elements import ELEMENT
+from gpuop.fusion.scalarize import ELEMENT
+from gpuop.fusion.thread_per_element import is_plain
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (

@@ -2,7 +2,7 @@
 
 Operators fuse on one grid of threads. A body that computes something and then writes each element, in a loop or one after
 another, means the same with a thread for each element; what these would all compute is computed once again in the end
-(`fusion/joined_turns.py`).
+(`fusion/thread_per_point.py`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import partial
 
 from gpuop.bounded import BoundedCache
-from gpuop.fusion.elements import ELEMENT
 from gpuop.fusion.other_threads import needs_other_threads
 from gpuop.fusion.program import Op, Program
+from gpuop.fusion.scalarize import ELEMENT
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
