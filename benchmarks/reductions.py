@@ -46,10 +46,10 @@ def graph_of(*fields: gp.Field, optimize: bool = True) -> gp.ComputeGraph:
 def step_of(graph: gp.ComputeGraph) -> Callable[[], None]:
     """A step that computes everything anew, and its end."""
     graph.reset()
-    running = graph._live().running
+    bound = graph._live().bound
 
     def run() -> None:
-        running.forget()  # what does not change would be computed once
+        bound.renew()  # what does not change would be computed once
         graph.step()
         graph.synchronize()
 

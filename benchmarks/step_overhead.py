@@ -42,12 +42,12 @@ def bare(graph: gp.ComputeGraph) -> Callable[[], None]:
     """The same launches, enqueued by a loop over pyopencl's function."""
     import pyopencl as cl
 
-    running = graph._live().running
-    backend = running.backend
+    bound = graph._live().bound
+    backend = bound.backend
     launches: list[tuple[Any, ...]] = []
-    for step, program in zip(running.prepared.plan.launches, running.prepared.programs, strict=True):
+    for step, program in zip(bound.prepared.plan.launches, bound.prepared.programs, strict=True):
         kernel = cl.Kernel(program.code.program, program.source.entry)
-        kernel.set_args(*(running.now[1].buffers[v] for v in (*step.inputs, *step.outputs)))
+        kernel.set_args(*(bound.now[1].buffers[v] for v in (*step.inputs, *step.outputs)))
         launches.append((kernel, program.source.threads, program.source.group))
     queue, enqueue = backend.queue, cl.enqueue_nd_range_kernel
 

@@ -11,52 +11,56 @@ from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Launch, Part, indivisible
 from gpuop.runtime.execute import Prepared
 
-Copies = Sequence[tuple[FieldType, int, int]]  # (type, value, state): what a step copies
+Copies = Sequence[tuple[FieldType, int, int]]  # (type, next value, state): what a step copies on the device
 
-
-class Bound:
-    """Launches bound to the buffers of a place.
-
-    Attributes:
-        launch: enqueues parts.
-        usual: the parts of every evaluation.
-        early: those that make next values when the next step begins, beside the states.
-        late: those that make them in the place of the states then, and what is copied there.
-    """
-
-    def __init__(self, prepared: Prepared, buffers: dict[int, Argument], copies: Copies) -> None:
-        steps, backend = prepared.plan.launches, prepared.backend
-        self.launch = backend.launch
-        self.launches: list[Launch] = [prepared.bind(number, buffers) for number in range(len(steps))]
-        timed = [(step, b) for step, b in zip(steps, self.launches, strict=True) if step.rate is Rate.EVERY_STEP]
-        self.usual = backend.sequence([launch for step, launch in timed if not step.over])
-        over = backend.sequence([launch for step, launch in timed if step.over])
-        self.early: list[Part] = [] if backend.whole else over
-        self.late: list[Part] = over if backend.whole else []
-        self.late += [partial(backend.copy, kind, buffers[value], buffers[state]) for kind, value, state in copies]
-        if self.late and not indivisible(self.late[0]):
-            self.late.insert(0, begin)
+no_op = bool  # a part that does nothing, as one call of C's
 
 
 class BoundLaunches:
-    """The buffers of values while states are in one of their two places, and launches bound to them once they are wanted."""
+    """The launches of a plan, bound to one set of buffers.
+
+    Attributes:
+        launch: enqueues parts.
+        every_step: the parts of every evaluation.
+        deferred: parts at the start of the following step that compute next values beside the states: they may run again.
+        overwrites: parts of the following step, after these, that write next values over the states. None may run twice;
+            once the first has run, the graph is at the next tick.
+    """
+
+    def __init__(self, prepared: Prepared, buffers: dict[int, Argument], copies: Copies) -> None:
+        planned, backend = prepared.plan.launches, prepared.backend
+        self.launch = backend.launch
+        self.launches: list[Launch] = [prepared.bind(number, buffers) for number in range(len(planned))]
+        each_step = [(p, bound) for p, bound in zip(planned, self.launches, strict=True) if p.rate is Rate.EVERY_STEP]
+        self.every_step = backend.sequence([bound for p, bound in each_step if not p.over])
+        updates = backend.sequence([bound for p, bound in each_step if p.over])
+        self.deferred: list[Part] = [] if backend.whole else updates
+        self.overwrites: list[Part] = updates if backend.whole else []
+        self.overwrites += [
+            partial(backend.copy, kind, buffers[value], buffers[state]) for kind, value, state in copies
+        ]
+        if self.overwrites and not indivisible(self.overwrites[0]):
+            self.overwrites.insert(0, no_op)
+
+
+class BufferSet:
+    """A buffer for each value, and the launches bound to these buffers once they are wanted.
+
+    A graph has two sets where states and their next values change places: one for even steps, one for odd ones.
+    """
 
     def __init__(self, prepared: Prepared, buffers: dict[int, Argument], copies: Copies) -> None:
         self.prepared, self.buffers, self.copies = prepared, buffers, copies
-        self.bound: Bound | None = None
+        self.bound: BoundLaunches | None = None
 
-    def bind(self) -> Bound:
+    def bind(self) -> BoundLaunches:
         if self.bound is None:
-            self.bound = Bound(self.prepared, self.buffers, self.copies)
+            self.bound = BoundLaunches(self.prepared, self.buffers, self.copies)
         return self.bound
 
 
-Moment = tuple[
-    "int | None", BoundLaunches, BoundLaunches
-]  # the tick, where values are, and where states were and will be
-
-
-begin = bool  # a part that does nothing
+# the tick (None before the first reset), the buffers in use, and those that the next step uses
+Moment = tuple["int | None", BufferSet, BufferSet]
 
 
 class Change:
@@ -68,16 +72,16 @@ class Change:
 
     Attributes:
         to: the moment.
-        begun: what the parts returned that ran. The moment is reached, for everybody who asks, once there is one: the rest
+        ran: what the parts returned that ran. The moment is reached, for everybody who asks, once there is one: the rest
             is made up for when somebody wants to see it.
     """
 
-    __slots__ = ("begun", "parts", "to")
+    __slots__ = ("parts", "ran", "to")
 
-    def __init__(self, to: Moment, parts: Sequence[Part], begun: Sequence[Any] = ()) -> None:
-        self.to, self.parts, self.begun = to, parts, [*begun]
+    def __init__(self, to: Moment, parts: Sequence[Part], ran: Sequence[Any] = ()) -> None:
+        self.to, self.parts, self.ran = to, parts, [*ran]
 
     def finish(self) -> None:
         """Run the parts that have not run; from the one that fails on they are left."""
         backend = self.to[1].prepared.backend
-        backend.launch(self.parts[len(self.begun) :] if self.begun else self.parts, self.begun)
+        backend.launch(self.parts[len(self.ran) :] if self.ran else self.parts, self.ran)

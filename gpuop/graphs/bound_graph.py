@@ -7,12 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from gpuop.dsl.fields.sources import Adjustable
 from gpuop.evaluation import argument
 from gpuop.fusion.buffers import allocation
 from gpuop.fusion.program import Program
 from gpuop.fusion.rates import Rate
-from gpuop.graphs.atomic_steps import BoundLaunches, Change, Moment, begin
+from gpuop.graphs.atomic_steps import BufferSet, Change, Moment, no_op
+from gpuop.graphs.bound_parameters import BoundParameters
 from gpuop.graphs.streams import Frames
 from gpuop.ir.values import Leaf
 from gpuop.runtime.base.backend import Argument, Array, Backend, Part, download, planes_of
@@ -22,32 +22,38 @@ from gpuop.runtime.execute import Prepared
 class BoundGraph:
     """A graph's buffers on a device, and launches bound to them.
 
-    A state's buffer and that of its next value change places at each step, so launches are bound once for either place.
-    An evaluation writes nothing that a state of the moment lives in. What is true when an exception comes, from a driver
-    or a signal's handler, follows from single attributes: `now` is the moment, or the one that `change` leads to once it
-    has begun; its values are there if it is `evaluated`.
+    A state's buffer and that of its next value change places at each step, so launches are bound once for either set of
+    buffers. An evaluation writes nothing that a state of the moment lives in. What is true when an exception comes, from a
+    driver or a signal's handler, follows from single attributes: `now` is the moment, or the one that `change` leads to once
+    the first of its parts has run; its values are there if it is `evaluated`.
+
+    Values are numbers of the program's, launches those of the plan's.
 
     Args:
-        what: wants what can be read, then the next values of the states.
+        program: wants what can be read, then the next values of the states.
         states: leaves, in the order of those.
         readable: how many of the wanted values can be read.
+
+    Attributes:
+        readable: the values that can be read.
+        next_values: those that states take next.
+        sensors: the value of each sensor.
+        state_leaves: the states that anything depends on; each leaf has the array that its state starts from.
+        occasional: the launches that do not run at every step.
+        occasional_due: those of them that have to run before the next evaluation.
     """
 
-    def __init__(self, prepared: Prepared, what: Program, states: list[Leaf], readable: int) -> None:
-        self.what, self.plan = what, prepared.plan
-        number = {node: value for value, node in what.leaves.items()}
-        self.wanted, self.targets = what.wanted[:readable], what.wanted[readable:]
-        sources = {v: n.source for v, n in what.leaves.items() if isinstance(n, Leaf)}
-        self.parameters = {v: source for v, source in sources.items() if isinstance(source, Adjustable)}
+    def __init__(self, prepared: Prepared, program: Program, states: list[Leaf], readable: int) -> None:
+        self.program, self.plan = program, prepared.plan
+        number = {node: value for value, node in program.leaves.items()}
+        self.readable, self.next_values = program.wanted[:readable], program.wanted[readable:]
+        sources = {v: n.source for v, n in program.leaves.items() if isinstance(n, Leaf)}
+        self.parameters = BoundParameters(program, prepared.plan, self.next_values)
         self.sensors = {source: v for v, source in sources.items() if isinstance(source, Frames)}
-        self.initial = {number[leaf]: leaf for leaf in states if leaf in number}
-        self.versions = dict.fromkeys(self.parameters, -1)  # of the values that the launches have
-        self.takers = {v: self._takers(v) for v in self.parameters}
-        self.driving = {v: self._driving(v) for v in self.parameters}
-        self.keeping = {v: self._keeping(v) for v in self.parameters}
-        self.kept = [n for n, step in enumerate(self.plan.launches) if step.rate is not Rate.EVERY_STEP]
-        self.stale = set(self.kept)  # those that are to be run
-        self.now: Moment = (None, *self._places(prepared))
+        self.state_leaves = {number[leaf]: leaf for leaf in states if leaf in number}
+        self.occasional = [n for n, launch in enumerate(self.plan.launches) if launch.rate is not Rate.EVERY_STEP]
+        self.occasional_due = set(self.occasional)
+        self.now: Moment = (None, *self._buffer_sets(prepared))
         self.change: Change | None = None
         self.evaluated: Moment | None = None
 
@@ -62,113 +68,80 @@ class BoundGraph:
     @property
     def tick(self) -> int | None:
         change = self.change
-        return (change.to if change is not None and change.begun else self.now)[0]
+        return (change.to if change is not None and change.ran else self.now)[0]
 
-    def _places(self, prepared: Prepared) -> tuple[BoundLaunches, BoundLaunches]:
-        """Where values are before and after an odd number of steps."""
+    def _buffer_sets(self, prepared: Prepared) -> tuple[BufferSet, BufferSet]:
+        """Where values are after an even and after an odd number of steps; one set, twice, where nothing changes places."""
         buffers = self._allocate(prepared.backend)
         swapped, copies = dict(buffers), []
-        stay = {v for number in self.kept for v in self.plan.launches[number].outputs}
-        for state, value in self._nexts():
+        stay = {v for number in self.occasional for v in self.plan.launches[number].outputs}
+        for state, value in self._next_pairs():
             if buffers[state] is buffers[value]:
                 continue
             if value in stay:
-                copies.append((self.what.types[state], value, state))
+                copies.append((self.program.types[state], value, state))
             else:
                 swapped[state], swapped[value] = buffers[value], buffers[state]
                 stay.add(value)
-        first = BoundLaunches(prepared, buffers, copies)
-        swaps = any(swapped[state] is not buffers[state] for state in self.initial)
-        return first, BoundLaunches(prepared, swapped, copies) if swaps else first
+        first = BufferSet(prepared, buffers, copies)
+        swaps = any(swapped[state] is not buffers[state] for state in self.state_leaves)
+        return first, BufferSet(prepared, swapped, copies) if swaps else first
 
-    def _nexts(self) -> tuple[tuple[int, int], ...]:
-        return self.what.cycle.nexts if self.what.cycle is not None else ()
+    def _next_pairs(self) -> tuple[tuple[int, int], ...]:
+        """States, each with its next value."""
+        return self.program.cycle.nexts if self.program.cycle is not None else ()
 
     def _allocate(self, backend: Backend) -> dict[int, Argument]:
-        types = self.what.types
-        own = {*self.initial, *self.parameters, *self.sensors.values()}
-        buffers = {v: argument(n, backend) for v, n in self.what.leaves.items() if v not in own}
-        buffers |= {v: backend.empty(types[v]) for v in own if not self._by_value(v)}
+        types = self.program.types
+        own = {*self.state_leaves, *self.parameters, *self.sensors.values()}
+        buffers = {v: argument(n, backend) for v, n in self.program.leaves.items() if v not in own}
+        buffers |= {v: backend.empty(types[v]) for v in own if v not in self.parameters.by_value}
         shared = allocation(self.plan)
         made = [backend.empty(kind) for kind in shared.kinds]
         buffers |= {v: made[number] for v, number in shared.of.items()}
-        for value, state in (pair for step in self.plan.launches for pair in step.over):
+        for value, state in (pair for launch in self.plan.launches for pair in launch.over):
             buffers[value] = buffers[state] if backend.whole else backend.empty(types[value])
         for value in self.sensors.values():
             zeros = np.zeros((types[value].planes, types[value].field_shape.points), types[value].storage.numpy)
             backend.write(buffers[value], zeros)
         return buffers
 
-    def _by_value(self, value: int) -> bool:
-        return value in self.parameters and bool(getattr(self.what.leaves[value], "by_value", False))
-
     # --- parameters ---------------------------------------------------------------------------------------------
 
-    def _takers(self, parameter: int) -> list[tuple[int, int]]:
-        """The steps that take a parameter, and at which position."""
-        steps = enumerate(self.plan.launches)
-        return [(n, position) for n, step in steps for position, v in enumerate(step.inputs) if v == parameter]
-
-    def _keeping(self, parameter: int) -> list[int]:
-        """The steps that run again when a parameter is set, and only then."""
-        reached, kept = {parameter}, []
-        for number, step in enumerate(self.plan.launches):
-            if step.rate is not Rate.EVERY_STEP and reached.intersection(step.inputs):
-                reached.update(step.outputs)
-                kept.append(number)
-        return kept
-
-    def _driving(self, parameter: int) -> list[int]:
-        """The steps that compute the next values of states again when a parameter is set; none if it drives no state."""
-        reached = {parameter}
-        for op in self.what.ops:
-            if reached.intersection(op.inputs):
-                reached.update(op.outputs)
-        needed, again = reached.intersection(self.targets), []
-        for number, step in reversed(list(enumerate(self.plan.launches))):
-            if step.rate is Rate.EVERY_STEP and needed.intersection(step.outputs):
-                needed.update(step.inputs)
-                if not step.over:  # which runs in any case
-                    again.append(number)
-        return again
-
-    def _changed(self) -> list[int]:
-        return [v for v, source in self.parameters.items() if source.state[0] != self.versions[v]]
-
     def _set(self) -> None:
-        """Give the launches the parameters that were set."""
-        for value in self._changed():
+        """Give the launches the parameters that were set, and note what depends on them."""
+        for value in self.parameters.changed():
             version, data = self.parameters[value].state
-            planes = planes_of(self.what.types[value], data)
-            if self._by_value(value):
+            planes = planes_of(self.program.types[value], data)
+            if value in self.parameters.by_value:
                 self._adjust(value, tuple(planes.reshape(-1).tolist()))
             else:
                 self.backend.write(self.now[1].buffers[value], planes)
-            self.stale.update(self.keeping[value])
-            self.versions[value] = version
+            self.occasional_due.update(self.parameters.occasional[value])
+            self.parameters.versions[value] = version
 
     def _adjust(self, value: int, scalars: Argument) -> None:
-        for place in self.now[1:]:
-            place.buffers[value] = scalars
-            if place.bound is not None:
-                for number, position in self.takers[value]:
-                    place.bound.launches[number].adjust(position, scalars)
+        for buffer_set in (self.now[1], self.now[2]):
+            buffer_set.buffers[value] = scalars
+            if buffer_set.bound is not None:
+                for number, position in self.parameters.positions[value]:
+                    buffer_set.bound.launches[number].adjust(position, scalars)
 
     # --- a step -------------------------------------------------------------------------------------------------
 
     def reset(self, also: Sequence[Part] = ()) -> None:
         """States take their initial values: tick 0, to be evaluated."""
-        self.load([leaf.source.read()[0] for leaf in self.initial.values()], 0, also)
+        self.load([leaf.source.read()[0] for leaf in self.state_leaves.values()], 0, also)
 
     def load(self, states: Sequence[Array], tick: int, also: Sequence[Part] = ()) -> None:
         """States take values from outside; to be evaluated."""
-        _, place, other = self.now
-        given = zip(self.initial.items(), states, strict=True)
+        _, current, other = self.now
+        given = zip(self.state_leaves.items(), states, strict=True)
         writes = [
-            partial(self.backend.write, place.buffers[value], planes_of(leaf.type, array))
+            partial(self.backend.write, current.buffers[value], planes_of(leaf.type, array))
             for (value, leaf), array in given
         ]
-        self._go(Change((tick, place, other), [begin, *writes, *also], [False]))  # it has begun
+        self._commit(Change((tick, current, other), [no_op, *writes, *also], [False]))  # the first part counts as run
 
     def advance(self, also: Sequence[Part] = ()) -> None:
         """States take their next values: the next tick, to be evaluated.
@@ -182,32 +155,32 @@ class BoundGraph:
             self.evaluate()
         if self.parameters:
             self._follow()
-        tick, place, other = self.now
+        tick, current, other = self.now
         assert tick is not None
-        bound = place.bound or place.bind()
-        if bound.early:
-            bound.launch(bound.early)
-        if bound.late or also:
-            late = [*(bound.late or [begin]), *also] if also else bound.late
-            self._go(Change((tick + 1, other, place), late))
+        bound = current.bound or current.bind()
+        if bound.deferred:
+            bound.launch(bound.deferred)
+        if bound.overwrites or also:
+            parts = [*(bound.overwrites or [no_op]), *also] if also else bound.overwrites
+            self._commit(Change((tick + 1, other, current), parts))
         else:
-            self.now = tick + 1, other, place
+            self.now = tick + 1, other, current
 
     def _follow(self) -> None:
         """Compute again what the next values of states depend on through parameters that were set."""
-        changed = self._changed()
+        changed = self.parameters.changed()
         if changed:
             self.evaluated = None
             self._set()
-            self._renew({number for v in changed for number in self.driving[v]})
+            self._run_occasional({number for v in changed for number in self.parameters.recompute[v]})
 
-    def shown(self, frames: Iterable[Frames]) -> list[Part]:
+    def frame_parts(self, frames: Iterable[Frames]) -> list[Part]:
         """Parts of a step by which sensors show the frames that are ready."""
         ready = [(self.sensors[each], each.planes) for each in frames if each in self.sensors]
         buffers = self.now[1].buffers
         return [partial(self.backend.write, buffers[v], planes) for v, planes in ready if planes is not None]
 
-    def _go(self, change: Change) -> None:
+    def _commit(self, change: Change) -> None:
         self.change = change
         change.finish()
         self.now = change.to
@@ -217,8 +190,8 @@ class BoundGraph:
         """Go on with a change that was interrupted, if it has begun."""
         change = self.change
         if change is not None:
-            if change.begun and self.now is not change.to:
-                self._go(change)
+            if change.ran and self.now is not change.to:
+                self._commit(change)
             self.change = None
 
     def evaluate(self) -> None:
@@ -228,29 +201,29 @@ class BoundGraph:
         now, self.evaluated = self.now, None
         if self.parameters:
             self._set()
-        if self.stale:
-            self._renew(set())
+        if self.occasional_due:
+            self._run_occasional(set())
         bound = now[1].bound or now[1].bind()
-        bound.launch(bound.usual)
+        bound.launch(bound.every_step)
         self.evaluated = now
 
-    def _renew(self, besides: set[int]) -> None:
-        """Run what does not run at every step and has to, and other steps."""
+    def _run_occasional(self, besides: set[int]) -> None:
+        """Run the occasional launches that are due, and others."""
         bound = self.now[1].bind()
-        bound.launch([part for n in sorted(self.stale | besides) for part in bound.launches[n].parts])
-        self.stale.clear()
+        bound.launch([part for n in sorted(self.occasional_due | besides) for part in bound.launches[n].parts])
+        self.occasional_due.clear()
 
-    def forget(self) -> None:
-        """Compute again what is computed once."""
-        self.stale.update(self.kept)
+    def renew(self) -> None:
+        """Have everything computed at the next evaluation, what does not run at every step too."""
+        self.occasional_due.update(self.occasional)
 
     def rebind(self, prepared: Prepared) -> None:
         """Launch another preparation of the same plan from now on, on the same device and memory."""
         self.settle()
         self.backend.synchronize()
-        tick, place, other = before = self.now
-        first = BoundLaunches(prepared, place.buffers, place.copies)
-        second = first if other is place else BoundLaunches(prepared, other.buffers, other.copies)
+        tick, current, other = before = self.now
+        first = BufferSet(prepared, current.buffers, current.copies)
+        second = first if other is current else BufferSet(prepared, other.buffers, other.copies)
         self.now = tick, first, second
         if self.evaluated is before:
             self.evaluated = self.now
@@ -262,11 +235,11 @@ class BoundGraph:
         self.settle()
         if self.evaluated is not self.now:
             self.evaluate()
-        value = self.wanted[number]
-        return download(self.what.types[value], self.now[1].buffers[value], self.backend)
+        value = self.readable[number]
+        return download(self.program.types[value], self.now[1].buffers[value], self.backend)
 
     def states(self) -> list[tuple[Leaf, Array]]:
         """The states that anything depends on, with their values; waits."""
         self.settle()
         buffers = self.now[1].buffers
-        return [(leaf, download(leaf.type, buffers[v], self.backend)) for v, leaf in self.initial.items()]
+        return [(leaf, download(leaf.type, buffers[v], self.backend)) for v, leaf in self.state_leaves.items()]

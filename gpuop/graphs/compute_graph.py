@@ -62,7 +62,7 @@ class ComputeGraph(Saving):
         self._closed = False
         self._gone: Callable[[], GpuopError] | None = None  # why it cannot run any more
         self._lock = threading.RLock()
-        self._clock: Stepper | None = None
+        self._stepper: Stepper | None = None
         self._plan: Plan | None = None
 
     # --- definition ---------------------------------------------------------------------------------------------
@@ -214,12 +214,12 @@ class ComputeGraph(Saving):
         Raises:
             SemanticError: n is negative, or no integer.
         """
-        return (self._clock or self._live()).step(times(n))
+        return (self._stepper or self._live()).step(times(n))
 
     @property
     def tick(self) -> int:
         """Steps since the last reset."""
-        return (self._clock.tick or 0) if self._clock is not None else 0
+        return (self._stepper.tick or 0) if self._stepper is not None else 0
 
     def read(self, what: Field | str) -> Array:
         """The values of what is probed, as of `tick`; waits. Any thread may ask.
@@ -242,8 +242,8 @@ class ComputeGraph(Saving):
 
     def synchronize(self) -> None:
         """Wait for the device, and until actuators have got what there is."""
-        if self._clock is not None:
-            self._clock.synchronize()
+        if self._stepper is not None:
+            self._stepper.synchronize()
 
     def run(self) -> None:
         """Step in a thread until `stop`, or until a sensor is exhausted. `read` and `Parameter.set` work meanwhile."""
@@ -251,13 +251,13 @@ class ComputeGraph(Saving):
 
     def stop(self) -> None:
         """End `run`, and wait for that; raises what ended it."""
-        if self._clock is not None:
-            self._clock.stop()
+        if self._stepper is not None:
+            self._stepper.stop()
 
     def wait(self) -> None:
         """Wait until `run` has come to its end, because sensors have; raises what ended it otherwise."""
-        if self._clock is not None:
-            self._clock.wait()
+        if self._stepper is not None:
+            self._stepper.wait()
 
     def release(self) -> None:
         """Stop, and give the device's memory back; the graph cannot run any more."""
@@ -265,18 +265,18 @@ class ComputeGraph(Saving):
             self.stop()
         finally:
             with self._lock:
-                self._clock, self._gone = None, partial(SemanticError, "this ComputeGraph was released")
+                self._stepper, self._gone = None, partial(SemanticError, "this ComputeGraph was released")
 
     def _live(self) -> Stepper:
         with self._lock:
-            if self._clock is None:
+            if self._stepper is None:
                 what = self._program()
                 prepared = prepare(what, self._backend(), self._optimize)
                 readable = len(self._probes) + len(self._actuators)
-                running = BoundGraph(prepared, what, list(self._states), readable)
-                self._clock = Stepper(running, list(self._sensors.values()), self._actuators)
+                bound = BoundGraph(prepared, what, list(self._states), readable)
+                self._stepper = Stepper(bound, list(self._sensors.values()), self._actuators)
                 _that_ran.add(self)
-            return self._clock
+            return self._stepper
 
     def _backend(self) -> Backend:
         """The device that it runs on."""
@@ -290,7 +290,7 @@ _that_ran: WeakSet[ComputeGraph] = WeakSet()
 def _in_child() -> None:
     """A process that was forked has neither the devices of graphs nor their threads, and locks as they were."""
     for graph in _that_ran:
-        graph._lock, graph._clock = threading.RLock(), None
+        graph._lock, graph._stepper = threading.RLock(), None
         graph._gone = partial(DeviceError, f"this ComputeGraph ran in another process, and {FORKED}")
 
 

@@ -1,4 +1,4 @@
-"""Threads beside the caller's: a lock that they take turns at, one that serves a graph's streams, one that steps it."""
+"""Threads of a graph: the lock that they share with callers, a worker for sensors and actuators, the loop of `run`."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ class FairLock(_thread.RLock):  # type: ignore[misc]
 
     A graph that runs would otherwise hold its lock nearly always, and others would hardly ever get it.
 
-    The handler of a signal may raise after any call, so a lock that a call has taken would stay so for ever. It does not
-    after a turn of a `for`, which takes this one from an iterator of C's; C's own `__exit__` gives it back.
+    The handler of a signal may raise an exception after any call of Python's, so a lock that `acquire()` had taken might
+    stay locked for ever. None runs right after a `for` has got an item from an iterator of C's, so the lock is taken by
+    getting an item of `map(self.acquire, …)`; it is given back by RLock's own `__exit__`, which is C's.
     """
 
     def __init__(self) -> None:
-        self._next = threading.Lock()  # held by the first of those who wait
-        self.wanted = self._next.locked  # whether anybody waits
-        self._tries = map(self.acquire, repeat(False))
-        self._waits = map(self.acquire, repeat(True))
-        self._ends = iter(self.release, True)
-        self._free: Iterable[bool] = self._tries  # nothing while somebody waits
+        self._next = threading.Lock()  # held by the first of the threads that wait for this lock
+        self.wanted = self._next.locked  # whether any thread waits
+        self._tries = map(self.acquire, repeat(False))  # an item: an attempt that does not wait
+        self._waits = map(self.acquire, repeat(True))  # an item: wait, and take it
+        self._ends = iter(self.release, True)  # an item: give it back
+        self._free: Iterable[bool] = self._tries  # empty while a thread waits, so that nobody overtakes it
 
     def __enter__(self) -> None:  # type: ignore[override]
         taken = False
@@ -44,7 +45,7 @@ class FairLock(_thread.RLock):  # type: ignore[misc]
             for _ in self._waits:
                 return
         try:
-            with self._next:  # who had it last, coming back, stands behind whoever holds this
+            with self._next:  # a thread that comes back for the lock queues behind the one that holds this
                 self._free = ()
                 for taken in self._waits:  # noqa: B007
                     break
@@ -72,7 +73,7 @@ class Job:
 
     def do(self) -> None:
         """In the thread that serves, once."""
-        work, self.work = self.work, None  # what it holds is free when it is done
+        work, self.work = self.work, None  # what the work refers to is released when it is done
         if work is not None:
             try:
                 self.value = work()
@@ -91,7 +92,7 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self.ask = jobs.put  # to do a job after what was asked before; to ask again does no harm
+        self.ask = jobs.put  # queues a job; one that is queued twice is done once
         threading.Thread(target=_serve, args=(jobs,), name=name, daemon=True).start()
         finalize(self, jobs.put, None)
 
@@ -112,7 +113,7 @@ class Loop:
     def __init__(self, turn: Callable[[], bool]) -> None:
         self._turn, self._ending, self._done = turn, False, Done()
         self._error: BaseException | None = None
-        self._threads: list[int] = []  # one, once it is started
+        self._threads: list[int] = []  # its identity, once it is started
         self._ended = False
 
     @property
@@ -121,7 +122,9 @@ class Loop:
 
     def start(self) -> None:
         _loops.add(self)
-        self._threads.extend(map(_thread.start_new_thread, (self._repeat,), ((),)))  # at once, whatever interrupts
+        self._threads.extend(
+            map(_thread.start_new_thread, (self._repeat,), ((),))
+        )  # one call of C's: no handler of a signal comes between the start and the note of it
 
     def _repeat(self) -> None:
         try:

@@ -117,7 +117,7 @@ def _noted(part: Part, ran: list[Any]) -> Part:
     return noting if indivisible(part) else lambda: noting()
 
 
-def profile(clock: Stepper, steps: int) -> Profile:
+def profile(stepper: Stepper, steps: int) -> Profile:
     """Step a graph, and tell how long its kernels took.
 
     Raises:
@@ -125,25 +125,25 @@ def profile(clock: Stepper, steps: int) -> Profile:
     """
     if steps < 1:
         raise SemanticError(f"profile takes a number of steps, 1 or more, not {steps!r}")
-    prepared = clock.running.prepared
+    prepared = stepper.bound.prepared
     measured = _Measured(prepared)
     taken: list[list[float]] = [[] for _ in prepared.plan.launches]
     done = 0
-    with clock.through(measured):
-        if clock.tick is None:
-            clock.reset()
+    with stepper.through(measured):
+        if stepper.tick is None:
+            stepper.reset()
         measured.seconds()
-        while done < steps and _stepped(clock):
+        while done < steps and _stepped(stepper):
             done += 1
             for number, seconds in measured.seconds():
                 taken[number].append(1e3 * seconds)
     return Profile(prepared.backend.name, done, _rows(prepared.plan, taken))
 
 
-def _stepped(clock: Stepper) -> bool:
+def _stepped(stepper: Stepper) -> bool:
     """Step, with the kernels too that do not run at every step."""
-    clock.running.forget()
-    return clock.step()
+    stepper.bound.renew()
+    return stepper.step()
 
 
 def _rows(plan: Plan, taken: list[list[float]]) -> tuple[KernelTimes, ...]:

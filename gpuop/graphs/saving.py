@@ -54,10 +54,10 @@ class Saving(Inspection):
             SemanticError: it is no such file, it is damaged, or its states have other names or types; nothing changes.
             OSError: it cannot be opened.
         """
-        clock = self._live()
-        expected = [(leaf.name, leaf.type) for leaf in clock.running.initial.values()]
+        stepper = self._live()
+        expected = [(leaf.name, leaf.type) for leaf in stepper.bound.state_leaves.values()]
         tick, arrays = read(path, expected)
-        clock.load(arrays, tick)
+        stepper.load(arrays, tick)
 
 
 def write(path: Path, tick: int, states: Sequence[tuple[str, FieldType, Array]]) -> None:

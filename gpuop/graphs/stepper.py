@@ -16,7 +16,7 @@ from gpuop.ir.values import Leaf
 from gpuop.runtime.base.backend import Array, Part
 from gpuop.runtime.execute import Prepared
 
-UNSEEN = 4  # steps of a running graph that a device may have before it is waited for
+UNSEEN = 4  # steps that a graph in a thread may enqueue before it waits for the device
 
 
 def times(n: object) -> int:
@@ -30,153 +30,154 @@ class Stepper:
     """Steps a graph that is on a device. Sources and sinks are called while others can read.
 
     Args:
-        actuators: their fields are the last of what `running` can read.
+        actuators: their fields are the last of what `bound` can read.
     """
 
-    def __init__(self, running: BoundGraph, sensors: Sequence[Frames], actuators: Sequence[Actuator]) -> None:
-        self.running, self.sensors = running, sensors
-        self._turn = FairLock()  # to step; taken before the lock
-        self._lock = FairLock()  # on buffers
+    def __init__(self, bound: BoundGraph, sensors: Sequence[Frames], actuators: Sequence[Actuator]) -> None:
+        self.bound, self.sensors = bound, sensors
+        self._step_lock = FairLock()  # held for whole steps; taken before the other one
+        self._buffer_lock = FairLock()  # held while buffers are in use; readers need only this one
         self._worker = Worker("gpuop sensors") if any(s.pipelined for s in sensors) else None
-        self._streams = bool(sensors or actuators)
-        self._plain = not self._streams  # and nobody measures
-        first = len(running.wanted) - len(actuators)
+        self._has_streams = bool(sensors or actuators)
+        self._is_plain = not self._has_streams  # whether a step needs only the buffers: no streams, and nobody measures
+        first = len(bound.readable) - len(actuators)
         self._outlets = Outlets(actuators, lambda number: self._read(first + number))
         self._loop: Loop | None = None
 
     @property
     def tick(self) -> int | None:
-        return self.running.tick
+        return self.bound.tick
 
     # --- steps --------------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        with self._turn:
-            self._drop()
+        with self._step_lock:
+            self._settle()
             for frames in self.sensors:
                 frames.fetch(self._worker)
             self._outlets.hand_over()
-            with self._lock:
-                self.running.reset(self._arrivals())
+            with self._buffer_lock:
+                self.bound.reset(self._stream_parts())
                 self._evaluate()
             self._outlets.feed()
 
-    def _drop(self) -> None:
-        """Use the frames of a step that was interrupted; the rest of it need not succeed."""
-        with suppress(DeviceError), self._lock:
-            self.running.settle()
+    def _settle(self) -> None:
+        """Finish a step that was interrupted, so that its frames are used; the device may fail at the rest of it."""
+        with suppress(DeviceError), self._buffer_lock:
+            self.bound.settle()
 
     def step(self, n: int = 1) -> bool:
         """False, having done less, once a sensor is exhausted."""
-        running, lock = self.running, self._lock
+        bound, lock = self.bound, self._buffer_lock
         if n == 1:
-            with lock:  # which is enough for a single one
-                if self._plain and running.now[0] is not None:
-                    running.advance()
-                    running.evaluate()
+            with lock:  # one step without streams needs no more
+                if self._is_plain and bound.now[0] is not None:
+                    bound.advance()
+                    bound.evaluate()
                     return True
-        with self._turn:
-            if running.now[0] is None:
+        with self._step_lock:
+            if bound.now[0] is None:
                 self.reset()
-            if self._streams:
+            if self._has_streams:
                 return all(self._step() for _ in range(n))
             left = n
             while left:
                 with lock:
                     while True:
-                        running.advance()
-                        running.evaluate()
+                        bound.advance()
+                        bound.evaluate()
                         left -= 1
                         if not left or lock.wanted():
                             break
             return True
 
     def _step(self) -> bool:
-        with self._lock:
-            self.running.settle()
-        self._outlets.feed()  # what an interrupted step owes
+        with self._buffer_lock:
+            self.bound.settle()
+        self._outlets.feed()  # arrays that sinks should have got from a step that was interrupted
         complete = not self.sensors or all(frames.fetch(self._worker) for frames in self.sensors)
         self._outlets.hand_over()
         if complete:
-            with self._lock:
-                self.running.advance(self._arrivals())
+            with self._buffer_lock:
+                self.bound.advance(self._stream_parts())
                 self._evaluate()
             self._outlets.feed()
         return complete
 
-    def _arrivals(self) -> list[Part]:
-        """What sensors and actuators have of a step: frames are used and arrays are owed when it takes place."""
-        return [*self._frames(), self._outlets.owe]
+    def _stream_parts(self) -> list[Part]:
+        """Parts of a step: the sensors' frames are written and used up, and the actuators' sinks are owed its arrays."""
+        return [*self._frame_parts(), self._outlets.owe]
 
-    def _frames(self) -> list[Part]:
-        return [*self.running.shown(self.sensors), *(frames.used for frames in self.sensors)]
+    def _frame_parts(self) -> list[Part]:
+        """Those that write the frames that are ready to the sensors' buffers, then mark them as used."""
+        return [*self.bound.frame_parts(self.sensors), *(frames.used for frames in self.sensors)]
 
     def _evaluate(self) -> None:
         for frames in self.sensors:
             frames.look_ahead(self._worker)
-        self.running.evaluate()
+        self.bound.evaluate()
 
     @contextmanager
     def through(self, prepared: Prepared) -> Iterator[None]:
         """Meanwhile steps launch this preparation of the same plan, and nobody else steps."""
-        with self._turn:
-            own = self.running.prepared
+        with self._step_lock:
+            own = self.bound.prepared
             try:
-                self._launch(prepared, False)
+                self._rebind(prepared, False)
                 yield
             finally:
-                self._launch(own, not self._streams)
+                self._rebind(own, not self._has_streams)
 
-    def _launch(self, prepared: Prepared, plain: bool) -> None:
-        with self._lock:
-            self._plain = plain
-            self.running.rebind(prepared)
+    def _rebind(self, prepared: Prepared, plain: bool) -> None:
+        with self._buffer_lock:
+            self._is_plain = plain
+            self.bound.rebind(prepared)
 
     # --- values -------------------------------------------------------------------------------------------------
 
     def read(self, number: int) -> Array:
         """A value that can be read, as of the tick."""
         if self.tick is None:
-            with self._turn:
+            with self._step_lock:
                 if self.tick is None:
                     self.reset()
         return self._read(number)
 
     def _read(self, number: int) -> Array:
-        with self._lock:
-            return self.running.read(number)
+        with self._buffer_lock:
+            return self.bound.read(number)
 
     def states(self) -> tuple[int, list[tuple[Leaf, Array]]]:
         """The tick and the states as of it."""
-        with self._turn:
+        with self._step_lock:
             if self.tick is None:
                 self.reset()
-            with self._lock:
-                states = self.running.states()
-                return self.running.tick or 0, states
+            with self._buffer_lock:
+                states = self.bound.states()
+                return self.bound.tick or 0, states
 
     def load(self, states: Sequence[Array], tick: int) -> None:
         """Be at this tick with these states; sensors show the frames they have, or their first, and actuators are not fed."""
-        with self._turn:
-            self._drop()
+        with self._step_lock:
+            self._settle()
             first = self.tick is None
             for frames in self.sensors if first else ():
                 frames.fetch(self._worker)
             self._outlets.hand_over()
-            with self._lock:
-                self.running.load(states, tick, [*(self._frames() if first else ()), self._outlets.forget])
-                self.running.evaluate()
+            with self._buffer_lock:
+                self.bound.load(states, tick, [*(self._frame_parts() if first else ()), self._outlets.forget])
+                self.bound.evaluate()
 
     def synchronize(self) -> None:
         """Wait for the device and for the actuators."""
-        with self._turn:
+        with self._step_lock:
             self._outlets.settle()
-        self.running.backend.synchronize()
+        self.bound.backend.synchronize()
 
     # --- in a thread --------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        with self._turn:
+        with self._step_lock:
             if self._loop is not None and self._loop.alive:
                 raise SemanticError("this ComputeGraph is running; `graph.stop()` it before you run it again")
             self._join()
@@ -186,8 +187,8 @@ class Stepper:
 
     def _stepped(self, number: int) -> bool:
         done = self.step()
-        if number % UNSEEN == 0:  # or what waits for the device would grow without end
-            self.running.backend.synchronize()
+        if number % UNSEEN == 0:  # otherwise the device's queue would grow without end
+            self.bound.backend.synchronize()
         return done
 
     def stop(self) -> None:

@@ -107,7 +107,7 @@ def test_errors_come_from_stop_and_from_the_next_run_too(device):
         with gp.ComputeGraph() as graph:
             graph.probe(gp.Sensor(gp.FieldType(3), source()), "frame")
         graph.run()
-        until(lambda graph=graph: not graph._clock._loop.alive)
+        until(lambda graph=graph: not graph._stepper._loop.alive)
         with pytest.raises(OSError, match="no signal"):
             getattr(graph, end)()
     with pytest.raises(gp.SemanticError, match="was released"):
@@ -214,11 +214,11 @@ def test_release_stops(device):
     graph = counter()
     graph.run()
     until(lambda: graph.tick > 2)
-    running = graph._clock.running
+    bound = graph._stepper.bound
     graph.release()
-    tick = running.tick
+    tick = bound.tick
     time.sleep(0.01)
-    assert running.tick == tick and not [loop for loop in graph_threads._loops if loop.alive]
+    assert bound.tick == tick and not [loop for loop in graph_threads._loops if loop.alive]
     with pytest.raises(gp.SemanticError, match="was released"):
         graph.run()
 
