@@ -104,7 +104,7 @@ class _Liveness:
             case While(head=head, body=body):
                 turn = self.block(head, self.block(body, live) | live | used)
                 return self.block(head, self.block(body, live | turn) | live | used)
-        return live | used
+        return live | used  # of any other kind: it binds no variable
 
 
 def _size(var: Var) -> int:

@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 from gpuop.errors import Loc
 from gpuop.fusion.program import Op
 from gpuop.ir.kernel import Domain, Kernel
-from gpuop.ir.nodes import Atomic, Const, FieldParam, Index, Read, Write
-from gpuop.ir.visit import expressions, values, walk
+from gpuop.ir.nodes import Const, FieldParam, Index, Read, Write
+from gpuop.ir.visit import expressions, values, walk, written_by
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,9 @@ def access_pattern(kernel: Kernel) -> AccessPattern:
     """How a kernel touches its fields."""
     access = AccessPattern({}, {})
     for stmt in walk(kernel.body):
-        if isinstance(stmt, Write) and not is_local(kernel.domain, stmt):
-            access.scatters.setdefault(stmt.field, stmt.loc)
-        if isinstance(stmt, Atomic) and isinstance(stmt.memory, FieldParam):
-            access.scatters.setdefault(stmt.memory, stmt.loc)
+        memory = written_by(stmt)
+        if isinstance(memory, FieldParam) and not (isinstance(stmt, Write) and is_local(kernel.domain, stmt)):
+            access.scatters.setdefault(memory, stmt.loc)
         for value in values(stmt):
             if isinstance(value, Read) and not is_local(kernel.domain, value):
                 access.gathers.setdefault(value.field, getattr(stmt, "loc", None))

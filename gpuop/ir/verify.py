@@ -9,20 +9,25 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     ATOMS,
     Apply,
+    Argument,
     Array,
     Assert,
     Assign,
     Atomic,
     Barrier,
+    Bits,
     Block,
     Break,
+    Cast,
     Comment,
+    Const,
     Continue,
     Declare,
     Expr,
     FieldParam,
     For,
     If,
+    Index,
     Lane,
     Let,
     Load,
@@ -32,6 +37,7 @@ from gpuop.ir.nodes import (
     Ref,
     Stmt,
     Store,
+    Stride,
     Var,
     While,
     Wide,
@@ -192,6 +198,8 @@ class _Checker:
                 self.condition(cond)
                 self.block(body, loops + 1)
                 self.scopes.pop()
+            case _:
+                assert_never(stmt)
 
     def condition(self, cond: Expr) -> None:
         if cond.type != Type(BOOL):
@@ -226,6 +234,10 @@ class _Checker:
             case Lane() | Pack():
                 if not self.vectors:
                     raise VerifyError("a vector survives lowering")
+            case Const() | Index() | Stride() | Argument() | Cast() | Bits():
+                pass
+            case _:
+                assert_never(expr)
 
     def read(self, expr: Read) -> None:
         field, point = expr.field, expr.point

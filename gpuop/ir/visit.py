@@ -117,10 +117,11 @@ def effects(block: Block) -> Effect:
 
 def bound(block: Block) -> set[Var | Array]:
     """The variables and arrays that a block makes."""
-    return {symbol for stmt in walk(block) if (symbol := _made(stmt)) is not None}
+    return {symbol for stmt in walk(block) if (symbol := bound_by(stmt)) is not None}
 
 
-def _made(stmt: Stmt) -> Var | Array | None:
+def bound_by(stmt: Stmt) -> Var | Array | None:
+    """What a statement makes itself, not in its blocks."""
     match stmt:
         case Let() | For() | Atomic():
             return stmt.var
@@ -136,11 +137,12 @@ def _made(stmt: Stmt) -> Var | Array | None:
 
 def changed(block: Block) -> set[Var | Array]:
     """The variables and arrays whose values a block changes."""
-    found = {symbol for stmt in walk(block) if (symbol := _set(stmt)) is not None}
+    found = {symbol for stmt in walk(block) if (symbol := written_by(stmt)) is not None}
     return {symbol for symbol in found if not isinstance(symbol, FieldParam)}
 
 
-def _set(stmt: Stmt) -> Symbol | None:
+def written_by(stmt: Stmt) -> Symbol | None:
+    """What already exists and a statement changes itself, not in its blocks: a variable or memory."""
     match stmt:
         case Assign():
             return stmt.var
@@ -161,11 +163,11 @@ def _set(stmt: Stmt) -> Symbol | None:
 def loaded(block: Block) -> set[Array]:
     """The arrays whose elements a block uses."""
     found = {e.memory for e in expressions(block) if isinstance(e, Load)}
-    found |= {memory for stmt in walk(block) if (memory := _taken(stmt)) is not None}
+    found |= {memory for stmt in walk(block) if (memory := read_by(stmt)) is not None}
     return {memory for memory in found if isinstance(memory, Array)}
 
 
-def _taken(stmt: Stmt) -> Array | FieldParam | None:
+def read_by(stmt: Stmt) -> Array | FieldParam | None:
     """The memory that a statement reads other than by expressions."""
     match stmt:
         case Atomic():

@@ -144,6 +144,7 @@ def _of_group(index: Index) -> bool:
 
 
 def _effect(stmt: Stmt, kernel: Kernel) -> str:
+    """What keeps a statement from being copied for each point: what has no effect and writes no output may be copied."""
     match stmt:
         case Declare(array=array) if array.space == "local":
             return "it has local memory"

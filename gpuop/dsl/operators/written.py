@@ -38,6 +38,7 @@ def _whole(field: FieldParam, domain: Domain) -> Elements:
 
 
 def _written(block: Iterable[Stmt], field: FieldParam, domain: Domain) -> Elements:
+    """The elements that a block writes for sure; a statement of any other kind is taken to write none."""
     done = NONE
     for stmt in block:
         match stmt:
@@ -49,9 +50,8 @@ def _written(block: Iterable[Stmt], field: FieldParam, domain: Domain) -> Elemen
                 values = loop_values(stmt)
                 inner = _written(body, field, domain) if values else NONE
                 done |= inner - {var} | frozenset(values or () if var in inner else ())
-            case While(
-                cond=Const(value=True), body=body
-            ):  # it is left by its breaks, in the first turn at the earliest
+            case While(cond=Const(value=True), body=body):
+                # it is left by its breaks, in the first turn at the earliest
                 _, breaks = _ends(body, field, domain)
                 done |= frozenset.intersection(*breaks) if breaks else NONE
     return done

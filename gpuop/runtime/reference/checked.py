@@ -18,34 +18,24 @@ from gpuop.ir.nodes import (
     Action,
     Apply,
     Assert,
-    Assign,
-    Atomic,
     Barrier,
     Bits,
-    Break,
     Cast,
     Comment,
-    Continue,
-    Declare,
     Expr,
     FieldParam,
-    For,
     If,
     Index,
     Lane,
     Let,
     Pack,
-    Print,
     Ref,
     Stmt,
-    Store,
     Var,
     While,
-    Wide,
     Write,
-    assert_never,
 )
-from gpuop.ir.visit import operands, values, walk
+from gpuop.ir.visit import operands, values, walk, written_by
 from gpuop.passes.asserts import failed, thread_of
 from gpuop.runtime.reference.checked_memory import CheckedMemory
 from gpuop.runtime.reference.findings import Findings
@@ -74,20 +64,13 @@ def run_checked(kernel: Kernel, fields: dict[FieldParam, NDArray[Any]]) -> None:
 
 def _competing(kernel: Kernel, stmt: Stmt) -> FieldParam | None:
     """The output that a statement touches at places that other threads may touch too."""
-    match stmt:
-        case Atomic(memory=FieldParam() as field):
-            return field
-        case Write(field=field, point=point, element=element):
-            own = point is None and (kernel.domain.elements == 1 or element == Index("global", "element"))
-            return None if own else field
-        case Let() | Assign() | Declare() | Store() | Atomic() | Barrier() | Print() | Assert() | Comment():
-            return None
-        case If() | For() | While() | Break() | Continue():
-            return None
-        case Wide():
-            raise AssertionError("checked execution runs the recorded form")
-        case _:
-            assert_never(stmt)
+    field = written_by(stmt)
+    if not isinstance(field, FieldParam):
+        return None
+    if not isinstance(stmt, Write) or stmt.point is not None:
+        return field
+    own = kernel.domain.elements == 1 or stmt.element == Index("global", "element")
+    return None if own else field
 
 
 class CheckedThreads(Threads):
