@@ -1,7 +1,8 @@
 """Why two groups of operators cannot become one kernel: `refusals`, asked from top to bottom; `explain` says the first sentence.
 
-A new rule is a function and its name in that list. It then keeps producers from consumers, operators that read the same from
-one another, and values from being recomputed where they are read.
+A refusal leaves both in kernels of their own, and what passes between them goes through memory. A new rule is a function and
+its name in that list. It then keeps producers from consumers, operators that read the same from one another, and values from
+being recomputed where they are read.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ def refuse(groups: Groups, a: int, b: int, recomputed: bool = False) -> str | No
 
 
 def without_body(groups: Groups, a: int, b: int) -> str | None:
+    """Functions of the host, iterations and compiled kernels have no statements to fuse."""
     for group in (a, b):
         kernel = groups.members[group][0].kernel  # alone in its group, as this refuses
         if kernel.apart:
@@ -50,6 +52,7 @@ def too_large(groups: Groups, a: int, b: int) -> str | None:
 
 
 def too_many_arguments(groups: Groups, a: int, b: int) -> str | None:
+    """The device passes a kernel no more than `Limits.arguments`."""
     most = groups.limits.arguments
     if groups.owed[a] + groups.owed[b] <= most:  # wanted values are arguments whatever is fused
         inputs, exports = groups.interface(a, b)
@@ -59,7 +62,8 @@ def too_many_arguments(groups: Groups, a: int, b: int) -> str | None:
 
 
 def different_work_groups(groups: Groups, a: int, b: int) -> str | None:
-    kernels = [op.fusible for group in (a, b) for op in groups.shaped[group]]
+    """A launch has work-groups of one shape."""
+    kernels = [op.fusible for op in groups.shaped[a] + groups.shaped[b]]
     for kernel in kernels[1:]:
         if kernel.group != kernels[0].group:
             shapes = " and ".join("×".join(map(str, k.group or ())) for k in (kernels[0], kernel))
@@ -68,8 +72,9 @@ def different_work_groups(groups: Groups, a: int, b: int) -> str | None:
 
 
 def too_much_local_memory(groups: Groups, a: int, b: int) -> str | None:
+    """A work-group has no more than `Limits.local_bytes`."""
     arrays = {}
-    for op in (op for group in (a, b) for op in groups.shaped[group]):
+    for op in groups.shaped[a] + groups.shaped[b]:
         declared = [stmt.array for stmt in op.fusible.shared("local")]
         if declared:
             arrays[op] = declared
@@ -85,15 +90,20 @@ def too_much_local_memory(groups: Groups, a: int, b: int) -> str | None:
 
 
 def unfit_for_surplus_threads(groups: Groups, a: int, b: int) -> str | None:
-    if any(op.fusible.whole for group in (a, b) for op in groups.shaped[group]):
-        return unfit((*groups.members[a], *groups.members[b]))
+    """Threads beyond the grid, which the one needs to complete its work-groups, would run the other too."""
+    for op in groups.shaped[a] + groups.shaped[b]:
+        if op.fusible.whole:
+            return unfit((*groups.members[a], *groups.members[b]))
     return None
 
 
 def not_in_registers(groups: Groups, a: int, b: int) -> str | None:
     """A fused kernel takes all that passes between the two from registers, where only a thread's own values are."""
-    reasons = (needs_other_threads(producer, consumer, value) for producer, consumer, value in groups.edges(a, b))
-    return next(filter(None, reasons), None)
+    for producer, consumer, value in groups.edges(a, b):
+        reason = needs_other_threads(producer, consumer, value)
+        if reason is not None:
+            return reason
+    return None
 
 
 def detour(groups: Groups, a: int, b: int) -> str | None:
@@ -113,4 +123,12 @@ refusals: tuple[Refusal, ...] = (
     not_in_registers,
     detour,
 )
-OF_WHOLE_KERNELS = {*refusals} - {without_body}  # who recomputes has bounds of its own (`recompute.py`)
+OF_WHOLE_KERNELS = {  # what holds of a value's kernel, but not of its copy, for which `recompute.py` has bounds of its own
+    too_large,
+    too_many_arguments,
+    different_work_groups,
+    too_much_local_memory,
+    unfit_for_surplus_threads,
+    not_in_registers,
+    detour,
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from gpuop.errors import GpuopError, SemanticError
+from gpuop.ir.borders import BORDERS
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     ATOMS,
@@ -247,6 +248,8 @@ class _Checker:
             raise VerifyError(f"{field.hint} is not an input")
         if point is not None and len(point) != len(field.type.field_shape):
             raise VerifyError(f"{field.hint}: wrong index count")
+        if expr.border not in BORDERS:
+            raise VerifyError(f"{field.hint}: no border is {expr.border}")
 
 
 def _well_typed(expr: Apply) -> bool:

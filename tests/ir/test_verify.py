@@ -143,6 +143,7 @@ CASES = [
     # fields
     Case("other is not an input", (Let(X, Read(OTHER, REAL)),), (Let(X, Read(F, REAL)),)),
     Case("f: wrong index count", (Let(X, Read(F, REAL, (ROW,))),), (Let(X, Read(F, REAL, (ROW, COLUMN))),)),
+    Case("f: no border is zero", (Let(X, Read(F, REAL, border="zero")),), (Let(X, Read(F, REAL, border="wrap")),)),
     Case("f is not an output", (Write(F, ONE),), (Write(OUT, ONE),)),
     Case("out is written a int", (Write(OUT, ZERO),), (Write(OUT, ONE),)),
     Case("bytes is written a float", (Write(BYTES, ONE),), (Write(BYTES, Const(1, Type(BYTES.type.storage))),)),
