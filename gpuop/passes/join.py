@@ -52,7 +52,7 @@ def _moved(first: For, between: Sequence[Stmt], second: For) -> list[Stmt] | Non
     """The statements before the second loop that have to be before the first one, for both to be one; None if they cannot."""
     if not fields_read(first.body) & fields_read(second.body):
         return None
-    needed = _used((second,))
+    needed = _used((second,)) | _set((second,))
     moved: list[Stmt] = []
     left: list[Stmt] = []
     for stmt in reversed(between):

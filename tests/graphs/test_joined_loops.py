@@ -26,6 +26,17 @@ def alone(f):
     return low + 2 * high
 
 
+def only_assigned(f):
+    """Declared between the loops, and not read in either of them."""
+    a = _var(0.0)
+    with _for(N) as i:
+        a += _readTensor(f, _column + i)
+    last = _var(2.0)
+    with _for(N) as j:
+        last @= _readTensor(f, _column + j)
+    return a + 3 * last
+
+
 def of_the_other(f):
     a, b = _var(0.0), _var(0.0)
     with _for(N) as i:
@@ -62,6 +73,27 @@ def before_it_is_assigned(f):
     with _for(N) as j:
         scale += _readTensor(f, _column + j)
     return a + scale
+
+
+def after_it_was_assigned_between(f):
+    a, last = _var(0.0), _var(0.0)
+    with _for(N) as i:
+        a += _readTensor(f, _column + i)
+    last @= 7
+    with _for(N) as j:
+        last @= _readTensor(f, _column + j)
+    return a + last
+
+
+def of_which_either_may_assign(f):
+    a = _var(0.0)
+    with _for(N) as i:
+        with _if(_readTensor(f, _column + i) > 0.5):
+            a @= i
+    with _for(N) as j:
+        with _if(_readTensor(f, _column + j) < 0.25):
+            a @= 10 + j
+    return a
 
 
 def read_between(f):
@@ -104,8 +136,8 @@ def of_other_turns(f):
 
 
 APART = (
-    of_the_other, of_what_the_other_gave, of_what_was_assigned_between, before_it_is_assigned, read_between, through_memory,
-    that_ends_early, of_other_turns,
+    of_the_other, of_what_the_other_gave, of_what_was_assigned_between, before_it_is_assigned, after_it_was_assigned_between,
+    of_which_either_may_assign, read_between, through_memory, that_ends_early, of_other_turns,
 )  # fmt: skip
 
 
@@ -113,7 +145,7 @@ def text(body: Callable[..., Any]) -> str:
     return gp.operator(body).source(gp.FieldType(40), target="opencl")
 
 
-@pytest.mark.parametrize("body", [alone, *APART], ids=lambda body: body.__name__)
+@pytest.mark.parametrize("body", [alone, only_assigned, *APART], ids=lambda body: body.__name__)
 def test_values(device, body):
     """The reference runs what was recorded, in which nothing is joined."""
     f = gp.ScalarField(image(40))
@@ -123,7 +155,8 @@ def test_values(device, body):
 
 
 def test_one_loop_reads_once():
-    assert text(alone).count("for (") == 1 and text(alone).count(" f[") == 1
+    for body in (alone, only_assigned):
+        assert text(body).count("for (") == 1 and text(body).count(" f[") == 1
 
 
 @pytest.mark.parametrize("body", APART, ids=lambda body: body.__name__)
