@@ -36,32 +36,32 @@ PLANS_KEPT = 256
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A computed value, good on its device while the parameters beneath it have not changed."""
+class DeviceValue:
+    """A computed or uploaded value on its device; it holds while the parameters beneath it have not changed."""
 
     backend: Backend
     buffer: Buffer
     versions: tuple[tuple[LeafSource, int], ...]
 
-    def good(self, backend: Backend) -> bool:
+    def holds_on(self, backend: Backend) -> bool:
         return self.backend is backend and all(source.version == version for source, version in self.versions)
 
 
-_kept: WeakKeyDictionary[Call, dict[int, Kept]] = WeakKeyDictionary()
-_uploaded: WeakKeyDictionary[Leaf, Kept] = WeakKeyDictionary()
+_computed: WeakKeyDictionary[Call, dict[int, DeviceValue]] = WeakKeyDictionary()
+_uploaded: WeakKeyDictionary[Leaf, DeviceValue] = WeakKeyDictionary()
 driven: WeakSet[Leaf] = WeakSet()  # the states of graphs that are defined
 _plans: BoundedCache[Any, Prepared] = BoundedCache(PLANS_KEPT)
 
 
-class _Given:
-    """The values that are on the device already. Those asked for stay, whoever sets a parameter meanwhile."""
+class _ComputedBefore:
+    """The values that were computed on the device before. Those found stay found, whoever sets a parameter meanwhile."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.found: dict[Node, Kept] = {}
+        self.found: dict[Node, DeviceValue] = {}
 
     def __contains__(self, node: object) -> bool:
-        value = kept(node, self.backend) if isinstance(node, Result) and node not in self.found else None
+        value = computed(node, self.backend) if isinstance(node, Result) and node not in self.found else None
         if value is not None and isinstance(node, Result):
             self.found[node] = value
         return node in self.found
@@ -76,9 +76,9 @@ class _Given:
         return tuple(seen.items())
 
 
-def kept(node: Result, backend: Backend) -> Kept | None:
-    value = _kept.get(node.call, {}).get(node.index)
-    return value if value is not None and value.good(backend) else None
+def computed(node: Result, backend: Backend) -> DeviceValue | None:
+    value = _computed.get(node.call, {}).get(node.index)
+    return value if value is not None and value.holds_on(backend) else None
 
 
 # --- planning -----------------------------------------------------------------------------------------------------
@@ -119,8 +119,8 @@ def argument(node: Node, backend: Backend) -> Argument:
 
 def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[LeafSource, int], ...]) -> Buffer:
     found = _uploaded.get(leaf)
-    if found is None or not found.good(backend):
-        _uploaded[leaf] = found = Kept(backend, backend.upload(leaf.type, planes_of(leaf.type, array)), versions)
+    if found is None or not found.holds_on(backend):
+        _uploaded[leaf] = found = DeviceValue(backend, backend.upload(leaf.type, planes_of(leaf.type, array)), versions)
     return found.buffer
 
 
@@ -130,7 +130,7 @@ def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[Le
 def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
     """Evaluate values together; they stay on the device, and the next evaluation finds them."""
     nodes = [own(node) for node in nodes]
-    given = _Given(backend)
+    given = _ComputedBefore(backend)
     versions = given.versions(nodes)  # before anything is read: a parameter set meanwhile makes the values stale
     what = program(nodes, given)
     prepared = prepare(what, backend)
@@ -139,7 +139,7 @@ def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
     values = prepared.run(passed)
     for node, number in zip(nodes, what.wanted, strict=True):
         if isinstance(node, Result):
-            _kept.setdefault(node.call, {})[node.index] = Kept(backend, values[number], versions)
+            _computed.setdefault(node.call, {})[node.index] = DeviceValue(backend, values[number], versions)
     return [boxed(node.type, values[number], backend) for node, number in zip(nodes, what.wanted, strict=True)]
 
 

@@ -81,9 +81,9 @@ def read(path: Path, expected: Sequence[Named]) -> tuple[int, list[Array]]:
     try:
         with opened(name) as members:
             tick, found = _head(name, members)
-            places = _places(name, found, expected)
+            numbers = _numbers(name, found, expected)
             kinds = (kind for _, kind in expected)
-            return tick, [members.array(f"state{k}.npy", kind) for k, kind in zip(places, kinds, strict=True)]
+            return tick, [members.array(f"state{k}.npy", kind) for k, kind in zip(numbers, kinds, strict=True)]
     except Foreign:
         raise SemanticError(f"{name} is no file that `graph.save` wrote, or it is cut off") from None
     except Damaged as damaged:
@@ -105,17 +105,17 @@ def _head(name: str, members: Archive) -> tuple[int, list[list[str]]]:
     return head.entry("tick").whole(), states
 
 
-def _places(file: str, found: list[list[str]], expected: Sequence[Named]) -> list[int]:
+def _numbers(file: str, found: list[list[str]], expected: Sequence[Named]) -> list[int]:
     """Which of the states in a file each expected one is."""
     wanted = [_described(*state) for state in expected]
-    places = {key: k for k, key in enumerate(_keys(found))}
+    numbers = {key: k for k, key in enumerate(_keys(found))}
     keys = _keys(wanted)
-    if sorted(places) != sorted(keys):
+    if sorted(numbers) != sorted(keys):
         raise SemanticError(
             f"{file} has the states {_listed(found)}, and this graph has {_listed(wanted)}; it was saved by another graph, or "
             "a variable has another name now (`field.name = …` gives a state its name back)"
         )
-    return [places[key] for key in keys]
+    return [numbers[key] for key in keys]
 
 
 def _keys(states: Sequence[Sequence[str]]) -> list[tuple[str, str, int]]:

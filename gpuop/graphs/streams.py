@@ -19,7 +19,7 @@ from gpuop.ir.values import Leaf, LeafSource
 from gpuop.runtime.base.backend import CALL, planes_of
 
 END = object()  # in the place of a frame: the source is exhausted
-Planes = Array | None  # of a frame; None keeps the old one
+Planes = Array | None  # a frame's tensor elements × points; None: the frame before stays
 Sink = Callable[[Array], Any]
 
 
@@ -78,7 +78,8 @@ class Frames(LeafSource):
         self.kind, self.who, self.pipelined, self.loc = kind, who, pipelined, here()
         self._values = values
         self._given: list[Any] = []  # what the source gave, until it is used
-        self._ready: Job | tuple[Planes] | object | None = None  # where the next frame is, or END
+        # the next frame: not asked for (None), a job of the worker's, there (in a tuple), or END
+        self._ready: Job | tuple[Planes] | object | None = None
 
     def read(self) -> NoReturn:
         raise SemanticError("a Sensor has frames only while its graph runs: probe the field, and `graph.read` it")
@@ -102,7 +103,7 @@ class Frames(LeafSource):
             if self._ready is None:
                 self._ready = Job(self._next)
             if isinstance(self._ready, Job):
-                worker.ask(self._ready)  # again, where that was interrupted
+                worker.ask(self._ready)  # a second time where the first was interrupted
 
     @property
     def planes(self) -> Planes:
@@ -117,7 +118,9 @@ class Frames(LeafSource):
 
     def _next(self) -> object:
         if not self._given:
-            self._given.extend(islice(self._values, 1))  # at once: a handler's exception loses no frame
+            self._given.extend(
+                islice(self._values, 1)
+            )  # one call of C's: no exception of a signal's handler loses a frame
         if not self._given:
             return END
         (value,) = self._given
@@ -182,8 +185,9 @@ class Outlets:
         self._prompt = [(n, a.sink) for n, a in numbered if not a.pipelined]
         self._later = [(n, a.sink) for n, a in numbered if a.pipelined]
         self._worker = Worker("gpuop actuators") if self._later else None
-        self._due: deque[tuple[int, Sink]] = deque()  # those that have yet to get the arrays of this tick
-        self._sending: tuple[bool, Job | None] = False, None  # whether pipelined ones have; what gives them others
+        self._due: deque[tuple[int, Sink]] = deque()  # sinks that have yet to get the arrays of this tick
+        # whether the pipelined sinks have yet to get the arrays of this tick, and the last job that gave them some
+        self._sending: tuple[bool, Job | None] = False, None
 
     def owe(self) -> None:
         """The graph has another tick, whose arrays every sink gets once."""
@@ -202,7 +206,9 @@ class Outlets:
             number, sink = self._due[0]
             gift: Callable[[], Any] = partial(sink, self._read(number))
             try:
-                list(map(CALL, (self._due.popleft, gift)))  # at once: called once, whatever interrupts
+                list(
+                    map(CALL, (self._due.popleft, gift))
+                )  # one call of C's: the sink is called once, whatever interrupts
             except Exception as failed:  # noqa: BLE001 - raised below
                 errors.append(failed)
         if errors:
@@ -220,7 +226,7 @@ class Outlets:
     def _wait(self) -> None:
         owed, job = self._sending
         if job is not None and self._worker is not None:
-            self._worker.ask(job)  # again, where that was interrupted
+            self._worker.ask(job)  # a second time where the first was interrupted
             error = job.wait()
             self._sending = owed, None
             if error is not None:

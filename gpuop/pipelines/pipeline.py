@@ -98,7 +98,7 @@ class Pipeline(Decorated):
         bound.arguments.update(stand_ins)
         seen = looks()
         made = self._traced(self.function(*bound.args, **bound.kwargs))
-        self._check_own(made.what, stand_ins.values())
+        self._check_own(made.program, stand_ins.values())
         if captured and looks() == seen:
             self.traced[key] = captured, made
         return made
@@ -129,8 +129,8 @@ class Pipeline(Decorated):
                 )
         what = program([own(f.node) for f in fields])
         touched = (v for op in what.ops if op.kernel.apart for v in (*op.inputs, *op.outputs))
-        fixed = frozenset(touched) | what.leaves.keys() & set(what.wanted)
-        return Traced(what, fixed, several)
+        planar = frozenset(touched) | what.leaves.keys() & set(what.wanted)
+        return Traced(what, planar, several)
 
     def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:
         """Refuse arrays of other pipelines, and of other calls: there are only those of this one."""

@@ -28,32 +28,39 @@ class Traced:
     """What a pipeline computes for arguments of some types.
 
     Attributes:
-        fixed: values that lie in memory as gpuop's own do: those that kernels without a body touch, and arguments that are
-            results.
+        planar: values that lie in planes, as in memory of gpuop's own: those that are taken or made by what has no body (host
+            functions, iterations), and arguments that are results.
         several: whether a tuple is returned.
         prepared: what was compiled, by device and the layouts of arrays.
     """
 
-    what: Program
-    fixed: frozenset[int]
+    program: Program
+    planar: frozenset[int]
     several: bool
     prepared: dict[Any, Prepared] = field(default_factory=dict)
 
 
 class PipelineCall:
-    """One call of a pipeline: its arrays, and where they lie."""
+    """One call of a pipeline, compiled for the layouts of its arrays.
+
+    Attributes:
+        arrays: the caller's, in the order of the arguments; on the device, or NumPy's.
+        sample: one of them, if results are to be arrays of the same other library; None for NumPy's.
+        layouts: of the values that are used where the caller's arrays lie, and do not lie in planes there.
+        arguments: what each leaf of the program is passed as.
+    """
 
     def __init__(self, traced: Traced, given: Sequence[Any], device: bool, backend: Backend) -> None:
-        self.traced, self.what, self.backend, self.device = traced, traced.what, backend, device
-        self.given = list(given) if self.device else [np.asarray(array) for array in given]
-        self.like = given[0] if given and library_of(given[0]) != "numpy" else None
+        self.traced, self.program, self.backend, self.device = traced, traced.program, backend, device
+        self.arrays = list(given) if self.device else [np.asarray(array) for array in given]
+        self.sample = given[0] if given and library_of(given[0]) != "numpy" else None
         self.layouts: dict[int, Layout] = {}
-        self.passed = {number: self._passed(number, node) for number, node in self.what.leaves.items()}
+        self.arguments = {number: self._argument(number, node) for number, node in self.program.leaves.items()}
 
-    def _passed(self, number: int, node: Node) -> Argument:
+    def _argument(self, number: int, node: Node) -> Argument:
         if not isinstance(node, Leaf) or not isinstance(node.source, Deferred):
             return argument(node, self.backend)
-        array = self.given[node.source.placeholder.position]
+        array = self.arrays[node.source.placeholder.position]
         if not self.device:
             return self._of_host(number, node.type, node.source, array)
         shared = share(array, node.type, self.backend)
@@ -63,20 +70,20 @@ class PipelineCall:
 
     def results(self) -> list[Any]:
         """Arrays of the kind that was given; those on a device are not waited for."""
-        types = self.what.types
+        types = self.program.types
         if not self.device:
-            arrays = self.on_host([np.empty(types[v].array_shape, types[v].array_dtype) for v in self.what.wanted])
-            return arrays if self.like is None else [array_like(self.like, array) for array in arrays]
-        places = {v: interleaved(types[v]) for v in self.what.wanted if types[v].planes > 1}
-        values = self._launched(places, {})
-        return [array_like(self.like, self._lent(v, values[v])) for v in self.what.wanted]
+            arrays = self.on_host([np.empty(types[v].array_shape, types[v].array_dtype) for v in self.program.wanted])
+            return arrays if self.sample is None else [array_like(self.sample, array) for array in arrays]
+        layouts = {v: interleaved(types[v]) for v in self.program.wanted if types[v].planes > 1}
+        values = self._launched(layouts, {})
+        return [array_like(self.sample, self._lent(v, values[v])) for v in self.program.wanted]
 
     def _of_host(self, number: int, kind: FieldType, source: Deferred, array: Array) -> Argument:
         """An array of the host's, in its own memory where the device and the field's type can have it there."""
         if (
             array.dtype == kind.array_dtype
             and array.shape == tuple(kind.array_shape)
-            and number not in self.traced.fixed
+            and number not in self.traced.planar
             and self._suits(kind)
         ):
             wrapped = self.backend.wrap(stored(kind, array))
@@ -93,28 +100,28 @@ class PipelineCall:
 
     def on_host(self, outs: Sequence[Array]) -> list[Array]:
         """Compute into arrays of the host's, in their own memory where the device can."""
-        wanted, types = self.what.wanted, self.what.types
+        wanted, types = self.program.wanted, self.program.types
         memory: dict[int, Buffer] = {}
-        places: dict[int, Array] = {}
+        in_place: dict[int, Array] = {}
         for v, array in zip(wanted, outs, strict=True):
-            apart = not any(np.may_share_memory(array, given) for given in self.given)
+            apart = not any(np.may_share_memory(array, given) for given in self.arrays)
             aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # as kernels store past the caches
             usable = apart and aligned and self._suits(types[v])
-            if usable and v not in memory and v not in self.traced.fixed:
+            if usable and v not in memory and v not in self.traced.planar:
                 wrapped = self.backend.wrap(stored(types[v], array))
                 if wrapped is not None:
-                    memory[v], places[v] = wrapped, array
+                    memory[v], in_place[v] = wrapped, array
         values = self._launched({v: interleaved(types[v]) for v in memory if types[v].planes > 1}, memory)
         self.backend.settle(memory.values())
         for v, array in zip(wanted, outs, strict=True):
-            if array is not places.get(v):
-                array[...] = places[v] if v in places else download(types[v], values[v], self.backend)
+            if array is not in_place.get(v):
+                array[...] = in_place[v] if v in in_place else download(types[v], values[v], self.backend)
         return list(outs)
 
     def into(self, out: Any, name: str) -> Sequence[Any]:
         """Write the results into arrays of the caller's."""
         outs = out if isinstance(out, (tuple, list)) else (out,)
-        wanted, types = self.what.wanted, self.what.types
+        wanted, types = self.program.wanted, self.program.types
         if len(outs) != len(wanted):
             raise SemanticError(
                 f"pipeline `{name}`: `out=` takes an array for each result, {len(wanted)}, not {len(outs)}"
@@ -131,9 +138,11 @@ class PipelineCall:
             self.on_host([np.asarray(array) for array in outs])
             return outs
         shared = [share(array, types[v], self.backend) for v, array in zip(wanted, outs, strict=True)]
-        direct = {v: s for v, s in zip(wanted, shared, strict=True) if v not in self.traced.fixed and self._is_apart(s)}
-        places = {v: s.layout for v, s in direct.items() if s.layout is not None}
-        values = self._launched(places, {v: s.memory for v, s in direct.items()})
+        direct = {
+            v: s for v, s in zip(wanted, shared, strict=True) if v not in self.traced.planar and self._is_apart(s)
+        }
+        layouts = {v: s.layout for v, s in direct.items() if s.layout is not None}
+        values = self._launched(layouts, {v: s.memory for v, s in direct.items()})
         for v, s, array in zip(wanted, shared, outs, strict=True):
             if direct.get(v) is not s:
                 copy_into(s, Shared(self.backend, values[v], self.layouts.get(v)), types[v])
@@ -143,18 +152,18 @@ class PipelineCall:
     def _is_apart(self, out: Shared) -> bool:
         """Whether no argument of the call lies where a result goes."""
         first, last = out.memory.array.span
-        spans = (a.array.span for a in self.passed.values() if hasattr(a, "array"))
+        spans = (a.array.span for a in self.arguments.values() if hasattr(a, "array"))
         return all(end <= first or start >= last for start, end in spans)
 
-    def _launched(self, places: dict[int, Layout], memory: dict[int, Buffer]) -> dict[int, Buffer]:
-        self.layouts |= {v: layout for v, layout in places.items() if v not in self.traced.fixed}
+    def _launched(self, layouts: dict[int, Layout], memory: dict[int, Buffer]) -> dict[int, Buffer]:
+        self.layouts |= {v: layout for v, layout in layouts.items() if v not in self.traced.planar}
         key = (self.backend, tuple(self.layouts.items()))
         if key not in self.traced.prepared:
-            self.traced.prepared[key] = prepare(self.what, self.backend, layouts=self.layouts)
-        return self.traced.prepared[key].run(self.passed, memory)
+            self.traced.prepared[key] = prepare(self.program, self.backend, layouts=self.layouts)
+        return self.traced.prepared[key].run(self.arguments, memory)
 
     def _lent(self, value: int, buffer: Buffer) -> Any:
-        return lend(self.backend, buffer, self.what.types[value], self.layouts.get(value))
+        return lend(self.backend, buffer, self.program.types[value], self.layouts.get(value))
 
 
 def _unfit(array: Any, kind: FieldType) -> str:

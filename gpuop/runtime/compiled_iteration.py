@@ -1,4 +1,4 @@
-"""Iterations on a device: launches are bound once for each place that the states can be in, then repeated."""
+"""Iterations on a device: launches are bound once for each of two sets of buffers that states are in, then repeated."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CompiledIteration:
 
 
 class _Bound:
-    """The states go to and fro between the outputs (place 0) and buffers of our own (place 1); they come from the inputs."""
+    """The states come from the inputs, then go to and fro between two sets of buffers: the outputs (0) and own ones (1)."""
 
     def __init__(self, turns: CompiledIteration, arguments: list[Argument]) -> None:
         self.turns, self.kernel, self.backend = turns, turns.kernel, turns.backend
@@ -52,7 +52,7 @@ class _Bound:
         own = {v: self.backend.empty(types[v]) for v in wanted}
         first = {v: outputs[wanted.index(v)] for v in wanted}  # a value may be that of several states
         self.outputs = outputs
-        self.places = [[first[v] for v in wanted], [own[v] for v in wanted]]
+        self.buffer_sets = [[first[v] for v in wanted], [own[v] for v in wanted]]
         self.memory = {
             part: self._memory(prepared)
             for part, prepared in ((self.kernel.turn, turns.body), (self.kernel.until, turns.until))
@@ -78,44 +78,44 @@ class _Bound:
         """Take all turns. Where their number is known, the last one writes the outputs."""
         times = self.kernel.times
         start = (times - 1) % 2 if times is not None and self.kernel.until is None else 0
-        place: int | None = None
+        current: int | None = None
         for turn in count() if times is None else range(times):
             following = (start + turn) % 2
-            self.backend.launch(self._turn(place, following))
-            place = following
-            if self.kernel.until is not None and (turn + 1) % self.kernel.every == 0 and self._ends(place):
+            self.backend.launch(self._turn(current, following))
+            current = following
+            if self.kernel.until is not None and (turn + 1) % self.kernel.every == 0 and self._ends(current):
                 break
-        self._deliver(place)
+        self._deliver(current)
 
-    def _turn(self, place: int | None, following: int) -> list[Callable[[], Any]]:
-        """The launches of a turn that takes the states from one place to another."""
-        if (place, following) not in self.launches:
-            nexts = dict(zip(self.kernel.turn.program.wanted, self.places[following], strict=True))
-            self.launches[place, following] = self._bound(self.turns.body, self.kernel.turn, place, nexts)
-        return self.launches[place, following]
+    def _turn(self, current: int | None, following: int) -> list[Callable[[], Any]]:
+        """The launches of a turn that takes the states from one set of buffers (None: the inputs) to another."""
+        if (current, following) not in self.launches:
+            nexts = dict(zip(self.kernel.turn.program.wanted, self.buffer_sets[following], strict=True))
+            self.launches[current, following] = self._bound(self.turns.body, self.kernel.turn, current, nexts)
+        return self.launches[current, following]
 
     def _bound(
-        self, prepared: CompiledPlan, part: Part, place: int | None, nexts: Mapping[int, Argument]
+        self, prepared: CompiledPlan, part: Part, current: int | None, nexts: Mapping[int, Argument]
     ) -> list[Callable[[], Any]]:
-        states = self.given if place is None else [*self.places[place], *self.given[len(self.outputs) :]]
+        states = self.given if current is None else [*self.buffer_sets[current], *self.given[len(self.outputs) :]]
         values = {v: states[position] for v, position in part.given.items()} | self.memory[part] | dict(nexts)
         return [part for number in range(len(prepared.plan.launches)) for part in prepared.bind(number, values).parts]
 
-    def _ends(self, place: int) -> bool:
+    def _ends(self, current: int) -> bool:
         """Whether the condition holds for the states; waits."""
         part, prepared = self.kernel.until, self.turns.until
         assert part is not None and prepared is not None
         (wanted,) = part.program.wanted
-        if place not in self.tests:
-            self.tests[place] = self._bound(prepared, part, place, {}), self.memory[part][wanted]
-        launches, buffer = self.tests[place]
+        if current not in self.tests:
+            self.tests[current] = self._bound(prepared, part, current, {}), self.memory[part][wanted]
+        launches, buffer = self.tests[current]
         self.backend.launch(launches)
         return bool(download(part.program.types[wanted], buffer, self.backend))
 
-    def _deliver(self, place: int | None) -> None:
+    def _deliver(self, current: int | None) -> None:
         """Bring the states to the outputs, where they are not."""
-        assert place is not None
+        assert current is not None
         types = [param.type for param in self.kernel.written]
-        for kind, state, output in zip(types, self.places[place], self.outputs, strict=True):
+        for kind, state, output in zip(types, self.buffer_sets[current], self.outputs, strict=True):
             if state is not output:
                 self.backend.copy(kind, state, output)
