@@ -42,7 +42,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.visit import blocks, operands, values, walk
 
-MOST_STATEMENTS = 5000  # that are followed; what loops do later is what they do at first
+MOST_STATEMENTS = 5000  # statements are followed so far: later turns of loops do what the first ones do
 
 
 class Enough(Exception):
@@ -135,7 +135,7 @@ class Following:
             case Break() | Continue():
                 self.leave(stmt, may, sure)
             case Let() | Assign() | Store() | Declare() | Write() | Barrier() | Print() | Assert() | Comment():
-                pass  # what it reads has been looked at; it gives no place or condition, and writes no local memory
+                pass  # its values have been asked for doubts; it decides no place or condition, and writes no local memory
             case Wide():
                 raise AssertionError("tiles are checked in the recorded form")
             case _:

@@ -15,9 +15,9 @@ from gpuop.ir.target import Target
 from gpuop.ir.types import Shape
 from gpuop.ir.visit import effects
 
-WIDTHS = (256, 128, 64)  # of a group, widest first: neighbours in memory are neighbours in the group
+WIDTHS = (256, 128, 64)  # columns of a group, widest first: neighbours in memory are neighbours in the group
 GROUP = 256  # threads of a group whose grid is narrower than that
-MOST_THREADS = 2**20  # of a group, on any device
+MOST_THREADS = 2**20  # threads of a group, on any device
 SURPLUS = 8  # at most one thread in so many is added by rounding a row up, if a width allows it
 
 

@@ -133,7 +133,7 @@ class Evaluation:
                 return [lane for a in args for lane in self.lanes(a)]
             case Load(memory=Array(space="constant") as table, index=index) if table.type.lanes == 1:
                 return [self.entry(table, [self.scalar(i) for i in index])]
-        return self.unknown(expr)  # of any other kind: always true, it only says less
+        return self.unknown(expr)  # nothing is claimed of expressions of other kinds
 
     def index(self, index: Index) -> Known:
         if index.kind == "global_size":

@@ -47,10 +47,12 @@ def interleaved(kind: FieldType) -> Layout:
 
 @lru_cache(maxsize=1024)
 def layout_of(kind: FieldType, strides: tuple[int, ...]) -> Layout:
-    """That of an array of `array_shape`, strides in elements."""
+    """The layout of an array of `array_shape`; strides are in elements."""
     split = len(kind.field_shape)
     point, tensor = strides[:split], strides[split:]
-    if kind.dtype == "complex64":  # whose tensors are contiguous (`interop.share`)
+    if (
+        kind.dtype == "complex64"
+    ):  # real and imaginary parts alternate, in tensors that are contiguous (`interop.share`)
         return Layout(tuple(2 * n for n in point), 1)
     if not tensor:
         return Layout(point, kind.field_shape.points)

@@ -197,7 +197,7 @@ def powr(x: Array, y: Array) -> Array:
 
 
 def _quarters(x: Array) -> tuple[Array, Array, Array]:
-    """Of πx: the quarter turn that is nearest, modulo 4; the sine and the cosine of what is left."""
+    """The quarter turn nearest to the angle πx, modulo 4, and the sine and the cosine of the angle that is left."""
     r = np.fmod(np.where(np.isfinite(x), x, 0.0), 2.0)
     quarter = np.rint(2 * r)
     left = np.pi * (r - 0.5 * quarter)

@@ -19,7 +19,7 @@ from gpuop.ir.symbolic import Extent, TargetConst, numbers
 from gpuop.ir.types import HALF, INT, FieldType, Type
 
 GRID_AXES = ("layer", "row", "column")
-AXES = (*GRID_AXES, "element")  # of the threads; `element` walks a big tensor
+AXES = (*GRID_AXES, "element")  # axes of the grid of threads; `element` walks a big tensor
 
 
 # --- symbols ----------------------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ exact("add", 2, type_rules.arithmetic, np.add, "{0} + {1}", 12)
 exact("sub", 2, type_rules.arithmetic, np.subtract, "{0} - {1}", 12)
 exact("mul", 2, type_rules.arithmetic, np.multiply, "{0} * {1}", 13)
 exact("div", 2, type_rules.arithmetic, meaning.div, "{0} / {1}", 13)
-exact("mod", 2, type_rules.arithmetic, meaning.mod, "{0} % {1}", 13)  # of integers; on floating values it is fmod
+exact("mod", 2, type_rules.arithmetic, meaning.mod, "{0} % {1}", 13)  # for integers; floating values have fmod
 exact("neg", 1, type_rules.arithmetic, np.negative, "-{0}", 14)
 exact("lt", 2, type_rules.compare, np.less, "{0} < {1}", 10)
 exact("le", 2, type_rules.compare, np.less_equal, "{0} <= {1}", 10)
@@ -96,12 +96,11 @@ row("hidden", 1, type_rules.arithmetic, np.positive)  # a number that compilers 
 exact("choose", 3, type_rules.choice, np.where, "{0} ? {1} : {2}", CHOICE, alone=(0,))
 
 # --- integers ---------------------------------------------------------------------------------------------------
-exact("max", 2, type_rules.arithmetic, np.maximum)  # of integers; on floating values it is a comparison
+exact("max", 2, type_rules.arithmetic, np.maximum)  # for integers; floating values are compared
 exact("min", 2, type_rules.arithmetic, np.minimum)
-exact(
-    "abs", 1, type_rules.integer, np.abs
-)  # of positions; users' abs are choices, as compilers take one to be no less than 0
-exact("mul_hi", 2, type_rules.integer, meaning.mul_hi)  # of 64 bits; narrower ones multiply in a wider type
+# `abs` is for positions; users' absolute values are choices, as compilers take an `abs` to be no less than 0
+exact("abs", 1, type_rules.integer, np.abs)
+exact("mul_hi", 2, type_rules.integer, meaning.mul_hi)  # for 64 bits; narrower integers multiply in a wider type
 exact(
     "clz",
     1,

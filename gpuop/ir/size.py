@@ -6,7 +6,7 @@ from gpuop.ir.nodes import Apply, Block, Stmt
 from gpuop.ir.ops import OPS
 from gpuop.ir.visit import blocks, values, walk, walk_expr
 
-MOST_STATEMENTS = 10_000  # of a body, as recorded; of plain arithmetic drivers compile that within seconds
+MOST_STATEMENTS = 10_000  # of a recorded body; drivers compile so much plain arithmetic within seconds
 MOST_NESTED = 64  # blocks in one another; a compiler of C need not take more than 127
 FUNCTION = 20  # statements that a function's text is, which compilers put in its place
 

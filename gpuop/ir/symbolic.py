@@ -21,9 +21,9 @@ ATTRIBUTES: dict[str, type] = {
     "backend": str, "architecture": int, "device": str, "simd_width": int, "local_memory_bytes": int, "has_fp16": bool,
     "has_fp64": bool,
 }  # fmt: skip
-GENERIC = Target("opencl", simd_width=32)  # what estimates are made for; it takes any table's first entry if it must
+GENERIC = Target("opencl", simd_width=32)  # estimates are made for it; of a table it may take the first entry
 KEY = re.compile(r"opencl|cuda(:sm_\d{2,3})?|reference")
-ARCHITECTURES = (  # of NVIDIA's GPUs; later ones may come
+ARCHITECTURES = (  # NVIDIA's GPUs of today; later ones may come
     20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 107, 110, 120, 121,
 )  # fmt: skip
 
@@ -67,7 +67,9 @@ class Choice:
 
 
 Known: TypeAlias = Plain | Fact | Formula | Choice
-Extent: TypeAlias = int | Fact | Formula | Choice  # of a work-group or an array; a number where the target is known
+Extent: TypeAlias = (
+    int | Fact | Formula | Choice
+)  # an extent of a work-group or an array; a number once the target is known
 SYMBOLIC = (Fact, Formula, Choice)
 
 

@@ -63,7 +63,7 @@ def shift(name: str, types: Sequence[Type]) -> Signature:
 
 
 def integer(name: str, types: Sequence[Type]) -> Signature:
-    """Of the integer functions; bools count as int."""
+    """The rule of the integer functions; bools count as int."""
     operand = arithmetic(name, types)[1]
     if operand.kind == "f":
         raise SemanticError(

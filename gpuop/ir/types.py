@@ -15,7 +15,7 @@ import numpy as np
 
 from gpuop.errors import SemanticError
 
-WIDE = 256  # so many points of vectors of so many elements are more likely a grid of two axes
+WIDE = 256  # with so many points and so many elements, a shape of two axes is rather a grid than a row of vectors
 SMALL_TENSOR = 4  # more elements than this make a big tensor, handled element by element
 
 
@@ -281,7 +281,9 @@ def dtype_name(dtype: Any) -> DTypeName:
     if isinstance(dtype, str) and dtype in FIELD_DTYPES:
         return FIELD_DTYPES[dtype]
     name = str(dtype)
-    if isinstance(dtype, (str, type, np.dtype)):  # of others NumPy would take a `.dtype`, some versions with a warning
+    if isinstance(
+        dtype, (str, type, np.dtype)
+    ):  # NumPy takes the `.dtype` of other objects, in some versions with a warning
         with suppress(TypeError, ValueError):
             name = str(np.dtype(dtype).newbyteorder("=").name)
     if name not in FIELD_DTYPES or name == "unorm8":

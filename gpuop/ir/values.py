@@ -22,7 +22,7 @@ made = count()  # numbers what is made, in its order
 
 
 class NamedDevice(Protocol):
-    """What a source tells devices by."""
+    """A device as far as sources know it: by its name."""
 
     name: str
 
@@ -66,7 +66,7 @@ class LeafSource(ABC):
 
 
 class NoValues(LeafSource):
-    """Of a leaf that only has a type."""
+    """The source of a leaf that has a type and no value."""
 
     def read(self) -> NoReturn:
         raise SemanticError(
@@ -96,7 +96,7 @@ class Call:
     identity: str
     inputs: tuple[Node, ...]
     loc: Loc | None = field(default=None)
-    names: tuple[str, ...] = ()  # of its results
+    names: tuple[str, ...] = ()  # names of the results
 
 
 @dataclass(frozen=True)

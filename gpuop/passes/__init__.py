@@ -29,16 +29,16 @@ Pass = Callable[[Kernel], Kernel]
 
 PIPELINE: tuple[tuple[Pass, Form], ...] = (
     (resolve_target, Form.RECORDED),  # `_target` becomes constants, and one branch of each `_codegenIf` is left
-    (drop_asserts, Form.RECORDED),  # those that `report_asserts` has not made part of the kernel
+    (drop_asserts, Form.RECORDED),  # assertions go, unless `report_asserts` has made them part of the kernel
     (unroll, Form.RECORDED),  # loops that the user wants expanded
     (join_loops, Form.RECORDED),  # loops of fused operators that turn alike
     (simplify, Form.RECORDED),  # nothing computed twice or in vain
-    (drop_hints, Form.RECORDED),  # what compilers are asked to expand has bounds
+    (drop_hints, Form.RECORDED),  # hints to expand loops go where they ask for too much text
     (widen, Form.RECORDED),  # a thread handles several points, where it reads and writes only those
     (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic
     (define_division, Form.LOWERED),  # integer division never traps
     (wrap_integers, Form.LOWERED),  # signed overflow wraps
-    (hide_negations, Form.LOWERED),  # from compilers that compute wrongly with them
+    (hide_negations, Form.LOWERED),  # compilers that see them compute wrongly
     (half_as_float, Form.LOWERED),  # half computes in float and rounds
     (simplify, Form.LOWERED),
     (vectorize, Form.LOWERED),  # lanes become vectors where the language has them

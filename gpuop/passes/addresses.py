@@ -17,7 +17,7 @@ class Addresses:
     """Records the arithmetic of addresses; operands are scalars.
 
     Attributes:
-        ranges: of the counters of loops whose bounds are known, of what comes from narrow integers, and of their sums.
+        ranges: the least and the greatest value of counters with known bounds, of narrow integers, and of their sums.
     """
 
     def __init__(self, kernel: Kernel, b: Builder) -> None:
@@ -37,7 +37,7 @@ class Addresses:
     def target(
         self, field: FieldParam, point: tuple[Expr, ...] | None, element: Expr | None
     ) -> tuple[Expr | None, list[Expr]]:
-        """Of what is written: a test that it lies inside the field (None: always), and an offset for each plane."""
+        """Where a write goes: a test that it lies inside the field (None: always), and an offset for each plane."""
         planes = self.planes(field, element)
         coordinates = self.coordinates(field, point)
         tests = [inside(self.b, c) for c in coordinates]

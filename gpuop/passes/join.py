@@ -40,7 +40,7 @@ def _joined(block: Block) -> Block:
 
 
 def _alike(stmt: Stmt) -> Alike | None:
-    """What loops must have in common; None for those that stay as they are, as they have effects or an end of their own."""
+    """The turns and the hint that joined loops have in common; None for a loop that stays alone: it has effects or may be left."""
     if not isinstance(stmt, For):
         return None
     known = loop_values(stmt)

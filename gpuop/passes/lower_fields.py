@@ -64,7 +64,7 @@ class _Lowering:
         self.lanes_of: dict[Var, list[Expr]] = {}
         self.arrays: dict[Array, Array] = {}
         self.out: list[Stmt] = []
-        self.name = "t", True  # of what is bound next, and whether it is temporary
+        self.name = "t", True  # the name of the next bindings, and whether they are temporary
         self.loc: Loc | None = None
         self.b = Builder(self.bind)
         self.at = Addresses(kernel, self.b)

@@ -32,9 +32,9 @@ from gpuop.passes.vectorize import demand, obstacle
 ACCESS = 16  # bytes of a thread's widest access
 MOST_HELD = 256  # bytes of fields that a thread holds in registers at once
 MOST_VALUES = 1024  # values that the copies of a body compute
-SMALL = 16  # on a CPU, grids that have so much less than the least threads of a GPU
-STREAMED = 1 << 25  # bytes of outputs that CPUs write past their caches, of which few hold as much
-MOST_POINTS = 2**31 - 1  # of a grid that an int numbers
+SMALL = 16  # on a CPU, a grid is small with a 16th of the threads that keep a GPU busy
+STREAMED = 1 << 25  # bytes: CPUs write outputs of this size past their caches, few of which hold as much
+MOST_POINTS = 2**31 - 1  # points of a flat grid: an int numbers them
 ONE_BY_ONE = "the device handles points one by one as fast"
 
 Place = tuple[FieldParam, Expr]  # a field, and an element of its tensor

@@ -139,7 +139,7 @@ def _undone(cast: Cast | None, type_: Type) -> bool:
 
 
 def decided(expr: Apply, kernel: Kernel) -> Const | None:
-    """What an operation on integers or bools gives whatever its operands are, of which compilers would warn."""
+    """The constant result of an operation on integers or bools that no operand changes; compilers would warn of it."""
     if expr.type.lanes > 1 or any(arg.type.kind == "f" for arg in expr.args):
         return None
     match expr:
@@ -178,7 +178,7 @@ def bounds(expr: Expr, kernel: Kernel) -> tuple[int, int]:
 
 
 def compared(op: str, between: tuple[int, int], end: float) -> Const | None:
-    """What comparing with a number gives, where that is the same for all values between two."""
+    """The result of comparing values between two bounds with a number, where it is the same for all of them."""
     low, high = between
     if op in ("eq", "ne"):
         return Const((op == "eq") == (low == end), Type(BOOL)) if low == high or not low <= end <= high else None

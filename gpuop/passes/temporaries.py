@@ -9,7 +9,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Block, Cast, Expr, FieldParam, For, Let, Load, Ref, Stmt, Var, While
 from gpuop.ir.visit import blocks, expressions, map_blocks, map_values, walk_expr, with_operands
 
-MAX_NODES = 14  # of an expression that goes into another: lines stay readable
+MAX_NODES = 14  # an expression of more nodes does not go into another: lines stay readable
 
 
 def inline_once(kernel: Kernel) -> Kernel:
@@ -70,7 +70,7 @@ class _Inliner:
         return with_operands(expr, self.expr)
 
     def release(self, wanted: set[Var], unstable: bool = False) -> list[Stmt]:
-        """Print waiting bindings: those wanted, or of them those that a coming statement could change."""
+        """Emit waiting bindings that are wanted; with `unstable` only those whose value a coming statement could change."""
         now = [var for var, let in self.waiting.items() if var in wanted and (not unstable or self.unstable(let.value))]
         return [self.waiting.pop(var) for var in now]
 

@@ -95,7 +95,7 @@ class _Vectors:
     def __init__(self, lanes: dict[Array, int]) -> None:
         (self.count,) = set(lanes.values())
         self.held = {array: Ref(Var(array.hint, self.wide(array.type))) for array in lanes}
-        self.vars: dict[Var, Ref] = {}  # what stands for variables that differ between lanes
+        self.vars: dict[Var, Ref] = {}  # vectors in the place of variables that differ between lanes
         self.out: list[Stmt] = []
 
     def wide(self, type_: Type) -> Type:

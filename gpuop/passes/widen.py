@@ -65,7 +65,7 @@ class _Widening:
         self.left = Var("left", Type(INT))
 
     def array(self, place: Place) -> Array:
-        """What holds the lanes of an element."""
+        """The private array that holds the lanes of an element."""
         field, element = place
         part = f"_{int(element.value)}" if isinstance(element, Const) and field.type.planes > 1 else ""
         return Array(f"{field.hint}_lanes{part}", Type(field.type.storage), (self.thread.count,))
@@ -148,7 +148,7 @@ class _Widening:
         return (*out, *copied)
 
     def positions(self, lane: Var, out: list[Stmt]) -> dict[Expr, Expr]:
-        """What stands for the thread's position and for the extents of the grid."""
+        """The expressions that replace the thread's position and the extents of the grid."""
         used = [e for e in expressions(self.source.body) if isinstance(e, Index) and e.axis in GRID_AXES]
         extents = {axis: self.source.domain.extent(axis) for axis in GRID_AXES}
         found: dict[Expr, Expr] = {e: constant(extents[e.axis], INT) for e in used if e.kind == "global_size"}

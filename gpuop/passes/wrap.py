@@ -115,7 +115,7 @@ class _Wrapping:
         return limits(dtype) if op != "shl" else (limits(dtype)[0] - 1, limits(dtype)[1])
 
     def counter(self, loop: For) -> Range:
-        """What the counter of a loop can be inside it."""
+        """The range of a loop's counter inside the loop."""
         start, stop, step = (self.range(e) for e in (loop.start, loop.stop, loop.step))
         if step[0] > 0:
             return start[0], max(stop[1] - 1, start[0])

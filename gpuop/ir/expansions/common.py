@@ -24,9 +24,8 @@ _extreme("min", "gt", "y if y < x, otherwise x; of integers too")
 
 @define("common", 3, "clamp", "min(max(x, low), high); of integers too")
 def clamp(b: Builder, x: Expr, low: Expr, high: Expr) -> Expr:
-    types, _ = type_rules.arithmetic(
-        "_clamp", [x.type, low.type, high.type]
-    )  # of all three, whichever come together first
+    # one type for all three, which neither the minimum nor the maximum alone would choose
+    types, _ = type_rules.arithmetic("_clamp", [x.type, low.type, high.type])
     x, low, high = (b.cast(each, type_, False) for each, type_ in zip((x, low, high), types, strict=True))
     return expand(b, "min", expand(b, "max", x, low), high)
 

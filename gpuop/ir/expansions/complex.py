@@ -163,7 +163,8 @@ def exponential(x: Complex) -> Complex:
         great.chosen(x[0].constant(math.exp(limit)), x[0].constant(1.0)),
     )
     zero, endless = x[0].constant(0.0).of("copysign", x[1]), (x[1] - x[1]).of("ne", 0.0)
-    gone, lost = endless & x[0].equals(-math.inf), endless & x[0].equals(math.inf)  # by an angle that is none
+    # exp(±inf) in a direction that is no angle: 0, and an infinity of unknown sign
+    gone, lost = endless & x[0].equals(-math.inf), endless & x[0].equals(math.inf)
     real, imaginary = size * x[1].of("cos") * back, size * x[1].of("sin") * back
     real = gone.chosen(0.0, lost.chosen(math.inf, real))
     return real, gone.of("or", x[1].equals(0.0)).chosen(zero, imaginary)
