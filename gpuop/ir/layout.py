@@ -50,9 +50,7 @@ def layout_of(kind: FieldType, strides: tuple[int, ...]) -> Layout:
     """The layout of an array of `array_shape`; strides are in elements."""
     split = len(kind.field_shape)
     point, tensor = strides[:split], strides[split:]
-    if (
-        kind.dtype == "complex64"
-    ):  # real and imaginary parts alternate, in tensors that are contiguous (`interop.share`)
+    if kind.dtype == "complex64":  # real and imaginary parts alternate; `interop.share` sees to contiguous tensors
         return Layout(tuple(2 * n for n in point), 1)
     if not tensor:
         return Layout(point, kind.field_shape.points)

@@ -87,9 +87,8 @@ def isnan(b: Builder, x: Expr) -> Expr:
 @_test(1, "isnormal", "x is neither zero, denormal, infinite nor NaN")
 def isnormal(b: Builder, x: Expr) -> Expr:
     size = b.apply("fabs", x)
-    least = float(
-        np.finfo(x.type.dtype.numpy).tiny
-    )  # the least normal number of x's own type, though half computes in float
+    # the least normal number of x's own type, though half computes in float
+    least = float(np.finfo(x.type.dtype.numpy).tiny)
     return b.apply("and", b.apply("ge", size, least), b.apply("lt", size, math.inf))
 
 
