@@ -34,8 +34,8 @@ class BoundLaunches:
         each_step = [(p, bound) for p, bound in zip(planned, self.launches, strict=True) if p.rate is Rate.EVERY_STEP]
         self.every_step = backend.sequence([bound for p, bound in each_step if not p.over])
         updates = backend.sequence([bound for p, bound in each_step if p.over])
-        self.deferred: list[Part] = [] if backend.whole else updates
-        self.overwrites: list[Part] = updates if backend.whole else []
+        self.deferred: list[Part] = [] if backend.only_enqueues else updates
+        self.overwrites: list[Part] = updates if backend.only_enqueues else []
         self.overwrites += [
             partial(backend.copy, kind, buffers[value], buffers[state]) for kind, value, state in copies
         ]

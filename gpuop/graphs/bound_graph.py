@@ -100,7 +100,7 @@ class BoundGraph:
         made = [backend.empty(kind) for kind in shared.kinds]
         buffers |= {v: made[number] for v, number in shared.of.items()}
         for value, state in (pair for launch in self.plan.launches for pair in launch.over):
-            buffers[value] = buffers[state] if backend.whole else backend.empty(types[value])
+            buffers[value] = buffers[state] if backend.only_enqueues else backend.empty(types[value])
         for value in self.sensors.values():
             zeros = np.zeros((types[value].planes, types[value].field_shape.points), types[value].storage.numpy)
             backend.write(buffers[value], zeros)

@@ -49,7 +49,7 @@ def test_a_state_of_own_points_has_one_buffer(device, monkeypatch):
     assert overwritten(graph) == ["a"] and (facts["buffers"], facts["buffer_bytes"]) == (0, 0)
     assert "  in place, when the next step begins: a.next\n" in graph.explain()
     graph.step()
-    assert sum(taken) == (NBYTES if current().whole else 2 * NBYTES)
+    assert sum(taken) == (NBYTES if current().only_enqueues else 2 * NBYTES)
     with gp.ComputeGraph() as other:
         b = gp.ScalarField(A)
         b.next = blur(b)
@@ -259,7 +259,7 @@ def test_a_launch_that_fails_runs_again_and_no_other(device, monkeypatch, tmp_pa
     with pytest.raises(error):
         graph.step()
     done = graph.tick
-    assert done == (3 if current().whole else 2)  # a state is overwritten, or none
+    assert done == (3 if current().only_enqueues else 2)  # a state is overwritten, or none
     if asked == "save":
         graph.save(tmp_path / "states.npz")
         with np.load(tmp_path / "states.npz") as members:

@@ -29,21 +29,21 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 CALL: Callable[[Part], Any] = getattr(operator, "call", operator.methodcaller("__call__"))  # without a bytecode
 
 
-def told(method: Method) -> Method:
-    """A backend's method, whose errors of the driver are DeviceErrors."""
+def as_device_errors(method: Method) -> Method:
+    """A backend's method that raises the driver's errors as DeviceErrors."""
 
     @wraps(method)
-    def telling(self: Backend, *args: Any, **options: Any) -> Any:
+    def guarded(self: Backend, *args: Any, **options: Any) -> Any:
         try:
             return method(self, *args, **options)
         except self.refusals as refusal:
             raise self.refused(refusal) from None
 
-    return cast(Method, telling)
+    return cast(Method, guarded)
 
 
 def indivisible(part: Part) -> bool:
-    """Whether it is a call of C's alone. Handlers of signals run between bytecodes: an exception comes before it or after it."""
+    """Whether a part is one call of a C function: a signal's handler runs between bytecodes, so it raises before or after it."""
     return not isinstance(part.func if isinstance(part, partial) else part, (FunctionType, MethodType))
 
 
@@ -52,9 +52,9 @@ class Launch:
     """A kernel with its arguments set.
 
     Attributes:
-        parts: enqueue the kernel, in order, and return at once, None or what is for `Backend.seconds`. Nothing is lost when
-            a part that is not `indivisible` runs again after an exception.
-        adjust: (position of a by-value argument, its scalars): what later runs get.
+        parts: called in order they enqueue the kernel; each returns at once, None or what `Backend.seconds` takes. A part
+            that is not `indivisible` may run again after an exception.
+        adjust: takes the position of a by-value argument and the scalars that later runs get for it.
     """
 
     parts: tuple[Part, ...]
@@ -73,8 +73,8 @@ class Backend(ABC):
     target: Target  # what code is generated for
     identity = ""  # what compiles it: device, driver, compiler, options
     limits = LEAST  # of the kernels that are planned for it
-    refusals: tuple[type[Exception], ...] = ()  # a driver's own errors
-    whole: bool = True  # whether launches only enqueue, so that a state may be written over by what is done once
+    refusals: tuple[type[Exception], ...] = ()  # the driver's own exceptions
+    only_enqueues: bool = True  # a launch that raises has written nothing, so it may update a state in place
 
     @abstractmethod
     def empty(self, kind: FieldType) -> Buffer:
@@ -113,7 +113,7 @@ class Backend(ABC):
         """A launch with these arguments."""
 
     def once(self, program: Any, arguments: Sequence[Argument]) -> None:
-        """Launch with these arguments, which nothing is to be prepared for."""
+        """Launch a single time: these arguments are not changed or launched again, so nothing is kept for that."""
         self.launch(self.bind(program, arguments).parts)
 
     @abstractmethod
@@ -128,7 +128,7 @@ class Backend(ABC):
         return None
 
     def settle(self, buffers: Iterable[Buffer]) -> None:
-        """Wait until what was launched is in the arrays of wrapped buffers."""
+        """Wait for all launches, and until what they wrote to wrapped buffers is in the arrays that these wrap."""
         self.synchronize()
 
     def borrow(self, array: Any) -> Any:
@@ -158,7 +158,7 @@ class Backend(ABC):
         """Run parts of launches in order.
 
         Args:
-            ran: gains what each of them returns, together with the call: no handler of a signal comes between.
+            ran: gains what each part returns, in the same step as its call: no handler of a signal runs between the two.
 
         Raises:
             DeviceError: the driver refuses a launch, as when memory is exhausted only now.

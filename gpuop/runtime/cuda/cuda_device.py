@@ -21,7 +21,7 @@ from gpuop.fusion.kernel_limits import Limits
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base import dlpack
-from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Part, told
+from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Part, as_device_errors
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.patience import patiently
@@ -112,7 +112,7 @@ class Cuda(CompilingBackend):
         self.write(buffer, planes)
         return buffer
 
-    @told
+    @as_device_errors
     def write(self, buffer: Buffer, planes: Array) -> None:
         self.memory.send(planes, buffer)
 
@@ -121,7 +121,7 @@ class Cuda(CompilingBackend):
         self._reported(lambda: self.memory.receive(buffer, planes))
         return planes
 
-    @told
+    @as_device_errors
     def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
         if kind.nbytes:
             self.memory.copy(source, target, kind.nbytes)

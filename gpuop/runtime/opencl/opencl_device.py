@@ -15,7 +15,7 @@ from gpuop.codegen.c.dialect import Source, scalars_of
 from gpuop.config import config
 from gpuop.errors import DeviceError
 from gpuop.ir.types import FieldType
-from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Part, told
+from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Part, as_device_errors
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.base.trace import note_launch
@@ -36,7 +36,7 @@ class OpenCL(CompilingBackend):
 
         self.cl, self.refusals = cl, (cl.Error,)
         self.name = name
-        self.checked, self.whole = checked, not checked
+        self.checked, self.only_enqueues = checked, not checked
         self.device = device
         self.description = f"{device.name.strip()} ({platform}, {device.version.strip()})"
         self.context = cl.Context([device])
@@ -49,7 +49,7 @@ class OpenCL(CompilingBackend):
         self.options = ["-cl-std=CL1.2", *divide]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
         self.programs = WeakValueDictionary()
-        self.fresh, self.late = "", platform in LATE  # the last new kernel, which may not have run yet
+        self.fresh, self.late = "", platform in LATE  # fresh: the kernel compiled last, until it has surely run
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -67,8 +67,10 @@ class OpenCL(CompilingBackend):
     def _wait(self, launched: bool = True) -> None:
         """Let signals through before waiting in the driver, where they wait too; `launched` is False before a launch."""
         if self.fresh:
-            what = (self.fresh if self.late else ""), "compiling or running for the first time"
-            patiently(self.queue, partial(finish, self.queue), self.name, *what)
+            kernel = self.fresh if self.late else ""
+            patiently(
+                self.queue, partial(finish, self.queue), self.name, kernel, "compiling or running for the first time"
+            )
             self.fresh = "" if launched else self.fresh
 
     def _no_memory(self, kind: FieldType) -> DeviceError:
@@ -92,7 +94,7 @@ class OpenCL(CompilingBackend):
             )
         return buffer
 
-    @told
+    @as_device_errors
     def write(self, buffer: Buffer, planes: Array) -> None:
         if planes.size:
             self._wait(launched=False)
@@ -105,7 +107,7 @@ class OpenCL(CompilingBackend):
             self._guard(lambda: self.cl.enqueue_copy(self.queue, planes, buffer, is_blocking=True), kind)
         return planes
 
-    @told
+    @as_device_errors
     def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
         if kind.nbytes:
             self.cl.enqueue_copy(self.queue, target, source, byte_count=kind.nbytes)
@@ -175,7 +177,7 @@ class OpenCL(CompilingBackend):
             cache.store(name, binary)
         return program
 
-    @told
+    @as_device_errors
     def bind_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> Launch:
         source = program.source
         parts: list[Part] = [partial(self._fill, *fill) for fill in source.filled(arguments)]
@@ -193,12 +195,12 @@ class OpenCL(CompilingBackend):
 
         return Launch(tuple(parts), adjust)
 
-    @told
+    @as_device_errors
     def _set_arguments(self, kernel: Any, start: int, scalars: Iterable[Any]) -> None:
         for k, scalar in enumerate(scalars, start):
             kernel.set_arg(k, scalar)
 
-    @told
+    @as_device_errors
     def launch_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> None:
         source, code = program.source, program.code
         try:
@@ -217,7 +219,7 @@ class OpenCL(CompilingBackend):
             return DeviceError(f"{self.name}: no memory to run a kernel (the device has {total} bytes)")
         return DeviceError(f"{self.name} did not run a kernel: {refusal}")
 
-    @told
+    @as_device_errors
     def synchronize(self) -> None:
         self._wait()
         self.queue.finish()

@@ -22,7 +22,7 @@ class Reference(Backend):
     name = "reference"
     description = "NumPy interpreter of the recorded program"
     target = Target("reference", device="cpu", simd_width=1)
-    whole = False  # it runs in Python, and may be stopped anywhere
+    only_enqueues = False  # it runs in Python, and may be stopped anywhere
     lowered = False  # whether it is given lowered kernels
 
     def __init__(self, checked: bool = False) -> None:
