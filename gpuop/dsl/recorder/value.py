@@ -55,10 +55,14 @@ class Value(Arithmetic["Value"]):
         expr = self._expr
         return expr.var.hint if isinstance(expr, Ref) else str(expr.value) if isinstance(expr, Const) else "value"
 
-    def __repr__(self) -> str:
+    @property
+    def named(self) -> bool:
+        """Whether the user would know it by its hint."""
         expr = self._expr
-        named = isinstance(expr, Const) or (isinstance(expr, Ref) and not expr.var.temporary)
-        return f"<{expr.type}{' ' + self.hint if named else ''}>"
+        return isinstance(expr, Const) or (isinstance(expr, Ref) and not expr.var.temporary)
+
+    def __repr__(self) -> str:
+        return f"<{self._expr.type}{' ' + self.hint if self.named else ''}>"
 
     def __format__(self, spec: str) -> str:
         if spec:

@@ -52,6 +52,10 @@ class LocalVariable(Variable):
     def hint(self) -> str:
         return self._array.hint
 
+    @property
+    def named(self) -> bool:
+        return True
+
     def _place(self, lane: int) -> tuple[Expr, ...]:
         return (constant(lane, INT),) if self.type.lanes > 1 else ()
 
