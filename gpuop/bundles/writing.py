@@ -121,12 +121,13 @@ class _Packing:
 
     def plan(self, plan: Plan) -> dict[str, Any]:
         plan = plan_for(plan, self.target)
-        values = {v for step in plan.launches for v in (*step.inputs, *step.outputs)} | set(plan.program.wanted)
+        values = {v for launch in plan.launches for v in (*launch.inputs, *launch.outputs)} | set(plan.program.wanted)
         return {
             "wanted": plan.program.wanted,
             "types": {str(v): described(plan.program.types[v]) for v in sorted(values | set(plan.program.leaves))},
             "steps": [
-                {"inputs": step.inputs, "outputs": step.outputs, **self.kernel(step.kernel)} for step in plan.launches
+                {"inputs": launch.inputs, "outputs": launch.outputs, **self.kernel(launch.kernel)}
+                for launch in plan.launches
             ],
         }
 

@@ -63,9 +63,9 @@ def unfit(ops: Iterable[Op]) -> str | None:
     for op in ops:
         found = None if op.fusible.whole else _hazard(op)
         if found is not None:
-            what, loc = found
+            hazard, loc = found
             return (
-                f"`{whole.kernel.name}` runs whole work-groups, and `{op.kernel.name}` {what} "
+                f"`{whole.kernel.name}` runs whole work-groups, and `{op.kernel.name}` {hazard} "
                 f"({loc if loc is not None else 'the library'}), which surplus threads must not"
             )
     return None
@@ -80,9 +80,10 @@ def _hazard(op: Op) -> Hazard | None:
 def _first(kernel: Kernel) -> Hazard | None:
     """What surplus threads must not do, and its line."""
     for stmt in walk(kernel.body):
-        what = _statement(stmt) or next(filter(None, (_expression(e) for v in values(stmt) for e in walk_expr(v))), "")
-        if what:
-            return what, getattr(stmt, "loc", None)
+        inside = (_expression(e) for value in values(stmt) for e in walk_expr(value))
+        hazard = _statement(stmt) or next(filter(None, inside), "")
+        if hazard:
+            return hazard, getattr(stmt, "loc", None)
     return None
 
 

@@ -49,10 +49,10 @@ class _Drawing:
         self.plan, self.ends, self.types = plan, ends, plan.program.types
         captions = {v: f"{ends.labels.get(v, '')} {size(kind.nbytes)}".strip() for v, kind in self.types.items()}
         self.captions = captions
-        read = [v for step in plan.launches for v in step.inputs] + [v for v, _, _ in ends.sinks]
+        read = [v for launch in plan.launches for v in launch.inputs] + [v for v, _, _ in ends.sinks]
         self.sources = [v for v in dict.fromkeys(read) if v in plan.program.leaves]
-        self.kernels = [draw_kernel(plan, n, step, captions) for n, step in enumerate(plan.launches, 1)]
-        self.made = {v: n for n, step in enumerate(plan.launches) for v in step.outputs}
+        self.kernels = [draw_kernel(plan, n, launch, captions) for n, launch in enumerate(plan.launches, 1)]
+        self.made = {v: n for n, launch in enumerate(plan.launches) for v in launch.outputs}
         self.pictures = [
             *(self._end(ends.sources.get(v, "constant"), ends.labels.get(v, ""), v, "input") for v in self.sources),
             *self.kernels,
@@ -87,12 +87,12 @@ class _Drawing:
 
     def _edges(self) -> list[tuple[Edge, int, str]]:
         """Edges, with their values and why their ends were left apart."""
-        home = {op.number: n for n, step in enumerate(self.plan.launches) for op in step.ops}
+        home = {op.number: n for n, launch in enumerate(self.plan.launches) for op in launch.ops}
         reasons: dict[tuple[int, int | None], str] = {}
         for a in self.plan.apart:
             known = reasons.get((a.value, home.get(a.consumer.number)))
             reasons[a.value, home.get(a.consumer.number)] = f"{known}; {a.reason}" if known else a.reason
-        targets = [(v, len(self.sources) + n, n) for n, step in enumerate(self.plan.launches) for v in step.inputs]
+        targets = [(v, len(self.sources) + n, n) for n, launch in enumerate(self.plan.launches) for v in launch.inputs]
         first = len(self.sources) + len(self.kernels)
         targets += [(v, first + k, -1) for k, (v, _, _) in enumerate(self.ends.sinks)]
         edges = []
@@ -137,7 +137,7 @@ class _Drawing:
 
     def _legend(self) -> None:
         """What the kinds of lines mean, as far as there are such."""
-        kinds = [("in registers", BLUE, False, any(len(step.ops) > 1 for step in self.plan.launches))]
+        kinds = [("in registers", BLUE, False, any(len(launch.ops) > 1 for launch in self.plan.launches))]
         kinds.append(("through memory", MEMORY, False, bool(self.edges)))
         kinds.append(("could not be fused", APART, False, any(why for _, _, why in self.edges)))
         kinds.append(("at the next step", NEXT, True, bool(self.ends.nexts)))

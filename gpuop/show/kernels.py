@@ -33,14 +33,16 @@ class KernelPicture:
 class _Content:
     """What is in a kernel, as boxes with numbers: operators, then inputs, then outputs."""
 
-    def __init__(self, plan: Plan, step: PlannedLaunch, captions: Mapping[int, str]) -> None:
+    def __init__(self, plan: Plan, launch: PlannedLaunch, captions: Mapping[int, str]) -> None:
         self.originals = {op.number: op for op in plan.program.ops}
-        self.ops = sorted({op.number: op for op in (*recomputed(step), *step.ops)}.values(), key=lambda op: op.number)
-        self.own = {op.number for op in step.ops}
-        self.step, self.captions = step, captions
+        self.ops = sorted(
+            {op.number: op for op in (*recomputed(launch), *launch.ops)}.values(), key=lambda op: op.number
+        )
+        self.own = {op.number for op in launch.ops}
+        self.launch, self.captions = launch, captions
         self.box = {op.number: k for k, op in enumerate(self.ops)}
-        self.port = {v: len(self.ops) + k for k, v in enumerate(step.inputs)}
-        self.exit = {v: len(self.ops) + len(step.inputs) + k for k, v in enumerate(step.outputs)}
+        self.port = {v: len(self.ops) + k for k, v in enumerate(launch.inputs)}
+        self.exit = {v: len(self.ops) + len(launch.inputs) + k for k, v in enumerate(launch.outputs)}
         self.maker = {v: op for op in self.ops for v in self.originals[op.number].outputs}
 
     def sizes(self) -> list[tuple[float, float]]:
@@ -50,8 +52,8 @@ class _Content:
         ]
         return [
             *boxes,
-            *((PAD, 0.0) for _ in self.step.inputs),
-            *((text_width(self.captions[v], SMALL) + PAD, 0.0) for v in self.step.outputs),
+            *((PAD, 0.0) for _ in self.launch.inputs),
+            *((text_width(self.captions[v], SMALL) + PAD, 0.0) for v in self.launch.outputs),
         ]
 
     def place(self, op: Op) -> str:
@@ -68,7 +70,7 @@ class _Content:
                 elif value in self.port:
                     wanted[self.port[value], self.box[op.number], value] = None
         for value in self.port.keys() - {v for source, _, v in wanted if source in self.port.values()}:
-            reader = next(op for op in self.step.ops if value in op.inputs)
+            reader = next(op for op in self.launch.ops if value in op.inputs)
             wanted[self.port[value], self.box[reader.number], value] = None
         for value, port in self.exit.items():
             wanted[self.box[self.maker[value].number], port, value] = None
@@ -84,34 +86,34 @@ class _Content:
         return Edge(source, target, leaves, sizes[target][0] * (read.index((source, value)) + 1) / (len(read) + 1))
 
 
-def draw_kernel(plan: Plan, number: int, step: PlannedLaunch, captions: Mapping[int, str]) -> KernelPicture:
+def draw_kernel(plan: Plan, number: int, launch: PlannedLaunch, captions: Mapping[int, str]) -> KernelPicture:
     """A kernel's picture, at (0, 0).
 
     Args:
         captions: what is written where a value leaves.
     """
-    content = _Content(plan, step, captions)
+    content = _Content(plan, launch, captions)
     sizes = content.sizes()
     edges = content.edges(sizes)
     layout = layered(sizes, [e for e, _ in edges], (14, 26), list(content.port.values()), list(content.exit.values()))
     picture = KernelPicture(Scene())
-    left = _frame(picture.scene, plan, number, step, layout)
+    left = _frame(picture.scene, plan, number, launch, layout)
     _fill(picture.scene, plan, content, layout, [v for _, v in edges], left)
     for ports, places in ((content.port, picture.inputs), (content.exit, picture.outputs)):
         places.update({v: left + layout.boxes[k].x + sizes[k][0] / 2 for v, k in ports.items()})
     return picture
 
 
-def _frame(scene: Scene, plan: Plan, number: int, step: PlannedLaunch, layout: LayeredLayout) -> float:
+def _frame(scene: Scene, plan: Plan, number: int, launch: PlannedLaunch, layout: LayeredLayout) -> float:
     """The rounded box with its title; where the content's left side is in it."""
     types = plan.program.types
-    read, written = (size(sum(types[v].nbytes for v in side)) for side in (step.inputs, step.outputs))
-    name = f"{number}  {step.kernel.name}"
-    facts = f"{_how(step.kernel, plan)}, reads {read}, writes {written}"
+    read, written = (size(sum(types[v].nbytes for v in side)) for side in (launch.inputs, launch.outputs))
+    name = f"{number}  {launch.kernel.name}"
+    facts = f"{_how(launch.kernel, plan)}, reads {read}, writes {written}"
     inner = max(layout.width, text_width(name, LARGE + 1), text_width(facts, SMALL))
     scene.width, scene.height = inner + 2 * PAD, TITLE + layout.height
-    fill, stroke = ("#f5eefc", PURPLE) if step.kernel.apart else ("#eaf2fb", BLUE)
-    tip = f"kernel {number}: {step.kernel.name}, {facts}"
+    fill, stroke = ("#f5eefc", PURPLE) if launch.kernel.apart else ("#eaf2fb", BLUE)
+    tip = f"kernel {number}: {launch.kernel.name}, {facts}"
     scene.items.append(Box(0, 0, scene.width, scene.height, fill, stroke, 10, tip=tip, group="kernel"))
     scene.items.append(Label(PAD, 18, name, LARGE + 1, bold=True))
     scene.items.append(Label(PAD, 32, facts, SMALL, GREY))
@@ -121,14 +123,14 @@ def _frame(scene: Scene, plan: Plan, number: int, step: PlannedLaunch, layout: L
 def _how(kernel: Launchable, plan: Plan) -> str:
     """Where and how often it runs."""
     if isinstance(kernel, Iteration):
-        inner = ", ".join(step.kernel.name for step in kernel.turn.plan(plan.limits).launches)
+        inner = ", ".join(launch.kernel.name for launch in kernel.turn.plan(plan.limits).launches)
         turns = f"{kernel.times} turns of {inner}"
         return turns if kernel.until is None else f"turns of {inner} until a condition holds"
     return "on the host" if isinstance(kernel, HostFunction) else f"{kernel.grid} threads"
 
 
 def _fill(scene: Scene, plan: Plan, content: _Content, layout: LayeredLayout, passed: list[int], left: float) -> None:
-    stroke = PURPLE if content.step.kernel.apart else BLUE
+    stroke = PURPLE if content.launch.kernel.apart else BLUE
     top = TITLE
     for route, value in zip(layout.routes, passed, strict=True):
         kind = plan.program.types[value]
