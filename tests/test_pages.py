@@ -11,7 +11,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 FILES = [
-    file for folder in ("gpuop", "docs", "tests", "benchmarks", "examples") for file in (ROOT / folder).rglob("*.py")
+    file
+    for folder in ("gpuop", "docs", "tests", "benchmarks", "examples")
+    for file in (ROOT / folder).rglob("*.py*")
+    if file.suffix != ".pyc"
 ]
 NAMED = re.compile(r"`((?:\w+/)*\w+\.pyi?)(?:: (\w+))?`")
 
