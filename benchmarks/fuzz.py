@@ -3,8 +3,9 @@
     python benchmarks/fuzz.py --programs 10000 [--device NAME …] [--pairs N] [--graphs N] [--dags N] [--cuda N]
         [--mistakes N] [--seed N]
 
-Devices are those that gpuop finds, "lowered" (the interpreter after all passes, the default) and "checked" (checked
-execution of what was recorded). Programs run in batches, each with a seed of its own; a failure is made as small as
+Devices are those that gpuop finds, "lowered" (the interpreter after all passes, the default), "passes unrolled" and "passes
+vector" (which compare what kernels compute after each pass) and "checked" (checked execution of what was recorded).
+Programs run in batches, each with a seed of its own; a failure is made as small as
 hypothesis can, and printed with its batch's seed. Ends with 1 where something failed. Needs the `test` extra.
 """
 

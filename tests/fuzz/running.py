@@ -22,14 +22,18 @@ from tests.conftest import Lowered, Vectorized, Widened
 from .body import Body
 from .functions import INEXACT
 from .kinds import FLOATS, NUMPY, numbers
+from .pass_by_pass import PassByPass
 from .programs import Program
 
 DEVICES = {"reference": Reference(), "lowered": Lowered(), "widened": Widened(), "vectorized": Vectorized()}
+TARGETS = (Reference.target, Widened.target, Vectorized.target)
+DEVICES |= {f"passes {target.widening}": PassByPass(target) for target in TARGETS}
 
 
 @contextmanager
 def using(device: str) -> Iterator[None]:
-    """Use a device. "reference" interprets what was recorded, the others what passes made of it; "checked" watches."""
+    """Use a device. "reference" interprets what was recorded, the others what passes made of it, "passes …" after each;
+    "checked" watches."""
     if device == "checked":
         with gp.use_device("reference", checked=True):
             yield

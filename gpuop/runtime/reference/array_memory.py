@@ -129,15 +129,26 @@ class ArrayMemory:
         for lane, value in zip(self.arrays[memory], values, strict=True):
             lane[where[keep], self.owner(memory)[keep]] = self.all(value)[keep]
 
-    def wide(self, field: FieldParam, array: Array, loads: bool, offset: Values, active: Mask) -> None:
-        """Elements of a field into those of an array, or back."""
-        assert not np.any(self.all(offset)[active] % array.elements), "a wide access is not aligned"
+    def wide(
+        self,
+        field: FieldParam,
+        array: Array,
+        loads: bool,
+        index: Lanes,
+        element: Values | None,
+        left: Values | None,
+        active: Mask,
+    ) -> None:
+        """Elements of a field into those of an array, or back; no more than are left."""
+        offset, active = self.flat(field, index, element, active)
+        aligned = left is not None or not np.any(offset[active] % array.elements)
+        assert aligned, "a wide access is not aligned"
         for k in range(array.elements):
-            there, here = [offset + k], [np.asarray(k)]
+            there, here, inside = [offset + k], [np.asarray(k)], active if left is None else active & (k < left)
             if loads:
-                self.store(array, here, self.load(field, there, active), active)
+                self.store(array, here, self.load(field, there, inside), inside)
             else:
-                self.store(field, there, self.load(array, here, active), active)
+                self.store(field, there, self.load(array, here, inside), inside)
 
     def atomic(
         self,
@@ -167,7 +178,7 @@ class ArrayMemory:
         return old
 
     def flat(self, field: FieldParam, index: Lanes | None, element: Values | None, active: Mask) -> tuple[Values, Mask]:
-        """The offset of an element of an output."""
+        """The offset of an element of a field, and which threads have one."""
         points, planes = field.type.field_shape.points, field.type.planes
         if self.lowered and index is not None:
             return self.all(index[0]), active

@@ -147,8 +147,8 @@ class Threads:
                 self.memory.store(memory, self.point(index) or [], self.lanes(value), self.active)
             case Atomic():
                 self.atomic(stmt)
-            case Wide(field=field, array=array, loads=loads, index=index):
-                self.memory.wide(field, array, loads, self.lanes(index[0])[0], self.active)
+            case Wide():
+                self.wide(stmt)
             case Print(format=text, args=args):
                 self.print(text, [np.broadcast_to(self.lanes(a)[0], self.count) for a in args])
             case Barrier() | Assert() | Comment():
@@ -162,6 +162,10 @@ class Threads:
         old = self.memory.atomic(stmt.op, stmt.memory, index, element, args, self.active, stmt.var is not None)
         if stmt.var is not None:
             self.vars[stmt.var] = [old]
+
+    def wide(self, stmt: Wide) -> None:
+        index, element, left = self.point(stmt.index) or [], self.element(stmt.element), self.element(stmt.left)
+        self.memory.wide(stmt.field, stmt.array, stmt.loads, index, element, left, self.active)
 
     def print(self, text: str, args: list[NDArray[Any]]) -> None:
         for thread in np.flatnonzero(self.active):

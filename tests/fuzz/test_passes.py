@@ -1,0 +1,103 @@
+"""Every pass alone keeps what kernels compute, bit for bit: random programs, fused ones and graphs.
+
+`benchmarks/fuzz.py --device "passes unrolled" --device "passes vector"` runs as many as are wanted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import gpuop as gp
+from gpuop import passes
+from gpuop.dsl import *
+from gpuop.ir.nodes import Const
+from gpuop.ir.types import FLOAT, Type
+from gpuop.ir.visit import Copier
+from gpuop.passes import PIPELINE
+
+from . import graph_programs, running
+from .common import profile
+from .graph_programs import graphs
+from .programs import pairs, programs
+
+NEVER = {
+    "resolve_target"
+}  # changes a kernel here: a plan on a device has been resolved; before it is, a kernel has no meaning
+LANES = {"widen", "vectorize"}
+WATCHING = [name for name in running.DEVICES if name.startswith("passes ")]
+
+
+@gp.operator
+def hinted(f):
+    """What random programs have none of: an assertion, an expanded loop, more hints than compilers are given."""
+    _assert(_readTensor(f) < 50, "too much")
+    total = _var(0.0)
+    with _for(3, unroll=True) as i:
+        total += _readTensor(f, _row, _column + i) * i
+    with _for(40, unroll=40) as i:
+        with _for(40, unroll=40) as j:
+            total += _readTensor(f, i, j)
+    return total
+
+
+def rare() -> tuple[gp.Field, ...]:
+    """With two loops that turn alike."""
+    f = gp.ScalarField(np.random.default_rng(3).integers(-40, 41, (40, 6)).astype("f"))
+    return hinted(f), f.min(axis=0), f.max(axis=0)
+
+
+@pytest.mark.parametrize("watching", [name for name in WATCHING if name != "passes scalar"])
+def test_every_pass_alone_keeps_results(watching):
+    changed = running.DEVICES[watching].changed
+    changed.clear()
+    running.computed(rare(), watching)
+
+    @profile("reference", 40, 0)
+    @given(programs())
+    def run_programs(program):
+        running.computed(running.recorded(program), watching)
+
+    @profile("reference", 8, 0)
+    @given(pairs())
+    def run_pairs(pair):
+        running.pair_in_a_graph(pair, watching, optimize=True)
+
+    @profile("reference", 15, 0)
+    @given(graphs(6))
+    def run_graphs(graph):
+        with running.using(watching):
+            graph_programs.run(graph)
+
+    for run in (run_programs, run_pairs, run_graphs):
+        run()
+    skipped = NEVER | (set() if watching == "passes vector" else {"vectorize"})
+    assert set(changed) == {step.__name__ for step, _ in PIPELINE} - skipped
+    assert min(changed[name] for name in LANES - skipped) > 10, changed
+
+
+# --- it is the passes that are tested -----------------------------------------------------------------------------------
+
+
+class _Tripled(Copier):
+    def expr(self, expr):
+        return Const(3.0, expr.type) if expr == Const(2.0, Type(FLOAT)) else super().expr(expr)
+
+
+def spoil(kernel):
+    """A pass after which a kernel computes something else."""
+    return replace(kernel, body=_Tripled(kernel.body).copy())
+
+
+@pytest.mark.parametrize("watching", WATCHING)
+@pytest.mark.parametrize("after", range(len(PIPELINE)), ids=lambda n: f"{n}-{PIPELINE[n][0].__name__}")
+def test_a_pass_that_changes_results_is_named(monkeypatch, watching, after):
+    planted = (*PIPELINE[: after + 1], (spoil, PIPELINE[after][1]), *PIPELINE[after + 1 :])
+    monkeypatch.setattr(passes, "PIPELINE", planted)
+    x = np.arange(8, dtype="f").reshape(2, 4)
+    shifted = gp.operator(lambda f: _readTensor(f, _row, _column + 1) * 2.0, name="shifted")
+    with pytest.raises(AssertionError, match=r"spoil changed out0:\n[^a-z]*is not\n[^a-z]*--- before\nkernel shifted"):
+        running.computed((shifted(gp.ScalarField(x)),), watching)
