@@ -42,7 +42,7 @@ class Placeholder(Arithmetic[Any]):
     __array__ = __array_ufunc__ = __array_function__ = _refuse
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):  # what Python and NumPy look for in any object
+        if name.startswith("__"):  # names that Python and NumPy look up in any object
             raise AttributeError(name)
         _refuse()
 

@@ -14,7 +14,7 @@ from gpuop.dsl.recorder.value import Value
 from gpuop.errors import SemanticError, described
 
 EQUAL_BUT_OTHER = (float, complex, np.inexact, frozenset)  # constants that equal others, as zeros of both signs
-MOST_NUMBERS = 4096  # of a constant: a kernel is compiled for its values
+MOST_NUMBERS = 4096  # in one constant: a kernel is compiled for their values
 DEEPEST = 32
 
 

@@ -20,8 +20,8 @@ from gpuop.dsl.operators.decorated import Decorated
 from gpuop.dsl.operators.uses import Use, uses
 from gpuop.ir.types import Shape
 
-MOST_VALUES = 2000  # of a snapshot: to compare more would take longer than to record
-MOST_BYTES = 1 << 16  # of an array that is compared
+MOST_VALUES = 2000  # values of a snapshot: to compare more would take longer than to record
+MOST_BYTES = 1 << 16  # the largest array that is compared by its numbers
 CONTAINERS = (list, dict, set, np.ndarray)
 _MISSING = object()
 _BUILTINS = vars(builtins)

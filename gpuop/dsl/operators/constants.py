@@ -27,7 +27,7 @@ PURE_NUMPY = {
     "triu", "unique", "var", "where", "zeros",
 }  # fmt: skip
 PURE_MODULES = {"math", "cmath", "_operator", "itertools", "_functools"}  # written in C
-PURE_PARTS = {"dsl", "ir", "iterate", "ops", "pipelines"}  # of gpuop: functions that ask no device
+PURE_PARTS = {"dsl", "ir", "iterate", "ops", "pipelines"}  # gpuop's parts whose functions ask no device
 PACKAGE = __name__.partition(".")[0]
 
 _LIBRARY = {

@@ -33,8 +33,8 @@ from gpuop.ir.types import BOOL, FLOAT, DType, FieldType, Shape
 from gpuop.ir.values import Leaf, Node
 
 MANY_CONSTANTS = 8
-MOST_KEPT = 4096  # of gpuop's own: numbers that change at every call make a kernel each
-MOST_BODIES = 256  # of one operator
+MOST_KEPT = 4096  # kernels of gpuop's own operators: numbers that change at every call make one each
+MOST_BODIES = 256  # kernels of one operator
 _library: BoundedCache[Any, tuple[Kernel, str, tuple[int, ...]]] = BoundedCache(MOST_KEPT)
 
 

@@ -8,7 +8,7 @@ from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import Block, Break, Const, Continue, Expr, FieldParam, For, If, Index, Ref, Stmt, Var, While, Write
 from gpuop.ir.visit import leaving, loop_values, walk
 
-Elements = frozenset[int | Var]  # of a tensor; a counter stands for the one that a turn of its loop writes
+Elements = frozenset[int | Var]  # of a tensor, by number; a loop's counter stands for the element that a turn writes
 NONE: Elements = frozenset()
 
 

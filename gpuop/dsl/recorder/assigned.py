@@ -16,9 +16,8 @@ PLAIN = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 PUSHES_ONLY = ("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_CONST", "LOAD_DEREF", "LOAD_CLOSURE", "PUSH_NULL")
 STAYS = ("NOP", "RESUME", "KW_NAMES", "PRECALL", "COPY", "DUP_TOP")  # takes nothing from the stack
 Names = tuple[str, ...]
-_known: BoundedCache[tuple[int, int], tuple[CodeType, Names | None]] = BoundedCache(
-    MOST_KEPT
-)  # by identity of the code
+Known = tuple[CodeType, Names | None]
+_known: BoundedCache[tuple[int, int], Known] = BoundedCache(MOST_KEPT)  # by the identity of the code, and the offset
 
 
 def assigned(code: CodeType, offset: int) -> Names | None:
@@ -69,7 +68,7 @@ def _moved(instruction: dis.Instruction, above: int) -> int | None:
         return swapped if above == 0 else 0 if above == swapped else above
     if name in ROTATIONS:
         return ROTATIONS[name] - 1 if above == 0 else above - (above < ROTATIONS[name])
-    if above == 0 and name in ("COPY", "DUP_TOP"):  # of `a = b = f()`; the copy is stored first
+    if above == 0 and name in ("COPY", "DUP_TOP"):  # `a = b = f()` stores a copy first
         return 0
     if opcode in dis.hasjrel or opcode in dis.hasjabs:
         return None
@@ -85,7 +84,7 @@ def _taken(name: str, effect: int) -> int:
         return max(-effect, 0)  # a PRECALL counts as taking the arguments of its CALL
     if name == "STORE_FAST_LOAD_FAST" or name.startswith(("LOAD_ATTR", "LOAD_METHOD", "UNPACK_")):
         return 1
-    return -effect if name.startswith(("STORE_", "POP_")) else 1 - effect  # what remains makes one value of several
+    return -effect if name.startswith(("STORE_", "POP_")) else 1 - effect  # others make one value of several
 
 
 def _taken_apart(following: Sequence[dis.Instruction], at: int, count: int) -> int:
@@ -134,7 +133,7 @@ def argument_name(code: CodeType, offset: int) -> str:
     for instruction in reversed(instructions(code)[: position(code, offset)]):
         name, argument = instruction.opname, instruction.argval
         if name in ("PRECALL", "KW_NAMES", "CACHE") or (name == "LOAD_CONST" and isinstance(argument, tuple)):
-            continue  # what Python's versions put between the arguments and the call
+            continue  # instructions that some versions of Python put before the call
         variable = name.startswith(("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_ATTR"))
         return str(argument[-1] if isinstance(argument, tuple) else argument) if variable else ""
     return ""

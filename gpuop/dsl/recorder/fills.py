@@ -13,7 +13,7 @@ from gpuop.ir.build import Builder, constant, fold_cast, number
 from gpuop.ir.nodes import Const, Expr
 from gpuop.ir.types import BOOL, FLOAT, FieldType, Type
 
-Fill = tuple[Const, ...]  # as it is stored: one scalar, or real and imaginary part
+Fill = tuple[Const, ...]  # the stored value: one scalar, or real and imaginary part
 
 
 def numeric(value: Any) -> bool:

@@ -48,10 +48,10 @@ class Recorder:
         self.tensor = Shape()  # a thread's tensor axis: one thread for each of its elements
         self.threads_given = False
         self.whole = False  # whether the surplus threads of the last groups run too
-        self.group: tuple[tuple[Extent, ...], Loc | None] | None = None  # what `_localThreads` asks for
+        self.group: tuple[tuple[Extent, ...], Loc | None] | None = None  # the work-group that `_localThreads` asks for
         self.shared: list[Declare] = []  # memory that is not a thread's own
         self.volatile: set[Var | Array] = set()
-        self.values: dict[Var, Expr] = {}  # what a name that never changes stands for
+        self.values: dict[Var, Expr] = {}  # the expression of each name that never changes
         self.outputs = outputs
         self.inputs: dict[Node, FieldParam] = {}
         self.hints: dict[Node, str] = {}

@@ -10,7 +10,7 @@ from types import CodeType
 from gpuop.dsl.recorder.frames import once_per_code
 from gpuop.errors import Loc, SemanticError
 
-MOST_FILES = 64  # whose syntax is remembered
+MOST_FILES = 64  # files whose syntax is remembered
 BLOCKS = {
     "_if", "_elseif", "_else", "_codegenIf", "_codegenElseif", "_codegenElse", "_for", "_while", "_forEachTensorElement",
 }  # fmt: skip

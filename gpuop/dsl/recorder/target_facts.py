@@ -31,7 +31,7 @@ NAMES = {
     "greater_equal": "ge", "equal": "eq", "not_equal": "ne",
 }  # fmt: skip
 
-TEXTS = {"backend": ("opencl", "cuda", "reference"), "device": ("gpu", "cpu")}  # what facts that are texts may be
+TEXTS = {"backend": ("opencl", "cuda", "reference"), "device": ("gpu", "cpu")}  # the values of facts that are texts
 
 
 class TargetExpression(Arithmetic["TargetExpression"]):

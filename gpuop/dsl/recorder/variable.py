@@ -94,7 +94,7 @@ class ArrayVariable:
     """An array of a thread's: `a[i, j]` reads, `a[i, j] = e` and `a[i, j] += e` write."""
 
     __slots__ = ("_array",)
-    advice = "read its elements, as in `a[i]`"  # where the array itself stands for a value
+    advice = "read its elements, as in `a[i]`"  # for an array that is used as a value itself
 
     def __init__(self, array: Array) -> None:
         self._array = array

@@ -13,7 +13,7 @@ from gpuop.ir.nodes import Assert, Expr, Print
 from gpuop.ir.types import INT, UINT, ULONG, Type
 
 CONVERSION = re.compile(r"%(?:%|([-+ #0]*)(\d*)(\.\d+)?(?:hh|h|ll|l|z)?(.?))", re.DOTALL)
-UNPRINTABLE = re.compile("[\0\ud800-\udfff]")  # what ends a C string, and halves of characters, which have no UTF-8
+UNPRINTABLE = re.compile("[\0\ud800-\udfff]")  # NUL ends a C string; halves of surrogate pairs have no UTF-8
 KINDS = {**dict.fromkeys("di", "i"), **dict.fromkeys("ouxX", "iu"), **dict.fromkeys("fFeEgGaA", "f")}
 
 

@@ -70,9 +70,9 @@ class Backend(ABC):
 
     name: str
     description: str
-    target: Target  # what code is generated for
-    identity = ""  # what compiles it: device, driver, compiler, options
-    limits = LEAST  # of the kernels that are planned for it
+    target: Target  # the target that code is generated for
+    identity = ""  # device, driver, compiler and options: together they determine the binary of a text
+    limits = LEAST  # what a kernel that is planned for it may use
     refusals: tuple[type[Exception], ...] = ()  # the driver's own exceptions
     only_enqueues: bool = True  # a launch that raises has written nothing, so it may update a state in place
 

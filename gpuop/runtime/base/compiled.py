@@ -53,7 +53,7 @@ class CompilingBackend(Backend):
     checked: bool
     groups: GroupLimits
     features: frozenset[str]
-    programs: WeakValueDictionary[str, CompiledProgram]  # by text
+    programs: WeakValueDictionary[str, CompiledProgram]  # by their text
 
     @abstractmethod
     def build(self, source: Source, binary: bytes | None) -> Any:

@@ -24,7 +24,7 @@ NAME, USED = b"dltensor", b"used_dltensor"
 _TENSOR = struct.Struct("PiiiBBHPPQ")
 _MANAGED = struct.Struct(_TENSOR.format + "PP")
 _ADDRESS = struct.Struct("P")
-_DELETER = _MANAGED.size - _ADDRESS.size  # where it is
+_DELETER = _MANAGED.size - _ADDRESS.size  # the offset of the deleter's address
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -103,7 +103,8 @@ def _dtype(code: int, bits: int, lanes: int) -> np.dtype[Any]:
 
 # --- given ------------------------------------------------------------------------------------------------------------
 
-_given: dict[int, tuple[Any, Callable[[], None]]] = {}  # what lives until the consumer is done, by address
+# Memory lent to a consumer, and what to call when that is done; by address
+_given: dict[int, tuple[Any, Callable[[], None]]] = {}
 
 
 def _release(address: int) -> None:

@@ -32,8 +32,8 @@ from gpuop.runtime.cuda.cuda_memory import CudaMemory, returned
 from gpuop.runtime.cuda.nvrtc import architectures, compile_cuda
 from gpuop.runtime.disk import cache
 
-MOST_ARGUMENTS = 500  # of 8 bytes, of the 4 KiB that every driver takes
-REGISTERS = 240  # of the 255 of a thread: compilers need some for themselves
+MOST_ARGUMENTS = 500  # arguments of 8 bytes in the 4 KiB that every driver takes
+REGISTERS = 240  # a thread has 255, and compilers need some for themselves
 
 
 def missing() -> str | None:

@@ -128,7 +128,7 @@ class CudaMemory:
             atexit.register(_leave, drv.Context, os.getpid())
         self.lock = threading.RLock()
         self.retired: deque[tuple[Any, Any]] = deque()  # events, and what may be given back when they have happened
-        self.events: list[Any] = []  # which have happened
+        self.events: list[Any] = []  # events that have happened and may be recorded again
         self.blocks: dict[weakref.ref[Block], int] = {}  # and their addresses
         self.ended: deque[weakref.ref[Block]] = deque()  # those that nobody refers to
         self.free = alone("cuMemFreeAsync", ctypes.c_uint64, ctypes.c_void_p)
@@ -153,7 +153,7 @@ class CudaMemory:
         address = self._from_pool(size)
         if address is None:
             gc.collect()  # buffers in cycles go back to the pool
-            self.synchronize()  # what failed is told
+            self.synchronize()  # raises the error of what failed
             with self.active():
                 self._give_back()
                 self.stream.synchronize()

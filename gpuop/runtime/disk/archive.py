@@ -25,7 +25,7 @@ HEADER = re.compile(
     rb"\{'descr': '([<>|])([a-zA-Z]\d{1,9})', 'fortran_order': False, 'shape': \(([\d, ]{0,99})\), \} *\n"
 )
 LITTLE = "<|"
-NAMES = {np.dtype(name).str[1:]: name for name in (*BY_NUMPY, "complex64")}  # of dtypes, by their code
+NAMES = {np.dtype(name).str[1:]: name for name in (*BY_NUMPY, "complex64")}  # names of dtypes by NumPy's code
 
 
 class Damaged(Exception):

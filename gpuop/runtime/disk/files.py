@@ -16,7 +16,7 @@ from gpuop.errors import SemanticError, described
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
-LEFT = re.compile(r"\.[0-9a-f]{32}")  # what a name has at its end while the file is written
+LEFT = re.compile(r"\.[0-9a-f]{32}")  # the end of a file's name while it is written
 
 
 def named(path: object) -> str:

@@ -16,7 +16,7 @@ from gpuop.runtime.opencl import icd
 
 GPU = 1 << 2  # CL_DEVICE_TYPE_GPU
 WARP = 32
-REGISTERS = 240  # of a GPU's thread, of 255 or 256: compilers need some for themselves
+REGISTERS = 240  # a GPU's thread has 255 or 256, and compilers need some for themselves
 # Measured against one point per thread (4096², two cores). Intel's compiler makes vectors of neighbouring threads by itself, but
 # written ones of plain arithmetic are 1.1 to 1.5 times as fast, and functions no slower. PoCL's functions of vectors are 14 to
 # 17 times as fast as those of scalars, while arithmetic gains nothing, and vectors of doubles give wrong remainders.

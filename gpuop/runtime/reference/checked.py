@@ -150,7 +150,7 @@ class CheckedThreads(Threads):
             case Cast(arg=arg) | Bits(arg=arg):
                 codes = self.codes(arg)
                 return codes if len(codes) == lanes else codes * lanes
-        # of any other kind: as poisoned as its operands
+        # any other expression is as poisoned as its operands
         every = (code for operand in operands(expr) for code in self.codes(operand))
         return [reduce(np.maximum, every, FINE)] * lanes
 
