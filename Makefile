@@ -5,6 +5,7 @@
 #   make test ARGS="-k square -x"    what else to tell pytest (or the demo)
 #   make test EXTRAS=opencl          only the OpenCL drivers that the system has (setup.cfg lists the extras)
 #   make test EXTRAS=                without OpenCL, on the reference device
+#   make dist                        an sdist and a wheel, in build/dist; .ci/wheel tests the wheel
 PYTHON ?= python3
 EXTRAS ?= cpu
 ARGS ?=
@@ -14,7 +15,7 @@ venv := .venv$(if $(filter-out cpu,$(or $(EXTRAS),none)),-$(subst $(comma),-,$(o
 bin := $(venv)/bin
 ready := $(venv)/ready-$(subst /,_,$(PYTHON))
 
-.PHONY: help demo test check clean
+.PHONY: help demo test check dist clean
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
@@ -29,6 +30,10 @@ check: $(ready)
 	$(bin)/ruff format --check .
 	$(bin)/mypy
 	$(bin)/python -m pytest -q tests/test_structure.py
+
+dist: $(ready)
+	rm -rf build/dist
+	$(bin)/python -m build --outdir build/dist .
 
 clean:
 	rm -rf .venv .venv-* build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

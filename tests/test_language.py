@@ -92,3 +92,5 @@ def test_every_function_has_its_tests(maker: ModuleType) -> None:
     for entry in maker.functions.table():
         text = tables + (ROOT / "tests" / "conformance" / maker.GROUPS[entry.group][1]).read_text()
         assert re.search(rf"\b_?{entry.name[1:]}\b", text), f"{entry.name} has no test"
+    for name in " ".join(maker.SECTIONS.values()).split():
+        assert name in maker.uses() or name.startswith("_atomic_"), f"{name} has no test"  # those go through a table
