@@ -310,8 +310,7 @@ def test_run_a_file_and_a_module(folder, capsys):
         ),
         (
             ["passes", "filters.py:example", "--after", "simplif"],
-            ("there is no pass 'simplif'; one of resolve_target, drop_asserts, unroll, join_loops, simplify, drop_hints, widen, "
-            "lower_fields, define_division, wrap_integers, hide_negations, half_as_float, vectorize, guard_domain, inline_once"),
+            "there is no pass 'simplif'; one of resolve_target, drop_asserts, unroll, join_loops, simplify, drop_hints, ",
         ),
         (
             ["passes", "filters.py:example", "--target", "metal"],
