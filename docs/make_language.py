@@ -54,7 +54,7 @@ CONSTANTS = {
 }
 FAMILIES = (
     ("variable, zero or `init`", "_{}Var", "test_types.py"),
-    ("array, zeroed, 1 to 3 dimensions", "_{}Array", "test_types.py"),
+    ("array, zeroed (but not in `_local`), 1 to 3 dimensions", "_{}Array", "test_types.py"),
     ("vector, from scalars and vectors side by side", "_{}", "test_values.py"),
     ("conversion: integers truncate and saturate, NaN gives 0", "_convert_{}", "test_conversions.py"),
     ("reinterpretation of the same bits", "_as_{}", "test_conversions.py"),

@@ -131,9 +131,11 @@ class ComputeGraph(Saving):
         if not isinstance(value, Field):
             raise SemanticError(f"`.next` takes a Field, not {described(value)}")
         if value.type != state.type:
-            raise SemanticError(f"`.next` of a {state.type} field takes a field of the same type, not {value.type}")
-        _owner[leaf] = ref(self)
-        self._states[leaf] = value
+            instead = f"; `.astype({str(state.dtype)!r})` converts" if value.dtype != state.dtype else ""
+            raise SemanticError(
+                f"`.next` of a {state.type} field takes a field of the same type, not {value.type}{instead}"
+            )
+        _owner[leaf], self._states[leaf] = ref(self), value
 
     def join(self, part: Sensor | Actuator) -> None:
         """Have a sensor or an actuator; they are served in the order of their definition."""

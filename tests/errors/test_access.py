@@ -43,6 +43,11 @@ def index_count():
     gp.operator(lambda f: _readTensor(f, _column))(SCALAR)  # here
 
 
+@WRONGS.add("coordinates stand one by one, as in `(f, row, column)`, not in a tuple")
+def index_tuple():
+    gp.operator(lambda f: _readTensor(f, (_row, _column)))(SCALAR)  # here
+
+
 @WRONGS.add("a coordinate of `f` is a scalar integer, not a float; convert with `_convert_int(x)`")
 def float_index():
     gp.operator(lambda f: _readTensor(f, _row / 2.0, _column))(SCALAR)  # here

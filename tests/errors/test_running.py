@@ -30,7 +30,9 @@ def next_twice():
         state.next = state * 2  # here
 
 
-@WRONGS.add("`.next` of a 4×5 float32 field takes a field of the same type, not 4×5 bool")
+@WRONGS.add(
+    "`.next` of a 4×5 float32 field takes a field of the same type, not 4×5 bool; `.astype('float32')` converts"
+)
 def next_of_another_type():
     with gp.ComputeGraph():
         state = gp.ScalarField(ARRAY)

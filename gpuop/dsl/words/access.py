@@ -188,6 +188,9 @@ def _point(recorder: Recorder, param: FieldParam, point: tuple[Operand, ...], ve
         if verb == "read" and grid and recorder.surplus:
             return recorder.own_point()
         return () if verb == "write" and not grid and recorder.domain.shape else None
+    if len(point) == 1 and isinstance(point[0], (tuple, list)):
+        written = f"({name.strip('`')}, {', '.join(GRID_AXES[3 - len(grid) :])})"
+        raise SemanticError(f"coordinates stand one by one, as in `{written}`, not in a {type(point[0]).__name__}")
     if len(point) != len(grid):
         wanted = f"({', '.join(GRID_AXES[3 - len(grid) :])}), or no coordinates" if grid else "no coordinates"
         raise SemanticError(f"{name} is {len(grid)}D: give {wanted}, not {len(point)}")

@@ -72,9 +72,9 @@ class LocalVariable(Variable):
 
 
 def _local(declared: Variable | ArrayVariable) -> Any:
-    """Put a variable or an array that is declared here into local memory, shared by the threads of a work-group.
+    """Put a variable or an array that is declared here into local memory, shared by a work-group's threads, and not zeroed there.
 
-    It is not initialised: let threads write it, and wait with `_syncThreadsLocal()` before others read.
+    Let threads write it, and wait with `_syncThreadsLocal()` before others read.
     """
     recorder = current("`_local`")
     symbol = _symbol("_local", declared)
