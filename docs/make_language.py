@@ -111,7 +111,8 @@ def arity(entry: functions.Entry) -> str:
 def borders() -> list[str]:
     lines = ["", "## Borders", *table("`border=`", "what is read outside", "around the points a b c d", "test")]
     rows = ((word, row.doc, picture(word), link("test_borders.py")) for word, row in WORDS.items())
-    return lines + [f'| `"{word}"` | {" | ".join(rest)} |' for word, *rest in rows]
+    wide = "Coordinates are int: wider ones are brought into int's range first, and then into the field."
+    return [*lines, *(f'| `"{word}"` | {" | ".join(rest)} |' for word, *rest in rows), "", wide]
 
 
 def picture(word: str) -> str:

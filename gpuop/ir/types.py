@@ -139,7 +139,8 @@ class Shape(tuple[int, ...]):
 class DTypeName(str):
     """A dtype of fields: the string, such as "float32", that also equals NumPy's dtype and scalar type of that name.
 
-    "unorm8" equals itself only, as NumPy has none such. There is one object for each name (`dtype_name` gives it).
+    "unorm8" equals itself only, as NumPy has none such. Its hash is the string's: sets and keys of dicts are to be names.
+    There is one object for each name (`dtype_name` gives it).
     """
 
     __slots__ = ()

@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
+import gpuop as gp
 from gpuop.runtime.base import dlpack
 
 A = np.arange(120, dtype=np.float32).reshape(4, 5, 6)
@@ -78,3 +79,21 @@ def test_a_capsule_that_nobody_takes() -> None:
     del capsule
     gc.collect()
     assert given.done == ["done"]
+
+
+def test_arrays_that_only_have_dlpack():
+    """They are taken as `np.from_dlpack` takes them, in their own dtype."""
+
+    class Only:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    for array in (np.arange(12.0).reshape(3, 4), np.arange(6, dtype=np.int16), np.array(2, np.float32)):
+        field = gp.ScalarField(Only(array))
+        assert field.dtype == array.dtype and field.numpy().tolist() == array.tolist()

@@ -76,6 +76,8 @@ def numbers(value: ArrayLike) -> Array:
         )
     try:
         array = np.asarray(value)
+        if array.dtype.kind == "O" and hasattr(type(value), "__dlpack__"):
+            array = value = np.from_dlpack(value)  # an array of a library that does not know NumPy
     except ValueError as ragged:
         raise SemanticError(f"{described(value)} makes no array: {ragged}") from None
     if not is_dtyped(value) and (array.dtype.kind == "O" or _is_huge(array)):
@@ -93,7 +95,7 @@ def check_numbers(dtype: np.dtype[Any]) -> None:
 
 def is_dtyped(value: ArrayLike) -> bool:
     """Whether the user chose a dtype: that of Python numbers and lists follows from their values."""
-    return isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
+    return isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__") or hasattr(value, "__dlpack__")
 
 
 def _is_huge(array: Array) -> bool:
