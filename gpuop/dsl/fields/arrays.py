@@ -76,7 +76,7 @@ def numbers(value: ArrayLike) -> Array:
         )
     try:
         array = np.asarray(value)
-        if array.dtype.kind == "O" and hasattr(type(value), "__dlpack__"):
+        if array.dtype.kind == "O" and not isinstance(value, np.ndarray) and hasattr(type(value), "__dlpack__"):
             array = value = np.from_dlpack(value)  # an array of a library that does not know NumPy
     except ValueError as ragged:
         raise SemanticError(f"{described(value)} makes no array: {ragged}") from None
