@@ -92,3 +92,27 @@ def test_bits(device: str) -> None:
         gp.operator(lambda f: (_as_int3(_readTensor(f)), _as_float3(_as_uint3(_readTensor(f)))))(gp.VectorField(v)),
         (v.view("i4"), v),
     )
+
+
+def test_components_clamped_side_by_side(device: str) -> None:
+    """Of 16 bits each; NVIDIA's assembler does that for two at a time."""
+
+    @gp.operator(outputs=(gp.FieldType((3,), (6,), "uint64"), gp.FieldType((3,), (4,), "int64")))
+    def op(f):
+        near = _where(
+            _convert_short(_convert_half(_readTensor(f).x)) < 1,
+            _convert_uchar(1),
+            _convert_uchar(_readTensorElement(f, 1, 1)),
+        )
+        with _forEachTensorElement((6,)):
+            _writeTensorElement(_out0, _convert_ulong(near), _tensorElement)
+        other = _where(
+            _readTensor(f, _column - 2).x != 0,
+            _convert_long4(_readTensor(f, _column - 3, border="symmetric").yyxy),
+            _convert_uchar4(_readTensor(f).yyyy),
+        )
+        _writeTensor(_out1, (_convert_long4(5) * _convert_char4(_readTensor(f).yxyx) * other) << 16)
+
+    first, second = op(gp.VectorField(np.full((3, 2), -35, np.int16)))
+    gp.evaluate(first, second)
+    assert np.all(first.numpy() == 1) and np.all(second.numpy() == (5 * 35 * 35) << 16)

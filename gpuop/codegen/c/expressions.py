@@ -156,7 +156,11 @@ class Expressions:
         return f"({self.type(cast.type)}){self.text(cast.arg, PREFIX)}", PREFIX
 
     def saturate(self, cast: Cast, source: Type) -> str:
-        """A conversion that clamps to the integers that both types have."""
+        """A conversion that clamps to the integers that both types have.
+
+        Narrow integers are clamped as int: NVIDIA's assembler packs pairs of 16 bits, and loses some of them on the way.
+        """
+        source = Type(DTYPES["int"]) if source.integer and source.dtype.bits < 32 else source
         low, high = bounds(source.dtype, cast.type.dtype)
         info = np.iinfo(cast.type.dtype.numpy)
         limits = {
