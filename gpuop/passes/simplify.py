@@ -32,7 +32,7 @@ from gpuop.ir.nodes import (
     While,
 )
 from gpuop.ir.nodes import Lane as LaneOf
-from gpuop.ir.ops import OPS
+from gpuop.ir.ops import MIRRORED, OPS
 from gpuop.ir.types import BOOL, Type
 from gpuop.ir.visit import blocks, expressions, loaded, map_blocks, map_values, values, walk, walk_expr, with_operands
 from gpuop.passes.wrap import limits
@@ -168,7 +168,6 @@ def extreme(order: Apply, a: Expr, b: Expr) -> Apply | None:
 
 
 EXTREMES = {"lt": "min", "le": "min", "gt": "max", "ge": "max"}
-MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 COMPARED: dict[str, Callable[[float, float], bool]] = {name: getattr(operator, name) for name in MIRRORED}
 
 

@@ -9,10 +9,9 @@ from gpuop.codegen.c.dialect import Dialect
 from gpuop.ir.nodes import Apply, Block, Expr, Let, Ref, Var
 from gpuop.ir.visit import expressions, walk
 
-CROWD = 64  # extremes; with so many, choices whose operands a network shares
-FORKS = (
-    64  # extremes of two others that nothing else needs; a tree of four times as many values is too much for choices
-)
+CROWD = 64  # extremes; with more, choices whose operands a network shares
+# Extremes of two others that nothing else needs: a tree of four times as many values is too much for choices.
+FORKS = 64
 
 
 def calls_of(body: Block, dialect: Dialect) -> Mapping[str, str]:

@@ -7,11 +7,10 @@ from gpuop.codegen.c.expressions import COMPARISONS, PREFIX, SHIFT, Expressions
 from gpuop.codegen.opencl import lane_calls
 from gpuop.codegen.opencl.lane_calls import LENGTHS, called_alone, name_in_vectors
 from gpuop.ir.nodes import Apply, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
-from gpuop.ir.ops import CALL, OPS
+from gpuop.ir.ops import CALL, MIRRORED, OPS
 from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
 from gpuop.passes.points_per_thread import ACCESS, is_streamed
 
-REVERSED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # of bools: all bits are -1
 SHIFTS = ("shl", "shr")  # of a vector by a scalar, but not of a scalar by a vector
 MASKS = {8: "char", 16: "short", 32: "int", 64: "long"}
 
@@ -188,7 +187,7 @@ class VectorExpressions(Expressions):
 
     def infix(self, expr: Apply) -> tuple[str, int]:
         kind, op = expr.args[0].type.dtype, expr.op
-        row = OPS[REVERSED.get(op, op) if kind is BOOL else op]
+        row = OPS[MIRRORED.get(op, op) if kind is BOOL else op]  # of true bools all bits are set, which is -1
         if row.prec == PREFIX:
             inner = self.text(expr.args[0], PREFIX)
             return row.text.format(f"({inner})" if inner.startswith(("-", "~", "!")) else inner), PREFIX

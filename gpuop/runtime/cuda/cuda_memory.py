@@ -153,10 +153,10 @@ class CudaMemory:
         address = self._from_pool(size)
         if address is None:
             gc.collect()  # buffers in cycles go back to the pool
-            self.synchronize()  # raises the error of what failed
             with self.active():
                 self._give_back()
-                self.stream.synchronize()
+            self.synchronize()  # raises the error of what failed
+            with self.active():
                 returned(self.cu.cuMemPoolTrimTo(self.pool, 0))
             address = self._from_pool(size)
         if address is None:
