@@ -121,15 +121,23 @@ class Trials:
         self.renew()
 
 
+_armed: list[bool] = []  # while an alarm is wanted: one that another thread's handler brings late is not
+
+
 def _interrupt(*_: object) -> None:
-    raise Interrupted
+    if _armed:
+        raise Interrupted
 
 
 def _interrupted(do: object, after: float) -> bool:
     try:
+        _armed.append(True)
         signal.setitimer(signal.ITIMER_REAL, max(after, 1e-6))
         do()  # type: ignore[operator]
+        _armed.clear()
         signal.setitimer(signal.ITIMER_REAL, 0)
     except Interrupted:
         return True
+    finally:
+        _armed.clear()
     return False
