@@ -24,6 +24,14 @@ def _debug() -> int:
     return int(given)
 
 
+def _schedule() -> str:
+    given = os.environ.get("GPUOP_SCHEDULE") or "auto"
+    if given not in ("auto", "plain"):
+        warnings.warn(f'GPUOP_SCHEDULE={given!r} is neither "auto" nor "plain", and is ignored', stacklevel=2)
+        return "auto"
+    return given
+
+
 @dataclass
 class Config:
     """The settings.
@@ -34,6 +42,7 @@ class Config:
         dump: GPUOP_DUMP, a folder that generated source is written to.
         cache: GPUOP_CACHE, the folder of compiled kernels.
         widen: GPUOP_WIDEN; 0: a thread handles one point, always.
+        schedule: GPUOP_SCHEDULE, "auto" or "plain": each value is computed by the thread of its point, in a kernel without stages.
     """
 
     device: str = os.environ.get("GPUOP_DEVICE", "")
@@ -41,6 +50,7 @@ class Config:
     dump: str = os.environ.get("GPUOP_DUMP", "")
     cache: Path = field(default_factory=_cache)
     widen: bool = os.environ.get("GPUOP_WIDEN") != "0"
+    schedule: str = field(default_factory=_schedule)
 
     def trace(self, level: int, text: Callable[[], str]) -> None:
         """Write to stderr what GPUOP_DEBUG asks for; the text is made only then."""

@@ -66,6 +66,7 @@ ROOMS = {  # the same, for the folders of a part; a folder imports nothing of th
     "fusion/report": {"fusion"},
     "ir/expansions": {"ir"},
     "passes/regions": {"passes"},
+    "passes/schedules": {"passes"},
     "runtime/base": set[str](),
     "runtime/disk": {"runtime/base"},
     "runtime/reference": {"runtime/base"},

@@ -18,6 +18,7 @@ from gpuop.passes.lower_fields import lower_fields
 from gpuop.passes.negations import hide_negations
 from gpuop.passes.regions.guard_domain import guard_domain
 from gpuop.passes.resolve import resolve_target
+from gpuop.passes.schedules import schedule
 from gpuop.passes.simplify import simplify
 from gpuop.passes.temporaries import inline_once
 from gpuop.passes.unroll import drop_hints, unroll
@@ -34,6 +35,7 @@ PIPELINE: tuple[tuple[Pass, Form], ...] = (
     (join_loops, Form.RECORDED),  # loops of fused operators that turn alike
     (simplify, Form.RECORDED),  # nothing computed twice or in vain
     (drop_hints, Form.RECORDED),  # hints to expand loops go where they ask for too much text
+    (schedule, Form.RECORDED),  # which thread computes which points, and what it keeps for others
     (widen, Form.RECORDED),  # a thread handles several points, where it reads and writes only those
     (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic
     (define_division, Form.LOWERED),  # integer division never traps

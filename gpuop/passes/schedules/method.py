@@ -1,0 +1,27 @@
+"""What a scheduling method is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from gpuop.ir.kernel import Kernel
+
+Parameters = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to run recorded kernels; its functions are given kernels whose target is known.
+
+    Attributes:
+        name: what `explain` calls it.
+        refuse: why it does not suit a kernel, as the end of a sentence; empty where it does.
+        candidates: parameters worth trying for a kernel that it suits, the best guess first.
+        apply: the kernel as its threads run it, recorded too; equal bits whatever the parameters.
+    """
+
+    name: str
+    refuse: Callable[[Kernel], str]
+    candidates: Callable[[Kernel], tuple[Parameters, ...]]
+    apply: Callable[[Kernel, Parameters], Kernel]
