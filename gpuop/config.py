@@ -43,6 +43,7 @@ class Config:
         cache: GPUOP_CACHE, the folder of compiled kernels.
         widen: GPUOP_WIDEN; 0: a thread handles one point, always.
         schedule: GPUOP_SCHEDULE, "auto" or "plain": each value is computed by the thread of its point, in a kernel without stages.
+        verify: GPUOP_VERIFY; 1, or GPUOP_DEBUG: what each pass leaves is verified, not only what the first and the last one do.
     """
 
     device: str = os.environ.get("GPUOP_DEVICE", "")
@@ -51,6 +52,7 @@ class Config:
     cache: Path = field(default_factory=_cache)
     widen: bool = os.environ.get("GPUOP_WIDEN") != "0"
     schedule: str = field(default_factory=_schedule)
+    verify: bool = os.environ.get("GPUOP_VERIFY") == "1"
 
     def trace(self, level: int, text: Callable[[], str]) -> None:
         """Write to stderr what GPUOP_DEBUG asks for; the text is made only then."""

@@ -14,6 +14,7 @@ import pytest
 
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the session's
     os.environ["GPUOP_CACHE"] = tempfile.mkdtemp(prefix="gpuop-tests-")
+os.environ["GPUOP_VERIFY"] = "1"  # what every pass leaves, here and in processes that tests start
 
 import gpuop as gp
 from gpuop.ir.kernel import Kernel

@@ -6,7 +6,7 @@ A class is looked at once. A class that is no node, or holds nodes in a way unkn
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from operator import attrgetter, is_
 from types import NoneType, UnionType
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
@@ -56,7 +56,11 @@ def children_of(cls: type) -> Children:
     exprs, many, blocks, symbols = (tuple(names) for names in found.values())
     order = tuple(field.name for field in fields(cls) if field.name in (*exprs, *many))
     return Children(
-        _taking(order, many, maybe), _taking(blocks), _mapping(order, many), _mapping(blocks), _mapping(symbols)
+        _taking(order, many, maybe),
+        _taking(blocks),
+        _mapping(cls, order, many),
+        _mapping(cls, blocks),
+        _mapping(cls, symbols),
     )
 
 
@@ -102,25 +106,25 @@ def _taking(names: Names, many: Names = (), maybe: set[str] | frozenset[str] = f
     return taken
 
 
-def _mapping(names: Names, many: Names = ()) -> Callable[[Any, Callable[[Any], Any]], Any]:
-    """A function that replaces the children in some fields of a node."""
+def _mapping(cls: type, names: Names, many: Names = ()) -> Callable[[Any, Callable[[Any], Any]], Any]:
+    """A function that replaces the children in some fields of a node. It is called for every node of every pass."""
     if not names:
         return lambda node, f: node
-    takers = [(name, attrgetter(name), name in many) for name in names]
+    positions = [field.name for field in fields(cls) if field.init]
+    takers = [(positions.index(name), attrgetter(name), name in many) for name in names]
+    take = attrgetter(*positions) if len(positions) > 1 else lambda node: (getattr(node, positions[0]),)
 
     def mapped(node: Any, f: Callable[[Any], Any]) -> Any:
-        fresh: dict[str, Any] = {}
-        for name, get, several in takers:
+        fresh: list[Any] | None = None
+        for position, get, several in takers:
             held = get(node)
             if held is None:
                 continue
-            if several:
-                moved = tuple(map(f, held))
-                if not all(map(is_, held, moved)):
-                    fresh[name] = moved
-            elif (moved := f(held)) is not held:
-                fresh[name] = moved
-        return replace(node, **fresh) if fresh else node
+            moved = tuple(map(f, held)) if several else f(held)
+            if moved is not held and not (several and all(map(is_, held, moved))):
+                fresh = fresh or list(take(node))
+                fresh[position] = moved
+        return cls(*fresh) if fresh else node
 
     return mapped
 

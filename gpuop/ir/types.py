@@ -19,9 +19,9 @@ WIDE = 256  # with so many points and so many elements, a shape of two axes is r
 SMALL_TENSOR = 4  # more elements than this make a big tensor, handled element by element
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DType:
-    """A scalar type: NumPy's name, OpenCL's name, NumPy's kind letter, size in bits."""
+    """A scalar type, of which there is one object: NumPy's name, OpenCL's name, NumPy's kind letter, size in bits."""
 
     name: str
     c: str
@@ -35,7 +35,7 @@ class DType:
     def __str__(self) -> str:
         return self.c
 
-    def __reduce__(self) -> tuple[Any, ...]:  # there is one of each, also in another process
+    def __reduce__(self) -> tuple[Any, ...]:  # one object in another process too
         return _dtype, (self.c,)
 
     def holds(self, value: bool | int | float) -> bool:
@@ -68,6 +68,7 @@ def _dtype(c: str) -> DType:
 
 DTYPES = {d.c: d for d in (BOOL, CHAR, UCHAR, SHORT, USHORT, INT, UINT, LONG, ULONG, HALF, FLOAT, DOUBLE)}
 BY_NUMPY = {d.name: d for d in DTYPES.values()}
+RANKS = {d: (d.kind == "f", d.bits if d.kind != "b" else 0, d.kind == "u") for d in DTYPES.values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class Type:
 
 def promote(a: DType, b: DType) -> DType:
     """C's rank order, without promotion to int below it: floating beats integer, wide beats narrow, unsigned wins ties."""
-    return max(a, b, key=lambda d: (d.kind == "f", d.bits if d.kind != "b" else 0, d.kind == "u"))
+    return a if a is b or RANKS[a] >= RANKS[b] else b
 
 
 class Shape(tuple[int, ...]):

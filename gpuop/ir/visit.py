@@ -78,23 +78,34 @@ def map_blocks(stmt: Stmt, f: Callable[[Block], Block]) -> Stmt:
 
 def walk(block: Block) -> Iterator[Stmt]:
     """Every statement, in order, blocks included."""
-    for stmt in block:
+    pending = list(reversed(block))
+    while pending:
+        stmt = pending.pop()
         yield stmt
-        for inner in blocks(stmt):
-            yield from walk(inner)
+        for inner in reversed(blocks(stmt)):
+            pending += reversed(inner)
 
 
 def walk_expr(expr: Expr) -> Iterator[Expr]:
-    yield expr
-    for operand in operands(expr):
-        yield from walk_expr(operand)
+    """An expression, then its operands in order, theirs included."""
+    return _expressions([expr])
 
 
 def expressions(block: Block) -> Iterator[Expr]:
     """Every expression of a block, operands included."""
     for stmt in walk(block):
-        for value in values(stmt):
-            yield from walk_expr(value)
+        found = values(stmt)
+        if found:
+            yield from _expressions([*reversed(found)])
+
+
+def _expressions(pending: list[Expr]) -> Iterator[Expr]:
+    """The expressions of a stack and their operands, each before those."""
+    while pending:
+        expr = pending.pop()
+        yield expr
+        if inner := CHILDREN[type(expr)].values(expr):
+            pending += reversed(inner)
 
 
 def fields_read(block: Block) -> set[FieldParam]:
@@ -242,7 +253,7 @@ class Copier:
         self.arrays: dict[Array, Array] = {}
         for symbol in bound(block):
             if isinstance(symbol, Var):
-                self.vars[symbol] = replace(symbol)
+                self.vars[symbol] = Var(symbol.hint, symbol.type, symbol.mutable, symbol.temporary)
             else:
                 self.arrays[symbol] = replace(symbol)
 

@@ -66,10 +66,12 @@ class AfterPass:
 
 
 def pass_by_pass(kernel: Kernel, target: Target) -> Iterator[AfterPass]:
-    """Run the pipeline, verifying what each pass leaves."""
+    """Run the pipeline, verifying what fusion and all passes together leave, or what each pass leaves (`Config.verify`)."""
     kernel = replace(kernel, target=target)
     for step, form in PIPELINE:
-        kernel = verify(step(kernel), form, step.__name__)
+        kernel = step(kernel)
+        if config.verify or config.debug or (step, form) in (PIPELINE[0], PIPELINE[-1]):
+            verify(kernel, form, step.__name__)
         yield AfterPass(step.__name__, form, kernel)
 
 

@@ -35,7 +35,7 @@ from gpuop.ir.nodes import Lane as LaneOf
 from gpuop.ir.ops import MIRRORED, OPS
 from gpuop.ir.types import BOOL, Type
 from gpuop.ir.visit import blocks, expressions, loaded, map_blocks, map_values, values, walk, walk_expr, with_operands
-from gpuop.passes.wrap import limits
+from gpuop.passes.wrap import LIMITS
 
 
 def simplify(kernel: Kernel) -> Kernel:
@@ -173,7 +173,7 @@ COMPARED: dict[str, Callable[[float, float], bool]] = {name: getattr(operator, n
 
 def bounds(expr: Expr, kernel: Kernel) -> tuple[int, int]:
     """The least and the greatest value of a thread constant, or of a type."""
-    return kernel.bounds(expr) if isinstance(expr, Index) else limits(expr.type.dtype)
+    return kernel.bounds(expr) if isinstance(expr, Index) else LIMITS[expr.type.dtype]
 
 
 def compared(op: str, between: tuple[int, int], end: float) -> Const | None:

@@ -13,7 +13,7 @@ import numpy as np
 from gpuop.ir.build import Builder, collector
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Block, Cast, Const, Expr, For, Index, Let, Ref, Stmt, Stride, Var
-from gpuop.ir.types import INT, LONG, UINT, ULONG, USHORT, DType, Type
+from gpuop.ir.types import DTYPES, INT, LONG, UINT, ULONG, USHORT, DType, Type
 from gpuop.ir.visit import map_blocks
 
 Range = tuple[int, int]
@@ -25,11 +25,14 @@ def wrap_integers(kernel: Kernel) -> Kernel:
     return replace(kernel, body=_Wrapping(kernel).block(kernel.body))
 
 
-def limits(dtype: DType) -> Range:
+def _limits(dtype: DType) -> Range:
     if dtype.kind not in "iu":
         return 0, 1
     info = np.iinfo(dtype.numpy)
     return int(info.min), int(info.max)
+
+
+LIMITS = {dtype: _limits(dtype) for dtype in DTYPES.values()}
 
 
 class _Wrapping:
@@ -62,14 +65,14 @@ class _Wrapping:
         if expr.type.kind == "u":  # C computes narrow types in int, which only a product of two ushorts leaves
             return expr.type.dtype is USHORT and expr.op == "mul"
         low, high = self.exact(expr)
-        least, most = limits(expr.type.dtype)
+        least, most = LIMITS[expr.type.dtype]
         return low < least or high > most
 
     # --- ranges -------------------------------------------------------------------------------------------------
 
     def range(self, expr: Expr) -> Range:
         """Bounds of an integer or bool; those of its type where no better ones are known."""
-        least, most = limits(expr.type.dtype)
+        least, most = LIMITS[expr.type.dtype]
         low, high = self.exact(expr)
         return (low, high) if least <= low and high <= most else (least, most)
 
@@ -86,7 +89,7 @@ class _Wrapping:
                 return self.range(arg)
             case Apply(op=op, args=args) if all(a.type.kind in "iub" for a in args):
                 return self.applied(op, [self.range(a) for a in args], expr.type.dtype)
-        return limits(expr.type.dtype)
+        return LIMITS[expr.type.dtype]
 
     def applied(self, op: str, args: list[Range], dtype: DType) -> Range:
         (low, high), rest = args[0], args[1:]
@@ -112,11 +115,11 @@ class _Wrapping:
                 return (-bound if low < 0 else 0), (bound if high > 0 else 0)
             case "and" if min(low, rest[0][0]) >= 0:
                 return 0, min(high, rest[0][1])
-        return limits(dtype) if op != "shl" else (limits(dtype)[0] - 1, limits(dtype)[1])
+        return LIMITS[dtype] if op != "shl" else (LIMITS[dtype][0] - 1, LIMITS[dtype][1])
 
     def counter(self, loop: For) -> Range:
         """The range of a loop's counter inside the loop."""
         start, stop, step = (self.range(e) for e in (loop.start, loop.stop, loop.step))
         if step[0] > 0:
             return start[0], max(stop[1] - 1, start[0])
-        return (min(stop[0] + 1, start[1]), start[1]) if step[1] < 0 else limits(INT)
+        return (min(stop[0] + 1, start[1]), start[1]) if step[1] < 0 else LIMITS[INT]

@@ -12,6 +12,7 @@ import pytest
 
 import gpuop as gp
 from gpuop import passes
+from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.dsl.recorder.record import current
 from gpuop.ir import verify as rules
@@ -249,6 +250,23 @@ def test_a_broken_pass_is_named(monkeypatch, after):
         lower(recorded, SCALARS)
     said = "internal error in kernel 'halved' after spoil: lost is used before or outside its definition"
     assert str(caught.value) == said
+
+
+def test_the_switch(monkeypatch):
+    """Without GPUOP_VERIFY the first pass is verified, which is given what fusion makes, and the last one."""
+    monkeypatch.setattr(config, "verify", False)
+    recorded = halved(gp.ScalarField(np.ones(5, "f"))).node.call.kernel
+    said = []
+    for planted in (
+        ((spoil, RECORDED), *PIPELINE),
+        (*PIPELINE[:-1], (spoil, LOWERED), PIPELINE[-1]),
+        (*PIPELINE, (spoil, PRINTABLE)),
+    ):
+        monkeypatch.setattr(passes, "PIPELINE", planted)
+        with pytest.raises(VerifyError) as caught:
+            lower(recorded, SCALARS)
+        said.append(str(caught.value).split("after ")[1].split(":")[0])
+    assert said == ["spoil", PIPELINE[-1][0].__name__, "spoil"]
 
 
 def test_what_is_recorded_is_verified():
