@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Array, Block, Cast, Expr, FieldParam, For, Let, Load, Ref, Stmt, Var, While
+from gpuop.ir.nodes import Array, Block, Expr, FieldParam, For, Let, Load, Ref, Stmt, Var, While
 from gpuop.ir.visit import blocks, expressions, map_blocks, map_values, walk_expr, with_operands
 
 MAX_NODES = 14  # an expression of more nodes does not go into another: lines stay readable
@@ -14,9 +14,6 @@ MAX_NODES = 14  # an expression of more nodes does not go into another: lines st
 
 def inline_once(kernel: Kernel) -> Kernel:
     uses = Counter(e.var for e in expressions(kernel.body) if isinstance(e, Ref))
-    for e in expressions(kernel.body):
-        if isinstance(e, Cast) and isinstance(e.arg, Ref) and e.type.integer and e.arg.type.kind == "f":
-            uses[e.arg.var] += 1  # a conversion to integers prints its operand twice, to give 0 for a NaN
     return replace(kernel, body=_Inliner(uses, kernel.shared_memory).block(kernel.body))
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
 
 from .compare import all_same, has_double, same
-from .samples import NAMES, available, samples
+from .samples import INTEGERS, NAMES, available, samples
 
 rng = np.random.default_rng(17)
 
@@ -60,6 +61,38 @@ def test_conversion_by_writing(device: str) -> None:
         lambda f: (_readTensor(f), 70000)
     )
     all_same(spread(gp.Field(a)), [np.stack([converted(a, "uint8")] * 3, -1), np.full((24, 2, 2), 32767, "i2")])
+
+
+def corners(dtype: str) -> Any:
+    """Around the bounds of all integer types; zeros, infinities, and NaNs of either sign, quiet and signalling."""
+    kind, bits = np.dtype(dtype).type, np.dtype(f"u{np.dtype(dtype).itemsize}")
+    with np.errstate(all="ignore"):
+        bounds = np.array([f(np.iinfo(t)) for t in INTEGERS for f in (lambda i: i.min, lambda i: i.max)]).astype(kind)
+        near = [np.nextafter(bounds, kind(-np.inf)), bounds, np.nextafter(bounds, kind(np.inf)), bounds - 1, bounds + 1]
+    infinite = np.array([np.inf], kind).view(bits)[0]
+    nans = np.array(
+        [infinite + 1, ~infinite, infinite | ~(infinite >> 1), np.array([-np.inf], kind).view(bits)[0] + 1], bits
+    )
+    return np.concatenate([*near, np.array([0.0, -0.0, np.inf, -np.inf, 0.99, -0.99], kind), nans.view(kind)])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("lanes", [True, False])
+def test_floats_at_the_bounds_of_integers(device: str, dtype: str, lanes: bool) -> None:
+    """In vectors where the device has them, which a call of `_exp` asks for, and point by point."""
+    if dtype not in available((dtype,)):
+        pytest.skip("the device has no double")
+    some = corners(dtype)
+    n = 8192 if lanes else len(some)
+
+    def converted_to_all(f):
+        value = _readTensor(f) if lanes else _readTensor(f, _column + 1)
+        return (*(_convert(value, t) for t in INTEGERS), _exp(value))
+
+    *results, called = gp.operator(converted_to_all)(gp.Field(np.resize(some, n)))
+    gp.evaluate(*results, called)
+    shifted = some if lanes else np.append(some[1:], some[-1])
+    all_same(results, [np.resize(converted(shifted, t), n) for t in INTEGERS], INTEGERS)
 
 
 def test_rounding_to_half(device: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuop.codegen.c.dialect import Dialect
+from gpuop.codegen.opencl import saturation
 from gpuop.codegen.opencl.vectors import HELPERS
 
 ROUND_HALF = """
@@ -37,17 +38,6 @@ float unpack_half(ushort bits)
     return vload_half(0, (__private half *)&bits);
 }
 """
-# A NaN saturates to 0, but not on every device.
-NAN_TO_ZERO = {
-    f"{source} {target}": f"(({target})(isnan({{x}}) ? 0 : convert_{target}_sat({{x}})))"
-    for source in ("float", "double")
-    for target in ("char", "uchar", "short", "ushort")  # of which C makes ints
-} | {
-    f"{source} {target}": f"(isnan({{x}}) ? 0 : convert_{target}_sat({{x}}))"
-    for source in ("float", "double")
-    for target in ("int", "uint", "long", "ulong")
-}
-
 HIDDEN = """
 // x, as a number that the compiler does not know: some compute wrongly with negations that they see
 int hidden(int x)
@@ -136,7 +126,7 @@ OPENCL = Dialect(
     crowded=CROWDED,
     forked=FORKED,
     conversions={
-        **NAN_TO_ZERO,
+        **saturation.CONVERSIONS,
         # NVIDIA's compiler decides `(short)(-x) > 0` as if -x could not overflow; this keeps the conversion
         "wrap uint char": "convert_char((int)({x}))",
         "wrap uint short": "convert_short((int)({x}))",
@@ -150,6 +140,7 @@ OPENCL = Dialect(
     bits="as_{name}({x})",
     helpers={
         **HELPERS,
+        **saturation.HELPERS,
         **CROWDED_HELPERS,
         **FORKED_HELPERS,
         "round_half": ROUND_HALF,

@@ -6,9 +6,10 @@ from gpuop.codegen.c.dialect import Dialect
 from gpuop.codegen.c.expressions import COMPARISONS, PREFIX, SHIFT, Expressions
 from gpuop.codegen.opencl import lane_calls
 from gpuop.codegen.opencl.lane_calls import LENGTHS, called_alone, name_in_vectors
+from gpuop.codegen.opencl.saturation import saturating
 from gpuop.ir.nodes import Apply, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
 from gpuop.ir.ops import CALL, MIRRORED, OPS
-from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
+from gpuop.ir.types import BOOL, DTYPES, FLOAT, HALF, DType, Type
 from gpuop.passes.points_per_thread import ACCESS, is_streamed
 
 SHIFTS = ("shl", "shr")  # of a vector by a scalar, but not of a scalar by a vector
@@ -243,13 +244,9 @@ class VectorExpressions(Expressions):
         return x if given.kind == "f" else f"convert_float{n}({x})"
 
     def converted(self, x: str, given: DType, wanted: DType, n: int, saturate: bool) -> tuple[str, int]:
-        kind = "float" if given is HALF else given.c
-        if wanted.kind == "f":
-            return f"convert_{wanted.c}{n}({x})", CALL
-        if given.kind == "f":  # a NaN becomes 0
-            x = f"select({x}, ({kind}{n})(0), isnan({x}))"
-        ending = "_sat" if given.kind == "f" or saturate else ""
-        return f"convert_{wanted.c}{n}{ending}({x})", CALL
+        if given.kind == "f" and wanted.kind != "f":
+            return f"{saturating(FLOAT if given is HALF else given, wanted, n)}({x})", CALL
+        return f"convert_{wanted.c}{n}{'_sat' * (saturate and wanted.kind != 'f')}({x})", CALL
 
     def bits(self, bits: Bits) -> str:
         given, wanted, n = bits.arg.type.dtype, bits.type.dtype, bits.type.lanes
