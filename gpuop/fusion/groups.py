@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.order import Order
+from gpuop.fusion.other_threads import needs_other_threads
 from gpuop.fusion.program import Op, Program
 from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.size import size
@@ -23,25 +24,28 @@ class Groups:
 
     Args:
         limits: of each group's kernel.
+        unstaged: values that are no intermediates.
 
     Attributes:
         size, members, inputs, exports, readers, shaped, first: by group: the statements of its kernel, its operators, the
             values that it reads from memory and those that it writes there, its operators that read a value (by value),
             those with work-groups of their own, and the number of the operator that was recorded first.
+        staged: the groups in which operators read values of others at other points.
         owed: by group: how many wanted values it makes, which go to memory whatever is fused.
         of: the group of an operator, by its number.
         maker, using, users: by value: the operator that makes it, those that read it (by number), and how many these are.
         words: by value passed by value: how many argument slots of 8 bytes it takes.
     """
 
-    def __init__(self, program: Program, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self, program: Program, limits: Limits, unstaged: Collection[int] = ()) -> None:
+        self.limits, self.unstaged = limits, frozenset(unstaged)
         kernels = {id(op.kernel): op.kernel for op in program.ops}
         sizes = {key: size(kernel.body) if isinstance(kernel, Kernel) else 0 for key, kernel in kernels.items()}
         self.size = {op.number: sizes[id(op.kernel)] for op in program.ops}
         by_value = ((v, leaf) for v, leaf in program.leaves.items() if isinstance(leaf, Leaf) and leaf.by_value)
         self.words = {value: leaf.type.planes for value, leaf in by_value}
 
+        self.staged: set[int] = set()
         self.members = {op.number: [op] for op in program.ops}
         self.of = {op.number: op.number for op in program.ops}
         self.maker = {value: op for op in program.ops for value in op.outputs}
@@ -128,8 +132,14 @@ class Groups:
         first, second = self.of[a.number], self.of[b.number]
         return first != second and first in self.members and second in self.members
 
+    def has_stages(self, a: int, b: int) -> bool:
+        """Whether operators of the fused kernel would read values of others at other points."""
+        return bool(self.staged & {a, b}) or any(needs_other_threads(*e) is not None for e in self.edges(a, b))
+
     def merge(self, a: int, b: int) -> None:
         """Make two groups one, under the number of the one with more operators."""
+        if self.limits.target is not None and self.has_stages(a, b):
+            self.staged.update((a, b))
         a, b = sorted((a, b), key=lambda group: -len(self.members[group]))
         self.inputs[a], self.exports[a] = self.interface(a, b)
         del self.inputs[b], self.exports[b]

@@ -45,8 +45,8 @@ def _over(launch: PlannedLaunch, targets: Mapping[int, int]) -> Over:
         or not targets.keys() >= set(launch.outputs)
     ):
         return {}
-    if effects(kernel.body) & Effect.HOST:
-        return {}
+    if kernel.intermediates or effects(kernel.body) & Effect.HOST:
+        return {}  # stages compute points of neighbours, from states that these would have overwritten
     access = access_pattern(kernel)
     made = zip(launch.outputs, kernel.outputs, strict=True)
     return {v: targets[v] for v, output in made if _is_own(kernel, output, _param(launch, targets[v]), access)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpuop.ir.target import Target
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -13,11 +15,13 @@ class Limits:
         arguments: of 8 bytes; a buffer is one, and so is each number of a by-value parameter. OpenCL guarantees 1,024 bytes.
         local_bytes: of a work-group, for kernels that are put side by side. OpenCL guarantees so much local memory.
         registers: of a thread, of 32 bits; None where it matters little how many values are kept, as caches hold them.
+        target: what schedules are chosen for; None where kernels have no stages.
     """
 
     arguments: int = 96
     local_bytes: int = 32768
     registers: int | None = None
+    target: Target | None = None
 
 
 LEAST = Limits()

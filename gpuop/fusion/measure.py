@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Declare, Expr, For, If, Let, Ref, Stmt, Var, While
+from gpuop.ir.stages import stages
 from gpuop.ir.target import Target
 from gpuop.ir.visit import blocks, operands, times, values, walk, walk_expr
 from gpuop.passes import PIPELINE
@@ -26,7 +27,7 @@ class Operations:
     exact: bool
 
 
-def _until(kernel: Kernel, end: object) -> Kernel:
+def before(kernel: Kernel, end: object) -> Kernel:
     """The kernel as it is before a pass."""
     for pass_, _ in PIPELINE:
         if pass_ is end:
@@ -38,9 +39,10 @@ def _until(kernel: Kernel, end: object) -> Kernel:
 def operations(kernel: Kernel) -> Operations:
     """The arithmetic that users wrote: operators and functions on each component of a vector; not addresses and borders.
 
-    Both branches of a condition count; loops count as often as they turn, where that is known.
+    Both branches of a condition count; loops count as often as they turn, where that is known; stages count once.
     """
-    return _counted(_until(kernel, lower_fields).body)
+    counted = [_counted(before(each, lower_fields).body) for each in stages(kernel)]
+    return Operations(sum(c.count for c in counted), all(c.exact for c in counted))
 
 
 def _counted(block: Block) -> Operations:
@@ -60,16 +62,20 @@ def _lanes(expr: Expr) -> int:
 
 def points_of_thread(kernel: Kernel, target: Target) -> PointsPerThread:
     """How many points a thread handles there, and why not more."""
-    return points_per_thread(replace(_until(kernel, widen), target=target))
+    return points_per_thread(replace(before(kernel, widen), target=target))
 
 
 def registers(kernel: Kernel) -> int:
     """An estimate: the most values of the lowered kernel that are needed later at any one point, in units of 32 bits.
 
     A double counts twice, a private array whole, and the thread's position is always needed. Drivers' compilers order
-    statements anew and may do with fewer, or need more for addresses.
+    statements anew and may do with fewer, or need more for addresses. Of stages, that which needs most counts.
     """
-    lowered = _until(kernel, inline_once)
+    return max(map(_registers, stages(kernel)))
+
+
+def _registers(kernel: Kernel) -> int:
+    lowered = before(kernel, inline_once)
     arrays = [stmt.array for stmt in walk(lowered.body) if isinstance(stmt, Declare)]
     private = sum(-(-array.nbytes * 8 // REGISTER) for array in arrays if array.space == "private")
     liveness = _Liveness()

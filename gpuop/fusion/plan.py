@@ -15,7 +15,9 @@ from gpuop.fusion.program import Op, Program
 from gpuop.fusion.rates import Invariant, Rates
 from gpuop.fusion.recompute import Recomputing
 from gpuop.fusion.refusals import refuse
+from gpuop.fusion.scheduling import unscheduled
 from gpuop.fusion.split import Piece, Splitting
+from gpuop.fusion.staging import unstaged
 from gpuop.fusion.thread_per_element import with_elements
 from gpuop.fusion.thread_per_point import shared_once
 from gpuop.ir.kernel import Kernel
@@ -45,14 +47,23 @@ class Plan:
 
 
 def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Plan:
-    """Fuse what the rules allow and the costs advise, split what a device has no room for, and order the kernels."""
+    """Fuse what the rules allow and the costs advise, split what a device has no room for, and order the kernels.
+
+    Where no schedule suits a kernel with intermediates, it is cut at those that are the fewest bytes, and all is fused anew.
+    """
     program, spread = with_elements(program) if optimize else (program, frozenset())
-    groups = Groups(program, limits)
-    steady = Invariant(program, groups)
-    refused = _fuse(groups, program, steady) if optimize else []
-    order = groups.order.sorted(key=groups.first.__getitem__)
-    splitting = Splitting(groups, program.types)
-    pieces = [piece for group in order for piece in splitting.pieces(groups.members[group])]
+    memory: set[int] = set()  # values that are no intermediates
+    while True:
+        groups = Groups(program, limits, memory)
+        steady = Invariant(program, groups)
+        refused = _fuse(groups, program, steady) if optimize else []
+        order = groups.order.sorted(key=groups.first.__getitem__)
+        splitting = Splitting(groups, program.types)
+        pieces = [piece for group in order for piece in splitting.pieces(groups.members[group])]
+        cut = set[int]().union(*(unscheduled(piece, limits.target) for piece in pieces))
+        if not cut:
+            break
+        memory |= cut
     launches = [_launched(piece, spread) for piece in pieces]
     apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
     apart += [Apart(*each) for each in splitting.apart]
@@ -87,7 +98,9 @@ def _fuse(groups: Groups, program: Program, steady: Invariant) -> list[Apart]:
             if producer is None or groups.of[producer.number] == groups.of[op.number]:
                 continue
             a, b = groups.of[producer.number], groups.of[op.number]
-            reason = needs_other_threads(producer, op, value) or _merge(groups, a, b, steady)
+            reason = needs_other_threads(producer, op, value)
+            if reason is None or unstaged(groups, producer, op, value) is None:
+                reason = _merge(groups, a, b, steady)
             if reason is not None:
                 refused.append(Apart(producer, op, value, "; ".join(filter(None, (reason, recomputing.reason(value))))))
     groups.drop_dead()

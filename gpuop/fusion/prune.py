@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gpuop.bounded import BoundedCache
+from gpuop.ir.dead_code import restricted
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Block, Write
 from gpuop.ir.text import identity
-from gpuop.ir.visit import fields_read, map_blocks, updated
-from gpuop.passes.simplify import without_dead_code
+from gpuop.ir.visit import fields_read, updated
 
 KEPT = 4096
 
@@ -42,15 +41,7 @@ def _prune(kernel: Kernel, needed: frozenset[int]) -> Pruned | None:
     outputs = tuple(k for k, o in enumerate(kernel.outputs) if k in needed or o.param in computed)
     if len(outputs) == len(kernel.outputs) and fields_read(kernel.body).issuperset(kernel.inputs):
         return None
-    params = {kernel.outputs[k].param for k in outputs}
-
-    def written(block: Block) -> Block:
-        left = (s for s in block if not isinstance(s, Write) or s.field in params)
-        return tuple(map_blocks(stmt, written) for stmt in left)
-
-    less = without_dead_code(
-        replace(kernel, outputs=tuple(kernel.outputs[k] for k in outputs), body=written(kernel.body))
-    )
+    less = restricted(kernel, tuple(kernel.outputs[k] for k in outputs))
     read = fields_read(less.body)
     inputs = tuple(k for k, p in enumerate(kernel.inputs) if p in read)
     less = replace(less, inputs=tuple(kernel.inputs[k] for k in inputs))

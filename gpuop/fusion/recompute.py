@@ -12,23 +12,25 @@ from itertools import islice
 
 from gpuop.fusion.cost import BALANCE, LAUNCH, taps, work
 from gpuop.fusion.groups import MOST_COMPARED, Groups
-from gpuop.fusion.inline import fits, inline, is_pure
-from gpuop.fusion.other_threads import needs_other_threads
+from gpuop.fusion.other_threads import access_pattern, needs_other_threads
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.rates import Invariant
 from gpuop.fusion.refusals import refuse
-from gpuop.fusion.scalarize import by_element, element_reads
 from gpuop.fusion.splice import splice
+from gpuop.fusion.staging import unstaged
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam, Read
 from gpuop.ir.size import MOST_NESTED, deepest, size
 from gpuop.ir.text import identity
 from gpuop.ir.visit import expressions
+from gpuop.passes.inline import fits, inline, is_pure
+from gpuop.passes.scalarize import by_element, element_reads
 
 MAX_CHAIN = 64  # operators that are computed at one read, so that the text stays readable
 MOST_RECOMPUTED = 4096  # statements of a kernel that computes what it reads
 ALONE = 2**13  # operations that one thread does in the time of a launch
 BUSY = 2**15  # threads that keep a device busy
+CHEAP = 6.0  # operations, a read among them, that take no longer than to read what they make
 UNIFORM = 8.0  # times less is what operations on values that all threads share cost
 
 
@@ -137,6 +139,8 @@ class Recomputing:
         apart = [op for op in self.groups.using[value].values() if self.is_apart(op, value)]
         if not all(fits(reader, param, kernel) for reader, param in _reading(apart, value)):
             return ""
+        if self._is_staged(value, apart, kernel):
+            return ""
         made = kernel
         if any(any(element_reads(reader, param)) for reader, param in _reading(apart, value)):
             made = by_element(kernel) or kernel
@@ -159,6 +163,13 @@ class Recomputing:
                 f"(worth {saved * BALANCE:.3g})"
             )
         return Chain(kernel, inputs, tuple(ops))
+
+    def _is_staged(self, value: int, readers: list[Op], kernel: Kernel) -> bool:
+        """Whether the value is rather an intermediate of one kernel with its readers: each thread computes its own once then."""
+        maker = self.groups.maker[value]
+        if any(unstaged(self.groups, maker, op, value) is not None for op in readers):
+            return False
+        return bool(access_pattern(kernel).gathers) or work(kernel) > CHEAP
 
     def _given(self, value: int, kernel: Kernel) -> int:
         """The bytes that a kernel reads of an input: threads of tensor elements share what has none."""

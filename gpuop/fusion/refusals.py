@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.other_threads import needs_other_threads
+from gpuop.fusion.staging import MOST_REACH, is_plain, reach, unstaged
 from gpuop.fusion.surplus import unfit
 from gpuop.ir.size import MOST_STATEMENTS
 
@@ -98,12 +99,31 @@ def unfit_for_surplus_threads(groups: Groups, a: int, b: int) -> str | None:
 
 
 def not_in_registers(groups: Groups, a: int, b: int) -> str | None:
-    """A fused kernel takes all that passes between the two from registers, where only a thread's own values are."""
+    """A fused kernel takes all that passes between the two from registers, where only a thread's own values are, or from
+    intermediates.
+    """
     for producer, consumer, value in groups.edges(a, b):
         reason = needs_other_threads(producer, consumer, value)
-        if reason is not None:
-            return reason
+        kept = unstaged(groups, producer, consumer, value) if reason is not None else None
+        if kept is not None:
+            return "; ".join(filter(None, (reason, kept)))
     return None
+
+
+def unfit_for_stages(groups: Groups, a: int, b: int) -> str | None:
+    """A kernel with intermediates computes points, and some of them for several groups of threads."""
+    if groups.limits.target is None or not groups.has_stages(a, b):
+        return None
+    ops = (*groups.members[a], *groups.members[b])
+    odd = next((op for op in ops if not is_plain(op)), None)
+    if odd is not None:
+        return f"`{odd.kernel.name}` does more than to compute its own points, and neighbours would be computed twice"
+    far = reach(ops)
+    return (
+        f"results would be computed from values up to {far} points away, more than {MOST_REACH}"
+        if far > MOST_REACH
+        else None
+    )
 
 
 def detour(groups: Groups, a: int, b: int) -> str | None:
@@ -121,6 +141,7 @@ refusals: tuple[Refusal, ...] = (
     too_much_local_memory,
     unfit_for_surplus_threads,
     not_in_registers,
+    unfit_for_stages,
     detour,
 )
 OF_WHOLE_KERNELS = {  # what holds of a value's kernel, but not of its copy, for which `recompute.py` has bounds of its own
@@ -130,5 +151,6 @@ OF_WHOLE_KERNELS = {  # what holds of a value's kernel, but not of its copy, for
     too_much_local_memory,
     unfit_for_surplus_threads,
     not_in_registers,
+    unfit_for_stages,
     detour,
 }

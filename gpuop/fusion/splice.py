@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuop.fusion.program import Op
+from gpuop.fusion.staging import staged
 from gpuop.ir.kernel import Kernel, Launchable, Output
 from gpuop.ir.nodes import Barrier, Block, Comment, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Write
 from gpuop.ir.visit import Copier, updated
@@ -14,7 +15,9 @@ MAX_NAMES = 3
 
 
 class _Splicer(Copier):
-    """Copies an operator's body: `captured` are values that are in registers, `outputs` those that go to memory."""
+    """Copies an operator's body: `captured` are values that are in registers, `outputs` those that go to memory, and
+    `intermediates` those that other threads of the kernel read.
+    """
 
     def __init__(
         self,
@@ -22,8 +25,10 @@ class _Splicer(Copier):
         fields: dict[FieldParam, FieldParam],
         captured: dict[FieldParam, Expr],
         outputs: dict[FieldParam, FieldParam],
+        intermediates: dict[FieldParam, FieldParam],
     ) -> None:
         super().__init__(op.fusible.body, fields={**fields, **outputs})
+        self.intermediates = intermediates
         self.written = set(op.kernel.written)
         self.captured = captured
         self.outputs = outputs
@@ -48,9 +53,8 @@ class _Splicer(Copier):
             kept = replace(value.var, mutable=False)
             before, value = (Let(kept, value, stmt.loc),), Ref(kept)
         self.made[stmt.field] = value
-        if stmt.field not in self.outputs:
-            return before
-        return (*before, replace(copied, value=value))
+        places = (kept[stmt.field] for kept in (self.outputs, self.intermediates) if stmt.field in kept)
+        return (*before, *(replace(copied, field=place, value=value) for place in places))
 
 
 class _BarrierRegions:
@@ -104,6 +108,7 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, 
         return ops[0].kernel, ops[0].inputs, ops[0].outputs
     inputs: dict[int, FieldParam] = {}
     outputs: dict[int, Output] = {}
+    intermediates = _intermediates(ops)
     registers: dict[int, Expr] = {}
     ready: dict[int, int] = {}  # the region after which a value is in registers
     regions = _BarrierRegions()
@@ -111,23 +116,31 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, 
         fields: dict[FieldParam, FieldParam] = {}
         captured: dict[FieldParam, Expr] = {}
         for param, value in zip(op.kernel.inputs, op.inputs, strict=True):
-            if value in registers:
+            if value in intermediates:
+                fields[param] = intermediates[value]
+            elif value in registers:
                 captured[param] = registers[value]
             else:
                 if value not in inputs:  # a new one: equal operators share their kernel and its parameters
                     inputs[value] = FieldParam(param.hint, param.type, param.by_value)
                 fields[param] = inputs[value]
-        splicer = _Splicer(op, fields, captured, _kept(op, needed, outputs))
+        made = list(zip(op.kernel.written, op.outputs, strict=True))
+        own = {param: intermediates[value] for param, value in made if value in intermediates}
+        splicer = _Splicer(op, fields, captured, _kept(op, needed, outputs), own)
         last = regions.add(op, splicer.copy(), max((ready.get(value, 0) for value in op.inputs), default=0))
         ready.update(dict.fromkeys(op.outputs, last))
-        made = zip(op.kernel.written, op.outputs, strict=True)
         registers.update({value: splicer.made[param] for param, value in made if param in splicer.made})
-    first = ops[0].fusible
+    params, written, kept = tuple(inputs.values()), tuple(outputs.values()), tuple(intermediates.values())
     group = next((op.fusible.group for op in ops if op.fusible.group), None)
     whole = any(op.fusible.whole for op in ops)
-    params, made_params = tuple(inputs.values()), tuple(outputs.values())
-    kernel = Kernel(_name(ops), params, made_params, first.domain, regions.body(), group, loc=first.loc, whole=whole)
-    return kernel, tuple(inputs), tuple(outputs)
+    kernel = Kernel(_name(ops), params, written, ops[0].fusible.domain, regions.body(), group, whole=whole)
+    return replace(kernel, loc=ops[0].fusible.loc, intermediates=kept), tuple(inputs), tuple(outputs)
+
+
+def _intermediates(ops: Sequence[Op]) -> dict[int, FieldParam]:
+    """The values that other threads of the kernel read, named after the operators that make them."""
+    made = {v: (op, out.param) for op in ops for v, out in zip(op.outputs, op.kernel.outputs, strict=True)}
+    return {value: FieldParam(made[value][0].kernel.name, made[value][1].type) for value in staged(ops)}
 
 
 def _kept(op: Op, needed: set[int], outputs: dict[int, Output]) -> dict[FieldParam, FieldParam]:

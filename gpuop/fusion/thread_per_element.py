@@ -13,7 +13,6 @@ from functools import partial
 from gpuop.bounded import BoundedCache
 from gpuop.fusion.other_threads import needs_other_threads
 from gpuop.fusion.program import Op, Program
-from gpuop.fusion.scalarize import ELEMENT
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
@@ -30,6 +29,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import INT, SMALL_TENSOR
 from gpuop.ir.visit import Copier, bound, changed, effects, expressions, leaving, loop_values, walk
+from gpuop.passes.scalarize import ELEMENT
 
 KEPT = 4096
 _known: BoundedCache[str, Kernel | None] = BoundedCache(KEPT)

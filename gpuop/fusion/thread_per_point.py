@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.fusion.cost import work
-from gpuop.fusion.scalarize import ELEMENT
 from gpuop.fusion.thread_per_element import is_plain
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Domain, Kernel
@@ -35,6 +34,7 @@ from gpuop.ir.nodes import (
 from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import Copier, bound, changed, expressions
+from gpuop.passes.scalarize import ELEMENT
 
 
 def shared_once(kernel: Kernel) -> Kernel:

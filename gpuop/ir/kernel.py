@@ -121,6 +121,8 @@ class Kernel(Launchable):
         target: what it is being lowered for.
         layouts: of the fields whose memory is not gpuop's own.
         points: the grid that it was recorded for, where threads handle several points of it.
+        intermediates: fields of its own, on its grid: threads write them at their own points, and read what others wrote. Who
+            computes them where, and where they lie, is for a schedule to say; `stages.py` takes the kernel apart at them.
     """
 
     domain: Domain
@@ -130,6 +132,7 @@ class Kernel(Launchable):
     layouts: tuple[tuple[FieldParam, Layout], ...] = ()
     points: Shape | None = None
     whole: bool = False
+    intermediates: tuple[FieldParam, ...] = ()
 
     def layout(self, param: FieldParam) -> Layout:
         return dict(self.layouts).get(param) or planar(param.type)

@@ -68,6 +68,8 @@ class KernelText:
         for output in kernel.outputs:
             over = "" if output.over is None else f" over {self.name(output.over)}"
             self.lines.append(f"out {self.name(output.param)}: {output.param.type} fill {output.fill}{over}")
+        for param in kernel.intermediates:
+            self.lines.append(f"intermediate {self.name(param)}: {param.type}")
         self.block(kernel.body, 1)
         return "\n".join(self.lines)
 

@@ -80,8 +80,8 @@ class _Checker:
         self.form = form
         self.resolved = kernel.target is not None
         self.vectors = form is Form.RECORDED or (kernel.target is not None and kernel.target.vector_length > 1)
-        self.inputs = set(kernel.inputs)
-        self.outputs = set(kernel.written)
+        self.inputs = {*kernel.inputs, *kernel.intermediates}
+        self.outputs = {*kernel.written, *kernel.intermediates}
         self.bound: set[Var | Array] = set()
         self.scopes: list[set[Var | Array]] = []
 

@@ -7,19 +7,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpuop.ir.build import fold, fold_cast
+from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     ATOMS,
     Apply,
     Array,
     Assign,
-    Atomic,
     Block,
     Cast,
     Const,
-    Declare,
     Expr,
-    For,
     If,
     Index,
     Let,
@@ -27,14 +25,13 @@ from gpuop.ir.nodes import (
     Pack,
     Ref,
     Stmt,
-    Store,
     Var,
     While,
 )
 from gpuop.ir.nodes import Lane as LaneOf
 from gpuop.ir.ops import MIRRORED, OPS
 from gpuop.ir.types import BOOL, Type
-from gpuop.ir.visit import blocks, expressions, loaded, map_blocks, map_values, values, walk, walk_expr, with_operands
+from gpuop.ir.visit import map_blocks, map_values, walk, walk_expr, with_operands
 from gpuop.passes.wrap import LIMITS
 
 
@@ -211,37 +208,3 @@ def identity(expr: Apply) -> Expr:
 
 def _bool(expr: Expr) -> bool:
     return expr.type.kind == "b"
-
-
-# --- dead code --------------------------------------------------------------------------------------------------------
-
-
-def without_dead_code(kernel: Kernel) -> Kernel:
-    """The kernel with only what its outputs and other effects need."""
-    return replace(kernel, body=_live(kernel.body, set(), loaded(kernel.body)))
-
-
-def _live(block: Block, live: set[Var], arrays: set[Array]) -> Block:
-    """The statements that matter, given what is used after the block; `live` grows by what they use.
-
-    A statement stays unless it is one of those that are known to do nothing else than what nobody wants.
-    """
-    out: list[Stmt] = []
-    for stmt in reversed(block):
-        if isinstance(stmt, (For, While)):  # a turn may use what a later statement of the body assigned
-            live.update(e.var for inner in blocks(stmt) for e in expressions(inner) if isinstance(e, Ref))
-        match stmt:
-            case Let(var=var) | Assign(var=var) if var not in live:
-                continue
-            case Declare(array=array) | Store(memory=Array() as array) if array not in arrays:
-                continue
-            case Atomic(var=Var() as var) if var not in live:
-                stmt = replace(stmt, var=None)
-        if isinstance(stmt, While):
-            live.update(e.var for e in walk_expr(stmt.cond) if isinstance(e, Ref))
-        stmt = map_blocks(stmt, lambda inner: _live(inner, live, arrays))
-        if isinstance(stmt, (If, For)) and not any(blocks(stmt)):
-            continue
-        live.update(e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref))
-        out.append(stmt)
-    return tuple(reversed(out))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.ir.build import constant
+from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     ATOMS,
@@ -51,7 +52,6 @@ from gpuop.ir.ops import OPS
 from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import DOUBLE, INT, Type
 from gpuop.ir.visit import expressions, loop_values, walk
-from gpuop.passes.simplify import without_dead_code
 
 
 def obstacle(body: Block) -> str:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, get_args, get_type_hints
 
 import pytest
 
-from gpuop.fusion.inline import is_pure
 from gpuop.fusion.thread_per_element import is_plain
 from gpuop.ir import nodes
 from gpuop.ir.build import constant
@@ -45,6 +44,7 @@ from gpuop.ir.visit import (
     walk,
     with_operands,
 )
+from gpuop.passes.inline import is_pure
 
 EXPRESSIONS, STATEMENTS = get_args(Expr), get_args(Stmt)
 NUMBER = Type(INT)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from gpuop.config import config
 from gpuop.ir.kernel import Kernel
 from gpuop.passes.schedules.method import Method, Parameters
+from gpuop.passes.schedules.plain import without_intermediates
 
 METHODS: tuple[Method, ...] = ()  # the first that suits a kernel is taken
 
@@ -15,7 +16,9 @@ METHODS: tuple[Method, ...] = ()  # the first that suits a kernel is taken
 def schedule(kernel: Kernel) -> Kernel:
     """The recorded kernel as its threads run it."""
     chosen = choice(kernel)
-    return kernel if chosen is None else chosen[0].apply(kernel, chosen[1])
+    if chosen is not None:
+        return chosen[0].apply(kernel, chosen[1])
+    return without_intermediates(kernel) if kernel.intermediates else kernel
 
 
 def choice(kernel: Kernel) -> tuple[Method, Parameters] | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuop.errors import DeviceError
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.stages import stages
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch
@@ -55,16 +56,19 @@ class Reference(Backend):
         for param, argument in zip((*kernel.inputs, *kernel.written), arguments, strict=True):
             scalars = np.array(argument, param.type.storage.numpy)[:, None] if param.by_value else argument
             fields[param] = scalars
+        fields |= {param: self.empty(param.type) for param in kernel.intermediates}
+        steps = stages(kernel)
 
         def launch() -> None:
             for output in kernel.outputs:
                 if output.fill is not None:
                     fields[output.param][...] = output.fill
             note_launch(kernel.name, kernel.domain)
-            if self.checked:
-                run_checked(kernel, fields)
-            else:
-                run(kernel, fields, self.lowered)
+            for step in steps:
+                if self.checked:
+                    run_checked(step, fields)
+                else:
+                    run(step, fields, self.lowered)
 
         def adjust(position: int, scalars: Argument) -> None:
             fields[kernel.inputs[position]][...] = np.array(scalars)[:, None]

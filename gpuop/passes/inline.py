@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuop.fusion.scalarize import ELEMENT, by_element, element_reads
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
@@ -23,6 +22,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import Copier, effects, expressions, fields_read, walk
+from gpuop.passes.scalarize import ELEMENT, by_element, element_reads
 
 Point = tuple[Expr, ...]
 
@@ -33,7 +33,8 @@ def is_pure(kernel: Kernel) -> bool:
     element = ELEMENT if kernel.domain.elements > 1 else None
     whole = element is None or all(out.type.planes == kernel.domain.elements for out in kernel.written)
     alone = len(writes) == 1 and writes[0] in kernel.body and writes[0].point is None and writes[0].element == element
-    return alone and whole and not effects(kernel.body) and kernel.group is None and not kernel.shared("constant")
+    own = kernel.group is None and not kernel.intermediates and not kernel.shared("constant")
+    return alone and whole and own and not effects(kernel.body)
 
 
 def fits(consumer: Kernel, param: FieldParam, producer: Kernel) -> bool:

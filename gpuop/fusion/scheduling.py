@@ -1,0 +1,32 @@
+"""How kernels of a plan run on its target, as far as planning needs it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuop.fusion.measure import before
+from gpuop.fusion.split import Piece
+from gpuop.fusion.staging import staged
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.stages import levels
+from gpuop.ir.target import Target
+from gpuop.passes.schedules import choice, schedule
+from gpuop.passes.schedules.method import Method, Parameters
+
+
+def scheduled(kernel: Kernel, target: Target) -> tuple[Method, Parameters] | None:
+    """How a kernel runs there; None where each thread computes its own points."""
+    return choice(before(replace(kernel, target=target), schedule))
+
+
+def unscheduled(piece: Piece, target: Target | None) -> set[int]:
+    """The values that should not be intermediates of a kernel that no schedule of the target suits; none where one does.
+
+    They are those of one level of its stages, which are the fewest bytes.
+    """
+    kernel = piece.kernel
+    if target is None or not isinstance(kernel, Kernel) or not kernel.intermediates or scheduled(kernel, target):
+        return set()
+    value = dict(zip(kernel.intermediates, staged(piece.ops), strict=True))
+    fewest = min(levels(kernel), key=lambda level: sum(param.type.nbytes for param in level))
+    return {value[param] for param in fewest}
