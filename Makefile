@@ -5,6 +5,9 @@
 #   make test ARGS="-k square -x"    what else to tell pytest (or the demo)
 #   make test EXTRAS=opencl          only the OpenCL drivers that the system has (setup.cfg lists the extras)
 #   make test EXTRAS=                without OpenCL, on the reference device
+#   make bench                       the pipelines of benchmarks/pipelines beside other libraries, on the CPU, in .venv-bench
+#   make bench ARGS="--only harris --size 2048 --rounds 5 --device opencl:1"
+#   make bench-gpu PYTHON=python3    on the first CUDA GPU, with that Python and what it has installed
 #   make dist                        an sdist and a wheel, in build/dist; .ci/wheel tests the wheel
 PYTHON ?= python3
 EXTRAS ?= cpu
@@ -15,7 +18,7 @@ venv := .venv$(if $(filter-out cpu,$(or $(EXTRAS),none)),-$(subst $(comma),-,$(o
 bin := $(venv)/bin
 ready := $(venv)/ready-$(subst /,_,$(PYTHON))
 
-.PHONY: help demo test check dist clean
+.PHONY: help demo test check bench bench-gpu measure dist clean
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
@@ -30,6 +33,15 @@ check: $(ready)
 	$(bin)/ruff format --check .
 	$(bin)/mypy
 	$(bin)/python -m pytest -q tests/test_structure.py
+
+bench:
+	@$(MAKE) --no-print-directory measure EXTRAS=bench
+
+measure: $(ready)
+	$(bin)/python -m benchmarks.pipelines.run $(ARGS)
+
+bench-gpu:
+	$(PYTHON) -m benchmarks.pipelines.run --device cuda:0 $(ARGS)
 
 dist: $(ready)
 	rm -rf build/dist

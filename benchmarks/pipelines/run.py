@@ -1,0 +1,127 @@
+"""Measure gpuop's pipelines beside other libraries and kernels written by hand, in one process and in turns.
+
+    python -m benchmarks.pipelines.run                              every pipeline on the default device
+    python -m benchmarks.pipelines.run --only harris,sobel --size 2048 --rounds 5 --device opencl:1
+    python -m benchmarks.pipelines.run --who gpuop --cold 0         gpuop's own entries alone
+
+Before anything is timed, gpuop's results of small arrays are compared with NumPy's, and everyone's results of the arrays
+that are measured with those of gpuop's unfused operators. Results go into a file as each pipeline is done; a later run of
+some pipelines replaces these. `python -m benchmarks.pipelines.report` makes tables and pictures of the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import gpuop as gp
+from gpuop.runtime.devices import current
+
+from . import gpuop_itself
+from .catalogue import CATALOGUE
+from .contestant import Maker
+from .measure import check, measure
+from .pipeline import Pipeline
+from .report import table
+
+RESULTS = Path(__file__).parent.parent / "results"
+
+
+def shape_of(size: str | None, pipeline: Pipeline, device: str) -> tuple[int, ...]:
+    """`2048`: so many rows and columns, or a sixteenth along each of three axes; `1023x2047`: rows and columns."""
+    usual = pipeline.shapes[device]
+    if size is None:
+        return usual
+    given = tuple(map(int, size.split("x")))
+    if len(given) == 1:
+        return given * 2 if len(usual) == 2 else (max(given[0] // 16, 1),) * 3
+    if len(given) != len(usual):
+        raise ValueError(f"--size {size}: the grid of {pipeline.name} has {len(usual)} axes")
+    return given
+
+
+def makers_of(pipeline: Pipeline, backend: Any, who: list[str]) -> tuple[dict[str, Maker], dict[str, str]]:
+    """Whoever has this pipeline, and which libraries are not there."""
+    found, missing = gpuop_itself.entries(pipeline), dict[str, str]()
+    if who:
+        found = {name: maker for name, maker in found.items() if any(name.startswith(w) for w in who)}
+    return found, missing
+
+
+def one(name: str, given: argparse.Namespace, backend: Any, seconds: float) -> dict[str, Any]:
+    """What is known of a pipeline after at most about so many seconds."""
+    pipeline = CATALOGUE[name]
+    shape = shape_of(given.size, pipeline, backend.target.device)
+    makers, missing = makers_of(pipeline, backend, given.who.split(",") if given.who else [])
+    wrong = check(pipeline, gpuop_itself.entry(pipeline))
+    result = measure(pipeline, shape, makers, backend, given.rounds, seconds)
+    result["left_out"] |= missing
+    result["numpy"] = wrong or "equal"
+    for _ in range(given.cold):
+        try:
+            found = gpuop_itself.cold(name, backend.name, shape, seconds=max(seconds, 30))
+        except Exception as error:  # noqa: BLE001 - a process that ended badly
+            result["left_out"]["cold start"] = str(error)[:200]
+            break
+        result["cold"] = {k: min(v, result.get("cold", found)[k]) for k, v in found.items()}
+    return result
+
+
+def write(path: Path, results: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help=f"pipelines, with commas between: {', '.join(CATALOGUE)}")
+    parser.add_argument("--device", help="as `gpuop devices` names it")
+    parser.add_argument("--size", help="rows and columns, 2048 or 1023x2047 (default: 4096 on CPUs, 16384 on GPUs)")
+    parser.add_argument("--rounds", type=int, default=7, help="turns of each contestant (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=3600, help="about the most for all (default: %(default)s)")
+    parser.add_argument("--who", default="", help="only contestants whose names begin so: gpuop,Halide")
+    parser.add_argument(
+        "--cold", type=int, default=1, help="cold starts, in processes of their own (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--output", type=Path, help="the file of results (default: benchmarks/results/pipelines-DEVICE.json)"
+    )
+    given = parser.parse_args()
+    given.names = [name for name in given.only.split(",") if name] or list(CATALOGUE)
+    for name in given.names:
+        if name not in CATALOGUE:
+            parser.error(f"there is no pipeline {name!r}: {', '.join(CATALOGUE)}")
+    return given
+
+
+def main() -> None:
+    given = arguments()
+    end = time.monotonic() + given.seconds
+    with gp.use_device(given.device or current().name) as backend:
+        path = given.output or RESULTS / f"pipelines-{backend.name.replace(':', '')}.json"
+        results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        results |= {"device": backend.name, "description": backend.description, "python": platform.python_version()}
+        print(f"{backend.name}: {backend.description}", flush=True)
+        for n, name in enumerate(given.names):
+            left = end - time.monotonic()
+            if left <= 0:
+                print(f"no time for {', '.join(given.names[n:])}", flush=True)
+                break
+            try:
+                result = one(name, given, backend, left / (len(given.names) - n))
+            except Exception as wrong:  # noqa: BLE001 - the other pipelines are measured all the same
+                result = {"shape": (), "contestants": {}, "left_out": {"all": f"{type(wrong).__name__}: {wrong}"[:500]}}
+            results.setdefault("pipelines", {})[name] = result
+            write(path, results)
+            print(table(CATALOGUE[name].title, result), flush=True)
+            gc.collect()
+    print(f"written to {path}")
+
+
+if __name__ == "__main__":
+    main()
