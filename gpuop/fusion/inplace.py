@@ -1,7 +1,8 @@
 """Which states take their next values in place.
 
 A kernel that makes nothing but next values can wait until the next step begins. Then it may write them over the states, unless
-it reads a state at other points than a thread's own, or another kernel that waits needs what it would overwrite.
+it reads a state at other points than a thread's own, or another kernel that waits, or another state, needs what it would
+overwrite.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ def in_place(launches: Sequence[PlannedLaunch], program: Program) -> list[Planne
     """The launches; last those that wait for the next step, in the order in which they can run then."""
     assert program.cycle is not None
     counts = Counter((*program.wanted, *(v for launch in launches for v in launch.inputs)))
+    taken = {value for _, value in program.cycle.nexts}
     targets = {
-        value: state for state, value in program.cycle.nexts if counts[value] == 1
-    }  # only the state needs the value
+        value: state for state, value in program.cycle.nexts if counts[value] == 1 and state not in taken
+    }  # only the state needs the value, and no other state takes what it overwrites
     waiting = {n: over for n, launch in enumerate(launches) if (over := _over(launch, targets))}
     order = _ordered(launches, waiting)
     return [

@@ -12,6 +12,7 @@ from gpuop.runtime.base.backend import Argument, Launch, Part, indivisible
 from gpuop.runtime.execute import Prepared
 
 Copies = Sequence[tuple[FieldType, int, int]]  # (type, next value, state): what a step copies on the device
+Buffers = dict[int, Argument]
 
 no_op = bool  # a part that does nothing, as one call of C's
 
@@ -27,7 +28,7 @@ class BoundLaunches:
             once the first has run, the graph is at the next tick.
     """
 
-    def __init__(self, prepared: Prepared, buffers: dict[int, Argument], copies: Copies) -> None:
+    def __init__(self, prepared: Prepared, buffers: Buffers, copies: Copies, following: Buffers) -> None:
         planned, backend = prepared.plan.launches, prepared.backend
         self.launch = backend.launch
         self.launches: list[Launch] = [prepared.bind(number, buffers) for number in range(len(planned))]
@@ -37,7 +38,7 @@ class BoundLaunches:
         self.deferred: list[Part] = [] if backend.only_enqueues else updates
         self.overwrites: list[Part] = updates if backend.only_enqueues else []
         self.overwrites += [
-            partial(backend.copy, kind, buffers[value], buffers[state]) for kind, value, state in copies
+            partial(backend.copy, kind, buffers[value], following[state]) for kind, value, state in copies
         ]
         if self.overwrites and not indivisible(self.overwrites[0]):
             self.overwrites.insert(0, no_op)
@@ -46,21 +47,24 @@ class BoundLaunches:
 class BufferSet:
     """A buffer for each value, and the launches bound to these buffers once they are wanted.
 
-    A graph has two sets where states and their next values change places: one for even steps, one for odd ones.
+    Attributes:
+        following: the set that the next step uses; this one where nothing changes places.
     """
 
-    def __init__(self, prepared: Prepared, buffers: dict[int, Argument], copies: Copies) -> None:
+    following: BufferSet
+
+    def __init__(self, prepared: Prepared, buffers: Buffers, copies: Copies) -> None:
         self.prepared, self.buffers, self.copies = prepared, buffers, copies
         self.bound: BoundLaunches | None = None
 
     def bind(self) -> BoundLaunches:
         if self.bound is None:
-            self.bound = BoundLaunches(self.prepared, self.buffers, self.copies)
+            self.bound = BoundLaunches(self.prepared, self.buffers, self.copies, self.following.buffers)
         return self.bound
 
 
-# the tick (None before the first reset), the buffers in use, and those that the next step uses
-Moment = tuple["int | None", BufferSet, BufferSet]
+# the tick (None before the first reset), and the buffers in use
+Moment = tuple["int | None", BufferSet]
 
 
 class Change:

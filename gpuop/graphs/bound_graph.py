@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -11,6 +11,7 @@ from gpuop.evaluation import argument
 from gpuop.fusion.buffers import allocation
 from gpuop.fusion.program import Program
 from gpuop.fusion.rates import Rate
+from gpuop.fusion.rotation import rotation
 from gpuop.graphs.atomic_steps import BufferSet, Change, Moment, no_op
 from gpuop.graphs.bound_parameters import BoundParameters
 from gpuop.graphs.streams import Frames
@@ -22,8 +23,8 @@ from gpuop.runtime.execute import Prepared
 class BoundGraph:
     """A graph's buffers on a device, and launches bound to them.
 
-    A state's buffer and that of its next value change places at each step, so launches are bound once for either set of
-    buffers. An evaluation writes nothing that a state of the moment lives in. What is true when an exception comes, from a
+    A state moves to the buffer of its next value at each step, so launches are bound once for each way in which values lie
+    in buffers. An evaluation writes nothing that a state of the moment lives in. What is true when an exception comes, from a
     driver or a signal's handler, follows from single attributes: `now` is the moment, or the one that `change` leads to once
     the first of its parts has run; its values are there if it is `evaluated`.
 
@@ -41,6 +42,7 @@ class BoundGraph:
         state_leaves: the states that anything depends on; each leaf has the array that its state starts from.
         occasional: the launches that do not run at every step.
         occasional_due: those of them that have to run before the next evaluation.
+        buffer_sets: where values are after 0, 1, 2 … steps, then in turn.
     """
 
     def __init__(self, prepared: Prepared, program: Program, states: list[Leaf], readable: int) -> None:
@@ -53,7 +55,8 @@ class BoundGraph:
         self.state_leaves = {number[leaf]: leaf for leaf in states if leaf in number}
         self.occasional = [n for n, launch in enumerate(self.plan.launches) if launch.rate is not Rate.EVERY_STEP]
         self.occasional_due = set(self.occasional)
-        self.now: Moment = (None, *self._buffer_sets(prepared))
+        self.buffer_sets, self._again = self._rotating(prepared)
+        self.now: Moment = (None, self.buffer_sets[0])
         self.change: Change | None = None
         self.evaluated: Moment | None = None
 
@@ -70,22 +73,24 @@ class BoundGraph:
         change = self.change
         return (change.to if change is not None and change.ran else self.now)[0]
 
-    def _buffer_sets(self, prepared: Prepared) -> tuple[BufferSet, BufferSet]:
-        """Where values are after an even and after an odd number of steps; one set, twice, where nothing changes places."""
-        buffers = self._allocate(prepared.backend)
-        swapped, copies = dict(buffers), []
-        stay = {v for number in self.occasional for v in self.plan.launches[number].outputs}
-        for state, value in self._next_pairs():
-            if buffers[state] is buffers[value]:
-                continue
-            if value in stay:
-                copies.append((self.program.types[state], value, state))
-            else:
-                swapped[state], swapped[value] = buffers[value], buffers[state]
-                stay.add(value)
-        first = BufferSet(prepared, buffers, copies)
-        swaps = any(swapped[state] is not buffers[state] for state in self.state_leaves)
-        return first, BufferSet(prepared, swapped, copies) if swaps else first
+    def _rotating(self, prepared: Prepared) -> tuple[list[BufferSet], int]:
+        """Where values are after 0, 1, 2 … steps, and which of these follows the last one.
+
+        What is computed when a parameter is set would change under a state that had its buffer, and is copied.
+        """
+        buffers, rates = self._allocate(prepared.backend), self._rates()
+        nexts = {s: v for s, v in self._next_pairs() if buffers[s] is not buffers[v]}
+        copies = [(self.program.types[s], v, s) for s, v in nexts.items() if rates.get(v) is Rate.SET]
+        copied = {state for _, _, state in copies}
+        nexts = {s: v for s, v in nexts.items() if s not in copied}
+        anew = copied.union(self.sensors.values(), (v for v, rate in rates.items() if rate is Rate.EVERY_STEP))
+        steps, again = rotation(nexts, anew.intersection(nexts.values()))
+        places = [buffers | {v: buffers[at] for v, at in step.items()} for step in steps]
+        return _in_turn([BufferSet(prepared, each, copies) for each in places], again), again
+
+    def _rates(self) -> dict[int, Rate]:
+        """Those of what is computed."""
+        return {v: launch.rate for launch in self.plan.launches for v in launch.outputs}
 
     def _next_pairs(self) -> tuple[tuple[int, int], ...]:
         """States, each with its next value."""
@@ -121,7 +126,7 @@ class BoundGraph:
             self.parameters.versions[value] = version
 
     def _adjust(self, value: int, scalars: Argument) -> None:
-        for buffer_set in (self.now[1], self.now[2]):
+        for buffer_set in self.buffer_sets:
             buffer_set.buffers[value] = scalars
             if buffer_set.bound is not None:
                 for number, position in self.parameters.positions[value]:
@@ -129,24 +134,28 @@ class BoundGraph:
 
     # --- a step -------------------------------------------------------------------------------------------------
 
-    def reset(self, also: Sequence[Part] = ()) -> None:
-        """States take their initial values: tick 0, to be evaluated."""
-        self.load([leaf.source.read()[0] for leaf in self.state_leaves.values()], 0, also)
+    def reset(self, frames: Sequence[Frames] = (), also: Sequence[Part] = ()) -> None:
+        """States take their initial values: tick 0, to be evaluated. The rest is as in `advance`."""
+        self.load([leaf.source.read()[0] for leaf in self.state_leaves.values()], 0, frames, also)
 
-    def load(self, states: Sequence[Array], tick: int, also: Sequence[Part] = ()) -> None:
-        """States take values from outside; to be evaluated."""
-        _, current, other = self.now
+    def load(
+        self, states: Sequence[Array], tick: int, frames: Sequence[Frames] = (), also: Sequence[Part] = ()
+    ) -> None:
+        """States take values from outside; to be evaluated. The rest is as in `advance`."""
+        first = self.buffer_sets[0]  # states that take the same value have one buffer later
         given = zip(self.state_leaves.items(), states, strict=True)
-        writes = [
-            partial(self.backend.write, current.buffers[value], planes_of(leaf.type, array))
+        writes: list[Part] = [
+            partial(self.backend.write, first.buffers[value], planes_of(leaf.type, array))
             for (value, leaf), array in given
         ]
-        self._commit(Change((tick, current, other), [no_op, *writes, *also], [False]))  # the first part counts as run
+        parts: list[Part] = [no_op, *self._frame_parts(frames, first), *writes, *also]
+        self._commit(Change((tick, first), parts, [False]))  # the first part counts as run
 
-    def advance(self, also: Sequence[Part] = ()) -> None:
+    def advance(self, frames: Sequence[Frames] = (), also: Sequence[Part] = ()) -> None:
         """States take their next values: the next tick, to be evaluated.
 
         Args:
+            frames: those of sensors that show the next one.
             also: parts of the step that come after that, and may run again.
         """
         if self.change is not None:
@@ -155,16 +164,17 @@ class BoundGraph:
             self.evaluate()
         if self.parameters:
             self._follow()
-        tick, current, other = self.now
+        tick, current = self.now
         assert tick is not None
+        to = tick + 1, current.following
         bound = current.bound or current.bind()
         if bound.deferred:
             bound.launch(bound.deferred)
         if bound.overwrites or also:
-            parts = [*(bound.overwrites or [no_op]), *also] if also else bound.overwrites
-            self._commit(Change((tick + 1, other, current), parts))
+            parts = [*(bound.overwrites or [no_op]), *self._frame_parts(frames, to[1]), *also]
+            self._commit(Change(to, parts))
         else:
-            self.now = tick + 1, other, current
+            self.now = to
 
     def _follow(self) -> None:
         """Compute again what the next values of states depend on through parameters that were set."""
@@ -174,11 +184,17 @@ class BoundGraph:
             self._set()
             self._run_occasional({number for v in changed for number in self.parameters.recompute[v]})
 
-    def frame_parts(self, frames: Iterable[Frames]) -> list[Part]:
-        """Parts of a step by which sensors show the frames that are ready."""
-        ready = [(self.sensors[each], each.planes) for each in frames if each in self.sensors]
-        buffers = self.now[1].buffers
-        return [partial(self.backend.write, buffers[v], planes) for v, planes in ready if planes is not None]
+    def _frame_parts(self, frames: Sequence[Frames], to: BufferSet) -> list[Part]:
+        """Parts that bring the frames of sensors to other buffers: those that are ready, or else those that they show."""
+        parts: list[Part] = []
+        for source, value in self.sensors.items():
+            planes = source.planes if source in frames else None
+            shown, buffer = self.now[1].buffers[value], to.buffers[value]
+            if planes is not None:
+                parts.append(partial(self.backend.write, buffer, planes))
+            elif shown is not buffer:
+                parts.append(partial(self.backend.copy, self.program.types[value], shown, buffer))
+        return parts
 
     def _commit(self, change: Change) -> None:
         self.change = change
@@ -221,10 +237,11 @@ class BoundGraph:
         """Launch another preparation of the same plan from now on, on the same device and memory."""
         self.settle()
         self.backend.synchronize()
-        tick, current, other = before = self.now
-        first = BufferSet(prepared, current.buffers, current.copies)
-        second = first if other is current else BufferSet(prepared, other.buffers, other.copies)
-        self.now = tick, first, second
+        tick, current = before = self.now
+        number = self.buffer_sets.index(current)
+        again = [BufferSet(prepared, each.buffers, each.copies) for each in self.buffer_sets]
+        self.buffer_sets = _in_turn(again, self._again)
+        self.now = tick, self.buffer_sets[number]
         if self.evaluated is before:
             self.evaluated = self.now
 
@@ -243,3 +260,10 @@ class BoundGraph:
         self.settle()
         buffers = self.now[1].buffers
         return [(leaf, download(leaf.type, buffers[v], self.backend)) for v, leaf in self.state_leaves.items()]
+
+
+def _in_turn(buffer_sets: list[BufferSet], again: int) -> list[BufferSet]:
+    """The sets, each of which the next one follows, and the last one that with this number."""
+    for each, following in zip(buffer_sets, [*buffer_sets[1:], buffer_sets[again]], strict=True):
+        each.following = following
+    return buffer_sets

@@ -20,12 +20,12 @@ from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Cycle, Program, program
 from gpuop.graphs.bound_graph import BoundGraph
 from gpuop.graphs.defining import open_graphs
+from gpuop.graphs.next_values import next_values
 from gpuop.graphs.saving import Saving
 from gpuop.graphs.stepper import Stepper, times
 from gpuop.graphs.streams import Actuator, Frames, Sensor
 from gpuop.interop import own
-from gpuop.ir.values import Leaf, Result, made
-from gpuop.ops.algebra import copied
+from gpuop.ir.values import Leaf, made
 from gpuop.runtime.base.backend import Array, Backend
 from gpuop.runtime.devices import FORKED, current, open_device
 from gpuop.show.graph_picture import Ends
@@ -152,11 +152,8 @@ class ComputeGraph(Saving):
             raise SemanticError("this ComputeGraph is still being defined; run it after its `with` block")
         if self._gone:
             raise self._gone()
-        nexts = [
-            value.node if isinstance(value.node, Result) else copied(value).node for value in self._states.values()
-        ]
         seen = [*self._probes.values(), *(a.field for a in self._actuators)]
-        what = program([*(own(f.node) for f in seen), *nexts])
+        what = program([*(own(f.node) for f in seen), *next_values(self._states)])
         for leaf in what.leaves.values():
             owner = _owner.get(leaf) if isinstance(leaf, Leaf) else None
             if isinstance(leaf, Leaf) and owner is not None and owner() is not self:

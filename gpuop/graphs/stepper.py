@@ -57,7 +57,7 @@ class Stepper:
                 frames.fetch(self._worker)
             self._outlets.hand_over()
             with self._buffer_lock:
-                self.bound.reset(self._stream_parts())
+                self.bound.reset(self.sensors, self._stream_parts())
                 self._evaluate()
             self._outlets.feed()
 
@@ -99,18 +99,14 @@ class Stepper:
         self._outlets.hand_over()
         if complete:
             with self._buffer_lock:
-                self.bound.advance(self._stream_parts())
+                self.bound.advance(self.sensors, self._stream_parts())
                 self._evaluate()
             self._outlets.feed()
         return complete
 
     def _stream_parts(self) -> list[Part]:
-        """Parts of a step: the sensors' frames are written and used up, and the actuators' sinks are owed its arrays."""
-        return [*self._frame_parts(), self._outlets.owe]
-
-    def _frame_parts(self) -> list[Part]:
-        """Those that write the frames that are ready to the sensors' buffers, then mark them as used."""
-        return [*self.bound.frame_parts(self.sensors), *(frames.used for frames in self.sensors)]
+        """Parts of a step, after those that show the sensors' frames: these are used up, and sinks are owed its arrays."""
+        return [*(frames.used for frames in self.sensors), self._outlets.owe]
 
     def _evaluate(self) -> None:
         for frames in self.sensors:
@@ -165,7 +161,8 @@ class Stepper:
                 frames.fetch(self._worker)
             self._outlets.hand_over()
             with self._buffer_lock:
-                self.bound.load(states, tick, [*(self._frame_parts() if first else ()), self._outlets.forget])
+                shown = self.sensors if first else []
+                self.bound.load(states, tick, shown, [*(frames.used for frames in shown), self._outlets.forget])
                 self.bound.evaluate()
 
     def synchronize(self) -> None:

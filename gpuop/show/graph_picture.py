@@ -50,6 +50,7 @@ class _Drawing:
         captions = {v: f"{ends.labels.get(v, '')} {size(kind.nbytes)}".strip() for v, kind in self.types.items()}
         self.captions = captions
         read = [v for launch in plan.launches for v in launch.inputs] + [v for v, _, _ in ends.sinks]
+        read += [v for _, v in ends.nexts]
         self.sources = [v for v in dict.fromkeys(read) if v in plan.program.leaves]
         self.kernels = [draw_kernel(plan, n, launch, captions) for n, launch in enumerate(plan.launches, 1)]
         self.made = {v: n for n, launch in enumerate(plan.launches) for v in launch.outputs}

@@ -96,6 +96,15 @@ def copies(case):
     c.next = left(gp.ScalarField(START) * case.gain)
 
 
+def changes_of_buffers(case):
+    a, b, c, d, late = (case.state(name, START + k) for k, name in enumerate(("a", "b", "c", "d", "late")))
+    a.next, b.next = b, a
+    c.next = d.next = left(c)
+    frame = case.sensor(False)
+    late.next = frame
+    open_graphs()[-1].probe(frame, "frame")
+
+
 def iterations(case):
     a, b = case.state("a"), case.state("b")
     a.next = gp.iterate(lambda u: left(u) + 1, a, times=3)
@@ -141,6 +150,11 @@ def _copies(v, gain, frame):
     return {"a": a, "b": a, "c": np.roll(START * np.float32(gain), 1)}
 
 
+def _changes_of_buffers(v, gain, frame):
+    c = np.roll(v["c"], 1)
+    return {"a": v["b"], "b": v["a"], "c": c, "d": c, "late": filled(frame).astype("f")}
+
+
 def _iterations(v, gain, frame):
     b = v["b"] + 2
     return {"a": np.roll(v["a"], 3) + 3, "b": b}
@@ -156,6 +170,7 @@ MODELS = {
     one_kernel: lambda v, g, f: {"a": v["b"] + 1, "b": v["a"]},
     fills: lambda v, g, f: {"a": v["a"] + 1, "b": _gathered(v["a"])},
     copies: _copies,
+    changes_of_buffers: _changes_of_buffers,
     iterations: _iterations,
     on_the_host: _host,
     parameters: lambda v, g, f: {"a": v["a"] + g, "b": np.roll(np.roll(v["b"], 1) + g, 1)},
