@@ -30,12 +30,11 @@ from gpuop.ir.ops import CALL, OPS
 from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
 
-PREFIX, SUM, SHIFT = 14, 12, 11
+PREFIX, SUM, SHIFT, GUARDED = 14, 12, 11, 5
 COMPARISONS = (9, 10)
 WRAPS = {"add", "sub", "mul", "neg", "invert", "shl"}  # C computes them in int, so narrow types cut the result
-LOGICAL = {"and": ("&&", 5), "or": ("||", 4)}  # of bools; operands have no effects, so C may skip them
 # Operands below these are in parentheses where C wants none: compilers warn, as comparisons in `&` look like slips.
-CLEAR = {4: 6, 6: SHIFT, 7: SHIFT, 8: SHIFT, 9: SHIFT, 10: SHIFT, SHIFT: SUM + 1}
+CLEAR = {GUARDED: 9, 6: SHIFT, 7: SHIFT, 8: SHIFT, 9: SHIFT, 10: SHIFT, SHIFT: SUM + 1}
 
 
 class Expressions:
@@ -103,9 +102,6 @@ class Expressions:
         return self.names.of(field) + (f"_{'xyzw'[plane]}" if field.type.planes > 1 else "")
 
     def apply(self, expr: Apply) -> tuple[str, int]:
-        if expr.op in LOGICAL and expr.type.kind == "b":
-            sign, prec = LOGICAL[expr.op]
-            return f" {sign} ".join(self.operand(a, prec) for a in expr.args), prec
         row = OPS[expr.op]
         special = self.calls.get(f"{expr.op} {expr.args[0].type}", self.calls.get(expr.op))
         if special is not None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from gpuop.codegen.c.expressions import Expressions
+from gpuop.codegen.c.expressions import GUARDED, Expressions
 from gpuop.codegen.c.identifiers import comment
 from gpuop.errors import Loc
 from gpuop.ir.build import Number, constant
 from gpuop.ir.nodes import (
     Action,
-    Apply,
     Array,
     Assert,
     Assign,
@@ -171,10 +171,13 @@ class Statements:
         self.put(depth, f"{text};", stmt.loc)
 
     def branches(self, stmt: If, depth: int, prefix: str) -> None:
+        """Conditions are joined by `&&` where one guards the other; conditions of one value are bits, which make vectors."""
+        conds = [stmt.cond]
         while not stmt.orelse and len(stmt.then) == 1 and isinstance(inner := stmt.then[0], If) and not inner.orelse:
-            both = Apply("and", (stmt.cond, inner.cond), stmt.cond.type)
-            stmt = If(both, inner.then, (), inner.loc or stmt.loc)
-        self.put(depth, f"{prefix}if ({self.e.text(stmt.cond)}) {{", stmt.loc)
+            stmt = inner if inner.loc else replace(inner, loc=stmt.loc)
+            conds.append(inner.cond)
+        text = " && ".join(self.e.operand(cond, GUARDED) for cond in conds) if conds[1:] else self.e.text(stmt.cond)
+        self.put(depth, f"{prefix}if ({text}) {{", stmt.loc)
         self.block(stmt.then, depth + 1)
         match stmt.orelse:
             case ():

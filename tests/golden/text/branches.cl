@@ -16,7 +16,7 @@ __kernel void gpuop_branches(
     const int _row = (int)get_global_id(1);
     const int _column = (int)get_global_id(0);
 
-    if (_row < _rows && _column < _columns) {
+    if ((_row < _rows) & (_column < _columns)) {
         // branches
         const int at = _row * image_rowStride;
         float x = image[at + _column];

@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(256) gpuop_branches(
     const int _row = (int)(blockIdx.y * blockDim.y + threadIdx.y);
     const int _column = (int)(blockIdx.x * blockDim.x + threadIdx.x);
 
-    if (_row < _rows && _column < _columns) {
+    if ((_row < _rows) & (_column < _columns)) {
         // branches
         const int at = _row * image_rowStride;
         float x = image[at + _column];

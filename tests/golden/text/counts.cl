@@ -38,9 +38,9 @@ __kernel void gpuop_counts(
     const int _groupColumn = (int)get_group_id(0);
 
     __local float total;
-    const bool inside = _row < _rows && _column < _columns;
+    const bool inside = (_row < _rows) & (_column < _columns);
     // counts
-    const bool first = _localRow == 0 && _localColumn == 0;
+    const bool first = (_localRow == 0) & (_localColumn == 0);
     if (inside && first) {
         total = 0.0f;
     }

@@ -27,9 +27,9 @@ extern "C" __global__ void __launch_bounds__(256) gpuop_counts(
     const int _groupColumn = (int)blockIdx.x;
 
     __shared__ float total;
-    const bool inside = _row < _rows && _column < _columns;
+    const bool inside = (_row < _rows) & (_column < _columns);
     // counts
-    const bool first = _localRow == 0 && _localColumn == 0;
+    const bool first = (_localRow == 0) & (_localColumn == 0);
     if (inside && first) {
         total = 0.0f;
     }

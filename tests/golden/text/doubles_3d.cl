@@ -27,7 +27,7 @@ __kernel void gpuop_doubles(
     const int _row = (int)get_global_id(1);
     const int _column = (int)get_global_id(0);
 
-    if (_row < _rows && _column < _columns) {
+    if ((_row < _rows) & (_column < _columns)) {
         // doubles
         double total = 0.0;
         const int at = _layer * v_layerStride + _row * v_rowStride + _column;

@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(32) gpuop_doubles(
     const int _row = (int)(blockIdx.y * blockDim.y + threadIdx.y);
     const int _column = (int)(blockIdx.x * blockDim.x + threadIdx.x);
 
-    if (_row < _rows && _column < _columns) {
+    if ((_row < _rows) & (_column < _columns)) {
         // doubles
         double total = 0.0;
         const int at = _layer * v_layerStride + _row * v_rowStride + _column;

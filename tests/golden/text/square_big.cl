@@ -17,7 +17,7 @@ __kernel void gpuop_square(
     const int _column = (int)get_global_id(0);
     const int _tensorElement = (int)get_global_id(2);
 
-    if (_row < _rows && _column < _columns) {
+    if ((_row < _rows) & (_column < _columns)) {
         // square
         float element = 0.0f;
         element = v[_row * v_rowStride + _column + _tensorElement * v_tensorStride];

@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(256) gpuop_square(
     const int _column = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     const int _tensorElement = (int)(blockIdx.z * blockDim.z + threadIdx.z);
 
-    if (_row < _rows && _column < _columns) {
+    if ((_row < _rows) & (_column < _columns)) {
         // square
         float element = 0.0f;
         element = v[_row * v_rowStride + _column + _tensorElement * v_tensorStride];

@@ -48,8 +48,8 @@ __kernel void gpuop_types(
         const float short_1 = vload_half(_column, c);
         int table[4] = {0};
         const int t = wide / 3;
-        table[wide & 3] = t - (int)(t * 3 != wide && wide < 0);
-        const bool t_1 = wide == 0 || wide == -1;
+        table[wide & 3] = t - (int)((t * 3 != wide) & (wide < 0));
+        const bool t_1 = (wide == 0) | (wide == -1);
         float t_2 = round_half(short_1 * 0.099975586f) + round_half((float)(t_1 ? 0 : wide % (t_1 ? 1 : wide)));
         vstore_half(round_half(t_2), _column, out0);
         const uint t_3 = (uint)table[_column & 3] + (uint)(int)small + (uint)float_to_int(short_1) + ((uint)wide << 3u);

@@ -64,8 +64,8 @@ extern "C" __global__ void __launch_bounds__(64) gpuop_types(
         const float short_1 = load_half(&c[_column]);
         int table[4] = {0};
         const int t = wide / 3;
-        table[wide & 3] = t - (int)(t * 3 != wide && wide < 0);
-        const bool t_1 = wide == 0 || wide == -1;
+        table[wide & 3] = t - (int)((t * 3 != wide) & (wide < 0));
+        const bool t_1 = (wide == 0) | (wide == -1);
         float t_2 = round_half(short_1 * 0.099975586f) + round_half((float)(t_1 ? 0 : wide % (t_1 ? 1 : wide)));
         store_half(&out0[_column], round_half(t_2));
         const unsigned int t_3 = (unsigned int)table[_column & 3] + (unsigned int)(int)small + (unsigned int)saturate<int, float>(short_1, -2.1474836e+09f, 2.1474836e+09f, (-2147483647 - 1), 2147483647) + ((unsigned int)wide << 3u);
