@@ -26,7 +26,7 @@ from gpuop.ir.nodes import (
     Stride,
     assert_never,
 )
-from gpuop.ir.ops import CALL, OPS
+from gpuop.ir.ops import CALL, CHOICE, OPS
 from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
 
@@ -34,7 +34,7 @@ PREFIX, SUM, SHIFT, GUARDED = 14, 12, 11, 5
 COMPARISONS = (9, 10)
 WRAPS = {"add", "sub", "mul", "neg", "invert", "shl"}  # C computes them in int, so narrow types cut the result
 # Operands below these are in parentheses where C wants none: compilers warn, as comparisons in `&` look like slips.
-CLEAR = {GUARDED: 9, 6: SHIFT, 7: SHIFT, 8: SHIFT, 9: SHIFT, 10: SHIFT, SHIFT: SUM + 1}
+CLEAR = {CHOICE: 9, GUARDED: 9, 6: SHIFT, 7: SHIFT, 8: SHIFT, 9: SHIFT, 10: SHIFT, SHIFT: SUM + 1}
 
 
 class Expressions:

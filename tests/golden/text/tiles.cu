@@ -29,10 +29,10 @@ extern "C" __global__ void __launch_bounds__(256) gpuop_product(
     float total = 0.0f;
     for (int start = 0; start < 100; start += 16) {
         const int t = start + _localColumn;
-        float t_1 = (_row < a_rows) & (t < a_columns) ? a[min(_row, a_rows - 1) * a_rowStride + min(t, a_columns - 1)] : 0.0f;
+        float t_1 = ((_row < a_rows) & (t < a_columns)) ? a[min(_row, a_rows - 1) * a_rowStride + min(t, a_columns - 1)] : 0.0f;
         left[_localRow][_localColumn] = t_1;
         const int t_2 = start + _localRow;
-        float t_3 = (t_2 < b_rows) & (_column < b_columns) ? b[min(t_2, b_rows - 1) * b_rowStride + min(_column, b_columns - 1)] : 0.0f;
+        float t_3 = ((t_2 < b_rows) & (_column < b_columns)) ? b[min(t_2, b_rows - 1) * b_rowStride + min(_column, b_columns - 1)] : 0.0f;
         right[_localRow][_localColumn] = t_3;
         __syncthreads();
         for (int k = 0; k < 16; k += 1) {
