@@ -35,7 +35,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
     "Operators": (gp.operator, Operator, gp.GPUOperator, gp.HostOperator),
     "Pipelines and bundles": (gp.pipeline, Pipeline, gp.load_bundle, gp.Bundle),
     "Graphs": (gp.ComputeGraph, gp.Sensor, gp.Actuator, Profile, KernelTimes),
-    "Devices": (gp.devices, gp.device, gp.use_device, Device),
+    "Devices": (gp.devices, gp.device, gp.use_device, gp.schedule, Device),
     "Errors": (gp.GpuopError, gp.SemanticError, gp.CompileError, gp.DeviceError),
 }
 GIVEN_BY = {  # what has no name in `gp`

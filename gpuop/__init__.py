@@ -22,6 +22,7 @@ from gpuop.graphs.compute_graph import ComputeGraph
 from gpuop.graphs.streams import Actuator, Sensor
 from gpuop.ir.types import FieldType, Shape
 from gpuop.iterate import iterate
+from gpuop.passes.schedules.pinning import schedule
 from gpuop.pipelines.pipeline import pipeline
 from gpuop.runtime.devices import devices, use_device
 from gpuop.runtime.devices import open_device as device
@@ -31,7 +32,7 @@ __all__ = [
     "Actuator", "Bundle", "ColorField", "CompileError", "ComplexField", "ComputeGraph", "DeviceError", "Field", "FieldType",
     "GPUOperator", "GpuopError", "HostOperator", "MatrixField", "Parameter", "ScalarField", "SemanticError", "Sensor", "Shape",
     "VectorField", "device", "devices", "evaluate", "fromfunction", "is_big_tensor", "iterate", "load_bundle", "operator",
-    "pipeline", "use_device",
+    "pipeline", "schedule", "use_device",
 ]  # fmt: skip
 
 

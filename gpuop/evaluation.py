@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -22,10 +22,12 @@ from gpuop.fusion.program import Program, program
 from gpuop.interop import layouts_of, own
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
+from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, LeafSource, Node, Result, calls
 from gpuop.ops.algebra import copied
+from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, array_of, planes_of
 from gpuop.runtime.base.device_sources import Evaluated, Shared
 from gpuop.runtime.devices import current
@@ -85,12 +87,16 @@ def computed(node: Result, backend: Backend) -> DeviceValue | None:
 
 
 def prepare(
-    what: Program, backend: Backend, optimize: bool = True, layouts: Mapping[int, Layout] = MappingProxyType({})
+    what: Program,
+    backend: Backend,
+    pin: Pin | None,
+    optimize: bool = True,
+    layouts: Mapping[int, Layout] = MappingProxyType({}),
 ) -> Prepared:
     """The compiled plan of a program, from the cache where one of the same structure was planned before."""
     layouts = {**layouts, **layouts_of(what)}
-    key = (what.key, backend, optimize, frozenset(layouts.items()))
-    return _plans.find(key, lambda: Prepared(backend, plan(what, optimize, backend.limits), layouts))
+    key = (what.key, backend, optimize, pin, frozenset(layouts.items()))
+    return _plans.find(key, lambda: Prepared(backend, plan(what, optimize, replace(backend.limits, pin=pin)), layouts))
 
 
 def refuse_state(leaf: Leaf) -> None:
@@ -133,7 +139,7 @@ def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
     given = _ComputedBefore(backend)
     versions = given.versions(nodes)  # before anything is read: a parameter set meanwhile makes the values stale
     what = program(nodes, given)
-    prepared = prepare(what, backend)
+    prepared = prepare(what, backend, pinned())
     found = given.found
     passed = {n: found[node].buffer if node in found else argument(node, backend) for n, node in what.leaves.items()}
     values = prepared.run(passed)
@@ -148,7 +154,7 @@ def copy_into(target: Shared, source: Shared, kind: FieldType) -> None:
     what = program([copied(Field.of(Leaf(kind, source))).node])
     layouts = {} if target.layout is None else {what.wanted[0]: target.layout}
     values = {what.ops[0].inputs[0]: source.memory}
-    prepare(what, target.backend, layouts=layouts).run(values, {what.wanted[0]: target.memory})
+    prepare(what, target.backend, pinned(), layouts=layouts).run(values, {what.wanted[0]: target.memory})
 
 
 def boxed(kind: FieldType, value: Argument, backend: Backend) -> Buffer:

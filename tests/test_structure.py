@@ -49,6 +49,7 @@ BELOW = {  # what each part may import
         "runtime",
         "evaluation",
         "iterate",
+        "passes",
         "pipelines",
         "graphs",
         "bundles",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
 
 
@@ -16,12 +17,14 @@ class Limits:
         local_bytes: of a work-group, for kernels that are put side by side. OpenCL guarantees so much local memory.
         registers: of a thread, of 32 bits; None where it matters little how many values are kept, as caches hold them.
         target: what schedules are chosen for; None where kernels have no stages.
+        pin: the schedule that a user chose.
     """
 
     arguments: int = 96
     local_bytes: int = 32768
     registers: int | None = None
     target: Target | None = None
+    pin: Pin | None = None
 
 
 LEAST = Limits()

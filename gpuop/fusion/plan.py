@@ -21,6 +21,7 @@ from gpuop.fusion.staging import unstaged
 from gpuop.fusion.thread_per_element import with_elements
 from gpuop.fusion.thread_per_point import shared_once
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.pin import Pin
 
 
 @dataclass(frozen=True)
@@ -60,21 +61,23 @@ def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Pla
         order = groups.order.sorted(key=groups.first.__getitem__)
         splitting = Splitting(groups, program.types)
         pieces = [piece for group in order for piece in splitting.pieces(groups.members[group])]
-        cut = set[int]().union(*(unscheduled(piece, limits.target) for piece in pieces))
+        cut = set[int]().union(*(unscheduled(piece, limits) for piece in pieces))
         if not cut:
             break
         memory |= cut
-    launches = [_launched(piece, spread) for piece in pieces]
+    launches = [_launched(piece, spread, limits.pin) for piece in pieces]
     apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
     apart += [Apart(*each) for each in splitting.apart]
     return Plan(program, tuple(_timed(launches, program) if optimize else launches), tuple(apart), limits)
 
 
-def _launched(piece: Piece, spread: frozenset[int]) -> PlannedLaunch:
+def _launched(piece: Piece, spread: frozenset[int], pin: Pin | None) -> PlannedLaunch:
     ops = {op.number for each in piece.ops for op in (each, *each.recomputed)}
     kernel = piece.kernel
     if isinstance(kernel, Kernel) and not spread.isdisjoint(ops):
         kernel = shared_once(kernel)
+    if isinstance(kernel, Kernel) and pin is not None:
+        kernel = replace(kernel, pin=pin)
     return PlannedLaunch(kernel, piece.inputs, piece.outputs, piece.ops)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.measure import before
 from gpuop.fusion.split import Piece
 from gpuop.fusion.staging import staged
@@ -19,13 +20,15 @@ def scheduled(kernel: Kernel, target: Target) -> tuple[Method, Parameters] | Non
     return choice(before(replace(kernel, target=target), schedule))
 
 
-def unscheduled(piece: Piece, target: Target | None) -> set[int]:
+def unscheduled(piece: Piece, limits: Limits) -> set[int]:
     """The values that should not be intermediates of a kernel that no schedule of the target suits; none where one does.
 
     They are those of one level of its stages, which are the fewest bytes.
     """
     kernel = piece.kernel
-    if target is None or not isinstance(kernel, Kernel) or not kernel.intermediates or scheduled(kernel, target):
+    if limits.target is None or not isinstance(kernel, Kernel) or not kernel.intermediates:
+        return set()
+    if scheduled(replace(kernel, pin=limits.pin), limits.target) is not None:
         return set()
     value = dict(zip(kernel.intermediates, staged(piece.ops), strict=True))
     fewest = min(levels(kernel), key=lambda level: sum(param.type.nbytes for param in level))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from types import TracebackType
@@ -26,6 +27,7 @@ from gpuop.graphs.stepper import Stepper, times
 from gpuop.graphs.streams import Actuator, Frames, Sensor
 from gpuop.interop import own
 from gpuop.ir.values import Leaf, made
+from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Array, Backend
 from gpuop.runtime.devices import FORKED, current, open_device
 from gpuop.show.graph_picture import Ends
@@ -55,6 +57,7 @@ class ComputeGraph(Saving):
 
     def __init__(self, device: str | None = None, optimize: bool = True, checked: bool = False) -> None:
         self._device, self._optimize, self._checked = device, optimize, checked
+        self._pin = pinned()
         self._states: dict[Leaf, Field] = {}
         self._sensors: dict[Leaf, Frames] = {}
         self._actuators: list[Actuator] = []
@@ -177,7 +180,7 @@ class ComputeGraph(Saving):
         """What runs at each step."""
         with self._lock:
             if self._plan is None:
-                self._plan = plan(self._program(), self._optimize, self._backend().limits)
+                self._plan = plan(self._program(), self._optimize, replace(self._backend().limits, pin=self._pin))
             return self._plan
 
     def _ends(self) -> Ends:
@@ -270,9 +273,8 @@ class ComputeGraph(Saving):
         with self._lock:
             if self._stepper is None:
                 what = self._program()
-                prepared = prepare(what, self._backend(), self._optimize)
-                readable = len(self._probes) + len(self._actuators)
-                bound = BoundGraph(prepared, what, list(self._states), readable)
+                prepared = prepare(what, self._backend(), self._pin, self._optimize)
+                bound = BoundGraph(prepared, what, list(self._states), len(self._probes) + len(self._actuators))
                 self._stepper = Stepper(bound, list(self._sensors.values()), self._actuators)
                 _that_ran.add(self)
             return self._stepper

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from gpuop.errors import Loc
 from gpuop.ir.layout import Layout, planar
 from gpuop.ir.nodes import AXES, GRID_AXES, Block, Declare, Effect, FieldParam, Index
+from gpuop.ir.pin import Pin
 from gpuop.ir.symbolic import Extent, numbers
 from gpuop.ir.target import Target
 from gpuop.ir.types import Shape
@@ -123,6 +124,7 @@ class Kernel(Launchable):
         points: the grid that it was recorded for, where threads handle several points of it.
         intermediates: fields of its own, on its grid: threads write them at their own points, and read what others wrote. Who
             computes them where, and where they lie, is for a schedule to say; `stages.py` takes the kernel apart at them.
+        pin: the schedule that a user chose.
     """
 
     domain: Domain
@@ -133,6 +135,7 @@ class Kernel(Launchable):
     points: Shape | None = None
     whole: bool = False
     intermediates: tuple[FieldParam, ...] = ()
+    pin: Pin | None = None
 
     def layout(self, param: FieldParam) -> Layout:
         return dict(self.layouts).get(param) or planar(param.type)

@@ -61,7 +61,8 @@ class KernelText:
 
     def kernel(self, kernel: Kernel) -> str:
         whole = " whole" if kernel.whole else ""
-        head = f"kernel {kernel.name if self.hints else ''} [{kernel.domain}] group {kernel.group}{whole}"
+        pin = f" {kernel.pin}" if kernel.pin is not None else ""
+        head = f"kernel {kernel.name if self.hints else ''} [{kernel.domain}] group {kernel.group}{whole}{pin}"
         self.lines.append(head)
         for param in kernel.inputs:
             self.lines.append(f"in {self.name(param)}: {param.type}{' by value' if param.by_value else ''}")

@@ -18,6 +18,7 @@ from gpuop.ir.layout import Layout, interleaved
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.passes.points_per_thread import ACCESS
+from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, download, planes_of, stored
 from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.execute import Prepared
@@ -157,9 +158,10 @@ class PipelineCall:
 
     def _launched(self, layouts: dict[int, Layout], memory: dict[int, Buffer]) -> dict[int, Buffer]:
         self.layouts |= {v: layout for v, layout in layouts.items() if v not in self.traced.planar}
-        key = (self.backend, tuple(self.layouts.items()))
+        pin = pinned()
+        key = (self.backend, pin, tuple(self.layouts.items()))
         if key not in self.traced.prepared:
-            self.traced.prepared[key] = prepare(self.program, self.backend, layouts=self.layouts)
+            self.traced.prepared[key] = prepare(self.program, self.backend, pin, layouts=self.layouts)
         return self.traced.prepared[key].run(self.arguments, memory)
 
     def _lent(self, value: int, buffer: Buffer) -> Any:

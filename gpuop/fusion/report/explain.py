@@ -20,6 +20,7 @@ FORMS = {
 METHODS = {
     "alone": "one operator",
     "registers": "fused through registers",
+    "stage": "kept as intermediates for neighbours",
     "side by side": "side by side, reading the same",
     "recomputed": "recomputed where it is read",
 }
@@ -83,7 +84,7 @@ def _turns(repeats: Facts) -> str:
 
 
 def _kernel(kernel: Facts) -> list[str]:
-    one = "point" if kernel["lanes"] and kernel["lanes"]["count"] > 1 else "thread"
+    one = "point" if kernel["schedule"] or (kernel["lanes"] and kernel["lanes"]["count"] > 1) else "thread"
     where = "on the host" if kernel["host"] else f"on {kernel['threads']} {one}s"
     if kernel["repeats"]:
         where = _turns(kernel["repeats"])
@@ -104,7 +105,14 @@ def _kernel(kernel: Facts) -> list[str]:
         lines.append(f"  in place, when the next step begins: {over}")
     if kernel["runs"] in WHEN:
         lines.append(f"  {WHEN[kernel['runs']]}")
-    return lines + _lanes(kernel["lanes"])
+    return lines + _schedule(kernel["schedule"]) + _lanes(kernel["lanes"])
+
+
+def _schedule(schedule: Facts | None) -> list[str]:
+    if schedule is None:
+        return []
+    given = ", ".join(f"{name} {value}" for name, value in schedule.items() if name != "method")
+    return [f"  schedule: {schedule['method']}" + (f" ({given})" if given else "")]
 
 
 def _lanes(lanes: Facts | None) -> list[str]:
@@ -125,7 +133,7 @@ def _operators(operators: list[Facts]) -> list[str]:
     lines: dict[tuple[str, int | None], list[str]] = {}
     for op in operators:
         where = f"{op['name']} ({op['file']}:{op['line']})" if op["file"] else str(op["name"])
-        part = op["part"] if op["method"] == "registers" else None
+        part = op["part"] if op["method"] in ("registers", "stage") else None
         lines.setdefault((op["method"], part), []).append(where)
     return [f"  {METHODS[method]}: {', '.join(found)}" for (method, _), found in lines.items()]
 

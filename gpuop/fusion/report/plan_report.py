@@ -12,6 +12,8 @@ from gpuop.fusion.plan import Apart, Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Op
 from gpuop.fusion.rates import Rate
+from gpuop.fusion.scheduling import scheduled
+from gpuop.fusion.staging import staged
 from gpuop.ir.kernel import HostFunction, Kernel, Launchable
 from gpuop.ir.target import Target
 from gpuop.passes.resolve import resolve_target
@@ -71,9 +73,10 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, made: 
     Returns:
         number (from 1), name, threads ("480×640"), thread_count, work_group, host (whether it is a Python function),
         operators: a list of {number, name, file, line, method, part}: the method is "alone" (the only one),
-            "registers" (it passes values on to others, or takes them, in registers), "side by side" (it only shares
-            reads with others) or "recomputed" (its value is computed again where others read it); operators of one
-            part depend on one another, and those that are recomputed have no part (null);
+            "registers" (it passes values on to others, or takes them, in registers), "stage" (its values are intermediates,
+            which other threads read), "side by side" (it only shares reads with others) or "recomputed" (its value is
+            computed again where others read it); operators of one part depend on one another, and those that are recomputed
+            have no part (null);
         inputs, outputs: lists of {value, name, type, bytes, kernel}, the kernel being the one that makes the value,
             null for a value from outside; read_bytes and written_bytes are their sums;
         what `_effort` says;
@@ -111,17 +114,20 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
         operations (of a thread) and operations_exact (false if a loop with computed bounds counted once),
         registers (an estimate, of 32 bits), local_bytes (of a work-group);
         lanes: null without a target, else {count (points of a thread), form ("scalar", "wide", "spaced" or "vector"),
-            reason (why there are not more, or not wide ones)}.
+            reason (why there are not more, or not wide ones)};
+        schedule: null where each thread computes its own points, else {method, and its parameters by their names}.
     """
     if not isinstance(kernel, Kernel):
-        return dict.fromkeys(("operations", "operations_exact", "registers", "local_bytes", "lanes"))
-    work, found = operations(kernel), points_of_thread(kernel, target) if target else None
+        return dict.fromkeys(("operations", "operations_exact", "registers", "local_bytes", "lanes", "schedule"))
+    chosen = scheduled(kernel, target) if target else None
+    work, found = operations(kernel), points_of_thread(kernel, target) if target and chosen is None else None
     return {
         "operations": work.count,
         "operations_exact": work.exact,
         "registers": registers(kernel),
         "local_bytes": sum(stmt.array.nbytes for stmt in kernel.shared("local")),
         "lanes": found and {"count": found.count, "form": found.form, "reason": found.reason},
+        "schedule": chosen and {"method": chosen[0].name, **chosen[1]},
     }
 
 
@@ -148,11 +154,19 @@ def _value(plan: Plan, value: int, names: Names, made: Made) -> Facts:
 
 
 def _operators(launch: PlannedLaunch) -> list[Facts]:
-    part = parts(launch)
+    part, kept = parts(launch), set(staged(launch.ops))
     found = [_operator(op, "recomputed", None) for op in recomputed(launch)]
     for op in launch.ops:
         companions = sum(p == part[op.number] for p in part.values())
-        method = "registers" if companions > 1 else "side by side" if len(launch.ops) > 1 else "alone"
+        method = (
+            "stage"
+            if kept.intersection(op.outputs)
+            else "registers"
+            if companions > 1
+            else "side by side"
+            if len(launch.ops) > 1
+            else "alone"
+        )
         found.append(_operator(op, method, part[op.number]))
     return found
 

@@ -1,0 +1,49 @@
+"""Schedules that users choose: `gp.schedule`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from gpuop.errors import SemanticError
+from gpuop.ir.pin import Pin
+from gpuop.passes.schedules import METHODS, PLAIN
+
+_pin: ContextVar[Pin | None] = ContextVar("pin", default=None)
+
+
+@contextmanager
+def schedule(method: str, **parameters: int) -> Iterator[None]:
+    """Pin a schedule inside a `with`, for experts and tests: kernels that it suits run so, whatever the cost model says.
+
+    It holds for what is planned in the block by this thread: fields that are evaluated, pipelines that are called, graphs that
+    are made. Kernels that the method does not suit run as they would without it. Results are the same bits.
+
+    Args:
+        method: "plain" (each value is computed by the thread of its point), or the name of a method that `explain` prints.
+        parameters: whole numbers that stand for the method's own choice of them.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        SemanticError: there is no such method, or a parameter is no whole number above 0. A parameter that the method does not
+            have is an error where a kernel is planned.
+    """
+    names = [PLAIN, *(each.name for each in METHODS)]
+    if method not in names:
+        raise SemanticError(f"there is no schedule {method!r}; one of {', '.join(names)}")
+    for name, value in parameters.items():
+        if type(value) is not int or value < 1:
+            raise SemanticError(f"the parameter {name} of a schedule is a whole number above 0, not {value!r}")
+    token = _pin.set(Pin(method, tuple(sorted(parameters.items()))))
+    try:
+        yield
+    finally:
+        _pin.reset(token)
+
+
+def pinned() -> Pin | None:
+    """What this thread's innermost `gp.schedule` says."""
+    return _pin.get()

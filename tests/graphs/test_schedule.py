@@ -1,0 +1,113 @@
+"""`gp.schedule`: a schedule that a user pins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.codegen.generate import target_named
+from gpuop.dsl import *
+from gpuop.fusion.kernel_limits import Limits
+from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.pin import Pin
+from gpuop.passes import schedules
+from gpuop.passes.schedules.method import Method
+from gpuop.passes.schedules.pinning import pinned
+from gpuop.passes.schedules.plain import without_intermediates
+
+HALVES = Method(
+    "halves",
+    lambda kernel: "" if kernel.intermediates else "it has no stages",
+    lambda kernel: ({"rows": 4, "lanes": 2}, {"rows": 8, "lanes": 1}),
+    lambda kernel, parameters: replace(without_intermediates(kernel), name=f"halves_{parameters['rows']}"),
+)
+
+
+@gp.operator
+def across(f):
+    return _readTensor(f, _row, _column - 1) + 2 * _readTensor(f) + _readTensor(f, _row, _column + 1)
+
+
+@gp.operator
+def down(f):
+    return _readTensor(f, _row - 1, _column) + 2 * _readTensor(f) + _readTensor(f, _row + 1, _column)
+
+
+@pytest.fixture
+def halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedules, "METHODS", (HALVES,))
+    monkeypatch.setattr("gpuop.passes.schedules.pinning.METHODS", (HALVES,))
+
+
+def planned(pin: Pin | None = None) -> list[Kernel]:
+    out = down(across(gp.ScalarField(np.ones((8, 8), np.float32))))
+    made = plan(program([out.node]), limits=Limits(target=target_named("opencl"), pin=pin))
+    return [launch.kernel for launch in made.launches if isinstance(launch.kernel, Kernel)]
+
+
+@pytest.mark.usefixtures("halves")
+def test_stages_are_made_where_a_schedule_suits() -> None:
+    (kernel,) = planned()
+    assert len(kernel.intermediates) == 1
+    assert schedules.schedule(replace(kernel, target=target_named("opencl"))).name == "halves_4"
+
+
+@pytest.mark.usefixtures("halves")
+def test_a_pin_gives_parameters() -> None:
+    (kernel,) = planned(Pin("halves", (("rows", 16),)))
+    assert schedules.schedule(replace(kernel, target=target_named("opencl"))).name == "halves_16"
+
+
+@pytest.mark.usefixtures("halves")
+def test_plain_has_no_stages() -> None:
+    assert [len(kernel.intermediates) for kernel in planned(Pin("plain"))] == [0]  # recomputed
+
+
+@pytest.mark.usefixtures("halves")
+def test_unknown_parameters_are_told() -> None:
+    with pytest.raises(gp.SemanticError, match="the schedule 'halves' has no parameter columns; it has rows, lanes"):
+        planned(Pin("halves", (("columns", 3),)))
+
+
+@pytest.mark.usefixtures("halves")
+def test_the_innermost_pin_holds() -> None:
+    assert pinned() is None
+    with gp.schedule("halves", rows=2):
+        with gp.schedule("plain"):
+            assert pinned() == Pin("plain")
+        assert pinned() == Pin("halves", (("rows", 2),))
+    assert pinned() is None
+
+
+def test_unknown_methods_are_told() -> None:
+    with pytest.raises(gp.SemanticError, match="there is no schedule 'tiling'; one of plain"), gp.schedule("tiling"):
+        pass
+
+
+@pytest.mark.parametrize("value", [0, -1, True, 2.0])
+def test_parameters_are_whole_numbers(value: int) -> None:
+    with pytest.raises(gp.SemanticError, match="the parameter rows of a schedule is a whole number above 0, not"):
+        with gp.schedule("plain", rows=value):
+            pass
+
+
+def test_a_pin_is_part_of_what_is_planned() -> None:
+    image = np.random.default_rng(1).random((9, 7), dtype=np.float32)
+    field = gp.ScalarField(image)
+    padded = np.pad(image, 1, "edge")
+    rows = padded[:, :-2] + 2 * padded[:, 1:-1] + padded[:, 2:]
+    expected = rows[:-2] + 2 * rows[1:-1] + rows[2:]
+    np.testing.assert_array_equal(down(across(field)).numpy(), expected)
+    with gp.schedule("plain"):
+        np.testing.assert_array_equal(down(across(gp.ScalarField(image))).numpy(), expected)
+        with gp.ComputeGraph() as graph:
+            graph.probe(down(across(field)), "out")
+    graph.step()
+    np.testing.assert_array_equal(graph.read("out"), expected)
+    assert graph.kernel_count == 1
+    assert "  schedule: " not in graph.explain()
