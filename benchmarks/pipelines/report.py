@@ -27,13 +27,15 @@ def table(title: str, result: dict[str, Any]) -> str:
     shape, mib = "×".join(map(str, result["shape"])), result.get("bytes", 0) / 2**20
     lines = [f"\n{title}  {shape}  {mib:.0f} MiB  NumPy: {result.get('numpy', '–')}"]
     if found:
-        lines.append(f"  {'':28s}{'ms':>9s} {'±':>8s} {'copies':>7s} {'first s':>8s} {'lines':>6s} {'kernels':>8s}")
+        lines.append(
+            f"  {'':28s}{'ms':>9s} {'±':>8s} {'copies':>7s} {'first s':>8s} {'lines':>6s} {'kernels':>8s}  bits"
+        )
     for name, c in sorted(found.items(), key=lambda entry: entry[1].get("ms", 0)):
         over = f"{c['ms'] / copy:7.2f}" if copy else ""
         first, count, kernels = c.get("first"), c.get("lines"), c.get("kernels")
         lines.append(
             f"  {name:28s}{c['ms']:9.3f} {c['spread']:8.3f} {over} {'' if first is None else f'{first:.2f}':>8s} "
-            f"{count or '':>6} {kernels or '':>8}".rstrip()
+            f"{count or '':>6} {kernels or '':>8}{'  same' if c.get('bits') else ''}".rstrip()
         )
     cold = result.get("cold")
     if cold:

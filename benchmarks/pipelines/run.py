@@ -16,13 +16,14 @@ import gc
 import json
 import platform
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
 import gpuop as gp
 from gpuop.runtime.devices import current
 
-from . import gpuop_itself
+from . import by_hand_opencl, gpuop_itself
 from .catalogue import CATALOGUE
 from .contestant import Maker
 from .measure import check, measure
@@ -48,6 +49,7 @@ def shape_of(size: str | None, pipeline: Pipeline, device: str) -> tuple[int, ..
 def makers_of(pipeline: Pipeline, backend: Any, who: list[str]) -> tuple[dict[str, Maker], dict[str, str]]:
     """Whoever has this pipeline, and which libraries are not there."""
     found, missing = gpuop_itself.entries(pipeline), dict[str, str]()
+    found |= by_hand_opencl.entries(pipeline, backend)
     if who:
         found = {name: maker for name, maker in found.items() if any(name.startswith(w) for w in who)}
     return found, missing
@@ -101,6 +103,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     given = arguments()
+    warnings.simplefilter("ignore")  # of peers, and of their compilers
     end = time.monotonic() + given.seconds
     with gp.use_device(given.device or current().name) as backend:
         path = given.output or RESULTS / f"pipelines-{backend.name.replace(':', '')}.json"
