@@ -7,8 +7,9 @@ import numpy as np
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import GRID_AXES, Apply, Cast, Const, Expr, FieldParam, Index, Ref, Stride, Var
+from gpuop.ir.nodes import GRID_AXES, Apply, Cast, Const, Expr, FieldParam, For, Index, Ref, Stride, Var
 from gpuop.ir.types import INT, LONG, Type
+from gpuop.ir.visit import loop_values
 
 EXTENTS = {"layer": "layers", "row": "rows", "column": "columns"}
 
@@ -73,13 +74,24 @@ class Addresses:
             case Cast(arg=arg) if arg.type.kind in "iu" and arg.type.dtype.bits < 32:
                 info = np.iinfo(arg.type.dtype.numpy)
                 self.ranges[var] = int(info.min), int(info.max)
-            case Apply(op="add" | "mul" as op, args=(x, y)):
+            case Apply(op="add" | "mul" | "min" as op, args=(x, y)):
                 (a, b), (c, d) = self.range(x), self.range(y)
                 if a is None or b is None or c is None or d is None:
                     return
-                corners = (a + c, b + d) if op == "add" else (a * c, a * d, b * c, b * d)
+                sums = {"add": (a + c, b + d), "min": (min(a, c), min(b, d))}
+                corners = sums.get(op, (a * c, a * d, b * c, b * d))
                 if max(map(abs, corners)) < 2**31:
                     self.ranges[var] = min(corners), max(corners)
+
+    def note_counter(self, loop: For) -> None:
+        """A loop's counter is between the least start and the greatest end, where it counts up and these are known."""
+        known = loop_values(loop)
+        if known is not None:
+            self.ranges[loop.var] = (min(known, default=0), max(known, default=0))
+        elif isinstance(loop.step, Const) and loop.step.value > 0:
+            (low, _), (_, high) = self.range(loop.start), self.range(loop.stop)
+            if low is not None and high is not None:
+                self.ranges[loop.var] = low, max(high - 1, low)
 
     def element(self, field: FieldParam, at: Expr) -> Coordinate:
         low, high = self.range(at)

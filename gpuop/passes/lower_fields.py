@@ -49,7 +49,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import INT, Type
-from gpuop.ir.visit import loop_values, map_values
+from gpuop.ir.visit import map_values
 from gpuop.passes.addresses import Addresses
 
 COMPONENTS = "xyzw"
@@ -126,9 +126,7 @@ class _Lowering:
                 bounds = [self.scalar(e) for e in (start, stop, step)]
                 self.lanes_of[var] = [Ref(var)]
                 loop = replace(stmt, start=bounds[0], stop=bounds[1], step=bounds[2])
-                known = loop_values(loop)
-                if known is not None:
-                    self.at.ranges[var] = (min(known, default=0), max(known, default=0))
+                self.at.note_counter(loop)
                 self.out.append(replace(loop, body=self.block(body)))
             case While(head=head, cond=cond, body=body):
                 lowered = self.block(head)

@@ -132,18 +132,20 @@ def _refusal(kernel: Kernel) -> str:
         return "its grid is one point"
     if kernel.layouts:
         return "an array of the user's does not lie in planes"
-    if kernel.group is not None or any(isinstance(e, Index) and _of_group(e) for e in expressions(kernel.body)):
+    if tells_groups(kernel):
         return "it can tell its work-groups"
-    found = [_effect(stmt, kernel) for stmt in walk(kernel.body)]
+    found = [unrepeatable(stmt, kernel) for stmt in walk(kernel.body)]
     found += [_read(e, kernel) for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
     return next(filter(None, found), "")
 
 
-def _of_group(index: Index) -> bool:
-    return index.kind not in ("global", "global_size")
+def tells_groups(kernel: Kernel) -> bool:
+    """Whether a thread knows where it is in its work-group."""
+    of_group = (isinstance(e, Index) and e.kind not in ("global", "global_size") for e in expressions(kernel.body))
+    return kernel.group is not None or any(of_group)
 
 
-def _effect(stmt: Stmt, kernel: Kernel) -> str:
+def unrepeatable(stmt: Stmt, kernel: Kernel) -> str:
     """What keeps a statement from being copied for each point: what has no effect and writes no output may be copied."""
     match stmt:
         case Declare(array=array) if array.space == "local":
@@ -153,7 +155,7 @@ def _effect(stmt: Stmt, kernel: Kernel) -> str:
         case Write(field=field, point=point, element=element):
             if point is not None or field.type.field_shape != kernel.domain.shape:
                 return "it writes points that are not the thread's own"
-            if stmt not in kernel.body or not _is_plain(field, element, kernel):
+            if stmt not in kernel.body or not is_plain(field, element, kernel):
                 return "it does not write the same elements in every thread"
     return ""
 
@@ -161,10 +163,10 @@ def _effect(stmt: Stmt, kernel: Kernel) -> str:
 def _read(read: Read, kernel: Kernel) -> str:
     if read.point is not None or read.field.type.field_shape != kernel.domain.shape:
         return "it reads points that are not the thread's own"
-    return "" if _is_plain(read.field, read.element, kernel) else "it reads computed elements of tensors"
+    return "" if is_plain(read.field, read.element, kernel) else "it reads computed elements of tensors"
 
 
-def _is_plain(field: FieldParam, element: Expr | None, kernel: Kernel) -> bool:
+def is_plain(field: FieldParam, element: Expr | None, kernel: Kernel) -> bool:
     """Whether it is known which element is meant: the thread's own, where the tensor has just as many."""
     if isinstance(element, Index):
         return element == Index("global", "element") and field.type.planes == kernel.domain.elements

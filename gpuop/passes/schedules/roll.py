@@ -1,0 +1,101 @@
+"""Stencils on GPUs: a thread walks down a few columns, and what it read for one row serves it for the next ones.
+
+Each value is read once by a thread, 16 bytes at a time where rows lie so; what its window holds stays in registers.
+"""
+
+from __future__ import annotations
+
+import math
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Assign, Let
+from gpuop.ir.types import Shape
+from gpuop.ir.visit import walk as statements
+from gpuop.passes.points_per_thread import ACCESS, tells_groups, unrepeatable
+from gpuop.passes.schedules.method import Method, Parameters
+from gpuop.passes.schedules.rolling import Rolling
+from gpuop.passes.schedules.walk import Walk, power_of_two
+from gpuop.passes.schedules.windows import View, Window, Windows, refused_reads, walked
+
+ROWS = (64, 32, 128, 16, 8)  # that a thread walks, the best guess first
+GROUP = 128  # threads of a work-group
+MOST_HELD = 96  # registers for windows: beyond these a thread has fewer columns
+MOST_VALUES = 2048  # values that the copies of a body compute
+MOST_AT_ONCE = 8  # rows of a turn, where rows are not aligned
+BUSY = 4  # times `Target.least_threads`: of so many threads none need walk less far
+
+
+def refuse(kernel: Kernel) -> str:
+    assert kernel.target is not None
+    if kernel.target.widening != "unrolled":
+        return "only GPUs have the registers for rows"
+    if kernel.intermediates:
+        return "it has stages"
+    if len(kernel.domain.shape) < 2:
+        return "its grid has no rows"
+    if tells_groups(kernel) or kernel.whole:
+        return "it can tell its work-groups"
+    found = [unrepeatable(stmt, kernel) for stmt in statements(kernel.body)] + [refused_reads(kernel)]
+    if any(found):
+        return next(filter(None, found))
+    windows = Windows(kernel, walked(kernel)).found
+    shared = {output.over for output in kernel.outputs}
+    if any(view.field in shared and window != Window() for view, window in windows.items()):
+        return "it updates what neighbours read"
+    if held(windows, 1, 1) > MOST_HELD:
+        return f"its windows take {held(windows, 1, 1)} registers"
+    return "" if candidates(kernel) else "walking would leave too few threads"
+
+
+def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
+    assert kernel.target is not None
+    axis, domain, least = walked(kernel), kernel.domain, kernel.target.least_threads
+    columns, turn = piece(kernel, Windows(kernel, axis).found)
+    while columns > 1 and domain.threads < least * columns * ROWS[-1]:
+        columns //= 2
+    points, busy = domain.threads // columns, list[Parameters]()
+    for rows in ROWS:
+        threads = points // domain.extent(axis) * -(-domain.extent(axis) // rows)
+        if threads >= least * (BUSY if rows > ROWS[-1] else 1):
+            busy += [{"columns": columns, "rows": rows, "turn": turn, "width": width} for width in (GROUP, GROUP // 2)]
+    return tuple(busy)
+
+
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    columns, axis = parameters["columns"], walked(kernel)
+    width = min(parameters["width"], power_of_two(kernel.domain.extent("column") // columns))
+    beside = 1 if axis == "row" and width >= 32 else GROUP // width
+    if axis == "layer":  # rows beside one another share what they read
+        width, beside = min(width, GROUP // 2), 2 * GROUP // min(width, GROUP // 2)
+    return Rolling(
+        kernel, Walk(axis, parameters["rows"], parameters["turn"], columns, Shape(1, beside, width))
+    ).kernel()
+
+
+def piece(kernel: Kernel, windows: dict[View, Window]) -> tuple[int, int]:
+    """The columns that a thread handles, and the rows of a turn: what one wide access takes, unless registers are scarce.
+
+    Rows of any other length, and arrays of users', have no aligned places: there, threads have a column each, or as many as
+    divide a row, and more rows at a time.
+    """
+    widest = max(f.type.storage.bits // 8 for f in (*kernel.written, *(view.field for view in windows)))
+    values = sum(stmt.var.type.lanes for stmt in statements(kernel.body) if isinstance(stmt, (Let, Assign)))
+    count = max(ACCESS // widest, 1)
+    while count > 1 and (held(windows, count, 1) > MOST_HELD or values * count > MOST_VALUES):
+        count //= 2
+    columns = 1 if kernel.layouts else math.gcd(count, kernel.domain.extent("column"))
+    turn = min(count // columns, MOST_AT_ONCE)
+    while turn > 1 and held(windows, columns, turn) > MOST_HELD:
+        turn //= 2
+    return columns, turn
+
+
+def held(windows: dict[View, Window], columns: int, turn: int) -> int:
+    """Registers that the rows of windows take, of a thread of some columns that goes some rows at a time."""
+    return sum(
+        (window.height + turn - 1) * (columns + window.halo) * max(view.field.type.storage.bits // 32, 1)
+        for view, window in windows.items()
+    )
+
+
+ROLL = Method("roll", refuse, candidates, apply)

@@ -1,0 +1,199 @@
+"""How a thread walks over the points of a grid, and the loads of the rows that it meets.
+
+What is said of rows is meant of layers too, where a thread walks along these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpuop.ir.borders import Coordinate, inside, place
+from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    Apply,
+    Array,
+    Block,
+    Const,
+    Declare,
+    Expr,
+    FieldParam,
+    For,
+    If,
+    Index,
+    Let,
+    Load,
+    Read,
+    Ref,
+    Stmt,
+    Store,
+    Var,
+    Wide,
+)
+from gpuop.ir.types import BOOL, INT, Shape, Type
+from gpuop.passes.schedules.windows import Span, View, Window
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How threads walk.
+
+    Attributes:
+        axis: along which.
+        rows: how many rows a thread goes.
+        turn: how many of them at a time.
+        columns: how many columns it handles, which are accessed at once; a divisor of the grid's.
+        group: threads of a work-group.
+    """
+
+    axis: str
+    rows: int
+    turn: int
+    columns: int
+    group: Shape
+
+
+class RowLoads:
+    """Loads rows of windows into arrays of a thread's own.
+
+    Attributes:
+        first: the first column of the thread.
+        arrays: of each view, the rows of its window.
+    """
+
+    def __init__(self, kernel: Kernel, walk: Walk, windows: dict[View, Window]) -> None:
+        self.walk, self.domain, self.windows = walk, kernel.domain, windows
+        self.first = Var("first", Type(INT))
+        self.arrays = {view: self.array(view) for view in windows}
+        self.lanes: dict[tuple[Type, int], Array] = {}
+        self.within: dict[Span, Var] = {}
+
+    def array(self, view: View) -> Array:
+        window, walk = self.windows[view], self.walk
+        shape = (window.height + walk.turn - 1, walk.columns + window.halo)
+        return Array(f"{named(view.field, view.element)}_window", Type(view.field.type.storage), shape)
+
+    def declared(self) -> list[Stmt]:
+        """The arrays, and for each halo whether all of a thread's columns and the halo's are inside."""
+        out: list[Stmt] = [Declare(array) for array in (*self.arrays.values(), *self.lanes.values())]
+        for (left, right), var in self.within.items():
+            b = collector(out)
+            low = b.apply("ge", Ref(self.first), left)
+            high = b.apply("le", Ref(self.first), self.domain.extent("column") - self.walk.columns - right)
+            out.append(Let(var, Apply("and", (low, high), var.type)))
+        return out
+
+    def column(self, b: Builder, k: Expr | int) -> Expr:
+        """So many columns behind the thread's first one."""
+        first = Index("global", "column") if self.walk.columns == 1 else Ref(self.first)
+        return b.apply("add", first, k)
+
+    def load(self, view: View, at: Expr, between: Span, slot: Expr, out: list[Stmt]) -> None:
+        """The row `at`, which is one `between` two, into a row of the view's array."""
+        columns, reach = self.walk.columns, reach_of(self.windows[view].columns, self.walk.columns)
+        if columns == 1 or sum(reach) + columns > self.domain.extent("column"):
+            self.load_each(view, at, slot, out)
+        elif reach == (0, 0):
+            self.load_wide(view, at, between, slot, out)
+        else:
+            wide, each = list[Stmt](), list[Stmt]()
+            self.load_wide(view, at, between, slot, wide)
+            self.load_each(view, at, slot, each)
+            test = self.within.setdefault(reach, Var("within", Type(BOOL)))
+            out.append(If(Ref(test), tuple(wide), tuple(each)))
+
+    def load_each(self, view: View, at: Expr, slot: Expr, out: list[Stmt]) -> None:
+        """Element by element, through the border."""
+        array, low = self.arrays[view], self.windows[view].columns[0]
+
+        def one(k: Expr, out: list[Stmt]) -> None:
+            b = collector(out)
+            axes = zip(self.domain.axes[:-1], view.across, strict=True)
+            point = [at if axis == self.walk.axis else Index("global", axis, away) for axis, away in axes]
+            point.append(self.column(b, b.apply("add", k, low)))
+            read = Read(view.field, array.type, tuple(point), view.element, view.border, view.fill)
+            out.append(Store(array, (slot, k), b.bind(read)))
+
+        out += numbered("k", 0, array.extents[1], one)
+
+    def load_wide(self, view: View, at: Expr, between: Span, slot: Expr, out: list[Stmt]) -> None:
+        """In accesses to as many neighbours as there are, which are all inside the row."""
+        array, (low, high) = self.arrays[view], self.windows[view].columns
+        lines, b = self.lines(view, at, between), collector(out, hint="at")
+        point = tuple(place(b, line, view.border) for line in lines)
+        tests = [test for line in lines if (test := inside(b, line)) is not None] if view.fill is not None else []
+        for start, count in pieces_of((low, high), self.walk.columns):
+            there, lanes = (*point, self.column(b, start)), self.staged(array.type, count)
+            if count > 1:
+                out.append(Wide(view.field, lanes, True, there, view.element))
+            first, last = max(start, low), min(start + count, high + self.walk.columns)
+
+            def one(
+                k: Expr, out: list[Stmt], there: tuple[Expr, ...] = there, lanes: Array = lanes, start: int = start
+            ) -> None:
+                b = collector(out)
+                one = Read(view.field, array.type, there, view.element, "unchecked")
+                value = b.bind(one if lanes.elements == 1 else Load(lanes, (k,), array.type))
+                for test in tests:
+                    value = b.apply("choose", test, value, view.fill or value)
+                out.append(Store(array, (slot, b.apply("add", k, start - low)), value))
+
+            out += numbered("k", first - start, last - first, one)
+
+    def lines(self, view: View, at: Expr, between: Span) -> list[Coordinate]:
+        """Where a row is along the axes but the columns'."""
+        found = []
+        for axis, away in zip(self.domain.axes[:-1], view.across, strict=True):
+            n = self.domain.extent(axis)
+            walked = axis == self.walk.axis
+            where, (low, high) = (at, between) if walked else (Index("global", axis, away), (away, away + n - 1))
+            found.append(Coordinate(where, constant(n, INT), n, low, high))
+        return found
+
+    def staged(self, type_: Type, count: int) -> Array:
+        """The array that one access fills."""
+        array = Array(f"{type_.dtype.c}_lanes", type_, (count,))
+        return self.lanes.setdefault((type_, count), array) if count > 1 else array
+
+
+def named(field: FieldParam, element: Expr) -> str:
+    """What an array is called after: the field, and which of its planes."""
+    return f"{field.hint}_{int(element.value)}" if isinstance(element, Const) and field.type.planes > 1 else field.hint
+
+
+def pieces_of(halo: Span, columns: int) -> list[tuple[int, int]]:
+    """Columns and their halo as aligned accesses: the first column of each, and how many."""
+    pieces, low, high = [(0, columns)], 0, columns
+    while low > halo[0]:
+        count = min(columns, power_of_two(low - halo[0]))
+        low -= count
+        pieces.insert(0, (low, count))
+    while high < columns + halo[1]:
+        count = min(columns, power_of_two(columns + halo[1] - high))
+        pieces.append((high, count))
+        high += count
+    return pieces
+
+
+def reach_of(halo: Span, columns: int) -> Span:
+    """How many columns these accesses go beyond the thread's own, to the left and to the right."""
+    (first, _), (last, count) = pieces_of(halo, columns)[0], pieces_of(halo, columns)[-1]
+    return -first, last + count - columns
+
+
+def power_of_two(n: int) -> int:
+    """The least that is no less than n."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def numbered(hint: str, first: int, count: int, body: Callable[[Expr, list[Stmt]], None]) -> Block:
+    """Statements for each of some numbers: a loop that compilers expand, unless there is only one."""
+    out: list[Stmt] = []
+    if count == 1:
+        body(constant(first, INT), out)
+        return tuple(out)
+    var = Var(hint, Type(INT))
+    body(Ref(var), out)
+    start, stop, step = (constant(n, INT) for n in (first, first + count, 1))
+    return (For(var, start, stop, step, tuple(out), count),) if count else ()
