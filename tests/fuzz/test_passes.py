@@ -27,7 +27,7 @@ from .programs import pairs, programs
 NEVER = {
     "resolve_target"
 }  # changes a kernel here: a plan on a device has been resolved; before it is, a kernel has no meaning
-LANES = {"schedule", "widen", "vectorize"}
+LANES = {"widen", "vectorize"}
 WATCHING = [name for name in running.DEVICES if name.startswith("passes ")]
 
 

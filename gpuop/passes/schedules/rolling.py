@@ -138,7 +138,7 @@ class Rolling:
 
         def one(lane: Expr, out: list[Stmt]) -> None:
             positions = {self.walk.axis: row, "column": self.loads.column(collector(out, hint="at"), lane)}
-            out += _Body(self, k, lane, positions, out).copy()
+            out += _Point(self, k, lane, positions, out).copy()
 
         body += numbered("lane", 0, self.walk.columns, one)
         point = tuple(row if axis == self.walk.axis else Index("global", axis) for axis in self.source.domain.axes[:-1])
@@ -151,7 +151,7 @@ class Rolling:
             out += body
 
 
-class _Body(Copier):
+class _Point(Copier):
     """The user's body at one point, with arrays in the place of fields."""
 
     def __init__(self, rolling: Rolling, row: Expr, lane: Expr, positions: dict[str, Expr], out: list[Stmt]) -> None:
