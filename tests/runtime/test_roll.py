@@ -193,7 +193,7 @@ def test_big_tensors():
 def test_parameters(columns):
     """Any way to walk gives the same: several strips, several rows at a time, groups with surplus threads."""
     x = rng.random((70, columns), np.float32)
-    for rows, turn in ((8, 1), (16, 4), (128, 8)):
+    for rows, turn in ((8, 1), (16, 4), (128, 8), (7, 3)):
         walk = {"columns": 4 if columns == 8 else 1, "rows": rows, "turn": turn, "width": 64}
         with walking(method=replace(ROLL, candidates=lambda kernel, walk=walk: (walk,))):
             np.testing.assert_array_equal(weighed(gp.ScalarField(x)).numpy(), weights(x))
@@ -209,9 +209,9 @@ def test_arrays_of_users(form):
         what = program([weighed(gp.Field(np.ascontiguousarray(array))).node])
         ((leaf, _),) = what.leaves.items()
         buffer = backend.upload(gp.FieldType(memory.size - 43), memory.reshape(-1)[43:].reshape(1, -1))
-        values = evaluation.prepare(what, backend, layouts={leaf: layout_of(gp.FieldType(array.shape), (80, 1))}).run(
-            {leaf: buffer}
-        )
+        values = evaluation.prepare(
+            what, backend, None, layouts={leaf: layout_of(gp.FieldType(array.shape), (80, 1))}
+        ).run({leaf: buffer})
         (wanted,) = what.wanted
         got = backend.download(what.types[wanted], values[wanted]).reshape(array.shape)
     np.testing.assert_array_equal(got, weights(array))

@@ -19,6 +19,8 @@ from gpuop.passes.schedules.windows import View, Window, Windows, refused_reads,
 
 ROWS = (64, 32, 128, 16, 8)  # that a thread walks, the best guess first
 GROUP = 128  # threads of a work-group
+MOST_WIDE = 256  # of them along columns
+MOST_COLUMNS = 16  # that one access takes, of bytes
 MOST_HELD = 96  # registers for windows: beyond these a thread has fewer columns
 MOST_VALUES = 2048  # values that the copies of a body compute
 MOST_AT_ONCE = 8  # rows of a turn, where rows are not aligned
@@ -62,14 +64,17 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    columns, axis = parameters["columns"], walked(kernel)
-    width = min(parameters["width"], power_of_two(kernel.domain.extent("column") // columns))
-    beside = 1 if axis == "row" and width >= 32 else GROUP // width
+    """Pinned numbers that are none of the candidates' are taken down to the next that will do."""
+    axis, extent = walked(kernel), kernel.domain.extent("column")
+    columns = 1 if kernel.layouts else math.gcd(1 << parameters["columns"].bit_length() - 1, MOST_COLUMNS, extent)
+    rows = max(parameters["rows"] // parameters["turn"], 1) * parameters["turn"]
+    width = min(1 << parameters["width"].bit_length() - 1, power_of_two(extent // columns), MOST_WIDE)
     if axis == "layer":  # rows beside one another share what they read
-        width, beside = min(width, GROUP // 2), 2 * GROUP // min(width, GROUP // 2)
-    return Rolling(
-        kernel, Walk(axis, parameters["rows"], parameters["turn"], columns, Shape(1, beside, width))
-    ).kernel()
+        width = min(width, GROUP // 2)
+        group = Shape(1, 2 * GROUP // width, width)
+    else:
+        group = Shape(1, max(GROUP // width, 1), width)
+    return Rolling(kernel, Walk(axis, rows, parameters["turn"], columns, group)).kernel()
 
 
 def piece(kernel: Kernel, windows: dict[View, Window]) -> tuple[int, int]:
