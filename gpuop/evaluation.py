@@ -24,12 +24,14 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
 from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
+from gpuop.ir.throughput import DeviceFacts
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, LeafSource, Node, Result, calls
 from gpuop.ops.algebra import copied
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, array_of, planes_of
 from gpuop.runtime.base.device_sources import Evaluated, Shared
+from gpuop.runtime.device_facts import facts_of
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
 from gpuop.show.html import SourceText
@@ -205,6 +207,11 @@ def evaluate(*fields: Field) -> Any:
 def target_in_use() -> Target:
     """What code is generated for on the device in use."""
     return current().target
+
+
+def facts_in_use() -> DeviceFacts | None:
+    """What the device in use does in a second, as far as it is known."""
+    return facts_of(current())
 
 
 def kernels_for(what: Plan, target: str | None) -> tuple[Target, list[Kernel]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import GpuopError, SemanticError
-from gpuop.evaluation import source_of, target_in_use
+from gpuop.evaluation import facts_in_use, source_of, target_in_use
 from gpuop.fusion.iteration import launches
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.report.explain import explain
@@ -73,8 +73,12 @@ class Inspection(ABC):
                     read_bytes, written_bytes, operations, operations_exact, registers, local_bytes,
                     runs ("at every step", "once", or "when set": when a parameter is), and
                     lanes ({count, form, reason}: the points of a thread on the device in use, "scalar", "wide", "spaced" or
-                    "vector", and why there are not more), and
-                    repeats (null, or of an iteration {times, every, turn: such an object});
+                    "vector", and why there are not more),
+                    schedule (null, or {method, and its parameters by name}: how threads share points that others need),
+                    repeats (null, or of an iteration {times, every, turn: such an object}), and
+                    predictions (null on the reference, else a list of {method, its parameters, ms}: the times that are
+                    expected of the schedules that suit the kernel on the device in use, the chosen one first; what the
+                    device does in a second is measured once and kept on disk);
                 apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason};
                 kernel_count, operator_count, moved_bytes, step_bytes (of that, what every step moves), floor_bytes (were all
                 one kernel), ratio, buffers and buffer_bytes (the memory of what kernels write).
@@ -85,7 +89,7 @@ class Inspection(ABC):
         Raises:
             SemanticError: another format, or the graph is still being defined.
         """
-        return explain(self.plan, format, self._ends().labels, target_in_use())
+        return explain(self.plan, format, self._ends().labels, target_in_use(), facts_in_use())
 
     def source(self, target: str | None = None) -> str:
         """The generated text of all kernels.
@@ -147,7 +151,8 @@ class Inspection(ABC):
             steps: how many; 1 or more.
 
         Returns:
-            A table when printed; `.rows` have number, name, median_ms, spread_ms (of the middle half), nbytes (that the
+            A table when printed; `.rows` have number, name, median_ms, spread_ms (of the middle half), predicted_ms (as in
+            `explain`), nbytes (that the
             kernel must move), gb_per_s, share (of the time of the kernels that run at every step) and runs (when it does).
 
         Raises:

@@ -12,12 +12,13 @@ from typing import Any
 from gpuop.errors import SemanticError
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.rates import Rate
-from gpuop.fusion.report.plan_report import RUNS, moved_bytes
+from gpuop.fusion.report.plan_report import RUNS, moved_bytes, report
 from gpuop.graphs.stepper import Stepper
 from gpuop.runtime.base.backend import CALL, Argument, Launch, Part, indivisible
+from gpuop.runtime.device_facts import facts_of
 from gpuop.runtime.execute import Prepared
 
-HEADS = ("kernel", "ms", "± ms", "GB/s", "share")
+HEADS = ("kernel", "ms", "± ms", "predicted", "GB/s", "share")
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class KernelTimes:
     Attributes:
         number, name: of the kernel, from 1, as in `explain`.
         median_ms, spread_ms: of its launches: the median, and the range of the middle half.
+        predicted_ms: what `explain` predicts; 0 where it does not.
         nbytes: what it must read and write.
         gb_per_s: these bytes by the median.
         share: of the sum of the medians of the kernels that run at every step, 0 to 1; 0 for others, unless all are.
@@ -37,6 +39,7 @@ class KernelTimes:
     name: str
     median_ms: float
     spread_ms: float
+    predicted_ms: float
     nbytes: int
     gb_per_s: float
     share: float
@@ -66,12 +69,13 @@ class Profile:
                 f"{r.number} {r.name}{_when(r)}",
                 f"{r.median_ms:.4f}",
                 f"{r.spread_ms:.4f}",
+                f"{r.predicted_ms:.3g}" if r.predicted_ms else "",
                 f"{r.gb_per_s:.3g}",
                 f"{r.share:.0%}",
             )
             for r in self.rows
         ]
-        cells.append(("all", f"{total:.4f}", "", f"{_rate(sum(r.nbytes for r in shared), total):.3g}", ""))
+        cells.append(("all", f"{total:.4f}", "", "", f"{_rate(sum(r.nbytes for r in shared), total):.3g}", ""))
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells]
         return "\n".join([f"{self.device}, {self.steps} steps", *lines])
@@ -137,7 +141,7 @@ def profile(stepper: Stepper, steps: int) -> Profile:
             done += 1
             for number, seconds in measured.seconds():
                 taken[number].append(1e3 * seconds)
-    return Profile(prepared.backend.name, done, _rows(prepared.plan, taken))
+    return Profile(prepared.backend.name, done, _rows(prepared.plan, taken, _predicted(prepared)))
 
 
 def _stepped(stepper: Stepper) -> bool:
@@ -146,16 +150,24 @@ def _stepped(stepper: Stepper) -> bool:
     return stepper.step()
 
 
-def _rows(plan: Plan, taken: list[list[float]]) -> tuple[KernelTimes, ...]:
+def _predicted(prepared: Prepared) -> list[float]:
+    """The predicted milliseconds of each launch; 0 where there is no prediction."""
+    backend = prepared.backend
+    facts = report(prepared.plan, None, backend.target, facts_of(backend))
+    return [each["predictions"][0]["ms"] if each["predictions"] else 0.0 for each in facts["kernels"]]
+
+
+def _rows(plan: Plan, taken: list[list[float]], predicted: list[float]) -> tuple[KernelTimes, ...]:
     medians = [median(each) if each else 0.0 for each in taken]
     usual = [m for m, step in zip(medians, plan.launches, strict=True) if step.rate is Rate.EVERY_STEP]
     rows = []
-    for number, (step, each, middle) in enumerate(zip(plan.launches, taken, medians, strict=True), 1):
+    each_launch = zip(plan.launches, taken, medians, predicted, strict=True)
+    for number, (step, each, middle, expected) in enumerate(each_launch, 1):
         nbytes = moved_bytes(plan, step)
         low, _, high = quantiles(each) if len(each) > 1 else (0.0, 0.0, 0.0)
         share = middle / (sum(usual or medians) or 1.0) if step.rate is Rate.EVERY_STEP or not usual else 0.0
-        rate = _rate(nbytes, middle)
-        rows.append(KernelTimes(number, step.kernel.name, middle, high - low, nbytes, rate, share, RUNS[step.rate]))
+        moving = (nbytes, _rate(nbytes, middle), share, RUNS[step.rate])
+        rows.append(KernelTimes(number, step.kernel.name, middle, high - low, expected, *moving))
     return tuple(rows)
 
 

@@ -34,10 +34,19 @@ def test_rows_and_table(device):
     for row, step in zip(result.rows, graph.plan.launches, strict=True):
         assert row.nbytes == sum(graph.plan.program.types[v].nbytes for v in (*step.inputs, *step.outputs))
         assert row.median_ms > 0 and row.spread_ms >= 0
+        assert (row.predicted_ms > 0) == (device != "reference")
         assert row.gb_per_s == pytest.approx(row.nbytes / row.median_ms / 1e6)
     assert sum(row.share for row in result.rows) == pytest.approx(1)
     lines = str(result).split("\n")
-    assert lines[0].endswith(", 5 steps") and lines[1].split() == ["kernel", "ms", "±", "ms", "GB/s", "share"]
+    assert lines[0].endswith(", 5 steps") and lines[1].split() == [
+        "kernel",
+        "ms",
+        "±",
+        "ms",
+        "predicted",
+        "GB/s",
+        "share",
+    ]
     assert len(lines) == len(result.rows) + 3 and lines[-1].startswith("all ") and repr(result) == str(result)
     ends = {len(line) for line in lines[1:-1]}
     assert len(ends) == 1, "the columns are aligned"

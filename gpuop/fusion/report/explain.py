@@ -9,6 +9,7 @@ from gpuop.errors import SemanticError
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.report.plan_report import Facts, report
 from gpuop.ir.target import Target
+from gpuop.ir.throughput import DeviceFacts
 from gpuop.passes.points_per_thread import ONE_BY_ONE
 
 FORMS = {
@@ -32,16 +33,20 @@ WHEN = {
 
 
 def explain(
-    plan: Plan, format: str = "text", labels: Mapping[int, str] | None = None, target: Target | None = None
+    plan: Plan,
+    format: str = "text",
+    labels: Mapping[int, str] | None = None,
+    target: Target | None = None,
+    device: DeviceFacts | None = None,
 ) -> str:
-    """The report of a plan as text, or as JSON; with lanes where a target is given.
+    """The report of a plan as text, or as JSON; with lanes where a target is given, with predicted times where a device is.
 
     Raises:
         SemanticError: a format that is neither "text" nor "json".
     """
     if format not in ("text", "json"):
         raise SemanticError(f'there is no format {format!r}; one of "text" and "json"')
-    facts = report(plan, labels, target)
+    facts = report(plan, labels, target, device)
     return _text(facts) if format == "text" else json.dumps(facts, indent=2, ensure_ascii=False)
 
 
@@ -105,7 +110,7 @@ def _kernel(kernel: Facts) -> list[str]:
         lines.append(f"  in place, when the next step begins: {over}")
     if kernel["runs"] in WHEN:
         lines.append(f"  {WHEN[kernel['runs']]}")
-    return lines + _schedule(kernel["schedule"]) + _lanes(kernel["lanes"])
+    return lines + _schedule(kernel["schedule"]) + _lanes(kernel["lanes"]) + _predictions(kernel["predictions"])
 
 
 def _schedule(schedule: Facts | None) -> list[str]:
@@ -113,6 +118,12 @@ def _schedule(schedule: Facts | None) -> list[str]:
         return []
     given = ", ".join(f"{name} {value}" for name, value in schedule.items() if name != "method")
     return [f"  schedule: {schedule['method']}" + (f" ({given})" if given else "")]
+
+
+def _predictions(found: list[Facts] | None) -> list[str]:
+    """The predicted times of a kernel's schedules, that of the chosen one first."""
+    times = [f"{each['ms']:.3g} ms as {each['method']}" for each in found or ()]
+    return [f"  predicted: {', '.join(times)}"] if times else []
 
 
 def _lanes(lanes: Facts | None) -> list[str]:

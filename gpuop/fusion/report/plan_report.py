@@ -12,10 +12,12 @@ from gpuop.fusion.plan import Apart, Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Op
 from gpuop.fusion.rates import Rate
+from gpuop.fusion.report.prediction import Prediction, predictions
 from gpuop.fusion.scheduling import scheduled
 from gpuop.fusion.staging import staged
 from gpuop.ir.kernel import HostFunction, Kernel, Launchable
 from gpuop.ir.target import Target
+from gpuop.ir.throughput import DeviceFacts
 from gpuop.passes.resolve import resolve_target
 
 Facts = dict[str, Any]
@@ -24,15 +26,22 @@ Made = Mapping[int, int]  # values, by the kernels that make them
 RUNS = {Rate.ONCE: "once", Rate.SET: "when set", Rate.EVERY_STEP: "at every step"}
 
 
-def report(plan: Plan, labels: Mapping[int, str] | None = None, target: Target | None = None) -> Facts:
+def report(
+    plan: Plan,
+    labels: Mapping[int, str] | None = None,
+    target: Target | None = None,
+    device: DeviceFacts | None = None,
+) -> Facts:
     """What `explain` says, of numbers, texts, lists and dictionaries; equal for equal programs.
 
     Args:
         labels: names of values, before those of the program.
         target: what code is generated for.
+        device: what times are predicted by.
 
     Returns:
-        kernels: a list of what `_kernel` says, in order of their launches.
+        kernels: a list of what `_kernel` says, in order of their launches, and with it predictions: null without a device, else
+            what `prediction.predictions` says.
         apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason}: two
             operators in different kernels though one feeds the other or both read a value; `bytes` is what that costs.
         kernel_count, operator_count: as in the plan.
@@ -44,13 +53,21 @@ def report(plan: Plan, labels: Mapping[int, str] | None = None, target: Target |
     """
     names = dict(plan.program.names) | dict(labels or {})
     made = {value: n for n, launch in enumerate(plan.launches, 1) for value in launch.outputs}
+    kernels = [_kernel(plan, n, launch, names, made, target) for n, launch in enumerate(plan.launches, 1)]
+    predicted = (_predictions(launch.kernel, target, device) for launch in plan.launches)
     return {
-        "kernels": [_kernel(plan, n, launch, names, made, target) for n, launch in enumerate(plan.launches, 1)],
+        "kernels": [{**each, "predictions": found} for each, found in zip(kernels, predicted, strict=True)],
         "apart": [_apart(plan, apart, names) for apart in plan.apart],
         "kernel_count": len(plan.launches),
         "operator_count": len(plan.program.ops),
         **_totals(plan, set(made)),
     }
+
+
+def _predictions(kernel: Launchable, target: Target | None, device: DeviceFacts | None) -> list[Prediction] | None:
+    if not isinstance(kernel, Kernel) or target is None or device is None:
+        return None
+    return predictions(resolve_target(kernel), target, device)
 
 
 def _totals(plan: Plan, made: set[int]) -> Facts:

@@ -1,0 +1,59 @@
+"""Predicted times: the longer of moving a kernel's bytes and of doing its operations, by what the device does in a second.
+
+The model is the roofline of Williams, Waterman and Patterson (CACM 2009), with a second roof for threads that have one point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpuop.fusion.cost import work
+from gpuop.fusion.measure import before, points_of_thread
+from gpuop.fusion.scheduling import scheduled
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.pin import Pin
+from gpuop.ir.stages import stages
+from gpuop.ir.target import Target
+from gpuop.ir.throughput import DeviceFacts
+from gpuop.passes.schedules import METHODS, PLAIN, schedule
+
+Prediction = dict[str, Any]
+
+
+def predictions(kernel: Kernel, target: Target, facts: DeviceFacts) -> list[Prediction]:
+    """For each schedule that suits a kernel {method, its parameters, ms}; the chosen one first.
+
+    A kernel with stages has for "plain" the kernels that it would be without.
+    """
+    chosen = scheduled(kernel, target)
+    found = [] if chosen is None else [_entry(kernel, chosen[0].name, dict(chosen[1]), target, facts)]
+    ready = before(replace(kernel, target=target), schedule)
+    others = (m for m in METHODS if (chosen is None or m is not chosen[0]) and not m.refuse(ready))
+    found += [_entry(kernel, m.name, dict(m.candidates(ready)[0]), target, facts) for m in others]
+    return [*found, _entry(kernel, PLAIN, {}, target, facts)]
+
+
+def _entry(kernel: Kernel, method: str, given: dict[str, int], target: Target, facts: DeviceFacts) -> Prediction:
+    seconds = _plain(kernel, target, facts) if method == PLAIN else _scheduled(kernel, facts)
+    return {"method": method, **given, "ms": 1e3 * seconds}
+
+
+def _scheduled(kernel: Kernel, facts: DeviceFacts) -> float:
+    operations = sum(work(part) for part in stages(kernel)) * kernel.domain.threads
+    return facts.launch + max(moved(kernel) / facts.bandwidth, operations / facts.operations)
+
+
+def _plain(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
+    """Each stage is a kernel, which reads and writes memory."""
+    total = 0.0
+    for part in stages(kernel):
+        single = points_of_thread(replace(part, pin=Pin(PLAIN)), target).count == 1
+        rate = facts.single_operations if single else facts.operations
+        total += facts.launch + max(moved(part) / facts.bandwidth, work(part) * part.domain.threads / rate)
+    return total
+
+
+def moved(kernel: Kernel) -> int:
+    """The bytes of a kernel's inputs and outputs."""
+    return sum(param.type.nbytes for param in (*kernel.inputs, *kernel.written))
