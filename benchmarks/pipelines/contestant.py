@@ -57,7 +57,9 @@ def _count(function: Any, known: dict[str, int]) -> None:
         return
     try:
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-    except (SyntaxError, OSError):  # a lambda's line is no statement of its own
+    except (SyntaxError, OSError):  # the line of a lambda need not be a statement of its own
+        tree = None
+    if not isinstance(tree, ast.FunctionDef):
         known[name] = 1
         return
     known[name] = len(ast.unparse(_without_docstring(tree)).splitlines())

@@ -23,7 +23,7 @@ from typing import Any
 import gpuop as gp
 from gpuop.runtime.devices import current
 
-from . import by_hand_opencl, gpuop_itself
+from . import gpuop_itself, peers
 from .catalogue import CATALOGUE
 from .contestant import Maker
 from .measure import check, measure
@@ -48,8 +48,8 @@ def shape_of(size: str | None, pipeline: Pipeline, device: str) -> tuple[int, ..
 
 def makers_of(pipeline: Pipeline, backend: Any, who: list[str]) -> tuple[dict[str, Maker], dict[str, str]]:
     """Whoever has this pipeline, and which libraries are not there."""
-    found, missing = gpuop_itself.entries(pipeline), dict[str, str]()
-    found |= by_hand_opencl.entries(pipeline, backend)
+    others, missing = peers.entries(pipeline, backend)
+    found = gpuop_itself.entries(pipeline) | others
     if who:
         found = {name: maker for name, maker in found.items() if any(name.startswith(w) for w in who)}
     return found, missing
