@@ -336,7 +336,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for (var = start; var < stop; var += step)`, or `>` when step is negative; bounds are bound at entry."""
+    """`for (var = start; var < stop; var += step)`, `>` when step is negative; bounds bind at entry; `lanes` may run at once."""
 
     effect: ClassVar[Effect] = Effect.NONE
     var: Var
@@ -346,6 +346,7 @@ class For:
     body: Block
     unroll: Extent = 1
     loc: Loc | None = facts(default=None, compare=False)
+    lanes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ class Target:
         has_fp16, has_fp64: whether the device computes in half and double.
         widening: how a thread is given several points where it accesses only its own: "scalar", it is not; "unrolled",
             copies of the body between wide loads and stores; "vector", the language's vector types; "functions", these in
-            kernels that call functions of floats within an error bound, and elsewhere one by one.
+            stencils and in kernels that call functions of floats within an error bound, and elsewhere one by one.
         least_threads: grids are not widened to fewer threads than these, which keep the device busy.
     """
 

@@ -133,9 +133,9 @@ class KernelText:
                 if orelse:
                     self.put(depth, "else")
                     self.block(orelse, depth + 1)
-            case For(var=var, start=start, stop=stop, step=step, body=body, unroll=unroll):
+            case For(var=var, start=start, stop=stop, step=step, body=body, unroll=unroll, lanes=lanes):
                 bounds = self.list((start, stop, step))
-                self.put(depth, f"for {self.name(var)} in {bounds} unroll {unroll}")
+                self.put(depth, f"for {self.name(var)} in {bounds} unroll {unroll}{' lanes' * lanes}")
                 self.block(body, depth + 1)
             case While(head=head, cond=cond, body=body):
                 self.put(depth, "while")

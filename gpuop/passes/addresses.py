@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gpuop.ir.borders import Coordinate, inside, place
@@ -12,6 +14,17 @@ from gpuop.ir.types import INT, LONG, Type
 from gpuop.ir.visit import loop_values
 
 EXTENTS = {"layer": "layers", "row": "rows", "column": "columns"}
+
+RANGES: dict[
+    str, Callable[[int, int, int, int], tuple[int, ...]]
+] = {  # from a to b and from c to d: what bounds the result
+    "add": lambda a, b, c, d: (a + c, b + d),
+    "sub": lambda a, b, c, d: (a - d, b - c),
+    "mul": lambda a, b, c, d: (a * c, a * d, b * c, b * d),
+    "min": lambda a, b, c, d: (min(a, c), min(b, d)),
+    "max": lambda a, b, c, d: (max(a, c), max(b, d)),
+    "choose": lambda a, b, c, d: (a, b, c, d),
+}
 
 
 class Addresses:
@@ -69,17 +82,16 @@ class Addresses:
         return None, None
 
     def note_range(self, var: Var, value: Expr) -> None:
-        """An int that comes from a narrow integer has its range, and sums and multiples of such have theirs."""
+        """An int that comes from a narrow integer has its range; sums, multiples, extremes and choices of such have theirs."""
         match value:
             case Cast(arg=arg) if arg.type.kind in "iu" and arg.type.dtype.bits < 32:
                 info = np.iinfo(arg.type.dtype.numpy)
                 self.ranges[var] = int(info.min), int(info.max)
-            case Apply(op="add" | "mul" | "min" as op, args=(x, y)):
+            case Apply(op="add" | "sub" | "mul" | "min" | "max" | "choose" as op, args=(*_, x, y)):
                 (a, b), (c, d) = self.range(x), self.range(y)
                 if a is None or b is None or c is None or d is None:
                     return
-                sums = {"add": (a + c, b + d), "min": (min(a, c), min(b, d))}
-                corners = sums.get(op, (a * c, a * d, b * c, b * d))
+                corners = RANGES[op](a, b, c, d)
                 if max(map(abs, corners)) < 2**31:
                     self.ranges[var] = min(corners), max(corners)
 

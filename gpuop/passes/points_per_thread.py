@@ -130,13 +130,20 @@ def _refusal(kernel: Kernel) -> str:
         return "GPUOP_WIDEN is 0"
     if not kernel.domain.shape:
         return "its grid is one point"
+    if kernel.points is not None:
+        return "its points have been given to threads"
+    found = [refusal_of_thread(kernel)]
+    found += [_read(e, kernel) for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
+    return next(filter(None, found), "")
+
+
+def refusal_of_thread(kernel: Kernel) -> str:
+    """Why a thread's statements are not to be copied for several points, whatever they read."""
     if kernel.layouts:
         return "an array of the user's does not lie in planes"
     if tells_groups(kernel):
         return "it can tell its work-groups"
-    found = [unrepeatable(stmt, kernel) for stmt in walk(kernel.body)]
-    found += [_read(e, kernel) for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
-    return next(filter(None, found), "")
+    return next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), "")
 
 
 def tells_groups(kernel: Kernel) -> bool:

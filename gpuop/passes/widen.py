@@ -104,7 +104,7 @@ class _Widening:
     def loop(self, body: Callable[[Var, list[Stmt]], Block]) -> For:
         lane = Var("lane", Type(INT))
         start, stop, step = (constant(n, INT) for n in (0, self.thread.count, 1))
-        return For(lane, start, stop, step, body(lane, []), self.thread.count)
+        return For(lane, start, stop, step, body(lane, []), self.thread.count, lanes=True)
 
     def point(self, lane: Var, out: list[Stmt]) -> Expr:
         """Where a lane is along the axis."""

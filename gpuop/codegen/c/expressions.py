@@ -45,7 +45,7 @@ class Expressions:
         self.calls = dialect.calls
         self.names = Names(dialect)
         self.doubles = False
-        self.column = "column"  # what the fastest axis of threads is called
+        self.threads: dict[str, str] = {}  # what axes are called whose threads are no points
         self.flat: set[FieldParam] = set()  # fields whose points are counted along one axis
 
     def stored(self, store: Store) -> str:
@@ -76,9 +76,9 @@ class Expressions:
             case Ref(var=var):
                 return self.names.of(var), CALL
             case Index(offset=0):
-                return index_name(expr, self.column), CALL
+                return index_name(expr, self.threads), CALL
             case Index(offset=offset):
-                return f"{index_name(expr, self.column)} {'+' if offset > 0 else '-'} {abs(offset)}", SUM
+                return f"{index_name(expr, self.threads)} {'+' if offset > 0 else '-'} {abs(offset)}", SUM
             case Stride(field=field, what="columns" as what):
                 return f"{self.names.of(field)}_{'points' if field in self.flat else what}", CALL
             case Stride(field=field, what=what):

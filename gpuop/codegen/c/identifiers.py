@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from gpuop.codegen.c.dialect import Dialect
 from gpuop.codegen.c.reserved import FAMILIES, WORDS
@@ -20,12 +21,12 @@ INDEX_NAMES = {
 }
 
 
-def index_name(index: Index, column: str = "column") -> str:
-    """`_row`, `_localRow`, `_rows`… without the offset; `column` is what an axis of threads is called that are no columns."""
+def index_name(index: Index, threads: Mapping[str, str] = MappingProxyType({})) -> str:
+    """`_row`, `_localRow`, `_rows`… without the offset; `threads` has what axes are called whose threads are no points."""
     if index.axis == "element":
         return "_tensorElement" if index.kind == "global" else "_tensorElements"
-    axis = column if index.axis == "column" else index.axis
-    return INDEX_NAMES[index.kind].format(axis=axis, Axis=axis.capitalize())
+    axis = threads.get(index.axis, index.axis)
+    return INDEX_NAMES[index.kind].format(axis=axis, Axis=axis[0].upper() + axis[1:])
 
 
 FACTS = (

@@ -27,9 +27,15 @@ class Printer(Statements):
         for param in (*kernel.inputs, *kernel.written):
             self.e.names.of(param)
         if kernel.points is not None:
-            self.e.column = "thread"
+            self.e.threads = {
+                axis: "thread" if axis == "column" else f"thread{axis.capitalize()}"
+                for axis in kernel.domain.axes
+                if axis == "column" or kernel.domain.extent(axis) != Domain(kernel.points).extent(axis)
+            }
             counted = (
-                p for p in (*kernel.inputs, *kernel.written) if len(p.type.field_shape) == 1 < len(kernel.points)
+                p
+                for p in (*kernel.inputs, *kernel.written)
+                if len(p.type.field_shape) == len(kernel.domain.shape) < len(kernel.points)
             )
             self.e.flat = {param for param in counted if not param.by_value}
 
@@ -130,14 +136,16 @@ class Printer(Statements):
         names = ("_layers", "_rows", "_columns")[3 - len(points) :]
         counts = [f"{name} = {n}" for name, n in zip(names, points, strict=True)]
         if self.kernel.points is not None:
-            counts.append(f"_threads = {domain.extent('column')}")
+            counts += [
+                f"{index_name(Index('global_size', a), self.e.threads)} = {domain.extent(a)}" for a in self.e.threads
+            ]
         if domain.elements > 1:
             counts.append(f"_tensorElements = {domain.elements}")
         if counts:
             self.put(1, f"const int {', '.join(counts)};")
         for axis in axes:
             self.put(
-                1, f"const int {index_name(Index('global', axis), self.e.column)} = {self.position('global', axis)};"
+                1, f"const int {index_name(Index('global', axis), self.e.threads)} = {self.position('global', axis)};"
             )
         if domain.elements > 1:
             self.put(
@@ -151,10 +159,10 @@ class Printer(Statements):
             for kind in ("local", "group"):
                 if Index(kind, axis) in wanted:
                     self.put(
-                        1, f"const int {index_name(Index(kind, axis), self.e.column)} = {self.position(kind, axis)};"
+                        1, f"const int {index_name(Index(kind, axis), self.e.threads)} = {self.position(kind, axis)};"
                     )
             if Index("local_size", axis) in wanted:
-                self.put(1, f"const int {index_name(Index('local_size', axis), self.e.column)} = {sizes[axis]};")
+                self.put(1, f"const int {index_name(Index('local_size', axis), self.e.threads)} = {sizes[axis]};")
 
     def position(self, kind: str, axis: str) -> str:
         text = f"(int){self.place(kind, DIMENSIONS[axis])}"

@@ -7,7 +7,7 @@ from gpuop.codegen.c.expressions import COMPARISONS, PREFIX, SHIFT, Expressions
 from gpuop.codegen.opencl import lane_calls
 from gpuop.codegen.opencl.lane_calls import LENGTHS, called_alone, name_in_vectors
 from gpuop.codegen.opencl.saturation import saturating
-from gpuop.ir.nodes import Apply, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
+from gpuop.ir.nodes import Apply, Array, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
 from gpuop.ir.ops import CALL, MIRRORED, OPS
 from gpuop.ir.types import BOOL, DTYPES, FLOAT, HALF, DType, Type
 from gpuop.passes.points_per_thread import ACCESS, is_streamed
@@ -42,6 +42,10 @@ STREAM = """
 // past the caches, which the output would only fill
 void stream_{c}{n}({c}{n} x, __global {c} *p)
 {{
+    if ((ulong)p % {access}) {{
+        vstore{n}(x, 0, p);
+        return;
+    }}
 {stores}
 }}
 """
@@ -103,14 +107,14 @@ def _edges(c: str, n: int) -> dict[str, str]:
 
 
 def _stream(c: str, n: int) -> str:
-    """Stores of 16 bytes, which any driver's compiler has as one instruction; buffers are aligned to as many."""
+    """Stores of 16 bytes, which any driver's compiler has as one instruction, if they are aligned."""
     part = min(ACCESS // SIZES[c], n)
     digits = ["0123456789abcdef"[k : k + part] for k in range(0, n, part)]
     stores = [
         f"    __builtin_nontemporal_store(x{f'.s{lanes}' if part < n else ''}, (__global {c}{part} *)p{f' + {k}' if k else ''});"
         for k, lanes in enumerate(digits)
     ]
-    return STREAM.format(c=c, n=n, stores="\n".join(stores))
+    return STREAM.format(c=c, n=n, access=ACCESS, stores="\n".join(stores))
 
 
 SIZES = {dtype.c: dtype.bits // 8 for dtype in DTYPES.values() if dtype is not BOOL}  # bytes in memory
@@ -261,10 +265,12 @@ class VectorExpressions(Expressions):
     # --- memory -------------------------------------------------------------------------------------------------
 
     def load(self, load: Load) -> tuple[str, int]:
-        n = load.type.lanes
-        if n == 1 or not isinstance(load.memory, FieldParam):
+        n, memory = load.type.lanes, load.memory
+        if n == 1:
             return super().load(load)
-        pointer, c = f"&{self.names.of(load.memory)}[{self.text(load.index[0])}]", load.type.dtype.c
+        if isinstance(memory, Array):
+            return f"vload{n}(0, {self.neighbours(memory, load.index)})", CALL
+        pointer, c = self.neighbours(memory, load.index[:1]), load.type.dtype.c
         if len(load.index) > 1:
             return f"load_{c}{n}({pointer}, {self.text(load.index[1])})", CALL
         return f"vload{'_half' if c == 'half' else ''}{n}(0, {pointer})", CALL
@@ -272,10 +278,16 @@ class VectorExpressions(Expressions):
     def stored(self, store: Store) -> str:
         """A store of a vector."""
         n, c, value = store.value.type.lanes, store.value.type.dtype.c, self.text(store.value)
-        pointer = f"&{self.names.of(store.memory)}[{self.text(store.index[0])}]"
+        if isinstance(store.memory, Array):
+            return f"vstore{n}({value}, 0, {self.neighbours(store.memory, store.index)})"
+        pointer = self.neighbours(store.memory, store.index[:1])
         if len(store.index) > 1:
             return f"store_{c}{n}({value}, {pointer}, {self.text(store.index[1])})"
         name = f"stream_{c}{n}"
-        if isinstance(store.memory, FieldParam) and is_streamed(store.memory) and name in HELPERS:
+        if is_streamed(store.memory) and name in HELPERS:
             return f"{name}({value}, {pointer})"
         return f"vstore{'_half' if c == 'half' else ''}{n}({value}, 0, {pointer})"
+
+    def neighbours(self, memory: Array | FieldParam, index: tuple[Expr, ...]) -> str:
+        """The address of the first element of a vector."""
+        return f"&{self.names.of(memory)}{''.join(f'[{self.text(i)}]' for i in index)}"

@@ -124,6 +124,10 @@ class ArrayMemory:
                 keep = active & (k < index[1]) if len(index) > 1 else active  # a vector's lanes that are inside
                 self.fields[memory].reshape(-1)[self.all(index[0] + k)[keep]] = self.all(value)[keep]
             return
+        if len(values) > memory.type.lanes:  # a vector's
+            for k, value in enumerate(values):
+                self.store(memory, [*index[:-1], index[-1] + k], [value], active)
+            return
         where, inside = self.place(memory, index)
         keep = active & inside
         for lane, value in zip(self.arrays[memory], values, strict=True):

@@ -17,7 +17,7 @@ __kernel void gpuop_upside_down(
     const int _column = (int)get_global_id(0);
 
     // upside_down
-    const int at = min(max(_rows - _row - 1, 0), image_rows - 1) * image_rowStride + _column;
+    const int at = (_rows - _row - 1) * image_rowStride + _column;
     const int at_1 = _row * out0_rowStride + _column;
     out0[at_1] = (float)image[at] / 255.0f;
     out0[at_1 + out0_tensorStride] = (float)image[at + image_tensorStride] / 255.0f;

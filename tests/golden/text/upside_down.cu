@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(128) gpuop_upside_down(
     const int _column = (int)(blockIdx.x * blockDim.x + threadIdx.x);
 
     // upside_down
-    const int at = min(max(_rows - _row - 1, 0), image_rows - 1) * image_rowStride + _column;
+    const int at = (_rows - _row - 1) * image_rowStride + _column;
     const int at_1 = _row * out0_rowStride + _column;
     out0[at_1] = (float)image[at] / 255.0f;
     out0[at_1 + out0_tensorStride] = (float)image[at + image_tensorStride] / 255.0f;

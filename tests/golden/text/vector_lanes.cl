@@ -42,10 +42,9 @@ __kernel void gpuop_vector(
         const int left = 1785 - first;
         const float16 f_lanes = load_float16(&f[first], left);
         const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-        const int16 point = first + lane;
         // vector
         float16 x = f_lanes;
-        x = select(x, sqrt(x) + convert_float16(point % 51), x > 1.0f);
+        x = select(x, sqrt(x) + convert_float16((first + lane) % 51), x > 1.0f);
         const float16 out0_lanes = x;
         store_float16(out0_lanes, &out0[first], left);
     }

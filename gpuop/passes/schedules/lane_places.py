@@ -1,0 +1,109 @@
+"""How the places that a recorded kernel reads differ between neighbours in a row: not at all, as their columns do, or otherwise.
+
+Vectors of neighbours load the first two kinds at once. The offsets from the own column, found through sums and counters with
+known bounds, tell at which columns no read leaves its field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Array, Block, Const, Declare, Expr, For, Index, Let, Load, Read, Ref, Var
+from gpuop.ir.types import INT, Type
+from gpuop.ir.visit import blocks, expressions, loop_values, operands
+
+
+@dataclass(frozen=True)
+class Place:
+    """An integer that all lanes have in common, from `low` to `high` where that is known; or, `along`, the own column plus it."""
+
+    along: bool = False
+    low: int | None = None
+    high: int | None = None
+
+
+COMMON = Place()
+
+
+class LanePlaces:
+    """The places of a kernel's variables; a variable that is in none differs between lanes as it likes."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.places: dict[Var, Place] = {}
+        self.block(kernel.body)
+
+    def block(self, block: Block) -> None:
+        for stmt in block:
+            match stmt:
+                case Let(var=var, value=value) if not var.mutable:
+                    found = self.of(value)
+                    if found is not None:
+                        self.places[var] = found
+                case For(var=var):
+                    turns = loop_values(stmt)
+                    if turns:
+                        self.places[var] = Place(False, min(turns), max(turns))
+            for inner in blocks(stmt):
+                self.block(inner)
+
+    def of(self, expr: Expr) -> Place | None:
+        """The place that an integer is; None if it differs between lanes otherwise than as columns do."""
+        match expr:
+            case Const(value=value) if expr.type == Type(INT):
+                return Place(False, int(value), int(value))
+            case Index(kind="global", axis="column", offset=offset):
+                return Place(True, offset, offset)
+            case Ref(var=var):
+                return self.places.get(var)
+            case Apply(op="add" | "sub" as op, args=(x, y)) if expr.type == Type(INT):
+                found = self.sum(self.of(x), self.of(y), op)
+                if found is not None:
+                    return found
+            case Read(point=None):
+                return COMMON if expr.field.by_value else None
+        return COMMON if all(map(self.is_common, operands(expr))) else None
+
+    def is_common(self, expr: Expr) -> bool:
+        """Whether all lanes have the same value."""
+        place = self.of(expr)
+        return place is not None and not place.along
+
+    @staticmethod
+    def sum(x: Place | None, y: Place | None, op: str) -> Place | None:
+        if x is None or y is None or (y.along and (x.along or op == "sub")):
+            return None
+        if x.low is None or x.high is None or y.low is None or y.high is None:
+            return None if x.along or y.along else COMMON
+        low, high = (x.low + y.low, x.high + y.high) if op == "add" else (x.low - y.high, x.high - y.low)
+        return Place(x.along or y.along, low, high)
+
+    def reads(self) -> Iterator[tuple[Read, Place | None]]:
+        """The reads at given points, and the place of the column, None where the point is none that vectors load."""
+        for e in expressions(self.kernel.body):
+            if isinstance(e, Read) and e.point is not None:
+                others = (*e.point[:-1], *([] if e.element is None else [e.element]))
+                yield e, self.of(e.point[-1]) if all(map(self.is_common, others)) else None
+
+    def interior(self) -> tuple[int, int]:
+        """The first column, and the one behind the last, where no read along the row leaves its field."""
+        first, end = 0, self.kernel.domain.extent("column")
+        for read, place in self.reads():
+            if place is not None and place.along and place.low is not None and place.high is not None:
+                first = max(first, -place.low)
+                end = min(end, read.field.type.field_shape[-1] - place.high)
+        return first, end
+
+    def obstacle(self) -> str:
+        """What vectors cannot load; "" if they load all."""
+        if any(place is None for _, place in self.reads()):
+            return "it reads at places that are no constant offsets from the own point"
+        loads = [e for e in expressions(self.kernel.body) if isinstance(e, Load)]
+        constants = {s.array for s in self.kernel.body if isinstance(s, Declare) and s.array.space == "constant"}
+        if any(isinstance(e.memory, Array) and e.memory not in constants for e in loads):
+            return "it has arrays"
+        if not all(self.is_common(i) for e in loads for i in e.index):
+            return "it looks up tables at places that differ between points"
+        return ""

@@ -1,0 +1,207 @@
+"""Stencils in vectors, several rows a thread: NumPy's values at every size, border and dtype, and what has no vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.codegen.generate import generate
+from gpuop.dsl import *
+from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
+from gpuop.ir.kernel import Kernel
+from gpuop.passes import schedules
+from gpuop.passes.schedules.vector_rows import VECTOR_ROWS
+from gpuop.runtime import devices
+from tests.borders import CHECKED, PLACES
+from tests.conftest import Vectorized
+
+rng = np.random.default_rng(23)
+DTYPES = ("uint8", "int8", "uint16", "float16", "float32", "int32", "float64", "int64")
+# a vector and what its neighbours need, rows that vectors do not divide, fewer rows than a thread has, a line, layers
+SHAPES = [(1, 19), (3, 20), (6, 33), (9, 70), (40,), (2, 5, 24)]
+TARGET = replace(Vectorized.target, backend="opencl")
+
+
+@contextmanager
+def vectors() -> Iterator[None]:
+    """The device in use puts neighbours in vectors, however small the grid."""
+    backend = devices.current()
+    if backend.target.vector_length == 1:
+        pytest.skip("it has no vectors")
+    with mock.patch.object(backend, "target", replace(backend.target, least_threads=1)):
+        yield
+
+
+def kernel_of(*results: gp.Field) -> Kernel:
+    (step,) = plan(program([result.node for result in results])).launches
+    return replace(step.kernel, target=TARGET)
+
+
+def data(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
+    """Small whole numbers, whose sums are exact."""
+    return rng.integers(0, 9, shape).astype(dtype)
+
+
+def away(x: np.ndarray, *steps: int, border: str = "clamp", fill: float = 0) -> np.ndarray:
+    """The values so many steps away, along the last axes."""
+    inside = np.ones(x.shape, bool)
+    for axis, k in zip(range(x.ndim - len(steps), x.ndim), steps, strict=True):
+        n = x.shape[axis]
+        places = [PLACES[border](i + k, n) for i in range(n)]
+        shape = [n if a == axis else 1 for a in range(x.ndim)]
+        inside &= np.reshape([p is not None for p in places], shape)
+        x = np.take(x, [p or 0 for p in places], axis)
+    return np.where(inside, x, x.dtype.type(fill))
+
+
+def own(f: gp.Field, *steps: int) -> tuple[object, ...]:
+    axes = (_layer, _row, _column)[-len(f.field_shape) :]
+    return tuple(a + k for a, k in zip(axes, (*[0] * (len(axes) - len(steps)), *steps), strict=True))
+
+
+@pytest.mark.parametrize("border", CHECKED)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_sizes_and_borders(device, shape, border):
+    x = data(shape)
+    steps = ((-1, -1), (0, 3), (1, -2), (2, 0)) if len(shape) > 1 else ((-1,), (3,), (-2,))
+
+    @gp.operator
+    def stencil(f):
+        return sum(_readTensor(f, *own(f, *s), border=border) * k for k, s in enumerate(steps, 1)) + _column
+
+    want = sum(k * away(x, *s, border=border) for k, s in enumerate(steps, 1)) + np.arange(shape[-1])
+    with vectors():
+        assert not VECTOR_ROWS.refuse(kernel_of(stencil(gp.Field(x))))
+        np.testing.assert_array_equal(stencil(gp.Field(x)).numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes(device, dtype):
+    """What differs between lanes may be a condition, a narrow integer, or a number that a row has in common with its lanes."""
+    if dtype == "float64" and not devices.current().target.has_fp64:
+        pytest.skip("no doubles")
+    x = data((7, 50), dtype)
+
+    @gp.operator
+    def larger(f):
+        best = _var(_readTensor(f))
+        with _for(-1, 2) as k:
+            there = _readTensor(f, _row + k, _column + k, border=3)
+            with _if(there > best):
+                best @= there
+        return best + _readTensor(f, _row, 0)
+
+    around = [away(x, k, k, border="zero", fill=3) for k in (-1, 0, 1)]
+    with vectors():
+        got = larger(gp.Field(x)).numpy()
+    np.testing.assert_array_equal(got, np.maximum.reduce(around) + x[:, :1])
+
+
+def test_several_fields_and_tensors(device):
+    """Fields of other widths, tensors, parameters and functions, and two outputs."""
+    image, wide, row = data((6, 40, 3)), data((6, 44)), data((40,))
+
+    @gp.operator
+    def mixed(f, g, r, gain):
+        v = _readTensor(f, _row - 1, _column + 1)
+        w = _readTensor(g, _row, _column + 6) + _readTensor(r, _column - 1)
+        return v * gain, _sqrt(w) + v.y
+
+    def results():
+        return mixed(gp.Field(image, 1), gp.Field(wide), gp.Field(row), 2.5)
+
+    v = np.stack([away(image[..., c], -1, 1) for c in range(3)], -1)
+    w = wide[:, np.minimum(np.arange(40) + 6, 43)] + away(row, -1)
+    with vectors():
+        scaled, rooted = (r.numpy() for r in results())
+    np.testing.assert_array_equal(scaled, v * np.float32(2.5))
+    np.testing.assert_array_equal(rooted, np.sqrt(w) + v[..., 1])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 8, 100])
+def test_rows_of_a_thread(device, rows):
+    x = data((11, 37))
+
+    @gp.operator
+    def down(f):
+        return _readTensor(f, _row - 1, _column) - _readTensor(f, _row + 1, _column - 1)
+
+    with vectors(), gp.schedule("vector rows", rows=rows):
+        np.testing.assert_array_equal(down(gp.Field(x)).numpy(), away(x, -1, 0) - away(x, 1, -1))
+
+
+@gp.operator
+def across(f):
+    return _readTensor(f, _row - 1, _column - 1) + _readTensor(f, _row + 1, _column + 1)
+
+
+def test_text():
+    """Loads are whole vectors, rows share them, and only the first thread of a row has borders of columns."""
+    kernel = kernel_of(across(gp.Field(data((64, 64)))))
+    text = generate(kernel, TARGET).text
+    before, after = text.split("if (_thread == 0)")[1].split("\n    }\n")
+    assert "f_columns" in before and "vload" not in before
+    assert "f_columns" not in after and after.count("vload8(") == 12 - 2 * 2
+    assert schedules.schedule(kernel).domain.shape == (16, 8)
+
+
+@gp.operator
+def scattered(f):
+    return _readTensor(f, _row, _columns - _column)
+
+
+@gp.operator
+def looked_up(f):
+    return _readTensor(f, _row, _convert_int(_readTensor(f, _row, _column + 1)))
+
+
+@gp.operator
+def counted(f):
+    n = _var(0.0)
+    with _while(n < _readTensor(f, _row, _column + 1)):
+        n @= n + 1
+    return n
+
+
+@gp.operator
+def pointwise(f):
+    return _readTensor(f) * 2
+
+
+PLACED = "it reads at places that are no constant offsets from the own point"
+
+
+@pytest.mark.parametrize(
+    ("operator", "shape", "reason"),
+    [
+        (scattered, (8, 64), PLACED),
+        (looked_up, (8, 64), PLACED),
+        (counted, (8, 64), "the turns of its loops differ between points"),
+        (pointwise, (8, 64), "it reads no points but its own"),
+        (across, (8, 9), "its rows are too short for vectors away from the borders"),
+    ],
+)
+def test_refusals(operator, shape, reason):
+    assert VECTOR_ROWS.refuse(kernel_of(operator(gp.Field(data(shape))))) == reason
+
+
+def test_small_grids_and_other_devices_have_none():
+    kernel = kernel_of(across(gp.Field(data((64, 64)))))
+    assert VECTOR_ROWS.refuse(kernel) == ""
+    small = replace(kernel, target=replace(TARGET, least_threads=65537))
+    assert VECTOR_ROWS.refuse(small) == "its grid is small, and vectors take longer to compile"
+    scalar = replace(kernel, target=replace(TARGET, widening="scalar"))
+    assert VECTOR_ROWS.refuse(scalar) == "the device has no vectors"
+
+
+def test_doubles_where_their_vectors_are_wrong():
+    kernel = kernel_of(across(gp.Field(data((64, 64), "float64"))))
+    kernel = replace(kernel, target=replace(TARGET, widening="functions"))
+    assert VECTOR_ROWS.refuse(kernel) == "it computes with doubles"
