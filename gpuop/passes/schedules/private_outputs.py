@@ -1,0 +1,165 @@
+"""Copies of outputs that threads update in the place of the outputs, and that are added to these in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.dead_code import without_dead_code
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    Array,
+    Atomic,
+    Block,
+    Const,
+    Declare,
+    Expr,
+    FieldParam,
+    For,
+    If,
+    Load,
+    Ref,
+    Stmt,
+    Store,
+    Var,
+    Write,
+)
+from gpuop.ir.types import INT, UINT, DType, Type
+from gpuop.ir.visit import updated, walk
+
+# what leaves a number as it is; operations of the same one may take turns
+IDENTITIES: dict[str, Callable[[np.iinfo], int]] = {
+    "add": lambda info: 0,
+    "sub": lambda info: 0,
+    "or": lambda info: 0,
+    "xor": lambda info: 0,
+    "and": lambda info: int(info.max) if info.min == 0 else -1,
+    "min": lambda info: int(info.max),
+    "max": lambda info: int(info.min),
+}
+SUMS = {"sub": "add"}  # what joins the copies
+
+
+def updates(kernel: Kernel) -> dict[FieldParam, str]:
+    """The outputs that are only updated, by one integer operation whose results nobody wants: the order does not matter."""
+    found: dict[FieldParam, set[str]] = {}
+    if not any(isinstance(memory, FieldParam) for memory in updated(kernel.body)):
+        return {}
+    for stmt in walk(without_dead_code(kernel).body):
+        if isinstance(stmt, Atomic) and isinstance(stmt.memory, FieldParam):
+            ordered = stmt.var is not None or stmt.op not in IDENTITIES or stmt.memory.type.storage.kind == "f"
+            found.setdefault(stmt.memory, set()).add("" if ordered else SUMS.get(stmt.op, stmt.op))
+        elif isinstance(stmt, Write):
+            found.setdefault(stmt.field, set()).add("")
+    return {field: next(iter(ops)) for field, ops in found.items() if len(ops) == 1 and ops != {""}}
+
+
+def size(field: FieldParam) -> int:
+    return field.type.field_shape.points * field.type.planes
+
+
+class PrivateOutputs:
+    """The copies of the outputs of a kernel.
+
+    Attributes:
+        copies: how many a thread has, which it uses in turns: an update does not wait for the one before it. 0 where a
+            work-group shares one, in local memory.
+    """
+
+    def __init__(self, fields: dict[FieldParam, str], copies: int) -> None:
+        self.fields, self.copies = fields, copies
+        self.arrays = {field: self.array(field) for field in fields}
+
+    def array(self, field: FieldParam) -> Array:
+        kind = Type(field.type.storage)
+        if self.copies == 0:
+            return Array(f"{field.hint}_shared", kind, (size(field),), "local")
+        return Array(f"{field.hint}_copies", kind, (self.copies, size(field)))
+
+    def identity(self, field: FieldParam) -> Const:
+        dtype: DType = field.type.storage
+        return constant(IDENTITIES[self.fields[field]](np.iinfo(dtype.numpy)), dtype)
+
+    def declared(self) -> list[Stmt]:
+        return [Declare(array) for array in self.arrays.values()]
+
+    def places(self, i: Expr) -> list[tuple[Expr, ...]]:
+        """Of an element in all copies."""
+        return [(constant(k, INT), i) for k in range(self.copies)] if self.copies else [(i,)]
+
+    def cleared(self, field: FieldParam, start: Expr, step: int) -> list[Stmt]:
+        """The copies hold what changes nothing; private ones are zeroed where they are declared."""
+        nothing, array = self.identity(field), self.arrays[field]
+        if self.copies and not nothing.value:
+            return []
+
+        def clear(i: Expr, out: list[Stmt]) -> None:
+            out += [Store(array, place, nothing) for place in self.places(i)]
+
+        return [counted("i", start, array.extents[-1], step, clear)]
+
+    def update(self, stmt: Atomic, turn: Expr) -> Block:
+        """An update of an output, as one of a copy; places outside are dropped."""
+        field = stmt.memory
+        assert isinstance(field, FieldParam)
+        out, inner = list[Stmt](), list[Stmt]()
+        test, at = place_of(stmt, field, collector(out, stmt.loc), collector(inner, stmt.loc))
+        array = self.arrays[field]
+        if self.copies == 0:
+            inner.append(replace(stmt, memory=array, index=(at,), element=None))
+        else:
+            b = collector(inner, stmt.loc)
+            old = b.bind(Load(array, (turn, at), array.type))
+            inner.append(Store(array, (turn, at), b.apply(stmt.op, old, *stmt.args), stmt.loc))
+        return tuple(inner) if test is None else (*out, If(test, tuple(inner), (), stmt.loc))
+
+    def joined(self, field: FieldParam, start: Expr, step: int) -> Stmt:
+        """Add the copies to the output; what stayed as it was is left out."""
+        op, array, nothing = self.fields[field], self.arrays[field], self.identity(field)
+
+        def join(i: Expr, out: list[Stmt]) -> None:
+            b = collector(out)
+            total, *others = (b.bind(Load(array, place, array.type)) for place in self.places(i))
+            for other in others:
+                total = b.apply(op, total, other)
+            inner: list[Stmt] = []
+            index, element = point_of(field, i, collector(inner))
+            inner.append(Atomic(op, field, index, (total,), None, element))
+            out.append(If(b.apply("ne", total, nothing), tuple(inner)))
+
+        return counted("i", start, array.extents[-1], step, join)
+
+
+def counted(hint: str, start: Expr, stop: int, step: int, body: Callable[[Expr, list[Stmt]], None]) -> For:
+    """A loop over places."""
+    var, out = Var(hint, Type(INT)), list[Stmt]()
+    body(Ref(var), out)
+    return For(var, start, constant(stop, INT), constant(step, INT), tuple(out))
+
+
+def place_of(stmt: Atomic, field: FieldParam, tests: Builder, b: Builder) -> tuple[Expr | None, Expr]:
+    """Whether an update is inside of its field (None: always), and its place among all elements, in row-major order."""
+    extents = [*field.type.field_shape, field.type.planes]
+    index = [*stmt.index, constant(0, INT) if stmt.element is None else stmt.element]
+    test: Expr | None = None
+    at: Expr = constant(0, INT)
+    for i, n in zip(index, extents, strict=True):
+        if not (isinstance(i, Const) and 0 <= i.value < n):
+            one = tests.apply("lt", tests.cast(i, Type(UINT), saturate=False), n)
+            test = one if test is None else tests.apply("and", test, one)
+        if n > 1:
+            at = i if at == constant(0, INT) else b.apply("add", b.apply("mul", at, n), i)
+    return test, at
+
+
+def point_of(field: FieldParam, at: Expr, b: Builder) -> tuple[tuple[Expr, ...], Expr | None]:
+    """The point and the element of a place, as an atomic operation has them."""
+    extents, found = [*field.type.field_shape, field.type.planes], list[Expr]()
+    for n in reversed(extents[1:]):
+        found.append(b.apply("mod", at, n) if n > 1 else constant(0, INT))
+        at = b.apply("div", at, n) if n > 1 else at
+    *index, element = [at, *reversed(found)]
+    return tuple(index), element if field.type.planes > 1 else None

@@ -1,0 +1,61 @@
+"""Histograms and other scatters: outputs that many threads update at computed places are updated in copies first.
+
+On CPUs a thread handles a strip of the grid with copies of its own; on GPUs a work-group has one in local memory. Integers are
+added, compared or combined bit by bit, which gives the same in any order.
+"""
+
+from __future__ import annotations
+
+from gpuop.ir.dead_code import without_dead_code
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Barrier, Declare, Print
+from gpuop.ir.visit import walk
+from gpuop.passes.points_per_thread import tells_groups
+from gpuop.passes.schedules.method import Method, Parameters
+from gpuop.passes.schedules.private_outputs import size, updates
+from gpuop.passes.schedules.strips import OfGroups, OfThreads
+
+MOST_BYTES = 1 << 16  # of outputs that a thread has copies of
+COPIES = 4  # that a thread uses in turns
+STRIPS = (64, 32, 16, 8)  # threads on CPUs
+POINTS = (32, 16, 64, 8)  # of a thread on GPUs
+WORTH = 8  # updates of an element in a copy, for each one of the output
+LEAST = 64  # points of a strip
+
+
+def refuse(kernel: Kernel) -> str:
+    assert kernel.target is not None
+    found = updates(kernel)
+    if not found:
+        return "it updates no output in a way whose order does not matter"
+    if kernel.intermediates:
+        return "it has stages"
+    if tells_groups(kernel) or kernel.whole:
+        return "it can tell its work-groups"
+    for stmt in walk(kernel.body):
+        if isinstance(stmt, (Barrier, Print)) or (isinstance(stmt, Declare) and stmt.array.space == "local"):
+            return f"it has {'local memory' if isinstance(stmt, Declare) else f'{type(stmt).__name__.lower()}s'}"
+    most = MOST_BYTES if kernel.target.device == "cpu" else kernel.target.local_memory_bytes // 2
+    needed = sum(4 * size(field) for field in found)
+    if needed > most:
+        return f"copies of what it updates take {needed} bytes, over {most}"
+    return "" if candidates(kernel) else f"its {kernel.domain.threads} points are few beside what it updates"
+
+
+def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
+    assert kernel.target is not None
+    points, least = kernel.domain.threads, WORTH * sum(map(size, updates(kernel)))
+    if kernel.target.device == "cpu":
+        return tuple({"strips": n, "copies": COPIES} for n in STRIPS if points >= n * max(least, LEAST))
+    busy = kernel.target.least_threads
+    return tuple({"points": n} for n in POINTS if points >= n * busy)
+
+
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    kernel = without_dead_code(kernel)
+    if "strips" in parameters:
+        return OfThreads(kernel, parameters["strips"], parameters["copies"]).kernel()
+    return OfGroups(kernel, parameters["points"]).kernel()
+
+
+PRIVATIZE = Method("privatize", refuse, candidates, apply)

@@ -1,0 +1,237 @@
+"""Scatters through private copies: NumPy's counts on every grid, and what has to stay a scatter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.codegen.generate import generate, target_named
+from gpuop.dsl import *
+from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
+from gpuop.ir.kernel import Kernel
+from gpuop.passes import schedules
+from gpuop.passes.schedules import privatize
+from gpuop.passes.schedules.privatize import PRIVATIZE
+from gpuop.runtime import devices
+from tests.borders import CHECKED, PLACES
+from tests.conftest import Vectorized, Widened
+from tests.golden.nvrtc import ptx_of
+
+rng = np.random.default_rng(17)
+TARGETS = {"cpu": replace(Vectorized.target, device="cpu"), "gpu": replace(Widened.target, device="gpu")}
+DRIVERS = [d.name for d in gp.devices() if d.name.startswith("opencl")]
+FORMS = [(form, where) for where in ("interpreted", *DRIVERS) for form in TARGETS]
+SHAPES = [(1,), (3,), (17,), (1000,), (1, 1), (2, 3), (3, 16), (33, 7), (13, 64), (5, 300), (2, 3, 5), (3, 17, 31)]
+
+
+def used(form: str) -> mock._patch:
+    """Copies however small the grid, and more points for a thread than there are."""
+    small = {"WORTH": 0, "LEAST": 1, "STRIPS": (3, 1), "POINTS": (5, 1)}
+    return mock.patch.multiple(privatize, **small)
+
+
+@contextmanager
+def privately(form: str, where: str = "interpreted") -> Iterator[None]:
+    methods = mock.patch.object(schedules, "METHODS", (PRIVATIZE,))
+    if where == "interpreted":
+        backend = (Vectorized if form == "cpu" else Widened)()
+        with mock.patch.object(backend, "target", TARGETS[form]), mock.patch.dict(devices._open, reference=backend):
+            with gp.use_device("reference"), methods, used(form):
+                yield
+        return
+    with gp.use_device(where) as backend, methods, used(form):
+        changed = replace(backend.target, device=form, least_threads=1)
+        with mock.patch.object(backend, "target", changed):
+            yield
+
+
+def kernel_of(*results: gp.Field) -> Kernel:
+    (step,) = plan(program([result.node for result in results])).launches
+    return step.kernel
+
+
+def refusal(form: str, *results: gp.Field) -> str:
+    with used(form):
+        return PRIVATIZE.refuse(replace(kernel_of(*results), target=TARGETS[form]))
+
+
+def histogram(bins: int, dtype: str = "int32", default: int = 0) -> gp.Operator:
+    @gp.operator(outputs=gp.FieldType(bins, dtype=dtype), default=default)
+    def histogram(levels):
+        _globalThreads(levels)
+        _atomic_inc(_pointerTo(_out0, _convert_int(_readTensor(levels))))
+
+    return histogram
+
+
+@pytest.mark.parametrize(("form", "where"), FORMS)
+def test_histograms(form, where):
+    """On grids of every kind; bins outside are dropped, and the output keeps what it held."""
+    with privately(form, where):
+        for shape in SHAPES if where == "interpreted" else [(1000,), (13, 64), (3, 17, 31)]:
+            x = rng.integers(-3, 25, shape).astype(np.int32)
+            counts = histogram(19, default=7)(gp.Field(x))
+            assert not refusal(form, counts)
+            expected = 7 + np.bincount(x[(x >= 0) & (x < 19)], minlength=19)
+            np.testing.assert_array_equal(counts.numpy(), expected, str(shape))
+
+
+OPERATIONS = {
+    "add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "where"), FORMS)
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_operations(form, where, dtype):
+    """All that may take turns, wrapping, beside outputs at own points and on one of several outputs each."""
+    info, n = np.iinfo(dtype), 700
+    x = rng.integers(info.min, info.max, n, dtype=dtype, endpoint=True)
+    x[5:40] = [info.min, info.max, 0, 1, info.max - 1] * 7
+    at = rng.integers(0, 5, n).astype(np.uint8)
+
+    @gp.operator(
+        outputs=(*[gp.FieldType(5, dtype=dtype)] * 7, gp.FieldType(n, dtype=dtype)), default=(*[100] * 7, None)
+    )
+    def all_of(f, places):
+        _globalThreads(f)
+        value, place = _readTensor(f), _readTensor(places)
+        for out, op in zip((_out0, _out1, _out2, _out3, _out4, _out5, _out6), OPERATIONS, strict=True):
+            globals()[f"_atomic_{op}"](_pointerTo(out, place), value)
+        _writeTensor(_out7, value ^ 1)
+
+    expected = []
+    for function in OPERATIONS.values():
+        result = np.full(5, 100, dtype)
+        function.at(result, at, x)
+        expected.append(result)
+    with privately(form, where):
+        results = all_of(gp.Field(x), gp.Field(at))
+        assert not refusal(form, *results)
+        gp.evaluate(*results)
+        for result, want, name in zip(results, [*expected, x ^ x.dtype.type(1)], [*OPERATIONS, "own"], strict=True):
+            np.testing.assert_array_equal(result.numpy(), want, name)
+
+
+def counted(border: str) -> gp.Operator:
+    """Values of a stencil, and their sums under two of their remainders."""
+
+    @gp.operator(outputs=lambda f: (gp.FieldType((4, 3), 2, "int32"), gp.FieldType(f.field_shape, dtype="int32")))
+    def counted(f):
+        _globalThreads(f)
+        value = _readTensor(f, _row - 1, _column + 2, border=border) + 3 * _readTensor(f) + _row
+        with _if(value % 5 != 0):
+            with _for(2) as k:
+                _atomic_add(_pointerTo(_out0, value % 5, value % 4, k), value + k)
+        _writeTensor(_out1, value)
+
+    return counted
+
+
+@pytest.mark.parametrize(("form", "where"), FORMS)
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (13, 7), (6, 64)], ids=str)
+def test_of_stencils(form, where, shape):
+    """Through each border, in one kernel with the image that is counted; bins are points of rows, with tensors."""
+    x = rng.integers(0, 40, shape).astype(np.uint8)
+    rules = CHECKED if where == "interpreted" else CHECKED[:2]
+
+    row = np.indices(shape)[0]
+    with privately(form, where):
+        for border in rules:
+            results = counted(border)(gp.ScalarField(x))
+            up = [PLACES[border](i - 1, shape[0]) for i in range(shape[0])]
+            right = [PLACES[border](i + 2, shape[1]) for i in range(shape[1])]
+            there = x[np.array([i or 0 for i in up])][:, np.array([i or 0 for i in right])].astype(np.int32)
+            there *= np.array([i is not None for i in up])[:, None] & np.array([i is not None for i in right])
+            value = there + 3 * x.astype(np.int32) + row
+            expected = np.zeros((6, 4, 2), np.int32)
+            for k in range(2):
+                np.add.at(expected, (value % 5, value % 4, np.full_like(value, k)), np.where(value % 5, value + k, 0))
+            assert not refusal(form, *results)
+            gp.evaluate(*results)
+            np.testing.assert_array_equal(results[1].numpy(), value, border)
+            np.testing.assert_array_equal(results[0].numpy(), expected[:4, :3], border)
+
+
+@pytest.mark.parametrize("form", TARGETS)
+def test_histograms_of_channels(form):
+    """A thread for each channel of each point."""
+    x = rng.integers(0, 9, (21, 10, 6)).astype(np.uint8)
+
+    @gp.operator(outputs=gp.FieldType(9, 6, "uint32"))
+    def channels(f):
+        _globalThreads(f)
+        with _forEachTensorElement((6,)):
+            _atomic_inc(_pointerTo(_out0, _readTensorElement(f, _tensorElement), _tensorElement))
+
+    with privately(form):
+        result = channels(gp.VectorField(x))
+        assert not refusal(form, result)
+        expected = np.stack([np.bincount(x[..., k].ravel(), minlength=9) for k in range(6)], -1)
+        np.testing.assert_array_equal(result.numpy(), expected)
+
+
+def test_text_on_gpus():
+    """A copy in local memory, and few updates of the output, which NVIDIA's compiler takes."""
+    levels = gp.ScalarField(np.zeros((1024, 1024), np.uint8))
+    text = generate(kernel_of(histogram(256)(levels)), target_named("cuda")).text
+    assert "__shared__ int out0_shared[256];" in text
+    assert "atomicAdd(&out0_shared[" in text and text.count("atomicAdd(&out0[") == 1
+    assert "atom.shared" in ptx_of(text, "compute_90") or "red.shared" in ptx_of(text, "compute_90")
+
+
+def refused(form: str, body: object, outputs: object, *fields: gp.Field, default: object = 0) -> str:
+    results = gp.operator(outputs=outputs, default=default)(body)(*fields)
+    return PRIVATIZE.refuse(
+        replace(kernel_of(*([results] if isinstance(results, gp.Field) else results)), target=TARGETS[form])
+    )
+
+
+@pytest.mark.parametrize("form", TARGETS)
+def test_what_stays_a_scatter(form):
+    f = gp.ScalarField(rng.integers(0, 9, (512, 512)).astype(np.int32))
+    counts = gp.FieldType(9, dtype="int32")
+
+    def body(update):
+        def scatter(f):
+            _globalThreads(f)
+            update(_pointerTo(_out0, _readTensor(f)), _readTensor(f))
+
+        return scatter
+
+    def numbered(f):
+        _globalThreads(f)
+        place = _atomic_inc(_pointerTo(_out0, 0))
+        _writeTensor(_out1, place, _row, _column)
+
+    def both(f):
+        _globalThreads(f)
+        _atomic_add(_pointerTo(_out0, _readTensor(f)), 1)
+        _atomic_max(_pointerTo(_out0, 0), 1)
+
+    def with_groups(f):
+        _globalThreads(f)
+        _atomic_add(_pointerTo(_out0, _localColumn & 7), 1)
+
+    order = "it updates no output in a way whose order does not matter"
+    assert refused(form, body(lambda p, x: _atomic_add(p, x)), counts, f) == ""
+    assert refused(form, body(lambda p, x: _atomic_xchg(p, x)), counts, f) == order
+    assert refused(form, body(lambda p, x: _atomic_add(p, _convert_float(x))), gp.FieldType(9), f) == order
+    assert refused(form, numbered, (counts, gp.FieldType(f.field_shape, dtype="int32")), f) == order
+    assert refused(form, both, counts, f) == order
+    assert refused(form, with_groups, counts, f) == "it can tell its work-groups"
+    most = TARGETS[form].local_memory_bytes // 2 if form == "gpu" else 1 << 16
+    large = refused(form, body(lambda p, x: _atomic_add(p, x)), gp.FieldType(1 << 16, dtype="int32"), f)
+    assert large == f"copies of what it updates take 262144 bytes, over {most}"
+    few = gp.ScalarField(np.zeros((20, 20), np.int32))
+    with mock.patch.dict(TARGETS, gpu=replace(TARGETS["gpu"], least_threads=1 << 16)):
+        found = refused(form, body(lambda p, x: _atomic_add(p, x)), counts, few)
+    assert found == "its 400 points are few beside what it updates"
