@@ -28,15 +28,15 @@ def across(f):
     return _readTensor(f, _row, _column - 1) + _readTensor(f, _row, _column + 1)
 
 
-@pytest.mark.parametrize("device", [found.name for found in gp.devices()])
-def test_facts_are_measured_once_and_kept(device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    backend = gp.device(device)
+@pytest.mark.parametrize("which", [found.name for found in gp.devices()])
+def test_facts_are_measured_once_and_kept(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = gp.device(which)
     monkeypatch.setattr(config, "cache", tmp_path)
     monkeypatch.setattr(device_facts, "_known", {})
     monkeypatch.setattr(device_facts, "COPIED", {"cpu": 1024, "gpu": 1024})
     monkeypatch.setattr(device_facts, "COMPUTED", {"cpu": 1024, "gpu": 1024})
     found = facts_of(backend)
-    if device == "reference":
+    if which == "reference":
         assert found is None
         return
     assert found is not None
