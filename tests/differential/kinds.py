@@ -7,6 +7,8 @@ from zlib import crc32
 
 import numpy as np
 
+from tests.borders import CHECKED
+
 from .algebra import INEXACT
 from .bodies import a_kernel
 from .choose import Maker
@@ -14,6 +16,7 @@ from .driving import a_graph
 from .fields import a_reduction, a_slice
 from .loops import HOST, Calls, Host, eager, parameters
 from .program import Input, Program, Show
+from .schedules import a_near_stencil, a_pin, a_ragged_grid
 from .stencils import a_sample, a_stencil
 from .turns import an_iteration
 from .values import Rng, a_grid, numbers
@@ -56,6 +59,24 @@ def stencils(rng: Rng) -> Maker:
         else:
             maker.let()
     return shown(maker)
+
+
+def schedules(rng: Rng) -> Maker:
+    """Chains of stencils and of functions of their points, under a schedule that is pinned."""
+    maker = Maker(rng, a_ragged_grid(rng), 0.05)
+    border = maker.one_of((*CHECKED, 7))
+    maker.input(
+        maker.one_of(("float32", "float32", "uint8", "int32", "int16", "float16")), maker.one_of(((), (), (), (3,)))
+    )
+    for _ in range(int(rng.integers(2, 6))):
+        if rng.random() < 0.65:
+            a_near_stencil(maker, border)
+        else:
+            maker.let()
+    made = [step.name for step in maker.steps if not isinstance(step, Input)]
+    if made:
+        a_pin(maker, tuple(dict.fromkeys((*made[-1:], maker.one_of(made)))))
+    return maker
 
 
 def kernels(rng: Rng) -> Maker:
@@ -140,8 +161,8 @@ def shown(maker: Maker, most: int = 8) -> Maker:
 
 
 KINDS: dict[str, Callable[[Rng], Maker]] = {
-    "algebra": algebra, "slices": slices, "reductions": reductions, "stencils": stencils, "kernels": kernels,
-    "loops": loops, "parameters": set_parameters, "turns": turns, "pipelines": pipelines, "graphs": graphs,
+    "algebra": algebra, "slices": slices, "reductions": reductions, "stencils": stencils, "schedules": schedules,
+    "kernels": kernels, "loops": loops, "parameters": set_parameters, "turns": turns, "pipelines": pipelines, "graphs": graphs,
 }  # fmt: skip
 
 GRAPHS = ("graphs",)

@@ -5,6 +5,8 @@ A method is a file of this folder and a line of `METHODS`. It decides where and 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuop.config import config
 from gpuop.errors import SemanticError
 from gpuop.ir.kernel import Kernel
@@ -23,7 +25,7 @@ def schedule(kernel: Kernel) -> Kernel:
     """The recorded kernel as its threads run it."""
     chosen = choice(kernel)
     if chosen is not None:
-        return chosen[0].apply(kernel, chosen[1])
+        return replace(chosen[0].apply(_few_will_do(kernel), chosen[1]), target=kernel.target)
     return without_intermediates(kernel) if kernel.intermediates else kernel
 
 
@@ -37,15 +39,22 @@ def choice(kernel: Kernel) -> tuple[Method, Parameters] | None:
     if kernel.target is None or config.schedule == PLAIN or (pin is not None and pin.method == PLAIN):
         return None
     wanted = [method for method in METHODS if pin is not None and method.name == pin.method]
-    for method in (*wanted, *METHODS):
-        if not method.refuse(kernel):
-            best = method.candidates(kernel)[0]
-            return method, _adjusted(method, best, pin) if pin is not None and method in wanted else best
-    return None
+    for method in wanted:
+        given = _few_will_do(kernel)
+        if not method.refuse(given):
+            return method, _adjusted(method, method.candidates(given)[0], pin)
+    return next(((method, method.candidates(kernel)[0]) for method in METHODS if not method.refuse(kernel)), None)
 
 
-def _adjusted(method: Method, best: Parameters, pin: Pin) -> Parameters:
-    unknown = next((name for name, _ in pin.parameters if name not in best), None)
+def _few_will_do(kernel: Kernel) -> Kernel:
+    """The kernel on a target that few threads keep busy, where a schedule is pinned: who pins it knows the grid."""
+    assert kernel.target is not None
+    return kernel if kernel.pin is None else replace(kernel, target=replace(kernel.target, least_threads=1))
+
+
+def _adjusted(method: Method, best: Parameters, pin: Pin | None) -> Parameters:
+    given = dict(pin.parameters) if pin is not None else {}
+    unknown = next((name for name in given if name not in best), None)
     if unknown is not None:
         raise SemanticError(f"the schedule {method.name!r} has no parameter {unknown}; it has {', '.join(best)}")
-    return {**best, **dict(pin.parameters)}
+    return {**best, **given}
