@@ -65,6 +65,7 @@ OPERATORS = (
         "of C's types: `/` and `%` of integers truncate, `//` floors",
         "test_arithmetic.py",
     ),
+    ("`0 + x`, `x - 0`, `0 * x`", "of an integer 0: x, and 0, without an operation", "test_zeros.py"),
     ("`< <= > >= == !=`", "bool, or a vector of bools", "test_arithmetic.py"),
     ("`& \\| ^ ~ << >>`", "of integers and bools; a shift counts modulo the width", "test_arithmetic.py"),
     (

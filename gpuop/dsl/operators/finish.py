@@ -35,6 +35,7 @@ from gpuop.ir.types import SMALL_TENSOR, Type
 from gpuop.ir.verify import Form, verify
 from gpuop.ir.visit import Copier, expressions, map_blocks, walk
 from gpuop.passes.resolve import is_open
+from gpuop.passes.simplify import without_dead_code
 
 
 def finish(recorder: Recorder) -> Kernel:
@@ -66,7 +67,8 @@ def finish(recorder: Recorder) -> Kernel:
     for slot in recorder.outputs:
         body, output = _settle(recorder, slot, replace(kernel, body=body))
         outputs.append(output)
-    return verify(replace(kernel, body=body, outputs=tuple(outputs)), Form.RECORDED)
+    kernel = replace(kernel, body=body, outputs=tuple(outputs))
+    return verify(without_dead_code(kernel) if recorder.idle else kernel, Form.RECORDED)
 
 
 def _knows_groups(body: Block) -> bool:

@@ -62,6 +62,7 @@ class Recorder:
         self.elements: list[tuple[Expr, int]] = []  # the loops over tensor elements that are open
         self.element_loop: For | None = None
         self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
+        self.idle = False  # whether there are values that an integer 0 leaves without a use
         self.naming = True
         self.root: FrameType | None = None
 

@@ -14,6 +14,7 @@ from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.record import current
 from gpuop.dsl.recorder.storage import fetch
 from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
+from gpuop.dsl.recorder.zeros import without_zero
 from gpuop.errors import MissingError, SemanticError, UnsupportedError, article, described
 from gpuop.ir.build import Number, constant, fold_cast, literal, number
 from gpuop.ir.expansions import EXPANSIONS
@@ -233,6 +234,8 @@ def record(name: str, *args: Operand) -> Any:
     if all(isinstance(a, (bool, int, float)) for a in atoms):
         atoms = [typed(a) for a in args]
     recorder = current(f"`_{name}`")
+    if (known := without_zero(recorder, name, atoms)) is not None:
+        return known
     if name in EXPANSIONS:
         function = EXPANSIONS[name]
         return recorder.steps(lambda: function.expand(recorder.build, *recorder.build.literals(function.alone, atoms)))
