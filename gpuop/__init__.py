@@ -16,6 +16,7 @@ from gpuop.dsl.fields.kinds_of_field import (
 from gpuop.dsl.operators.gpu_operator import GPUOperator
 from gpuop.dsl.operators.host import HostOperator
 from gpuop.dsl.operators.operator import operator
+from gpuop.dsl.recorder.precisions import precision
 from gpuop.errors import CompileError, DeviceError, GpuopError, SemanticError
 from gpuop.evaluation import evaluate
 from gpuop.graphs.compute_graph import ComputeGraph
@@ -32,7 +33,7 @@ __all__ = [
     "Actuator", "Bundle", "ColorField", "CompileError", "ComplexField", "ComputeGraph", "DeviceError", "Field", "FieldType",
     "GPUOperator", "GpuopError", "HostOperator", "MatrixField", "Parameter", "ScalarField", "SemanticError", "Sensor", "Shape",
     "VectorField", "device", "devices", "evaluate", "fromfunction", "is_big_tensor", "iterate", "load_bundle", "operator",
-    "pipeline", "schedule", "use_device",
+    "pipeline", "precision", "schedule", "use_device",
 ]  # fmt: skip
 
 

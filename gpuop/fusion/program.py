@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuop.errors import Loc
 from gpuop.fusion.prune import pruned
-from gpuop.ir.kernel import Kernel, Launchable
+from gpuop.ir.kernel import EXACT, Kernel, Launchable
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, Node, Result, calls
 
@@ -34,6 +34,16 @@ class Op:
         """The kernel, with its body; asked only once nothing keeps it `apart`."""
         assert isinstance(self.kernel, Kernel)
         return self.kernel
+
+    @property
+    def precision(self) -> str:
+        """How exactly it computes; what runs on the host, and what repeats others, does nothing itself."""
+        return self.kernel.precision if isinstance(self.kernel, Kernel) else EXACT
+
+    @property
+    def label(self) -> str:
+        """Its name for people, with the precision where it is not exact."""
+        return self.kernel.name + (f" [{self.precision}]" if self.precision != EXACT else "")
 
     def __repr__(self) -> str:
         return f"{self.kernel.name}#{self.number}"
@@ -70,8 +80,15 @@ class Program:
     names: dict[int, str]
     cycle: Cycle | None = None
 
-    def repeated(self, cycle: Cycle) -> Program:
-        """The program, to be evaluated at every step of a graph."""
+    def repeated(self, states: Sequence[Leaf]) -> Program:
+        """The program, to be evaluated at every step of a graph; the values that these states take next are its last ones."""
+        leaves = {leaf: v for v, leaf in self.leaves.items() if isinstance(leaf, Leaf)}
+        targets = self.wanted[len(self.wanted) - len(states) :]
+        cycle = Cycle(
+            frozenset(v for leaf, v in leaves.items() if leaf in states or leaf.source.role == "sensor"),
+            frozenset(v for leaf, v in leaves.items() if leaf.source.role == "parameter"),
+            tuple((leaves[leaf], v) for leaf, v in zip(states, targets, strict=True) if leaf in leaves),
+        )
         return replace(self, cycle=cycle, key=(*self.key, cycle))
 
 

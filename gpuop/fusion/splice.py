@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpuop.fusion.program import Op
 from gpuop.fusion.staging import staged
-from gpuop.ir.kernel import Kernel, Launchable, Output
+from gpuop.ir.kernel import PRECISIONS, Kernel, Launchable, Output
 from gpuop.ir.nodes import Barrier, Block, Comment, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Write
 from gpuop.ir.visit import Copier, updated
 
@@ -87,7 +87,7 @@ class _BarrierRegions:
         for region, barriers in zip(self.regions, [*self.barriers, {}], strict=True):
             for op, stmt in region:
                 if op is not told:
-                    out.append(Comment(op.kernel.name, op.loc))
+                    out.append(Comment(op.label, op.loc))
                     told = op
                 if stmt is not None:
                     out.append(stmt)
@@ -131,9 +131,9 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, 
         ready.update(dict.fromkeys(op.outputs, last))
         registers.update({value: splicer.made[param] for param, value in made if param in splicer.made})
     params, written, kept = tuple(inputs.values()), tuple(outputs.values()), tuple(intermediates.values())
-    group = next((op.fusible.group for op in ops if op.fusible.group), None)
+    domain, group = ops[0].fusible.domain, next((op.fusible.group for op in ops if op.fusible.group), None)
     whole = any(op.fusible.whole for op in ops)
-    kernel = Kernel(_name(ops), params, written, ops[0].fusible.domain, regions.body(), group, whole=whole)
+    kernel = Kernel(_name(ops), params, written, domain, regions.body(), group, whole=whole, precision=_loosest(ops))
     return replace(kernel, loc=ops[0].fusible.loc, intermediates=kept), tuple(inputs), tuple(outputs)
 
 
@@ -158,3 +158,7 @@ def _name(ops: Sequence[Op]) -> str:
     names = list(dict.fromkeys(each.kernel.name for op in ops for each in (*op.recomputed, op)))
     more = [f"and_{len(names) - MAX_NAMES}_more"] if len(names) > MAX_NAMES else []
     return "_".join(names[:MAX_NAMES] + more)
+
+
+def _loosest(ops: Sequence[Op]) -> str:
+    return max((each.precision for op in ops for each in (*op.recomputed, op)), key=PRECISIONS.index)

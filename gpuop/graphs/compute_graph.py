@@ -15,10 +15,11 @@ from gpuop.config import config
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_names import name_of_argument
 from gpuop.dsl.fields.sources import HostArray
+from gpuop.dsl.recorder.precisions import choosing
 from gpuop.errors import DeviceError, GpuopError, SemanticError, described
 from gpuop.evaluation import driven, prepare
 from gpuop.fusion.plan import Plan, plan
-from gpuop.fusion.program import Cycle, Program, program
+from gpuop.fusion.program import Program, program
 from gpuop.graphs.bound_graph import BoundGraph
 from gpuop.graphs.defining import open_graphs
 from gpuop.graphs.next_values import next_values
@@ -49,15 +50,18 @@ class ComputeGraph(Saving):
         device: a device's name; by default the current one when the graph first runs.
         optimize: False leaves every operator a kernel of its own, which runs at every step.
         checked: check the execution of kernels, as in `use_device`.
+        precision: how exactly its operators compute, as of `gp.precision`.
 
     Raises:
         SemanticError: from what is defined or called wrongly; a graph runs after its `with`, and not after `release`.
         CompileError, DeviceError: from the first step or reset, when it is compiled for its device.
     """
 
-    def __init__(self, device: str | None = None, optimize: bool = True, checked: bool = False) -> None:
+    def __init__(
+        self, device: str | None = None, optimize: bool = True, checked: bool = False, precision: str | None = None
+    ) -> None:
         self._device, self._optimize, self._checked = device, optimize, checked
-        self._pin = pinned()
+        self._pin, self._precision = pinned(), choosing(precision)
         self._states: dict[Leaf, Field] = {}
         self._sensors: dict[Leaf, Frames] = {}
         self._actuators: list[Actuator] = []
@@ -73,6 +77,7 @@ class ComputeGraph(Saving):
     def __enter__(self) -> ComputeGraph:
         if self._closed:
             raise SemanticError("this ComputeGraph is defined already; make another one")
+        self._precision.__enter__()
         open_graphs().append(self)
         self._begun = next(made)
         return self
@@ -81,6 +86,7 @@ class ComputeGraph(Saving):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         open_graphs().remove(self)
+        self._precision.__exit__(kind, error, trace)
         self._closed = True
         if kind is None:
             driven.update(self._states)
@@ -164,16 +170,7 @@ class ComputeGraph(Saving):
                 raise SemanticError(
                     f"a {part} of another ComputeGraph is used here; read it there and make a field of the array"
                 )
-        return what.repeated(self._cycle(what))
-
-    def _cycle(self, what: Program) -> Cycle:
-        leaves = {leaf: v for v, leaf in what.leaves.items() if isinstance(leaf, Leaf)}
-        targets = what.wanted[len(what.wanted) - len(self._states) :]
-        return Cycle(
-            frozenset(v for leaf, v in leaves.items() if leaf in self._states or leaf.source.role == "sensor"),
-            frozenset(v for leaf, v in leaves.items() if leaf.source.role == "parameter"),
-            tuple((leaves[leaf], v) for leaf, v in zip(self._states, targets, strict=True) if leaf in leaves),
-        )
+        return what.repeated(list(self._states))
 
     @property
     def plan(self) -> Plan:

@@ -19,6 +19,8 @@ from gpuop.ir.visit import effects
 WIDTHS = (256, 128, 64)  # columns of a group, widest first: neighbours in memory are neighbours in the group
 GROUP = 256  # threads of a group whose grid is narrower than that
 MOST_THREADS = 2**20  # threads of a group, on any device
+PRECISIONS = ("exact", "contract", "fast")  # strictest first
+EXACT = PRECISIONS[0]
 SURPLUS = 8  # at most one thread in so many is added by rounding a row up, if a width allows it
 
 
@@ -125,6 +127,8 @@ class Kernel(Launchable):
         intermediates: fields of its own, on its grid: threads write them at their own points, and read what others wrote. Who
             computes them where, and where they lie, is for a schedule to say; `stages.py` takes the kernel apart at them.
         pin: the schedule that a user chose.
+        precision: how exactly its operators were recorded, of several the least so. It is a label: what it allowed has been
+            done to the body, operation by operation, before anything was fused.
     """
 
     domain: Domain
@@ -136,6 +140,7 @@ class Kernel(Launchable):
     whole: bool = False
     intermediates: tuple[FieldParam, ...] = ()
     pin: Pin | None = None
+    precision: str = EXACT
 
     def layout(self, param: FieldParam) -> Layout:
         return dict(self.layouts).get(param) or planar(param.type)

@@ -189,3 +189,9 @@ for _name, _arity, _numpy, _ulp, _doc in _BOUNDED:
     row(_name, _arity, type_rules.floating, _numpy, group="math", ulp=_ulp, doc=_doc)
 row("pown", 2, type_rules.floating_integer, meaning.pown, alone=(1,), group="math", ulp=16, doc="xⁿ of an integer n")
 row("rootn", 2, type_rules.floating_integer, meaning.rootn, alone=(1,), group="math", ulp=16, doc="ⁿ√x of an integer n")
+
+# --- of float, as the device has them: what "fast" makes of functions and quotients ------------------------------
+for _name, _function in {"exp2": np.exp2, "log2": np.log2, "sin": np.sin, "cos": np.cos, "tan": np.tan}.items():
+    row(f"native_{_name}", 1, type_rules.floating, _function, ulp=math.inf)
+row("native_sqrt", 1, type_rules.floating, np.sqrt)
+row("native_divide", 2, type_rules.floating, np.divide, "{0} / {1}", 13)

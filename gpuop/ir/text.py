@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import EXACT, Kernel
 from gpuop.ir.nodes import (
     Apply,
     Argument,
@@ -62,8 +62,9 @@ class KernelText:
     def kernel(self, kernel: Kernel) -> str:
         whole = " whole" if kernel.whole else ""
         pin = f" {kernel.pin}" if kernel.pin is not None else ""
-        head = f"kernel {kernel.name if self.hints else ''} [{kernel.domain}] group {kernel.group}{whole}{pin}"
-        self.lines.append(head)
+        precision = f" {kernel.precision}" if kernel.precision != EXACT else ""
+        facts = f"group {kernel.group}{whole}{precision}{pin}"
+        self.lines.append(f"kernel {kernel.name if self.hints else ''} [{kernel.domain}] {facts}")
         for param in kernel.inputs:
             self.lines.append(f"in {self.name(param)}: {param.type}{' by value' if param.by_value else ''}")
         for output in kernel.outputs:

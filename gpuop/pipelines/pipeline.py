@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import partial
+from typing import Any, overload
 
 from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields.arrays import Placeholder, is_array, is_device_array
@@ -16,6 +17,7 @@ from gpuop.dsl.operators.closure_key import Snapshot, snapshot
 from gpuop.dsl.operators.decorated import Decorated, check_function
 from gpuop.dsl.recorder.frames import def_line, return_line
 from gpuop.dsl.recorder.looks import looks
+from gpuop.dsl.recorder.precisions import choosing, chosen
 from gpuop.errors import SemanticError, described
 from gpuop.evaluation import PLANS_KEPT
 from gpuop.fusion.program import Program, program
@@ -29,11 +31,14 @@ class Pipeline(Decorated):
     """What `@gp.pipeline` makes of a function: arrays in, arrays out.
 
     Args:
-        function: as of `gp.pipeline`.
+        function, precision: as of `gp.pipeline`.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    recorded_by = (*Decorated.recorded_by, "precision")
+
+    def __init__(self, function: Callable[..., Any], precision: str | None) -> None:
         super().__init__(function)
+        self.precision = precision
         self.traced: BoundedCache[Any, tuple[Snapshot, Traced]] = BoundedCache(PLANS_KEPT)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -48,12 +53,19 @@ class Pipeline(Decorated):
                 raise SemanticError(
                     f"pipeline `{self.name}` gives Fields here, which have no memory yet; leave out `out=`"
                 )
-            return self.function(*bound.args, **bound.kwargs)
+            return self._result(bound)
         device = self._on_device(given)
         traced = self._trace(bound, given, device)
         call = PipelineCall(traced, list(given.values()), device, current())
         results = call.results() if out is None else call.into(out, self.name)
         return tuple(results) if traced.several else results[0]
+
+    def settings(self) -> tuple[Any, ...]:
+        return (self.precision,)
+
+    def _result(self, bound: inspect.BoundArguments) -> Any:
+        with choosing(self.precision):
+            return self.function(*bound.args, **bound.kwargs)
 
     def _is_plain(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> bool:
         """Whether it is the plain function: called with Fields, or while a pipeline is traced with what stands for its arrays."""
@@ -83,7 +95,12 @@ class Pipeline(Decorated):
         except TypeError:
             raise SemanticError(self._unhashable(plain)) from None
         known_by = tuple((n, content(v)) for n, v in plain.items())
-        key = (tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items()), device, known_by)
+        key = (
+            tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items()),
+            device,
+            known_by,
+            self.precision or chosen(),
+        )
         known = self.traced.get(key)
         if known and known[0].holds():
             return known[1]
@@ -97,7 +114,7 @@ class Pipeline(Decorated):
         }
         bound.arguments.update(stand_ins)
         seen = looks()
-        made = self._traced(self.function(*bound.args, **bound.kwargs))
+        made = self._traced(self._result(bound))
         self._check_own(made.program, stand_ins.values())
         if captured and looks() == seen:
             self.traced[key] = captured, made
@@ -143,7 +160,11 @@ class Pipeline(Decorated):
                 )
 
 
-def pipeline(function: Callable[..., Any]) -> Pipeline:
+@overload
+def pipeline(function: Callable[..., Any], /) -> Pipeline: ...
+@overload
+def pipeline(*, precision: str | None = None) -> Callable[[Callable[..., Any]], Pipeline]: ...
+def pipeline(function: Callable[..., Any] | None = None, /, *, precision: str | None = None) -> Any:
     """Make a pipeline of a function that builds Fields from its array arguments and returns a Field or a tuple of them.
 
     It is traced once per array types and other arguments. Called with Fields, or with what stands for an array while another
@@ -154,12 +175,19 @@ def pipeline(function: Callable[..., Any]) -> Pipeline:
     Args:
         function: gets what stands for the arrays (with `.shape`, `.dtype` and `.ndim`, taken by Field constructors), and the
             other arguments as they are; returns a Field or a tuple of them.
+        precision: how exactly its operators compute, as of `gp.precision`.
 
     Returns:
         A Pipeline, called with the function's arguments; `out=` takes an array, or a tuple of them, to write the results to.
 
     Raises:
-        SemanticError: what is made of no Python function; when called, what is wrong with arguments or results.
+        SemanticError: what is made of no Python function, or an unknown precision; when called, what is wrong with arguments
+            or results.
     """
+    choosing(precision)
+    return partial(_pipeline_of, precision=precision) if function is None else _pipeline_of(function, precision)
+
+
+def _pipeline_of(function: Callable[..., Any], precision: str | None) -> Pipeline:
     check_function("a pipeline", function)
-    return Pipeline(function)
+    return Pipeline(function, precision)

@@ -24,6 +24,44 @@ BOUND = (
 )
 
 
+UNKNOWN = 'there is no precision \'quick\'; one of "exact", "contract" and "fast"'
+
+
+@WRONGS.add(UNKNOWN)
+def unknown_precision_of_an_operator():
+    gp.operator(precision="quick")  # here
+
+
+@WRONGS.add(UNKNOWN)
+def unknown_precision_of_a_recorded_block():
+    with gp.GPUOperator(SCALAR.type, precision="quick"):  # here
+        pass
+
+
+@WRONGS.add(UNKNOWN)
+def unknown_precision_of_a_graph():
+    gp.ComputeGraph(precision="quick")  # here
+
+
+@WRONGS.add(UNKNOWN)
+def unknown_precision_of_a_pipeline():
+    gp.pipeline(precision="quick")  # here
+
+
+@WRONGS.add(UNKNOWN)
+def unknown_precision():
+    gp.precision("quick")  # here
+
+
+@WRONGS.add("an operator computes as exactly in all of its body: put `with gp.precision(…):` around its call")
+def precision_in_a_body():
+    def body(field):
+        with gp.precision("fast"):  # here
+            return _readTensor(field) * 2
+
+    gp.operator(body)(SCALAR)
+
+
 @WRONGS.add(f"argument `factor` of operator `scaled` has 4097 numbers: {BOUND}")
 def long_array_argument():
     scaled(SCALAR, np.ones(4097))  # here

@@ -163,6 +163,15 @@ __device__ inline T powr(T x, T y)
     return undefined ? (T)nan("") : pow(fabs(x), y);
 }
 """
+NATIVE = """
+// the instruction, which rounds numbers below 2^-126 to 0
+__device__ inline float native_{name}(float x)
+{{
+    float y;
+    asm("{instruction}.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}}
+"""
 
 # CUDA counts in 32 or 64 bits; the count is an int, which becomes of x's type
 CLZ = {
@@ -211,6 +220,11 @@ CUDA = Dialect(
         **CLZ,
         "mul_hi long": "__mul64hi({0}, {1})",
         "mul_hi ulong": "__umul64hi({0}, {1})",
+        "native_log2": "__log2f({0})",
+        "native_sin": "__sinf({0})",
+        "native_cos": "__cosf({0})",
+        "native_tan": "__tanf({0})",
+        "native_divide": "__fdividef({0}, {1})",
     },
     crowded={},
     forked={},
@@ -227,7 +241,8 @@ CUDA = Dialect(
         ROUND_DOUBLE, "low_char": LOW.format(bits=8, type="signed char", name="low_char"),
         "low_short": LOW.format(bits=16, type="short", name="low_short"), "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF,
         "remquo_bits": REMQUO, "neighbours": NEIGHBOURS, "neighbour_halves": NEIGHBOUR_HALVES, "bits": BITS, "hidden": HIDDEN,
-        "rootn": ROOTN, "powr": POWR,
+        "rootn": ROOTN, "powr": POWR, "native_exp2": NATIVE.format(name="exp2", instruction="ex2"),
+        "native_sqrt": NATIVE.format(name="sqrt", instruction="sqrt"),
     },
     head="// compile with --fmad=false: results equal those of every other device\n"
     "#pragma nv_diag_suppress 39, 128, 177, 550  // x / 0.0f is infinite; what is named need not be used",

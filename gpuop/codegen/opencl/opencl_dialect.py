@@ -121,6 +121,7 @@ OPENCL = Dialect(
         **{f"{op} {c}": f"({c}){op}({{ints[0]}}, {{ints[1]}})" for op in ("max", "min") for c in ("short", "ushort")},
         "abs": "(int)abs({0})",  # which gives an unsigned integer
         "nan ushort": "nan((uint){0})",
+        "native_sqrt": "sqrt({0})",  # of 14 bits where they are not exact, as quotients are
         "remquo_bits double": "remquo_bits_double({0}, {1})",
     },
     crowded=CROWDED,

@@ -12,7 +12,8 @@ from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.dsl.recorder.record import Recorder
 from gpuop.errors import SemanticError
 from gpuop.ir.build import collector, constant
-from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.dead_code import without_dead_code
+from gpuop.ir.kernel import EXACT, Domain, Kernel, Output
 from gpuop.ir.nodes import (
     Array,
     Assign,
@@ -34,12 +35,12 @@ from gpuop.ir.ragged import check_tiles
 from gpuop.ir.types import SMALL_TENSOR, Type
 from gpuop.ir.verify import Form, verify
 from gpuop.ir.visit import Copier, expressions, map_blocks, walk
+from gpuop.passes.relax import relaxed
 from gpuop.passes.resolve import is_open
-from gpuop.passes.simplify import without_dead_code
 
 
-def finish(recorder: Recorder) -> Kernel:
-    """The kernel that was recorded.
+def finish(recorder: Recorder, precision: str = EXACT) -> Kernel:
+    """The kernel that was recorded, as exact as is asked for.
 
     Raises:
         SemanticError: an output is not written, or not on every path; threads do not come to barriers together, or read
@@ -59,6 +60,7 @@ def finish(recorder: Recorder) -> Kernel:
         group,
         loc=recorder.loc,
         whole=recorder.surplus,
+        precision=precision,
     )
     check_barriers(kernel)
     if not is_open(kernel):  # else when it is known for which target
@@ -68,7 +70,7 @@ def finish(recorder: Recorder) -> Kernel:
         body, output = _settle(recorder, slot, replace(kernel, body=body))
         outputs.append(output)
     kernel = replace(kernel, body=body, outputs=tuple(outputs))
-    return verify(without_dead_code(kernel) if recorder.idle else kernel, Form.RECORDED)
+    return verify(relaxed(without_dead_code(kernel) if recorder.idle else kernel), Form.RECORDED)
 
 
 def _knows_groups(body: Block) -> bool:

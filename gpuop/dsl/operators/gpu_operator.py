@@ -13,6 +13,7 @@ from gpuop.dsl.operators.mistaken import explain
 from gpuop.dsl.recorder.fills import fill_of
 from gpuop.dsl.recorder.frames import check_called
 from gpuop.dsl.recorder.outputs import OutputSlot
+from gpuop.dsl.recorder.precisions import checked
 from gpuop.dsl.recorder.record import Recorder, caller
 from gpuop.errors import Loc, SemanticError, described, here
 from gpuop.ir.kernel import Launchable
@@ -60,13 +61,16 @@ class GPUOperator:
         types: a FieldType for each output, 1 to 10.
         name: of the operator, by default the enclosing function's.
         default: what an output holds where nothing is written; a number, or a tuple with one for each output.
+        precision: as of `gp.operator`.
 
     Raises:
         SemanticError: for what is wrong in the body, at its line; from the end of the `with` for what only that shows.
     """
 
-    def __init__(self, *types: FieldType, name: str | None = None, default: Any = None) -> None:
-        self._types, self._default, self._name = types, default, name
+    def __init__(
+        self, *types: FieldType, name: str | None = None, default: Any = None, precision: str | None = None
+    ) -> None:
+        self._types, self._default, self._name, self._precision = types, default, name, checked(precision)
         self._outputs: tuple[Field, ...] | None = None
 
     def __enter__(self) -> GPUOperator:
@@ -87,7 +91,7 @@ class GPUOperator:
         recorder.__exit__()
         explain(error)
         if kind is None:
-            kernel = finish(recorder)
+            kernel = finish(recorder, self._precision)
             self._outputs = results_of(kernel, identity(kernel), tuple(recorder.inputs), recorder.loc)
 
     @property

@@ -21,6 +21,7 @@ from gpuop.dsl.operators.mistaken import explained
 from gpuop.dsl.recorder.frames import check_called, def_line, return_line
 from gpuop.dsl.recorder.looks import looks
 from gpuop.dsl.recorder.outputs import OutputRef
+from gpuop.dsl.recorder.precisions import checked, chosen
 from gpuop.dsl.recorder.record import Recorder
 from gpuop.dsl.recorder.syntax import check_returns
 from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
@@ -43,7 +44,13 @@ def library_call(
 ) -> tuple[Field, ...]:
     """Record one of gpuop's own operators, once per `key` and field types: its body captures nothing that changes."""
     nodes = [f.node for f in fields]
-    whole = (name, types, key, tuple((n.type, isinstance(n, Leaf) and n.by_value, nodes.index(n)) for n in nodes))
+    whole = (
+        name,
+        types,
+        key,
+        chosen(),
+        tuple((n.type, isinstance(n, Leaf) and n.by_value, nodes.index(n)) for n in nodes),
+    )
     loc = here()
     found = _library.get(whole)
     if found is None:
@@ -51,7 +58,7 @@ def library_call(
         recorder.hints = {n: "abc"[min(i, 2)] for i, n in reversed(list(enumerate(nodes)))}
         with recorder:
             body()
-        kernel = finish(recorder)
+        kernel = finish(recorder, chosen())
         found = _library[whole] = (kernel, identity(kernel), tuple(nodes.index(n) for n in recorder.inputs))
     kernel, digest, order = found
     return results_of(kernel, digest, tuple(nodes[i] for i in order), loc)
@@ -61,14 +68,16 @@ class Operator(Decorated):
     """What `@gp.operator` makes of a function: called with its arguments it gives lazy Fields.
 
     Args:
-        function, outputs, name, default: as of `gp.operator`.
+        function, outputs, name, default, precision: as of `gp.operator`.
     """
 
-    recorded_by = (*Decorated.recorded_by, "declared", "name", "default")
+    recorded_by = (*Decorated.recorded_by, "declared", "name", "default", "precision")
 
-    def __init__(self, function: Callable[..., Any], outputs: Any, name: str | None, default: Any) -> None:
+    def __init__(
+        self, function: Callable[..., Any], outputs: Any, name: str | None, default: Any, precision: str | None
+    ) -> None:
         super().__init__(function, name)
-        self.declared, self.default = outputs, default
+        self.declared, self.default, self.precision = outputs, default, precision
         self.memo: BoundedCache[Any, tuple[Snapshot, Kernel, str, tuple[str, ...]]] = BoundedCache(MOST_BODIES)
         self.constants: dict[str, set[Any]] = {}
 
@@ -80,7 +89,7 @@ class Operator(Decorated):
         return results[0] if len(results) == 1 else results
 
     def settings(self) -> tuple[Any, ...]:
-        return self.declared, self.name, self.default
+        return self.declared, self.name, self.default, self.precision
 
     def source(self, *field_types: Any, target: str | None = None) -> str:
         """The generated text for arguments of these FieldTypes.
@@ -110,7 +119,7 @@ class Operator(Decorated):
         return bound
 
     def _key(self, bound: inspect.BoundArguments, members: Mapping[str, Any]) -> Any:
-        parts: list[Any] = [tuple(map(arguments.nesting, bound.arguments.values()))]
+        parts: list[Any] = [self.precision or chosen(), tuple(map(arguments.nesting, bound.arguments.values()))]
         nodes: dict[Node, int] = {}
         for name, value in members.items():
             if isinstance(value, Field):
@@ -147,7 +156,7 @@ class Operator(Decorated):
             return kernel, digest, tuple(given[name].node for name in names)
         seen = looks()
         recorder = self._record(bound)
-        kernel = finish(recorder)
+        kernel = finish(recorder, self.precision or chosen())
         digest = identity(kernel)
         by_node = {value.node: name for name, value in given.items() if isinstance(value, Field)}
         if captured and looks() == seen and all(node in by_node for node in recorder.inputs):
@@ -229,10 +238,16 @@ def _type_of(grid: Shape, dtype: DType, lanes: int, known: Sequence[FieldType], 
 def operator(function: Callable[..., Any], /) -> Operator: ...
 @overload
 def operator(
-    *, outputs: Any = None, name: str | None = None, default: Any = None
+    *, outputs: Any = None, name: str | None = None, default: Any = None, precision: str | None = None
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def operator(
-    function: Callable[..., Any] | None = None, /, *, outputs: Any = None, name: str | None = None, default: Any = None
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    outputs: Any = None,
+    name: str | None = None,
+    default: Any = None,
+    precision: str | None = None,
 ) -> Any:
     """Make an operator of a function that records a kernel body: `@gp.operator`, or `@gp.operator(outputs=…)`.
 
@@ -243,18 +258,21 @@ def operator(
             follow from the returned values, or are the first Field's where the body writes `_out0`.
         name: of the operator in generated text and in plans.
         default: what an output holds where nothing is written; a number, or a tuple with one for each output.
+        precision: "exact", "contract" or "fast", as of `gp.precision`, whatever stands around a call.
 
     Returns:
         An Operator: called with Fields it gives a lazy Field, or a tuple of them if there are several outputs.
 
     Raises:
-        SemanticError: when called, for what is wrong in the body, at its line.
+        SemanticError: an unknown precision; when called, for what is wrong in the body, at its line.
     """
+    if precision is not None:
+        checked(precision)
     if function is None:
-        return lambda f: operator_of(f, outputs, name, default)
-    return operator_of(function, outputs, name, default)
+        return lambda f: operator_of(f, outputs, name, default, precision)
+    return operator_of(function, outputs, name, default, precision)
 
 
-def operator_of(function: Any, outputs: Any, name: str | None, default: Any) -> Operator:
+def operator_of(function: Any, outputs: Any, name: str | None, default: Any, precision: str | None) -> Operator:
     check_function("an operator", function)
-    return Operator(function, outputs, name, default)
+    return Operator(function, outputs, name, default, precision)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from gpuop.errors import SemanticError
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.report.plan_report import Facts, report
+from gpuop.ir.kernel import EXACT
 from gpuop.ir.target import Target
 from gpuop.ir.throughput import DeviceFacts
 from gpuop.passes.points_per_thread import ONE_BY_ONE
@@ -143,7 +144,8 @@ def _operators(operators: list[Facts]) -> list[str]:
     """A line for each method, and for each part that was put beside others."""
     lines: dict[tuple[str, int | None], list[str]] = {}
     for op in operators:
-        where = f"{op['name']} ({op['file']}:{op['line']})" if op["file"] else str(op["name"])
+        name = op["name"] if op["precision"] == EXACT else f"{op['name']} [{op['precision']}]"
+        where = f"{name} ({op['file']}:{op['line']})" if op["file"] else str(name)
         part = op["part"] if op["method"] in ("registers", "stage") else None
         lines.setdefault((op["method"], part), []).append(where)
     return [f"  {METHODS[method]}: {', '.join(found)}" for (method, _), found in lines.items()]

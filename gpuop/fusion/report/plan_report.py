@@ -89,7 +89,7 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, made: 
 
     Returns:
         number (from 1), name, threads ("480×640"), thread_count, work_group, host (whether it is a Python function),
-        operators: a list of {number, name, file, line, method, part}: the method is "alone" (the only one),
+        operators: a list of {number, name, precision, file, line, method, part}: the method is "alone" (the only one),
             "registers" (it passes values on to others, or takes them, in registers), "stage" (its values are intermediates,
             which other threads read), "side by side" (it only shares reads with others) or "recomputed" (its value is
             computed again where others read it); operators of one part depend on one another, and those that are recomputed
@@ -190,7 +190,15 @@ def _operators(launch: PlannedLaunch) -> list[Facts]:
 
 def _operator(op: Op, method: str, part: int | None) -> Facts:
     file, line = (op.loc.path, op.loc.line) if op.loc is not None else ("", 0)
-    return {"number": op.number, "name": op.kernel.name, "file": file, "line": line, "method": method, "part": part}
+    return {
+        "number": op.number,
+        "name": op.kernel.name,
+        "precision": op.precision,
+        "file": file,
+        "line": line,
+        "method": method,
+        "part": part,
+    }
 
 
 def recomputed(launch: PlannedLaunch) -> list[Op]:
