@@ -13,26 +13,31 @@ from gpuop.ir.types import Shape
 from gpuop.ir.visit import walk as statements
 from gpuop.passes.points_per_thread import ACCESS, tells_groups, unrepeatable
 from gpuop.passes.schedules.method import Method, Parameters
+from gpuop.passes.schedules.outside import refused_stages
 from gpuop.passes.schedules.rolling import Rolling
 from gpuop.passes.schedules.walk import Walk, power_of_two
 from gpuop.passes.schedules.windows import View, Window, Windows, refused_reads, walked
 
-ROWS = (64, 32, 128, 16, 8)  # that a thread walks, the best guess first
+ROWS = (32, 64, 16, 8)  # that a thread walks, the best guess first
 GROUP = 128  # threads of a work-group
 MOST_WIDE = 256  # of them along columns
 MOST_COLUMNS = 16  # that one access takes, of bytes
 MOST_HELD = 96  # registers for windows: beyond these a thread has fewer columns
 MOST_VALUES = 2048  # values that the copies of a body compute
 MOST_AT_ONCE = 8  # rows of a turn, where rows are not aligned
+AHEAD = 2  # rows of a turn elsewhere, so that the loads of one do not wait for those of the other
+MOST_IN_TURN = 512  # values that a turn of more rows than one computes
+RELOADED = 4  # rows that a thread walks for each that it reads for another's sake
 BUSY = 4  # times `Target.least_threads`: of so many threads none need walk less far
+
+
+OWN = Window((0, 0), (0, 0))
 
 
 def refuse(kernel: Kernel) -> str:
     assert kernel.target is not None
     if kernel.target.widening != "unrolled":
         return "only GPUs have the registers for rows"
-    if kernel.intermediates:
-        return "it has stages"
     if len(kernel.domain.shape) < 2:
         return "its grid has no rows"
     if tells_groups(kernel) or kernel.whole:
@@ -40,57 +45,66 @@ def refuse(kernel: Kernel) -> str:
     found = [unrepeatable(stmt, kernel) for stmt in statements(kernel.body)] + [refused_reads(kernel)]
     if any(found):
         return next(filter(None, found))
-    windows = Windows(kernel, walked(kernel)).found
+    windows = Windows(kernel, walked(kernel))
     shared = {output.over for output in kernel.outputs}
-    if any(view.field in shared and window != Window() for view, window in windows.items()):
+    if any(view.field in shared and window != OWN for view, window in windows.found.items()):
         return "it updates what neighbours read"
-    if held(windows, 1, 1) > MOST_HELD:
-        return f"its windows take {held(windows, 1, 1)} registers"
+    if reason := refused_stages(kernel, windows):
+        return reason
+    if held(windows.found, 1, 1) > MOST_HELD:
+        return f"its windows take {held(windows.found, 1, 1)} registers"
     return "" if candidates(kernel) else "walking would leave too few threads"
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     assert kernel.target is not None
     axis, domain, least = walked(kernel), kernel.domain, kernel.target.least_threads
-    columns, turn = piece(kernel, Windows(kernel, axis).found)
+    windows = Windows(kernel, axis)
+    columns, turn = piece(kernel, windows)
     while columns > 1 and domain.threads < least * columns * ROWS[-1]:
         columns //= 2
-    points, busy = domain.threads // columns, list[Parameters]()
-    for rows in ROWS:
-        threads = points // domain.extent(axis) * -(-domain.extent(axis) // rows)
-        if threads >= least * (BUSY if rows > ROWS[-1] else 1):
-            busy += [{"columns": columns, "rows": rows, "turn": turn, "width": width} for width in (GROUP, GROUP // 2)]
-    return tuple(busy)
+    extent, again = domain.extent(axis), max(window.height - 1 for window in windows.found.values())
+    found = []
+    for rows in sorted(ROWS, key=lambda rows: rows < RELOADED * again):
+        threads = domain.threads // columns // extent * -(-extent // rows)
+        if threads >= least * (BUSY if rows > ROWS[-1] else 1) and rows >= max(windows.early):
+            turns = dict.fromkeys((turn, 1, AHEAD))
+            found += [{"columns": columns, "rows": rows, "turn": n, "width": GROUP} for n in turns]
+    return tuple(found)
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     """Pinned numbers that are none of the candidates' are taken down to the next that will do."""
     axis, extent = walked(kernel), kernel.domain.extent("column")
     columns = 1 if kernel.layouts else math.gcd(1 << parameters["columns"].bit_length() - 1, MOST_COLUMNS, extent)
-    rows = max(parameters["rows"] // parameters["turn"], 1) * parameters["turn"]
+    turn = parameters["turn"]
+    rows = max(parameters["rows"] // turn, -(-max(Windows(kernel, axis).early) // turn), 1) * turn
     width = min(1 << parameters["width"].bit_length() - 1, power_of_two(extent // columns), MOST_WIDE)
     if axis == "layer":  # rows beside one another share what they read
         width = min(width, GROUP // 2)
         group = Shape(1, 2 * GROUP // width, width)
     else:
         group = Shape(1, max(GROUP // width, 1), width)
-    return Rolling(kernel, Walk(axis, rows, parameters["turn"], columns, group)).kernel()
+    return Rolling(kernel, Walk(axis, rows, turn, columns, group)).kernel()
 
 
-def piece(kernel: Kernel, windows: dict[View, Window]) -> tuple[int, int]:
+def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
     """The columns that a thread handles, and the rows of a turn: what one wide access takes, unless registers are scarce.
 
     Rows of any other length, and arrays of users', have no aligned places: there, threads have a column each, or as many as
     divide a row, and more rows at a time.
     """
-    widest = max(f.type.storage.bits // 8 for f in (*kernel.written, *(view.field for view in windows)))
+    found = windows.found
+    widest = max(f.type.storage.bits // 8 for f in (*kernel.written, *(view.field for view in found)))
     values = sum(stmt.var.type.lanes for stmt in statements(kernel.body) if isinstance(stmt, (Let, Assign)))
     count = max(ACCESS // widest, 1)
-    while count > 1 and (held(windows, count, 1) > MOST_HELD or values * count > MOST_VALUES):
+    while count > 1 and (held(found, count, 1) > MOST_HELD or values * count > MOST_VALUES):
         count //= 2
     columns = 1 if kernel.layouts else math.gcd(count, kernel.domain.extent("column"))
-    turn = min(count // columns, MOST_AT_ONCE)
-    while turn > 1 and held(windows, columns, turn) > MOST_HELD:
+    turn = MOST_AT_ONCE if columns == 1 else count // columns
+    if columns == count > 1 and windows.axis == "row" and not kernel.intermediates:
+        turn = AHEAD
+    while turn > 1 and (held(found, columns, turn) > MOST_HELD or values * columns * turn > MOST_IN_TURN):
         turn //= 2
     return columns, turn
 

@@ -32,18 +32,28 @@ from gpuop.ir.nodes import (
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier
 from gpuop.passes.points_per_thread import elements, places
+from gpuop.passes.schedules.outside import Outside
 from gpuop.passes.schedules.walk import RowLoads, Walk, named, numbered
 from gpuop.passes.schedules.windows import View, Windows, is_placed
 
 
 class Rolling:
+    """Builds the kernel.
+
+    Attributes:
+        warm: rows before a thread's first one with which it begins, for intermediates; whole turns.
+    """
+
     def __init__(self, kernel: Kernel, walk: Walk) -> None:
         self.source, self.walk = kernel, walk
         self.windows = Windows(kernel, walk.axis)
         self.loads = RowLoads(kernel, walk, self.windows.found)
+        self.outside = Outside(kernel, self.windows, self.loads)
         self.extent = kernel.domain.extent(walk.axis)
+        self.warm = -(-max(self.windows.early) // walk.turn) * walk.turn
         self.row, self.top = Var(walk.axis, Type(INT)), Var("top", Type(INT))
-        written = places(kernel)[1] if walk.columns > 1 else []
+        self.start = Var("start", Type(INT)) if self.warm else self.top
+        written = places(self.windows.stages[-1])[1] if walk.columns > 1 else []
         self.stored = {
             (field, e): Array(f"{named(field, e)}_lanes", Type(field.type.storage), (walk.columns,))
             for field, e in written
@@ -57,13 +67,14 @@ class Rolling:
         stop = self.bounds(head)
         before, turn = self.before(), self.turn()
         memory = (*map(Declare, self.stored.values()), *self.loads.declared())
-        loop = For(self.row, Ref(self.top), stop, constant(walk.turn, INT), turn)
+        loop = For(self.row, Ref(self.start), stop, constant(walk.turn, INT), turn)
         return replace(
             source,
             domain=Domain(shape, source.domain.elements),
             body=(*source.shared("constant"), *head, *memory, *before, loop),
             group=walk.group,
             points=source.domain.shape,
+            intermediates=(),
         )
 
     def title(self) -> str:
@@ -72,12 +83,14 @@ class Rolling:
         return f"{walk.columns} column{'s' * (walk.columns > 1)} and {walk.rows} {walk.axis}s of {points}{turn}"
 
     def bounds(self, out: list[Stmt]) -> Expr:
-        """Where a thread's first column and first row are, and the row behind its last one."""
+        """Where a thread's first column and rows are, and the row behind its last one."""
         walk = self.walk
         firsts = {self.loads.first: ("column", walk.columns), self.top: (walk.axis, walk.rows)}
         for var, (axis, count) in firsts.items():
             if count > 1 or var is self.top:
                 out.append(Let(var, Apply("mul", (Index("global", axis), constant(count, INT)), var.type)))
+        if self.warm:
+            out.append(Let(self.start, Apply("add", (Ref(self.top), constant(-self.warm, INT)), self.top.type)))
         b = collector(out, hint="stop")
         stop = b.apply("add", Ref(self.top), walk.rows)
         return stop if self.extent % walk.rows == 0 else b.apply("min", stop, self.extent)
@@ -85,35 +98,66 @@ class Rolling:
     # --- turns --------------------------------------------------------------------------------------------------
 
     def before(self) -> Block:
-        """Load the windows of a thread's first row, but for the last row of each."""
+        """Load the windows of the first row, but for the last row of each."""
         out: list[Stmt] = []
-        for view, window in self.windows.found.items():
+        for view, window in self.windows.inputs().items():
             low, high = window.rows
 
             def row(k: Expr, out: list[Stmt], view: View = view, low: int = low, high: int = high) -> None:
                 b = collector(out, hint="at")
-                at = b.apply("add", b.apply("add", Ref(self.top), k), low)
-                self.loads.load(view, at, (low, self.extent - 1 + high - 1), k, out)
+                at = b.apply("add", b.apply("add", Ref(self.start), k), low)
+                self.loads.load(view, at, (low - self.warm, self.extent - 1 + high - 1), k, out)
 
             out += numbered("k", 0, high - low, row)
         return tuple(out)
 
     def turn(self) -> Block:
-        """Load the next rows, compute and store, and move the windows."""
+        """Load the next rows, compute stage by stage, store, and move the windows."""
         out: list[Stmt] = []
-        for view, window in self.windows.found.items():
+        for view, window in self.windows.inputs().items():
             low, high = window.rows
 
             def row(k: Expr, out: list[Stmt], view: View = view, low: int = low, high: int = high) -> None:
                 b = collector(out, hint="at")
                 at = b.apply("add", b.apply("add", Ref(self.row), k), high)
-                between = high, self.extent - 1 + high + self.walk.turn - 1
+                between = high - self.warm, self.extent - 1 + high + self.walk.turn - 1
                 self.loads.load(view, at, between, b.apply("add", k, high - low), out)
 
             out += numbered("k", 0, self.walk.turn, row)
-        out += numbered("k", 0, self.walk.turn, self.computed)
+        for number in range(len(self.windows.stages) - 1):
+            out += self.stage(number)
+        outputs = numbered("k", 0, self.walk.turn, self.outputs)
+        if self.warm:
+            test = collector(out).apply("ge", Ref(self.row), Ref(self.top))
+            outputs = (If(test, outputs),)
+        out += outputs
         for view, window in self.windows.found.items():
             out += self.moved(self.loads.arrays[view], window.height - 1)
+        return tuple(out)
+
+    def stage(self, number: int) -> Block:
+        """The next rows of what a stage makes."""
+        ahead, (low, high), views = self.windows.ahead[number], self.windows.beyond[number], self.windows.views(number)
+
+        def row(k: Expr, out: list[Stmt]) -> None:
+            b = collector(out, hint="at")
+            at = b.apply("add", b.apply("add", Ref(self.row), k), ahead)
+
+            def one(lane: Expr, out: list[Stmt]) -> None:
+                b = collector(out, hint="at")
+                column = self.loads.column(b, b.apply("add", lane, low))
+                positions = {self.walk.axis: at, "column": column}
+                out += _Point(self, number, k, lane, positions, out).copy()
+
+            out += numbered("lane", 0, self.walk.columns + high - low, one)
+            for view in views:
+                slot = b.apply("add", k, self.windows.found[view].height - 1)
+                self.outside.in_row(view, at, slot, out)
+
+        out = list(numbered("k", 0, self.walk.turn, row))
+        for view in views:
+            before = (self.warm - self.windows.ahead[view.reader]) % self.walk.turn
+            self.outside.above(view, Ref(self.row), before, out)
         return tuple(out)
 
     def moved(self, array: Array, kept: int) -> Block:
@@ -131,14 +175,15 @@ class Rolling:
 
     # --- points -------------------------------------------------------------------------------------------------
 
-    def computed(self, k: Expr, out: list[Stmt]) -> None:
+    def outputs(self, k: Expr, out: list[Stmt]) -> None:
         """A row of outputs."""
+        last = len(self.windows.stages) - 1
         row = collector(out, hint="at").apply("add", Ref(self.row), k)
         body: list[Stmt] = []
 
         def one(lane: Expr, out: list[Stmt]) -> None:
             positions = {self.walk.axis: row, "column": self.loads.column(collector(out, hint="at"), lane)}
-            out += _Point(self, k, lane, positions, out).copy()
+            out += _Point(self, last, k, lane, positions, out).copy()
 
         body += numbered("lane", 0, self.walk.columns, one)
         point = tuple(row if axis == self.walk.axis else Index("global", axis) for axis in self.source.domain.axes[:-1])
@@ -152,21 +197,28 @@ class Rolling:
 
 
 class _Point(Copier):
-    """The user's body at one point, with arrays in the place of fields."""
+    """The body of a stage at one point, with arrays in the place of fields."""
 
-    def __init__(self, rolling: Rolling, row: Expr, lane: Expr, positions: dict[str, Expr], out: list[Stmt]) -> None:
-        super().__init__(rolling.source.body)
-        self.rolling, self.row, self.lane = rolling, row, lane
+    def __init__(
+        self, rolling: Rolling, number: int, row: Expr, lane: Expr, positions: dict[str, Expr], out: list[Stmt]
+    ) -> None:
+        super().__init__(rolling.windows.stages[number].body)
+        self.rolling, self.windows, self.number, self.row, self.lane = rolling, rolling.windows, number, row, lane
+        self.is_last = number == len(rolling.windows.stages) - 1
         self.positions, self.head = positions, collector(out, hint="at")
         for stmt in rolling.source.shared("constant"):
-            del self.arrays[stmt.array]
+            self.arrays.pop(stmt.array, None)
 
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Index) and expr.axis in GRID_AXES:
+            extent = self.rolling.source.domain.extent(expr.axis)
             if expr.kind == "global_size":
-                return constant(self.rolling.source.domain.extent(expr.axis), INT)
+                return constant(extent, INT)
             if expr.axis in self.positions:
-                return self.head.apply("add", self.positions[expr.axis], expr.offset)
+                at = self.positions[expr.axis]
+                if not self.is_last:  # points outside are computed, but nobody wants to know
+                    at = self.head.apply("min", self.head.apply("max", at, 0), extent - 1)
+                return self.head.apply("add", at, expr.offset)
         return super().expr(expr)
 
     def stmt(self, stmt: Stmt) -> Block:
@@ -177,7 +229,7 @@ class _Point(Copier):
                 out: list[Stmt] = []
                 (copied,) = super().stmt(replace(stmt, value=self.loaded(read, collector(out, stmt.loc))))
                 return (*out, copied)
-            case Write() if self.rolling.stored:
+            case Write() if self.rolling.stored or not self.is_last:
                 return self.written(stmt)
             case Write():
                 axes = self.rolling.source.domain.axes
@@ -190,13 +242,23 @@ class _Point(Copier):
         return loads[0] if len(loads) == 1 else Pack(tuple(loads), read.type)
 
     def load(self, read: Read, element: Expr, b: Builder) -> Load:
-        view, row, column = self.rolling.windows.place(read, element)
-        window, array = self.rolling.windows.found[view], self.rolling.loads.arrays[view]
-        place = b.apply("add", self.row, row - window.rows[0]), b.apply("add", self.lane, column - window.columns[0])
-        return Load(array, place, array.type)
+        view, row, column = self.windows.view(self.number, read, element)
+        window, array = self.windows.found[view], self.rolling.loads.arrays[view]
+        row += self.windows.ahead[self.number] - window.rows[0]
+        column += self.windows.beyond[self.number][0] - window.columns[0]
+        return Load(array, (b.apply("add", self.row, row), b.apply("add", self.lane, column)), array.type)
 
     def written(self, write: Write) -> Block:
+        """To what is stored at once, or to each view of what a stage makes."""
         out: list[Stmt] = []
-        arrays = [self.rolling.stored[write.field, e] for e in elements(write.field, write.element)]
-        values = collector(out, write.loc).lanes(self.expr(write.value))
-        return (*out, *(Store(a, (self.lane,), v, write.loc) for a, v in zip(arrays, values, strict=True)))
+        b = collector(out, write.loc)
+        values = b.lanes(self.expr(write.value))
+        for element, value in zip(elements(write.field, write.element), values, strict=True):
+            if self.is_last:
+                out.append(Store(self.rolling.stored[write.field, element], (self.lane,), value, write.loc))
+                continue
+            for view in self.windows.views(self.number):
+                if (view.field, view.element) == (write.field, element):
+                    slot = b.apply("add", self.row, self.windows.found[view].height - 1)
+                    out.append(Store(self.rolling.loads.arrays[view], (slot, self.lane), value, write.loc))
+        return tuple(out)

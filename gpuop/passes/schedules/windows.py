@@ -1,4 +1,4 @@
-"""Windows: the points around its own that a kernel reads at constant distances, field by field."""
+"""Windows: how far around its own points a thread reads, of inputs and of what earlier stages of its kernel computed."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from dataclasses import dataclass, replace
 
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Const, Expr, FieldParam, Index, Read
+from gpuop.ir.stages import stages
 from gpuop.ir.visit import expressions
 from gpuop.passes.points_per_thread import elements, is_own, is_plain
 
-Span = tuple[int, int]  # the least and the greatest offset
+Span = tuple[int, int]  # the least and the greatest
 LONG = 32  # points along an axis from which on it does not matter how many they are
+MIRRORED = ("reflect", "symmetric")
 
 
 @dataclass(frozen=True)
 class View:
     """An element of a field's tensor, seen through a border, on the line of columns that is `across` away along the other axes;
-    0 along the axis that a thread walks.
+    0 along the axis that a thread walks. Stages have views of their own of intermediates: `reader` is the stage, 0 of inputs.
     """
 
     field: FieldParam
@@ -25,17 +27,18 @@ class View:
     border: str
     fill: Const | None
     across: tuple[int, ...]
+    reader: int = 0
 
 
 @dataclass(frozen=True)
 class Window:
-    """How far a view reaches: along the axis that a thread walks, and along columns. The own point is inside."""
+    """How far a view reaches: along the axis that a thread walks, and along columns, of which 0 is one."""
 
-    rows: Span = (0, 0)
-    columns: Span = (0, 0)
+    rows: Span
+    columns: Span
 
-    def with_point(self, row: int, column: int) -> Window:
-        return Window(_wider(self.rows, row), _wider(self.columns, column))
+    def joined(self, other: Window) -> Window:
+        return Window(_joined(self.rows, other.rows), _joined(self.columns, other.columns))
 
     @property
     def height(self) -> int:
@@ -47,23 +50,41 @@ class Window:
 
 
 class Windows:
-    """What a kernel reads of fields that have its grid, by threads that walk along an axis.
+    """What the stages of a kernel read of fields on its grid, by threads that walk along an axis.
+
+    A stage that makes intermediates computes them for rows ahead of the outputs' and for columns beyond the thread's own: all
+    that later stages read of them.
 
     Attributes:
-        found: the window of each view.
+        found: the window of each view, relative to the row of the outputs.
+        reach: the same of intermediates, relative to the row of the stage that reads; what mirrors need is part of it.
+        stages: kernels; the last one writes the outputs.
+        ahead, beyond: by stage, the rows between it and the outputs, and the columns before and behind the thread's own.
+        early: by stage, how many rows before a thread's first one it begins.
     """
 
     def __init__(self, kernel: Kernel, axis: str) -> None:
-        self.axes, self.axis = kernel.domain.axes, axis
+        self.axes, self.axis, self.stages = kernel.domain.axes, axis, stages(kernel)
         self.found: dict[View, Window] = {}
-        reads = sorted(around(kernel), key=lambda read: not any(_distance(read, self.axes)))  # of own points last
-        for read in reads:
-            for element in elements(read.field, read.element):
-                view, row, column = self.place(read, element)
-                self.found[view] = self.found.get(view, Window()).with_point(row, column)
+        self.reach: dict[View, Window] = {}
+        last = len(self.stages) - 1
+        self.ahead, self.beyond, self.early = [0] * (last + 1), [(0, 0)] * (last + 1), [0] * (last + 1)
+        self.inner = set(kernel.intermediates)
+        for number in range(last, -1, -1):
+            if number < last:
+                self._place_stage(number)
+            self._note_reads(number)
 
-    def place(self, read: Read, element: Expr) -> tuple[View, int, int]:
-        """The view that a read is part of, and how far away it is there."""
+    def views(self, number: int) -> list[View]:
+        """The views of what a stage makes."""
+        made = {output.param for output in self.stages[number].outputs}
+        return [view for view in self.reach if view.field in made]
+
+    def inputs(self) -> dict[View, Window]:
+        return {view: window for view, window in self.found.items() if view not in self.reach}
+
+    def view(self, number: int, read: Read, element: Expr) -> tuple[View, int, int]:
+        """The view that a stage's read is part of, and how many rows and columns away."""
         away = dict(zip(self.axes, _distance(read, self.axes), strict=True))
         row, column, across = (
             away[self.axis],
@@ -71,12 +92,41 @@ class Windows:
             (0 if a == self.axis else away[a] for a in self.axes[:-1]),
         )
         border = "clamp" if read.border == "unchecked" else read.border  # what is read before it is known to be wanted
-        view = View(read.field, element, border, read.fill, tuple(across))
-        if row or column or any(view.across):
+        reader = number if read.field in self.inner else 0
+        view = View(read.field, element, border, read.fill, tuple(across), reader)
+        if any(away.values()):
             return view, row, column
         own = replace(view, border="clamp", fill=None)  # never outside, so any border is right
         same = (v for v in self.found if replace(v, border="clamp", fill=None) == own)
         return next(same, own), 0, 0
+
+    def _note_reads(self, number: int) -> None:
+        (low, high), ahead = self.beyond[number], self.ahead[number]
+        reads = sorted(
+            around(self.stages[number]), key=lambda read: not any(_distance(read, self.axes))
+        )  # own points last
+        for read in reads:
+            for element in elements(read.field, read.element):
+                view, row, column = self.view(number, read, element)
+                window = Window((row, row), (min(column, 0), max(column, 0)))
+                if read.field in self.inner:
+                    window = _with_own(window, view.border in MIRRORED)
+                    self.reach[view] = self.reach.get(view, window).joined(window)
+                    window = self.reach[view]
+                (first, last), (left, right) = window.rows, window.columns
+                moved = Window((first + ahead, last + ahead), (left + low, right + high))
+                self.found[view] = self.found.get(view, moved).joined(moved)
+
+    def _place_stage(self, number: int) -> None:
+        """What a stage makes is wanted at the union of its views."""
+        views = self.views(number)
+        ahead = max(self.found[view].rows[1] for view in views)
+        lows, highs = zip(*(self.found[view].columns for view in views), strict=True)
+        self.ahead[number], self.beyond[number] = ahead, (min(lows), max(highs))
+        for view in views:
+            rows = self.found[view].rows[0], ahead
+            self.early[number] = max(self.early[number], self.early[view.reader] + ahead - rows[0])
+            self.found[view] = Window(rows, self.beyond[number])
 
 
 def walked(kernel: Kernel) -> str:
@@ -84,7 +134,7 @@ def walked(kernel: Kernel) -> str:
     axes = kernel.domain.axes
     spans = [(0, 0)] * len(axes)
     for read in around(kernel):
-        spans = [_wider(span, n) for span, n in zip(spans, _distance(read, axes), strict=True)]
+        spans = [_joined(span, (n, n)) for span, n in zip(spans, _distance(read, axes), strict=True)]
     reach = dict(zip(axes, (high - low for low, high in spans), strict=True))
     length = {axis: min(kernel.domain.extent(axis), LONG) for axis in axes}
     return max(axes[:-1], key=lambda axis: (reach[axis] * length[axis], length[axis]))
@@ -129,5 +179,13 @@ def _distance(read: Read, axes: tuple[str, ...]) -> tuple[int, ...]:
     return away
 
 
-def _wider(span: Span, n: int) -> Span:
-    return min(span[0], n), max(span[1], n)
+def _with_own(window: Window, mirrored: bool) -> Window:
+    """The window with the own point, and with what is read in the place of points outside."""
+    spans = [_joined(span, (0, 0)) for span in (window.rows, window.columns)]
+    if mirrored:
+        spans = [_joined(span, (-span[1], -span[0])) for span in spans]
+    return Window(*spans)
+
+
+def _joined(a: Span, b: Span) -> Span:
+    return min(a[0], b[0]), max(a[1], b[1])
