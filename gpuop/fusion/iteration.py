@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
@@ -22,6 +22,10 @@ class Part:
 
     def plan(self, limits: Limits) -> Plan:
         return _plan_of(self.program, limits)
+
+    def twice(self, states: int) -> Part:
+        """Two turns as one, where the first inputs are so many states."""
+        return _twice(self, states)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +48,46 @@ class Iteration(Launchable):
     def acts(self) -> bool:
         return any(op.kernel.acts for part in parts(self) for op in part.program.ops)
 
+    def together(self, limits: Limits) -> tuple[Part, int]:
+        """What is launched at once, and how many turns that is: two, where no more kernels do two than one.
+
+        The states between the turns are intermediates then, which a schedule keeps near.
+        """
+        one = self.turn, 1
+        if limits.target is None or self.times == 1 or self.acts or (self.until is not None and self.every % 2):
+            return one
+        single = self.turn.plan(limits)
+        if not all(isinstance(launch.kernel, Kernel) for launch in single.launches):
+            return one
+        both = self.turn.twice(len(self.outputs))
+        return (both, 2) if len(both.plan(limits).launches) <= len(single.launches) else one
+
 
 @lru_cache(maxsize=256)
 def _plan_of(program: Program, limits: Limits) -> Plan:
     return plan(program, limits=limits)
+
+
+@lru_cache(maxsize=256)
+def _twice(part: Part, states: int) -> Part:
+    once = part.program
+    count, first = len(once.ops), max(once.types) + 1
+    known = {v: once.wanted[position] for v, position in part.given.items() if position < states}
+    known |= {v: v for v, position in part.given.items() if position >= states}
+    later = {v: known.get(v, v + first) for v in once.types}
+    ops = [
+        replace(op, number=op.number + count, inputs=_moved(op.inputs, later), outputs=_moved(op.outputs, later))
+        for op in once.ops
+    ]
+    types = once.types | {later[v]: kind for v, kind in once.types.items()}
+    both = replace(
+        once, ops=(*once.ops, *ops), wanted=_moved(once.wanted, later), types=types, key=(*once.key, "twice")
+    )
+    return Part(both, part.given)
+
+
+def _moved(values: tuple[int, ...], later: dict[int, int]) -> tuple[int, ...]:
+    return tuple(later[v] for v in values)
 
 
 def parts(kernel: Iteration) -> tuple[Part, ...]:
@@ -58,7 +98,7 @@ def kernels(plan: Plan) -> Iterator[Kernel]:
     """The kernels of a plan that run on the device, each once, those that are repeated too."""
     for launch in plan.launches:
         if isinstance(launch.kernel, Iteration):
-            for part in parts(launch.kernel):
+            for part in dict.fromkeys((*parts(launch.kernel), launch.kernel.together(plan.limits)[0])):
                 yield from kernels(part.plan(plan.limits))
         elif isinstance(launch.kernel, Kernel):
             yield launch.kernel
@@ -70,7 +110,9 @@ def launches(plan: Plan) -> int:
     for launch in plan.launches:
         if isinstance(launch.kernel, Iteration):
             turns = launch.kernel.times or 1
-            total += turns * launches(launch.kernel.turn.plan(plan.limits))
+            part, count = launch.kernel.together(plan.limits)
+            total += turns // count * launches(part.plan(plan.limits))
+            total += turns % count * launches(launch.kernel.turn.plan(plan.limits))
             if launch.kernel.until is not None:
                 total += max(turns // launch.kernel.every, 1) * launches(launch.kernel.until.plan(plan.limits))
         else:

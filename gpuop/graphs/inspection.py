@@ -75,7 +75,8 @@ class Inspection(ABC):
                     lanes ({count, form, reason}: the points of a thread on the device in use, "scalar", "wide", "spaced" or
                     "vector", and why there are not more),
                     schedule (null, or {method, and its parameters by name}: how threads share points that others need),
-                    repeats (null, or of an iteration {times, every, turn: such an object}), and
+                    repeats (null, or of an iteration {times, every, together, turn: such an object, of the turns that are
+                    one launch}), and
                     predictions (null on the reference, else a list of {method, its parameters, ms}: the times that are
                     expected of the schedules that suit the kernel on the device in use, the chosen one first; what the
                     device does in a second is measured once and kept on disk);

@@ -19,6 +19,7 @@ from gpuop.passes import schedules
 from gpuop.passes.schedules.method import Method
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.passes.schedules.plain import without_intermediates
+from gpuop.runtime.reference.reference_device import Reference
 
 HALVES = Method(
     "halves",
@@ -111,3 +112,49 @@ def test_a_pin_is_part_of_what_is_planned() -> None:
     np.testing.assert_array_equal(graph.read("out"), expected)
     assert graph.kernel_count == 1
     assert "  schedule: " not in graph.explain()
+
+
+@pytest.mark.usefixtures("halves")
+@pytest.mark.parametrize("times", [1, 2, 3, 6, 7])
+def test_two_turns_are_one_launch_where_a_schedule_keeps_what_is_between(
+    times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Reference, "limits", Limits(target=target_named("opencl")))
+    image = np.random.default_rng(2).integers(0, 9, (6, 5)).astype(np.float32)
+    source = gp.ScalarField(np.ones((6, 5), np.float32))
+
+    def blurred(u: gp.Field, v: gp.Field) -> tuple[gp.Field, gp.Field]:
+        return down(v) / 4 + source, u
+
+    u, v = image, image[::-1]
+    for _ in range(times):
+        padded = np.pad(v, ((1, 1), (0, 0)), "edge")
+        u, v = (padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4 + 1, u
+    with gp.use_device("reference"), gp.ComputeGraph() as graph:
+        states = gp.iterate(blurred, (gp.ScalarField(image), gp.ScalarField(image[::-1].copy())), times=times)
+        for name, state in zip("uv", states, strict=True):
+            graph.probe(state, name)
+    with gp.use_device("reference"):
+        np.testing.assert_array_equal(graph.read("u"), u)
+        np.testing.assert_array_equal(graph.read("v"), v)
+
+
+@pytest.mark.usefixtures("halves")
+def test_turns_in_pairs_are_counted_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Reference, "limits", Limits(target=target_named("opencl")))
+    image = np.ones((6, 5), np.float32)
+
+    def graph_of(**ends: object) -> gp.ComputeGraph:
+        with gp.ComputeGraph("reference") as graph:
+            graph.probe(gp.iterate(lambda u: down(across(u)) / 16, gp.ScalarField(image), **ends), "u")  # type: ignore[arg-type]
+        return graph
+
+    with gp.use_device("reference"):
+        graph = graph_of(times=7)
+        assert graph.kernel_count == 4
+        assert "repeats 7 turns, two at a time; " in graph.explain()
+        np.testing.assert_array_equal(graph.read("u"), image)
+        even = graph_of(until=lambda u: u.max() < 0, every=4, times=9)
+        assert "two at a time" in even.explain()
+        np.testing.assert_array_equal(even.read("u"), image)
+        assert "two at a time" not in graph_of(until=lambda u: u.max() < 0, every=3, times=9).explain()

@@ -82,10 +82,13 @@ def _apart(pairs: list[Facts]) -> list[str]:
 def _turns(repeats: Facts) -> str:
     """How often an iteration repeats the kernels below it."""
     times, every = repeats["times"], repeats["every"]
+    pairs = ", two at a time" if repeats["together"] == 2 else ""
     if every is None:
-        return f"repeats {_count(times, 'turn')}"
-    return f"repeats until its condition holds, looking after every {_count(every, 'turn')}" + (
-        f", {_count(times, 'turn')} at most" if times is not None else ""
+        return f"repeats {_count(times, 'turn')}{pairs}"
+    return (
+        f"repeats until its condition holds, looking after every {_count(every, 'turn')}"
+        + (f", {_count(times, 'turn')} at most" if times is not None else "")
+        + pairs
     )
 
 

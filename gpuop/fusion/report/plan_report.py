@@ -100,7 +100,8 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, made: 
         runs: when it is launched: "at every step", "once" (nothing that it depends on changes) or "when set" (only
             parameters that it depends on do);
         in_place: a list of the outputs (their values) that are written over states, when the next step begins;
-        repeats: null, or of an iteration {times, every (null without a condition), turn: such a report}.
+        repeats: null, or of an iteration {times, every (null without a condition), together (the turns that are one launch),
+            turn: such a report, of so many turns}.
     """
     kernel = resolve_target(launch.kernel) if isinstance(launch.kernel, Kernel) else launch.kernel
     inputs = [_value(plan, v, names, made) for v in launch.inputs]
@@ -151,14 +152,23 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
 def moved_bytes(plan: Plan, launch: PlannedLaunch) -> int:
     """What a kernel reads and writes; an iteration's kernels at every turn that is allowed, at one where any number is."""
     if isinstance(launch.kernel, Iteration):
-        turn = launch.kernel.turn.plan(plan.limits)
-        return (launch.kernel.times or 1) * sum(moved_bytes(turn, inner) for inner in turn.launches)
+        kernel, times = launch.kernel, launch.kernel.times or 1
+        part, count = kernel.together(plan.limits)
+        return times // count * _moved_by(part.plan(plan.limits)) + times % count * _moved_by(
+            kernel.turn.plan(plan.limits)
+        )
     return sum(plan.program.types[v].nbytes for v in (*launch.inputs, *launch.outputs))
+
+
+def _moved_by(turn: Plan) -> int:
+    return sum(moved_bytes(turn, inner) for inner in turn.launches)
 
 
 def _repeats(kernel: Iteration, plan: Plan, target: Target | None) -> Facts:
     every = kernel.every if kernel.until is not None else None
-    return {"times": kernel.times, "every": every, "turn": report(kernel.turn.plan(plan.limits), None, target)}
+    part, count = kernel.together(plan.limits)
+    turn = report(part.plan(plan.limits), None, target)
+    return {"times": kernel.times, "every": every, "together": count, "turn": turn}
 
 
 def _value(plan: Plan, value: int, names: Names, made: Made) -> Facts:
