@@ -22,7 +22,9 @@ ROWS = (32, 64, 16, 8)  # that a thread walks, the best guess first
 GROUP = 128  # threads of a work-group
 MOST_WIDE = 256  # of them along columns
 MOST_COLUMNS = 16  # that one access takes, of bytes
-MOST_HELD = 96  # registers for windows: beyond these a thread has fewer columns
+MOST_HELD = 112  # registers for windows: beyond these a thread has fewer columns
+MOST_STAGED = 144  # of kernels with intermediates, which fewer columns make compute more of them twice
+MOST_AGAIN = 3  # times the values that are needed, which threads with columns beyond their own may compute
 MOST_VALUES = 2048  # values that the copies of a body compute
 MOST_AT_ONCE = 8  # rows of a turn, where rows are not aligned
 AHEAD = 2  # rows of a turn elsewhere, so that the loads of one do not wait for those of the other
@@ -53,6 +55,8 @@ def refuse(kernel: Kernel) -> str:
         return reason
     if held(windows.found, 1, 1) > MOST_HELD:
         return f"its windows take {held(windows.found, 1, 1)} registers"
+    if (again := computed(windows, piece(kernel, windows)[0]) / computed(windows, 0)) > MOST_AGAIN:
+        return f"its threads would compute {again:.1f} times the values that are needed"
     return "" if candidates(kernel) else "walking would leave too few threads"
 
 
@@ -94,17 +98,16 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
     Rows of any other length, and arrays of users', have no aligned places: there, threads have a column each, or as many as
     divide a row, and more rows at a time.
     """
-    found = windows.found
-    widest = max(f.type.storage.bits // 8 for f in (*kernel.written, *(view.field for view in found)))
-    values = sum(stmt.var.type.lanes for stmt in statements(kernel.body) if isinstance(stmt, (Let, Assign)))
-    count = max(ACCESS // widest, 1)
-    while count > 1 and (held(found, count, 1) > MOST_HELD or values * count > MOST_VALUES):
+    found, most = windows.found, MOST_STAGED if kernel.intermediates else MOST_HELD
+    widest = max(f.type.storage.bits // 8 for f in (*kernel.written, *(view.field for view in windows.inputs())))
+    values, count = computed(windows, 0), max(ACCESS // widest, 1)
+    while count > 1 and (held(found, count, 1) > most or values * count > MOST_VALUES):
         count //= 2
     columns = 1 if kernel.layouts else math.gcd(count, kernel.domain.extent("column"))
     turn = MOST_AT_ONCE if columns == 1 else count // columns
     if columns == count > 1 and windows.axis == "row" and not kernel.intermediates:
         turn = AHEAD
-    while turn > 1 and (held(found, columns, turn) > MOST_HELD or values * columns * turn > MOST_IN_TURN):
+    while turn > 1 and (held(found, columns, turn) > most or values * columns * turn > MOST_IN_TURN):
         turn //= 2
     return columns, turn
 
@@ -115,6 +118,15 @@ def held(windows: dict[View, Window], columns: int, turn: int) -> int:
         (window.height + turn - 1) * (columns + window.halo) * max(view.field.type.storage.bits // 32, 1)
         for view, window in windows.items()
     )
+
+
+def computed(windows: Windows, columns: int) -> float:
+    """The values that are computed for each column, of so many of a thread; those that are needed, of 0."""
+    total = 0.0
+    for stage, (low, high) in zip(windows.stages, windows.beyond, strict=True):
+        values = sum(stmt.var.type.lanes for stmt in statements(stage.body) if isinstance(stmt, (Let, Assign)))
+        total += values * (1 + (high - low) / columns if columns else 1)
+    return max(total, 1.0)
 
 
 ROLL = Method("roll", refuse, candidates, apply)
