@@ -18,7 +18,7 @@ from .copies import copy_of
 from .gpuop_itself import AS_IT_IS, UNFUSED
 from .pipeline import Array, Pipeline, as_tuple
 
-MADE_IN = 120.0  # seconds, the most for a contestant to compile and to run once
+MADE_IN = 60.0  # seconds, the most for a contestant to compile and to run once
 TURN = 0.03  # seconds that a turn lasts at least, if that takes no more than MOST runs
 MOST = 50
 SMALL = {2: (240, 336), 3: (24, 32, 48)}

@@ -11,6 +11,7 @@ from .contestant import Maker
 from .pipeline import Pipeline
 
 ON_CPUS = {  # the library that is needed, and who is asked for entries
+    "halide": ("peers_halide", "entries"),
     "numba": ("peers_numba", "entries"),
     "cv2": ("peers_cpu", "opencv_entries"),
     "scipy": ("peers_cpu", "scipy_entries"),
