@@ -6,17 +6,18 @@ All add in an order that the shapes decide, so results are equal in every run an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import BY_NUMPY, SMALL_TENSOR, FieldType, Shape
-from gpuop.ops.reducers import TURN, Item, Reducer, Split, across, along, assign, pairwise, share, split
+from gpuop.ops.reducers import TURN, Item, Reducer, Split, assign, pairwise, share, split
 
-NARROW, WIDE = 32, 256  # threads that share a row of a field
-SHARE = 32  # values that each of them takes
+NARROW, WIDE = 32, 256  # threads that share a row of a field; a work-group has rows for so many as the latter
+AT_ONCE = 8192  # values of a row that they reduce
+BUSY = 2**16  # threads that keep a device busy
 FAN = 4  # threads of which one takes what all have
 LONG = 64  # values that a thread takes which shares with none
 SHORT = 32  # an axis of so few points is left to single threads
@@ -39,6 +40,10 @@ class Partial:
     @property
     def type(self) -> FieldType:
         return self.values.type
+
+    def read_by(self, reducer: Reducer) -> Reducer:
+        """The reducer of values that a thread reads one after another: those that were not reduced yet are in order."""
+        return replace(reducer, ordered=self.places is None)
 
     def load(self, reducer: Reducer, point: Sequence[Any], element: Any, at: Any) -> Item:
         """What is at a point, which is position `at` of the axis being reduced."""
@@ -87,8 +92,8 @@ def by_threads(reducer: Reducer, given: Partial, axis: int, last: bool) -> Parti
         own = list(AXES[3 - len(out) :])
         chunk: Any = own.pop(axis) if parts.chunks > 1 else 0
         with k._forEachTensorElement(_planes(given.type)):
-            item = along(
-                reducer,
+            item = share(
+                given.read_by(reducer),
                 lambda at: given.load(reducer, (*own[:axis], at, *own[axis:]), k._tensorElement, at),
                 parts,
                 chunk,
@@ -100,38 +105,45 @@ def by_threads(reducer: Reducer, given: Partial, axis: int, last: bool) -> Parti
 
 
 def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool) -> Partial:
-    """Reduce the last grid axes together: a work-group reads side by side, and a tree in local memory joins its threads.
+    """Reduce the last grid axes together: threads side by side read a row of values, and a tree in local memory joins them.
 
-    Takes up to 8,192 values at once; an axis of chunks stays where there are more.
+    A row has up to 8,192 values; an axis of chunks stays where there are more. As few threads share it as keep a device
+    busy, so that trees are low; a work-group takes several rows.
     """
     grid = given.type.field_shape
     kept, reduced = Shape(grid[: len(grid) - axes]), Shape(grid[len(grid) - axes :])
-    width = _width(reduced.points)
-    parts = split(reduced.points, width, SHARE)
+    width = _width(reduced.points, kept.points)
+    parts = split(reduced.points, width, AT_ONCE // width, TURN)
     out = Shape((*kept, *([parts.chunks] if parts.chunks > 1 else [])))
+    threads = (*kept, parts.chunks * width) if kept else (parts.chunks, width)
 
     def body(write: Callable[..., None]) -> None:
-        k._globalThreads((*kept, parts.chunks * width), _planes(given.type))
-        k._localThreads(*([max(WIDE // width, 1)] if kept else []), width)
-        own = AXES[3 - len(kept) - 1 : 2]
-        item = across(
-            reducer,
+        k._globalThreads(threads, _planes(given.type))
+        k._localThreads(min(WIDE // width, 1 << max(threads[-2] - 1, 0).bit_length()), width)
+        own = AXES[3 - len(threads) : 2] if kept else ()
+        chunk = k._groupColumn if kept else k._row
+        item = share(
+            given.read_by(reducer),
             lambda at: given.load(reducer, (*own, *_unravelled(at, reduced)), k._tensorElement, at),
             parts,
-            k._groupColumn,
+            chunk,
             k._localColumn,
         )
-        joined = _joined(reducer, item, width, bool(kept))
+        joined = _joined(reducer, item, width)
         with k._if(k._localColumn == 0):
-            write(joined, *own, *([k._groupColumn] if parts.chunks > 1 else []), k._tensorElement)
+            write(joined, *own, *([chunk] if parts.chunks > 1 else []), k._tensorElement)
 
     done = last and parts.chunks == 1
     return _call(reducer, given, given.type.replace(field_shape=out), done, ("groups", axes), body)
 
 
-def _width(count: int) -> int:
-    """The threads that share a row: as many as keep the device busy where there are few rows."""
-    return min(max(1 << max(count // 16 - 1, 0).bit_length(), NARROW), WIDE)
+def _width(count: int, rows: int) -> int:
+    """The threads that share a row of so many values: more where there are few rows, but each with values enough."""
+    chunks = rows * -(-count // AT_ONCE)
+    width = NARROW
+    while width < WIDE and width * chunks < BUSY and width * 2 * TURN < count:
+        width *= 2
+    return width
 
 
 def _unravelled(at: Any, shape: Shape) -> list[Any]:
@@ -143,24 +155,23 @@ def _unravelled(at: Any, shape: Shape) -> list[Any]:
     return [at, *reversed(found)]
 
 
-def _joined(reducer: Reducer, item: Item, width: int, rows: bool) -> Item:
+def _joined(reducer: Reducer, mine: Item, width: int) -> Item:
     """The tree: a few of the threads take what the others have, until one has all. Few levels have few barriers."""
-    row = (k._localRow,) if rows else ()
-    dims = (*((k._localRows,) if rows else ()), width)
-    dtypes = (reducer.held, reducer.places)[: len(item)]
-    shared = [k._local(getattr(k, f"_{BY_NUMPY[dtype].c}Array")(*dims)) for dtype in dtypes]
-    mine = tuple(map(k._var, item))
-    _put(shared, (*row, k._localColumn), mine)
+    dtypes = (reducer.held, reducer.places)[: len(mine)]
+    shared = [k._local(getattr(k, f"_{BY_NUMPY[dtype].c}Array")(k._localRows, width)) for dtype in dtypes]
+    _put(shared, (k._localRow, k._localColumn), mine)
     reach = width
     while reach > 1:
         count = min(FAN, reach)
         reach //= count
         k._syncThreadsLocal()
         with k._if(k._localColumn < reach):
-            others = [tuple(array[(*row, k._localColumn + n * reach)] for array in shared) for n in range(1, count)]
+            others = [
+                tuple(array[k._localRow, k._localColumn + n * reach] for array in shared) for n in range(1, count)
+            ]
             assign(mine, pairwise(reducer, [mine, *others]))
             if reach > 1:
-                _put(shared, (*row, k._localColumn), mine)
+                _put(shared, (k._localRow, k._localColumn), mine)
     return mine
 
 
@@ -185,7 +196,7 @@ def by_elements(
 
     def element(number: Any) -> Item:
         first = number * outer if parts_of_one == 1 else number // parts_of_one * outer + number % parts_of_one
-        return share(reducer, lambda at: given.load(reducer, (), first + at * inner, at), parts, 0, 0, count)
+        return share(reducer, lambda at: given.load(reducer, (), first + at * inner, at), parts, 0)
 
     def body(write: Callable[..., None]) -> None:
         if left > SMALL_TENSOR:

@@ -12,8 +12,7 @@ import gpuop.dsl as k
 from gpuop.ir.types import FieldType
 
 Item = tuple[Any, ...]  # a kernel value; of argmin and argmax also where it was found
-STRAIGHT = 32  # values that a thread reads without a loop, where threads share a row
-TURN = 8  # values that it reads in each turn of one
+TURN = 8  # values that a thread reads in each turn of a loop; so few it reads without
 FEWEST_BITS = 64  # integers of fewer bits are summed exactly, in integers of so many
 
 
@@ -27,6 +26,7 @@ class Reducer:
         result: the dtype of the result.
         places: the dtype of positions while they are kept; empty where none are.
         divisor: of the mean.
+        ordered: whether each item that is combined was found before the next one.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Reducer:
     result: str
     places: str = ""
     divisor: int = 0
+    ordered: bool = False
 
     @property
     def adds(self) -> bool:
@@ -50,7 +51,9 @@ class Reducer:
             return (a[0] + b[0],)
         if not self.places:
             return (_chosen(self._before(a[0], b[0]), a[0], b[0]),)
-        first = self._before(a[0], b[0]) & (~self._before(b[0], a[0]) | (a[1] <= b[1]))
+        first = self._before(a[0], b[0])
+        if not self.ordered:
+            first &= ~self._before(b[0], a[0]) | (a[1] <= b[1])
         return _chosen(first, a[0], b[0]), _chosen(first, a[1], b[1])
 
     def _before(self, a: Any, b: Any) -> Any:
@@ -115,22 +118,33 @@ def split(count: int, width: int, most: int, step: int = 1) -> Split:
 Load = Callable[[Any], Item]  # what is at a position, which is below the count
 
 
-def along(reducer: Reducer, load: Load, parts: Split, chunk: Any) -> Item:
-    """Reduce a chunk of a thread's own (of width 1). No thread branches: the chunks may differ from thread to thread."""
-    first = chunk * parts.share
-    here = parts.count - (parts.chunks - 1) * parts.share  # in every chunk, the last one too
+def share(reducer: Reducer, load: Load, parts: Split, chunk: Any, own: Any = 0) -> Item:
+    """Reduce a thread's share: every `width`-th value of a chunk, from the thread's own on.
+
+    No thread branches. What is read behind the last value changes nothing, and only in the turns where some thread does so.
+    """
+    if parts.chunks == parts.width == 1 and parts.share <= TURN:
+        return pairwise(reducer, [load(j) for j in range(parts.share)])
+    first = chunk * parts.size + own if parts.chunks > 1 else own
+    whole = (parts.count - (parts.chunks - 1) * parts.size) // parts.width  # reads of all threads in all chunks
 
     def guarded(at: Any) -> Item:
         return _guarded(reducer, load, at, parts.count)
 
-    if parts.share <= 2 * TURN:
-        return pairwise(reducer, [(load if j < here else guarded)(first + j) for j in range(parts.share)])
-    total = _started(reducer, load, first)
-    whole, turns = here // TURN, parts.share // TURN
-    _repeated(reducer, total, load, first, whole)
-    _repeated(reducer, total, guarded, first + whole * TURN, turns - whole)
-    if parts.share > turns * TURN:
-        take(reducer, total, pairwise(reducer, [load(first + j) for j in range(turns * TURN, parts.share)]))
+    total = _started(reducer, load if whole else guarded, first)
+    turns, rest = divmod(parts.share, TURN)
+    safe = whole // TURN
+    _take_turns(reducer, total, load, first, safe, parts.width)
+    _take_turns(reducer, total, guarded, first + safe * TURN * parts.width, turns - safe, parts.width)
+    if rest:
+        _take_turn(
+            reducer,
+            total,
+            load if whole == parts.share else guarded,
+            first + turns * TURN * parts.width,
+            rest,
+            parts.width,
+        )
     return total
 
 
@@ -139,48 +153,25 @@ def _started(reducer: Reducer, load: Load, first: Any) -> Item:
     return tuple(map(k._var, (k._convert(reducer.neutral, reducer.held),) if reducer.adds else load(first)))
 
 
-def _repeated(reducer: Reducer, total: Item, load: Load, first: Any, turns: int, width: int = 1) -> None:
+def _take_turns(reducer: Reducer, total: Item, load: Load, first: Any, turns: int, width: int) -> None:
     """Reduce so many turns, of every `width`-th value from the first on, into variables."""
-
-    def turn(here: Any) -> None:
-        take(reducer, total, pairwise(reducer, [load(here + j * width) for j in range(TURN)]))
-
     if turns == 1:
-        turn(first)
+        _take_turn(reducer, total, load, first, TURN, width)
     elif turns:
-        with k._for(turns, unroll=turns) as t:  # where it is a hint that compilers get: a third faster on CPUs
-            turn(first + t * (TURN * width))
+        with k._for(turns) as t:
+            _take_turn(reducer, total, load, first + t * (TURN * width), TURN, width)
 
 
-def across(reducer: Reducer, load: Load, parts: Split, chunk: Any, own: Any) -> Item:
-    """Reduce a thread's share of a chunk that is its group's; `own` is the thread's number in the group."""
-    last = (parts.chunks - 1) * parts.size
-    if parts.chunks == 1 or parts.count - last == parts.size:
-        return share(reducer, load, parts, chunk * parts.size if parts.chunks > 1 else 0, own, parts.count - last)
-    dtypes = (reducer.held, reducer.places) if reducer.places else (reducer.held,)
-    item = tuple(k._var(k._convert(0, dtype)) for dtype in dtypes)
-    with k._if(chunk < parts.chunks - 1):
-        assign(item, share(reducer, load, parts, chunk * parts.size, own, parts.size))
-    with k._else():
-        assign(item, share(reducer, load, parts, last, own, parts.count - last))
-    return item
+def _take_turn(reducer: Reducer, total: Item, load: Load, first: Any, count: int, width: int) -> None:
+    """Reduce a turn of so many values into variables. Sums have one of its own: its error is that of fewer additions in a row.
 
-
-def share(reducer: Reducer, load: Load, parts: Split, start: Any, own: Any, size: int) -> Item:
-    """Reduce every `width`-th of `size` values from the thread's own on; all of them are there but for the last."""
-    width = parts.width
-    reads, some = divmod(size, width)
-    turns = reads // TURN if reads > STRAIGHT else 0
-    rest = [load(start + own + j * width) for j in range(turns * TURN, reads)]
-    if some:
-        rest.append(_guarded(reducer, load, start + own + reads * width, parts.count))
-    if not turns:
-        return pairwise(reducer, rest)
-    total = _started(reducer, load, start + own)
-    _repeated(reducer, total, load, start + own, turns, width)
-    if rest:
-        take(reducer, total, pairwise(reducer, rest))
-    return total
+    It is a loop, so that the text has what is reduced once, however long that is; compilers expand it where it is short.
+    """
+    part = (k._var(k._convert(reducer.neutral, reducer.held)),) if reducer.adds else total
+    with k._for(count, unroll=count) as j:
+        take(reducer, part, load(first + j * width))
+    if reducer.adds:
+        take(reducer, total, part)
 
 
 def _guarded(reducer: Reducer, load: Load, at: Any, count: int) -> Item:

@@ -17,11 +17,10 @@ from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import SemanticError, described
 from gpuop.ir.types import FieldType, Shape
-from gpuop.ops.reduce_kernels import SHARE, SHORT, WIDE, Partial, by_elements, by_groups, by_threads
+from gpuop.ops.reduce_kernels import AT_ONCE, SHORT, Partial, by_elements, by_groups, by_threads
 from gpuop.ops.reducers import Reducer, reducer_of
 
 NAMES = ("sum", "mean", "min", "max", "argmin", "argmax")
-AT_ONCE = SHARE * WIDE  # values that a work-group reduces
 
 
 class EmptyError(SemanticError):

@@ -125,7 +125,9 @@ def test_one_tree_has_the_barriers_of_all_and_each_place_is_read_once():
         for names in (["min"], ["min", "max", "mean"])
     )
     assert joined.count("barrier(") == alone.count("barrier(") == 3  # 32 threads share a row: 4 × 4 × 2
-    assert joined.count(" a[") == alone.count(" a[") == 16
+    assert (
+        joined.count(" a[") == alone.count(" a[") == 1 + 2
+    )  # what the least starts from, a whole turn, and the last one
 
 
 @gp.operator

@@ -172,8 +172,8 @@ def test_reductions_of_columns_read_each_value_once():
             graph.probe(getattr(f, name)(axis=0), name)
     first = graph.source("opencl").split("__kernel")[1]
     assert graph.kernel_count == 2
-    assert first.count("for (") == 2  # whole turns, and those that may be beyond the end
-    assert first.count(" a[") == first.count(" b[") == 1 + 2 * 8
+    assert first.count("for (") == 2 * 2  # whole turns, and those that may be beyond the end
+    assert first.count(" a[") == first.count(" b[") == 1 + 2
     np.testing.assert_array_equal(f.min(axis=0).numpy(), (a.numpy() * b.numpy()).min(axis=0))
 
 
@@ -186,3 +186,18 @@ def test_hints_are_not_given_where_they_ask_for_too_much():
 
     few, many = (gp.operator(lambda f, n=n: sums(f, n)).source(gp.FieldType(9), target="opencl") for n in (4, 40))
     assert few.count("#pragma unroll 4") == 2 and "#pragma" not in many.split("__kernel")[1]
+
+
+@pytest.mark.parametrize("shape", [(40, 500), (40, 509), (3, 20000), (40000,), (2000, 3), (9, 9)], ids=str)
+@pytest.mark.parametrize("axis", [0, -1])
+def test_what_is_reduced_is_in_the_text_three_times_at_most(shape, axis):
+    """Whole turns, those that may be beyond the end, and what extremes start from; turns that differ are not joined."""
+    f = gp.ScalarField(np.random.default_rng(0).random(shape, "f"))
+    with gp.ComputeGraph() as graph:
+        g = np.sqrt(f)
+        graph.probe(g.sum(axis=axis), "sum")
+        graph.probe(g.max(axis=axis), "max")
+    text = graph.source("opencl").split("__kernel")[1]
+    few = f.field_shape[axis] <= 8  # they are read without a loop
+    assert text.count("sqrt(") == f.field_shape[axis] if few else 2 <= text.count("sqrt(") <= 3
+    np.testing.assert_allclose(g.sum(axis=axis).numpy(), np.sqrt(f.numpy()).sum(axis=axis, dtype="d"), rtol=3e-6)

@@ -16,7 +16,7 @@ class Reductions:
     """Reductions count grid axes first, then the tensor's; negative axes count from the end; `axis=None` is all of them.
 
     The order of additions depends on the shape only: results are equal on every device and in every run. Sums are
-    pairwise: their error grows with the logarithm of the number of values.
+    in a tree: their error grows with the logarithm of the number of values.
 
     Args:
         axis: an axis of `array_shape`, a tuple of them (one for argmin and argmax), or None.
