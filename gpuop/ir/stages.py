@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpuop.ir.dead_code import restricted
 from gpuop.ir.kernel import Kernel, Output
-from gpuop.ir.nodes import FieldParam
+from gpuop.ir.nodes import Block, Comment, FieldParam
 from gpuop.ir.visit import fields_read
 
 
@@ -36,4 +36,12 @@ def _restricted(kernel: Kernel, outputs: tuple[Output, ...]) -> Kernel:
     less = restricted(kernel, outputs)
     read = fields_read(less.body)
     inputs = tuple(p for p in (*kernel.inputs, *kernel.intermediates) if p in read)
-    return replace(less, inputs=inputs, intermediates=())
+    return replace(less, inputs=inputs, body=_titled(less.body), intermediates=())
+
+
+def _titled(body: Block) -> Block:
+    """The body without the names of operators that nothing is left of."""
+    behind = (*body[1:], Comment(""))
+    return tuple(
+        s for s, after in zip(body, behind, strict=True) if not (isinstance(s, Comment) and isinstance(after, Comment))
+    )

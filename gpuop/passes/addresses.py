@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, constant
+from gpuop.ir.intervals import LIMITS, interval
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import GRID_AXES, Apply, Cast, Const, Expr, FieldParam, For, Index, Ref, Stride, Var
 from gpuop.ir.types import INT, LONG, Type
 from gpuop.ir.visit import loop_values
 
 EXTENTS = {"layer": "layers", "row": "rows", "column": "columns"}
-
-RANGES: dict[
-    str, Callable[[int, int, int, int], tuple[int, ...]]
-] = {  # from a to b and from c to d: what bounds the result
-    "add": lambda a, b, c, d: (a + c, b + d),
-    "sub": lambda a, b, c, d: (a - d, b - c),
-    "mul": lambda a, b, c, d: (a * c, a * d, b * c, b * d),
-    "min": lambda a, b, c, d: (min(a, c), min(b, d)),
-    "max": lambda a, b, c, d: (max(a, c), max(b, d)),
-    "choose": lambda a, b, c, d: (a, b, c, d),
-}
 
 
 class Addresses:
@@ -82,18 +70,17 @@ class Addresses:
         return None, None
 
     def note_range(self, var: Var, value: Expr) -> None:
-        """An int that comes from a narrow integer has its range; sums, multiples, extremes and choices of such have theirs."""
+        """An int that comes from a narrow integer has its range, and what is computed of such has its own."""
         match value:
             case Cast(arg=arg) if arg.type.kind in "iu" and arg.type.dtype.bits < 32:
                 info = np.iinfo(arg.type.dtype.numpy)
                 self.ranges[var] = int(info.min), int(info.max)
-            case Apply(op="add" | "sub" | "mul" | "min" | "max" | "choose" as op, args=(*_, x, y)):
-                (a, b), (c, d) = self.range(x), self.range(y)
-                if a is None or b is None or c is None or d is None:
-                    return
-                corners = RANGES[op](a, b, c, d)
-                if max(map(abs, corners)) < 2**31:
-                    self.ranges[var] = min(corners), max(corners)
+            case Apply(op=op, args=args):
+                known = [(0, 1) if a.type.kind == "b" else self.range(a) for a in args]
+                ranges = [(low, high) for low, high in known if low is not None and high is not None]
+                low, high = interval(op, ranges, INT) if len(ranges) == len(known) else LIMITS[INT]
+                if max(-low, high) < 2**31:
+                    self.ranges[var] = low, high
 
     def note_counter(self, loop: For) -> None:
         """A loop's counter is between the least start and the greatest end, where it counts up and these are known."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from gpuop.ir.build import fold, fold_cast
 from gpuop.ir.dead_code import without_dead_code
+from gpuop.ir.intervals import LIMITS
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     ATOMS,
@@ -32,7 +33,6 @@ from gpuop.ir.nodes import Lane as LaneOf
 from gpuop.ir.ops import MIRRORED, OPS
 from gpuop.ir.types import BOOL, Type
 from gpuop.ir.visit import map_blocks, map_values, walk, walk_expr, with_operands
-from gpuop.passes.wrap import LIMITS
 
 
 def simplify(kernel: Kernel) -> Kernel:

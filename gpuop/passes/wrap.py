@@ -8,31 +8,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from gpuop.ir.build import Builder, collector
+from gpuop.ir.intervals import LIMITS, Range, interval
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Block, Cast, Const, Expr, For, Index, Let, Ref, Stmt, Stride, Var
-from gpuop.ir.types import DTYPES, INT, LONG, UINT, ULONG, USHORT, DType, Type
+from gpuop.ir.types import INT, LONG, UINT, ULONG, USHORT, Type
 from gpuop.ir.visit import map_blocks
 
-Range = tuple[int, int]
 UNSIGNED = {INT: UINT, LONG: ULONG}
 OVERFLOWS = {"add", "sub", "mul", "neg", "shl"}
 
 
 def wrap_integers(kernel: Kernel) -> Kernel:
     return replace(kernel, body=_Wrapping(kernel).block(kernel.body))
-
-
-def _limits(dtype: DType) -> Range:
-    if dtype.kind not in "iu":
-        return 0, 1
-    info = np.iinfo(dtype.numpy)
-    return int(info.min), int(info.max)
-
-
-LIMITS = {dtype: _limits(dtype) for dtype in DTYPES.values()}
 
 
 class _Wrapping:
@@ -88,34 +76,8 @@ class _Wrapping:
             case Cast(arg=arg) if arg.type.kind in "iub":
                 return self.range(arg)
             case Apply(op=op, args=args) if all(a.type.kind in "iub" for a in args):
-                return self.applied(op, [self.range(a) for a in args], expr.type.dtype)
+                return interval(op, [self.range(a) for a in args], expr.type.dtype)
         return LIMITS[expr.type.dtype]
-
-    def applied(self, op: str, args: list[Range], dtype: DType) -> Range:
-        (low, high), rest = args[0], args[1:]
-        match op:
-            case "neg":
-                return -high, -low
-            case "abs":
-                return max(low, -high, 0), max(-low, high)
-            case "add":
-                return low + rest[0][0], high + rest[0][1]
-            case "sub":
-                return low - rest[0][1], high - rest[0][0]
-            case "mul":
-                corners = [x * y for x in (low, high) for y in rest[0]]
-                return min(corners), max(corners)
-            case "max" | "min":
-                pick = max if op == "max" else min
-                return pick(low, rest[0][0]), pick(high, rest[0][1])
-            case "choose":
-                return min(r[0] for r in rest), max(r[1] for r in rest)
-            case "div" | "mod" if rest[0][0] > 0:
-                bound = rest[0][1] - 1 if op == "mod" else max(abs(low), abs(high)) // rest[0][0]
-                return (-bound if low < 0 else 0), (bound if high > 0 else 0)
-            case "and" if min(low, rest[0][0]) >= 0:
-                return 0, min(high, rest[0][1])
-        return LIMITS[dtype] if op != "shl" else (LIMITS[dtype][0] - 1, LIMITS[dtype][1])
 
     def counter(self, loop: For) -> Range:
         """The range of a loop's counter inside the loop."""

@@ -11,6 +11,7 @@ from scipy import ndimage
 
 import gpuop as gp
 from gpuop.codegen.generate import generate, target_named
+from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.program import program
@@ -106,7 +107,10 @@ def test_what_is_wanted_and_read_by_neighbours_is_an_output_and_an_intermediate(
 
 
 @pytest.mark.parametrize("target", ["opencl", "cuda"])
-def test_text_without_a_schedule_computes_stages_where_they_are_read(target: str) -> None:
+def test_text_without_a_schedule_computes_stages_where_they_are_read(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "schedule", "plain")
     kernel, _ = staged(along_columns(along_rows(gp.ScalarField(np.ones((8, 8), np.float32)))))
     text = generate(kernel, target_named(target)).text
     assert "const float" in text and "intermediate" not in text

@@ -93,11 +93,11 @@ class Cuda(CompilingBackend):
             {"local": of(facts.MAX_SHARED_MEMORY_PER_BLOCK), "constant": of(facts.TOTAL_CONSTANT_MEMORY)},
         )
         local = self.groups.memory["local"]
-        self.limits = Limits(MOST_ARGUMENTS, local, REGISTERS)
         self.identity = "|".join([self.description, str(drv.get_driver_version()), *OPTIONS, *architectures()[-1:]])
         self.target = Target(
             "cuda", 10 * major + minor, "gpu", of(facts.WARP_SIZE), local, has_fp16=True, widening="unrolled"
         )
+        self.limits = Limits(MOST_ARGUMENTS, local, REGISTERS, self.target)
         self.memory, self.refusals = CudaMemory(name, ordinal), (drv.Error,)
         self.timed = False
         self.programs = WeakValueDictionary()

@@ -42,7 +42,7 @@ class OpenCL(CompilingBackend):
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
         self.target = target_of(platform, device)
-        self.limits = limits_of(device)
+        self.limits = limits_of(device, self.target)
         self.features = frozenset({"double"} if device.double_fp_config else ())
         self.groups = groups_of(name, self.description, device)
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []

@@ -72,10 +72,12 @@ def target_of(platform: str, device: Any) -> Target:
     )
 
 
-def limits_of(device: Any) -> Limits:
-    """What one kernel may use."""
+def limits_of(device: Any, target: Target) -> Limits:
+    """What one kernel may use; on GPUs it may have stages."""
     words = device.max_parameter_size // 8 - 1  # checked execution has an argument of its own
-    return Limits(words, device.local_mem_size, REGISTERS if device.type & GPU else None)
+    if target.device != "gpu":
+        return Limits(words, device.local_mem_size)
+    return Limits(words, device.local_mem_size, REGISTERS, target)
 
 
 def groups_of(name: str, description: str, device: Any) -> GroupLimits:

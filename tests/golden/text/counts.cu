@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(256) gpuop_counts(
     const int _localColumn = (int)threadIdx.x;
     const int _groupColumn = (int)blockIdx.x;
 
-    __shared__ float total;
+    __shared__ __align__(16) float total;
     const bool inside = (_row < _rows) & (_column < _columns);
     // counts
     const bool first = (_localRow == 0) & (_localColumn == 0);

@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(64) gpuop_targets(
     const int _localColumns = 32;
 
     // targets
-    __shared__ float tile[2][33];
+    __shared__ __align__(16) float tile[2][33];
     float x = a[_row * a_rowStride + _column];
     const float t = x + (float)exp((double)b[_row * b_rowStride + _column]) * table[_row & 1];
     x = t;

@@ -24,8 +24,8 @@ extern "C" __global__ void __launch_bounds__(256) gpuop_product(
     const int _localColumn = (int)threadIdx.x;
 
     // product
-    __shared__ float left[16][16];
-    __shared__ float right[16][16];
+    __shared__ __align__(16) float left[16][16];
+    __shared__ __align__(16) float right[16][16];
     float total = 0.0f;
     for (int start = 0; start < 100; start += 16) {
         const int t = start + _localColumn;

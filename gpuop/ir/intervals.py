@@ -1,0 +1,49 @@
+"""The least and the greatest value that integer operations can have, given those of their operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpuop.ir.types import DTYPES, DType
+
+Range = tuple[int, int]
+
+
+def _limits(dtype: DType) -> Range:
+    if dtype.kind not in "iu":
+        return 0, 1
+    info = np.iinfo(dtype.numpy)
+    return int(info.min), int(info.max)
+
+
+LIMITS = {dtype: _limits(dtype) for dtype in DTYPES.values()}
+
+
+def interval(op: str, args: Sequence[Range], dtype: DType) -> Range:
+    """Bounds of an operation's value as if no type limited it; the type's own where no better ones are known."""
+    (low, high), rest = args[0], args[1:]
+    match op:
+        case "neg":
+            return -high, -low
+        case "abs":
+            return max(low, -high, 0), max(-low, high)
+        case "add":
+            return low + rest[0][0], high + rest[0][1]
+        case "sub":
+            return low - rest[0][1], high - rest[0][0]
+        case "mul":
+            corners = [x * y for x in (low, high) for y in rest[0]]
+            return min(corners), max(corners)
+        case "max" | "min":
+            pick = max if op == "max" else min
+            return pick(low, rest[0][0]), pick(high, rest[0][1])
+        case "choose":
+            return min(r[0] for r in rest), max(r[1] for r in rest)
+        case "div" | "mod" if rest[0][0] > 0:
+            bound = rest[0][1] - 1 if op == "mod" else max(abs(low), abs(high)) // rest[0][0]
+            return (-bound if low < 0 else 0), (bound if high > 0 else 0)
+        case "and" if min(low, rest[0][0]) >= 0:
+            return 0, min(high, rest[0][1])
+    return LIMITS[dtype] if op != "shl" else (LIMITS[dtype][0] - 1, LIMITS[dtype][1])

@@ -1,0 +1,111 @@
+"""Stages on GPUs: a work-group computes a tile of points, and keeps what they and their neighbours need in local memory.
+
+Each stage is computed for the tile and for as much around it as the next ones read, by all threads of the group; then these
+wait for one another.
+"""
+
+from __future__ import annotations
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Declare, Index, Write
+from gpuop.ir.visit import effects, expressions, walk
+from gpuop.passes.scalarize import by_element
+from gpuop.passes.schedules.method import Method, Parameters
+from gpuop.passes.schedules.tile_chain import TileChain, work
+from gpuop.passes.schedules.tile_regions import THREADS, Tiles
+from gpuop.passes.schedules.tiled import Tiled
+
+ROWS = (8, 16, 32, 64, 128, 256)
+COLUMNS = (32, 64, 128, 256)
+LANES = 4  # columns that are accessed at once
+MOST_LOCAL = 49152  # bytes of a group, several of which a multiprocessor runs at a time
+CACHED = 4.0  # operations that a GPU does in the time in which it reads a byte from its cache
+STORED = 8.0  # and from memory
+
+
+def refuse(kernel: Kernel) -> str:
+    assert kernel.target is not None
+    if kernel.target.widening != "unrolled":
+        return "only GPUs have local memory of their own"
+    if not kernel.domain.shape or kernel.domain.elements > 1:
+        return "its grid is not one of points"
+    if kernel.group is not None or kernel.whole or any(map(_tells_groups, expressions(kernel.body))):
+        return "it can tell its work-groups"
+    if effects(kernel.body) or any(map(_is_odd, walk(kernel.body))):
+        return "it does more than to compute its own points"
+    chain = _chain(kernel)
+    if chain.refused or not chain.kept:
+        return chain.refused or "no thread needs what others compute or read"
+    if any(output.over is not None for output in kernel.outputs):
+        return "it updates what neighbours read"
+    best = next(iter(candidates(kernel)), None)
+    if best is None:
+        return "a tile of its stages does not fit in local memory"
+    tiles = Tiles(chain, best["rows"], best["columns"], best["lanes"], _is_wide(kernel, LANES))
+    again = tiles.cost - sum(work(part.kernel.body) for part in chain.parts)
+    stored = sum(param.type.storage.bits // 8 * param.type.planes for param in kernel.intermediates)
+    if kernel.intermediates and again > 2 * STORED * stored:
+        return "to compute stages around tiles would take longer than to read them from memory"
+    return ""
+
+
+def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
+    assert kernel.target is not None
+    chain, wide, domain = _chain(kernel), _is_wide(kernel, LANES), kernel.domain
+    most, busy = min(kernel.target.local_memory_bytes, MOST_LOCAL), kernel.target.least_threads / THREADS
+    costs: dict[tuple[int, int], float] = {}
+    for rows in ROWS if len(domain.shape) > 1 else (1,):
+        for columns in COLUMNS:
+            tiles = Tiles(chain, rows, columns, LANES, wide)
+            if tiles.nbytes <= most and (rows, columns) == _large_enough(tiles, kernel):
+                groups = domain.threads / (rows * columns)
+                cost = tiles.cost + CACHED * tiles.bytes_read
+                costs[rows, columns] = cost * max(1.0, busy / groups)
+    best = sorted(costs, key=lambda shape: (costs[shape], shape))
+    return tuple({"rows": rows, "columns": columns, "lanes": LANES} for rows, columns in best)
+
+
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    lanes = next(n for n in (8, 4, 2, 1) if n <= parameters["lanes"])
+    rows = -(-parameters["rows"] // 8) * 8 if len(kernel.domain.shape) > 1 else 1
+    columns = -(-parameters["columns"] // lanes) * lanes
+    chain, wide = _chain(kernel), _is_wide(kernel, lanes)
+    tiles = Tiles(chain, rows, columns, lanes, wide)
+    larger = _large_enough(tiles, kernel)
+    if larger != (rows, columns):
+        tiles = Tiles(chain, *larger, lanes, wide)
+    return Tiled(chain.source, tiles).kernel()
+
+
+def _chain(kernel: Kernel) -> TileChain:
+    """Its parts; of tensors that are computed element by element, a group computes one."""
+    planes = {param.type.planes for param in (*kernel.written, *kernel.intermediates)}
+    each = by_element(kernel) if len(planes) == 1 else None
+    return TileChain(each or kernel, _is_wide(kernel, LANES))
+
+
+def _is_wide(kernel: Kernel, lanes: int) -> bool:
+    """Whether places of several columns are aligned in memory."""
+    return not kernel.layouts and kernel.domain.extent("column") % lanes == 0
+
+
+def _large_enough(tiles: Tiles, kernel: Kernel) -> tuple[int, int]:
+    """The extents of tiles that hold what stands outside of the grid: as much as halos, unless there is but one tile."""
+    far = [max(region.computed.far[k] for region in tiles.regions) for k in (0, 1)]
+    found = []
+    for axis, size, reach in zip(("row", "column"), (tiles.rows, tiles.columns), far, strict=True):
+        step = 1 if size == 1 else 8
+        found.append(size if kernel.domain.extent(axis) <= size else max(size, -(-reach // step) * step))
+    return found[0], found[1]
+
+
+def _tells_groups(expr: object) -> bool:
+    return isinstance(expr, Index) and expr.kind not in ("global", "global_size")
+
+
+def _is_odd(stmt: object) -> bool:
+    elsewhere = isinstance(stmt, Write) and stmt.point is not None
+    return elsewhere or (isinstance(stmt, Declare) and stmt.array.space == "local")
+
+
+TILE = Method("tile", refuse, candidates, apply)

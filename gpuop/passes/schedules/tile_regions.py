@@ -1,0 +1,165 @@
+"""How much of each part of a chain a tile needs, who computes it, and where it lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuop.ir.footprints import Footprint
+from gpuop.ir.nodes import Array, FieldParam
+from gpuop.ir.types import Type
+from gpuop.passes.schedules.tile_chain import MIRRORS, TileChain, TilePart, work
+
+Span = tuple[int, int]  # how many points before and behind those of the tile
+THREADS = 256  # of a work-group
+TALL = 8  # rows of a strip that shares what it reads along columns
+WINDOW = 64  # values of a window that a strip keeps in registers
+SMALL = 4  # bytes: narrower results are written several at a time
+
+
+@dataclass(frozen=True)
+class Halo:
+    """Points around a tile."""
+
+    rows: Span = (0, 0)
+    columns: Span = (0, 0)
+
+    def joined(self, other: Halo) -> Halo:
+        return Halo(_join(self.rows, other.rows), _join(self.columns, other.columns))
+
+    def around(self, near: Footprint) -> Halo:
+        """What is read there."""
+        spans = [(max(-low, 0), max(high, 0)) for low, high in zip(near.low, near.high, strict=True)]
+        rows = spans[-2] if len(spans) > 1 else (0, 0)
+        return Halo(_sum(self.rows, rows), _sum(self.columns, spans[-1]))
+
+    @property
+    def mirrored(self) -> Halo:
+        return Halo((max(self.rows),) * 2, (max(self.columns),) * 2)
+
+    @property
+    def far(self) -> tuple[int, int]:
+        return max(self.rows), max(self.columns)
+
+
+@dataclass(frozen=True)
+class Region:
+    """What a group computes of a part: the tile and a halo.
+
+    Attributes:
+        needed: the halo that others need, with as much before the tile as behind it where a border mirrors.
+        computed: the halo that strips cover: what lies in it beyond what is needed is never used.
+        strip: rows and columns that a thread computes together.
+        count: strips down and strips across.
+    """
+
+    needed: Halo
+    computed: Halo
+    strip: tuple[int, int]
+    count: tuple[int, int]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.count[0] * self.strip[0], self.count[1] * self.strip[1]
+
+
+class Tiles:
+    """The regions of all parts for tiles of some rows and columns, and the local memory of the fields that are kept."""
+
+    def __init__(self, chain: TileChain, rows: int, columns: int, lanes: int, wide: bool) -> None:
+        self.chain, self.rows, self.columns, self.lanes, self.wide = chain, rows, columns, lanes, wide
+        self.regions: list[Region] = []
+        self.arrays: dict[FieldParam, Array] = {}
+        self.of: dict[FieldParam, Region] = {}
+        needed = {param: Halo() for param in chain.kept}
+        computed = dict(needed)
+        aligned: set[FieldParam] = set()  # what strips of several columns read
+        for part in reversed(chain.parts):
+            made = [param for param in part.kernel.written if param in needed and part.rule is not None]
+            region = self._region(
+                part, [needed[p] for p in made], [computed[p] for p in made], not aligned.isdisjoint(made)
+            )
+            self.regions.insert(0, region)
+            aligned.update(part.near if region.strip[1] > 1 else ())
+            for field, near in part.near.items():
+                if field in needed:
+                    needed[field] = needed[field].joined(region.needed.around(near))
+                    computed[field] = computed[field].joined(region.computed.around(near))
+            for param in made:
+                self.of[param] = region
+                planes = param.type.planes if chain.source.domain.elements == 1 else 1
+                self.arrays[param] = Array(param.hint, Type(param.type.storage, planes), region.shape, "local")
+
+    def _region(self, part: TilePart, needed: list[Halo], computed: list[Halo], aligned: bool) -> Region:
+        need, covered = _union(needed), _union(computed)
+        if part.rule is not None and part.rule[0] in MIRRORS:
+            need = need.mirrored
+        covered = covered.joined(need)
+        rows, columns = self.strip(part)
+        down = self.rows + sum(covered.rows)
+        if rows > 1:
+            rows = min(range(max(TALL // 2, 2), TALL + 5), key=lambda n: (-down % n, abs(n - TALL))) if down > 2 else 1
+        step = self.lanes if aligned else columns
+        left = -(-covered.columns[0] // step) * step
+        across = -(-(left + self.columns + covered.columns[1]) // step) * step
+        count = -(-down // rows), across // columns
+        halo = Halo(
+            (covered.rows[0], count[0] * rows - self.rows - covered.rows[0]), (left, across - self.columns - left)
+        )
+        return Region(need, halo, (rows, columns), count)
+
+    def strip(self, part: TilePart) -> tuple[int, int]:
+        """The rows and columns that a thread computes together: along which windows reach, so that they share what they read."""
+        across, down = (_reach(part, axis) for axis in (-1, -2))
+        if part.turns or (not across and not self.wide):
+            return TALL, 1
+        if not down and (self.wide or across):
+            return 1, self.lanes
+        small = min((p.type.storage.bits // 8 for p in part.kernel.written), default=SMALL) < SMALL
+        if small and part.rule is None and self.wide and (down + TALL) * (across + self.lanes) <= WINDOW:
+            return TALL, self.lanes
+        return TALL, 1
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays.values())
+
+    @property
+    def cost(self) -> float:
+        """The operations of a group for a point of its tile, as if all threads were busy as long as one is."""
+        done = 0
+        for part, region in zip(self.chain.parts, self.regions, strict=True):
+            strips = region.count[0] * region.count[1]
+            done += work(part.kernel.body) * -(-strips // THREADS) * THREADS * region.strip[0] * region.strip[1]
+        return done / (self.rows * self.columns)
+
+    @property
+    def bytes_read(self) -> float:
+        """Bytes of fields that a group reads for a point of its tile."""
+        done = 0
+        for part, region in zip(self.chain.parts, self.regions, strict=True):
+            for field, near in part.near.items():
+                if field not in self.arrays:
+                    halo = region.computed.around(near)
+                    points = (self.rows + sum(halo.rows)) * (self.columns + sum(halo.columns))
+                    done += points * field.type.storage.bits // 8
+        return done / (self.rows * self.columns)
+
+
+def _reach(part: TilePart, axis: int) -> int:
+    """How far the windows of a part reach along an axis, the last one being -1."""
+    return max((n.high[axis] - n.low[axis] for n in part.near.values() if len(n.low) >= -axis), default=0)
+
+
+def _join(a: Span, b: Span) -> Span:
+    return max(a[0], b[0]), max(a[1], b[1])
+
+
+def _sum(a: Span, b: Span) -> Span:
+    return a[0] + b[0], a[1] + b[1]
+
+
+def _union(halos: list[Halo]) -> Halo:
+    made = Halo()
+    for halo in halos:
+        made = made.joined(halo)
+    return made

@@ -1,0 +1,137 @@
+"""The windows of a strip of neighbouring columns, in registers: each value is loaded once, several at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from gpuop.ir.build import collector
+from gpuop.ir.footprints import Footprint
+from gpuop.ir.nodes import Array, Const, Declare, Expr, FieldParam, Load, Read, Ref, Stmt, Store, Wide
+from gpuop.ir.types import Type
+from gpuop.ir.visit import expressions
+from gpuop.passes.points_per_thread import elements
+from gpuop.passes.schedules.tile_chain import TilePart, distance
+from gpuop.passes.schedules.tile_frame import Along, Frame
+from gpuop.passes.schedules.tile_regions import Region
+from gpuop.passes.schedules.walk import numbered
+
+MOST_HELD = 96  # values of a window: registers are few
+Span = tuple[int, int]  # the least and the greatest offset, the own point among them
+
+
+@dataclass(frozen=True)
+class StripWindow:
+    """An array of a thread's own, and the offsets of the points that it holds, seen from those of a strip.
+
+    Attributes:
+        element: of the field's tensor; None where it holds whole tensors, from local memory.
+    """
+
+    field: FieldParam
+    element: Expr | None
+    array: Array
+    rows: Span
+    columns: Span
+
+
+class StripWindows:
+    """All windows of a part."""
+
+    def __init__(self, frame: Frame, part: TilePart, region: Region) -> None:
+        self.frame, self.part, self.region = frame, part, region
+        self.lanes = region.strip[1]
+        self.found: dict[tuple[FieldParam, Expr | None], StripWindow] = {}
+        for read in expressions(part.kernel.body):
+            if isinstance(read, Read) and read.field in part.near and distance(read) is not None:
+                self._add(read, part.near[read.field])
+
+    def _add(self, read: Read, near: Footprint) -> None:
+        kept = self.frame.tiles.arrays.get(read.field)
+        if kept is not None:
+            self._hold(read.field, None, kept.type, near)
+        elif not any((*near.low[:-2], *near.high[:-2])) and not isinstance(read.element, Ref):
+            for element in elements(read.field, read.element):
+                self._hold(read.field, element, Type(read.field.type.storage), near)
+
+    def _hold(self, field: FieldParam, element: Expr | None, kind: Type, near: Footprint) -> None:
+        rows, columns = self.spans(near)
+        plane = f"_{int(element.value)}" if isinstance(element, Const) and field.type.planes > 1 else ""
+        shape = (self.region.strip[0] + rows[1] - rows[0], self.lanes + columns[1] - columns[0])
+        array = Array(f"{field.hint}{plane}_window", kind, shape)
+        if max(self.region.strip) > 1 and array.elements <= MOST_HELD:
+            self.found.setdefault((field, element), StripWindow(field, element, array, rows, columns))
+
+    def spans(self, near: Footprint) -> tuple[Span, Span]:
+        """The offsets along rows and columns that are loaded; of columns, whole accesses."""
+        spans = [(min(low, 0), max(high, 0)) for low, high in zip(near.low, near.high, strict=True)]
+        low, high = (-(-abs(end) // self.lanes) * self.lanes for end in spans[-1])
+        return spans[-2] if len(spans) > 1 else (0, 0), (-low, high)
+
+    def reach(self, axis: str) -> Span:
+        """How many points before and behind its own a thread accesses in memory."""
+        near = [near for field, near in self.part.near.items() if field not in self.frame.tiles.arrays]
+        spans = [self.spans(each)[axis == "column"] for each in near]
+        return max((-low for low, _ in spans), default=0), max((high for _, high in spans), default=0)
+
+    def load(self, at: Along, out: list[Stmt]) -> None:
+        """Load them for the strip that begins at a point of the region, of a group in the interior."""
+        for window in self.found.values():
+            out.append(Declare(window.array))
+            out += numbered("r", 0, window.array.extents[0], partial(self._row, window, at))
+
+    def _row(self, window: StripWindow, at: Along, k: Expr, out: list[Stmt]) -> None:
+        width = window.array.extents[1]
+        if window.element is not None and self.frame.tiles.wide and self.lanes > 1:
+            lanes = Array("lanes", window.array.type, (self.lanes,))
+            out.append(Declare(lanes))
+            out += numbered("piece", 0, width // self.lanes, partial(self._piece, window, lanes, at, k))
+        else:
+            out += numbered("c", 0, width, partial(self._one, window, at, k))
+
+    def _piece(self, window: StripWindow, lanes: Array, at: Along, k: Expr, piece: Expr, out: list[Stmt]) -> None:
+        """Neighbours in memory, in one access."""
+        begin = collector(out, hint="c").apply("mul", piece, self.lanes)
+        out.append(Wide(window.field, lanes, True, self._point(window, at, k, begin, out), window.element))
+
+        def copied(lane: Expr, out: list[Stmt]) -> None:
+            b = collector(out)
+            to = (k, b.apply("add", begin, lane))
+            out.append(Store(window.array, to, b.bind(Load(lanes, (lane,), lanes.type))))
+
+        out += numbered("lane", 0, self.lanes, copied)
+
+    def _one(self, window: StripWindow, at: Along, k: Expr, c: Expr, out: list[Stmt]) -> None:
+        b = collector(out)
+        if window.element is None:
+            kept, region = self.frame.tiles.arrays[window.field], self.frame.tiles.of[window.field]
+            away = (window.rows[0], window.columns[0])
+            value: Expr = Load(kept, self.index(region, at, (k, c), away, out), kept.type)
+        else:
+            element = window.element if window.field.type.planes > 1 else None
+            value = Read(window.field, window.array.type, self._point(window, at, k, c, out), element, "unchecked")
+        out.append(Store(window.array, (k, c), b.bind(value)))
+
+    def _point(self, window: StripWindow, at: Along, k: Expr, c: Expr, out: list[Stmt]) -> tuple[Expr, ...]:
+        """The point of the grid that a place in a window is."""
+        b = collector(out, hint="at")
+        moved = {axis: b.apply("add", at[axis], n) for axis, n in zip(self.frame.axes[::-1], (c, k), strict=False)}
+        grid = self.frame.place(self.part, self.region, moved, True, b).grid
+        away = {"row": window.rows[0], "column": window.columns[0]}
+        return self.frame.point({axis: b.apply("add", grid[axis], away[axis]) for axis in grid})
+
+    def index(
+        self, kept: Region, at: Along, more: tuple[Expr, Expr], away: tuple[int, int], out: list[Stmt]
+    ) -> tuple[Expr, Expr]:
+        """Where a point so far from one of the region lies in the local memory of a field."""
+        b = collector(out, hint="at")
+        own, there = self.region.computed, kept.computed
+        offsets = {
+            "row": (more[0], away[0] + there.rows[0] - own.rows[0]),
+            "column": (more[1], away[1] + there.columns[0] - own.columns[0]),
+        }
+        found = []
+        for axis, (n, offset) in offsets.items():
+            along = at.get(axis)
+            found.append(n if along is None else b.apply("add", b.apply("add", along, n), offset))
+        return found[0], found[1]

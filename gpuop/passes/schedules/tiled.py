@@ -1,0 +1,180 @@
+"""The kernel whose groups compute tiles, part by part: what a part makes for the next ones lies in local memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuop.ir.build import collector, constant
+from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.nodes import (
+    Array,
+    Barrier,
+    Block,
+    Comment,
+    Const,
+    Declare,
+    Expr,
+    For,
+    If,
+    Index,
+    Let,
+    Ref,
+    Stmt,
+    Var,
+    Wide,
+    Write,
+)
+from gpuop.ir.types import BOOL, INT, Shape, Type
+from gpuop.ir.visit import walk
+from gpuop.passes.points_per_thread import elements
+from gpuop.passes.schedules.tile_body import Lanes, PointBody
+from gpuop.passes.schedules.tile_chain import TilePart
+from gpuop.passes.schedules.tile_frame import Frame
+from gpuop.passes.schedules.tile_regions import THREADS, Region, Tiles
+from gpuop.passes.schedules.tile_windows import StripWindows
+from gpuop.passes.schedules.walk import numbered
+
+
+class Tiled:
+    """Makes the kernel.
+
+    Attributes:
+        interior: whether a group needs no points outside of the grid; None where all may need some.
+    """
+
+    def __init__(self, kernel: Kernel, tiles: Tiles) -> None:
+        self.source, self.tiles = kernel, tiles
+        self.frame = Frame(kernel, tiles)
+        self.groups = {axis: -(-kernel.domain.extent(axis) // n) for axis, n in self.frame.size.items()}
+        self.interior: Expr | None = None
+
+    def kernel(self) -> Kernel:
+        source, tiles, axes = self.source, self.tiles, self.frame.axes
+        shape = [*source.domain.shape[: -len(axes)], *(self.groups[axis] for axis in axes)]
+        shape[-1] *= THREADS
+        head: list[Stmt] = [
+            Comment(f"{tiles.rows}x{tiles.columns} of {'x'.join(map(str, source.domain.shape))} points")
+        ]
+        for axis in axes:
+            b = collector(head, hint=f"first_{axis}", temporary=False)
+            self.frame.first[axis] = b.apply("mul", Index("group", axis), self.frame.size[axis])
+        self.interior = self._interior(head)
+        body: list[Stmt] = []
+        for part, region in zip(tiles.chain.parts, tiles.regions, strict=True):
+            body += [Barrier("local")] if body else []
+            body += self._part(part, region)
+        return replace(
+            source,
+            domain=Domain(Shape(*shape), source.domain.elements),
+            body=(*source.shared("constant"), *map(Declare, tiles.arrays.values()), *head, *body),
+            group=Shape(1, 1, THREADS),
+            points=source.domain.shape,
+            intermediates=(),
+        )
+
+    def _interior(self, out: list[Stmt]) -> Expr | None:
+        tests: list[tuple[str, str, int]] = []
+        for axis, (low, high) in self._reach().items():
+            size = self.frame.size[axis]
+            begin, end = -(-low // size), (self.source.domain.extent(axis) - high) // size
+            if begin >= end:
+                return None
+            tests += [("ge", axis, begin)] if begin > 0 else []
+            tests += [("lt", axis, end)] if end < self.groups[axis] else []
+        b = collector(out)
+        test: Expr = constant(True, BOOL)
+        for op, axis, bound in tests:
+            test = b.apply("and", test, b.apply(op, Index("group", axis), bound))
+        named = out.pop() if tests else None
+        if not isinstance(named, Let):
+            return test
+        var = Var("interior", Type(BOOL))
+        out.append(replace(named, var=var))
+        return Ref(var)
+
+    def _reach(self) -> dict[str, tuple[int, int]]:
+        """How many points before and behind a tile a group accesses, if it is in the interior."""
+        far = dict.fromkeys(self.frame.axes, (0, 0))
+        for part, region in zip(self.tiles.chain.parts, self.tiles.regions, strict=True):
+            windows = StripWindows(self.frame, part, region)
+            halos = {"row": region.computed.rows, "column": region.computed.columns}
+            for axis, (least, most) in far.items():
+                low, high = windows.reach(axis)
+                far[axis] = max(least, halos[axis][0] + low), max(most, halos[axis][1] + high)
+        return far
+
+    # --- parts --------------------------------------------------------------------------------------------------
+
+    def _part(self, part: TilePart, region: Region) -> Block:
+        edge = self._strips(part, region, False)
+        if self.interior is None:
+            return edge
+        inner = self._strips(part, region, True)
+        return inner if isinstance(self.interior, Const) else (If(self.interior, inner, edge),)
+
+    def _strips(self, part: TilePart, region: Region, inner: bool) -> Block:
+        """All strips of a part, one for each thread at a time."""
+        count = region.count[0] * region.count[1]
+
+        def turn(k: Expr, out: list[Stmt]) -> None:
+            b = collector(out, hint="strip", temporary=False)
+            strip = b.apply("add", b.apply("mul", k, THREADS), Index("local", "column"))
+            body: list[Stmt] = []
+            self._strip(part, region, strip, inner, body)
+            if count % THREADS:
+                out.append(If(collector(out).apply("lt", strip, count), tuple(body)))
+            else:
+                out += body
+
+        return _turning(numbered("turn", 0, -(-count // THREADS), turn))
+
+    def _strip(self, part: TilePart, region: Region, strip: Expr, inner: bool, out: list[Stmt]) -> None:
+        rows, columns = region.strip
+        b, across = collector(out), region.count[1]
+        first = {
+            "row": b.apply("mul", b.apply("div", strip, across), rows) if region.count[0] > 1 else constant(0, INT),
+            "column": b.apply("mul", b.apply("mod", strip, across), columns),
+        }
+        windows = StripWindows(self.frame, part, region) if inner else None
+        stored = self._stored(part, columns) if inner else {}
+        out += map(Declare, stored.values())
+        if windows is not None:
+            windows.load({axis: first[axis] for axis in self.frame.axes}, out)
+
+        def row(k: Expr, out: list[Stmt]) -> None:
+            down = collector(out, hint="down").apply("add", first["row"], k)
+
+            def point(lane: Expr, out: list[Stmt]) -> None:
+                at = {"row": down, "column": collector(out, hint="across").apply("add", first["column"], lane)}
+                here = {axis: at[axis] for axis in self.frame.axes}
+                place = self.frame.place(part, region, here, inner, collector(out, hint="at"))
+                place = replace(place, strip=(k, lane))
+                out += PointBody(self.frame, part, place, windows, stored).copy()
+
+            lanes = numbered("lane", 0, columns, point)
+            out += lanes if inner else _turning(lanes)
+            if stored:
+                here = {axis: {"row": down, "column": first["column"]}[axis] for axis in self.frame.axes}
+                grid = self.frame.place(part, region, here, True, collector(out, hint="at")).grid
+                out += [Wide(field, a, False, self.frame.point(grid), e) for (field, e), a in stored.items()]
+
+        strips = numbered("k", 0, rows, row)
+        out += strips if inner else _turning(strips)
+
+    def _stored(self, part: TilePart, columns: int) -> Lanes:
+        """The arrays that hold what a thread writes at once: values that it always writes, to rows that lie so."""
+        if part.rule is not None or columns == 1 or not self.tiles.wide:
+            return {}
+        sure = [stmt for stmt in part.kernel.body if isinstance(stmt, Write) and not isinstance(stmt.element, Ref)]
+        odd = {stmt.field for stmt in walk(part.kernel.body) if isinstance(stmt, Write) and stmt not in sure}
+        return {
+            (stmt.field, element): Array(f"{stmt.field.hint}_lanes", Type(stmt.field.type.storage), (columns,))
+            for stmt in sure
+            if stmt.field not in odd
+            for element in elements(stmt.field, stmt.element)
+        }
+
+
+def _turning(block: Block) -> Block:
+    """Loops that compilers need not expand."""
+    return tuple(replace(stmt, unroll=1) if isinstance(stmt, For) else stmt for stmt in block)
