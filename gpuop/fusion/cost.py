@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Block, Expr, FieldParam, Read, Stmt
@@ -21,7 +21,12 @@ READ = 2.0  # additions that a load and its address take as long as
 
 def work(kernel: Kernel) -> float:
     """Operations of a thread, weighted; both branches of conditions count, of `_codegenIf` that of a generic target."""
-    return _block(resolve_target(kernel).body)
+    return _block(resolve_target(kernel).body, _weight)
+
+
+def arithmetic(kernel: Kernel) -> float:
+    """The same where what is read is near: a read counts as one operation."""
+    return _block(resolve_target(kernel).body, lambda e: float(e.type.lanes) if isinstance(e, Read) else _weight(e))
 
 
 def taps(readers: Sequence[tuple[Kernel, FieldParam]]) -> float:
@@ -35,11 +40,11 @@ def taps(readers: Sequence[tuple[Kernel, FieldParam]]) -> float:
     return sum(taken.values())
 
 
-def _block(block: Block) -> float:
+def _block(block: Block, weight: Callable[[Expr], float]) -> float:
     total = 0.0
     for stmt in block:
-        total += sum(_weight(e) for value in values(stmt) for e in walk_expr(value))
-        total += sum(map(_block, blocks(stmt))) * _turns(stmt)
+        total += sum(weight(e) for value in values(stmt) for e in walk_expr(value))
+        total += sum(_block(inner, weight) for inner in blocks(stmt)) * _turns(stmt)
     return total
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpuop.fusion.cost import work
+from gpuop.fusion.cost import arithmetic, work
 from gpuop.fusion.measure import before, points_of_thread
 from gpuop.fusion.scheduling import scheduled
 from gpuop.ir.kernel import Kernel
@@ -40,7 +40,7 @@ def _entry(kernel: Kernel, method: str, given: dict[str, int], target: Target, f
 
 
 def _scheduled(kernel: Kernel, facts: DeviceFacts) -> float:
-    operations = sum(work(part) for part in stages(kernel)) * kernel.domain.threads
+    operations = sum(map(arithmetic, stages(kernel))) * kernel.domain.threads
     return facts.launch + max(moved(kernel) / facts.bandwidth, operations / facts.operations)
 
 

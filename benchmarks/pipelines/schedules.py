@@ -1,0 +1,112 @@
+"""Every schedule that suits a kernel, tried: was the best one chosen, and did it take as long as predicted?
+
+    python -m benchmarks.pipelines.schedules --device cuda:0 --only harris gauss2 --seconds 300
+
+One line for each kernel of each pipeline that takes a share of its time: what was chosen, its measured and predicted time, and
+the best of all that the methods propose.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from time import monotonic
+
+import gpuop as gp
+from gpuop.errors import GpuopError
+from gpuop.evaluation import target_in_use
+from gpuop.fusion.measure import before
+from gpuop.fusion.scheduling import scheduled
+from gpuop.graphs.profiling import KernelTimes
+from gpuop.ir.kernel import Kernel
+from gpuop.passes.schedules import METHODS, PLAIN, schedule
+
+from .catalogue import CATALOGUE
+from .pipeline import Array, Pipeline
+
+STEPS, ROUNDS = 4, 2
+MOST = 10  # candidates of a method
+SHARE = 0.05  # of a pipeline's time, below which a kernel is not told of
+Choice = tuple[str, tuple[tuple[str, int], ...]]
+
+
+def times(pipeline: Pipeline, arrays: tuple[Array, ...]) -> tuple[gp.ComputeGraph, list[KernelTimes]]:
+    """A graph, and its kernels with the least of their median times."""
+    graph = pipeline.graph(arrays)
+    graph.step(2)
+    rounds = [graph.profile(STEPS).rows for _ in range(ROUNDS)]
+    return graph, [min(rows, key=lambda row: row.median_ms) for rows in zip(*rounds, strict=True)]
+
+
+def choices(graph: gp.ComputeGraph) -> list[Choice]:
+    """What the methods propose for the kernels of a graph."""
+    target = target_in_use()
+    kernels = [launch.kernel for launch in graph.plan.launches if isinstance(launch.kernel, Kernel)]
+    ready = [before(replace(kernel, target=target), schedule) for kernel in kernels]
+    found = (
+        (method.name, tuple(given.items()))
+        for kernel, method in itertools.product(ready, METHODS)
+        if not method.refuse(kernel)
+        for given in method.candidates(kernel)[:MOST]
+    )
+    return [(PLAIN, ()), *dict.fromkeys(found)]
+
+
+def told(graph: gp.ComputeGraph) -> Iterator[str]:
+    target = target_in_use()
+    for launch in graph.plan.launches:
+        chosen = scheduled(launch.kernel, target) if isinstance(launch.kernel, Kernel) else None
+        yield shown((chosen[0].name, tuple(chosen[1].items()))) if chosen else PLAIN
+
+
+def shown(choice: Choice) -> str:
+    return " ".join([choice[0], *(f"{name}={value}" for name, value in choice[1])])
+
+
+def tried(pipeline: Pipeline, shape: tuple[int, ...], until: float) -> None:
+    arrays = pipeline.inputs(shape)
+    graph, rows = times(pipeline, arrays)
+    names, chosen = [row.name for row in rows], list(told(graph))
+    best = [(row.median_ms, "as chosen") for row in rows]
+    for choice in choices(graph):
+        if monotonic() > until:
+            break
+        try:
+            with gp.schedule(choice[0], **dict(choice[1])):
+                _, other = times(pipeline, arrays)
+        except GpuopError as failed:
+            print(f"{pipeline.name}: {shown(choice)} fails: {str(failed).splitlines()[0][:100]}")
+            continue
+        if [row.name for row in other] == names:
+            best = [min(b, (row.median_ms, shown(choice))) for b, row in zip(best, other, strict=True)]
+    total = sum(row.median_ms for row in rows)
+    for row, how, (least, which) in zip(rows, chosen, best, strict=True):
+        if row.median_ms > SHARE * total:
+            ratio = row.predicted_ms / row.median_ms
+            print(
+                f"{pipeline.name:20} {row.name[:32]:32} {how:44} {row.median_ms:8.3f} ms  predicted x{ratio:5.2f}  "
+                f"best {least:8.3f} ({row.median_ms / least:4.2f}) {which}",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default=gp.devices()[0].name)
+    parser.add_argument("--only", nargs="*", choices=list(CATALOGUE), default=list(CATALOGUE), metavar="NAME")
+    parser.add_argument("--size", type=int, help="of each axis")
+    parser.add_argument("--seconds", type=float, default=600.0)
+    given = parser.parse_args()
+    until = monotonic() + given.seconds
+    with gp.use_device(given.device) as backend:
+        for name in given.only:
+            shape = CATALOGUE[name].shapes[backend.target.device]
+            shape = shape if given.size is None else (given.size,) * len(shape)
+            if monotonic() < until:
+                tried(CATALOGUE[name], shape, until)
+
+
+if __name__ == "__main__":
+    main()
