@@ -71,7 +71,7 @@ def _minimum(x: Value, y: Value) -> Value:
 def _sign(x: Value) -> Value:
     zero, one = x * 0, x * 0 + 1
     if x.type.kind == "f":
-        return k._where(x != x, x, k._sign(x) + 0)  # the sign of -0 is +0 in NumPy
+        return k._where(x != x, x, k._sign(x) + 0.0)  # the sign of -0 is +0 in NumPy
     return k._where(x > 0, one, k._where(x < 0, zero - one, zero)) if x.type.kind == "i" else k._where(x > 0, one, zero)
 
 
