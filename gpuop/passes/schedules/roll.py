@@ -16,7 +16,7 @@ from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.outside import refused_stages
 from gpuop.passes.schedules.rolling import Rolling
 from gpuop.passes.schedules.walk import Walk, power_of_two
-from gpuop.passes.schedules.windows import View, Window, Windows, refused_reads, walked
+from gpuop.passes.schedules.windows import View, Window, Windows, refused_reads, windows_of
 
 ROWS = (32, 64, 16, 8)  # that a thread walks, the best guess first
 GROUP = 128  # threads of a work-group
@@ -47,7 +47,7 @@ def refuse(kernel: Kernel) -> str:
     found = [unrepeatable(stmt, kernel) for stmt in statements(kernel.body)] + [refused_reads(kernel)]
     if any(found):
         return next(filter(None, found))
-    windows = Windows(kernel, walked(kernel))
+    windows = windows_of(kernel)
     shared = {output.over for output in kernel.outputs}
     if any(view.field in shared and window != OWN for view, window in windows.found.items()):
         return "it updates what neighbours read"
@@ -62,12 +62,11 @@ def refuse(kernel: Kernel) -> str:
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     assert kernel.target is not None
-    axis, domain, least = walked(kernel), kernel.domain, kernel.target.least_threads
-    windows = Windows(kernel, axis)
+    windows, domain, least = windows_of(kernel), kernel.domain, kernel.target.least_threads
     columns, turn = piece(kernel, windows)
     while columns > 1 and domain.threads < least * columns * ROWS[-1]:
         columns //= 2
-    extent, again = domain.extent(axis), max(window.height - 1 for window in windows.found.values())
+    extent, again = domain.extent(windows.axis), max(window.height - 1 for window in windows.found.values())
     found = []
     for rows in sorted(ROWS, key=lambda rows: rows < RELOADED * again):
         threads = domain.threads // columns // extent * -(-extent // rows)
@@ -79,17 +78,17 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     """Pinned numbers that are none of the candidates' are taken down to the next that will do."""
-    axis, extent = walked(kernel), kernel.domain.extent("column")
+    windows, extent = windows_of(kernel), kernel.domain.extent("column")
     columns = 1 if kernel.layouts else math.gcd(1 << parameters["columns"].bit_length() - 1, MOST_COLUMNS, extent)
     turn = parameters["turn"]
-    rows = max(parameters["rows"] // turn, -(-max(Windows(kernel, axis).early) // turn), 1) * turn
+    rows = max(parameters["rows"] // turn, -(-max(windows.early) // turn), 1) * turn
     width = min(1 << parameters["width"].bit_length() - 1, power_of_two(extent // columns), MOST_WIDE)
-    if axis == "layer":  # rows beside one another share what they read
+    if windows.axis == "layer":  # rows beside one another share what they read
         width = min(width, GROUP // 2)
         group = Shape(1, 2 * GROUP // width, width)
     else:
         group = Shape(1, max(GROUP // width, 1), width)
-    return Rolling(kernel, Walk(axis, rows, turn, columns, group)).kernel()
+    return Rolling(kernel, Walk(windows.axis, rows, turn, columns, group)).kernel()
 
 
 def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:

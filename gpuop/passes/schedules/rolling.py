@@ -34,7 +34,7 @@ from gpuop.ir.visit import Copier
 from gpuop.passes.points_per_thread import elements, places
 from gpuop.passes.schedules.outside import Outside
 from gpuop.passes.schedules.walk import RowLoads, Walk, named, numbered
-from gpuop.passes.schedules.windows import View, Windows, is_placed
+from gpuop.passes.schedules.windows import View, is_placed, windows_of
 
 
 class Rolling:
@@ -46,7 +46,7 @@ class Rolling:
 
     def __init__(self, kernel: Kernel, walk: Walk) -> None:
         self.source, self.walk = kernel, walk
-        self.windows = Windows(kernel, walk.axis)
+        self.windows = windows_of(kernel)
         self.loads = RowLoads(kernel, walk, self.windows.found)
         self.outside = Outside(kernel, self.windows, self.loads)
         self.extent = kernel.domain.extent(walk.axis)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from gpuop.bounded import BoundedCache
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Const, Expr, FieldParam, Index, Read
 from gpuop.ir.stages import stages
@@ -127,6 +128,14 @@ class Windows:
             rows = self.found[view].rows[0], ahead
             self.early[number] = max(self.early[number], self.early[view.reader] + ahead - rows[0])
             self.found[view] = Window(rows, self.beyond[number])
+
+
+_found: BoundedCache[int, tuple[Kernel, Windows]] = BoundedCache(4)  # by the identity of kernels that it keeps alive
+
+
+def windows_of(kernel: Kernel) -> Windows:
+    """The windows of threads that walk along the axis that suits the kernel."""
+    return _found.find(id(kernel), lambda: (kernel, Windows(kernel, walked(kernel))))[1]
 
 
 def walked(kernel: Kernel) -> str:
