@@ -193,8 +193,8 @@ def test_big_tensors():
 def test_parameters(columns):
     """Any way to walk gives the same: several strips, several rows at a time, groups with surplus threads."""
     x = rng.random((70, columns), np.float32)
-    for rows, turn in ((8, 1), (16, 4), (128, 8), (7, 3)):
-        walk = {"columns": 4 if columns == 8 else 1, "rows": rows, "turn": turn, "width": 64}
+    for lanes, rows, turn in ((4, 8, 1), (1, 16, 4), (2, 128, 8), (8, 7, 3)):
+        walk = {"columns": lanes, "rows": rows, "turn": turn, "width": 64}
         with walking(method=replace(ROLL, candidates=lambda kernel, walk=walk: (walk,))):
             np.testing.assert_array_equal(weighed(gp.ScalarField(x)).numpy(), weights(x))
 

@@ -88,8 +88,9 @@ class Outside:
     def _columns(self, view: View, slot: Expr, reach: int, edge: int, step: int, out: list[Stmt]) -> None:
         """So many columns outside of the first or the last one, in each thread whose window they are in."""
         lanes, array, left = self.loads.walk.columns, self.loads.arrays[view], self.windows.found[view].columns[0]
-        for thread in range(self.columns // lanes):
-            first = thread * lanes if step > 0 else self.columns - (thread + 1) * lanes
+        threads = -(-self.columns // lanes)
+        for thread in range(threads):
+            first = lanes * (thread if step > 0 else threads - 1 - thread)
             copies: list[Stmt] = []
             for k in range(1, reach + 1):
                 outside, inside = (edge + step * n - first - left for n in (-k, self._inside(view, k)))

@@ -27,8 +27,9 @@ MOST_STAGED = 144  # of kernels with intermediates, which fewer columns make com
 MOST_AGAIN = 3  # times the values that are needed, which threads with columns beyond their own may compute
 MOST_VALUES = 2048  # values that the copies of a body compute
 MOST_AT_ONCE = 8  # rows of a turn, where rows are not aligned
-AHEAD = 2  # rows of a turn elsewhere, so that the loads of one do not wait for those of the other
-MOST_IN_TURN = 512  # values that a turn of more rows than one computes
+AHEAD = 4  # rows of a turn elsewhere, so that the loads of one do not wait for those of another
+MOST_IN_TURN = 1100  # values that a turn of more rows than one computes
+SHARED = 64  # values of a point from which on threads have columns beside each other where rows are not aligned
 RELOADED = 4  # rows that a thread walks for each that it reads for another's sake
 BUSY = 4  # times `Target.least_threads`: of so many threads none need walk less far
 
@@ -79,16 +80,17 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     """Pinned numbers that are none of the candidates' are taken down to the next that will do."""
     windows, extent = windows_of(kernel), kernel.domain.extent("column")
-    columns = 1 if kernel.layouts else math.gcd(1 << parameters["columns"].bit_length() - 1, MOST_COLUMNS, extent)
+    columns = min(1 << parameters["columns"].bit_length() - 1, MOST_COLUMNS)
+    aligned = columns > 1 and extent % columns == 0 and not kernel.layouts
     turn = parameters["turn"]
     rows = max(parameters["rows"] // turn, -(-max(windows.early) // turn), 1) * turn
-    width = min(1 << parameters["width"].bit_length() - 1, power_of_two(extent // columns), MOST_WIDE)
+    width = min(1 << parameters["width"].bit_length() - 1, power_of_two(-(-extent // columns)), MOST_WIDE)
     if windows.axis == "layer":  # rows beside one another share what they read
         width = min(width, GROUP // 2)
         group = Shape(1, 2 * GROUP // width, width)
     else:
         group = Shape(1, max(GROUP // width, 1), width)
-    return Rolling(kernel, Walk(windows.axis, rows, turn, columns, group)).kernel()
+    return Rolling(kernel, Walk(windows.axis, rows, turn, columns, aligned, group)).kernel()
 
 
 def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
@@ -106,7 +108,9 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
     turn = MOST_AT_ONCE if columns == 1 else count // columns
     if columns == count > 1 and windows.axis == "row" and not kernel.intermediates:
         turn = AHEAD
-    while turn > 1 and (held(found, columns, turn) > most or values * columns * turn > MOST_IN_TURN):
+    if columns == 1 and values > SHARED:
+        columns = min(2, count)
+    while turn > 1 and (held(found, columns, turn) > most or values * max(columns, 2) * turn > MOST_IN_TURN):
         turn //= 2
     return columns, turn
 

@@ -49,11 +49,11 @@ class Rolling:
         self.windows = windows_of(kernel)
         self.loads = RowLoads(kernel, walk, self.windows.found)
         self.outside = Outside(kernel, self.windows, self.loads)
-        self.extent = kernel.domain.extent(walk.axis)
+        self.extent, self.width = kernel.domain.extent(walk.axis), kernel.domain.extent("column")
         self.warm = -(-max(self.windows.early) // walk.turn) * walk.turn
         self.row, self.top = Var(walk.axis, Type(INT)), Var("top", Type(INT))
         self.start = Var("start", Type(INT)) if self.warm else self.top
-        written = places(self.windows.stages[-1])[1] if walk.columns > 1 else []
+        written = places(self.windows.stages[-1])[1] if walk.aligned else []
         self.stored = {
             (field, e): Array(f"{named(field, e)}_lanes", Type(field.type.storage), (walk.columns,))
             for field, e in written
@@ -61,7 +61,7 @@ class Rolling:
 
     def kernel(self) -> Kernel:
         source, walk = self.source, self.walk
-        size = {walk.axis: -(-self.extent // walk.rows), "column": source.domain.extent("column") // walk.columns}
+        size = {walk.axis: -(-self.extent // walk.rows), "column": -(-self.width // walk.columns)}
         shape = Shape(size.get(axis, source.domain.extent(axis)) for axis in source.domain.axes)
         head: list[Stmt] = [Comment(self.title())]
         stop = self.bounds(head)
@@ -182,18 +182,24 @@ class Rolling:
         body: list[Stmt] = []
 
         def one(lane: Expr, out: list[Stmt]) -> None:
-            positions = {self.walk.axis: row, "column": self.loads.column(collector(out, hint="at"), lane)}
-            out += _Point(self, last, k, lane, positions, out).copy()
+            column, point = self.loads.column(collector(out, hint="at"), lane), list[Stmt]()
+            positions = {self.walk.axis: row, "column": column}
+            point += _Point(self, last, k, lane, positions, point).copy()
+            out += self.inside(column, self.width, self.walk.columns, point)
 
         body += numbered("lane", 0, self.walk.columns, one)
         point = tuple(row if axis == self.walk.axis else Index("global", axis) for axis in self.source.domain.axes[:-1])
         there = (*point, self.loads.column(collector(body), 0))
         body += [Wide(field, array, False, there, element) for (field, element), array in self.stored.items()]
-        if self.extent % self.walk.turn:
-            test = collector(out).apply("lt", row, self.extent)
-            out.append(If(test, tuple(body)))
-        else:
-            out += body
+        out += self.inside(row, self.extent, self.walk.turn, body)
+
+    def inside(self, at: Expr, extent: int, step: int, body: list[Stmt]) -> list[Stmt]:
+        """What is done only at points inside, along an axis of which threads take some points at a time."""
+        if extent % step == 0:
+            return body
+        out: list[Stmt] = []
+        test = collector(out).apply("lt", at, extent)
+        return [*out, If(test, tuple(body))]
 
 
 class _Point(Copier):

@@ -43,7 +43,8 @@ class Walk:
         axis: along which.
         rows: how many rows a thread goes.
         turn: how many of them at a time.
-        columns: how many columns it handles, which are accessed at once; a divisor of the grid's.
+        columns: how many columns it handles.
+        aligned: whether these are accessed at once, which takes rows that are a multiple of them; else one by one.
         group: threads of a work-group.
     """
 
@@ -51,6 +52,7 @@ class Walk:
     rows: int
     turn: int
     columns: int
+    aligned: bool
     group: Shape
 
 
@@ -92,7 +94,7 @@ class RowLoads:
     def load(self, view: View, at: Expr, between: Span, slot: Expr, out: list[Stmt]) -> None:
         """The row `at`, which is one `between` two, into a row of the view's array."""
         columns, reach = self.walk.columns, reach_of(self.windows[view].columns, self.walk.columns)
-        if columns == 1 or sum(reach) + columns > self.domain.extent("column"):
+        if not self.walk.aligned or sum(reach) + columns > self.domain.extent("column"):
             self.load_each(view, at, slot, out)
         elif reach == (0, 0):
             self.load_wide(view, at, between, slot, out)
