@@ -147,7 +147,7 @@ class Expressions:
             return f"{self.nearest_half}({wide})", CALL
         if given is HALF and wanted.c == "float":
             return self.render(cast.arg)
-        if wanted.kind in "iu" and (given.kind == "f" or (cast.saturate and not _contains(wanted, given))):
+        if wanted.kind in "iu" and (given.kind == "f" or (cast.saturate and not contains(wanted, given))):
             return self.saturate(cast, Type(DTYPES["float"] if given is HALF else given)), CALL
         return f"({self.type(cast.type)}){self.text(cast.arg, PREFIX)}", PREFIX
 
@@ -215,7 +215,7 @@ def shortest(value: np.float32) -> str:
     return (np.format_float_positional if plain else np.format_float_scientific)(value, unique=True, trim="0")
 
 
-def _contains(wanted: DType, given: DType) -> bool:
+def contains(wanted: DType, given: DType) -> bool:
     """Whether every value of an integer or bool type is one of the wanted type."""
     if given.kind == "b":
         return True

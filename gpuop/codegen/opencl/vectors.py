@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuop.codegen.c.dialect import Dialect
-from gpuop.codegen.c.expressions import COMPARISONS, PREFIX, SHIFT, Expressions
+from gpuop.codegen.c.expressions import COMPARISONS, PREFIX, SHIFT, Expressions, contains
 from gpuop.codegen.opencl import lane_calls
 from gpuop.codegen.opencl.lane_calls import LENGTHS, called_alone, name_in_vectors
 from gpuop.codegen.opencl.saturation import saturating
@@ -250,7 +250,8 @@ class VectorExpressions(Expressions):
     def converted(self, x: str, given: DType, wanted: DType, n: int, saturate: bool) -> tuple[str, int]:
         if given.kind == "f" and wanted.kind != "f":
             return f"{saturating(FLOAT if given is HALF else given, wanted, n)}({x})", CALL
-        return f"convert_{wanted.c}{n}{'_sat' * (saturate and wanted.kind != 'f')}({x})", CALL
+        clamped = saturate and wanted.kind != "f" and not contains(wanted, given)
+        return f"convert_{wanted.c}{n}{'_sat' * clamped}({x})", CALL
 
     def bits(self, bits: Bits) -> str:
         given, wanted, n = bits.arg.type.dtype, bits.type.dtype, bits.type.lanes

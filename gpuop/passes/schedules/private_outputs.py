@@ -107,14 +107,20 @@ class PrivateOutputs:
         assert isinstance(field, FieldParam)
         out, inner = list[Stmt](), list[Stmt]()
         test, at = place_of(stmt, field, collector(out, stmt.loc), collector(inner, stmt.loc))
-        array = self.arrays[field]
         if self.copies == 0:
-            inner.append(replace(stmt, memory=array, index=(at,), element=None))
+            inner.append(replace(stmt, memory=self.arrays[field], index=(at,), element=None))
         else:
-            b = collector(inner, stmt.loc)
-            old = b.bind(Load(array, (turn, at), array.type))
-            inner.append(Store(array, (turn, at), b.apply(stmt.op, old, *stmt.args), stmt.loc))
+            inner += self.combined(stmt, at, turn)
         return tuple(inner) if test is None else (*out, If(test, tuple(inner), (), stmt.loc))
+
+    def combined(self, stmt: Atomic, at: Expr, turn: Expr) -> Block:
+        """An update of a place of a thread's own copy."""
+        assert isinstance(stmt.memory, FieldParam)
+        out, array = list[Stmt](), self.arrays[stmt.memory]
+        b = collector(out, stmt.loc)
+        old = b.bind(Load(array, (turn, at), array.type))
+        out.append(Store(array, (turn, at), b.apply(stmt.op, old, *stmt.args), stmt.loc))
+        return tuple(out)
 
     def joined(self, field: FieldParam, start: Expr, step: int) -> Stmt:
         """Add the copies to the output; what stayed as it was is left out."""

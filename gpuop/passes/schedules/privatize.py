@@ -11,9 +11,11 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Barrier, Declare, Print
 from gpuop.ir.visit import walk
 from gpuop.passes.points_per_thread import tells_groups
+from gpuop.passes.schedules.later_updates import computes
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.private_outputs import size, updates
-from gpuop.passes.schedules.strips import OfGroups, OfThreads
+from gpuop.passes.schedules.strips import OfGroups
+from gpuop.passes.schedules.strips_of_threads import OfThreads
 
 MOST_BYTES = 1 << 16  # of outputs that a thread has copies of
 COPIES = 4  # that a thread uses in turns
@@ -46,15 +48,24 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     assert kernel.target is not None
     points, least = kernel.domain.threads, WORTH * sum(map(size, updates(kernel)))
     if kernel.target.device == "cpu":
-        return tuple({"strips": n, "copies": COPIES} for n in STRIPS if points >= n * max(least, LEAST))
+        found = (n for n in STRIPS if points >= n * max(least, LEAST))
+        return tuple({"strips": n, "copies": COPIES, "lanes": lanes(kernel, n)} for n in found)
     busy = kernel.target.least_threads
     return tuple({"points": n} for n in POINTS if points >= n * busy)
+
+
+def lanes(kernel: Kernel, strips: int) -> int:
+    """How many points' places are found at once; 1 where that is not worth it, or not possible."""
+    count = 1 if kernel.target is None else kernel.target.vector_length
+    kernel = without_dead_code(kernel)
+    several = count > 1 and computes(kernel) and not OfThreads(kernel, strips, COPIES, count).obstacle()
+    return count if several else 1
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     kernel = without_dead_code(kernel)
     if "strips" in parameters:
-        return OfThreads(kernel, parameters["strips"], parameters["copies"]).kernel()
+        return OfThreads(kernel, parameters["strips"], parameters["copies"], parameters["lanes"]).kernel()
     return OfGroups(kernel, parameters["points"]).kernel()
 
 

@@ -11,7 +11,6 @@ from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
     GRID_AXES,
-    Apply,
     Atomic,
     Barrier,
     Block,
@@ -81,7 +80,7 @@ class Strips(ABC):
             self.along(axes[0], lambda found, inner: self.points(axes[1:], found, inner), at, out)
         else:
             turn = self.turn(at, out)
-            out += _PointOfStrip(self, at, turn, out).copy()
+            out += PointOfStrip(self.source, self.outputs, at, turn, out).copy()
 
     def turn(self, at: Positions, out: list[Stmt]) -> Expr:
         """Which copy is updated at a point."""
@@ -90,69 +89,6 @@ class Strips(ABC):
     @property
     def shown(self) -> str:
         return "x".join(map(str, self.source.domain.shape))
-
-
-class OfThreads(Strips):
-    """A thread has a strip, and copies of its own: for CPUs."""
-
-    group = Shape(1, 1, 1)
-
-    def __init__(self, kernel: Kernel, strips: int, copies: int) -> None:
-        super().__init__(kernel, copies)
-        self.length: dict[str, int] = {}  # of a strip along each axis
-        left = max(strips // kernel.domain.elements, 1)
-        for axis, extent in self.extents.items():
-            self.length[axis] = -(-extent // min(extent, left))
-            left = max(left // self.threads(axis), 1)
-
-    def threads(self, axis: str) -> int:
-        return -(-self.extents[axis] // self.length[axis])
-
-    def title(self) -> str:
-        lengths = "x".join(str(self.length[axis]) for axis in self.extents)
-        return f"strips of {lengths} points of {self.shown}, {self.outputs.copies} copies of what they update"
-
-    def body(self) -> Block:
-        out, zero = list[Stmt](), constant(0, INT)
-        for field in self.outputs.fields:
-            out += self.outputs.cleared(field, zero, 1)
-        self.points(self.source.domain.axes, {}, out)
-        return (*out, *(self.outputs.joined(field, zero, 1) for field in self.outputs.fields))
-
-    def along(self, axis: str, inner: Inner, at: Positions, out: list[Stmt]) -> None:
-        extent, length, counter = self.extents[axis], self.length[axis], Var(axis, Type(INT))
-        if length == 1:
-            return inner({**at, axis: Index("global", axis)}, out)
-        start: Expr = constant(0, INT)
-        stop: Expr = constant(extent, INT)
-        if length < extent:
-            first = Apply("mul", (Index("global", axis), constant(length, INT)), Type(INT))
-            start = collector(out, hint="first").bind(first)
-            stop = collector(out, hint="stop").apply("add", start, length)
-            stop = stop if extent % length == 0 else collector(out, hint="stop").apply("min", stop, extent)
-        body: list[Stmt] = []
-        step = self.outputs.copies if self.in_turns(axis) else 1
-        if step > 1:
-            body.append(self.turns(axis, Ref(counter), inner, at))
-        else:
-            inner({**at, axis: Ref(counter)}, body)
-        out.append(For(counter, start, stop, constant(step, INT), tuple(body)))
-
-    def in_turns(self, axis: str) -> bool:
-        """Whether the copies divide what a thread has of each row, so that the copy of each point is known."""
-        return (
-            axis == "column" and self.length[axis] % self.outputs.copies == self.extents[axis] % self.length[axis] == 0
-        )
-
-    def turns(self, axis: str, first: Expr, inner: Inner, at: Positions) -> For:
-        """Neighbouring points, one for each copy."""
-        lane, body, copies = Var(TURN, Type(INT)), list[Stmt](), self.outputs.copies
-        place = collector(body, hint=axis, temporary=False).apply("add", first, Ref(lane))
-        inner({**at, axis: place, TURN: Ref(lane)}, body)
-        return For(lane, constant(0, INT), constant(copies, INT), constant(1, INT), tuple(body), copies)
-
-    def turn(self, at: Positions, out: list[Stmt]) -> Expr:
-        return at.get(TURN) or collector(out, hint=TURN).apply("and", at["column"], self.outputs.copies - 1)
 
 
 class OfGroups(Strips):
@@ -212,21 +148,23 @@ class OfGroups(Strips):
             out.append(For(counter, constant(0, INT), constant(count, INT), constant(1, INT), tuple(body)))
 
 
-class _PointOfStrip(Copier):
+class PointOfStrip(Copier):
     """The user's body at one point."""
 
-    def __init__(self, strips: Strips, at: Positions, turn: Expr, out: list[Stmt]) -> None:
-        super().__init__(strips.source.body)
-        self.strips, self.at, self.turn, self.head = strips, at, turn, collector(out, hint="at")
-        for stmt in strips.source.shared("constant"):
+    def __init__(self, kernel: Kernel, outputs: PrivateOutputs, at: Positions, turn: Expr, out: list[Stmt]) -> None:
+        super().__init__(kernel.body)
+        self.kernel, self.outputs = kernel, outputs
+        self.at, self.turn, self.head = at, turn, collector(out, hint="at")
+        for stmt in kernel.shared("constant"):
             del self.arrays[stmt.array]
 
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Index) and expr.axis in GRID_AXES:
             if expr.kind == "global_size":
-                return constant(self.strips.source.domain.extent(expr.axis), INT)
+                return constant(self.kernel.domain.extent(expr.axis), INT)
             if expr.axis in self.at:
-                return self.head.apply("add", self.at[expr.axis], expr.offset) if expr.offset else self.at[expr.axis]
+                at, away = self.at[expr.axis], expr.offset
+                return self.head.apply("sub" if away < 0 else "add", at, abs(away)) if away else at
         if isinstance(expr, Read) and expr.point is None and not expr.field.by_value and expr.field.type.field_shape:
             return super().expr(replace(expr, point=self.own(expr.field.type.field_shape), border="unchecked"))
         return super().expr(expr)
@@ -241,8 +179,8 @@ class _PointOfStrip(Copier):
                 return ()
             case Write(field=field, point=None) if field.type.field_shape:
                 return super().stmt(replace(stmt, point=self.own(field.type.field_shape)))
-            case Atomic(memory=memory) if memory in self.strips.outputs.fields:
+            case Atomic(memory=memory) if memory in self.outputs.fields:
                 (copied,) = super().stmt(stmt)
                 assert isinstance(copied, Atomic)
-                return self.strips.outputs.update(copied, self.turn)
+                return self.outputs.update(copied, self.turn)
         return super().stmt(stmt)
