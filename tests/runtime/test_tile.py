@@ -27,7 +27,7 @@ from tests.runtime.test_roll import at
 
 CUDA = target_named("cuda")
 DRIVERS = [d.name for d in gp.devices() if d.name.startswith("opencl")]
-SMALL = {"rows": 8, "columns": 8, "lanes": 4}
+SMALL = {"rows": 8, "columns": 8, "tall": 8, "lanes": 4}
 
 
 @contextmanager
@@ -203,3 +203,19 @@ def test_what_is_not_tiled():
     large = [(r, c) for r in range(-3, 4) for c in range(-3, 4)]
     assert len(kernels_of(moving(taps(f, large, "clamp")))) == 2
     assert len(kernels_of(taps(taps(f, DOWN, "clamp"), ACROSS, "wrap"))) == 2
+
+
+@pytest.mark.parametrize(
+    "pinned",
+    [
+        {"rows": 5, "columns": 6, "tall": 3, "lanes": 8},
+        {"rows": 1, "columns": 1, "tall": 1, "lanes": 1},
+        {"rows": 24, "columns": 4096, "tall": 64, "lanes": 3},
+    ],
+    ids=str,
+)
+def test_pinned_parameters_are_taken_to_what_will_do(pinned):
+    x = np.random.default_rng(4).random((31, 26), np.float32)
+    with tiling(**pinned):
+        got = taps(taps(gp.ScalarField(x), AROUND, "reflect"), ACROSS, "reflect").numpy()
+    np.testing.assert_array_equal(got, summed(summed(x, AROUND, "reflect"), ACROSS, "reflect"))

@@ -6,6 +6,8 @@ wait for one another.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Declare, Index, Write
 from gpuop.ir.visit import effects, expressions, walk
@@ -15,10 +17,13 @@ from gpuop.passes.schedules.tile_chain import TileChain, work
 from gpuop.passes.schedules.tile_regions import THREADS, Tiles
 from gpuop.passes.schedules.tiled import Tiled
 
-ROWS = (8, 16, 32, 64, 128, 256)
+ROWS = (8, 16, 32, 64, 128)
 COLUMNS = (32, 64, 128, 256)
-LANES = 4  # columns that are accessed at once
-MOST_LOCAL = 49152  # bytes of a group, several of which a multiprocessor runs at a time
+TALL, LANES = 8, 4  # rows, or columns, that a thread computes together
+MOST_TALL = 32
+MOST_LOCAL = 49152  # bytes of a group
+FREE_LOCAL = 20480  # bytes of a group, with which enough of them run at a time, and the cache is not short of memory
+SLOWER = 0.25  # part of the time that 16 KiB more cost
 CACHED = 4.0  # operations that a GPU does in the time in which it reads a byte from its cache
 STORED = 8.0  # and from memory
 
@@ -41,7 +46,7 @@ def refuse(kernel: Kernel) -> str:
     best = next(iter(candidates(kernel)), None)
     if best is None:
         return "a tile of its stages does not fit in local memory"
-    tiles = Tiles(chain, best["rows"], best["columns"], best["lanes"], _is_wide(kernel, LANES))
+    tiles = Tiles(chain, **best, wide=_is_wide(kernel, LANES))
     again = tiles.cost - sum(work(part.kernel.body) for part in chain.parts)
     stored = sum(param.type.storage.bits // 8 * param.type.planes for param in kernel.intermediates)
     if kernel.intermediates and again > 2 * STORED * stored:
@@ -49,6 +54,7 @@ def refuse(kernel: Kernel) -> str:
     return ""
 
 
+@lru_cache(maxsize=16)
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     assert kernel.target is not None
     chain, wide, domain = _chain(kernel), _is_wide(kernel, LANES), kernel.domain
@@ -56,27 +62,31 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     costs: dict[tuple[int, int], float] = {}
     for rows in ROWS if len(domain.shape) > 1 else (1,):
         for columns in COLUMNS:
-            tiles = Tiles(chain, rows, columns, LANES, wide)
+            tiles = Tiles(chain, rows, columns, TALL, LANES, wide)
             if tiles.nbytes <= most and (rows, columns) == _large_enough(tiles, kernel):
                 groups = domain.threads / (rows * columns)
-                cost = tiles.cost + CACHED * tiles.bytes_read
-                costs[rows, columns] = cost * max(1.0, busy / groups)
+                crowded = 1 + SLOWER * max(0, tiles.nbytes - FREE_LOCAL) / 16384
+                costs[rows, columns] = (tiles.cost + CACHED * tiles.bytes_read) * crowded * max(1.0, busy / groups)
     best = sorted(costs, key=lambda shape: (costs[shape], shape))
-    return tuple({"rows": rows, "columns": columns, "lanes": LANES} for rows, columns in best)
+    return tuple({"rows": rows, "columns": columns, "tall": TALL, "lanes": LANES} for rows, columns in best)
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    """Pinned numbers are taken to the next that will do."""
+    assert kernel.target is not None
     lanes = next(n for n in (8, 4, 2, 1) if n <= parameters["lanes"])
-    rows = -(-parameters["rows"] // 8) * 8 if len(kernel.domain.shape) > 1 else 1
+    tall = min(parameters["tall"], MOST_TALL)
+    rows = -(-parameters["rows"] // tall) * tall if len(kernel.domain.shape) > 1 else 1
     columns = -(-parameters["columns"] // lanes) * lanes
     chain, wide = _chain(kernel), _is_wide(kernel, lanes)
-    tiles = Tiles(chain, rows, columns, lanes, wide)
-    larger = _large_enough(tiles, kernel)
-    if larger != (rows, columns):
-        tiles = Tiles(chain, *larger, lanes, wide)
+    larger = _large_enough(Tiles(chain, rows, columns, tall, lanes, wide), kernel)
+    tiles = Tiles(chain, *larger, tall, lanes, wide)
+    if tiles.nbytes > kernel.target.local_memory_bytes:
+        return apply(kernel, candidates(kernel)[0])
     return Tiled(chain.source, tiles).kernel()
 
 
+@lru_cache(maxsize=16)
 def _chain(kernel: Kernel) -> TileChain:
     """Its parts; of tensors that are computed element by element, a group computes one."""
     planes = {param.type.planes for param in (*kernel.written, *kernel.intermediates)}
@@ -94,7 +104,7 @@ def _large_enough(tiles: Tiles, kernel: Kernel) -> tuple[int, int]:
     far = [max(region.computed.far[k] for region in tiles.regions) for k in (0, 1)]
     found = []
     for axis, size, reach in zip(("row", "column"), (tiles.rows, tiles.columns), far, strict=True):
-        step = 1 if size == 1 else 8
+        step = 1 if size == 1 else tiles.tall if axis == "row" else tiles.lanes
         found.append(size if kernel.domain.extent(axis) <= size else max(size, -(-reach // step) * step))
     return found[0], found[1]
 

@@ -13,6 +13,7 @@ from gpuop.ir.stages import levels, stage, stages
 from gpuop.ir.types import Type
 from gpuop.ir.visit import Copier, blocks, expressions, operands, times, values, walk, walk_expr
 from gpuop.passes.points_per_thread import is_own
+from gpuop.passes.scalarize import ELEMENT
 
 Rule = tuple[str, Const | None]  # a border, and what it fills with
 NEAREST: Rule = ("clamp", None)
@@ -39,6 +40,10 @@ class TilePart:
         reads = (e for e in expressions(self.kernel.body) if isinstance(e, Read) and e.field in self.near)
         return any(read.point is not None and distance(read) is None for read in reads)
 
+    def reach(self, axis: int) -> int:
+        """How far its windows reach along an axis, the last one being -1."""
+        return max((n.high[axis] - n.low[axis] for n in self.near.values() if len(n.low) >= -axis), default=0)
+
 
 class TileChain:
     """The parts of a kernel, in their order.
@@ -59,8 +64,25 @@ class TileChain:
         self.parts: list[TilePart] = []
         if not self.refused:
             made = [self._part(each, self.rule(each.written[0])) for each in self._staged()]
-            self.parts = self._with_copies([*made, self._part(stages(kernel)[-1], None)], wide)
+            last = self._part(stages(kernel)[-1], None)
+            ends = [last] if wide or self.virtual else self._apart(last)
+            self.parts = self._with_copies([*made, *ends], wide)
             self.refused = self._unfit_outside() if self.virtual else ""
+
+    def _apart(self, part: TilePart) -> list[TilePart]:
+        """The last part as one that computes several columns at a time, and one that writes them, column by column."""
+        writes = [stmt for stmt in part.kernel.body if isinstance(stmt, Write)]
+        alone = [stmt.field for stmt in writes if stmt.element in (None, ELEMENT)]
+        sure = sorted(map(id, alone)) == sorted(map(id, part.kernel.written))
+        if part.turns or not part.reach(-1) or part.reach(-2) or not sure:
+            return [part]
+        held = {param: FieldParam(param.hint, param.type) for param in part.kernel.written}
+        self.kept += held.values()
+        body = Copier(part.kernel.body, fields=held).copy()
+        computed = replace(part.kernel, outputs=tuple(map(Output, held.values())), body=body)
+        copies = [stmt for param, own in held.items() for stmt in self._copied(own, param)]
+        written = replace(part.kernel, inputs=tuple(held.values()), body=tuple(copies))
+        return [self._part(computed, NEAREST), self._part(written, None)]
 
     def rule(self, param: FieldParam) -> Rule:
         return ("wrap", None) if self.virtual else next(iter(self.rules[param]), NEAREST)
@@ -102,13 +124,18 @@ class TileChain:
 
     def _copy(self, field: FieldParam, rule: Rule) -> TilePart:
         """A part that only reads a field."""
-        kind = Type(field.type.storage, field.type.planes if self.source.domain.elements == 1 else 1)
-        own, value = FieldParam(field.hint, field.type), Var(field.hint, kind)
-        element = None if self.source.domain.elements == 1 or field.type.planes == 1 else ELEMENT
-        body = (Let(value, Read(field, kind, element=element)), Write(own, Ref(value), element=element))
+        own = FieldParam(field.hint, field.type)
+        body = tuple(self._copied(field, own))
         return self._part(
             replace(self.source, inputs=(field,), outputs=(Output(own),), body=body, intermediates=()), rule
         )
+
+    def _copied(self, source: FieldParam, to: FieldParam) -> Block:
+        each = self.source.domain.elements > 1
+        kind = Type(source.type.storage, 1 if each else source.type.planes)
+        element = ELEMENT if each and source.type.planes > 1 else None
+        value = Var(source.hint, kind)
+        return (Let(value, Read(source, kind, element=element)), Write(to, Ref(value), element=element))
 
     # --- points outside -----------------------------------------------------------------------------------------
 
@@ -120,9 +147,6 @@ class TileChain:
             if _knows_positions(part.kernel):
                 return "values under wrap depend on where they are"
         return ""
-
-
-ELEMENT = Index("global", "element")
 
 
 def distance(read: Read) -> tuple[int, ...] | None:

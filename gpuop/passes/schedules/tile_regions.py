@@ -11,7 +11,6 @@ from gpuop.passes.schedules.tile_chain import MIRRORS, TileChain, TilePart, work
 
 Span = tuple[int, int]  # how many points before and behind those of the tile
 THREADS = 256  # of a work-group
-TALL = 8  # rows of a strip that shares what it reads along columns
 WINDOW = 64  # values of a window that a strip keeps in registers
 SMALL = 4  # bytes: narrower results are written several at a time
 
@@ -63,10 +62,18 @@ class Region:
 
 
 class Tiles:
-    """The regions of all parts for tiles of some rows and columns, and the local memory of the fields that are kept."""
+    """The regions of all parts, and the local memory of the fields that are kept.
 
-    def __init__(self, chain: TileChain, rows: int, columns: int, lanes: int, wide: bool) -> None:
-        self.chain, self.rows, self.columns, self.lanes, self.wide = chain, rows, columns, lanes, wide
+    Args:
+        rows, columns: of a tile.
+        tall: rows of a strip that shares what it reads along columns.
+        lanes: columns of a strip that shares what it reads along rows, which are accessed at once.
+        wide: whether places of so many columns are aligned in memory.
+    """
+
+    def __init__(self, chain: TileChain, rows: int, columns: int, tall: int, lanes: int, wide: bool) -> None:
+        self.chain, self.rows, self.columns = chain, rows, columns
+        self.tall, self.lanes, self.wide = tall, lanes, wide
         self.regions: list[Region] = []
         self.arrays: dict[FieldParam, Array] = {}
         self.of: dict[FieldParam, Region] = {}
@@ -96,8 +103,8 @@ class Tiles:
         covered = covered.joined(need)
         rows, columns = self.strip(part)
         down = self.rows + sum(covered.rows)
-        if rows > 1:
-            rows = min(range(max(TALL // 2, 2), TALL + 5), key=lambda n: (-down % n, abs(n - TALL))) if down > 2 else 1
+        if rows > 1:  # as many as leave the fewest over
+            rows = min(range(rows // 2 + 1, rows + 5), key=lambda n: (-down % n, abs(n - self.tall))) if down > 1 else 1
         step = self.lanes if aligned else columns
         left = -(-covered.columns[0] // step) * step
         across = -(-(left + self.columns + covered.columns[1]) // step) * step
@@ -109,15 +116,15 @@ class Tiles:
 
     def strip(self, part: TilePart) -> tuple[int, int]:
         """The rows and columns that a thread computes together: along which windows reach, so that they share what they read."""
-        across, down = (_reach(part, axis) for axis in (-1, -2))
+        across, down = (part.reach(axis) for axis in (-1, -2))
         if part.turns or (not across and not self.wide):
-            return TALL, 1
+            return self.tall, 1
         if not down and (self.wide or across):
             return 1, self.lanes
         small = min((p.type.storage.bits // 8 for p in part.kernel.written), default=SMALL) < SMALL
-        if small and part.rule is None and self.wide and (down + TALL) * (across + self.lanes) <= WINDOW:
-            return TALL, self.lanes
-        return TALL, 1
+        if small and part.rule is None and self.wide and (down + self.tall) * (across + self.lanes) <= WINDOW:
+            return self.tall, self.lanes
+        return self.tall, 1
 
     @property
     def nbytes(self) -> int:
@@ -143,11 +150,6 @@ class Tiles:
                     points = (self.rows + sum(halo.rows)) * (self.columns + sum(halo.columns))
                     done += points * field.type.storage.bits // 8
         return done / (self.rows * self.columns)
-
-
-def _reach(part: TilePart, axis: int) -> int:
-    """How far the windows of a part reach along an axis, the last one being -1."""
-    return max((n.high[axis] - n.low[axis] for n in part.near.values() if len(n.low) >= -axis), default=0)
 
 
 def _join(a: Span, b: Span) -> Span:
