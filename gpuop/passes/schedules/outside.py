@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Expr, If, Index, Load, Read, Stmt, Store, While
+from gpuop.ir.nodes import Comment, Expr, If, Index, Load, Read, Stmt, Store, While
 from gpuop.ir.types import INT
 from gpuop.ir.visit import values, walk, walk_expr
 from gpuop.passes.schedules.walk import RowLoads, numbered
@@ -57,49 +57,49 @@ class Outside:
         self.windows, self.loads = windows, loads
         self.rows, self.columns = kernel.domain.extent(windows.axis), kernel.domain.extent("column")
 
-    def in_row(self, view: View, at: Expr, slot: Expr, out: list[Stmt]) -> None:
-        """Of the row `at`, just computed: its columns outside, and all of it where it is behind the last row."""
-        if view.border == "wrap":
-            return
-        low, high = self.windows.reach[view].columns
-        self._columns(view, slot, -low, 0, 1, out)
-        self._columns(view, slot, high, self.columns - 1, -1, out)
-        below = self.windows.reach[view].rows[1]
-        each = range(1, below + 1) if view.border in MIRRORED else range(1, min(below, 1) + 1)
-        for k in each:
-            test = collector(out).apply("eq" if view.border in MIRRORED else "ge", at, self.rows - 1 + k)
-            copies: list[Stmt] = []
-            back = collector(copies).apply("sub", slot, k + self._inside(view, k))
-            self._row(view, slot, back, copies)
-            out.append(If(test, tuple(copies)))
+    def in_row(self, views: list[View], at: Expr, k: Expr, out: list[Stmt]) -> None:
+        """Of the row `at`, the newest but for `k` others: its columns outside, and all of it where it is behind the last row."""
+        columns, rows = Copies(), Copies()
+        for view in views:
+            slot = collector(out).apply("add", k, self.windows.found[view].height - 1)
+            low, high = self.windows.reach[view].columns
+            self._columns(view, slot, range(1, 1 - low), 1, columns)
+            self._columns(view, slot, range(1, high + 1), -1, columns)
+            below, mirrored = self.windows.reach[view].rows[1], view.border in MIRRORED
+            for n in range(1, 1 + (below if mirrored else min(below, 1))):
+                copies = rows["eq" if mirrored else "ge", self.rows - 1 + n]
+                back = collector(copies).apply("sub", slot, n + self._inside(view, n))
+                self._row(view, slot, back, copies)
+        columns.test(self.loads.column(collector(out), 0), out)
+        rows.test(at, out)
 
-    def above(self, view: View, first: Expr, before: int, out: list[Stmt]) -> None:
-        """The rows before the first one, in the turn in which the view's reader comes to that, `before` others of the turn."""
-        if view.border == "wrap":
-            return
-        low, copies = self.windows.reach[view].rows[0], list[Stmt]()
-        for k in range(1, -low + 1):
-            there, here = before - low - k, before - low + self._inside(view, k)
-            self._row(view, constant(there, INT), constant(here, INT), copies)
-        if copies:
-            test = collector(out).apply("eq", first, -self.windows.ahead[view.reader] - before)
-            out.append(If(test, tuple(copies)))
+    def above(self, views: list[View], first: Expr, late: Callable[[View], int], out: list[Stmt]) -> None:
+        """The rows before the first one: in the turn in which a view's reader comes to that, `late` others of the turn."""
+        rows = Copies()
+        for view in views:
+            low, before = self.windows.reach[view].rows[0], late(view)
+            for n in range(1, 1 - low):
+                copies = rows["eq", -self.windows.ahead[view.reader] - before]
+                there, here = before - low - n, before - low + self._inside(view, n)
+                self._row(view, constant(there, INT), constant(here, INT), copies)
+        rows.test(first, out)
 
-    def _columns(self, view: View, slot: Expr, reach: int, edge: int, step: int, out: list[Stmt]) -> None:
+    def _columns(self, view: View, slot: Expr, outside: range, step: int, found: Copies) -> None:
         """So many columns outside of the first or the last one, in each thread whose window they are in."""
-        lanes, array, left = self.loads.walk.columns, self.loads.arrays[view], self.windows.found[view].columns[0]
-        threads = -(-self.columns // lanes)
+        lanes, width, left = (
+            self.loads.walk.columns,
+            self.loads.arrays[view].extents[1],
+            self.windows.found[view].columns[0],
+        )
+        threads, edge = -(-self.columns // lanes), 0 if step > 0 else self.columns - 1
         for thread in range(threads):
             first = lanes * (thread if step > 0 else threads - 1 - thread)
-            copies: list[Stmt] = []
-            for k in range(1, reach + 1):
-                outside, inside = (edge + step * n - first - left for n in (-k, self._inside(view, k)))
-                if 0 <= outside < array.extents[1]:
-                    self._copy(view, slot, constant(outside, INT), slot, constant(inside, INT), copies)
-            if not copies:
+            places = [tuple(edge + step * n - first - left for n in (-k, self._inside(view, k))) for k in outside]
+            places = [place for place in places if 0 <= place[0] < width]
+            if not places:
                 return
-            test = collector(out).apply("eq", self.loads.column(collector(out), 0), first)
-            out.append(If(test, tuple(copies)))
+            for there, here in places:
+                self._copy(view, slot, constant(there, INT), slot, constant(here, INT), found["eq", first])
 
     def _inside(self, view: View, k: int) -> int:
         """How far from the edge the point is that one so far outside stands for."""
@@ -115,3 +115,16 @@ class Outside:
         array = self.loads.arrays[view]
         value = view.fill or collector(out).bind(Load(array, (from_row, from_column), array.type))
         out.append(Store(array, (row, column), value))
+
+
+class Copies(dict[tuple[str, int], list[Stmt]]):
+    """What is copied where a comparison of a place with a number holds."""
+
+    def __missing__(self, key: tuple[str, int]) -> list[Stmt]:
+        self[key] = []
+        return self[key]
+
+    def test(self, place: Expr, out: list[Stmt]) -> None:
+        for (comparison, number), copies in self.items():
+            condition = collector(out).apply(comparison, place, number)
+            out.append(If(condition, (Comment("outside"), *copies)))

@@ -137,27 +137,24 @@ class Rolling:
 
     def stage(self, number: int) -> Block:
         """The next rows of what a stage makes."""
-        ahead, (low, high), views = self.windows.ahead[number], self.windows.beyond[number], self.windows.views(number)
+        ahead, (low, high) = self.windows.ahead[number], self.windows.beyond[number]
+        bordered = [view for view in self.windows.views(number) if view.border != "wrap"]
 
         def row(k: Expr, out: list[Stmt]) -> None:
             b = collector(out, hint="at")
             at = b.apply("add", b.apply("add", Ref(self.row), k), ahead)
 
             def one(lane: Expr, out: list[Stmt]) -> None:
-                b = collector(out, hint="at")
-                column = self.loads.column(b, b.apply("add", lane, low))
-                positions = {self.walk.axis: at, "column": column}
-                out += _Point(self, number, k, lane, positions, out).copy()
+                out += _Point(self, number, k, lane, at, out).copy()
 
             out += numbered("lane", 0, self.walk.columns + high - low, one)
-            for view in views:
-                slot = b.apply("add", k, self.windows.found[view].height - 1)
-                self.outside.in_row(view, at, slot, out)
+            self.outside.in_row(bordered, at, k, out)
+
+        def late(view: View) -> int:
+            return (self.warm - self.windows.ahead[view.reader]) % self.walk.turn
 
         out = list(numbered("k", 0, self.walk.turn, row))
-        for view in views:
-            before = (self.warm - self.windows.ahead[view.reader]) % self.walk.turn
-            self.outside.above(view, Ref(self.row), before, out)
+        self.outside.above(bordered, Ref(self.row), late, out)
         return tuple(out)
 
     def moved(self, array: Array, kept: int) -> Block:
@@ -182,9 +179,10 @@ class Rolling:
         body: list[Stmt] = []
 
         def one(lane: Expr, out: list[Stmt]) -> None:
-            column, point = self.loads.column(collector(out, hint="at"), lane), list[Stmt]()
-            positions = {self.walk.axis: row, "column": column}
-            point += _Point(self, last, k, lane, positions, point).copy()
+            point: list[Stmt] = []
+            point += _Point(self, last, k, lane, row, point).copy()
+            ragged = self.width % self.walk.columns
+            column = self.loads.column(collector(out, hint="at"), lane) if ragged else lane
             out += self.inside(column, self.width, self.walk.columns, point)
 
         body += numbered("lane", 0, self.walk.columns, one)
@@ -205,26 +203,30 @@ class Rolling:
 class _Point(Copier):
     """The body of a stage at one point, with arrays in the place of fields."""
 
-    def __init__(
-        self, rolling: Rolling, number: int, row: Expr, lane: Expr, positions: dict[str, Expr], out: list[Stmt]
-    ) -> None:
+    def __init__(self, rolling: Rolling, number: int, row: Expr, lane: Expr, at: Expr, out: list[Stmt]) -> None:
         super().__init__(rolling.windows.stages[number].body)
         self.rolling, self.windows, self.number, self.row, self.lane = rolling, rolling.windows, number, row, lane
         self.is_last = number == len(rolling.windows.stages) - 1
-        self.positions, self.head = positions, collector(out, hint="at")
+        self.known, self.head = {rolling.walk.axis: at}, collector(out, hint="at")
         for stmt in rolling.source.shared("constant"):
             self.arrays.pop(stmt.array, None)
+
+    def position(self, axis: str) -> Expr:
+        """Where the point is along an axis."""
+        if axis == "column" and axis not in self.known:
+            behind = self.head.apply("add", self.lane, self.windows.beyond[self.number][0])
+            self.known[axis] = self.rolling.loads.column(self.head, behind)
+        return self.known.get(axis, Index("global", axis))
 
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Index) and expr.axis in GRID_AXES:
             extent = self.rolling.source.domain.extent(expr.axis)
             if expr.kind == "global_size":
                 return constant(extent, INT)
-            if expr.axis in self.positions:
-                at = self.positions[expr.axis]
-                if not self.is_last:  # points outside are computed, but nobody wants to know
-                    at = self.head.apply("min", self.head.apply("max", at, 0), extent - 1)
-                return self.head.apply("add", at, expr.offset)
+            at = self.position(expr.axis)
+            if not self.is_last and expr.axis in self.known:  # points outside are computed, but nobody wants to know
+                at = self.head.apply("min", self.head.apply("max", at, 0), extent - 1)
+            return self.head.apply("add", at, expr.offset)
         return super().expr(expr)
 
     def stmt(self, stmt: Stmt) -> Block:
@@ -238,8 +240,7 @@ class _Point(Copier):
             case Write() if self.rolling.stored or not self.is_last:
                 return self.written(stmt)
             case Write():
-                axes = self.rolling.source.domain.axes
-                point = tuple(self.positions.get(axis, Index("global", axis)) for axis in axes)
+                point = tuple(self.position(axis) for axis in self.rolling.source.domain.axes)
                 return (replace(stmt, value=self.expr(stmt.value), point=point),)
         return super().stmt(stmt)
 
