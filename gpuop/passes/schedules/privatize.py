@@ -13,12 +13,13 @@ from gpuop.ir.visit import walk
 from gpuop.passes.points_per_thread import tells_groups
 from gpuop.passes.schedules.later_updates import computes
 from gpuop.passes.schedules.method import Method, Parameters
-from gpuop.passes.schedules.private_outputs import size, updates
+from gpuop.passes.schedules.private_outputs import updates
 from gpuop.passes.schedules.strips import OfGroups
 from gpuop.passes.schedules.strips_of_threads import OfThreads
 
-MOST_BYTES = 1 << 16  # of outputs that a thread has copies of
-COPIES = 4  # that a thread uses in turns
+MOST_BYTES = 1 << 18  # of outputs that a thread has copies of, which lie on its stack
+COPIES = 4  # that a thread uses in turns,
+COPIED = 1 << 16  # as long as they are no more bytes than these; large outputs are seldom updated twice at a place
 STRIPS = (64, 32, 16, 8)  # threads on CPUs
 POINTS = (32, 16, 64, 8)  # of a thread on GPUs
 WORTH = 8  # updates of an element in a copy, for each one of the output
@@ -38,7 +39,7 @@ def refuse(kernel: Kernel) -> str:
         if isinstance(stmt, (Barrier, Print)) or (isinstance(stmt, Declare) and stmt.array.space == "local"):
             return f"it has {'local memory' if isinstance(stmt, Declare) else f'{type(stmt).__name__.lower()}s'}"
     most = MOST_BYTES if kernel.target.device == "cpu" else kernel.target.local_memory_bytes // 2
-    needed = sum(4 * size(field) for field in found)
+    needed = nbytes(kernel)
     if needed > most:
         return f"copies of what it updates take {needed} bytes, over {most}"
     return "" if candidates(kernel) else f"its {kernel.domain.threads} points are few beside what it updates"
@@ -46,12 +47,18 @@ def refuse(kernel: Kernel) -> str:
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     assert kernel.target is not None
-    points, least = kernel.domain.threads, WORTH * sum(map(size, updates(kernel)))
+    points, least = kernel.domain.threads, WORTH * nbytes(kernel) // 4
     if kernel.target.device == "cpu":
         found = (n for n in STRIPS if points >= n * max(least, LEAST))
-        return tuple({"strips": n, "copies": COPIES, "lanes": lanes(kernel, n)} for n in found)
+        copies = COPIES if COPIES * nbytes(kernel) <= COPIED else 1
+        return tuple({"strips": n, "copies": copies, "lanes": lanes(kernel, n)} for n in found)
     busy = kernel.target.least_threads
     return tuple({"points": n} for n in POINTS if points >= n * busy)
+
+
+def nbytes(kernel: Kernel) -> int:
+    """Of one copy of what it updates, whose numbers have 32 bits."""
+    return sum(4 * field.type.field_shape.points * field.type.planes for field in updates(kernel))
 
 
 def lanes(kernel: Kernel, strips: int) -> int:
@@ -65,7 +72,9 @@ def lanes(kernel: Kernel, strips: int) -> int:
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     kernel = without_dead_code(kernel)
     if "strips" in parameters:
-        return OfThreads(kernel, parameters["strips"], parameters["copies"], parameters["lanes"]).kernel()
+        strips = parameters["strips"]
+        count = lanes(kernel, strips) if parameters["lanes"] > 1 else 1
+        return OfThreads(kernel, strips, parameters["copies"], count).kernel()
     return OfGroups(kernel, parameters["points"]).kernel()
 
 
