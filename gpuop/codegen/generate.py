@@ -9,7 +9,7 @@ from gpuop.codegen.c.dialect import Source
 from gpuop.codegen.c.expressions import Expressions
 from gpuop.codegen.c.printer import Printer
 from gpuop.codegen.cuda.cuda_dialect import CUDA
-from gpuop.codegen.opencl.opencl_dialect import OPENCL
+from gpuop.codegen.opencl.opencl_dialect import CPU, OPENCL
 from gpuop.codegen.opencl.vectors import VectorExpressions
 from gpuop.errors import SemanticError
 from gpuop.ir.kernel import Kernel
@@ -17,7 +17,9 @@ from gpuop.ir.target import Target
 from gpuop.passes import lower
 
 EXPRESSIONS: dict[str, Callable[[Target], Expressions]] = {
-    "opencl": lambda t: VectorExpressions(OPENCL, t.vector_length if t.widening == "functions" else 1),
+    "opencl": lambda t: VectorExpressions(
+        CPU if t.device == "cpu" else OPENCL, t.vector_length if t.widening == "functions" else 1
+    ),
     "cuda": lambda t: Expressions(CUDA),
 }
 NEWEST = 90  # the architecture that "cuda" means where no device is asked

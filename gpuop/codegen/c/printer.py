@@ -11,9 +11,9 @@ from gpuop.codegen.c.identifiers import comment, index_name
 from gpuop.codegen.c.statements import Statements
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.layout import planar
-from gpuop.ir.nodes import GRID_AXES, Declare, FieldParam, Index
+from gpuop.ir.nodes import GRID_AXES, Declare, FieldParam, Index, Wide
 from gpuop.ir.types import HALF, Shape
-from gpuop.ir.visit import expressions
+from gpuop.ir.visit import expressions, walk
 
 DIMENSIONS = {"column": 0, "row": 1, "layer": 2}
 
@@ -90,7 +90,8 @@ class Printer(Statements):
             parameters += self.by_value(param) if param.by_value else [self.pointer(param, "const ")]
         parameters += [self.pointer(param, "") for param in self.kernel.written]
         group = self.kernel.work_group
-        self.put(0, f"{self.dialect.kernel.format(threads=group.points)} {self.entry}(")
+        wide = self.dialect.wide_kernel if any(isinstance(stmt, Wide) for stmt in walk(self.kernel.body)) else ""
+        self.put(0, f"{(wide or self.dialect.kernel).format(threads=group.points)} {self.entry}(")
         for n, parameter in enumerate(parameters, 1):
             self.put(1, parameter + ("," if n < len(parameters) else ")"))
 

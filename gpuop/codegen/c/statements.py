@@ -37,6 +37,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import HALF, DType
 from gpuop.ir.verify import element_type
+from gpuop.passes.points_per_thread import is_streamed
 
 ESCAPES = {'"': '\\"', "\\": "\\\\", "?": "\\?"}  # two question marks may begin a trigraph
 CONTROLS = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -147,6 +148,8 @@ class Statements:
     def wide(self, stmt: Wide) -> str:
         kind = element_type(stmt.field).dtype
         form = f"{'load' if stmt.loads else 'store'}{' half' * (kind is HALF)}"
+        if not stmt.loads and stmt.left is None and "stream" in self.dialect.wide and is_streamed(stmt.field):
+            form = "stream"
         return self.dialect.wide[form].format(
             lanes=self.e.names.of(stmt.array),
             pointer=f"&{self.e.names.of(stmt.field)}[{self.e.text(stmt.index[0])}]",

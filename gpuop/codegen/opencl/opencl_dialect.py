@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuop.codegen.c.dialect import Dialect
 from gpuop.codegen.opencl import saturation
 from gpuop.codegen.opencl.vectors import HELPERS
@@ -176,4 +178,16 @@ OPENCL = Dialect(
     },
     volatile="{p}",
     long="l",
+)
+
+CPU = replace(
+    OPENCL,
+    wide_kernel="__kernel __attribute__((intel_reqd_sub_group_size(1))) void",  # whose threads are not to be lanes of vectors
+    wide={  # of any alignment; what would only fill the caches goes past them
+        "load": "vstore{n}(vload{n}(0, {pointer}), 0, {lanes})",
+        "store": "vstore{n}(vload{n}(0, {lanes}), 0, {pointer})",
+        "load half": "vstore{n}(vload_half{n}(0, {pointer}), 0, {lanes})",
+        "store half": "vstore_half{n}(vload{n}(0, {lanes}), 0, {pointer})",
+        "stream": "stream_{type}{n}(vload{n}(0, {lanes}), {pointer})",
+    },
 )

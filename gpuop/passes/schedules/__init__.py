@@ -16,10 +16,11 @@ from gpuop.passes.schedules.plain import without_intermediates
 from gpuop.passes.schedules.privatize import PRIVATIZE
 from gpuop.passes.schedules.roll import ROLL
 from gpuop.passes.schedules.tile import TILE
+from gpuop.passes.schedules.transpose import TRANSPOSE
 from gpuop.passes.schedules.vector_rows import VECTOR_ROWS
 
 PLAIN = "plain"  # each thread computes its own point
-METHODS: tuple[Method, ...] = (ROLL, TILE, VECTOR_ROWS, PRIVATIZE)  # the first that suits a kernel is taken
+METHODS: tuple[Method, ...] = (ROLL, TRANSPOSE, TILE, VECTOR_ROWS, PRIVATIZE)  # the first that suits a kernel is taken
 
 
 def schedule(kernel: Kernel) -> Kernel:

@@ -1,0 +1,94 @@
+"""Transposes: what lies across the columns of a grid is read along its own rows, a square tile at a time.
+
+The threads of a work-group of a GPU fill a tile in local memory and wait for one another; a thread of a CPU has one of its own.
+"""
+
+from __future__ import annotations
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.types import HALF
+from gpuop.ir.visit import walk
+from gpuop.passes.points_per_thread import ACCESS, SMALL, tells_groups, unrepeatable
+from gpuop.passes.schedules.method import Method, Parameters
+from gpuop.passes.schedules.transposing import Tiling, Transposing
+from gpuop.passes.schedules.turned import involved, turned, turned_axis
+
+GROUP = 256  # threads of a work-group
+LINE = 64  # bytes of a CPU's cache line
+CACHED = 1 << 14  # bytes of tiles that a CPU's nearest cache keeps
+SIZES = (64, 32, 16)  # of tiles on GPUs, the best guess first
+
+
+def refuse(kernel: Kernel) -> str:
+    assert kernel.target is not None
+    if kernel.intermediates:
+        return "it has stages"
+    if tells_groups(kernel) or kernel.whole:
+        return "it can tell its work-groups"
+    if kernel.layouts:
+        return "an array of the user's does not lie in planes"
+    found = next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), "")
+    if found:
+        return found
+    axis = turned_axis(kernel)
+    if not axis:
+        return "it reads nothing transposed"
+    if axis == "layer" and kernel.domain.elements > 1:
+        return "a thread handles one element of a tensor"
+    few = kernel.target.least_threads // (SMALL if kernel.target.device == "cpu" else 1)
+    if kernel.domain.threads < few or not candidates(kernel):
+        return "it is small"
+    return ""
+
+
+def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
+    """Tiles that fit the grid and the memory. Those at its edges begin earlier, where what is written is not read too."""
+    target, axis = kernel.target, turned_axis(kernel)
+    assert target is not None
+    cpu = target.device == "cpu"
+    extents = kernel.domain.extent(axis), kernel.domain.extent("column")
+    room, sizes = (CACHED, _on_cpus(kernel)) if cpu else (target.local_memory_bytes, _on_gpus(kernel))
+    return tuple(
+        parameters
+        for parameters in sizes
+        if parameters["size"] <= min(extents)
+        and sum(tile.nbytes for tile in _transposing(kernel, parameters).tiles.values()) <= room
+        and not (kernel.shared_memory and any(n % parameters["size"] for n in extents))
+    )
+
+
+def _on_cpus(kernel: Kernel) -> list[Parameters]:
+    """A row of a tile is a cache line at least."""
+    assert kernel.target is not None
+    lanes = kernel.target.vector_length
+    sizes = dict.fromkeys((max(LINE // min(_sizes(kernel)), 16), 16))
+    return [{"size": size, "lanes": lanes, "rows": 1, "columns": 1} for size in sizes]
+
+
+def _on_gpus(kernel: Kernel) -> list[Parameters]:
+    """Accesses of 16 bytes in tiles of large rows; element by element where rows are not aligned for that."""
+    lanes = ACCESS // max(_sizes(kernel))
+    if any(kernel.domain.extent(axis) % lanes for axis in (turned_axis(kernel), "column")):
+        lanes = 1
+    sizes = (128, *SIZES) if lanes == ACCESS else SIZES if lanes > 2 else SIZES[1:]
+    return [
+        {"size": size, "lanes": lanes, "rows": min(GROUP * lanes // size, size), "columns": size // lanes}
+        for size in sizes
+        if size >= lanes
+    ]
+
+
+def _sizes(kernel: Kernel) -> list[int]:
+    """The bytes of an element of each field that tiles are read from and written to."""
+    return [4 if f.type.storage is HALF else f.type.storage.bits // 8 for f in involved(kernel)]
+
+
+def _transposing(kernel: Kernel, parameters: Parameters) -> Transposing:
+    return Transposing(kernel, Tiling(turned_axis(kernel), **parameters), list(turned(kernel)))
+
+
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    return _transposing(kernel, parameters).kernel()
+
+
+TRANSPOSE = Method("transpose", refuse, candidates, apply)
