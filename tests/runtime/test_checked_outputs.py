@@ -119,7 +119,7 @@ def elements(right: bool) -> Any:
     @gp.operator(outputs=gp.FieldType(40))
     def threes(f):
         _globalThreads(40, tensor=3)
-        point = 39 - _column if right else _column * 0
+        point = 39 - _column if right else _column // 64
         _writeTensor(_out0, _column * 1.0 if right else _column + _tensorElement * 0.5, point)  # here
 
     return threes(LINE)
