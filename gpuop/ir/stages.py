@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from gpuop.ir.dead_code import restricted
 from gpuop.ir.kernel import Kernel, Output
-from gpuop.ir.nodes import Block, Comment, FieldParam
-from gpuop.ir.visit import fields_read
+from gpuop.ir.nodes import Array, Block, Comment, Expr, FieldParam, Load, Read, Ref, Var
+from gpuop.ir.visit import bound_by, expressions, fields_read, walk, written_by
 
 
 def stages(kernel: Kernel) -> tuple[Kernel, ...]:
@@ -21,10 +22,44 @@ def stages(kernel: Kernel) -> tuple[Kernel, ...]:
 
 def levels(kernel: Kernel) -> list[list[FieldParam]]:
     """The intermediates; those of a level need only those of the levels before it."""
-    level: dict[FieldParam, int] = {}
-    for param in kernel.intermediates:
-        level[param] = 1 + max((level[p] for p in stage(kernel, [param]).inputs if p in level), default=-1)
-    return [[p for p in level if level[p] == k] for k in range(1 + max(level.values(), default=-1))]
+    if not kernel.intermediates:
+        return []
+    found = _Levels(kernel.intermediates)
+    found.block(kernel.body)
+    level = found.fields
+    return [[p for p in level if level[p] == k] for k in range(1 + max(level.values()))]
+
+
+class _Levels:
+    """How many stages come before what a kernel computes: one after that of the latest intermediate that it is made of.
+
+    Attributes:
+        fields: of intermediates, the stage that makes them.
+        known: of variables and arrays, the stage that they can be computed in.
+    """
+
+    def __init__(self, intermediates: Iterable[FieldParam]) -> None:
+        self.fields = dict.fromkeys(intermediates, 0)
+        self.known: dict[Var | Array, int] = {}
+
+    def block(self, block: Block) -> None:
+        for stmt in block:
+            needed = max(map(self.expr, expressions((stmt,))), default=0)  # of conditions and loops all that is inside
+            for inner in walk((stmt,)):
+                for symbol in (bound_by(inner), written_by(inner)):
+                    table: dict[Any, int] = self.fields if isinstance(symbol, FieldParam) else self.known
+                    if symbol is not None and (table is self.known or symbol in table):
+                        table[symbol] = max(table.get(symbol, 0), needed)
+
+    def expr(self, expr: Expr) -> int:
+        match expr:
+            case Ref(var=var):
+                return self.known.get(var, 0)
+            case Load(memory=Array() as array):
+                return self.known.get(array, 0)
+            case Read(field=field) if field in self.fields:
+                return self.fields[field] + 1
+        return 0  # operands are asked for themselves
 
 
 def stage(kernel: Kernel, made: Iterable[FieldParam]) -> Kernel:
