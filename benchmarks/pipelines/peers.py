@@ -15,14 +15,19 @@ ON_CPUS = {  # the library that is needed, and who is asked for entries
     "numba": ("peers_numba", "entries"),
     "cv2": ("peers_cpu", "opencv_entries"),
     "scipy": ("peers_cpu", "scipy_entries"),
+    "jax": ("peers_arrays", "jax_entries"),
     "numpy": ("peers_cpu", "numpy_entries"),
+}
+ON_GPUS = {
+    "torch": ("peers_arrays", "torch_entries"),
+    "jax": ("peers_arrays", "jax_entries"),
 }
 
 
 def entries(pipeline: Pipeline, backend: Any) -> tuple[dict[str, Maker], dict[str, str]]:
     """Who has this pipeline, and which libraries are not there."""
     found, missing = dict(by_hand_opencl.entries(pipeline, backend)), dict[str, str]()
-    for library, (file, name) in (ON_CPUS if backend.target.device == "cpu" else {}).items():
+    for library, (file, name) in (ON_CPUS if backend.target.device == "cpu" else ON_GPUS).items():
         try:
             import_module(library)
             offered: Callable[[Pipeline], dict[str, Maker]] = getattr(import_module(f".{file}", __package__), name)
