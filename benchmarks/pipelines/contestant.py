@@ -48,8 +48,9 @@ def lines_of(code: tuple[Any, ...]) -> int:
     return sum(known.values())
 
 
-def _count(function: Any, known: dict[str, int]) -> None:
-    function = inspect.unwrap(getattr(function, "py_func", function))
+def _count(function: Any, known: dict[str, int], owner: Any = None) -> None:
+    owner = type(function.__self__) if inspect.ismethod(function) else owner
+    function = inspect.unwrap(getattr(function, "py_func", getattr(function, "__func__", function)))
     if not inspect.isfunction(function) or not function.__module__.startswith("benchmarks."):
         return
     name = f"{function.__module__}.{function.__qualname__}"
@@ -64,7 +65,7 @@ def _count(function: Any, known: dict[str, int]) -> None:
         return
     known[name] = len(ast.unparse(_without_docstring(tree)).splitlines())
     for used in _names(function.__code__):
-        _count(function.__globals__.get(used), known)
+        _count(function.__globals__.get(used, getattr(owner, used, None)), known, owner)
 
 
 def _without_docstring(tree: Any) -> Any:

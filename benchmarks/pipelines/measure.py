@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import signal
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from .contestant import Contestant, Maker, lines_of
 from .copies import copy_of
 from .gpuop_itself import AS_IT_IS, UNFUSED
 from .pipeline import Array, Pipeline, as_tuple
+from .report import kind_of
 
 MADE_IN = 60.0  # seconds, the most for a contestant to compile and to run once
 TURN = 0.03  # seconds that a turn lasts at least, if that takes no more than MOST runs
@@ -44,96 +46,119 @@ def within(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+class Measured:
+    """What becomes known of a pipeline's contestants.
+
+    Attributes:
+        found: what is known of each.
+        left_out: who could not take part, and why.
+    """
+
+    def __init__(self, pipeline: Pipeline, shape: tuple[int, ...], seconds: float) -> None:
+        self.pipeline, self.shape = pipeline, shape
+        self.began = time.monotonic()
+        self.deadline, self.made_by = self.began + seconds, self.began + 0.7 * seconds
+        self.arrays = pipeline.inputs(shape)
+        self.found: dict[str, dict[str, Any]] = {}
+        self.left_out: dict[str, str] = {}
+        self.made: dict[str, Contestant] = {}
+        self.expected: tuple[Array, ...] = ()
+
+    def admit(self, name: str, maker: Maker) -> None:
+        """Have a contestant made, if there is time, and take it if it computes what the first one did."""
+        allowed = MADE_IN if kind_of(name) == "gpuop" else min(MADE_IN, self.made_by - time.monotonic())
+        if allowed <= 0:
+            self.left_out[name] = "no time is left to prepare it"
+            return
+        try:
+            with within(allowed):
+                began = time.perf_counter()
+                contestant = maker(self.arrays)
+                first = time.perf_counter() - began
+            results = contestant.results()
+            self.expected = self.expected or results
+            wrong, bits = self.pipeline.differs(results, self.expected, contestant.crop)
+        except Exception as error:  # noqa: BLE001 - whatever a peer raises
+            self.left_out[name] = told(error)
+            return
+        if wrong or (contestant.bits and not bits):
+            self.left_out[name] = f"wrong: {wrong or 'other bits than the unfused operators'}"
+            return
+        self.made[name] = contestant
+        lines, kernels = lines_of(contestant.code), contestant.kernels
+        self.found[name] = {"first": first, "lines": lines, "kernels": kernels, "bits": bits}
+
+    def compete(self, backend: Any, rounds: int) -> dict[str, Any]:
+        """Run all of them in turns, beside copies, and forget them."""
+        given = sum(a.nbytes for a in self.arrays)
+        moved = given + sum(a.nbytes for a in self.expected)
+        contestants = {"copy": copy_of(moved, backend), "copy of the input": copy_of(2 * given, backend), **self.made}
+        times = in_turns(contestants, rounds, self.deadline, self.left_out)
+        for name, taken in times.items():
+            self.found.setdefault(name, {}).update(summary(taken))
+        self.found = {name: known for name, known in self.found.items() if "ms" in known}
+        self.made.clear()
+        return {"shape": self.shape, "bytes": moved, "contestants": self.found, "left_out": self.left_out}
+
+
 def measure(
     pipeline: Pipeline, shape: tuple[int, ...], makers: Mapping[str, Maker], backend: Any, rounds: int, seconds: float
 ) -> dict[str, Any]:
-    """Times, and what else is known, of every contestant; `left_out` says who could not take part, and why."""
-    deadline = time.monotonic() + seconds
-    arrays = pipeline.inputs(shape)
-    left_out: dict[str, str] = {}
-    found: dict[str, dict[str, Any]] = {}
-    made: dict[str, Contestant] = {}
-    expected: tuple[Array, ...] = ()
-    for name in (UNFUSED, *(n for n in makers if n != UNFUSED)):
-        if name not in makers:
-            continue
-        allowed = min(MADE_IN, deadline - time.monotonic())
-        try:
-            with within(max(allowed, 1.0)):
-                began = time.perf_counter()
-                contestant = makers[name](arrays)
-                first = time.perf_counter() - began
-            results = contestant.results()
-            expected = expected or results
-            differs = _differs(pipeline, contestant, results, expected)
-        except Exception as wrong:  # noqa: BLE001 - whatever a peer raises
-            left_out[name] = f"{type(wrong).__name__}: {wrong}".splitlines()[0][:200]
-            continue
-        finally:
-            gc.collect()
-        if differs:
-            left_out[name] = f"wrong: {differs}"
-            continue
-        made[name] = contestant
-        found[name] = {
-            "first": first,
-            "lines": lines_of(contestant.code),
-            "kernels": contestant.kernels,
-            "bits": _same_inside(contestant.crop, results, expected),
-        }
-    moved = sum(a.nbytes for a in (*arrays, *expected))
-    copies = {"copy": copy_of(moved, backend), "copy of the input": copy_of(2 * sum(a.nbytes for a in arrays), backend)}
-    times = in_turns({**copies, **made}, rounds, deadline)
-    for name, taken in times.items():
-        found.setdefault(name, {}).update(summary(taken))
-    return {"shape": shape, "bytes": moved, "contestants": found, "left_out": left_out}
+    """Times, and what else is known, of every contestant, after at most about so many seconds."""
+    measured = Measured(pipeline, shape, seconds)
+    for name in sorted(makers, key=lambda name: name != UNFUSED):  # which the others are compared with
+        measured.admit(name, makers[name])
+        release_unused()
+    result = measured.compete(backend, rounds)
+    release_unused()
+    return result
 
 
-def _differs(
-    pipeline: Pipeline, contestant: Contestant, results: tuple[Array, ...], expected: tuple[Array, ...]
-) -> str:
-    if contestant.bits and not all(map(same_bits, results, expected)):
-        return "other bits than the unfused operators"
-    return pipeline.differs(results, expected, contestant.crop)
+def told(error: Exception) -> str:
+    return (f"{type(error).__name__}: {error}".splitlines() or [""])[0][:200]
 
 
-def same_bits(a: Array, b: Array) -> bool:
-    return a.dtype == b.dtype and a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
-
-
-def _same_inside(crop: int, results: tuple[Array, ...], expected: tuple[Array, ...]) -> bool:
-    inner = slice(crop, -crop or None)
-    return all(
-        same_bits(a[inner, ..., inner] if crop else a, b[inner, ..., inner] if crop else b)
-        for a, b in zip(results, expected, strict=True)
-    )
+def release_unused() -> None:
+    """Give back what libraries keep of a GPU's memory for themselves."""
+    gc.collect()
+    if "torch" in sys.modules and sys.modules["torch"].cuda.is_available():
+        sys.modules["torch"].cuda.empty_cache()
+    if "cupy" in sys.modules:
+        sys.modules["cupy"].get_default_memory_pool().free_all_blocks()
 
 
 def check(pipeline: Pipeline, maker: Maker) -> str:
     """What a contestant computes of small arrays, beside NumPy: how it differs, or nothing."""
     arrays = pipeline.inputs(SMALL[len(pipeline.shapes["cpu"])])
-    return pipeline.differs(maker(arrays).results(), as_tuple(pipeline.expected(*arrays)))
+    return pipeline.differs(maker(arrays).results(), as_tuple(pipeline.expected(*arrays)))[0]
 
 
-def in_turns(contestants: Mapping[str, Contestant], rounds: int, deadline: float) -> dict[str, list[float]]:
+def in_turns(
+    contestants: Mapping[str, Contestant], rounds: int, deadline: float, left_out: dict[str, str]
+) -> dict[str, list[float]]:
     """Milliseconds of a run, in each round; the order is another one each time. Slow ones run in fewer rounds."""
-    order = list(contestants)
-    chance = random.Random(0)
+    order, chance = list(contestants), random.Random(0)
     taken: dict[str, list[float]] = {name: [] for name in order}
-    runs = {name: repeats(contestants[name]) for name in order}
-    fastest = min((t for n, (_, t) in runs.items() if n == AS_IT_IS), default=0.0)
+    runs: dict[str, tuple[int, float]] = {}
     for turn in range(rounds):
         chance.shuffle(order)
-        for name in order:
-            times, once = runs[name]
-            late = time.monotonic() > deadline or (once > 1.0 and once > 5 * fastest and turn >= 2)
-            if taken[name] and late:
-                continue
-            contestants[name].run(1)  # its own data in the caches, and the clock up
-            began = time.perf_counter()
-            contestants[name].run(times)
-            taken[name].append(1e3 * (time.perf_counter() - began) / times)
-    return taken
+        for name in [n for n in order if n not in left_out]:
+            try:
+                times, once = runs.get(name) or runs.setdefault(name, repeats(contestants[name]))
+                slow = once > 1.0 and once > 5 * runs.get(AS_IT_IS, (0, once))[1] and turn >= 2
+                if not taken[name] or not (slow or time.monotonic() > deadline):
+                    taken[name].append(1e3 * timed(contestants[name], times))
+            except Exception as error:  # noqa: BLE001 - out of memory, mostly
+                left_out[name] = told(error)
+    return {name: each for name, each in taken.items() if each}
+
+
+def timed(contestant: Contestant, times: int) -> float:
+    """Seconds of a run, after one that brings its own data into the caches, and the clock up."""
+    contestant.run(1)
+    began = time.perf_counter()
+    contestant.run(times)
+    return (time.perf_counter() - began) / times
 
 
 def repeats(contestant: Contestant) -> tuple[int, float]:

@@ -19,6 +19,8 @@ ON_CPUS = {  # the library that is needed, and who is asked for entries
     "numpy": ("peers_cpu", "numpy_entries"),
 }
 ON_GPUS = {
+    "cupy": ("peers_cupy", "entries"),
+    "cupyx": ("by_hand_cuda", "entries"),
     "torch": ("peers_arrays", "torch_entries"),
     "jax": ("peers_arrays", "jax_entries"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,8 @@ class Torch:
 
 
 def jax_entries(pipeline: Pipeline) -> dict[str, Maker]:
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # others need memory too
+
     def make(arrays: tuple[Array, ...]) -> Contestant:
         import jax
 

@@ -34,38 +34,9 @@ def numpy_entries(pipeline: Pipeline) -> dict[str, Maker]:
 def scipy_entries(pipeline: Pipeline) -> dict[str, Maker]:
     from scipy import ndimage as nd
 
-    def sobel(a: Array) -> Array:
-        return np.hypot(nd.sobel(a, 0, mode="nearest"), nd.sobel(a, 1, mode="nearest"))
+    from .scipy_programs import programs
 
-    def harris(a: Array) -> Array:
-        gx, gy = (nd.sobel(a, axis, mode="nearest") * np.float32(1 / 12) for axis in (1, 0))
-        xx, yy, xy = (nd.uniform_filter(p, 3, mode="nearest") * 9 for p in (gx * gx, gy * gy, gx * gy))
-        return xx * yy - xy * xy - 0.04 * (xx + yy) ** 2
-
-    def mean_variance(a: Array) -> tuple[Array, Array]:
-        mean = nd.uniform_filter(a, 15, mode="nearest")
-        return mean, nd.uniform_filter(a * a, 15, mode="nearest") - mean * mean
-
-    def unsharp(picture: Array) -> Array:
-        return picture + 1.5 * (picture - nd.gaussian_filter(picture, 2.0, mode="mirror", axes=(0, 1)))
-
-    def life(cells: Array) -> Array:
-        around = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]], np.uint8)
-        neighbours = nd.convolve(cells, around, mode="wrap")
-        return ((neighbours | cells) == 3).view(np.uint8)
-
-    found: dict[str, Callable[..., Any]] = {
-        "conv3x3": lambda a: nd.correlate(a, np.float32(KERNEL), mode="nearest"),
-        "gauss2": lambda a: nd.gaussian_filter(a, 2.0, mode="mirror"),
-        "gauss5": lambda a: nd.gaussian_filter(a, 5.0, mode="mirror"),
-        "sobel": sobel,
-        "median3x3": lambda a: nd.median_filter(a, 3, mode="nearest"),
-        "harris": harris,
-        "mean_variance": mean_variance,
-        "unsharp": unsharp,
-        "life": life,
-        "histogram": lambda levels: nd.histogram(levels, 0, 256, 256).astype(np.int32),
-    }
+    found = programs(np, nd) | {"histogram": lambda levels: nd.histogram(levels, 0, 256, 256).astype(np.int32)}
     return {"SciPy": entry(found[pipeline.name])} if pipeline.name in found else {}
 
 

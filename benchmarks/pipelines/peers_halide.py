@@ -12,12 +12,12 @@ import numpy as np
 from .contestant import Contestant, Maker
 from .pipeline import Array, Pipeline
 
-AUTOSCHEDULERS = {  # and where they are left out: the one brings the process down, the other takes minutes
-    "Mullapudi2016": ("histogram", "sum", "row_sums", "column_sums"),
-    "Adams2019": (
-        "nlm", "pyramid_blend", "local_laplacian", "bilateral_grid", "gray_scott", "heat1", "heat2", "heat10",
-    ),
-}  # fmt: skip
+REDUCTIONS = ("histogram", "auto_exposure", "sum", "row_sums", "column_sums")
+LARGE = ("nlm", "pyramid_blend", "local_laplacian", "bilateral_grid", "gray_scott", "heat1", "heat2", "heat10")
+AUTOSCHEDULERS = {  # and where they are left out: both bring the process down, and the second takes minutes
+    "Mullapudi2016": REDUCTIONS,
+    "Adams2019": (*REDUCTIONS, *LARGE),
+}
 Shape = tuple[int, ...]
 
 

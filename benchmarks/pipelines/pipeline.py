@@ -10,7 +10,8 @@ import numpy as np
 
 import gpuop as gp
 
-Array = np.ndarray[Any, Any]
+from .comparing import Array, compared
+
 PLANE = {"cpu": (4096, 4096), "gpu": (16384, 16384)}
 VOLUME = {"cpu": (256, 256, 256), "gpu": (512, 512, 512)}
 
@@ -55,18 +56,21 @@ class Pipeline:
                 graph.probe(result, f"result{number}")
         return graph
 
-    def differs(self, found: tuple[Array, ...], expected: tuple[Array, ...], crop: int = 0) -> str:
-        """How results differ from the expected ones, more than they may, within so many points of the edges; or nothing."""
+    def differs(self, found: tuple[Array, ...], expected: tuple[Array, ...], crop: int = 0) -> tuple[str, bool]:
+        """How results differ from the expected ones, more than they may, within so many points of the edges, or nothing;
+        and whether their bits are the same."""
         if len(found) != len(expected):
-            return f"{len(found)} results, not {len(expected)}"
-        return next(filter(None, map(self._differs, found, expected, [crop] * len(found))), "")
-
-    def _differs(self, found: Array, expected: Array, crop: int) -> str:
-        if found.shape != expected.shape or found.dtype != expected.dtype:
-            return f"{found.dtype} {found.shape}, not {expected.dtype} {expected.shape}"
-        inner = tuple(slice(crop, n - crop) for n in found.shape[: found.ndim - self.tensor_order]) if crop else ...
-        far = distance(found[inner], expected[inner], self.error)
-        return f"{far:.2%} of the points differ" if far > self.share else ""
+            return f"{len(found)} results, not {len(expected)}", False
+        bits = True
+        for a, b in zip(found, expected, strict=True):
+            if a.shape != b.shape or a.dtype != b.dtype:
+                return f"{a.dtype} {a.shape}, not {b.dtype} {b.shape}", False
+            inner = tuple(slice(crop, n - crop) for n in a.shape[: a.ndim - self.tensor_order]) if crop else ...
+            difference = compared(a[inner], b[inner], self.error)
+            bits &= difference.bits
+            if difference.far > self.share:
+                return f"{difference.far:.2%} of the points differ", False
+        return "", bits
 
 
 def as_tuple(results: Any) -> tuple[Any, ...]:
@@ -83,12 +87,3 @@ def frames(array: Array) -> Callable[[], Array | None]:
     """A sensor's source: the array, and from then on nothing new."""
     given = iter((array,))
     return lambda: next(given, None)
-
-
-def distance(found: Array, expected: Array, error: float) -> float:
-    """The share of values that are farther from the expected ones than `error`; 1 where one is no number."""
-    if found.size == 0:
-        return 0.0
-    allowed = error * max(1.0, float(np.abs(expected).max(initial=0)))
-    near = np.abs(np.subtract(found, expected, dtype=np.float64 if found.dtype != np.float32 else None)) <= allowed
-    return 1.0 - float(np.count_nonzero(near)) / found.size

@@ -12,9 +12,10 @@ some pipelines replaces these. `python -m benchmarks.pipelines.report` makes tab
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import platform
+import subprocess
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -64,9 +65,10 @@ def one(name: str, given: argparse.Namespace, backend: Any, seconds: float) -> d
     result = measure(pipeline, shape, makers, backend, given.rounds, seconds)
     result["left_out"] |= missing
     result["numpy"] = wrong or "equal"
+    small = tuple(min(n, 4096) for n in shape)  # the way of large arrays to a GPU is no part of it
     for _ in range(given.cold):
         try:
-            found = gpuop_itself.cold(name, backend.name, shape, seconds=max(seconds, 30))
+            found = gpuop_itself.cold(name, backend.name, small, seconds=max(seconds, 30))
         except Exception as error:  # noqa: BLE001 - a process that ended badly
             result["left_out"]["cold start"] = str(error)[:200]
             break
@@ -74,7 +76,20 @@ def one(name: str, given: argparse.Namespace, backend: Any, seconds: float) -> d
     return result
 
 
-def write(path: Path, results: dict[str, Any]) -> None:
+def path_of(given: argparse.Namespace) -> Path:
+    path: Path = given.output or RESULTS / f"pipelines-{given.device.replace(':', '')}.json"
+    return path
+
+
+def failed(why: str) -> dict[str, Any]:
+    return {"shape": (), "contestants": {}, "left_out": {"all": why}}
+
+
+def write(path: Path, about: dict[str, str], name: str, result: dict[str, Any]) -> None:
+    """Put a pipeline's results in the place of older ones."""
+    results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    results |= about
+    results.setdefault("pipelines", {})[name] = result
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -94,6 +109,7 @@ def arguments() -> argparse.Namespace:
         "--output", type=Path, help="the file of results (default: benchmarks/results/pipelines-DEVICE.json)"
     )
     given = parser.parse_args()
+    given.device = given.device or current().name
     given.names = [name for name in given.only.split(",") if name] or list(CATALOGUE)
     for name in given.names:
         if name not in CATALOGUE:
@@ -101,29 +117,48 @@ def arguments() -> argparse.Namespace:
     return given
 
 
+def alone(name: str, given: argparse.Namespace) -> None:
+    """Measure one pipeline in this process, and write what was found."""
+    with gp.use_device(given.device) as backend:
+        path = path_of(given)
+        try:
+            result = one(name, given, backend, given.seconds)
+        except Exception as wrong:  # noqa: BLE001 - the other pipelines are measured all the same
+            result = failed(f"{type(wrong).__name__}: {wrong}"[:500])
+        about = {"device": backend.name, "description": backend.description, "python": platform.python_version()}
+        write(path, about, name, result)
+        print(table(CATALOGUE[name].title, result), flush=True)
+
+
+def apart(name: str, given: argparse.Namespace, seconds: float) -> None:
+    """Measure one pipeline in a process of its own: what a peer brings down or leaves behind concerns no other one."""
+    options = {"--device": given.device, "--rounds": given.rounds, "--seconds": seconds, "--cold": given.cold}
+    options |= {"--who": given.who, "--output": path_of(given)} | ({"--size": given.size} if given.size else {})
+    command = [sys.executable, "-m", "benchmarks.pipelines.run", "--only", name]
+    command += [str(word) for option in options.items() for word in option]
+    try:
+        code = subprocess.run(command, timeout=1.5 * seconds + 60).returncode
+    except subprocess.TimeoutExpired:
+        code = "no end"
+    if code:
+        print(f"\n{CATALOGUE[name].title}: the process ended with {code}", flush=True)
+        write(path_of(given), {}, name, failed(f"the process ended with {code}"))
+
+
 def main() -> None:
-    given = arguments()
     warnings.simplefilter("ignore")  # of peers, and of their compilers
+    given = arguments()
     end = time.monotonic() + given.seconds
-    with gp.use_device(given.device or current().name) as backend:
-        path = given.output or RESULTS / f"pipelines-{backend.name.replace(':', '')}.json"
-        results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        results |= {"device": backend.name, "description": backend.description, "python": platform.python_version()}
-        print(f"{backend.name}: {backend.description}", flush=True)
-        for n, name in enumerate(given.names):
-            left = end - time.monotonic()
-            if left <= 0:
-                print(f"no time for {', '.join(given.names[n:])}", flush=True)
-                break
-            try:
-                result = one(name, given, backend, left / (len(given.names) - n))
-            except Exception as wrong:  # noqa: BLE001 - the other pipelines are measured all the same
-                result = {"shape": (), "contestants": {}, "left_out": {"all": f"{type(wrong).__name__}: {wrong}"[:500]}}
-            results.setdefault("pipelines", {})[name] = result
-            write(path, results)
-            print(table(CATALOGUE[name].title, result), flush=True)
-            gc.collect()
-    print(f"written to {path}")
+    if len(given.names) == 1:
+        alone(given.names[0], given)
+        return
+    for n, name in enumerate(given.names):
+        left = end - time.monotonic()
+        if left <= 0:
+            print(f"no time for {', '.join(given.names[n:])}", flush=True)
+            break
+        apart(name, given, left / (len(given.names) - n))
+    print(f"written to {path_of(given)}")
 
 
 if __name__ == "__main__":

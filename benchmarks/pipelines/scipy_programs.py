@@ -1,0 +1,51 @@
+"""What scipy.ndimage has of the pipelines; CuPy's has the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .stencils import KERNEL, gaussian_weights
+
+
+def programs(np: Any, nd: Any) -> dict[str, Callable[..., Any]]:
+    """The pipelines by their names, with NumPy and scipy.ndimage, or with CuPy and its own."""
+
+    def gaussian(sigma: float, axes: tuple[int, ...] = (0, 1)) -> Callable[[Any], Any]:
+        def blurred(a: Any) -> Any:
+            for axis in axes:
+                a = nd.correlate1d(a, np.asarray(gaussian_weights(sigma), np.float32), axis, mode="mirror")
+            return a
+
+        return blurred
+
+    def sobel(a: Any) -> Any:
+        return np.hypot(nd.sobel(a, 0, mode="nearest"), nd.sobel(a, 1, mode="nearest"))
+
+    def harris(a: Any) -> Any:
+        gx, gy = (nd.sobel(a, axis, mode="nearest") * np.float32(1 / 12) for axis in (1, 0))
+        xx, yy, xy = (nd.uniform_filter(p, 3, mode="nearest") * 9 for p in (gx * gx, gy * gy, gx * gy))
+        return xx * yy - xy * xy - 0.04 * (xx + yy) ** 2
+
+    def mean_variance(a: Any) -> tuple[Any, Any]:
+        mean = nd.uniform_filter(a, 15, mode="nearest")
+        return mean, nd.uniform_filter(a * a, 15, mode="nearest") - mean * mean
+
+    def unsharp(picture: Any) -> Any:
+        return picture + 1.5 * (picture - gaussian(2.0)(picture))
+
+    def life(cells: Any) -> Any:
+        around = np.asarray([[1, 1, 1], [1, 0, 1], [1, 1, 1]], np.uint8)
+        return ((nd.convolve(cells, around, mode="wrap") | cells) == 3).view(np.uint8)
+
+    return {
+        "conv3x3": lambda a: nd.correlate(a, np.asarray(KERNEL, np.float32), mode="nearest"),
+        "gauss2": gaussian(2.0),
+        "gauss5": gaussian(5.0),
+        "sobel": sobel,
+        "median3x3": lambda a: nd.median_filter(a, 3, mode="nearest"),
+        "harris": harris,
+        "mean_variance": mean_variance,
+        "unsharp": unsharp,
+        "life": life,
+    }
