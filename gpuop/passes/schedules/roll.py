@@ -18,7 +18,7 @@ from gpuop.passes.schedules.rolling import Rolling
 from gpuop.passes.schedules.walk import Walk, power_of_two
 from gpuop.passes.schedules.windows import View, Window, Windows, refused_reads, windows_of
 
-ROWS = (32, 64, 16, 8)  # that a thread walks, the best guess first
+ROWS = (64, 32, 16, 8)  # that a thread walks
 GROUP = 128  # threads of a work-group
 MOST_WIDE = 256  # of them along columns
 MOST_COLUMNS = 16  # that one access takes, of bytes
@@ -30,8 +30,8 @@ MOST_AT_ONCE = 8  # rows of a turn, where rows are not aligned
 AHEAD = 4  # rows of a turn elsewhere, so that the loads of one do not wait for those of another
 MOST_IN_TURN = 1100  # values that a turn of more rows than one computes
 SHARED = 64  # values of a point from which on threads have columns beside each other where rows are not aligned
-RELOADED = 4  # rows that a thread walks for each that it reads for another's sake
-BUSY = 4  # times `Target.least_threads`: of so many threads none need walk less far
+AGAIN, STAGED_AGAIN = 0.2, 0.6  # of a row's time for each that another thread loads too, or computes
+DEEP = "its stages build on one another"
 
 
 OWN = Window((0, 0), (0, 0))
@@ -54,6 +54,8 @@ def refuse(kernel: Kernel) -> str:
         return "it updates what neighbours read"
     if reason := refused_stages(kernel, windows):
         return reason
+    if len(windows.stages) > 2:  # tiles are faster then
+        return DEEP
     if held(windows.found, 1, 1) > MOST_HELD:
         return f"its windows take {held(windows.found, 1, 1)} registers"
     if (again := computed(windows, piece(kernel, windows)[0]) / computed(windows, 0)) > MOST_AGAIN:
@@ -67,14 +69,16 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     columns, turn = piece(kernel, windows)
     while columns > 1 and domain.threads < least * columns * ROWS[-1]:
         columns //= 2
-    extent, again = domain.extent(windows.axis), max(window.height - 1 for window in windows.found.values())
-    found = []
-    for rows in sorted(ROWS, key=lambda rows: rows < RELOADED * again):
-        threads = domain.threads // columns // extent * -(-extent // rows)
-        if threads >= least * (BUSY if rows > ROWS[-1] else 1) and rows >= max(windows.early):
-            turns = dict.fromkeys((turn, 1, AHEAD))
-            found += [{"columns": columns, "rows": rows, "turn": n, "width": GROUP} for n in turns]
-    return tuple(found)
+    extent = domain.extent(windows.axis)
+    threads = {rows: domain.threads // columns // extent * -(-extent // rows) for rows in ROWS}
+    halo = max(window.height - 1 for window in windows.found.values()) + max(windows.early)
+    again = halo * (STAGED_AGAIN if kernel.intermediates else AGAIN)
+    fit = [rows for rows in ROWS if threads[rows] >= least and rows >= max(windows.early)]
+    best = sorted(
+        fit, key=lambda rows: (1 + again / rows) * (1 + least / threads[rows])
+    )  # few threads leave a device idle
+    turns = dict.fromkeys((turn, 1, 2))
+    return tuple({"columns": columns, "rows": rows, "turn": n, "width": GROUP} for rows in best for n in turns)
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
@@ -106,7 +110,7 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
         count //= 2
     columns = 1 if kernel.layouts else math.gcd(count, kernel.domain.extent("column"))
     turn = MOST_AT_ONCE if columns == 1 else count // columns
-    if columns == count > 1 and windows.axis == "row" and not kernel.intermediates:
+    if columns == count > 1 and windows.axis == "row":
         turn = AHEAD
     if columns == 1 and values > SHARED:
         columns = min(2, count)
