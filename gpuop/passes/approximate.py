@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from gpuop.errors import Loc
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.kernel import Kernel
@@ -39,21 +41,20 @@ class _Approximation:
 
     def block(self, block: Block) -> Block:
         out: list[Stmt] = []
-
-        def bind(expr: Expr) -> Expr:
-            var = Var("t", expr.type, temporary=True)
-            out.append(Let(var, expr))
-            self.made[var] = expr
-            return Ref(var)
-
         for stmt in block:
             stmt = map_blocks(stmt, self.block)
             if isinstance(stmt, (Let, Assign)) and isinstance(stmt.value, Apply):
-                stmt = replace(stmt, value=self.value(Builder(bind), stmt.value))
+                stmt = replace(stmt, value=self.value(Builder(partial(self.bind, out, stmt.loc)), stmt.value))
             if isinstance(stmt, Let) and not stmt.var.mutable:
                 self.made[stmt.var] = stmt.value
             out.append(stmt)
         return tuple(out)
+
+    def bind(self, out: list[Stmt], loc: Loc | None, expr: Expr) -> Expr:
+        var = Var("t", expr.type, temporary=True)
+        out.append(Let(var, expr, loc))
+        self.made[var] = expr
+        return Ref(var)
 
     def value(self, build: Builder, expr: Apply) -> Expr:
         if expr.type.dtype not in (FLOAT, DOUBLE):
@@ -93,15 +94,16 @@ class _Approximation:
                 return first
             case "add" if other == 0:
                 return second
-            case "mul" if known is not None or other is not None:
-                return self.scaled(build, *((second, other) if known is None else (first, known)))
+            case "mul" if known is not None:
+                return self.scaled(build, first, known)
+            case "mul" if other is not None:
+                return self.scaled(build, second, other)
             case "div":
                 return self.quotient(build, expr)
         return None
 
-    def scaled(self, build: Builder, x: Expr, factor: float | None) -> Expr:
+    def scaled(self, build: Builder, x: Expr, factor: float) -> Expr:
         """x times a constant; a constant that x has been multiplied by already joins it."""
-        assert factor is not None
         number = build.cast(constant(factor, x.type.dtype), x.type)
         if factor == 0:
             return number

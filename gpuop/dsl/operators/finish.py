@@ -13,7 +13,7 @@ from gpuop.dsl.recorder.record import Recorder
 from gpuop.errors import SemanticError
 from gpuop.ir.build import collector, constant
 from gpuop.ir.dead_code import without_dead_code
-from gpuop.ir.kernel import EXACT, Domain, Kernel, Output
+from gpuop.ir.kernel import Domain, Kernel, Output
 from gpuop.ir.nodes import (
     Array,
     Assign,
@@ -39,7 +39,7 @@ from gpuop.passes.relax import relaxed
 from gpuop.passes.resolve import is_open
 
 
-def finish(recorder: Recorder, precision: str = EXACT) -> Kernel:
+def finish(recorder: Recorder, precision: str) -> Kernel:
     """The kernel that was recorded, as exact as is asked for.
 
     Raises:

@@ -13,7 +13,7 @@ from gpuop.dsl.operators.mistaken import explain
 from gpuop.dsl.recorder.fills import fill_of
 from gpuop.dsl.recorder.frames import check_called
 from gpuop.dsl.recorder.outputs import OutputSlot
-from gpuop.dsl.recorder.precisions import checked
+from gpuop.dsl.recorder.precisions import checked, chosen
 from gpuop.dsl.recorder.record import Recorder, caller
 from gpuop.errors import Loc, SemanticError, described, here
 from gpuop.ir.kernel import Launchable
@@ -70,7 +70,8 @@ class GPUOperator:
     def __init__(
         self, *types: FieldType, name: str | None = None, default: Any = None, precision: str | None = None
     ) -> None:
-        self._types, self._default, self._name, self._precision = types, default, name, checked(precision)
+        self._types, self._default, self._name = types, default, name
+        self._precision = chosen() if precision is None else checked(precision)
         self._outputs: tuple[Field, ...] | None = None
 
     def __enter__(self) -> GPUOperator:

@@ -48,14 +48,12 @@ class precision:
         _chosen().pop()
 
 
-def checked(mode: str | None) -> str:
-    """The mode; None is that of the innermost `with`.
+def checked(mode: str) -> str:
+    """The mode.
 
     Raises:
-        SemanticError: an unknown mode.
+        SemanticError: there is no such mode.
     """
-    if mode is None:
-        return chosen()
     if mode not in PRECISIONS:
         raise SemanticError(f'there is no precision {mode!r}; one of "exact", "contract" and "fast"')
     return mode
