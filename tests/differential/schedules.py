@@ -19,6 +19,7 @@ from .values import Val
 PINS: dict[str, dict[str, tuple[int, ...]]] = {  # methods, with parameters to try
     "plain": {},
     "roll": {"rows": (1, 3, 8, 64), "columns": (1, 2, 4, 8), "turn": (1, 2, 3), "width": (32, 128)},
+    "tile": {"rows": (1, 5, 8, 32), "columns": (1, 8, 20, 64), "tall": (1, 3, 8, 16), "lanes": (1, 2, 4, 8)},
     "vector rows": {"rows": (1, 2, 3, 4, 8)},
 }
 

@@ -17,15 +17,15 @@ from gpuop.passes.schedules.tile_chain import TileChain, work
 from gpuop.passes.schedules.tile_regions import THREADS, Tiles
 from gpuop.passes.schedules.tiled import Tiled
 
-ROWS = (8, 16, 32, 64, 128)
+ROWS = (8, 16, 32, 64)
 COLUMNS = (32, 64, 128, 256)
 TALL, LANES = 8, 4  # rows, or columns, that a thread computes together
 MOST_TALL = 32
 MOST_LOCAL = 49152  # bytes of a group
 FREE_LOCAL = 20480  # bytes of a group, with which enough of them run at a time, and the cache is not short of memory
-SLOWER = 0.25  # part of the time that 16 KiB more cost
-CACHED = 4.0  # operations that a GPU does in the time in which it reads a byte from its cache
-STORED = 8.0  # and from memory
+SLOWER = 0.2  # part of the time that 16 KiB more cost
+CACHED = 8.0  # operations that a GPU does in the time in which it reads a byte from its cache
+STORED = 12.0  # and from memory
 
 
 def refuse(kernel: Kernel) -> str:

@@ -11,6 +11,8 @@ from gpuop.passes.schedules.tile_chain import MIRRORS, TileChain, TilePart, work
 
 Span = tuple[int, int]  # how many points before and behind those of the tile
 THREADS = 256  # of a work-group
+AT_ONCE = 64  # threads that no other groups' run instead of, while some of a group wait
+LINE = 128  # bytes that are read at a time
 WINDOW = 64  # values of a window that a strip keeps in registers
 SMALL = 4  # bytes: narrower results are written several at a time
 
@@ -132,23 +134,23 @@ class Tiles:
 
     @property
     def cost(self) -> float:
-        """The operations of a group for a point of its tile, as if all threads were busy as long as one is."""
+        """The operations of a group for a point of its tile, a few threads of which may do nothing."""
         done = 0
         for part, region in zip(self.chain.parts, self.regions, strict=True):
             strips = region.count[0] * region.count[1]
-            done += work(part.kernel.body) * -(-strips // THREADS) * THREADS * region.strip[0] * region.strip[1]
+            done += work(part.kernel.body) * -(-strips // AT_ONCE) * AT_ONCE * region.strip[0] * region.strip[1]
         return done / (self.rows * self.columns)
 
     @property
     def bytes_read(self) -> float:
-        """Bytes of fields that a group reads for a point of its tile."""
+        """Bytes of fields that a group reads for a point of its tile, by whole lines of the cache."""
         done = 0
         for part, region in zip(self.chain.parts, self.regions, strict=True):
             for field, near in part.near.items():
                 if field not in self.arrays:
                     halo = region.computed.around(near)
-                    points = (self.rows + sum(halo.rows)) * (self.columns + sum(halo.columns))
-                    done += points * field.type.storage.bits // 8
+                    line = (self.columns + sum(halo.columns)) * field.type.storage.bits // 8 + LINE
+                    done += (self.rows + sum(halo.rows)) * line
         return done / (self.rows * self.columns)
 
 
