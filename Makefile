@@ -39,9 +39,11 @@ bench:
 
 measure: $(ready)
 	$(bin)/python -m benchmarks.pipelines.run $(ARGS)
+	$(bin)/python -m benchmarks.pipelines.report
 
 bench-gpu:
 	$(PYTHON) -m benchmarks.pipelines.run --device cuda:0 $(ARGS)
+	$(PYTHON) -m benchmarks.pipelines.report
 
 dist: $(ready)
 	rm -rf build/dist

@@ -1,10 +1,21 @@
-"""Tables and pictures of what was measured: `python -m benchmarks.pipelines.report [FILE …]`."""
+"""Tables and pictures of what was measured.
+
+    python -m benchmarks.pipelines.report                     every pipelines-*.json of benchmarks/results
+    python -m benchmarks.pipelines.report A.json B.json       these; of one device's the later ones replace the earlier
+
+Each device gets a page and a picture, pipelines-DEVICE.md and .svg, beside the first file.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
 from typing import Any
 
 COPIES = ("copy", "copy of the input")
+RESULTS = Path(__file__).parent.parent / "results"
+Result = dict[str, Any]
 
 
 def kind_of(name: str) -> str:
@@ -14,13 +25,28 @@ def kind_of(name: str) -> str:
     return "gpuop" if name.startswith("gpuop") else "hand" if name.startswith("by hand") else "peer"
 
 
-def best(result: dict[str, Any], kind: str) -> tuple[str, float] | None:
-    """The fastest of a kind, and its milliseconds."""
-    times = {n: c["ms"] for n, c in result["contestants"].items() if kind_of(n) == kind and "ms" in c}
-    return min(times.items(), key=lambda entry: entry[1]) if times else None
+def best(result: Result, kind: str, exact: bool = False) -> tuple[str, float] | None:
+    """The fastest of a kind, and its milliseconds; `exact`: of those without contraction."""
+    found = {
+        name: known["ms"]
+        for name, known in result["contestants"].items()
+        if kind_of(name) == kind and not (exact and "FMA" in name)
+    }
+    return min(found.items(), key=lambda entry: entry[1]) if found else None
 
 
-def table(title: str, result: dict[str, Any]) -> str:
+def over(a: float | None, b: float | None) -> float | None:
+    return a / b if a is not None and b else None
+
+
+def shown(value: float | None, digits: int = 2) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+# --- while it is measured -------------------------------------------------------------------------------------------
+
+
+def table(title: str, result: Result) -> str:
     """A pipeline's contestants, the fastest first, as text."""
     found = result["contestants"]
     copy = found.get("copy", {}).get("ms")
@@ -30,15 +56,138 @@ def table(title: str, result: dict[str, Any]) -> str:
         lines.append(
             f"  {'':28s}{'ms':>9s} {'±':>8s} {'copies':>7s} {'first s':>8s} {'lines':>6s} {'kernels':>8s}  bits"
         )
-    for name, c in sorted(found.items(), key=lambda entry: entry[1].get("ms", 0)):
-        over = f"{c['ms'] / copy:7.2f}" if copy else ""
-        first, count, kernels = c.get("first"), c.get("lines"), c.get("kernels")
+    for name, known in sorted(found.items(), key=lambda entry: entry[1]["ms"]):
+        first, count, kernels = known.get("first"), known.get("lines"), known.get("kernels")
         lines.append(
-            f"  {name:28s}{c['ms']:9.3f} {c['spread']:8.3f} {over} {'' if first is None else f'{first:.2f}':>8s} "
-            f"{count or '':>6} {kernels or '':>8}{'  same' if c.get('bits') else ''}".rstrip()
+            f"  {name:28s}{known['ms']:9.3f} {known['spread']:8.3f} {shown(over(known['ms'], copy)):>7s} "
+            f"{'' if first is None else f'{first:.2f}':>8s} {count or '':>6} {kernels or '':>8}"
+            f"{'  same' if known.get('bits') else ''}".rstrip()
         )
-    cold = result.get("cold")
-    if cold:
-        lines.append("  cold: " + ", ".join(f"{k} {v:.3g}" for k, v in cold.items()))
+    if result.get("cold"):
+        lines.append("  cold: " + ", ".join(f"{k} {v:.3g}" for k, v in result["cold"].items()))
     lines += [f"  left out: {name}: {why}" for name, why in result["left_out"].items()]
     return "\n".join(lines)
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+HEADS = (
+    "pipeline", "grid", "MiB", "gpuop ms", "±", "plain", "unfused", "contracted", "kernels", "over a copy", "of the input",
+    "by hand", "over by hand", "with FMA", "best peer", "over it", "lines", "peer's", "first s", "longest compile s",
+)  # fmt: skip
+
+
+def row(title: str, result: Result) -> list[str]:
+    found = result["contestants"]
+
+    def ms(name: str) -> float | None:
+        return found.get(name, {}).get("ms")
+
+    own, cold = ms("gpuop"), result.get("cold", {})
+    hand, any_hand, peer = best(result, "hand", exact=True), best(result, "hand"), best(result, "peer")
+    contracted = ms("gpuop contract") or own
+    return [
+        title,
+        "×".join(map(str, result["shape"])),
+        f"{result.get('bytes', 0) / 2**20:.0f}",
+        f"**{shown(own)}**",
+        shown(found.get("gpuop", {}).get("spread")),
+        *(shown(ms(f"gpuop {other}")) for other in ("plain", "unfused", "contract")),
+        str(found.get("gpuop", {}).get("kernels") or "–"),
+        shown(over(own, ms("copy"))),
+        shown(over(own, ms("copy of the input"))),
+        shown(hand and hand[1]),
+        shown(over(own, hand and hand[1])),
+        shown(over(contracted, any_hand and any_hand[1])),
+        f"{peer[1]:.2f} {peer[0]}" if peer else "–",
+        shown(over(own, peer and peer[1])),
+        str(found.get("gpuop", {}).get("lines") or "–"),
+        str((peer and found[peer[0]].get("lines")) or "–"),
+        shown(cold.get("first")),
+        shown(cold.get("longest")),
+    ]
+
+
+def page(results: Result, titles: dict[str, str]) -> str:
+    """The page of a device, in Markdown."""
+    pipelines = results["pipelines"]
+    lines = [f"# Pipelines on {results.get('description', 'a device')} ({results['device']})", ""]
+    lines += [EXPLAINED, "", *markdown([HEADS, *(row(titles.get(n, n), r) for n, r in pipelines.items())])]
+    lines += ["", *summary_of(pipelines), "", f"![each contestant over gpuop]({name_of(results)}.svg)", ""]
+    lines += ["## Everyone", "", "Milliseconds; those that could not take part, and why, are below.", ""]
+    names = dict.fromkeys(n for r in pipelines.values() for n in r["contestants"])
+    body = [
+        [titles.get(name, name), *(shown(r["contestants"].get(n, {}).get("ms")) for n in names)]
+        for name, r in pipelines.items()
+    ]
+    lines += markdown([("pipeline", *names), *body])
+    missing = [
+        f"- {titles.get(n, n)}: {who}: {why}" for n, r in pipelines.items() for who, why in r["left_out"].items()
+    ]
+    wrong = [
+        f"- {titles.get(n, n)}: gpuop beside NumPy: {r['numpy']}"
+        for n, r in pipelines.items()
+        if r.get("numpy", "equal") != "equal"
+    ]
+    return "\n".join([*lines, "", *wrong, *missing, ""])
+
+
+EXPLAINED = """\
+Medians of runs in turns in one process, ± the middle half. `plain`: GPUOP_SCHEDULE=plain; `unfused`: optimize=False without
+schedules; `contracted`: precision="contract". A copy moves the bytes that must move, inputs and outputs; `of the input`: a
+copy reads and writes as many bytes as the inputs have. `with FMA`: the contracted pipeline over the fastest kernel by hand.
+`first s`: from operators to the first result with empty caches, `longest compile s` one kernel's share of it."""
+
+
+def summary_of(pipelines: dict[str, Result]) -> list[str]:
+    """How many pipelines are as fast as others."""
+    lines = []
+    for kind, limit, what in (
+        ("peer", 1.0, "no slower than the best peer"),
+        ("hand", 1.15, "within 1.15 of the kernel by hand"),
+    ):
+        ratios = {
+            name: ratio
+            for name, r in pipelines.items()
+            if (other := best(r, kind, exact=True))
+            and (ratio := over(r["contestants"].get("gpuop", {}).get("ms"), other[1]))
+        }
+        far = sorted(((ratio, name) for name, ratio in ratios.items() if ratio > limit), reverse=True)
+        lines.append(
+            f"{len(ratios) - len(far)} of {len(ratios)} pipelines are {what}"
+            + ("; the others: " + ", ".join(f"{name} {ratio:.2f}" for ratio, name in far) if far else "")
+            + "."
+        )
+    return lines
+
+
+def markdown(rows: list[Any]) -> list[str]:
+    head, *body = ["| " + " | ".join(r) + " |" for r in rows]
+    return [head, "|" + " --- |" * len(rows[0]), *body]
+
+
+def name_of(results: Result) -> str:
+    return f"pipelines-{results['device'].replace(':', '')}"
+
+
+def main() -> None:
+    from .catalogue import CATALOGUE
+    from .picture import picture
+
+    files = [Path(a) for a in sys.argv[1:]] or sorted(RESULTS.glob("pipelines-*.json"))
+    devices: dict[str, Result] = {}
+    for file in files:
+        results = json.loads(file.read_text(encoding="utf-8"))
+        known = devices.setdefault(results["device"], {"pipelines": {}})
+        known |= {**results, "pipelines": known["pipelines"] | results["pipelines"]}
+    titles = {name: pipeline.title for name, pipeline in CATALOGUE.items()}
+    for results in devices.values():
+        results["pipelines"] = {n: results["pipelines"][n] for n in CATALOGUE if n in results["pipelines"]}
+        path = files[0].parent / name_of(results)
+        path.with_suffix(".md").write_text(page(results, titles), encoding="utf-8")
+        path.with_suffix(".svg").write_text(picture(results, titles), encoding="utf-8")
+        print(f"written: {path}.md and .svg")
+
+
+if __name__ == "__main__":
+    main()

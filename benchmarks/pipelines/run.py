@@ -142,7 +142,7 @@ def apart(name: str, given: argparse.Namespace, seconds: float) -> None:
         code = "no end"
     if code:
         print(f"\n{CATALOGUE[name].title}: the process ended with {code}", flush=True)
-        write(path_of(given), {}, name, failed(f"the process ended with {code}"))
+        write(path_of(given), {"device": given.device}, name, failed(f"the process ended with {code}"))
 
 
 def main() -> None:
