@@ -20,17 +20,18 @@ from gpuop.fusion.splice import splice
 from gpuop.fusion.staging import unstaged
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam, Read
-from gpuop.ir.size import MOST_NESTED, deepest, size
+from gpuop.ir.size import MOST_NESTED, MOST_STATEMENTS, deepest, size
 from gpuop.ir.text import identity
 from gpuop.ir.visit import expressions
 from gpuop.passes.inline import fits, inline, is_pure
 from gpuop.passes.scalarize import by_element, element_reads
 
 MAX_CHAIN = 64  # operators that are computed at one read, so that the text stays readable
-MOST_RECOMPUTED = 4096  # statements of a kernel that computes what it reads
+MOST_RECOMPUTED = MOST_STATEMENTS // 2  # of a kernel that computes what it reads
 ALONE = 2**13  # operations that one thread does in the time of a launch
 BUSY = 2**15  # threads that keep a device busy
 CHEAP = 6.0  # operations, a read among them, that take no longer than to read what they make
+NEIGHBOUR = 10.0  # operations that a read takes which neighbours do too: 5×5 sums, added up, take CPUs 57 ms, apart 15
 UNIFORM = 8.0  # times less is what operations on values that all threads share cost
 
 
@@ -152,7 +153,7 @@ class Recomputing:
         spared = made.domain.threads * (alone and not self.steady.differ(self.groups.maker[value], apart))
         readers = self._together(apart)
         reads = sum(taps(_reading(ops, value)) * ops[0].kernel.grid.threads for ops in readers)
-        operations = cost * max(reads - spared, 0)
+        operations = cost * max(reads - spared, 0) + self._unshared(kernel, apart)
         operations /= 1 if self.types[value].field_shape else UNIFORM
         nbytes, given = self.types[value].nbytes, sum(self._given(v, made) for v in inputs)
         saved = nbytes * (1 + len(readers)) - given * (len(readers) - alone)
@@ -170,6 +171,12 @@ class Recomputing:
         if any(unstaged(self.groups, maker, op, value) is not None for op in readers):
             return False
         return bool(access_pattern(kernel).gathers) or work(kernel) > CHEAP
+
+    def _unshared(self, kernel: Kernel, readers: list[Op]) -> float:
+        """What reads of neighbours cost more in work-groups that share work than in a kernel whose schedule shares these reads."""
+        if all(op.fusible.group is None for op in readers):
+            return 0.0
+        return NEIGHBOUR * kernel.domain.threads * sum(taps([(kernel, f)]) for f in access_pattern(kernel).gathers)
 
     def _given(self, value: int, kernel: Kernel) -> int:
         """The bytes that a kernel reads of an input: threads of tensor elements share what has none."""

@@ -10,11 +10,12 @@ from dataclasses import replace
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Block, For, Stmt
+from gpuop.ir.size import MOST_STATEMENTS, size
 from gpuop.ir.types import INT
 from gpuop.ir.visit import Copier, blocks, leaving, loop_values, map_blocks
 
-MOST_EXPANDED = 4096  # statements that a loop is expanded to
-MOST_HINTED = 1024  # statements that the hints of a kernel add
+MOST_EXPANDED = MOST_STATEMENTS // 4  # of a loop that is expanded
+MOST_HINTED = MOST_STATEMENTS // 8  # that the hints of a kernel add
 
 
 def unroll(kernel: Kernel) -> Kernel:
@@ -37,30 +38,15 @@ def _block(block: Block) -> Block:
 def _values_to_expand(loop: For) -> range | None:
     """The values of the counter, when they are known, no turn is left early, and their text is not too long."""
     known = loop_values(loop)
-    if known is None or len(known) * _statements(loop.body) > MOST_EXPANDED or any(True for _ in leaving(loop.body)):
+    if known is None or len(known) * size(loop.body) > MOST_EXPANDED or any(True for _ in leaving(loop.body)):
         return None
     return known
 
 
 def drop_hints(kernel: Kernel) -> Kernel:
     """Leave out all hints of a kernel that ask for too much together, as loops in loops do."""
-    asked = _statements(kernel.body, hinted=True) - _statements(kernel.body)
+    asked = size(kernel.body, hinted=True) - size(kernel.body)
     return kernel if asked <= MOST_HINTED else replace(kernel, body=_unhinted(kernel.body))
-
-
-def _statements(block: Block, hinted: bool = False) -> int:
-    """The statements of a block, those of loops once, or as often as their hints say."""
-    return sum(1 + sum(_statements(b, hinted) for b in blocks(s)) * (_copies(s) if hinted else 1) for s in block)
-
-
-def _copies(stmt: Stmt) -> int:
-    """How often compilers are asked to have the blocks of a statement."""
-    if not isinstance(stmt, For) or stmt.unroll == 1:
-        return 1
-    assert isinstance(stmt.unroll, int)
-    known = loop_values(stmt)
-    count = stmt.unroll if known is None else len(known)
-    return max(min(stmt.unroll or count, count), 1)
 
 
 def _unhinted(block: Block) -> Block:

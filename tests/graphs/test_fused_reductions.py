@@ -159,3 +159,19 @@ def test_operators_wait_together_and_for_one_another(device):
     same_bits(results["q"], (groups[..., ::-1] * np.float32(2) + 1 + 1 + 1).reshape(5, 64))
     third = (groups + 1 + 1) * np.float32(3) + groups
     same_bits(results["r"], ((third[..., ::-1] + 1) - groups).reshape(5, 64))
+
+
+def test_stencils_are_left_apart_where_they_read_much():
+    """Threads that share work do not share what they read of neighbours; little of that is computed there all the same."""
+
+    def taps(f, places):
+        return sum(_readTensor(f, _row + r, _column + c) for r, c in places)
+
+    near, window = ((0, 0), (0, 1)), tuple((r, c) for r in range(5) for c in range(5))
+    operators = [gp.operator(lambda f, places=places: taps(f, places)) for places in (near, window)]
+    a = inputs((300, 500))[0]
+    fused(lambda: {"p": operators[0](a).sum()}, 2)
+    graph, results = fused(lambda: {"p": operators[1](a).sum()}, 3)
+    padded = np.pad(a.numpy(), (0, 4), mode="edge").astype("d")
+    np.testing.assert_allclose(results["p"], sum(padded[r : 300 + r, c : 500 + c].sum() for r, c in window), rtol=1e-6)
+    assert "operations more" in graph.explain()
