@@ -211,6 +211,7 @@ def test_refusals():
     assert reason(lambda f: _readTensor(f, _column + 1, _row, border="wrap")) == nothing
     assert reason(lambda f: _readTensor(f, _columns - 1 - _column, _row)) == nothing
     assert reason(lambda f: _readTensor(f, _row, _row)) == nothing
+    assert reason(lambda f: _readTensor(f, 1, 2), outputs=gp.FieldType(())) == nothing
     assert reason(lambda f: _readTensor(f, _column, _row), outputs=gp.FieldType((64, 60))) == nothing
     assert reason(lambda f: _readTensor(f, _column, _row) + _localColumn) == "it can tell its work-groups"
     scattered = gp.operator(name="one", outputs=f.type)(

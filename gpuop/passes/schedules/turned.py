@@ -37,7 +37,7 @@ def _permuted(kernel: Kernel) -> Iterator[Read]:
     for read in expressions(kernel.body):
         if isinstance(read, Read) and read.point is not None and is_own(read.field):
             axes = [at.axis for at in read.point if isinstance(at, Index) and (at.kind, at.offset) == ("global", 0)]
-            fits = sorted(axes) == sorted(kernel.domain.axes) and axes[-1] != "column"
+            fits = axes and sorted(axes) == sorted(kernel.domain.axes) and axes[-1] != "column"
             extents = tuple(map(kernel.domain.extent, axes))
             if fits and extents == tuple(read.field.type.field_shape) and is_plain(read.field, read.element, kernel):
                 yield read
