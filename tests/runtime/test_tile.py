@@ -203,6 +203,7 @@ def test_what_is_not_tiled():
     large = [(r, c) for r in range(-3, 4) for c in range(-3, 4)]
     assert len(kernels_of(moving(taps(f, large, "clamp")))) == 2
     assert len(kernels_of(taps(taps(f, DOWN, "clamp"), ACROSS, "wrap"))) == 2
+    assert len(kernels_of(taps(taps(taps(f, DOWN, "wrap"), ACROSS, "wrap"), DOWN, "clamp"))) == 2
 
 
 @pytest.mark.parametrize(

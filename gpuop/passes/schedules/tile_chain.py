@@ -17,6 +17,7 @@ from gpuop.passes.scalarize import ELEMENT
 
 Rule = tuple[str, Const | None]  # a border, and what it fills with
 NEAREST: Rule = ("clamp", None)
+WRAP: Rule = ("wrap", None)
 MIRRORS = {"reflect", "symmetric"}
 LARGE = 25  # points of a window from which on an input is copied to local memory first
 
@@ -59,7 +60,7 @@ class TileChain:
         near = footprints(kernel)
         self.rules = {param: _rules(near.get(param)) for param in kernel.intermediates}
         self.refused = next(filter(None, (_unfit(near.get(p), self.rules[p]) for p in kernel.intermediates)), "")
-        self.virtual = any(("wrap", None) in rules for rules in self.rules.values())
+        self.virtual = any(WRAP in rules for rules in self.rules.values())
         self.kept: list[FieldParam] = list(kernel.intermediates)
         self.parts: list[TilePart] = []
         if not self.refused:
@@ -85,7 +86,7 @@ class TileChain:
         return [self._part(computed, NEAREST), self._part(written, None)]
 
     def rule(self, param: FieldParam) -> Rule:
-        return ("wrap", None) if self.virtual else next(iter(self.rules[param]), NEAREST)
+        return WRAP if self.virtual else next(iter(self.rules[param]), NEAREST)
 
     def _staged(self) -> Iterator[Kernel]:
         for level in levels(self.source):
@@ -141,7 +142,8 @@ class TileChain:
 
     def _unfit_outside(self) -> str:
         """Why points outside cannot be computed as others are."""
-        if any(not _wraps(near) for part in self.parts[:-1] for near in part.near.values()):
+        before = [near for part in self.parts[:-1] for near in part.near.values()]
+        if not all(map(_wraps, before)) or any(rules - {WRAP} for rules in self.rules.values()):
             return 'borders other than "wrap" come before one'
         for part in self.parts[:-1]:
             if _knows_positions(part.kernel):
@@ -171,7 +173,7 @@ def _unfit(near: Footprint | None, rules: frozenset[Rule]) -> str:
 
 
 def _wraps(near: Footprint) -> bool:
-    return near.borders <= {("wrap", None)}
+    return near.borders <= {WRAP}
 
 
 def _reading(kernel: Kernel, fields: dict[FieldParam, FieldParam]) -> Kernel:
