@@ -17,6 +17,7 @@ from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.pin import Pin
 from gpuop.passes import schedules
 from gpuop.passes.schedules import privatize
 from gpuop.passes.schedules.privatize import PRIVATIZE
@@ -228,6 +229,44 @@ def test_histograms_of_channels(form):
         assert not refusal(form, result)
         expected = np.stack([np.bincount(x[..., k].ravel(), minlength=9) for k in range(6)], -1)
         np.testing.assert_array_equal(result.numpy(), expected)
+
+
+@pytest.mark.parametrize("where", ["interpreted", *DRIVERS])
+def test_vectors_of_threads(where):
+    """What only a compiler makes vectors of keeps its threads on CPUs, and a work-group has a copy."""
+    x = rng.integers(1, 400, (30, 70)).astype(np.int32)
+
+    @gp.operator(outputs=gp.FieldType(30, dtype="int32"))
+    def steps(f):
+        _globalThreads(f)
+        value, count = _var(_readTensor(f)), _var(0)
+        with _while(value > 1):
+            value @= value // 2 + (value & 1)
+            count += 1
+        _atomic_inc(_pointerTo(_out0, count))
+
+    with privately("cpu", where):
+        result = steps(gp.ScalarField(x))
+        kernel = replace(kernel_of(result), target=TARGETS["cpu"])
+        assert set(PRIVATIZE.candidates(kernel)[0]) == {"points"}
+        np.testing.assert_array_equal(
+            result.numpy(), np.bincount(np.ceil(np.log2(x)).astype(int).ravel(), minlength=30)
+        )
+
+
+@pytest.mark.parametrize("where", DRIVERS)
+def test_pinned(where):
+    """With any parameters, on any grid."""
+    x = rng.integers(0, 9, (7, 33)).astype(np.float32)
+    for given in ({}, {"strips": 5}, {"copies": 3}, {"copies": 1, "lanes": 5}):
+        with gp.use_device(where), gp.schedule("privatize", **given):
+            counts = histogram(8)(gp.ScalarField(x))
+            pinned = Pin("privatize", tuple(given.items()))
+            chosen = schedules.choice(replace(kernel_of(counts), target=TARGETS["cpu"], pin=pinned))
+            assert chosen is not None and given.items() <= chosen[1].items()
+            np.testing.assert_array_equal(
+                counts.numpy(), np.bincount(x.astype(int).ravel(), minlength=9)[:8], str(given)
+            )
 
 
 def test_large_outputs_have_one_copy_of_a_thread():

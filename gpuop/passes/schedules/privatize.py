@@ -1,7 +1,8 @@
 """Histograms and other scatters: outputs that many threads update at computed places are updated in copies first.
 
-On CPUs a thread handles a strip of the grid with copies of its own; on GPUs a work-group has one in local memory. Integers are
-added, compared or combined bit by bit, which gives the same in any order.
+On CPUs a thread handles a strip of the grid with copies of its own; on GPUs a work-group has one in local memory, and on CPUs
+whose compiler makes vectors of threads, if ours cannot be used. Integers are added, compared or combined bit by bit, which gives
+the same in any order.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from gpuop.passes.schedules.strips_of_threads import OfThreads
 MOST_BYTES = 1 << 18  # of outputs that a thread has copies of, which lie on its stack
 COPIES = 4  # that a thread uses in turns,
 COPIED = 1 << 16  # as long as they are no more bytes than these; large outputs are seldom updated twice at a place
-STRIPS = (64, 32, 16, 8)  # threads on CPUs
-POINTS = (32, 16, 64, 8)  # of a thread on GPUs
+STRIPS = (64, 32, 16, 8)  # threads that have copies
+POINTS = (32, 16, 64, 8)  # of a thread, where a work-group has a copy
 WORTH = 8  # updates of an element in a copy, for each one of the output
 LEAST = 64  # points of a strip
 
@@ -38,7 +39,7 @@ def refuse(kernel: Kernel) -> str:
     for stmt in walk(kernel.body):
         if isinstance(stmt, (Barrier, Print)) or (isinstance(stmt, Declare) and stmt.array.space == "local"):
             return f"it has {'local memory' if isinstance(stmt, Declare) else f'{type(stmt).__name__.lower()}s'}"
-    most = MOST_BYTES if kernel.target.device == "cpu" else kernel.target.local_memory_bytes // 2
+    most = kernel.target.local_memory_bytes // 2 if of_groups(kernel) else MOST_BYTES
     needed = nbytes(kernel)
     if needed > most:
         return f"copies of what it updates take {needed} bytes, over {most}"
@@ -47,13 +48,19 @@ def refuse(kernel: Kernel) -> str:
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     assert kernel.target is not None
-    points, least = kernel.domain.threads, WORTH * nbytes(kernel) // 4
-    if kernel.target.device == "cpu":
-        found = (n for n in STRIPS if points >= n * max(least, LEAST))
-        copies = COPIES if COPIES * nbytes(kernel) <= COPIED else 1
-        return tuple({"strips": n, "copies": copies, "lanes": lanes(kernel, n)} for n in found)
-    busy = kernel.target.least_threads
-    return tuple({"points": n} for n in POINTS if points >= n * busy)
+    points, busy, size = kernel.domain.threads, kernel.target.least_threads, nbytes(kernel)
+    if of_groups(kernel):
+        return tuple({"points": n} for n in POINTS if points >= n * busy)
+    least = max(WORTH * size // 4, LEAST) if kernel.pin is None else 1
+    copies = COPIES if COPIES * size <= COPIED else 1
+    return tuple({"strips": n, "copies": copies, "lanes": lanes(kernel, n)} for n in STRIPS if points >= n * least)
+
+
+def of_groups(kernel: Kernel) -> bool:
+    """Whether a work-group has a copy, not a thread."""
+    assert kernel.target is not None
+    alone = computes(kernel) and lanes(kernel, STRIPS[0]) == 1  # a point of a strip after the other
+    return kernel.target.device != "cpu" or (kernel.target.widening == "vector" and alone)
 
 
 def nbytes(kernel: Kernel) -> int:
