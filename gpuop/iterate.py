@@ -123,7 +123,7 @@ def _nexts(name: str, function: Callable[..., Any], states: Sequence[Field], sev
                 f"iterate: `{name}` returns a {following.type} field for a {state.type} field; "
                 "one turn gives what the next one takes"
             )
-        nexts.append(_computed(following))
+        nexts.append(following.node if any(following.node is s.node for s in states) else _computed(following))
     return nexts
 
 

@@ -147,10 +147,10 @@ class PlanReader:
             raise Damaged(f"`{inputs.place}` are not the states, and what comes besides")
         if times.value is None and until.value is None:
             raise Damaged(f"`{repeat.place}` never ends")
-        part = self._part(turn, taken, nested)
+        part = self._part(turn, taken, len(states), nested)
         if _kinds(part) != states:
             raise Damaged(f"`{turn.place}` does not give the states")
-        ends = None if until.value is None else self._part(until, taken, nested)
+        ends = None if until.value is None else self._part(until, taken, 0, nested)
         if ends is not None and [kind.array_shape for kind in _kinds(ends)] != [Shape()]:
             raise Damaged(f"`{until.place}` does not give a number")
         most = None if times.value is None else times.whole(1)
@@ -160,12 +160,14 @@ class PlanReader:
             turn=part, until=ends, times=most, every=so_many,
         )  # fmt: skip
 
-    def _part(self, item: Item, params: Sequence[FieldParam], nested: int) -> Part:
+    def _part(self, item: Item, params: Sequence[FieldParam], states: int, nested: int) -> Part:
         given, plan = item.fields("given", "plan")
         positions = {v: position.whole(0, len(params) - 1) for v, position in given.numbered().items()}
         leaves = {v: PassedValue(params[p].type, params[p].by_value) for v, p in positions.items()}
         ready = self.plan(plan, leaves, nested + 1)
-        if leaves.keys() & set(ready.program.wanted):  # which have no memory of the iteration's own
+        if any(
+            positions.get(v, -1) >= states for v in ready.program.wanted
+        ):  # which have no memory of the iteration's own
             raise Damaged(f"`{plan.place}` wants what it is given")
         return _Planned(ready.program, positions, ready)
 

@@ -1,15 +1,20 @@
-"""Iterations on a device: launches are bound once for each of two sets of buffers that states are in, then repeated."""
+"""Iterations on a device: launches are bound once for each way in which states lie in buffers, then repeated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, repeat
 from typing import Any, Protocol
 
+from gpuop.bounded import BoundedCache
 from gpuop.fusion.iteration import Iteration, Part
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import Plan
+from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Backend, Buffer, Launch, download
+
+MOST_BOUND = 64  # ways in which states lie in buffers that launches are kept for
 
 
 class CompiledPlan(Protocol):
@@ -51,23 +56,25 @@ class CompiledIteration:
         return Launch((bound.run,), bound.adjust)
 
 
+Place = tuple[int, ...]  # the number of the buffer that each state is in; those of inputs are -1, -2 …
+
+
 class _Bound:
-    """The states come from the inputs, then go to and fro between two sets of buffers: the outputs (0) and own ones (1)."""
+    """The states come from the inputs, then are in buffers in turn, the outputs among them: what is computed goes to free ones."""
 
     def __init__(self, turns: CompiledIteration, arguments: list[Argument]) -> None:
         self.turns, self.kernel, self.backend = turns, turns.kernel, turns.backend
-        self.given = arguments[: len(self.kernel.inputs)]
-        outputs = arguments[len(self.kernel.inputs) :]
-        wanted, types = self.kernel.turn.program.wanted, self.kernel.turn.program.types
+        self.given, self.outputs = arguments[: len(self.kernel.inputs)], arguments[len(self.kernel.inputs) :]
+        self.types = [param.type for param in self.kernel.written]
         self.memory = {turns: self._memory(turns) for turns in self.turns.bodies}
         if self.turns.until is not None:
             self.memory[0] = self._memory(0)
-        own = {v: self.backend.empty(types[v]) for v in wanted}
-        first = {v: outputs[wanted.index(v)] for v in wanted}  # a value may be that of several states
-        self.outputs = outputs
-        self.buffer_sets = [[first[v] for v in wanted], [own[v] for v in wanted]]
-        self.launches: dict[tuple[int | None, int, int], list[Callable[[], Any]]] = {}
-        self.tests: dict[int, tuple[list[Callable[[], Any]], Argument]] = {}
+        self.first: Place = tuple(~position for position in range(len(self.outputs)))
+        self.kinds: list[FieldType] = []  # of the buffers
+        self.steps: dict[tuple[Place, int], tuple[Place, dict[int, int]]] = {}
+        self.buffers = self._written()
+        self.launches: BoundedCache[tuple[Place, int], list[Callable[[], Any]]] = BoundedCache(MOST_BOUND)
+        self.tests: BoundedCache[Place, list[Callable[[], Any]]] = BoundedCache(MOST_BOUND)
 
     def _memory(self, turns: int) -> dict[int, Buffer]:
         """Buffers for what so many turns compute, or the condition (0); the next states have theirs."""
@@ -78,6 +85,53 @@ class _Bound:
         made = (v for step in prepared.plan.launches for v in step.outputs if v not in nexts)
         return {v: self.backend.empty(types[v]) for v in made}
 
+    # --- where states are -----------------------------------------------------------------------------------------
+
+    def _step(self, place: Place, turns: int) -> tuple[Place, dict[int, int]]:
+        """Where the states are after so many turns, and the buffers of the next states that these compute."""
+        if (place, turns) not in self.steps:
+            part, taken = self.turns.parts[turns], set(place)
+            made: dict[int, int] = {}
+            for value in part.program.wanted:
+                if value not in part.given and value not in made:
+                    made[value] = self._free(part.program.types[value], taken)
+                    taken.add(made[value])
+            after = (place[part.given[v]] if v in part.given else made[v] for v in part.program.wanted)
+            self.steps[place, turns] = tuple(after), made
+        return self.steps[place, turns]
+
+    def _free(self, kind: FieldType, taken: set[int]) -> int:
+        free = (number for number, other in enumerate(self.kinds) if other == kind and number not in taken)
+        found = next(free, len(self.kinds))
+        if found == len(self.kinds):
+            self.kinds.append(kind)
+        return found
+
+    def _written(self) -> dict[int, Argument]:
+        """The buffers that are outputs: those that the last turn writes, where it is known, or else the first one."""
+        place, known = self.first, self.kernel.times is not None and self.kernel.until is None
+        for turns in self.turns.launched():
+            place, _ = self._step(place, turns)
+            if not known:
+                break
+        parts = self.turns.parts.values()
+        if not known and any(v in part.given for part in parts for v in part.program.wanted):
+            return {}  # a state may end where another one is to be
+        return {
+            number: output
+            for number, output in zip(reversed(place), reversed(self.outputs), strict=True)
+            if number >= 0
+        }
+
+    def _buffer(self, number: int) -> Argument:
+        if number < 0:
+            return self.given[~number]
+        if number not in self.buffers:
+            self.buffers[number] = self.backend.empty(self.kinds[number])
+        return self.buffers[number]
+
+    # --- turns ----------------------------------------------------------------------------------------------------
+
     def adjust(self, position: int, scalars: Argument) -> None:
         """Give later runs another by-value argument."""
         self.given[position] = scalars
@@ -86,50 +140,37 @@ class _Bound:
 
     def run(self) -> None:
         """Take all turns. Where their number is known, the last one writes the outputs."""
-        kernel = self.kernel
-        known = kernel.times is not None and kernel.until is None
-        start = (sum(1 for _ in self.turns.launched()) - 1) % 2 if known else 0
-        current: int | None = None
-        done = 0
-        for number, turns in enumerate(self.turns.launched()):
-            following = (start + number) % 2
-            self.backend.launch(self._turn(current, following, turns))
-            current, done = following, done + turns
-            if kernel.until is not None and done % kernel.every == 0 and self._ends(current):
+        kernel, place, done = self.kernel, self.first, 0
+        for turns in self.turns.launched():
+            self.backend.launch(self.launches.find((place, turns), partial(self._turn, place, turns)))
+            place, done = self._step(place, turns)[0], done + turns
+            if kernel.until is not None and done % kernel.every == 0 and self._ends(place):
                 break
-        self._deliver(current)
+        self._deliver(place)
 
-    def _turn(self, current: int | None, following: int, turns: int) -> list[Callable[[], Any]]:
-        """The launches of turns that take the states from one set of buffers (None: the inputs) to another."""
-        key = current, following, turns
-        if key not in self.launches:
-            part = self.turns.parts[turns]
-            values = self.memory[turns] | dict(zip(part.program.wanted, self.buffer_sets[following], strict=True))
-            self.launches[key] = self._bound(self.turns.bodies[turns], part, current, values)
-        return self.launches[key]
+    def _turn(self, place: Place, turns: int) -> list[Callable[[], Any]]:
+        """The launches of turns that take the states from there."""
+        made = {value: self._buffer(number) for value, number in self._step(place, turns)[1].items()}
+        return self._bound(self.turns.bodies[turns], self.turns.parts[turns], place, self.memory[turns] | made)
 
     def _bound(
-        self, prepared: CompiledPlan, part: Part, current: int | None, made: Mapping[int, Argument]
+        self, prepared: CompiledPlan, part: Part, place: Place, made: Mapping[int, Argument]
     ) -> list[Callable[[], Any]]:
-        states = self.given if current is None else [*self.buffer_sets[current], *self.given[len(self.outputs) :]]
+        states = [*map(self._buffer, place), *self.given[len(place) :]]
         values = {v: states[position] for v, position in part.given.items()} | dict(made)
         return [part for number in range(len(prepared.plan.launches)) for part in prepared.bind(number, values).parts]
 
-    def _ends(self, current: int) -> bool:
+    def _ends(self, place: Place) -> bool:
         """Whether the condition holds for the states; waits."""
         part, prepared = self.kernel.until, self.turns.until
         assert part is not None and prepared is not None
-        (wanted,) = part.program.wanted
-        if current not in self.tests:
-            self.tests[current] = self._bound(prepared, part, current, self.memory[0]), self.memory[0][wanted]
-        launches, buffer = self.tests[current]
-        self.backend.launch(launches)
-        return bool(download(part.program.types[wanted], buffer, self.backend))
+        (wanted,), memory = part.program.wanted, self.memory[0]
+        self.backend.launch(self.tests.find(place, partial(self._bound, prepared, part, place, memory)))
+        return bool(download(part.program.types[wanted], memory[wanted], self.backend))
 
-    def _deliver(self, current: int | None) -> None:
+    def _deliver(self, place: Place) -> None:
         """Bring the states to the outputs, where they are not."""
-        assert current is not None
-        types = [param.type for param in self.kernel.written]
-        for kind, state, output in zip(types, self.buffer_sets[current], self.outputs, strict=True):
+        for kind, number, output in zip(self.types, place, self.outputs, strict=True):
+            state = self._buffer(number)
             if state is not output:
                 self.backend.copy(kind, state, output)

@@ -205,6 +205,49 @@ def test_drawings_and_reports(device, tmp_path):
     same_bits(graph.read("more"), B + A)
 
 
+# --- iterations --------------------------------------------------------------------------------------------------------
+
+
+def test_iterations_change_buffers(device, moves):
+    """A wave: the state before is kept, and nothing is copied but what ends where it began."""
+    u, v = gp.ScalarField(A), gp.ScalarField(B)
+    for times in (1, 2, 7, 8):
+        was, now = gp.iterate(lambda was, now: (now, now * 1.5 - was), (u, v), times=times)
+        x, y = A, B
+        moves["copies"] = 0
+        gp.evaluate(was, now)
+        for _ in range(times):
+            x, y = y, y * np.float32(1.5) - x
+        same_bits(was.numpy(), x)
+        same_bits(now.numpy(), y)
+        assert moves["copies"] == (times == 1)
+
+
+def test_random_iterations(device):
+    """States that take one another, or are computed of two, with a number of turns or until a condition holds."""
+    for seed in range(30):
+        random = Random(seed)
+        count = random.randint(1, 5)
+        rules = [
+            (random.choice(("take", "take", "sum", "half")), *random.choices(range(count), k=2)) for _ in range(count)
+        ]
+        start, times = [image(3, 4) for _ in range(count)], random.randint(1, 9)
+
+        def turn(*states, rules=rules):
+            made = {"take": lambda a, b: a, "sum": lambda a, b: a * 0.5 + b, "half": lambda a, b: a * 0.5}
+            return tuple(made[kind](states[a], states[b]) for kind, a, b in rules)
+
+        until = (lambda *states: states[0].max() < 10) if seed % 3 == 0 else None
+        fields = tuple(map(gp.ScalarField, start))
+        results = gp.iterate(turn, fields, times=times, until=until, every=times)
+        gp.evaluate(*results)
+        want = tuple(start)
+        for _ in range(times):
+            want = turn(*want)
+        for got, one in zip(results, want, strict=True):
+            same_bits(got.numpy(), np.float32(one), f"{rules}, {times}")
+
+
 # --- random graphs ---------------------------------------------------------------------------------------------------------
 
 
