@@ -6,6 +6,7 @@ import ctypes
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
+from gpuop.ir.pin import Pin
 from gpuop.runtime.base.backend import CALL, indivisible
 from gpuop.runtime.cuda import cuda_device, cuda_memory
 from gpuop.runtime.execute import Prepared
@@ -41,7 +43,8 @@ def shifted(field, by):
 def test_rows_beyond_the_grid_of_cuda():
     """Blocks along y are at most 65,535: taller fields count all of them along x."""
     tall = gp.ScalarField(np.zeros((70_000 * 256, 1), np.uint8))
-    source = generate(_kernel(shifted(tall, 1)), target_named("cuda")).text
+    kernel = replace(_kernel(shifted(tall, 1)), pin=Pin("plain"))
+    source = generate(kernel, target_named("cuda")).text
     compile_cuda(source, "sm_90")
     assert "blockIdx.y" not in source and "blockIdx.x / 1 % " in source
 
