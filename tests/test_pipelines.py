@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 import gpuop as gp
+from benchmarks.pipelines import gpuop_itself
 from benchmarks.pipelines.catalogue import CATALOGUE
+from benchmarks.pipelines.comparing import compared
+from benchmarks.pipelines.contestant import Contestant, lines_of
+from benchmarks.pipelines.measure import measure
 from benchmarks.pipelines.pipeline import as_tuple
+from benchmarks.pipelines.report import page, table
+from benchmarks.pipelines.stencils import harris
 
 LARGE = {"nlm", "pyramid_blend", "local_laplacian"}  # seconds to plan and to compile
 SHARES = 8  # of the pipelines, one for each device: drivers take their time
@@ -31,3 +41,66 @@ def test_pipelines_on_devices(device, request):
     names = [name for name in CATALOGUE if name not in LARGE]
     for name in names[request.node.callspec.indices["device"] :: SHARES]:
         assert not differs(name, (50, 31)), name
+
+
+# --- measuring ------------------------------------------------------------------------------------------------------
+
+
+def peer(change=lambda a: a, wait=0.0, bits=False):
+    """Who computes 3×3 medians in NumPy, and changes them."""
+
+    def make(arrays):
+        time.sleep(wait)
+        result = change(CATALOGUE["median3x3"].expected(*arrays))
+        return Contestant(lambda times: None, lambda: (result,), bits=bits)
+
+    return make
+
+
+def test_who_is_wrong_fails_or_is_late_is_left_out(monkeypatch):
+    monkeypatch.setattr("benchmarks.pipelines.measure.MADE_IN", 2.0)
+    monkeypatch.setattr(
+        "benchmarks.pipelines.measure.release_unused", lambda: None
+    )  # which takes time in large processes
+    pipeline = CATALOGUE["median3x3"]
+    nearly = peer(lambda a: np.nextafter(a, np.float32(2)))
+    others = {
+        "right": peer(),
+        "nearly": nearly,
+        "not exact": lambda arrays: replace(nearly(arrays), bits=True),
+        "wrong": peer(lambda a: np.where(a > 0.5, a, 0)),
+        "transposed": peer(np.transpose),
+        "no numbers": peer(lambda a: a * np.float32("nan")),
+        "late": peer(wait=60.0),
+        "failing": lambda arrays: 1 // 0,
+    }
+    with gp.use_device("reference") as backend:
+        makers = {**others, **gpuop_itself.entries(pipeline)}
+        result = measure(pipeline, (12, 17), makers, backend, rounds=2, seconds=20)
+    assert set(result["left_out"]) == {"not exact", "wrong", "transposed", "no numbers", "late", "failing"}
+    assert result["left_out"]["failing"] == "ZeroDivisionError: integer division or modulo by zero"
+    assert result["left_out"]["not exact"] == "wrong: other bits than the unfused operators"
+    assert result["left_out"]["late"] == "TooLong: not ready in 2 s"
+    assert {"copy", "right", "nearly", "gpuop", "gpuop plain", "gpuop unfused"} <= set(result["contestants"])
+    assert result["contestants"]["right"]["bits"] and not result["contestants"]["nearly"]["bits"]
+    assert result["bytes"] == 2 * 12 * 17 * 4
+    results = {"device": "reference", "pipelines": {"median3x3": result}}
+    assert "left out: late" in table("medians", result) and "wrong: 1" in page(results, {}).replace("100.00%", "1")
+
+
+def test_comparing():
+    a = np.linspace(-1, 1, 100, dtype=np.float32).reshape(20, 5)
+    b = a.copy()
+    b[0, :3] += 1e-3
+    b[1, 0] = np.nan
+    assert compared(a, a, 0.0).bits and not compared(b, a, 1.0).bits
+    assert compared(b, a, 1e-2).far == 1 / 100 and compared(b, a, 1e-5).far == 4 / 100
+    wide = np.array([1000.0, 0.0])
+    assert compared(wide + 0.5, wide, 1e-3).far == 0 and compared(wide + 1.5, wide, 1e-3).far == 1
+    assert compared(np.uint8([0]), np.uint8([255]), 0.5).far == 1  # 0 - 255 is not 1
+
+
+def test_lines_of_code():
+    """A function's, and those of what it uses: here two gradients and a sum, with their decorators."""
+    assert lines_of((harris,)) == 5 + 2 * 5 + 3
+    assert lines_of(("// a comment\n\nx = 1;\n  // another\ny = 2;",)) == 2

@@ -63,7 +63,7 @@ def _count(function: Any, known: dict[str, int], owner: Any = None) -> None:
     if not isinstance(tree, ast.FunctionDef):
         known[name] = 1
         return
-    known[name] = len(ast.unparse(_without_docstring(tree)).splitlines())
+    known[name] = sum(map(bool, ast.unparse(_without_docstring(tree)).splitlines()))
     for used in _names(function.__code__):
         _count(function.__globals__.get(used, getattr(owner, used, None)), known, owner)
 

@@ -252,3 +252,14 @@ def test_threads_read_other_banks(dtype):
         for at in (filled, read):
             words = np.unique(at * size // max(size, 4))
             assert np.bincount(words % (16 if size == 8 else 32)).max() <= 2
+
+
+@gp.operator(outputs=gp.FieldType(()))
+def last_of(field):
+    return _readTensor(field, field.field_shape[0] - 1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_single_thread_has_no_axes_to_turn(form):
+    with tiling(form):
+        assert last_of(gp.ScalarField(np.arange(5, dtype="f"))).numpy() == 4
