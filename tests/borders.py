@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from gpuop.ir.borders import WORDS
 
 CHECKED = tuple(word for word in WORDS if word != "unchecked")  # those that may be read outside
@@ -21,3 +23,15 @@ MODES = {  # those that numpy.pad has, and what scipy.ndimage calls them
     "reflect": ("reflect", "mirror"),
     "symmetric": ("symmetric", "reflect"),
 }
+
+
+def away(x: np.ndarray, *steps: int, border: str = "clamp", fill: float = 0) -> np.ndarray:
+    """The values so many steps away, along the last axes."""
+    inside = np.ones(x.shape, bool)
+    for axis, k in zip(range(x.ndim - len(steps), x.ndim), steps, strict=True):
+        n = x.shape[axis]
+        places = [PLACES[border](i + k, n) for i in range(n)]
+        shape = [n if a == axis else 1 for a in range(x.ndim)]
+        inside &= np.reshape([p is not None for p in places], shape)
+        x = np.take(x, [p or 0 for p in places], axis)
+    return np.where(inside, x, x.dtype.type(fill))

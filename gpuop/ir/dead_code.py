@@ -22,7 +22,7 @@ from gpuop.ir.nodes import (
     While,
     Write,
 )
-from gpuop.ir.visit import blocks, expressions, loaded, map_blocks, values, walk_expr
+from gpuop.ir.visit import blocks, loaded, map_blocks, values, walk_expr
 
 
 def restricted(kernel: Kernel, outputs: tuple[Output, ...]) -> Kernel:
@@ -49,8 +49,6 @@ def _live(block: Block, live: set[Var], arrays: set[Array]) -> Block:
     """
     out: list[Stmt] = []
     for stmt in reversed(block):
-        if isinstance(stmt, (For, While)):  # a turn may use what a later statement of the body assigned
-            live.update(e.var for inner in blocks(stmt) for e in expressions(inner) if isinstance(e, Ref))
         match stmt:
             case Let(var=var) | Assign(var=var) if var not in live:
                 continue
@@ -60,9 +58,15 @@ def _live(block: Block, live: set[Var], arrays: set[Array]) -> Block:
                 stmt = replace(stmt, var=None)
         if isinstance(stmt, While):
             live.update(e.var for e in walk_expr(stmt.cond) if isinstance(e, Ref))
-        stmt = map_blocks(stmt, lambda inner: _live(inner, live, arrays))
+        stmt, before, known = _turn(stmt, live, arrays), stmt, -1
+        while isinstance(stmt, (For, While)) and known != len(live):  # a turn may use what the one before it assigned
+            known, stmt = len(live), _turn(before, live, arrays)
         if isinstance(stmt, (If, For)) and not any(blocks(stmt)):
             continue
         live.update(e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref))
         out.append(stmt)
     return tuple(reversed(out))
+
+
+def _turn(stmt: Stmt, live: set[Var], arrays: set[Array]) -> Stmt:
+    return map_blocks(stmt, lambda inner: _live(inner, live, arrays))

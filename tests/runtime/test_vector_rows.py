@@ -19,7 +19,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.passes import schedules
 from gpuop.passes.schedules.vector_rows import VECTOR_ROWS
 from gpuop.runtime import devices
-from tests.borders import CHECKED, PLACES
+from tests.borders import CHECKED, away
 from tests.conftest import Vectorized
 
 rng = np.random.default_rng(23)
@@ -47,18 +47,6 @@ def kernel_of(*results: gp.Field) -> Kernel:
 def data(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
     """Small whole numbers, whose sums are exact."""
     return rng.integers(0, 9, shape).astype(dtype)
-
-
-def away(x: np.ndarray, *steps: int, border: str = "clamp", fill: float = 0) -> np.ndarray:
-    """The values so many steps away, along the last axes."""
-    inside = np.ones(x.shape, bool)
-    for axis, k in zip(range(x.ndim - len(steps), x.ndim), steps, strict=True):
-        n = x.shape[axis]
-        places = [PLACES[border](i + k, n) for i in range(n)]
-        shape = [n if a == axis else 1 for a in range(x.ndim)]
-        inside &= np.reshape([p is not None for p in places], shape)
-        x = np.take(x, [p or 0 for p in places], axis)
-    return np.where(inside, x, x.dtype.type(fill))
 
 
 def own(f: gp.Field, *steps: int) -> tuple[object, ...]:

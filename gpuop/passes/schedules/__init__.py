@@ -11,6 +11,7 @@ from gpuop.config import config
 from gpuop.errors import SemanticError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.pin import Pin
+from gpuop.passes.schedules.line_buffers import LINE_BUFFERS
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.plain import without_intermediates
 from gpuop.passes.schedules.privatize import PRIVATIZE
@@ -20,7 +21,14 @@ from gpuop.passes.schedules.transpose import TRANSPOSE
 from gpuop.passes.schedules.vector_rows import VECTOR_ROWS
 
 PLAIN = "plain"  # each thread computes its own point
-METHODS: tuple[Method, ...] = (ROLL, TRANSPOSE, TILE, VECTOR_ROWS, PRIVATIZE)  # the first that suits a kernel is taken
+METHODS: tuple[Method, ...] = (
+    ROLL,
+    TRANSPOSE,
+    TILE,
+    LINE_BUFFERS,
+    VECTOR_ROWS,
+    PRIVATIZE,
+)  # the first that suits a kernel is taken
 
 
 def schedule(kernel: Kernel) -> Kernel:

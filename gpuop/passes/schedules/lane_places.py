@@ -6,11 +6,11 @@ known bounds, tell at which columns no read leaves its field.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Array, Block, Const, Declare, Expr, For, Index, Let, Load, Read, Ref, Var
+from gpuop.ir.nodes import Apply, Array, Block, Const, Declare, Expr, FieldParam, For, Index, Let, Load, Read, Ref, Var
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import blocks, expressions, loop_values, operands
 
@@ -87,11 +87,17 @@ class LanePlaces:
                 others = (*e.point[:-1], *([] if e.element is None else [e.element]))
                 yield e, self.of(e.point[-1]) if all(map(self.is_common, others)) else None
 
-    def interior(self) -> tuple[int, int]:
-        """The first column, and the one behind the last, where no read along the row leaves its field."""
+    def interior(self, apart: Collection[FieldParam] = ()) -> tuple[int, int]:
+        """The first column, and the one behind the last, where no read along the row leaves its field, but for some fields."""
         first, end = 0, self.kernel.domain.extent("column")
         for read, place in self.reads():
-            if place is not None and place.along and place.low is not None and place.high is not None:
+            if (
+                read.field not in apart
+                and place is not None
+                and place.along
+                and place.low is not None
+                and place.high is not None
+            ):
                 first = max(first, -place.low)
                 end = min(end, read.field.type.field_shape[-1] - place.high)
         return first, end

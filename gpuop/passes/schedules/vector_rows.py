@@ -48,7 +48,7 @@ def refuse(kernel: Kernel) -> str:
     if not any(isinstance(e, Read) and e.point is not None for e in expressions(kernel.body)):
         return "it reads no points but its own"
     wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
-    found = wrong or _threads(kernel) or obstacle(_without_tables(kernel)) or LanePlaces(kernel).obstacle()
+    found = wrong or unjoined(kernel) or obstacle(without_tables(kernel)) or LanePlaces(kernel).obstacle()
     if found:
         return found
     first, end = LanePlaces(kernel).interior()
@@ -57,7 +57,7 @@ def refuse(kernel: Kernel) -> str:
     )
 
 
-def _threads(kernel: Kernel) -> str:
+def unjoined(kernel: Kernel) -> str:
     """Why its threads are not to be joined."""
     assert kernel.target is not None
     if kernel.domain.threads * SMALL < kernel.target.least_threads:
@@ -67,7 +67,7 @@ def _threads(kernel: Kernel) -> str:
     return refusal_of_thread(kernel)
 
 
-def _without_tables(kernel: Kernel) -> Block:
+def without_tables(kernel: Kernel) -> Block:
     return tuple(stmt for stmt in kernel.body if not (isinstance(stmt, Declare) and stmt.array.space == "constant"))
 
 
@@ -110,9 +110,9 @@ class _VectorRows:
         head.append(Comment(f"{self.lanes} columns and {self.rows} rows of {'x'.join(map(str, domain.shape))}"))
         b = collector(head)
         place = b.apply("min", b.apply("mul", COLUMN, self.lanes), end - self.lanes)
-        head.append(Let(self.first, _max(place, start)))
+        head.append(Let(self.first, greatest(place, start)))
         if self.rows > 1:
-            head.append(Let(self.top, _min(b.apply("mul", ROW, self.rows), domain.extent("row") - self.rows)))
+            head.append(Let(self.top, least(b.apply("mul", ROW, self.rows), domain.extent("row") - self.rows)))
         sizes = {"column": -(-columns // self.lanes), "row": -(-domain.extent("row") // self.rows)}
         shape = Shape(*(sizes.get(axis, domain.extent(axis)) for axis in domain.axes))
         body = (*head, *self.ends(start, end, columns), self.vectors())
@@ -124,7 +124,7 @@ class _VectorRows:
         copies = [self.copy(row, Ref(lane), Ref(self.first), out) for row in range(self.rows)]
         for several in zip(*copies, strict=True):
             out += (stmt for block in several for stmt in block)
-        return _loop(lane, self.lanes, out, lanes=True)
+        return counted(lane, self.lanes, out, lanes=True)
 
     def ends(self, start: int, end: int, columns: int) -> Block:
         """The columns whose reads may leave a field."""
@@ -139,8 +139,8 @@ class _VectorRows:
         if 0 < start < outside:
             column = b.apply("choose", b.apply("lt", Ref(turn), start), Ref(turn), column)
         out += (stmt for block in self.copy(0, column, None, out, Ref(row)) for stmt in block)
-        loop = _loop(turn, outside, out)
-        inner = (_loop(row, self.rows, [loop]),) if self.rows > 1 else (loop,)
+        loop = counted(turn, outside, out)
+        inner = (counted(row, self.rows, [loop]),) if self.rows > 1 else (loop,)
         cond = Var("t", Type(BOOL), temporary=True)
         test = Apply("eq", (COLUMN, constant(0, INT)), Type(BOOL))
         title = Comment("columns whose neighbours lie beyond an edge")
@@ -162,7 +162,7 @@ class _VectorRows:
                 base = column if first is None else b.apply("add", first, index.offset)
                 found[index] = b.apply("add", base, index.offset if first is None else column)
         copier = _Row(self.source, found)
-        return [copier.stmt(stmt) for stmt in _without_tables(self.source)]
+        return [copier.stmt(stmt) for stmt in without_tables(self.source)]
 
     def indices(self) -> Iterable[Index]:
         used = [e for e in expressions(self.source.body) if isinstance(e, Index) and e.axis in GRID_AXES]
@@ -182,29 +182,29 @@ class _Row(Copier):
         if isinstance(expr, Index):
             return self.found.get(expr, expr)
         if isinstance(expr, Read) and expr.point is None and is_own(expr.field):
-            expr = replace(expr, point=_own(len(expr.field.type.field_shape)))
+            expr = replace(expr, point=own_point(len(expr.field.type.field_shape)))
         return super().expr(expr)
 
     def stmt(self, stmt: Stmt) -> Block:
         if isinstance(stmt, Write) and stmt.point is None:
-            stmt = replace(stmt, point=_own(len(stmt.field.type.field_shape)))
+            stmt = replace(stmt, point=own_point(len(stmt.field.type.field_shape)))
         return super().stmt(stmt)
 
 
-def _own(axes: int) -> tuple[Expr, ...]:
+def own_point(axes: int) -> tuple[Expr, ...]:
     return tuple(Index("global", axis) for axis in GRID_AXES[3 - axes :])
 
 
-def _loop(var: Var, turns: int, body: list[Stmt], lanes: bool = False) -> For:
+def counted(var: Var, turns: int, body: list[Stmt], lanes: bool = False) -> For:
     start, stop, step = (constant(n, INT) for n in (0, turns, 1))
     return For(var, start, stop, step, tuple(body), lanes=lanes)
 
 
-def _min(x: Expr, y: int) -> Expr:
+def least(x: Expr, y: int) -> Expr:
     return Apply("min", (x, constant(y, INT)), Type(INT))
 
 
-def _max(x: Expr, y: int) -> Expr:
+def greatest(x: Expr, y: int) -> Expr:
     return Apply("max", (x, constant(y, INT)), Type(INT))
 
 

@@ -1,0 +1,177 @@
+"""Stages whose rows a thread keeps: NumPy's values at every size, border and dtype, exact in corners, and what is not kept so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.codegen.generate import generate
+from gpuop.dsl import *
+from gpuop.fusion.kernel_limits import Limits
+from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
+from gpuop.ir.kernel import Kernel
+from gpuop.passes.schedules.line_buffers import LINE_BUFFERS, MOST_BYTES
+from gpuop.runtime import devices
+from tests.borders import CHECKED, away
+from tests.conftest import Vectorized
+
+rng = np.random.default_rng(29)
+TARGET = replace(Vectorized.target, backend="opencl")
+KEPT = tuple(border for border in CHECKED if border != "wrap")
+# a strip of less than two vectors, a field lower than its windows need, several strips and blocks, layers
+SHAPES = [(7, 24), (4, 41), (2, 9, 50)]
+
+
+@contextmanager
+def kept(**parameters: int) -> Iterator[None]:
+    """The device in use keeps rows, however small the grid."""
+    backend = devices.current()
+    if backend.target.vector_length == 1:
+        pytest.skip("it has no vectors")
+    with mock.patch.object(backend, "target", replace(backend.target, least_threads=1)):
+        with gp.schedule("line buffers", **parameters):
+            yield
+
+
+def data(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
+    """Small whole numbers, whose sums are exact."""
+    return rng.integers(0, 5, shape).astype(dtype)
+
+
+def own(f: gp.Field, *steps: int) -> tuple[object, ...]:
+    axes = (_layer, _row, _column)[-len(f.field_shape) :]
+    return tuple(a + k for a, k in zip(axes, (*[0] * (len(axes) - len(steps)), *steps), strict=True))
+
+
+def stencil(steps: tuple[tuple[int, int], ...], border: object = "clamp") -> gp.Operator:
+    @gp.operator
+    def weighted(f):
+        return sum(_readTensor(f, *own(f, *s), border=border) * k for k, s in enumerate(steps, 1))
+
+    return weighted
+
+
+def expected(x: np.ndarray, steps: tuple[tuple[int, int], ...], border: str = "clamp", fill: float = 0) -> np.ndarray:
+    return sum(k * away(x, *s, border=border, fill=fill) for k, s in enumerate(steps, 1)).astype(x.dtype)
+
+
+def kernel_of(*results: gp.Field) -> Kernel:
+    made = plan(program([result.node for result in results]), limits=Limits(target=TARGET))
+    (step,) = made.launches
+    return replace(step.kernel, target=TARGET)
+
+
+FIRST = ((-1, -1), (0, 0), (1, 2))
+SECOND = ((-2, 1), (0, -3), (1, 0), (2, -1))
+
+
+@pytest.mark.parametrize(
+    ("shape", "border"),
+    [*(((37, 100), b) for b in KEPT), *((s, b) for s in SHAPES for b in ("reflect", "zero"))],
+    ids=str,
+)
+def test_sizes_and_borders(device, shape, border):
+    """The corner of the second stage is that of the first one's values, not of what it would compute beyond the edges."""
+    x = data(shape)
+    want = expected(expected(x, FIRST, border), SECOND, border)
+    with kept(columns=32, rows=5, together=2):
+        out = stencil(SECOND, border)(stencil(FIRST, border)(gp.Field(x)))
+        assert len(kernel_of(out).intermediates) == 1 and not LINE_BUFFERS.refuse(kernel_of(out))
+        np.testing.assert_array_equal(out.numpy(), want)
+
+
+@pytest.mark.parametrize(
+    "parameters", [(1024, 32, 4), (16, 1, 1), (48, 4, 3), (64, 100, 1), (16, 7, 7)], ids=lambda p: "-".join(map(str, p))
+)
+def test_strips_and_blocks(device, parameters):
+    columns, rows, together = parameters
+    x = data((33, 150))
+    want = expected(expected(x, SECOND, "reflect"), FIRST, "symmetric")
+    with kept(columns=columns, rows=rows, together=together):
+        out = stencil(FIRST, "symmetric")(stencil(SECOND, "reflect")(gp.Field(x)))
+        np.testing.assert_array_equal(out.numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float16", "int32", "float64"])
+def test_dtypes(device, dtype):
+    """Three stages, of which the last reads the first one too, and numbers stand outside."""
+    if dtype == "float64" and devices.current().target.widening == "functions":
+        pytest.skip("its vectors of doubles are wrong")
+    x = data((14, 70), dtype)
+    steps = ((0, -1), (1, 1))
+
+    @gp.operator
+    def last(f, g):
+        return _readTensor(f, _row, _column - 2, border=1) + _readTensor(g, _row - 1, _column) + _readTensor(g)
+
+    first = expected(x, ((-1, 0),))
+    second = expected(first, steps, "zero", 2)
+    want = away(first, 0, -2, border="zero", fill=1) + away(second, -1, 0) + second
+    with kept(columns=32, rows=6, together=2):
+        a = stencil(((-1, 0),))(gp.Field(x))
+        np.testing.assert_array_equal(last(a, stencil(steps, 2)(a)).numpy(), want)
+
+
+def test_counters_positions_and_several_outputs(device):
+    x = data((21, 80))
+
+    @gp.operator
+    def placed(f):
+        return _readTensor(f) + _row - _column
+
+    @gp.operator
+    def summed(f):
+        total = _var(0.0)
+        with _for(-3, 4) as k:
+            total += _readTensor(f, _row + k, _column - k, border="reflect")
+        return total, _readTensor(f, _row, _column + 1)
+
+    p = x + np.arange(21, dtype=np.float32)[:, None] - np.arange(80, dtype=np.float32)
+    total = sum(away(p, k, -k, border="reflect") for k in range(-3, 4))
+    with kept(columns=32, rows=8, together=4):
+        first, second = summed(placed(gp.Field(x)) + 0)
+        np.testing.assert_array_equal(first.numpy(), total)
+        np.testing.assert_array_equal(second.numpy(), away(p, 0, 1))
+
+
+def test_columns_wrap_in_whole_rows(device):
+    x = data((9, 60))
+    with kept(columns=64):
+        out = stencil(((0, -2), (0, 1)), "wrap")(stencil(((1, 0), (-1, 0)))(gp.Field(x)))
+        want = expected(expected(x, ((1, 0), (-1, 0))), ((0, -2), (0, 1)), "wrap")
+        np.testing.assert_array_equal(out.numpy(), want)
+
+
+def test_text():
+    """Vectors are loaded from the kept rows, and all that a thread keeps is less than what caches hold."""
+    kernel = kernel_of(stencil(SECOND)(stencil(FIRST)(gp.Field(data((64, 4096))))))
+    text = generate(kernel, TARGET).text
+    assert "float weighted_rows[" in text and "vload8(0, &weighted_rows[" in text and "vstore8(" in text
+    (parameters, *_) = LINE_BUFFERS.candidates(kernel)
+    assert 5 * (parameters["columns"] + 4) * 4 <= MOST_BYTES
+
+
+def test_refusals():
+    staged = kernel_of(stencil(SECOND)(stencil(FIRST)(gp.Field(data((64, 64))))))
+    assert LINE_BUFFERS.refuse(staged) == ""
+    assert LINE_BUFFERS.refuse(kernel_of(stencil(FIRST)(gp.Field(data((64, 64)))))) == "it has no stages"
+    scalar = replace(staged, target=replace(TARGET, widening="scalar"))
+    assert LINE_BUFFERS.refuse(scalar) == "the device has no vectors"
+    large = replace(staged, target=replace(TARGET, least_threads=1 << 20))
+    assert LINE_BUFFERS.refuse(large) == "its grid is small, and vectors take longer to compile"
+
+
+@pytest.mark.parametrize(("steps", "border"), [(((1, 0), (-1, 0)), "wrap"), (((0, 30), (0, -30)), "clamp")])
+def test_what_is_not_kept_goes_through_memory(device, steps, border):
+    """Rows at the other end of the field, and rows shorter than windows."""
+    x = data((20, 25))
+    with kept():
+        got = stencil(steps, border)(stencil(FIRST)(gp.Field(x))).numpy()
+    np.testing.assert_array_equal(got, expected(expected(x, FIRST), steps, border))
