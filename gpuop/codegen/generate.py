@@ -5,21 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from gpuop.codegen.c.dialect import Source
+from gpuop.codegen.c.dialect import Dialect, Source
 from gpuop.codegen.c.expressions import Expressions
 from gpuop.codegen.c.printer import Printer
 from gpuop.codegen.cuda.cuda_dialect import CUDA
-from gpuop.codegen.opencl.opencl_dialect import CPU, OPENCL
+from gpuop.codegen.opencl.opencl_dialect import CPU, OPENCL, VECTOR_CPU
 from gpuop.codegen.opencl.vectors import VectorExpressions
 from gpuop.errors import SemanticError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.passes import lower
 
+
+def _opencl(target: Target) -> Dialect:
+    if target.device != "cpu":
+        return OPENCL
+    return VECTOR_CPU if target.widening == "vector" else CPU
+
+
 EXPRESSIONS: dict[str, Callable[[Target], Expressions]] = {
-    "opencl": lambda t: VectorExpressions(
-        CPU if t.device == "cpu" else OPENCL, t.vector_length if t.widening == "functions" else 1
-    ),
+    "opencl": lambda t: VectorExpressions(_opencl(t), t.vector_length if t.widening == "functions" else 1),
     "cuda": lambda t: Expressions(CUDA),
 }
 NEWEST = 90  # the architecture that "cuda" means where no device is asked

@@ -182,7 +182,6 @@ OPENCL = Dialect(
 
 CPU = replace(
     OPENCL,
-    wide_kernel="__kernel __attribute__((intel_reqd_sub_group_size(1))) void",  # whose threads are not to be lanes of vectors
     wide={  # of any alignment; what would only fill the caches goes past them
         "load": "vstore{n}(vload{n}(0, {pointer}), 0, {lanes})",
         "store": "vstore{n}(vload{n}(0, {lanes}), 0, {pointer})",
@@ -191,3 +190,6 @@ CPU = replace(
         "stream": "stream_{type}{n}(vload{n}(0, {lanes}), {pointer})",
     },
 )
+
+# of a compiler that makes lanes of threads, and loses what these do with lanes of their own
+VECTOR_CPU = replace(CPU, wide_kernel="__kernel __attribute__((intel_reqd_sub_group_size(1))) void")
