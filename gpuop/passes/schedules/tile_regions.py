@@ -12,7 +12,7 @@ from gpuop.passes.schedules.tile_chain import MIRRORS, TileChain, TilePart, work
 Span = tuple[int, int]  # how many points before and behind those of the tile
 THREADS = 256  # of a work-group
 AT_ONCE = 64  # threads that no other groups' run instead of, while some of a group wait
-LINE = 128  # bytes that are read at a time
+LINE = 64  # bytes of a row that are read in vain, as memory is read by lines
 WINDOW = 64  # values of a window that a strip keeps in registers
 SMALL = 4  # bytes: narrower results are written several at a time
 
@@ -119,7 +119,9 @@ class Tiles:
     def strip(self, part: TilePart) -> tuple[int, int]:
         """The rows and columns that a thread computes together: along which windows reach, so that they share what they read."""
         across, down = (part.reach(axis) for axis in (-1, -2))
-        if part.turns or (not across and not self.wide):
+        if part.turns:
+            return 1, 1
+        if not across and not self.wide:
             return self.tall, 1
         if not down and (self.wide or across):
             return 1, self.lanes
