@@ -44,6 +44,6 @@ def interval(op: str, args: Sequence[Range], dtype: DType) -> Range:
         case "div" | "mod" if rest[0][0] > 0:
             bound = rest[0][1] - 1 if op == "mod" else max(abs(low), abs(high)) // rest[0][0]
             return (-bound if low < 0 else 0), (bound if high > 0 else 0)
-        case "and" if min(low, rest[0][0]) >= 0:
-            return 0, min(high, rest[0][1])
+        case "and" if max(low, rest[0][0]) >= 0:  # no more than one that is not negative
+            return 0, min(most for least, most in (args[0], rest[0]) if least >= 0)
     return LIMITS[dtype] if op != "shl" else (LIMITS[dtype][0] - 1, LIMITS[dtype][1])

@@ -120,8 +120,8 @@ def test_intermediates_round_as_memory_does(dtype):
 
 
 def test_refusals():
-    def why(*borders, shape=(40, 40), window=((1, 1), (-2, 0))):
-        field = gp.ScalarField(np.zeros(shape, np.float32))
+    def why(*borders, shape=(40, 40), window=((1, 1), (-2, 0)), dtype="float32"):
+        field = gp.ScalarField(np.zeros(shape, dtype))
         for border in borders:
             field = stencil(border, window)(field)
         return ROLL.refuse(staged(field))
@@ -131,8 +131,10 @@ def test_refusals():
     assert why("clamp", "wrap") == "what its stages compute does not repeat itself beyond the edges"
     assert why("wrap", "wrap") == ""
     assert why("clamp", "clamp", "clamp") == "its stages build on one another"
-    odd = why("clamp", "clamp", shape=(40, 41), window=((0, 3), (0, -3)))  # 7 + 1 columns for 2
-    assert odd == "its threads would compute 4.0 times the values that are needed"
+    wide = why(
+        "clamp", "clamp", window=((0, 6), (0, -6)), dtype="float64"
+    )  # 14 columns and 2, where 2 and 2 are needed
+    assert wide == "its threads would compute 4.0 times the values that are needed"
     tall = why("clamp", "clamp", window=((-9, 0), (9, 0), (0, -9), (0, 9)))
     assert re.fullmatch(r"its windows take \d+ registers", tall)
     flat = gp.Field(np.zeros((9, 9, 9), np.float32))

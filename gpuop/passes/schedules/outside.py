@@ -91,7 +91,8 @@ class Outside:
             self.loads.arrays[view].extents[1],
             self.windows.found[view].columns[0],
         )
-        threads, edge = -(-self.columns // lanes), 0 if step > 0 else self.columns - 1
+        threads = -(-(self.columns + self.loads.walk.slack) // lanes)
+        edge = 0 if step > 0 else self.columns - 1
         for thread in range(threads):
             first = lanes * (thread if step > 0 else threads - 1 - thread)
             places = [tuple(edge + step * n - first - left for n in (-k, self._inside(view, k))) for k in outside]

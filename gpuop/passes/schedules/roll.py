@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Assign, Let
+from gpuop.ir.nodes import Assign, Let, While
 from gpuop.ir.types import Shape
 from gpuop.ir.visit import walk as statements
 from gpuop.passes.points_per_thread import ACCESS, tells_groups, unrepeatable
@@ -29,6 +29,7 @@ MOST_VALUES = 2048  # values that the copies of a body compute
 MOST_AT_ONCE = 8  # rows of a turn, where rows are not aligned
 AHEAD = 4  # rows of a turn elsewhere, so that the loads of one do not wait for those of another
 MOST_IN_TURN = 1100  # values that a turn of more rows than one computes
+MOST_IN_CYCLE = 1400  # values that the turns of a cycle compute
 SHARED = 64  # values of a point from which on threads have columns beside each other where rows are not aligned
 AGAIN, STAGED_AGAIN = 0.2, 0.6  # of a row's time for each that another thread loads too, or computes
 DEEP = "its stages build on one another"
@@ -85,16 +86,17 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     """Pinned numbers that are none of the candidates' are taken down to the next that will do."""
     windows, extent = windows_of(kernel), kernel.domain.extent("column")
     columns = min(1 << parameters["columns"].bit_length() - 1, MOST_COLUMNS)
-    aligned = columns > 1 and extent % columns == 0 and not kernel.layouts
-    turn = parameters["turn"]
-    rows = max(parameters["rows"] // turn, -(-max(windows.early) // turn), 1) * turn
+    cycle = cycle_of(kernel, columns)
+    turn = parameters["turn"] if cycle == 1 else 1
+    step = turn * max(cycle, 1)
+    rows = max(parameters["rows"] // step, -(-max(windows.early) // step), 1) * step
     width = min(1 << parameters["width"].bit_length() - 1, power_of_two(-(-extent // columns)), MOST_WIDE)
     if windows.axis == "layer":  # rows beside one another share what they read
         width = min(width, GROUP // 2)
         group = Shape(1, 2 * GROUP // width, width)
     else:
         group = Shape(1, max(GROUP // width, 1), width)
-    return Rolling(kernel, Walk(windows.axis, rows, turn, columns, aligned, group)).kernel()
+    return Rolling(kernel, Walk(windows.axis, rows, turn, columns, cycle > 0, max(cycle, 1), group)).kernel()
 
 
 def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
@@ -108,7 +110,14 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
     values, count = computed(windows, 0), max(ACCESS // widest, 1)
     while count > 1 and (held(found, count, 1) > most or values * count > MOST_VALUES):
         count //= 2
-    columns = 1 if kernel.layouts else math.gcd(count, kernel.domain.extent("column"))
+    extent = kernel.domain.extent("column")
+    if cycle_of(kernel, count) > 1:
+        columns = count
+        while columns > 1 and values * columns * cycle_of(kernel, columns) > MOST_IN_CYCLE:
+            columns //= 2
+        if columns > 1 and held(windows_of(kernel, columns - 1).found, columns, 1) <= most:
+            return columns, 1
+    columns = 1 if kernel.layouts else math.gcd(count, extent)
     turn = MOST_AT_ONCE if columns == 1 else count // columns
     if columns == count > 1 and windows.axis == "row":
         turn = AHEAD
@@ -117,6 +126,19 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
     while turn > 1 and (held(found, columns, turn) > most or values * max(columns, 2) * turn > MOST_IN_TURN):
         turn //= 2
     return columns, turn
+
+
+def cycle_of(kernel: Kernel, columns: int) -> int:
+    """After how many rows so many columns are aligned alike: 1 where all rows are a multiple of them, 0 where that is not known."""
+    domain = kernel.domain
+    if kernel.layouts or columns == 1:
+        return 0
+    if domain.extent("column") % columns == 0:
+        return 1
+    planes = max(field.type.planes for field in kernel.written)
+    loops = any(isinstance(stmt, While) for stmt in statements(kernel.body))
+    known = len(domain.shape) == 2 and domain.elements == 1 and not loops
+    return columns // math.gcd(columns, domain.extent("column")) if known and planes == 1 else 0
 
 
 def held(windows: dict[View, Window], columns: int, turn: int) -> int:

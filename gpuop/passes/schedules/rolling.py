@@ -41,17 +41,24 @@ class Rolling:
     """Builds the kernel.
 
     Attributes:
-        warm: rows before a thread's first one with which it begins, for intermediates; whole turns.
+        step: rows that the body of the loop does.
+        warm: rows before a thread's first one with which it begins, for intermediates; whole steps.
+        row, behind: of the turn that is being made, its first row, and how many that is behind the step's.
     """
+
+    row: Expr
+    behind: Expr
 
     def __init__(self, kernel: Kernel, walk: Walk) -> None:
         self.source, self.walk = kernel, walk
-        self.windows = windows_of(kernel)
-        self.loads = RowLoads(kernel, walk, self.windows.found)
+        self.windows = windows_of(kernel, walk.slack)
+        self.loads = RowLoads(kernel, walk, self.windows)
         self.outside = Outside(kernel, self.windows, self.loads)
         self.extent, self.width = kernel.domain.extent(walk.axis), kernel.domain.extent("column")
-        self.warm = -(-max(self.windows.early) // walk.turn) * walk.turn
-        self.row, self.top = Var(walk.axis, Type(INT)), Var("top", Type(INT))
+        self.step = walk.turn * walk.cycle
+        self.warm = -(-max(self.windows.early) // self.step) * self.step
+        self.counter, self.top = Var(walk.axis, Type(INT)), Var("top", Type(INT))
+        self.row, self.behind = Ref(self.counter), constant(0, INT)
         self.start = Var("start", Type(INT)) if self.warm else self.top
         written = places(self.windows.stages[-1])[1] if walk.aligned else []
         self.stored = {
@@ -61,13 +68,13 @@ class Rolling:
 
     def kernel(self) -> Kernel:
         source, walk = self.source, self.walk
-        size = {walk.axis: -(-self.extent // walk.rows), "column": -(-self.width // walk.columns)}
+        size = {walk.axis: -(-self.extent // walk.rows), "column": -(-(self.width + walk.slack) // walk.columns)}
         shape = Shape(size.get(axis, source.domain.extent(axis)) for axis in source.domain.axes)
         head: list[Stmt] = [Comment(self.title())]
         stop = self.bounds(head)
-        before, turn = self.before(), self.turn()
+        before, turns = self.before(), numbered("k", 0, walk.cycle, self.turn)
         memory = (*map(Declare, self.stored.values()), *self.loads.declared())
-        loop = For(self.row, Ref(self.start), stop, constant(walk.turn, INT), turn)
+        loop = For(self.counter, Ref(self.start), stop, constant(self.step, INT), turns)
         return replace(
             source,
             domain=Domain(shape, source.domain.elements),
@@ -105,35 +112,36 @@ class Rolling:
 
             def row(k: Expr, out: list[Stmt], view: View = view, low: int = low, high: int = high) -> None:
                 b = collector(out, hint="at")
-                at = b.apply("add", b.apply("add", Ref(self.start), k), low)
-                self.loads.load(view, at, (low - self.warm, self.extent - 1 + high - 1), k, out)
+                behind = b.apply("add", k, low)
+                at = b.apply("add", Ref(self.start), behind)
+                self.loads.load(view, at, (low - self.warm, self.extent - 1 + high - 1), (k, behind), out)
 
             out += numbered("k", 0, high - low, row)
         return tuple(out)
 
-    def turn(self) -> Block:
+    def turn(self, behind: Expr, out: list[Stmt]) -> None:
         """Load the next rows, compute stage by stage, store, and move the windows."""
-        out: list[Stmt] = []
+        self.row, self.behind = collector(out, hint="at").apply("add", Ref(self.counter), behind), behind
         for view, window in self.windows.inputs().items():
             low, high = window.rows
 
             def row(k: Expr, out: list[Stmt], view: View = view, low: int = low, high: int = high) -> None:
                 b = collector(out, hint="at")
-                at = b.apply("add", b.apply("add", Ref(self.row), k), high)
-                between = high - self.warm, self.extent - 1 + high + self.walk.turn - 1
-                self.loads.load(view, at, between, b.apply("add", k, high - low), out)
+                at = b.apply("add", b.apply("add", self.row, k), high)
+                between = high - self.warm, self.extent - 1 + high + self.step - 1
+                place = b.apply("add", k, high - low), b.apply("add", b.apply("add", self.behind, k), high)
+                self.loads.load(view, at, between, place, out)
 
             out += numbered("k", 0, self.walk.turn, row)
         for number in range(len(self.windows.stages) - 1):
             out += self.stage(number)
         outputs = numbered("k", 0, self.walk.turn, self.outputs)
         if self.warm:
-            test = collector(out).apply("ge", Ref(self.row), Ref(self.top))
+            test = collector(out).apply("ge", self.row, Ref(self.top))
             outputs = (If(test, outputs),)
         out += outputs
         for view, window in self.windows.found.items():
             out += self.moved(self.loads.arrays[view], window.height - 1)
-        return tuple(out)
 
     def stage(self, number: int) -> Block:
         """The next rows of what a stage makes."""
@@ -142,10 +150,10 @@ class Rolling:
 
         def row(k: Expr, out: list[Stmt]) -> None:
             b = collector(out, hint="at")
-            at = b.apply("add", b.apply("add", Ref(self.row), k), ahead)
+            at = b.apply("add", b.apply("add", self.row, k), ahead)
 
             def one(lane: Expr, out: list[Stmt]) -> None:
-                out += _Point(self, number, k, lane, at, out).copy()
+                out += _Point(self, number, k, lane, collector(out).apply("add", lane, low), at, out).copy()
 
             out += numbered("lane", 0, self.walk.columns + high - low, one)
             self.outside.in_row(bordered, at, k, out)
@@ -154,7 +162,7 @@ class Rolling:
             return (self.warm - self.windows.ahead[view.reader]) % self.walk.turn
 
         out = list(numbered("k", 0, self.walk.turn, row))
-        self.outside.above(bordered, Ref(self.row), late, out)
+        self.outside.above(bordered, self.row, late, out)
         return tuple(out)
 
     def moved(self, array: Array, kept: int) -> Block:
@@ -174,22 +182,44 @@ class Rolling:
 
     def outputs(self, k: Expr, out: list[Stmt]) -> None:
         """A row of outputs."""
-        last = len(self.windows.stages) - 1
-        row = collector(out, hint="at").apply("add", Ref(self.row), k)
+        last, row = len(self.windows.stages) - 1, collector(out, hint="at").apply("add", self.row, k)
         body: list[Stmt] = []
+        phase = self.loads.phase(collector(body, hint="phase"), None, self.behind)
 
         def one(lane: Expr, out: list[Stmt]) -> None:
             point: list[Stmt] = []
-            point += _Point(self, last, k, lane, row, point).copy()
-            ragged = self.width % self.walk.columns
-            column = self.loads.column(collector(out, hint="at"), lane) if ragged else lane
-            out += self.inside(column, self.width, self.walk.columns, point)
+            lane_at = collector(point).apply("sub", lane, phase)
+            point += _Point(self, last, k, lane, lane_at, row, point).copy()
+            if self.walk.aligned or self.width % self.walk.columns == 0:
+                out += point
+            else:
+                column = self.loads.column(collector(out, hint="at"), lane)
+                out += self.inside(column, self.width, self.walk.columns, point)
 
         body += numbered("lane", 0, self.walk.columns, one)
-        point = tuple(row if axis == self.walk.axis else Index("global", axis) for axis in self.source.domain.axes[:-1])
-        there = (*point, self.loads.column(collector(body), 0))
-        body += [Wide(field, array, False, there, element) for (field, element), array in self.stored.items()]
-        out += self.inside(row, self.extent, self.walk.turn, body)
+        body += self.stores(row, phase, body)
+        out += self.inside(row, self.extent, self.step, body)
+
+    def stores(self, row: Expr, phase: Expr, head: list[Stmt]) -> list[Stmt]:
+        """Of what is stored at once, or one by one where some of it is outside."""
+        b, axes = collector(head, hint="at"), self.source.domain.axes[:-1]
+        point = tuple(row if axis == self.walk.axis else Index("global", axis) for axis in axes)
+        first = b.apply("sub", self.loads.column(b, 0), phase)
+        stores: list[Stmt] = [
+            Wide(field, array, False, (*point, first), element) for (field, element), array in self.stored.items()
+        ]
+        if self.walk.cycle == 1 or not stores:
+            return stores
+        test = b.apply("and", b.apply("ge", first, 0), b.apply("le", first, self.width - self.walk.columns))
+
+        def one(lane: Expr, out: list[Stmt]) -> None:
+            b = collector(out)
+            there = (*point, b.apply("add", first, lane))
+            for (field, element), array in self.stored.items():
+                planar = None if field.type.planes == 1 else element
+                out.append(Write(field, b.bind(Load(array, (lane,), array.type)), there, planar))
+
+        return [If(test, tuple(stores), numbered("lane", 0, self.walk.columns, one))]
 
     def inside(self, at: Expr, extent: int, step: int, body: list[Stmt]) -> list[Stmt]:
         """What is done only at points inside, along an axis of which threads take some points at a time."""
@@ -203,9 +233,12 @@ class Rolling:
 class _Point(Copier):
     """The body of a stage at one point, with arrays in the place of fields."""
 
-    def __init__(self, rolling: Rolling, number: int, row: Expr, lane: Expr, at: Expr, out: list[Stmt]) -> None:
+    def __init__(
+        self, rolling: Rolling, number: int, row: Expr, lane: Expr, column: Expr, at: Expr, out: list[Stmt]
+    ) -> None:
         super().__init__(rolling.windows.stages[number].body)
-        self.rolling, self.windows, self.number, self.row, self.lane = rolling, rolling.windows, number, row, lane
+        self.rolling, self.windows, self.number, self.row = rolling, rolling.windows, number, row
+        self.lane, self.column = lane, column
         self.is_last = number == len(rolling.windows.stages) - 1
         self.known, self.head = {rolling.walk.axis: at}, collector(out, hint="at")
         for stmt in rolling.source.shared("constant"):
@@ -214,8 +247,7 @@ class _Point(Copier):
     def position(self, axis: str) -> Expr:
         """Where the point is along an axis."""
         if axis == "column" and axis not in self.known:
-            behind = self.head.apply("add", self.lane, self.windows.beyond[self.number][0])
-            self.known[axis] = self.rolling.loads.column(self.head, behind)
+            self.known[axis] = self.rolling.loads.column(self.head, self.column)
         return self.known.get(axis, Index("global", axis))
 
     def expr(self, expr: Expr) -> Expr:
@@ -224,7 +256,9 @@ class _Point(Copier):
             if expr.kind == "global_size":
                 return constant(extent, INT)
             at = self.position(expr.axis)
-            if not self.is_last and expr.axis in self.known:  # points outside are computed, but nobody wants to know
+            if (
+                not self.is_last or self.rolling.walk.slack
+            ) and expr.axis in self.known:  # points outside are computed, but nobody wants to know
                 at = self.head.apply("min", self.head.apply("max", at, 0), extent - 1)
             return self.head.apply("add", at, expr.offset)
         return super().expr(expr)
@@ -251,9 +285,11 @@ class _Point(Copier):
     def load(self, read: Read, element: Expr, b: Builder) -> Load:
         view, row, column = self.windows.view(self.number, read, element)
         window, array = self.windows.found[view], self.rolling.loads.arrays[view]
-        row += self.windows.ahead[self.number] - window.rows[0]
-        column += self.windows.beyond[self.number][0] - window.columns[0]
-        return Load(array, (b.apply("add", self.row, row), b.apply("add", self.lane, column)), array.type)
+        slot = b.apply("add", self.row, row + self.windows.ahead[self.number] - window.rows[0])
+        behind = b.apply("add", b.apply("add", self.rolling.behind, slot), window.rows[0])
+        phase = self.rolling.loads.phase(b, view, behind)
+        place = b.apply("add", self.column, column - window.columns[0])
+        return Load(array, (slot, b.apply("add", place, phase)), array.type)
 
     def written(self, write: Write) -> Block:
         """To what is stored at once, or to each view of what a stage makes."""

@@ -32,7 +32,7 @@ from gpuop.ir.nodes import (
     Wide,
 )
 from gpuop.ir.types import BOOL, INT, Shape, Type
-from gpuop.passes.schedules.windows import Span, View, Window
+from gpuop.passes.schedules.windows import Span, View, Windows
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,9 @@ class Walk:
         rows: how many rows a thread goes.
         turn: how many of them at a time.
         columns: how many columns it handles.
-        aligned: whether these are accessed at once, which takes rows that are a multiple of them; else one by one.
+        aligned: whether these are accessed at once; else one by one.
+        cycle: after so many rows columns are aligned alike, where rows are no multiple of them: in each row, a thread's columns
+            begin at the aligned place before its first one, `phase` columns before.
         group: threads of a work-group.
     """
 
@@ -53,7 +55,13 @@ class Walk:
     turn: int
     columns: int
     aligned: bool
+    cycle: int
     group: Shape
+
+    @property
+    def slack(self) -> int:
+        """The most by which columns of a thread differ between two rows."""
+        return self.columns - 1 if self.cycle > 1 else 0
 
 
 class RowLoads:
@@ -64,10 +72,10 @@ class RowLoads:
         arrays: of each view, the rows of its window.
     """
 
-    def __init__(self, kernel: Kernel, walk: Walk, windows: dict[View, Window]) -> None:
-        self.walk, self.domain, self.windows = walk, kernel.domain, windows
+    def __init__(self, kernel: Kernel, walk: Walk, windows: Windows) -> None:
+        self.walk, self.domain, self.windows, self.aligned = walk, kernel.domain, windows.found, set(windows.inputs())
         self.first = Var("first", Type(INT))
-        self.arrays = {view: self.array(view) for view in windows}
+        self.arrays = {view: self.array(view) for view in self.windows}
         self.lanes: dict[tuple[Type, int], Array] = {}
         self.within: dict[Span, Var] = {}
 
@@ -91,21 +99,37 @@ class RowLoads:
         first = Index("global", "column") if self.walk.columns == 1 else Ref(self.first)
         return b.apply("add", first, k)
 
-    def load(self, view: View, at: Expr, between: Span, slot: Expr, out: list[Stmt]) -> None:
-        """The row `at`, which is one `between` two, into a row of the view's array."""
-        columns, reach = self.walk.columns, reach_of(self.windows[view].columns, self.walk.columns)
+    def phase(self, b: Builder, view: View | None, row: Expr) -> Expr:
+        """How many columns before the thread's first one its columns begin in a row of a view, or of outputs: of a row that is so
+        many behind one that is aligned."""
+        if self.walk.cycle == 1 or view not in (None, *self.aligned):
+            return constant(0, INT)
+        plane = int(view.element.value) if view is not None and isinstance(view.element, Const) else 0
+        columns = self.walk.columns
+        behind = b.apply("mul", row, self.domain.extent("column") % columns)
+        return b.apply("and", b.apply("add", behind, plane * self.domain.shape.points % columns), columns - 1)
+
+    def load(self, view: View, at: Expr, between: Span, place: tuple[Expr, Expr], out: list[Stmt]) -> None:
+        """The row `at`, which is one `between` two, into a row of the view's array; `place`: which, and that for `phase`."""
+        columns, (left, right) = self.walk.columns, reach_of(self.windows[view].columns, self.walk.columns)
+        reach, (slot, row) = (left + self.walk.slack, right), place
+        phase = self.phase(collector(out, hint="phase"), view, row)
         if not self.walk.aligned or sum(reach) + columns > self.domain.extent("column"):
-            self.load_each(view, at, slot, out)
+            self.load_each(view, at, slot, phase, out)
         elif reach == (0, 0):
-            self.load_wide(view, at, between, slot, out)
+            self.load_wide(view, at, between, slot, phase, out)
         else:
             wide, each = list[Stmt](), list[Stmt]()
-            self.load_wide(view, at, between, slot, wide)
-            self.load_each(view, at, slot, each)
-            test = self.within.setdefault(reach, Var("within", Type(BOOL)))
-            out.append(If(Ref(test), tuple(wide), tuple(each)))
+            self.load_wide(view, at, between, slot, phase, wide)
+            self.load_each(view, at, slot, phase, each)
+            test: Expr = Ref(self.within.setdefault(reach, Var("within", Type(BOOL))))
+            if self.walk.cycle > 1:  # a row that stands for another is aligned as it is itself
+                b = collector(out)
+                rows = b.apply("and", b.apply("ge", at, 0), b.apply("lt", at, self.domain.extent(self.walk.axis)))
+                test = b.apply("and", test, rows)
+            out.append(If(test, tuple(wide), tuple(each)))
 
-    def load_each(self, view: View, at: Expr, slot: Expr, out: list[Stmt]) -> None:
+    def load_each(self, view: View, at: Expr, slot: Expr, phase: Expr, out: list[Stmt]) -> None:
         """Element by element, through the border."""
         array, low = self.arrays[view], self.windows[view].columns[0]
 
@@ -113,20 +137,20 @@ class RowLoads:
             b = collector(out)
             axes = zip(self.domain.axes[:-1], view.across, strict=True)
             point = [at if axis == self.walk.axis else Index("global", axis, away) for axis, away in axes]
-            point.append(self.column(b, b.apply("add", k, low)))
+            point.append(b.apply("sub", self.column(b, b.apply("add", k, low)), phase))
             read = Read(view.field, array.type, tuple(point), view.element, view.border, view.fill)
             out.append(Store(array, (slot, k), b.bind(read)))
 
         out += numbered("k", 0, array.extents[1], one)
 
-    def load_wide(self, view: View, at: Expr, between: Span, slot: Expr, out: list[Stmt]) -> None:
+    def load_wide(self, view: View, at: Expr, between: Span, slot: Expr, phase: Expr, out: list[Stmt]) -> None:
         """In accesses to as many neighbours as there are, which are all inside the row."""
         array, (low, high) = self.arrays[view], self.windows[view].columns
         lines, b = self.lines(view, at, between), collector(out, hint="at")
         point = tuple(place(b, line, view.border) for line in lines)
         tests = [test for line in lines if (test := inside(b, line)) is not None] if view.fill is not None else []
         for start, count in pieces_of((low, high), self.walk.columns):
-            there, lanes = (*point, self.column(b, start)), self.staged(array.type, count)
+            there, lanes = (*point, b.apply("sub", self.column(b, start), phase)), self.staged(array.type, count)
             if count > 1:
                 out.append(Wide(view.field, lanes, True, there, view.element))
             first, last = max(start, low), min(start + count, high + self.walk.columns)

@@ -53,6 +53,8 @@ class Window:
 class Windows:
     """What the stages of a kernel read of fields on its grid, by threads that walk along an axis.
 
+    Columns of the outputs may be up to `slack` before a thread's own ones, and so may those that it has of inputs.
+
     A stage that makes intermediates computes them for rows ahead of the outputs' and for columns beyond the thread's own: all
     that later stages read of them.
 
@@ -64,17 +66,20 @@ class Windows:
         early: by stage, how many rows before a thread's first one it begins.
     """
 
-    def __init__(self, kernel: Kernel, axis: str) -> None:
+    def __init__(self, kernel: Kernel, axis: str, slack: int = 0) -> None:
         self.axes, self.axis, self.stages = kernel.domain.axes, axis, stages(kernel)
         self.found: dict[View, Window] = {}
         self.reach: dict[View, Window] = {}
         last = len(self.stages) - 1
         self.ahead, self.beyond, self.early = [0] * (last + 1), [(0, 0)] * (last + 1), [0] * (last + 1)
+        self.beyond[last] = (-slack, 0)
         self.inner = set(kernel.intermediates)
         for number in range(last, -1, -1):
             if number < last:
                 self._place_stage(number)
             self._note_reads(number)
+        for view, window in self.inputs().items():
+            self.found[view] = Window(window.rows, (window.columns[0], window.columns[1] + slack))
 
     def views(self, number: int) -> list[View]:
         """The views of what a stage makes."""
@@ -130,12 +135,14 @@ class Windows:
             self.found[view] = Window(rows, self.beyond[number])
 
 
-_found: BoundedCache[int, tuple[Kernel, Windows]] = BoundedCache(4)  # by the identity of kernels that it keeps alive
+_found: BoundedCache[tuple[int, int], tuple[Kernel, Windows]] = BoundedCache(
+    8
+)  # by the identity of kernels that it keeps alive
 
 
-def windows_of(kernel: Kernel) -> Windows:
+def windows_of(kernel: Kernel, slack: int = 0) -> Windows:
     """The windows of threads that walk along the axis that suits the kernel."""
-    return _found.find(id(kernel), lambda: (kernel, Windows(kernel, walked(kernel))))[1]
+    return _found.find((id(kernel), slack), lambda: (kernel, Windows(kernel, walked(kernel), slack)))[1]
 
 
 def walked(kernel: Kernel) -> str:
