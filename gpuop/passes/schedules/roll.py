@@ -28,10 +28,10 @@ MOST_AGAIN = 3  # times the values that are needed, which threads with columns b
 MOST_VALUES = 2048  # values that the copies of a body compute
 MOST_AT_ONCE = 8  # rows of a turn, where rows are not aligned
 AHEAD = 4  # rows of a turn elsewhere, so that the loads of one do not wait for those of another
-MOST_IN_TURN = 1100  # values that a turn of more rows than one computes
+MOST_IN_TURN = 900  # values that a turn of more rows than one computes
 MOST_IN_CYCLE = 1400  # values that the turns of a cycle compute
 SHARED = 64  # values of a point from which on threads have columns beside each other where rows are not aligned
-AGAIN, STAGED_AGAIN = 0.2, 0.6  # of a row's time for each that another thread loads too, or computes
+AGAIN, STAGED_AGAIN = 0.2, 0.6  # of a row's time for each that another thread loads too, or computes; bytes cost twice
 DEEP = "its stages build on one another"
 
 
@@ -73,7 +73,7 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     extent = domain.extent(windows.axis)
     threads = {rows: domain.threads // columns // extent * -(-extent // rows) for rows in ROWS}
     halo = max(window.height - 1 for window in windows.found.values()) + max(windows.early)
-    again = halo * (STAGED_AGAIN if kernel.intermediates else AGAIN)
+    again = halo * (STAGED_AGAIN if kernel.intermediates else AGAIN * (1 + (columns > 4)))
     fit = [rows for rows in ROWS if threads[rows] >= least and rows >= max(windows.early)]
     best = sorted(
         fit, key=lambda rows: (1 + again / rows) * (1 + least / threads[rows])
