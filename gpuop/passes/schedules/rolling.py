@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
-    GRID_AXES,
     Apply,
     Array,
-    Assign,
     Block,
     Comment,
     Declare,
@@ -20,8 +18,6 @@ from gpuop.ir.nodes import (
     Index,
     Let,
     Load,
-    Pack,
-    Read,
     Ref,
     Stmt,
     Store,
@@ -30,11 +26,11 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.types import INT, Shape, Type
-from gpuop.ir.visit import Copier
-from gpuop.passes.points_per_thread import elements, places
+from gpuop.passes.points_per_thread import places
 from gpuop.passes.schedules.outside import Outside
+from gpuop.passes.schedules.point_of_stage import PointOfStage, Spot
 from gpuop.passes.schedules.walk import RowLoads, Walk, named, numbered
-from gpuop.passes.schedules.windows import View, is_placed, windows_of
+from gpuop.passes.schedules.windows import View, windows_of
 
 
 class Rolling:
@@ -153,7 +149,8 @@ class Rolling:
             at = b.apply("add", b.apply("add", self.row, k), ahead)
 
             def one(lane: Expr, out: list[Stmt]) -> None:
-                out += _Point(self, number, k, lane, collector(out).apply("add", lane, low), at, out).copy()
+                place = Spot(k, self.behind, lane, collector(out).apply("add", lane, low), at)
+                out += self.body(number, place, out)
 
             out += numbered("lane", 0, self.walk.columns + high - low, one)
             self.outside.in_row(bordered, at, k, out)
@@ -178,6 +175,9 @@ class Rolling:
 
         return numbered("k", 0, kept, row)
 
+    def body(self, number: int, place: Spot, out: list[Stmt]) -> Block:
+        return PointOfStage(self.source, number, (self.windows, self.loads), self.stored, place, out).copy()
+
     # --- points -------------------------------------------------------------------------------------------------
 
     def outputs(self, k: Expr, out: list[Stmt]) -> None:
@@ -188,8 +188,8 @@ class Rolling:
 
         def one(lane: Expr, out: list[Stmt]) -> None:
             point: list[Stmt] = []
-            lane_at = collector(point).apply("sub", lane, phase)
-            point += _Point(self, last, k, lane, lane_at, row, point).copy()
+            place = Spot(k, self.behind, lane, collector(point).apply("sub", lane, phase), row)
+            point += self.body(last, place, point)
             if self.walk.aligned or self.width % self.walk.columns == 0:
                 out += point
             else:
@@ -228,80 +228,3 @@ class Rolling:
         out: list[Stmt] = []
         test = collector(out).apply("lt", at, extent)
         return [*out, If(test, tuple(body))]
-
-
-class _Point(Copier):
-    """The body of a stage at one point, with arrays in the place of fields."""
-
-    def __init__(
-        self, rolling: Rolling, number: int, row: Expr, lane: Expr, column: Expr, at: Expr, out: list[Stmt]
-    ) -> None:
-        super().__init__(rolling.windows.stages[number].body)
-        self.rolling, self.windows, self.number, self.row = rolling, rolling.windows, number, row
-        self.lane, self.column = lane, column
-        self.is_last = number == len(rolling.windows.stages) - 1
-        self.known, self.head = {rolling.walk.axis: at}, collector(out, hint="at")
-        for stmt in rolling.source.shared("constant"):
-            self.arrays.pop(stmt.array, None)
-
-    def position(self, axis: str) -> Expr:
-        """Where the point is along an axis."""
-        if axis == "column" and axis not in self.known:
-            self.known[axis] = self.rolling.loads.column(self.head, self.column)
-        return self.known.get(axis, Index("global", axis))
-
-    def expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Index) and expr.axis in GRID_AXES:
-            extent = self.rolling.source.domain.extent(expr.axis)
-            if expr.kind == "global_size":
-                return constant(extent, INT)
-            at = self.position(expr.axis)
-            if (
-                not self.is_last or self.rolling.walk.slack
-            ) and expr.axis in self.known:  # points outside are computed, but nobody wants to know
-                at = self.head.apply("min", self.head.apply("max", at, 0), extent - 1)
-            return self.head.apply("add", at, expr.offset)
-        return super().expr(expr)
-
-    def stmt(self, stmt: Stmt) -> Block:
-        match stmt:
-            case Declare(array=array) if array.space == "constant":
-                return ()
-            case Let(value=Read() as read) | Assign(value=Read() as read) if is_placed(read):
-                out: list[Stmt] = []
-                (copied,) = super().stmt(replace(stmt, value=self.loaded(read, collector(out, stmt.loc))))
-                return (*out, copied)
-            case Write() if self.rolling.stored or not self.is_last:
-                return self.written(stmt)
-            case Write():
-                point = tuple(self.position(axis) for axis in self.rolling.source.domain.axes)
-                return (replace(stmt, value=self.expr(stmt.value), point=point),)
-        return super().stmt(stmt)
-
-    def loaded(self, read: Read, b: Builder) -> Expr:
-        loads = [b.bind(self.load(read, element, b)) for element in elements(read.field, read.element)]
-        return loads[0] if len(loads) == 1 else Pack(tuple(loads), read.type)
-
-    def load(self, read: Read, element: Expr, b: Builder) -> Load:
-        view, row, column = self.windows.view(self.number, read, element)
-        window, array = self.windows.found[view], self.rolling.loads.arrays[view]
-        slot = b.apply("add", self.row, row + self.windows.ahead[self.number] - window.rows[0])
-        behind = b.apply("add", b.apply("add", self.rolling.behind, slot), window.rows[0])
-        phase = self.rolling.loads.phase(b, view, behind)
-        place = b.apply("add", self.column, column - window.columns[0])
-        return Load(array, (slot, b.apply("add", place, phase)), array.type)
-
-    def written(self, write: Write) -> Block:
-        """To what is stored at once, or to each view of what a stage makes."""
-        out: list[Stmt] = []
-        b = collector(out, write.loc)
-        values = b.lanes(self.expr(write.value))
-        for element, value in zip(elements(write.field, write.element), values, strict=True):
-            if self.is_last:
-                out.append(Store(self.rolling.stored[write.field, element], (self.lane,), value, write.loc))
-                continue
-            for view in self.windows.views(self.number):
-                if (view.field, view.element) == (write.field, element):
-                    slot = b.apply("add", self.row, self.windows.found[view].height - 1)
-                    out.append(Store(self.rolling.loads.arrays[view], (slot, self.lane), value, write.loc))
-        return tuple(out)
