@@ -13,13 +13,15 @@ from gpuop.ir.nodes import Declare, Index, Write
 from gpuop.ir.visit import effects, expressions, walk
 from gpuop.passes.scalarize import by_element
 from gpuop.passes.schedules.method import Method, Parameters
-from gpuop.passes.schedules.tile_chain import TileChain, work
+from gpuop.passes.schedules.tile_chain import TileChain
 from gpuop.passes.schedules.tile_regions import THREADS, Tiles
 from gpuop.passes.schedules.tiled import Tiled
 
 ROWS = (8, 16, 32, 64)
 COLUMNS = (32, 64, 128, 256)
 TALL, LANES = 8, 4  # rows, or columns, that a thread computes together
+LONG = 8  # points that a window reaches from its first to its last, from which on more rows pay
+HELD = 40  # values that a thread should hold of windows
 MOST_TALL = 32
 MOST_LOCAL = 49152  # bytes of a group
 FREE_LOCAL = 20480  # bytes of a group, with which enough of them run at a time, and the cache is not short of memory
@@ -47,7 +49,7 @@ def refuse(kernel: Kernel) -> str:
     if best is None:
         return "a tile of its stages does not fit in local memory"
     tiles = Tiles(chain, **best, wide=_is_wide(kernel, LANES))
-    again = tiles.cost - sum(work(part.kernel.body) for part in chain.parts)
+    again = tiles.cost - sum(part.work for part in chain.parts)
     stored = sum(param.type.storage.bits // 8 * param.type.planes for param in kernel.intermediates)
     if kernel.intermediates and again > 2 * STORED * stored:
         return "to compute stages around tiles would take longer than to read them from memory"
@@ -60,15 +62,23 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     chain, wide, domain = _chain(kernel), _is_wide(kernel, LANES), kernel.domain
     most, busy = min(kernel.target.local_memory_bytes, MOST_LOCAL), kernel.target.least_threads / THREADS
     costs: dict[tuple[int, int], float] = {}
-    for rows in ROWS if len(domain.shape) > 1 else (1,):
+    tall = _tall(chain) if wide else TALL
+    for rows in [n for n in ROWS if n >= tall] if len(domain.shape) > 1 else (1,):
         for columns in COLUMNS:
-            tiles = Tiles(chain, rows, columns, TALL, LANES, wide)
+            tiles = Tiles(chain, rows, columns, tall, LANES, wide)
             if tiles.nbytes <= most and (rows, columns) == _large_enough(tiles, kernel):
                 groups = domain.threads / (rows * columns)
                 crowded = 1 + SLOWER * max(0, tiles.nbytes - FREE_LOCAL) / 16384
                 costs[rows, columns] = (tiles.cost + CACHED * tiles.bytes_read) * crowded * max(1.0, busy / groups)
     best = sorted(costs, key=lambda shape: (costs[shape], shape))
-    return tuple({"rows": rows, "columns": columns, "tall": TALL, "lanes": LANES} for rows, columns in best)
+    return tuple({"rows": rows, "columns": columns, "tall": tall, "lanes": LANES} for rows, columns in best)
+
+
+def _tall(chain: TileChain) -> int:
+    """The rows that a thread computes together: twice as many share more, where their windows are few values."""
+    down = [(part.reach(-2), len(part.kernel.written)) for part in chain.parts if part.reach(-2)]
+    few = all(reach >= LONG and (2 * TALL + reach) * written <= HELD for reach, written in down)
+    return 2 * TALL if down and few else TALL
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from gpuop.ir.footprints import Footprint, footprints
 from gpuop.ir.kernel import Kernel, Output
@@ -35,11 +36,16 @@ class TilePart:
     near: dict[FieldParam, Footprint]
     rule: Rule | None
 
-    @property
+    @cached_property
     def turns(self) -> bool:
         """Whether it reads by counters of loops: such windows cannot lie in registers."""
         reads = (e for e in expressions(self.kernel.body) if isinstance(e, Read) and e.field in self.near)
         return any(read.point is not None and distance(read) is None for read in reads)
+
+    @cached_property
+    def work(self) -> int:
+        """The operations and reads of a point."""
+        return _work(self.kernel.body)
 
     def reach(self, axis: int) -> int:
         """How far its windows reach along an axis, the last one being -1."""
@@ -198,11 +204,11 @@ def _knows_positions(kernel: Kernel) -> bool:
     return False
 
 
-def work(block: Block) -> int:
+def _work(block: Block) -> int:
     """The operations and reads of a thread, turns of loops included where their number is known."""
     count = 0
     for stmt in block:
         found = (e for value in values(stmt) for e in walk_expr(value) if isinstance(e, (Apply, Read)))
         count += sum(e.type.lanes for e in found)
-        count += sum(map(work, blocks(stmt))) * (1 if (turns := times(stmt)) is None else turns)
+        count += sum(map(_work, blocks(stmt))) * (1 if (turns := times(stmt)) is None else turns)
     return count

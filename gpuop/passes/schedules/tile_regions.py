@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gpuop.ir.footprints import Footprint
 from gpuop.ir.nodes import Array, FieldParam
 from gpuop.ir.types import Type
-from gpuop.passes.schedules.tile_chain import MIRRORS, TileChain, TilePart, work
+from gpuop.passes.schedules.tile_chain import MIRRORS, TileChain, TilePart
 
 Span = tuple[int, int]  # how many points before and behind those of the tile
 THREADS = 256  # of a work-group
@@ -140,7 +140,7 @@ class Tiles:
         done = 0
         for part, region in zip(self.chain.parts, self.regions, strict=True):
             strips = region.count[0] * region.count[1]
-            done += work(part.kernel.body) * -(-strips // AT_ONCE) * AT_ONCE * region.strip[0] * region.strip[1]
+            done += part.work * -(-strips // AT_ONCE) * AT_ONCE * region.strip[0] * region.strip[1]
         return done / (self.rows * self.columns)
 
     @property
