@@ -1,10 +1,11 @@
 """Time to the first result of `half` on 4096², cold and warm, and the time of a prepared step next to a device copy.
 
-    python benchmarks/first_result.py [--device NAME] [--size 4096]
+    python benchmarks/first_result.py [--device NAME] [--size 4096] [--pipeline NAME …]
 
 Each start is a process of its own: cold with an empty compile cache (the driver's own caches are emptied too), warm with
 a filled one. The first result is timed from when the device is open, and holds the way of the field there and back, which
 `--size 64` leaves out. The bytes of `half` are a read and a write of the field, those of the device's own buffer copy.
+Pipelines are those of `tests/composed.py`, and take the place of `half`; of these there are no steps.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 STARTS, STEPS = 5, 30
 
@@ -51,7 +56,26 @@ def first_result(device: str, size: int) -> None:
     )
 
 
-def starts(device: str, size: int, warm: bool) -> dict[str, list[float]]:
+def first_of_pipeline(device: str, size: int, name: str) -> None:
+    """The same for a pipeline; recording it counts, the way of its fields there, and not back."""
+    started = time.perf_counter()
+    import gpuop as gp
+    from tests.composed import PIPELINES
+
+    imported = time.perf_counter()
+    with gp.use_device(device):
+        opened = time.perf_counter()
+        gp.evaluate(*PIPELINES[name](size, size))
+        gp.device(device).synchronize()
+        done = time.perf_counter()
+    print(
+        json.dumps(
+            {"import": imported - started, "device": opened - imported, "first": done - opened, "all": done - started}
+        )
+    )
+
+
+def starts(device: str, size: int, warm: bool, pipeline: str) -> dict[str, list[float]]:
     """Several fresh processes; each cold one has empty caches."""
     times: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as kept:
@@ -60,6 +84,7 @@ def starts(device: str, size: int, warm: bool) -> dict[str, list[float]]:
                 cache = kept if warm else empty
                 environment = {**os.environ, "GPUOP_CACHE": cache, "POCL_CACHE_DIR": cache, "CUDA_CACHE_PATH": cache}
                 command = [sys.executable, __file__, "--child", "--device", device, "--size", str(size)]
+                command += ["--pipeline", pipeline] if pipeline else []
                 line = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
             if n or not warm:  # the first warm start fills the cache
                 for name, seconds in json.loads(line.splitlines()[-1]).items():
@@ -112,7 +137,11 @@ def main() -> None:
     parser.add_argument("--device", help="a device's name; by default all that work")
     parser.add_argument("--size", type=int, default=4096)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--pipeline", nargs="*", default=[], metavar="NAME", help="pipelines in the place of `half`")
     options = parser.parse_args()
+    if options.child and options.pipeline:
+        first_of_pipeline(options.device, options.size, *options.pipeline)
+        return
     if options.child:
         first_result(options.device, options.size)
         return
@@ -120,14 +149,14 @@ def main() -> None:
 
     for device in gp.devices() if options.device is None else [gp.device(options.device)]:
         print(f"{device.name}: {device.description}")
-        for label, warm in (("cold", False), ("warm", True)):
-            times = starts(device.name, options.size, warm)
+        for name, (label, warm) in product(options.pipeline or [""], (("cold", False), ("warm", True))):
+            times = starts(device.name, options.size, warm, name)
             parts = ", ".join(f"{name} {statistics.median(t):.2f} s" for name, t in times.items() if name != "first")
             first = sorted(1e3 * t for t in times["first"])
-            print(
-                f"  {label} start: first result {statistics.median(first):.1f} ms ({first[0]:.1f} … {first[-1]:.1f}); {parts}"
-            )
-        steps(device.name, options.size)
+            spread = f"{statistics.median(first):.1f} ms ({first[0]:.1f} … {first[-1]:.1f})"
+            print(f"  {name} {label} start: first result {spread}; {parts}", flush=True)
+        if not options.pipeline:
+            steps(device.name, options.size)
 
 
 if __name__ == "__main__":

@@ -175,3 +175,29 @@ def test_stencils_are_left_apart_where_they_read_much():
     padded = np.pad(a.numpy(), (0, 4), mode="edge").astype("d")
     np.testing.assert_allclose(results["p"], sum(padded[r : 300 + r, c : 500 + c].sum() for r, c in window), rtol=1e-6)
     assert "operations more" in graph.explain()
+
+
+def test_consumers_of_single_values_do_not_wait_on_the_host(device, monkeypatch):
+    """A value of no dimensions stays on the device: steps and evaluations that need it only enqueue."""
+    start = x = image(60, 300)
+    with gp.ComputeGraph() as graph:
+        f = gp.ScalarField(x)
+        f.next = f / f.max() + f.mean()
+        graph.probe((f - f.min()) / (f.max() - f.min()), "spread")
+    graph.reset()
+
+    def waits(*args):
+        raise AssertionError("the host waits")
+
+    with monkeypatch.context() as patched:
+        for name in ("download", "synchronize", "settle"):
+            patched.setattr(type(gp.device(device)), name, waits)
+        graph.step(2)
+        total = gp.evaluate(gp.ScalarField(start).sum())
+        scaled = gp.evaluate(gp.ScalarField(start) / total)
+    for _ in range(2):
+        x = x / x.max() + x.mean(dtype="f8").astype("f4")
+    np.testing.assert_allclose(graph.read("spread"), (x - x.min()) / (x.max() - x.min()), rtol=2e-5, atol=1e-6)
+    np.testing.assert_allclose(scaled.numpy(), start / start.sum(dtype="d"), rtol=1e-5)
+    said = graph.explain()
+    assert graph.kernel_count == 3 and "`max` runs on 1×32 threads, `divide` on 60×300; costs 16 B" in said

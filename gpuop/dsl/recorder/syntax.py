@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+from contextlib import suppress
 from functools import lru_cache
 from types import CodeType
 
@@ -23,14 +24,9 @@ def check_returns(code: CodeType) -> None:
     Raises:
         SemanticError: at the line of the `return`.
     """
-    for function in ast.walk(_tree(code.co_filename)):
-        if (
-            isinstance(function, ast.FunctionDef)
-            and function.name == code.co_name
-            and _first_line(function) == code.co_firstlineno
-        ):
-            for stmt in function.body:
-                _check(stmt, code.co_filename, "")
+    for function in _functions(code.co_filename).get((code.co_name, code.co_firstlineno), ()):
+        for stmt in function.body:
+            _check(stmt, code.co_filename, "")
 
 
 def _check(node: ast.AST, file: str, block: str) -> None:
@@ -59,9 +55,11 @@ def _first_line(function: ast.FunctionDef) -> int:
 
 
 @lru_cache(maxsize=MOST_FILES)
-def _tree(file: str) -> ast.Module:
-    """The file's syntax; empty where the source is not available."""
-    try:
-        return ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:
-        return ast.Module([], [])
+def _functions(file: str) -> dict[tuple[str, int], list[ast.FunctionDef]]:
+    """The functions of a file by name and first line; none where the source is not available."""
+    found: dict[tuple[str, int], list[ast.FunctionDef]] = {}
+    with suppress(SyntaxError):
+        for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
+            if isinstance(node, ast.FunctionDef):
+                found.setdefault((node.name, _first_line(node)), []).append(node)
+    return found
