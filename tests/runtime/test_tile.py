@@ -11,18 +11,21 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.codegen.generate import target_named
+from gpuop import evaluation
+from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.layout import layout_of
 from gpuop.passes import schedules
 from gpuop.passes.schedules import tile
 from gpuop.passes.schedules.tile import TILE
 from gpuop.runtime import devices
 from tests.borders import CHECKED
 from tests.conftest import Widened
+from tests.golden.nvrtc import ptx_of
 from tests.runtime.test_roll import at
 
 CUDA = target_named("cuda")
@@ -220,3 +223,34 @@ def test_pinned_parameters_are_taken_to_what_will_do(pinned):
     with tiling(**pinned):
         got = taps(taps(gp.ScalarField(x), AROUND, "reflect"), ACROSS, "reflect").numpy()
     np.testing.assert_array_equal(got, summed(summed(x, AROUND, "reflect"), ACROSS, "reflect"))
+
+
+@pytest.mark.parametrize("form", ["interpreted", *DRIVERS[:1]])
+def test_arrays_of_users(form):
+    """Their rows begin anywhere, so inputs are read, and results written, one by one."""
+    memory = np.random.default_rng(6).integers(0, 100, (40, 40)).astype(np.float32)
+    array = memory[1:34:2, 3:-5]
+    with tiling(form):
+        backend = devices.current()
+        field = gp.Field(np.ascontiguousarray(array))
+        what = program([taps(taps(field, ACROSS, "reflect"), DOWN, "symmetric").node])
+        ((leaf, _),) = what.leaves.items()
+        buffer = backend.upload(gp.FieldType(memory.size - 43), memory.reshape(-1)[43:].reshape(1, -1))
+        values = evaluation.prepare(
+            what, backend, None, layouts={leaf: layout_of(gp.FieldType(array.shape), (80, 1))}
+        ).run({leaf: buffer})
+        (wanted,) = what.wanted
+        got = backend.download(what.types[wanted], values[wanted]).reshape(array.shape)
+    np.testing.assert_array_equal(got, summed(summed(array, ACROSS, "reflect"), DOWN, "symmetric"))
+
+
+def test_neighbours_are_accessed_at_once_in_cuda():
+    f = gp.ScalarField(np.ones((1024, 1024), np.float32))
+    (kernel,) = kernels_of(
+        taps(taps(f, [(r, 0) for r in range(-9, 10)], "clamp"), [(0, c) for c in range(-9, 10)], "clamp")
+    )
+    text = generate(kernel, CUDA).text
+    assert "if (interior) {" in text and text.count("__syncthreads()") == 1
+    ptx = ptx_of(text, "compute_90")
+    assert "ld.shared.v4.f32" in ptx and "st.global.v4.f32" in ptx
+    assert ".local" not in ptx  # windows are in registers
