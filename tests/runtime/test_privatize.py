@@ -289,6 +289,20 @@ def test_text_on_gpus():
     assert "atom.shared" in ptx_of(text, "compute_90") or "red.shared" in ptx_of(text, "compute_90")
 
 
+@pytest.mark.parametrize("form", TARGETS)
+@pytest.mark.parametrize(
+    ("dtype", "bins", "tested"), [("uint8", 256, False), ("uint8", 255, True), ("int8", 256, True)]
+)
+def test_bytes_are_places_without_a_test(form, dtype, bins, tested):
+    x = np.arange(-300, 300).astype(dtype)
+    with privately(form):
+        counts = histogram(bins)(gp.Field(x))
+        text = generate(kernel_of(counts), replace(target_named("opencl"), device=form, least_threads=1)).text
+        assert (f"< {bins}u" in text) == tested
+        expected = np.bincount(x[x >= 0].astype(int), minlength=bins)[:bins]
+        np.testing.assert_array_equal(counts.numpy(), expected)
+
+
 def refused(form: str, body: object, outputs: object, *fields: gp.Field, default: object = 0) -> str:
     results = gp.operator(outputs=outputs, default=default)(body)(*fields)
     return PRIVATIZE.refuse(

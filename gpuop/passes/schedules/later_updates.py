@@ -43,9 +43,9 @@ VECTORS = 4  # whose updates are kept: what was just stored is slow to load
 class _Update:
     """An update of an output: what holds its places, and the values where they differ between points."""
 
-    def __init__(self, stmt: Atomic, points: int) -> None:
+    def __init__(self, stmt: Atomic, inside: list[bool], points: int) -> None:
         assert isinstance(stmt.memory, FieldParam)
-        self.stmt, self.field = stmt, stmt.memory
+        self.stmt, self.field, self.inside = stmt, stmt.memory, inside
         self.at = Var(f"{self.field.hint}_at", Type(INT), mutable=True)
         self.places = Array(f"{self.field.hint}_places", Type(INT), (points,))
         (arg,) = stmt.args
@@ -67,7 +67,8 @@ class LaterUpdates:
         self.outputs, self.lanes, self.points = outputs, lanes, VECTORS * lanes
         self.first = Var("first_column", Type(INT))
         updates = [s for s in walk(kernel.body) if isinstance(s, Atomic) and s.memory in outputs.fields]
-        self.updates = {id(stmt): _Update(stmt, self.points) for stmt in updates}
+        self.updates = {id(stmt): _Update(stmt, outputs.inside(stmt), self.points) for stmt in updates}
+        self.always = {id(stmt) for stmt in kernel.body}  # what runs under no condition
         loops = [stmt.body for stmt in walk(kernel.body) if isinstance(stmt, (For, While))]
         self.in_loops = any(id(stmt) in self.updates for body in loops for stmt in walk(body))
         body: list[Stmt] = [s for s in kernel.body if isinstance(s, Declare) and s.array.space == "constant"]
@@ -92,7 +93,7 @@ class LaterUpdates:
             return (map_blocks(stmt, self.block),)
         update, out = self.updates[id(stmt)], list[Stmt]()
         b = collector(out, update.stmt.loc)
-        test, at = place_of(update.stmt, update.field, b, b)
+        test, at = place_of(update.stmt, update.inside, b, b)
         at = at if test is None else b.apply("choose", test, at, NOWHERE)
         out.append(Assign(update.at, at, update.stmt.loc))
         if update.value is not None:
@@ -130,6 +131,8 @@ class LaterUpdates:
         if update.values is not None:
             value = collector(inner).bind(Load(update.values, (place,), update.values.type))
         inner += self.outputs.combined(replace(update.stmt, args=(value,)), at, copy)
+        if all(update.inside) and id(update.stmt) in self.always:
+            return (*out, *inner)
         out.append(If(b.apply("ge", at, 0), tuple(inner), (), update.stmt.loc))
         return tuple(out)
 

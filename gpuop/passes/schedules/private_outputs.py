@@ -14,12 +14,14 @@ from gpuop.ir.nodes import (
     Array,
     Atomic,
     Block,
+    Cast,
     Const,
     Declare,
     Expr,
     FieldParam,
     For,
     If,
+    Let,
     Load,
     Ref,
     Stmt,
@@ -67,11 +69,18 @@ class PrivateOutputs:
     Attributes:
         copies: how many a thread has, which it uses in turns: an update does not wait for the one before it. 0 where a
             work-group shares one, in local memory.
+        narrow: the values that ints which come from other integers may have.
     """
 
-    def __init__(self, fields: dict[FieldParam, str], copies: int) -> None:
-        self.fields, self.copies = fields, copies
-        self.arrays = {field: self.array(field) for field in fields}
+    def __init__(self, kernel: Kernel, copies: int) -> None:
+        self.fields, self.copies = updates(kernel), copies
+        self.arrays = {field: self.array(field) for field in self.fields}
+        self.narrow = {
+            stmt.var: np.iinfo(stmt.value.arg.type.dtype.numpy)
+            for stmt in walk(kernel.body)
+            if isinstance(stmt, Let) and isinstance(stmt.value, Cast) and stmt.value.arg.type.integer
+            if stmt.var.type == Type(INT) and not stmt.var.mutable
+        }
 
     def array(self, field: FieldParam) -> Array:
         kind = Type(field.type.storage)
@@ -101,12 +110,22 @@ class PrivateOutputs:
 
         return [counted("i", start, array.extents[-1], step, clear)]
 
-    def update(self, stmt: Atomic, turn: Expr) -> Block:
+    def inside(self, stmt: Atomic) -> list[bool]:
+        """Whether each coordinate of an update, and the element, is known to be inside of the output."""
+        return [self.within(i, n) for i, n in coordinates(stmt)]
+
+    def within(self, i: Expr, n: int) -> bool:
+        if isinstance(i, Const):
+            return 0 <= i.value < n
+        narrow = self.narrow.get(i.var) if isinstance(i, Ref) else None
+        return narrow is not None and narrow.min == 0 and narrow.max < n
+
+    def update(self, stmt: Atomic, inside: list[bool], turn: Expr) -> Block:
         """An update of an output, as one of a copy; places outside are dropped."""
         field = stmt.memory
         assert isinstance(field, FieldParam)
         out, inner = list[Stmt](), list[Stmt]()
-        test, at = place_of(stmt, field, collector(out, stmt.loc), collector(inner, stmt.loc))
+        test, at = place_of(stmt, inside, collector(out, stmt.loc), collector(inner, stmt.loc))
         if self.copies == 0:
             inner.append(replace(stmt, memory=self.arrays[field], index=(at,), element=None))
         else:
@@ -146,14 +165,19 @@ def counted(hint: str, start: Expr, stop: int, step: int, body: Callable[[Expr, 
     return For(var, start, constant(stop, INT), constant(step, INT), tuple(out))
 
 
-def place_of(stmt: Atomic, field: FieldParam, tests: Builder, b: Builder) -> tuple[Expr | None, Expr]:
-    """Whether an update is inside of its field (None: always), and its place among all elements, in row-major order."""
-    extents = [*field.type.field_shape, field.type.planes]
+def coordinates(stmt: Atomic) -> list[tuple[Expr, int]]:
+    """Those of an update of an output, and of the element, beside how many there are."""
+    assert isinstance(stmt.memory, FieldParam)
     index = [*stmt.index, constant(0, INT) if stmt.element is None else stmt.element]
+    return list(zip(index, [*stmt.memory.type.field_shape, stmt.memory.type.planes], strict=True))
+
+
+def place_of(stmt: Atomic, inside: list[bool], tests: Builder, b: Builder) -> tuple[Expr | None, Expr]:
+    """Whether an update is inside of its field (None: always), and its place among all elements, in row-major order."""
     test: Expr | None = None
     at: Expr = constant(0, INT)
-    for i, n in zip(index, extents, strict=True):
-        if not (isinstance(i, Const) and 0 <= i.value < n):
+    for (i, n), known in zip(coordinates(stmt), inside, strict=True):
+        if not known:
             one = tests.apply("lt", tests.cast(i, Type(UINT), saturate=False), n)
             test = one if test is None else tests.apply("and", test, one)
         if n > 1:

@@ -28,7 +28,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier
-from gpuop.passes.schedules.private_outputs import PrivateOutputs, updates
+from gpuop.passes.schedules.private_outputs import PrivateOutputs
 
 GROUP = 256  # threads of a work-group on GPUs
 TURN = "turn"
@@ -44,7 +44,7 @@ class Strips(ABC):
     def __init__(self, kernel: Kernel, copies: int) -> None:
         self.source = kernel
         self.extents = {axis: kernel.domain.extent(axis) for axis in kernel.domain.axes}
-        self.outputs = PrivateOutputs(updates(kernel), copies)
+        self.outputs = PrivateOutputs(kernel, copies)
 
     def kernel(self) -> Kernel:
         source = self.source
@@ -182,5 +182,5 @@ class PointOfStrip(Copier):
             case Atomic(memory=memory) if memory in self.outputs.fields:
                 (copied,) = super().stmt(stmt)
                 assert isinstance(copied, Atomic)
-                return self.outputs.update(copied, self.turn)
+                return self.outputs.update(copied, self.outputs.inside(stmt), self.turn)
         return super().stmt(stmt)
