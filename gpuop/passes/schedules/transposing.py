@@ -35,6 +35,7 @@ from gpuop.passes.schedules.turned import is_own_point
 from gpuop.passes.schedules.walk import named, numbered
 
 Body = Callable[[Expr, Expr, list[Stmt]], None]  # what is done for a row and a piece of it, to a list of statements
+ALONE = 16  # threads of a group where each has tiles of its own: some drivers keep those of a whole group on a stack
 MOST_COPIES = 512  # statements of a body that is repeated for the rows of a tile
 
 
@@ -114,7 +115,8 @@ class Transposing:
         self.first = {axis: self.start(axis, along[axis], head) for axis in along}
         fill = [stmt for place in self.views for stmt in self.rows(partial(self.fill, place))]
         wait = [Barrier("local")] if tiling.shared else []
-        group = Shape(threads.get(axis, 1) for axis in GRID_AXES) if tiling.shared else None
+        shared = Shape(threads.get(axis, 1) for axis in GRID_AXES)
+        group = shared if tiling.shared else Shape(1, 1, ALONE)
         body = (*head, *fill, *wait, *self.rows(self.compute))
         return replace(source, domain=Domain(shape, domain.elements), body=body, group=group)
 
