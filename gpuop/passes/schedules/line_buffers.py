@@ -105,7 +105,7 @@ def _suit(kernel: Kernel, found: Leads, parameters: Parameters) -> bool:
 
 
 def _shares_rows(stage: Kernel) -> bool:
-    return any(f is not None and f.high[-2] - f.low[-2] > 2 for f in footprints(stage).values())
+    return any(f is not None and f.high[-2] > f.low[-2] for f in footprints(stage).values())
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
