@@ -118,7 +118,7 @@ class Tiled:
 
         def turn(k: Expr, out: list[Stmt]) -> None:
             b = collector(out, hint="strip", temporary=False)
-            strip = b.apply("add", b.apply("mul", k, THREADS), Index("local", "column"))
+            strip = b.apply("add", collector(out).apply("mul", k, THREADS), Index("local", "column"))
             body: list[Stmt] = []
             self._strip(part, region, strip, inner, body)
             if count % THREADS:
@@ -131,9 +131,10 @@ class Tiled:
     def _strip(self, part: TilePart, region: Region, strip: Expr, inner: bool, out: list[Stmt]) -> None:
         rows, columns = region.strip
         b, across = collector(out), region.count[1]
+        top, left = (collector(out, hint=hint, temporary=False) for hint in ("top", "left"))
         first = {
-            "row": b.apply("mul", b.apply("div", strip, across), rows) if region.count[0] > 1 else constant(0, INT),
-            "column": b.apply("mul", b.apply("mod", strip, across), columns),
+            "row": top.apply("mul", b.apply("div", strip, across), rows) if region.count[0] > 1 else constant(0, INT),
+            "column": left.apply("mul", (left if columns == 1 else b).apply("mod", strip, across), columns),
         }
         windows = StripWindows(self.frame, part, region) if inner else None
         stored = self._stored(part, columns) if inner else {}
