@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .by_hand_opencl import listed
 from .contestant import Contestant, Maker
 from .pipeline import Array, Pipeline
@@ -76,7 +78,7 @@ def counted(kernel: Callable[[str], Any], levels: Any, counts: Any) -> None:
 
 def summed(kernel: Callable[[str], Any], image: Any, result: Any, blocks: Any) -> None:
     kernel("sum")((blocks.size,), (256,), (image, blocks))
-    kernel("sum_blocks")((1,), (256,), (blocks, result, blocks.size))
+    kernel("sum_blocks")((1,), (256,), (blocks, result, np.int32(blocks.size)))
 
 
 SPATIAL_DEFINE = f"#define SPATIAL {listed([w for row in SPATIAL for w in row])}\n"
