@@ -35,7 +35,9 @@ def kept(**parameters: int) -> Iterator[None]:
     backend = devices.current()
     if backend.target.vector_length == 1:
         pytest.skip("it has no vectors")
-    with mock.patch.object(backend, "target", replace(backend.target, least_threads=1)):
+    target = replace(backend.target, least_threads=1)
+    limits = replace(backend.limits, target=target)
+    with mock.patch.object(backend, "target", target), mock.patch.object(backend, "limits", limits):
         with gp.schedule("line buffers", **parameters):
             yield
 

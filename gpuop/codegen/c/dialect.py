@@ -43,7 +43,7 @@ class Dialect:
         most_groups: along rows and along layers; None where there is no limit. Beyond it all are counted along columns.
         wide: the accesses "load", "store", "load half" and "store half" of `{n}` neighbouring elements at `{pointer}`, into or
             from the private array `{lanes}`; and "stream", a store past the caches, of large outputs, where there is such.
-        wide_kernel: the qualifiers of an entry point that has wide accesses; "" for those of others.
+        wide_kernel: the qualifiers of an entry point that has wide accesses or vectors; "" for those of others.
         volatile: the pointer to volatile memory, with `{p}` and `{type}`.
         long: how printf's conversions spell the size of 64-bit integers.
     """

@@ -90,7 +90,8 @@ class Printer(Statements):
             parameters += self.by_value(param) if param.by_value else [self.pointer(param, "const ")]
         parameters += [self.pointer(param, "") for param in self.kernel.written]
         group = self.kernel.work_group
-        wide = self.dialect.wide_kernel if any(isinstance(stmt, Wide) for stmt in walk(self.kernel.body)) else ""
+        vectors = any(e.type.lanes > 1 for e in expressions(self.kernel.body))
+        wide = self.dialect.wide_kernel if vectors or any(isinstance(s, Wide) for s in walk(self.kernel.body)) else ""
         self.put(0, f"{(wide or self.dialect.kernel).format(threads=group.points)} {self.entry}(")
         for n, parameter in enumerate(parameters, 1):
             self.put(1, parameter + ("," if n < len(parameters) else ")"))

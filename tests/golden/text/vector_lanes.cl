@@ -22,7 +22,7 @@ void store_float16(float16 x, __global float *p, int left)
     for (int k = 0; k < left; k++) p[k] = lanes[k];
 }
 
-__kernel void gpuop_vector(
+__kernel __attribute__((intel_reqd_sub_group_size(1))) void gpuop_vector(
     __global const float *restrict f,
     __global float *restrict out0)
 {
