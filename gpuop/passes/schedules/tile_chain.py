@@ -126,7 +126,8 @@ class TileChain:
         if len(near.borders) != 1 or any((*near.low[:-2], *near.high[:-2])) or (self.virtual and not _wraps(near)):
             return False
         spans = [high - low + 1 for low, high in zip(near.low[-2:], near.high[-2:], strict=True)]
-        window, beside = math.prod(spans) >= LARGE and min(spans) > 1, spans[-1] > 1 and not wide
+        window = math.prod(spans) >= LARGE and min(spans) > 1
+        beside = spans[-1] > 1 and not wide and bool(self.source.intermediates)
         return part.turns or window or beside
 
     def _copy(self, field: FieldParam, rule: Rule) -> TilePart:
