@@ -73,11 +73,10 @@ def target_of(platform: str, device: Any) -> Target:
 
 
 def limits_of(device: Any, target: Target) -> Limits:
-    """What one kernel may use; on GPUs it may have stages."""
+    """What one kernel may use; where there are schedules for them, it may have stages."""
     words = device.max_parameter_size // 8 - 1  # checked execution has an argument of its own
-    if target.device != "gpu":
-        return Limits(words, device.local_mem_size)
-    return Limits(words, device.local_mem_size, REGISTERS, target)
+    staged = target if target.device == "gpu" or target.vector_length > 1 else None
+    return Limits(words, device.local_mem_size, REGISTERS if target.device == "gpu" else None, staged)
 
 
 def groups_of(name: str, description: str, device: Any) -> GroupLimits:
