@@ -29,6 +29,9 @@ MOST_VALUES = 2048  # values that the copies of a body compute
 MOST_AT_ONCE = 8  # rows of a turn, where rows are not aligned
 AHEAD = 4  # rows of a turn elsewhere, so that the loads of one do not wait for those of another
 MOST_IN_TURN = 900  # values that a turn of more rows than one computes
+NARROW = (
+    8  # threads that rows have at least whose threads begin at aligned places: those at the ends have fewer columns
+)
 MOST_IN_CYCLE = 1400  # values that the turns of a cycle compute
 SHARED = 64  # values of a point from which on threads have columns beside each other where rows are not aligned
 AGAIN, STAGED_AGAIN = 0.2, 0.6  # of a row's time for each that another thread loads too, or computes; bytes cost twice
@@ -113,7 +116,8 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
     extent = kernel.domain.extent("column")
     if cycle_of(kernel, count) > 1:
         columns = count
-        while columns > 1 and values * columns * cycle_of(kernel, columns) > MOST_IN_CYCLE:
+        narrow = extent // NARROW
+        while columns > 1 and (columns > narrow or values * columns * cycle_of(kernel, columns) > MOST_IN_CYCLE):
             columns //= 2
         if columns > 1 and held(windows_of(kernel, columns - 1).found, columns, 1) <= most:
             return columns, 1
