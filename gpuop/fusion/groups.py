@@ -138,7 +138,7 @@ class Groups:
 
     def merge(self, a: int, b: int) -> None:
         """Make two groups one, under the number of the one with more operators."""
-        if self.limits.target is not None and self.has_stages(a, b):
+        if self.limits.has_stages and self.has_stages(a, b):
             self.staged.update((a, b))
         a, b = sorted((a, b), key=lambda group: -len(self.members[group]))
         self.inputs[a], self.exports[a] = self.interface(a, b)

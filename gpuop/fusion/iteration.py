@@ -54,7 +54,7 @@ class Iteration(Launchable):
         The states between the turns are intermediates then, which a schedule keeps near.
         """
         one = self.turn, 1
-        if limits.target is None or self.times == 1 or self.acts or (self.until is not None and self.every % 2):
+        if not limits.has_stages or self.times == 1 or self.acts or (self.until is not None and self.every % 2):
             return one
         single = self.turn.plan(limits)
         if not all(isinstance(launch.kernel, Kernel) for launch in single.launches):

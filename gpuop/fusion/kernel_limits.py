@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpuop.config import config
 from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
+from gpuop.passes.schedules import PLAIN
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,11 @@ class Limits:
     registers: int | None = None
     target: Target | None = None
     pin: Pin | None = None
+
+    @property
+    def has_stages(self) -> bool:
+        """Whether kernels may have stages, and iterations take two turns at once."""
+        return self.target is not None and PLAIN not in (config.schedule, self.pin and self.pin.method)
 
 
 LEAST = Limits()

@@ -112,7 +112,7 @@ def not_in_registers(groups: Groups, a: int, b: int) -> str | None:
 
 def unfit_for_stages(groups: Groups, a: int, b: int) -> str | None:
     """A kernel with intermediates computes points, and some of them for several groups of threads."""
-    if groups.limits.target is None or not groups.has_stages(a, b):
+    if not groups.limits.has_stages or not groups.has_stages(a, b):
         return None
     ops = (*groups.members[a], *groups.members[b])
     odd = next((op for op in ops if not is_plain(op)), None)

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from weakref import WeakKeyDictionary
 
-from gpuop.config import config
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.other_threads import access_of, needs_other_threads
 from gpuop.fusion.program import Op
 from gpuop.ir.footprints import Footprint, footprints
 from gpuop.ir.nodes import FieldParam, Write
 from gpuop.ir.visit import effects
-from gpuop.passes.schedules import PLAIN
 
 MOST_REACH = 32  # points along an axis; what is read farther away is mostly computed anew for other groups of points
 
@@ -31,8 +29,7 @@ def footprints_of(op: Op) -> dict[FieldParam, Footprint | None]:
 
 def unstaged(groups: Groups, producer: Op, consumer: Op, value: int) -> str | None:
     """Why a value that a consumer reads at other points cannot be an intermediate, empty where none can; None where it can."""
-    limits = groups.limits
-    if limits.target is None or PLAIN in (config.schedule, limits.pin and limits.pin.method):
+    if not groups.limits.has_stages:
         return ""
     if value in groups.unstaged:
         return "no schedule keeps it for them"

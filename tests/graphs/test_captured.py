@@ -415,7 +415,14 @@ def test_objects_of_methods_are_not_kept():
 
 # --- gpuop's own --------------------------------------------------------------------------------------------------------
 
-ASK = {"device", "devices", "evaluate", "load_bundle", "use_device"}  # a device, or what the caller has chosen
+ASK = {
+    "device",
+    "devices",
+    "evaluate",
+    "load_bundle",
+    "schedule",
+    "use_device",
+}  # a device, or what the caller has chosen
 
 
 def test_own_functions_are_constants():

@@ -182,7 +182,7 @@ def test_a_turn_is_planned_once():
 
 def test_what_does_not_change_is_computed_once():
     b = gp.ScalarField(image(6, 7))
-    with gp.ComputeGraph() as graph:
+    with gp.schedule("plain"), gp.ComputeGraph() as graph:
         expensive = np.sin(b) + 1
         graph.probe(gp.iterate(lambda u: u * expensive, b, times=10), "x")
     assert graph.kernel_count == 11
@@ -193,7 +193,7 @@ def test_what_does_not_change_is_computed_once():
 
 
 def test_explains_conditions():
-    with gp.ComputeGraph() as graph:
+    with gp.schedule("plain"), gp.ComputeGraph() as graph:
         f = gp.ScalarField(image(6, 7))
         graph.probe(gp.iterate(blend, f, until=lambda u: u.max() < 0.1, every=10, times=500), "x")
         graph.probe(gp.iterate(blend, f, until=lambda u: u.max() < 0.1), "y")

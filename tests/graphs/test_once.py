@@ -175,7 +175,10 @@ def test_dear_values_stay_apart_and_explain_says_by_how_much(device):
         photo, total = gp.ScalarField(PHOTO), gp.ScalarField(ZEROS)
         total.next = beside(total, dear(photo))
         graph.probe(total, "total")
-    assert runs(graph)["dear"] == "once" and f"save {2 * PHOTO.nbytes} bytes" in graph.explain()
+    passes = (
+        2 if device == "reference" else 1
+    )  # kept for neighbours it would be read no more; recomputed it would not be written
+    assert runs(graph)["dear"] == "once" and f"save {passes * PHOTO.nbytes} bytes" in graph.explain()
     graph.step(2)
     same_bits(graph.read("total"), 2 * np.pad(dear_numpy(PHOTO), ((0, 0), (0, 1)), "edge")[:, 1:])
     with gp.ComputeGraph() as local:
