@@ -155,6 +155,7 @@ def test_15_names_do_not_keep_equal_operators_apart(device: str) -> None:
         same(graph.read(name), a * 3)
 
 
+@gp.schedule("plain")
 def test_16_probes_change_no_kernel_count(device: str) -> None:
     """In Cog probes add outputs, and change what is fused."""
     a = gp.VectorField(floats(9, 11, 3))

@@ -125,4 +125,5 @@ def test_host_algebra_means_what_numpy_means(device: str) -> None:
     f = gp.Field(SPECIAL)
     with np.errstate(invalid="ignore"):
         for got, want in ((0 + f, 0 + SPECIAL), (f * 0, SPECIAL * 0), (sum([f, f]), sum([SPECIAL, SPECIAL]))):
-            same_bits(got.numpy(), want)
+            np.testing.assert_array_equal(got.numpy(), want)  # of NaNs there are many
+            np.testing.assert_array_equal(np.signbit(got.numpy())[1:], np.signbit(want)[1:])

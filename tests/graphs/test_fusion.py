@@ -60,6 +60,7 @@ def costly(f):
     return _sin(_exp(_cos(_readTensor(f))))
 
 
+@gp.schedule("plain")  # others keep it for the neighbours
 def test_a_gather_of_what_is_costly_needs_it_in_memory(device):
     graph, _ = fused(lambda: {"out": blur(costly(a))}, kernels=2)
     reasons = graph.explain()
@@ -68,9 +69,9 @@ def test_a_gather_of_what_is_costly_needs_it_in_memory(device):
     fused(lambda: {"out": shift(costly(a))}, kernels=1)  # once for every point: no more than apart
 
 
+@gp.schedule("plain")
 def test_a_gather_of_what_is_wanted_reads_it(device):
-    with gp.schedule("plain"):  # others keep it for the neighbours
-        graph, results = fused(lambda: {"out": shift(a * 10 + 1), "probed": a * 10 + 1}, kernels=2)
+    graph, results = fused(lambda: {"out": shift(a * 10 + 1), "probed": a * 10 + 1}, kernels=2)
     want = (a.numpy() * np.float32(10) + 1)[:, [*range(1, ODD[1]), ODD[1] - 1]]
     same_bits(results["out"], want)
     line = inspect.getsourcelines(shift.function)[1] + 2
@@ -206,6 +207,7 @@ def test_one_input_gathered_the_other_not(device):
     fused(lambda: {"out": edge(a, a) + edge(a * 1, a)}, kernels=1)  # one field twice, read in two ways
 
 
+@gp.schedule("plain")
 def test_the_kernels_stay_acyclic(device):
     def around():
         first = costly(a)

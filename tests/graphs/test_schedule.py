@@ -15,6 +15,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.pin import Pin
+from gpuop.ir.target import Target
 from gpuop.passes import schedules
 from gpuop.passes.schedules.method import Method
 from gpuop.passes.schedules.pinning import pinned
@@ -158,3 +159,14 @@ def test_turns_in_pairs_are_counted_and_told(monkeypatch: pytest.MonkeyPatch) ->
         assert "two at a time" in even.explain()
         np.testing.assert_array_equal(even.read("u"), image)
         assert "two at a time" not in graph_of(until=lambda u: u.max() < 0, every=3, times=9).explain()
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 5), (7, 0), (0, 0, 5)])
+@pytest.mark.parametrize("target", [target_named("cuda"), gp.device(gp.devices()[0].name).target])
+def test_nothing_is_scheduled_on_no_points(shape: tuple[int, ...], target: Target) -> None:
+    f = gp.ScalarField(np.zeros(shape, np.float32))
+    for field in (f[::-1], (f * 2)[::-1] + 1):
+        made = plan(program([field.node]), limits=Limits(target=target))
+        for launch in made.launches:
+            assert isinstance(launch.kernel, Kernel)
+            assert schedules.choice(replace(launch.kernel, target=target)) is None

@@ -46,7 +46,7 @@ def choice(kernel: Kernel) -> tuple[Method, Parameters] | None:
         SemanticError: the method that is pinned has no such parameter.
     """
     pin = kernel.pin
-    if kernel.target is None or config.schedule == PLAIN or (pin is not None and pin.method == PLAIN):
+    if kernel.target is None or PLAIN in (config.schedule, pin and pin.method) or not kernel.domain.threads:
         return None
     wanted = [method for method in METHODS if pin is not None and method.name == pin.method]
     for method in wanted:

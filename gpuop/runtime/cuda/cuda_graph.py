@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from gpuop.runtime.base.backend import Part
+from gpuop.runtime.base.backend import CALL, Part
 from gpuop.runtime.cuda.cuda_launch import Fill, KernelLaunch
 from gpuop.runtime.cuda.cuda_memory import CudaMemory, alone, keeping, returned
 
@@ -25,6 +26,8 @@ class Graph:
             self.last_reads: dict[int, list[Any]] = {}
             nodes = [self._add(launch) for launch in launches]
             self.executable = returned(cu.cuGraphInstantiate(self.graph, 0))
+        ends = (("cuGraphExecDestroy", self.executable), ("cuGraphDestroy", self.graph))
+        self.ends = [partial(alone(name, ctypes.c_void_p), int(handle)) for name, handle in ends]
         for launch, node in zip(launches, nodes, strict=True):
             launch.changed.append(partial(_update, weakref.ref(self), launch.parameters(), node))
 
@@ -56,9 +59,7 @@ class Graph:
         return returned(cu.cuGraphAddMemsetNode(self.graph, after, len(after), params, context))
 
     def __del__(self) -> None:
-        if hasattr(self, "executable"):
-            self.cu.cuGraphExecDestroy(self.executable)
-            self.cu.cuGraphDestroy(self.graph)
+        deque(map(CALL, getattr(self, "ends", ())), maxlen=0)  # of C's alone: no handler of a signal comes between
 
 
 def _update(made: weakref.ref[Graph], parameters: Any, node: Any) -> None:
