@@ -24,7 +24,7 @@ def size(block: Block, hinted: bool = False) -> int:
     for stmt in block:
         total += 1 + sum(_more(e) for value in values(stmt) for e in walk_expr(value))
         inner = sum(size(b, hinted) for b in blocks(stmt))
-        total += inner * (_copies(stmt) if hinted and inner else 1)
+        total += inner * (copies(stmt) if hinted and inner else 1)
     return total
 
 
@@ -41,7 +41,7 @@ def _is_field(load: Load) -> bool:
     return isinstance(load.memory, FieldParam)
 
 
-def _copies(stmt: Stmt) -> int:
+def copies(stmt: Stmt) -> int:
     """How often compilers are asked to have the blocks of a statement."""
     if not isinstance(stmt, For) or not isinstance(stmt.unroll, int) or stmt.unroll == 1:
         return 1

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from gpuop.codegen.c.dialect import Dialect
 from gpuop.ir.nodes import Apply, Block, Expr, Let, Ref, Var
-from gpuop.ir.visit import expressions, walk
+from gpuop.ir.size import copies
+from gpuop.ir.visit import blocks, expressions, values, walk, walk_expr
 
 CROWD = 64  # extremes; with more, choices whose operands a network shares
 # Extremes of two others that nothing else needs: a tree of four times as many values is too much for choices.
@@ -16,10 +17,21 @@ FORKS = 64
 
 def calls_of(body: Block, dialect: Dialect) -> Mapping[str, str]:
     """The dialect's calls as this kernel is to have them."""
-    extremes = [e for e in expressions(body) if is_extreme(e)]
+    extremes = [e for e in expanded(body) if is_extreme(e)]
     if len(extremes) <= CROWD:
         return dialect.calls
     return {**dialect.calls, **(dialect.forked if _forks(body, extremes) > FORKS else dialect.crowded)}
+
+
+def expanded(block: Block) -> Iterator[Expr]:
+    """Every expression of a block, as often as hints ask compilers to have it."""
+    for stmt in block:
+        for value in values(stmt):
+            yield from walk_expr(value)
+        for inner in blocks(stmt):
+            found = list(expanded(inner))
+            for _ in range(copies(stmt)):
+                yield from found
 
 
 def is_extreme(expr: Expr) -> bool:
