@@ -71,15 +71,15 @@ class Inspection(ABC):
                     "side by side" or "recomputed", and operators of one part pass values on in registers,
                     inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)},
                     read_bytes, written_bytes, operations, operations_exact, registers, local_bytes,
-                    runs ("at every step", "once", or "when set": when a parameter is), and
+                    runs ("at every step", "once", or "when set": when a parameter is), in_place (a list of outputs),
                     lanes ({count, form, reason}: the points of a thread on the device in use, "scalar", "wide", "spaced" or
                     "vector", and why there are not more),
                     schedule (null, or {method, and its parameters by name}: how threads share points that others need),
                     repeats (null, or of an iteration {times, every, together, turn: such an object, of the turns that are
                     one launch}), and
-                    predictions (null on the reference, else a list of {method, its parameters, ms}: the times that are
-                    expected of the schedules that suit the kernel on the device in use, the chosen one first; what the
-                    device does in a second is measured once and kept on disk);
+                    predictions (null on the reference, of iterations and of host functions, else a list of {method, its
+                    parameters, ms}: the times that are expected of the schedules that suit the kernel on the device in use,
+                    the chosen one first; what the device does in a second is measured once and kept on disk);
                 apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason};
                 kernel_count, operator_count, moved_bytes, step_bytes (of that, what every step moves), floor_bytes (were all
                 one kernel), ratio, buffers and buffer_bytes (the memory of what kernels write).

@@ -54,6 +54,9 @@ def report(
     names = dict(plan.program.names) | dict(labels or {})
     made = {value: n for n, launch in enumerate(plan.launches, 1) for value in launch.outputs}
     kernels = [_kernel(plan, n, launch, names, made, target) for n, launch in enumerate(plan.launches, 1)]
+    for each, launch in zip(kernels, plan.launches, strict=True):
+        if isinstance(launch.kernel, Iteration):
+            each["repeats"] = _repeats(launch.kernel, plan, target, device)
     predicted = (_predictions(launch.kernel, target, device) for launch in plan.launches)
     return {
         "kernels": [{**each, "predictions": found} for each, found in zip(kernels, predicted, strict=True)],
@@ -121,7 +124,7 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, made: 
         **_effort(kernel, target),
         "runs": RUNS[launch.rate],
         "in_place": [value for value, _ in launch.over],
-        "repeats": _repeats(kernel, plan, target) if isinstance(kernel, Iteration) else None,
+        "repeats": None,
     }
 
 
@@ -164,10 +167,10 @@ def _moved_by(turn: Plan) -> int:
     return sum(moved_bytes(turn, inner) for inner in turn.launches)
 
 
-def _repeats(kernel: Iteration, plan: Plan, target: Target | None) -> Facts:
+def _repeats(kernel: Iteration, plan: Plan, target: Target | None, device: DeviceFacts | None) -> Facts:
     every = kernel.every if kernel.until is not None else None
     part, count = kernel.together(plan.limits)
-    turn = report(part.plan(plan.limits), None, target)
+    turn = report(part.plan(plan.limits), None, target, device)
     return {"times": kernel.times, "every": every, "together": count, "turn": turn}
 
 

@@ -12,12 +12,15 @@ from gpuop.fusion.cost import arithmetic, work
 from gpuop.fusion.measure import before, points_of_thread
 from gpuop.fusion.scheduling import scheduled
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Atomic
 from gpuop.ir.pin import Pin
 from gpuop.ir.stages import stages
 from gpuop.ir.target import Target
 from gpuop.ir.throughput import DeviceFacts
+from gpuop.ir.visit import walk
 from gpuop.passes.schedules import METHODS, PLAIN, schedule
 
+CONTENDED = 64.0  # operations of one thread that an atomic operation takes as long as, where many wait for one place
 Prediction = dict[str, Any]
 
 
@@ -27,11 +30,13 @@ def predictions(kernel: Kernel, target: Target, facts: DeviceFacts) -> list[Pred
     A kernel with stages has for "plain" the kernels that it would be without.
     """
     chosen = scheduled(kernel, target)
-    found = [] if chosen is None else [_entry(kernel, chosen[0].name, dict(chosen[1]), target, facts)]
     ready = before(replace(kernel, target=target), schedule)
-    others = (m for m in METHODS if (chosen is None or m is not chosen[0]) and not m.refuse(ready))
-    found += [_entry(kernel, m.name, dict(m.candidates(ready)[0]), target, facts) for m in others]
-    return [*found, _entry(kernel, PLAIN, {}, target, facts)]
+    suits = {m.name: dict(m.candidates(ready)[0]) for m in METHODS if kernel.domain.threads and not m.refuse(ready)}
+    first = {PLAIN: {}} if chosen is None else {chosen[0].name: dict(chosen[1])}
+    entries = (
+        first | {name: given for name, given in suits.items() if name not in first} | ({PLAIN: {}} if chosen else {})
+    )
+    return [_entry(kernel, name, given, target, facts) for name, given in entries.items()]
 
 
 def _entry(kernel: Kernel, method: str, given: dict[str, int], target: Target, facts: DeviceFacts) -> Prediction:
@@ -50,7 +55,9 @@ def _plain(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
     for part in stages(kernel):
         single = points_of_thread(replace(part, pin=Pin(PLAIN)), target).count == 1
         rate = facts.single_operations if single else facts.operations
-        total += facts.launch + max(moved(part) / facts.bandwidth, work(part) * part.domain.threads / rate)
+        waits = CONTENDED * sum(isinstance(stmt, Atomic) for stmt in walk(part.body))
+        operations = work(part) / rate + waits / facts.single_operations
+        total += facts.launch + max(moved(part) / facts.bandwidth, operations * part.domain.threads)
     return total
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
 from gpuop.errors import SemanticError
@@ -13,8 +13,7 @@ from gpuop.passes.schedules import METHODS, PLAIN
 _pin: ContextVar[Pin | None] = ContextVar("pin", default=None)
 
 
-@contextmanager
-def schedule(method: str, **parameters: int) -> Iterator[None]:
+def schedule(method: str, **parameters: int) -> AbstractContextManager[None]:
     """Pin a schedule inside a `with`, for experts and tests: kernels that it suits run so, whatever the cost model says.
 
     It holds for what is planned in the block by this thread: fields that are evaluated, pipelines that are called, graphs that
@@ -25,7 +24,7 @@ def schedule(method: str, **parameters: int) -> Iterator[None]:
         parameters: whole numbers that stand for the method's own choice of them.
 
     Returns:
-        A context manager.
+        A context manager, which decorates functions too.
 
     Raises:
         SemanticError: there is no such method, or a parameter is no whole number above 0. A parameter that the method does not
@@ -37,7 +36,12 @@ def schedule(method: str, **parameters: int) -> Iterator[None]:
     for name, value in parameters.items():
         if type(value) is not int or value < 1:
             raise SemanticError(f"the parameter {name} of a schedule is a whole number above 0, not {value!r}")
-    token = _pin.set(Pin(method, tuple(sorted(parameters.items()))))
+    return _pinning(Pin(method, tuple(sorted(parameters.items()))))
+
+
+@contextmanager
+def _pinning(pin: Pin) -> Iterator[None]:
+    token = _pin.set(pin)
     try:
         yield
     finally:
