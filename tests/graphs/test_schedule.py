@@ -93,9 +93,17 @@ def test_unknown_methods_are_told() -> None:
 
 @pytest.mark.parametrize("value", [0, -1, True, 2.0])
 def test_parameters_are_whole_numbers(value: int) -> None:
-    with pytest.raises(gp.SemanticError, match="the parameter rows of a schedule is a whole number above 0, not"):
-        with gp.schedule("plain", rows=value):
-            pass
+    with pytest.raises(
+        gp.SemanticError, match="the parameter rows of a schedule is a whole number above 0, not"
+    ) as told:
+        gp.schedule("roll", rows=value)
+    assert told.value.loc is not None
+    assert told.value.loc.text == 'gp.schedule("roll", rows=value)'
+
+
+def test_plain_has_no_parameters() -> None:
+    with pytest.raises(gp.SemanticError, match="the schedule 'plain' has no parameters; leave out rows, columns"):
+        gp.schedule("plain", rows=3, columns=4)
 
 
 def test_a_pin_is_part_of_what_is_planned() -> None:

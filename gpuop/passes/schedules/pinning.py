@@ -33,6 +33,8 @@ def schedule(method: str, **parameters: int) -> AbstractContextManager[None]:
     names = [PLAIN, *(each.name for each in METHODS)]
     if method not in names:
         raise SemanticError(f"there is no schedule {method!r}; one of {', '.join(names)}")
+    if method == PLAIN and parameters:
+        raise SemanticError(f"the schedule {PLAIN!r} has no parameters; leave out {', '.join(parameters)}")
     for name, value in parameters.items():
         if type(value) is not int or value < 1:
             raise SemanticError(f"the parameter {name} of a schedule is a whole number above 0, not {value!r}")
