@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import (
@@ -10,6 +11,7 @@ from gpuop.ir.nodes import (
     Assign,
     Atomic,
     Block,
+    Comment,
     Declare,
     FieldParam,
     For,
@@ -42,10 +44,13 @@ def without_dead_code(kernel: Kernel) -> Kernel:
     return replace(kernel, body=_live(kernel.body, set(), loaded(kernel.body)))
 
 
-def _live(block: Block, live: set[Var], arrays: set[Array]) -> Block:
+def _live(block: Block, live: set[Var], arrays: set[Array], looping: bool = False) -> Block:
     """The statements that matter, given what is used after the block; `live` grows by what they use.
 
     A statement stays unless it is one of those that are known to do nothing else than what nobody wants.
+
+    Args:
+        looping: whether the block is in a loop, so that `live` has all that is needed in it.
     """
     out: list[Stmt] = []
     for stmt in reversed(block):
@@ -56,17 +61,45 @@ def _live(block: Block, live: set[Var], arrays: set[Array]) -> Block:
                 continue
             case Atomic(var=Var() as var) if var not in live:
                 stmt = replace(stmt, var=None)
-        if isinstance(stmt, While):
-            live.update(e.var for e in walk_expr(stmt.cond) if isinstance(e, Ref))
-        stmt, before, known = _turn(stmt, live, arrays), stmt, -1
-        while isinstance(stmt, (For, While)) and known != len(live):  # a turn may use what the one before it assigned
-            known, stmt = len(live), _turn(before, live, arrays)
+        loop = isinstance(stmt, (For, While))
+        if loop and not looping:
+            live.update(_needed(stmt, live, arrays))
+        stmt = map_blocks(stmt, partial(_live, live=live, arrays=arrays, looping=looping or loop))
         if isinstance(stmt, (If, For)) and not any(blocks(stmt)):
             continue
-        live.update(e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref))
+        live.update(_used(stmt))
         out.append(stmt)
     return tuple(reversed(out))
 
 
-def _turn(stmt: Stmt, live: set[Var], arrays: set[Array]) -> Stmt:
-    return map_blocks(stmt, lambda inner: _live(inner, live, arrays))
+def _used(stmt: Stmt) -> set[Var]:
+    return {e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref)}
+
+
+def _needed(loop: Stmt, live: set[Var], arrays: set[Array]) -> set[Var]:
+    """The variables that a loop needs for what matters, given what is used after it: a turn may use what any other has assigned."""
+    makers: dict[Var, set[Var]] = {}
+    needed = set(live)
+
+    def gather(block: Block, around: set[Var]) -> None:
+        for stmt in block:
+            used = _used(stmt) | around  # what is done depends on the conditions around it
+            match stmt:
+                case Let(var=var) | Assign(var=var):
+                    makers.setdefault(var, set()).update(used)
+                case If() | For() | Declare() | Comment():
+                    pass
+                case Store(memory=Array() as array) if array not in arrays:
+                    pass
+                case _:
+                    needed.update(used)
+            for inner in blocks(stmt):
+                gather(inner, used)
+
+    gather((loop,), set())
+    waiting = list(needed)
+    while waiting:
+        more = makers.pop(waiting.pop(), set()) - needed
+        needed |= more
+        waiting += more
+    return needed
