@@ -52,7 +52,7 @@ def test_matrices(name: str, view: str) -> None:
         low = array.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
         memory = memory.reshape(-1)[low // 4 :]  # buffers begin where their fields do
         buffer = backend.upload(gp.FieldType(memory.size), memory.reshape(1, -1))
-        values = evaluation.prepare(what, backend, layouts={leaf: layout}).run({leaf: buffer})
+        values = evaluation.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
         (wanted,) = what.wanted
         got = backend.download(what.types[wanted], values[wanted]).reshape(kind.field_shape)
     flat = array.reshape(*array.shape[:2], -1)
