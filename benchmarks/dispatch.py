@@ -54,7 +54,7 @@ def operators() -> Iterator[Way]:
         backend = gp.device(device)
         what = program([half(gp.ScalarField(np.ones(64, np.float32))).node])
         values = {v: backend.upload(kind, np.ones((1, 64), np.float32)) for v, kind in what.types.items()}
-        launch = prepare(what, backend).bind(0, values)
+        launch = prepare(what, backend, None).bind(0, values)
         (run,) = backend.sequence([launch])
         yield f"gpuop {device}, prepared operator", run, backend.synchronize
 

@@ -106,7 +106,7 @@ def launch_of(make: Callable[[gp.Field], gp.Field], values: np.ndarray, tensor: 
     what = program([make(field).node])
     (leaf,), (wanted,) = what.leaves, what.wanted
     memory = {leaf: evaluation.argument(field.node, backend), wanted: backend.empty(what.types[wanted])}
-    (run,) = backend.sequence([evaluation.prepare(what, backend).bind(0, memory)])
+    (run,) = backend.sequence([evaluation.prepare(what, backend, None).bind(0, memory)])
 
     def waited(kept: object = memory) -> None:  # which the launch needs
         run()
