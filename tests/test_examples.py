@@ -287,7 +287,7 @@ def test_unsharp(name: str, small: Array) -> None:
     graph = example("unsharp").sharpen(image, 3, 1.5, device=name)
     channels = np.moveaxis(image.astype(np.float64), -1, 0)
     expected = np.stack([filters.unsharp_mask(channel, 3, 1.5) for channel in channels], -1)
-    assert graph.kernel_count == 2
+    assert graph.kernel_count == (2 if name == "reference" else 1)
     assert np.abs(graph.read("sharp") - expected).max() < 1e-5
 
 
