@@ -136,6 +136,24 @@ def test_positions_conditions_and_loops(shape):
         np.testing.assert_array_equal(result.numpy(), summed(want, AROUND, "symmetric"))
 
 
+@gp.operator
+def from_a_table(f):
+    """What a loop reads, weighted by a table."""
+    weights, total = _constantArray([1.0, 2.0, 4.0]), _var(0.0)
+    with _for(3) as k:
+        total @= total + weights[k] * _readTensor(f, _row + k, _column)
+    return total
+
+
+def test_tables():
+    x = np.random.default_rng(10).random((21, 19), np.float32)
+    want = sum((at(x, k, 0, border="clamp") * np.float32(2**k) for k in range(1, 3)), at(x, 0, 0, border="clamp"))
+    with tiling():
+        result = from_a_table(gp.ScalarField(x))
+        assert all(not TILE.refuse(kernel) for kernel in kernels_of(result))
+        np.testing.assert_array_equal(result.numpy(), want)
+
+
 def test_grids_of_one_and_three_axes():
     line = np.random.default_rng(1).random(45, np.float32)
     layers = np.random.default_rng(1).random((3, 11, 18), np.float32)

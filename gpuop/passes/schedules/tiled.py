@@ -63,10 +63,11 @@ class Tiled:
         for part, region in zip(tiles.chain.parts, tiles.regions, strict=True):
             body += [Barrier("local")] if body else []
             body += self._part(part, region)
+        tables = dict.fromkeys(stmt for part in tiles.chain.parts for stmt in part.kernel.shared("constant"))
         return replace(
             source,
             domain=Domain(Shape(*shape), source.domain.elements),
-            body=(*source.shared("constant"), *map(Declare, tiles.arrays.values()), *head, *body),
+            body=(*tables, *map(Declare, tiles.arrays.values()), *head, *body),
             group=Shape(1, 1, THREADS),
             points=source.domain.shape,
             intermediates=(),
