@@ -78,7 +78,7 @@ def test_pairs_fused_and_apart_agree(device):
     """One program reads another one's outputs: fusing changes no bit, of multiply-adds neither, and devices agree on them."""
     kernels = []
 
-    @profile(device, 12 if device == "widened" else 14, 5)  # threads that walk are long texts to interpret
+    @profile(device, 14, 5)
     @given(pairs(), sampled_from(("exact", "contract")))
     def run(pair, precision):
         with gp.precision(precision):

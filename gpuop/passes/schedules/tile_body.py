@@ -159,5 +159,6 @@ class PointBody(Copier):
             for more in self.at.inside[1:]:
                 test = self.b.apply("and", test, more)
             value = self.b.apply("choose", test, value, self.part.rule[1])
+        value = self.b.cast(value, array.type, saturate=False)  # a number spreads over a vector
         index = (self.at.region.get("row", constant(0, INT)), self.at.region["column"])
         return (Store(array, index, value, write.loc),)
