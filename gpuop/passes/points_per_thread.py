@@ -15,6 +15,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     GRID_AXES,
     Assign,
+    Block,
     Const,
     Declare,
     Expr,
@@ -23,6 +24,7 @@ from gpuop.ir.nodes import (
     Let,
     Read,
     Stmt,
+    Store,
     Write,
 )
 from gpuop.ir.types import HALF, INT
@@ -34,6 +36,8 @@ MOST_HELD = 256  # bytes of fields that a thread holds in registers at once
 MOST_VALUES = 1024  # values that the copies of a body compute
 SMALL = 16  # on a CPU, a grid is small with a 16th of the threads that keep a GPU busy
 STREAMED = 1 << 25  # bytes: CPUs write outputs of this size past their caches, few of which hold as much
+LINE = 64  # bytes of a CPU's cache line
+MOST_PARTS = 4  # lines that a thread writes parts of in turns, which CPUs still write whole past their caches
 MOST_POINTS = 2**31 - 1  # points of a flat grid: an int numbers them
 ONE_BY_ONE = "the device handles points one by one as fast"
 
@@ -81,6 +85,16 @@ def is_streamed(field: FieldParam) -> bool:
     kind, size = field.type, field.type.storage.bits // 8
     aligned = kind.planes == 1 or kind.field_shape.points * size % ACCESS == 0
     return kind.nbytes >= STREAMED and aligned and kind.storage is not HALF
+
+
+def streamed(body: Block) -> set[FieldParam]:
+    """The outputs whose vectors a lowered body writes past the caches."""
+    stores = [
+        s for s in walk(body) if isinstance(s, Store) and isinstance(s.memory, FieldParam) and is_streamed(s.memory)
+    ]
+    parts = [s for s in stores if s.value.type.lanes * s.value.type.dtype.bits // 8 < LINE]
+    few = stores if len(parts) <= MOST_PARTS else [s for s in stores if s not in parts]
+    return {s.memory for s in few if isinstance(s.memory, FieldParam)}
 
 
 def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPerThread:

@@ -157,13 +157,11 @@ def test_outputs_past_the_caches(name, dtype, shape, tensor):
 
 
 def test_text_of_outputs_past_the_caches():
-    def text(shape, tensor=(), dtype="float32"):
+    def text(shape, tensor=(), dtype="float32", body=lambda f: _readTensor(f) * 2):
         target = replace(
             gp.device("reference").target, backend="opencl", widening="vector", simd_width=8, least_threads=1
         )
-        kernel = gp.operator(lambda f: _readTensor(f) * 2, name="double")(
-            gp.Field(np.zeros(shape + tensor, dtype), len(tensor))
-        )
+        kernel = gp.operator(body, name="double")(gp.Field(np.zeros(shape + tensor, dtype), len(tensor)))
         return generate(kernel.node.call.kernel, target).text
 
     large = text((4096, 4096))
@@ -173,6 +171,15 @@ def test_text_of_outputs_past_the_caches():
     assert "stream_" not in text((1024, 1024))
     assert "stream_" not in text((4096, 4096), dtype="float16")
     assert "stream_" not in text((4095, 2049), (3,))  # planes that do not begin at 16 bytes
+
+    def above(f):
+        return _readTensor(f, _row - 1, _column) + _readTensor(f, _row + 1, _column)
+
+    def streams(dtype):
+        return sum("stream_" in line and "&out0[" in line for line in text((4096, 8192), (), dtype, above).splitlines())
+
+    assert streams("float32") == streams("uint8") == 4
+    assert "stream_" not in text((4096, 8192), (3,), "uint8", above)  # quarters of twelve lines
 
 
 @pytest.mark.parametrize("name", DRIVERS)

@@ -47,6 +47,7 @@ class Expressions:
         self.doubles = False
         self.threads: dict[str, str] = {}  # what axes are called whose threads are no points
         self.flat: set[FieldParam] = set()  # fields whose points are counted along one axis
+        self.streamed: set[FieldParam] = set()  # outputs whose vectors are written past the caches
 
     def stored(self, store: Store) -> str:
         """A store of a vector, where the language has them."""

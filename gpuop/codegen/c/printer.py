@@ -14,6 +14,7 @@ from gpuop.ir.layout import planar
 from gpuop.ir.nodes import GRID_AXES, Declare, FieldParam, Index, Wide
 from gpuop.ir.types import HALF, Shape
 from gpuop.ir.visit import expressions, walk
+from gpuop.passes.points_per_thread import streamed
 
 DIMENSIONS = {"column": 0, "row": 1, "layer": 2}
 
@@ -23,6 +24,7 @@ class Printer(Statements):
         super().__init__(expressions)
         self.kernel = kernel
         self.e.calls = calls_of(kernel.body, self.dialect)
+        self.e.streamed = streamed(kernel.body)
         self.entry = self.e.names.fresh(f"gpuop_{kernel.name}")
         for param in (*kernel.inputs, *kernel.written):
             self.e.names.of(param)

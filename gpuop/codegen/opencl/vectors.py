@@ -10,7 +10,7 @@ from gpuop.codegen.opencl.saturation import saturating
 from gpuop.ir.nodes import Apply, Array, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
 from gpuop.ir.ops import CALL, MIRRORED, OPS
 from gpuop.ir.types import BOOL, DTYPES, FLOAT, HALF, DType, Type
-from gpuop.passes.points_per_thread import ACCESS, is_streamed
+from gpuop.passes.points_per_thread import ACCESS
 
 SHIFTS = ("shl", "shr")  # of a vector by a scalar, but not of a scalar by a vector
 MASKS = {8: "char", 16: "short", 32: "int", 64: "long"}
@@ -285,7 +285,7 @@ class VectorExpressions(Expressions):
         if len(store.index) > 1:
             return f"store_{c}{n}({value}, {pointer}, {self.text(store.index[1])})"
         name = f"stream_{c}{n}"
-        if is_streamed(store.memory) and name in HELPERS:
+        if store.memory in self.streamed and name in HELPERS:
             return f"{name}({value}, {pointer})"
         return f"vstore{'_half' if c == 'half' else ''}{n}({value}, 0, {pointer})"
 
