@@ -28,7 +28,8 @@ def saturating(given: DType, wanted: DType, n: int = 1) -> str:
 
 def _function(given: DType, wanted: DType, n: int) -> str:
     name, ending = saturating(given, wanted, n), str(n) if n > 1 else ""
-    number = f"select(({given.c}{n})(0), x, x == x)" if n > 1 else "x == x ? x : 0"
+    test = "x > 0" if wanted.kind == "u" and wanted.bits < 64 else "x == x"  # neither holds of a NaN
+    number = f"select(({given.c}{n})(0), x, {test})" if n > 1 else f"{test} ? x : 0"
     value = _clamped(number, given, wanted, n) if wanted.bits < 64 else f"convert_{wanted.c}{ending}_sat({number})"
     return FUNCTION.format(wanted=wanted.c, given=given.c, n=ending, name=name, value=value)
 
@@ -40,7 +41,8 @@ def _clamped(number: str, given: DType, wanted: DType, n: int) -> str:
     beyond = rounded > info.max
     high = float(np.nextafter(kind(rounded), kind(0))) if beyond else rounded
     narrow = "int" if wanted.bits < 32 else wanted.c  # which compilers have instructions for
-    inside = f"clamp({number}, {float(info.min)!r}{suffix}, {high!r}{suffix})"
+    least, most = f"{float(info.min)!r}{suffix}", f"{high!r}{suffix}"
+    inside = f"clamp({number}, {least}, {most})" if info.min else f"min({number}, {most})"
     if n > 1:
         inside = f"convert_{narrow}{n}({inside})"
         inside = inside if narrow == wanted.c else f"convert_{wanted.c}{n}({inside})"

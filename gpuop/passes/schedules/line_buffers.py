@@ -24,7 +24,7 @@ from gpuop.passes.vectorize import doubles, obstacle
 WIDTHS = (1024, 512, 256, 128)  # columns of a strip
 HEIGHTS = (32, 64, 128, 256)  # rows of a block
 MOST_BYTES = 1 << 18  # of rows that a thread keeps: a part of the second cache
-ENOUGH = 8  # times as many rows as are computed anew above each block
+ENOUGH = 32  # times as many rows as are computed anew above each block
 THREADS = 16  # that keep the cores of a CPU busy
 
 
