@@ -63,6 +63,10 @@ class Builder:
     def bind(self, expr: Expr) -> Expr:
         return expr if isinstance(expr, ATOMS) else self._bind(expr)
 
+    def copy(self, expr: Expr) -> Expr:
+        """An atom's value of now."""
+        return self._bind(expr)
+
     def apply(self, op: str, *args: Expr | Number) -> Expr:
         """Apply a row of the table; operands convert to the types its rule wants."""
         row = OPS[op]

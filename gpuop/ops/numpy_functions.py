@@ -35,8 +35,8 @@ def _remainder(x: Value, y: Value) -> Value:
 
 def _power(x: Value, y: Value) -> Value:
     """Of integers by squaring; negative exponents give 0, but for 1 and -1."""
-    if x.type.kind == "f":
-        return k._pow(x, y)
+    if x.type.kind == "f" or (y.constant is not None and y.constant >= 0):
+        return x**y
     count = max(x.type.lanes, y.type.lanes)
     lanes = [_integer_power(a, b) for a, b in zip(_lanes(x, count), _lanes(y, count), strict=True)]
     return k._vector(*lanes) if count > 1 else lanes[0]

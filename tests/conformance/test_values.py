@@ -35,6 +35,33 @@ def test_an_expression_is_bound_where_it_is_written(device: str) -> None:
     all_same(gp.operator(body)(gp.Field(a)), (a + 1, five + 1, a, five * 2, five + 1))
 
 
+SAME = {  # what gives a variable's value as it is
+    "plus": lambda x: +x, "first power": lambda x: x**1, "zero": lambda x: x + 0, "conversion": lambda x: _convert_float(x),
+    "dtype": lambda x: _convert(x, "float32"), "bits": lambda x: _as_float(x), "vector of one": lambda x: _vector(x),
+    "choice": lambda x: _where(True, x, x),
+}  # fmt: skip
+
+
+def test_what_gives_a_value_as_it_is_gives_that_of_now(device: str) -> None:
+    @gp.operator
+    def now(f):
+        x = _var(_readTensor(f))
+        v = _var(_vector(x, x))
+        u = _uintVar(x)
+        same = [give(x) for give in SAME.values()]
+        pair, whole = _float2(v), abs(u)
+        x @= 50
+        v @= _vector(50.0, 50.0)
+        u @= 50
+        total = _var(0.0)
+        for value in (*same, pair.x, pair.y, _convert_float(whole)):
+            total += value
+        return total
+
+    a = np.float32([3, 4])
+    np.testing.assert_array_equal(now(gp.ScalarField(a)).numpy(), a * (len(SAME) + 3))
+
+
 def test_a_component_keeps_its_value_too(device: str) -> None:
     a = floats(6, 3)
 

@@ -155,6 +155,22 @@ PYTHON = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "int64", "float16", "float32", "float64"])
+def test_powers_that_are_products_roots_and_quotients(device, dtype):
+    kind = np.dtype(dtype)
+    exponents = (0, 1, 2, 2.0, 0.5, -1) if kind.kind == "f" else (0, 1, 2, 3, 64, 100)
+    values = rng.integers(0, 256, (4096, kind.itemsize), "u1").view(kind)[:, 0]
+    x = np.append(values[values == values], samples(dtype))  # NaN is one of these
+    with np.errstate(all="ignore"):
+        want = [x**n for n in exponents]
+    kernel = gp.operator(lambda f: tuple(_readTensor(f) ** n for n in exponents))
+    for got in (gp.evaluate(*(gp.ScalarField(x) ** n for n in exponents)), kernel(gp.ScalarField(x))):
+        for n, made, whole in zip(exponents, got, want, strict=True):
+            assert (made.dtype, n) == (whole.dtype, n)
+            np.testing.assert_array_equal(made.numpy(), whole, str(n))
+            np.testing.assert_array_equal(np.signbit(made.numpy())[x == x], np.signbit(whole)[x == x], str(n))
+
+
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_scalars_beside_vectors(device, dtype):
     x, y = (a[:120] for a in pairs(dtype))

@@ -39,7 +39,8 @@ class Value(Arithmetic["Value"]):
     __slots__ = ("_expr",)
 
     def __init__(self, expr: Expr) -> None:
-        self._expr = expr
+        varies = isinstance(expr, Ref) and expr.var.mutable
+        self._expr = current().build.copy(expr) if varies else expr  # it stays what it was when it was written
 
     @property
     def expr(self) -> Expr:
@@ -62,6 +63,11 @@ class Value(Arithmetic["Value"]):
         expr = self._expr
         return isinstance(expr, Const) or (isinstance(expr, Ref) and not expr.var.temporary)
 
+    @property
+    def constant(self) -> Number | None:
+        """The number that it is, where that is known while recording."""
+        return self.expr.value if isinstance(self.expr, Const) else None
+
     def __repr__(self) -> str:
         return f"<{self._expr.type}{' ' + self.hint if self.named else ''}>"
 
@@ -75,14 +81,12 @@ class Value(Arithmetic["Value"]):
     def _operate(self, name: str, *operands: Operand) -> Value:
         if name in ("left_shift", "right_shift"):
             return _shift("shl" if name == "left_shift" else "shr", *operands)
-        if name == "power" and operands[0] is self:
-            return _power(*operands)
         if name == "invert" and self.type.kind == "b":
             name = "logical_not"
         return apply(KERNEL_NAMES.get(name, name), *operands)
 
     def __pos__(self) -> Value:
-        return self
+        return Value(self.expr)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Value:
         """Arithmetic with NumPy's scalars on the left ends up here; NumPy's other functions do not work on values."""
@@ -269,24 +273,6 @@ def integer(value: Operand, what: str) -> Expr:
             f"{what} is a scalar integer, not {article(str(expr.type))}; {advice}convert with `_convert_int(x)`"
         )
     return current().build.cast(expr, Type(INT))
-
-
-def _power(base: Value, exponent: Operand) -> Value:
-    if (
-        isinstance(exponent, (int, np.integer))
-        and not isinstance(exponent, bool)
-        and 0 <= exponent <= (64 if base.type.integer else 2)
-    ):
-        return _integer_power(base, int(exponent))
-    return apply("power", base, exponent)
-
-
-def _integer_power(base: Value, exponent: int) -> Value:
-    if exponent == 0:
-        return Value(current().build.cast(constant(1, base.type.dtype), base.type))
-    half = _integer_power(base, exponent // 2) if exponent > 1 else None
-    square = base if half is None else half * half
-    return square * base if exponent > 1 and exponent % 2 else square
 
 
 def _shift(op: str, value: Operand, amount: Operand) -> Value:

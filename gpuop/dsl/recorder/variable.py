@@ -18,6 +18,9 @@ class Variable(Value):
 
     __slots__ = ()
 
+    def __init__(self, expr: Expr) -> None:
+        self._expr = expr
+
     def assign(self, value: Operand) -> None:
         """`:=` of Cog; converts as writing does."""
         recorder, target = current(), self.expr

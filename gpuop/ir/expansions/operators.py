@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from gpuop.errors import SemanticError
-from gpuop.ir.build import Builder
+from gpuop.ir.build import Builder, constant
 from gpuop.ir.expansions.registry import define
-from gpuop.ir.nodes import Expr
+from gpuop.ir.nodes import Const, Expr
+from gpuop.ir.types import INT, Type, promote
 
 
 @define("", 2, "floordiv", "x / y rounded down")
@@ -45,10 +46,28 @@ def absolute(b: Builder, x: Expr) -> Expr:
     return b.apply("choose", b.apply("lt", x, 0), b.apply("neg", x), x)
 
 
-@define("", 2, "power", "x ** y of floating values")
+@define("", 2, "power", "x ** y of floating values, and of integers to a constant")
 def power(b: Builder, x: Expr, y: Expr) -> Expr:
-    if x.type.integer and y.type.integer:
-        raise SemanticError(
-            "`**` of integers needs a constant exponent that is not negative; write `_pow(x, y)` for a float result"
-        )
-    return b.apply("pow", x, y)
+    """Products, roots and quotients where NumPy has such for a constant exponent: pow may differ in the last bit."""
+    n = y.value if isinstance(y, Const) else None
+    if x.type.kind != "f" and y.type.kind != "f":
+        if n is None or n < 0:
+            raise SemanticError(
+                "`**` of integers needs a constant exponent that is not negative; write `_pow(x, y)` for a float result"
+            )
+        return _product(b, b.cast(x, Type(INT, x.type.lanes)) if x.type.kind == "b" else x, int(n))
+    if n not in (0, 1, 2, 0.5, -1):
+        return b.apply("pow", x, y)
+    x = b.cast(x, Type(promote(x.type.dtype, y.type.dtype), x.type.lanes), saturate=False)
+    if n in (0.5, -1):
+        return b.apply("sqrt", x) if n == 0.5 else b.apply("div", 1, x)
+    return _product(b, x, int(n))
+
+
+def _product(b: Builder, x: Expr, factors: int) -> Expr:
+    """Of so many times x, by squaring."""
+    if factors < 2:
+        return x if factors else b.cast(constant(1, x.type.dtype), x.type)
+    half = _product(b, x, factors // 2)
+    square = b.apply("mul", half, half)
+    return b.apply("mul", square, x) if factors % 2 else square
