@@ -155,7 +155,8 @@ def test_text():
     """Vectors are loaded from the kept rows, and all that a thread keeps is less than what caches hold."""
     kernel = kernel_of(stencil(SECOND)(stencil(FIRST)(gp.Field(data((64, 4096))))))
     text = generate(kernel, TARGET).text
-    assert "float weighted_rows[" in text and "vload8(0, &weighted_rows[" in text and "vstore8(" in text
+    assert "float weighted_rows[" in text and "load_private_float8(&weighted_rows[" in text
+    assert "store_private_float8(" in text and "vload" not in text
     (parameters, *_) = LINE_BUFFERS.candidates(kernel)
     assert 5 * (parameters["columns"] + 4) * 4 <= MOST_BYTES
 

@@ -135,8 +135,8 @@ def test_text():
     kernel = kernel_of(across(gp.Field(data((64, 64)))))
     text = generate(kernel, TARGET).text
     before, after = text.split("if (_thread == 0)")[1].split("\n    }\n")
-    assert "f_columns" in before and "vload" not in before
-    assert "f_columns" not in after and after.count("vload8(") == 12 - 2 * 2
+    assert "f_columns" in before and "load_" not in before
+    assert "f_columns" not in after and after.count("load_float8(") == 12 - 2 * 2
     assert schedules.schedule(kernel).domain.shape == (16, 8)
 
 

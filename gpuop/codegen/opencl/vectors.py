@@ -4,51 +4,17 @@ from __future__ import annotations
 
 from gpuop.codegen.c.dialect import Dialect
 from gpuop.codegen.c.expressions import COMPARISONS, PREFIX, SHIFT, Expressions, contains
-from gpuop.codegen.opencl import lane_calls
+from gpuop.codegen.opencl import lane_calls, vector_access
 from gpuop.codegen.opencl.lane_calls import LENGTHS, called_alone, name_in_vectors
 from gpuop.codegen.opencl.saturation import saturating
+from gpuop.codegen.opencl.vector_access import loading, storing
 from gpuop.ir.nodes import Apply, Array, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
 from gpuop.ir.ops import CALL, MIRRORED, OPS
-from gpuop.ir.types import BOOL, DTYPES, FLOAT, HALF, DType, Type
-from gpuop.passes.points_per_thread import ACCESS
+from gpuop.ir.types import BOOL, FLOAT, HALF, DType, Type
 
 SHIFTS = ("shl", "shr")  # of a vector by a scalar, but not of a scalar by a vector
 MASKS = {8: "char", 16: "short", 32: "int", 64: "long"}
 
-EDGES = """
-// {n} values, of which `left` are there
-{type}{n} load_{name}{n}(__global const {memory} *p, int left)
-{{
-    if (left >= {n}) return vload{half}{n}(0, p);
-    {type} lanes[{n}];
-    for (int k = 0; k < {n}; k++) lanes[k] = {load};
-    return vload{n}(0, lanes);
-}}
-"""
-EDGES_STORE = """
-// the first `left` of {n} values
-void store_{name}{n}({type}{n} x, __global {memory} *p, int left)
-{{
-    if (left >= {n}) {{
-        vstore{half}{n}(x, 0, p);
-        return;
-    }}
-    {type} lanes[{n}];
-    vstore{n}(x, 0, lanes);
-    for (int k = 0; k < left; k++) {store};
-}}
-"""
-STREAM = """
-// past the caches, which the output would only fill
-void stream_{c}{n}({c}{n} x, __global {c} *p)
-{{
-    if ((ulong)p % {access}) {{
-        vstore{n}(x, 0, p);
-        return;
-    }}
-{stores}
-}}
-"""
 HALVES = {
     "round_half": """
 // the nearest halves, as floats
@@ -96,41 +62,12 @@ int{n} {name}{n}({type}{n} x, {type}{n} y)
 """
 
 
-def _edges(c: str, n: int) -> dict[str, str]:
-    half = c == "half"
-    parts = {
-        "n": n, "name": c, "memory": c, "type": "float" if half else c, "half": "_half" if half else "",
-        "load": "vload_half(min(k, left - 1), p)" if half else "p[min(k, left - 1)]",
-        "store": "vstore_half(lanes[k], k, p)" if half else "p[k] = lanes[k]",
-    }  # fmt: skip
-    return {f"load_{c}{n}": EDGES.format(**parts), f"store_{c}{n}": EDGES_STORE.format(**parts)}
-
-
-def _stream(c: str, n: int) -> str:
-    """Stores of 16 bytes, which any driver's compiler has as one instruction, if they are aligned."""
-    part = min(ACCESS // SIZES[c], n)
-    digits = ["0123456789abcdef"[k : k + part] for k in range(0, n, part)]
-    stores = [
-        f"    __builtin_nontemporal_store(x{f'.s{lanes}' if part < n else ''}, (__global {c}{part} *)p{f' + {k}' if k else ''});"
-        for k, lanes in enumerate(digits)
-    ]
-    return STREAM.format(c=c, n=n, access=ACCESS, stores="\n".join(stores))
-
-
-SIZES = {dtype.c: dtype.bits // 8 for dtype in DTYPES.values() if dtype is not BOOL}  # bytes in memory
 HELPERS = {
     **lane_calls.HELPERS,
     **{f"{name}{n}": text.format(n=n) for name, text in HALVES.items() for n in LENGTHS},
     **{f"remquo_bits{n}": QUOTIENT.format(n=n, name="remquo_bits", type="float") for n in LENGTHS},
     **{f"remquo_bits_double{n}": QUOTIENT.format(n=n, name="remquo_bits_double", type="double") for n in LENGTHS},
-    **{
-        f"stream_{c}{n}": _stream(c, n)
-        for c, size in SIZES.items()
-        if c != "half"
-        for n in LENGTHS
-        if n * size >= ACCESS
-    },
-    **{name: text for c in SIZES for n in LENGTHS for name, text in _edges(c, n).items()},
+    **vector_access.HELPERS,
 }
 
 
@@ -270,24 +207,26 @@ class VectorExpressions(Expressions):
         if n == 1:
             return super().load(load)
         if isinstance(memory, Array):
-            return f"vload{n}(0, {self.neighbours(memory, load.index)})", CALL
+            name = loading(scalar(memory.type.dtype), n, memory.space)
+            return f"{name}({self.neighbours(memory, load.index)})", CALL
         pointer, c = self.neighbours(memory, load.index[:1]), load.type.dtype.c
         if len(load.index) > 1:
-            return f"load_{c}{n}({pointer}, {self.text(load.index[1])})", CALL
-        return f"vload{'_half' if c == 'half' else ''}{n}(0, {pointer})", CALL
+            return f"load_first_{c}{n}({pointer}, {self.text(load.index[1])})", CALL
+        return (f"vload_half{n}(0, {pointer})" if c == "half" else f"{loading(c, n)}({pointer})"), CALL
 
     def stored(self, store: Store) -> str:
         """A store of a vector."""
         n, c, value = store.value.type.lanes, store.value.type.dtype.c, self.text(store.value)
         if isinstance(store.memory, Array):
-            return f"vstore{n}({value}, 0, {self.neighbours(store.memory, store.index)})"
+            name = storing(scalar(store.memory.type.dtype), n, store.memory.space)
+            return f"{name}({value}, {self.neighbours(store.memory, store.index)})"
         pointer = self.neighbours(store.memory, store.index[:1])
         if len(store.index) > 1:
-            return f"store_{c}{n}({value}, {pointer}, {self.text(store.index[1])})"
+            return f"store_first_{c}{n}({value}, {pointer}, {self.text(store.index[1])})"
         name = f"stream_{c}{n}"
         if store.memory in self.streamed and name in HELPERS:
             return f"{name}({value}, {pointer})"
-        return f"vstore{'_half' if c == 'half' else ''}{n}({value}, 0, {pointer})"
+        return f"vstore_half{n}({value}, 0, {pointer})" if c == "half" else f"{storing(c, n)}({value}, {pointer})"
 
     def neighbours(self, memory: Array | FieldParam, index: tuple[Expr, ...]) -> str:
         """The address of the first element of a vector."""

@@ -2,19 +2,21 @@
 #pragma OPENCL FP_CONTRACT OFF
 
 // 16 values, of which `left` are there
-float16 load_float16(__global const float *p, int left)
+float16 load_first_float16(__global const float *p, int left)
 {
-    if (left >= 16) return vload16(0, p);
+    typedef float16 anywhere __attribute__((aligned(4)));
+    if (left >= 16) return *(__global const anywhere *)p;
     float lanes[16];
     for (int k = 0; k < 16; k++) lanes[k] = p[min(k, left - 1)];
     return vload16(0, lanes);
 }
 
 // the first `left` of 16 values
-void store_float16(float16 x, __global float *p, int left)
+void store_first_float16(float16 x, __global float *p, int left)
 {
+    typedef float16 anywhere __attribute__((aligned(4)));
     if (left >= 16) {
-        vstore16(x, 0, p);
+        *(__global anywhere *)p = x;
         return;
     }
     float lanes[16];
@@ -40,12 +42,12 @@ __kernel __attribute__((intel_reqd_sub_group_size(1))) void gpuop_vector(
         // 16 points of 35x51, neighbours
         const int first = _thread * 16;
         const int left = 1785 - first;
-        const float16 f_lanes = load_float16(&f[first], left);
+        const float16 f_lanes = load_first_float16(&f[first], left);
         const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
         // vector
         float16 x = f_lanes;
         x = select(x, sqrt(x) + convert_float16((first + lane) % 51), x > 1.0f);
         const float16 out0_lanes = x;
-        store_float16(out0_lanes, &out0[first], left);
+        store_first_float16(out0_lanes, &out0[first], left);
     }
 }

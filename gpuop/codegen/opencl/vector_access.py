@@ -1,0 +1,124 @@
+"""Vectors in memory, which begin at any element: functions that read and write them.
+
+PoCL's own, `vload` and `vstore`, go through all lanes one by one, which its compiler is long with and does not always find
+together again: a pointer to vectors that are aligned as their elements are makes one instruction everywhere.
+"""
+
+from __future__ import annotations
+
+from gpuop.codegen.opencl.lane_calls import LENGTHS
+from gpuop.ir.types import BOOL, DTYPES
+from gpuop.passes.points_per_thread import ACCESS
+
+LOAD = """
+// {n} neighbours, wherever they begin
+{c}{n} {name}({space} const {c} *p)
+{{
+{anywhere}    return *({space} const anywhere *)p;
+}}
+"""
+STORE = """
+// {n} neighbours, wherever they begin
+void {name}({c}{n} x, {space} {c} *p)
+{{
+{anywhere}    *({space} anywhere *)p = x;
+}}
+"""
+LOAD_FIRST = """
+// {n} values, of which `left` are there
+{type}{n} load_first_{c}{n}(__global const {c} *p, int left)
+{{
+{anywhere}    if (left >= {n}) return {whole};
+    {type} lanes[{n}];
+    for (int k = 0; k < {n}; k++) lanes[k] = {load};
+    return vload{n}(0, lanes);
+}}
+"""
+STORE_FIRST = """
+// the first `left` of {n} values
+void store_first_{c}{n}({type}{n} x, __global {c} *p, int left)
+{{
+{anywhere}    if (left >= {n}) {{
+        {whole};
+        return;
+    }}
+    {type} lanes[{n}];
+    vstore{n}(x, 0, lanes);
+    for (int k = 0; k < left; k++) {store};
+}}
+"""
+STREAM = """
+// past the caches, which the output would only fill
+void stream_{c}{n}({c}{n} x, __global {c} *p)
+{{
+{anywhere}    if ((ulong)p % {access}) {{
+        *(__global anywhere *)p = x;
+        return;
+    }}
+{stores}
+}}
+"""
+ANYWHERE = "    typedef {c}{n} anywhere __attribute__((aligned({size})));\n"
+SIZES = {dtype.c: dtype.bits // 8 for dtype in DTYPES.values() if dtype is not BOOL}  # bytes in memory
+SPACES = {"global": "", "private": "private_", "local": "local_", "constant": "constant_"}
+
+
+def loading(c: str, n: int, space: str = "global") -> str:
+    """The function that reads n neighbours."""
+    return f"load_{SPACES[space]}{c}{n}"
+
+
+def storing(c: str, n: int, space: str = "global") -> str:
+    return f"store_{SPACES[space]}{c}{n}"
+
+
+def _anywhere(c: str, n: int) -> str:
+    return ANYWHERE.format(c=c, n=n, size=SIZES[c])
+
+
+def _neighbours(c: str, n: int) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for space in SPACES:
+        parts = {"c": c, "n": n, "space": f"__{space}", "anywhere": _anywhere(c, n)}
+        found[loading(c, n, space)] = LOAD.format(name=loading(c, n, space), **parts)
+        if space != "constant":
+            found[storing(c, n, space)] = STORE.format(name=storing(c, n, space), **parts)
+    return found
+
+
+def _first(c: str, n: int) -> dict[str, str]:
+    parts = {"c": c, "n": n, "type": c, "anywhere": _anywhere(c, n)}
+    read = {"whole": "*(__global const anywhere *)p", "load": "p[min(k, left - 1)]"}
+    written = {"whole": "*(__global anywhere *)p = x", "store": "p[k] = lanes[k]"}
+    if c == "half":
+        parts |= {"type": "float", "anywhere": ""}
+        read = {"whole": f"vload_half{n}(0, p)", "load": "vload_half(min(k, left - 1), p)"}
+        written = {"whole": f"vstore_half{n}(x, 0, p)", "store": "vstore_half(lanes[k], k, p)"}
+    load, store = LOAD_FIRST.format(**parts, **read), STORE_FIRST.format(**parts, **written)
+    return {f"load_first_{c}{n}": load, f"store_first_{c}{n}": store}
+
+
+def _stream(c: str, n: int) -> dict[str, str]:
+    """Stores of 16 bytes, which any driver's compiler has as one instruction, if they are aligned."""
+    if n * SIZES[c] < ACCESS:
+        return {}
+    part = min(ACCESS // SIZES[c], n)
+    digits = ["0123456789abcdef"[k : k + part] for k in range(0, n, part)]
+    stores = [
+        f"    __builtin_nontemporal_store(x{f'.s{lanes}' if part < n else ''}, (__global {c}{part} *)p{f' + {k}' if k else ''});"
+        for k, lanes in enumerate(digits)
+    ]
+    text = STREAM.format(c=c, n=n, access=ACCESS, anywhere=_anywhere(c, n), stores="\n".join(stores))
+    return {f"stream_{c}{n}": text}
+
+
+HELPERS = {
+    **{
+        name: text
+        for c in SIZES
+        if c != "half"  # whose vectors are floats
+        for n in LENGTHS
+        for name, text in (_neighbours(c, n) | _stream(c, n)).items()
+    },
+    **{name: text for c in SIZES for n in LENGTHS for name, text in _first(c, n).items()},
+}
