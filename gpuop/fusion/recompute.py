@@ -29,7 +29,7 @@ from gpuop.passes.scalarize import by_element, element_reads
 MAX_CHAIN = 64  # operators that are computed at one read, so that the text stays readable
 MOST_RECOMPUTED = MOST_STATEMENTS // 2  # of a kernel that computes what it reads
 ALONE = 2**13  # operations that one thread does in the time of a launch
-BUSY = 2**15  # threads that keep a device busy
+BUSY = 2**18  # threads that keep a device busy
 CHEAP = 6.0  # operations, a read among them, that take no longer than to read what they make
 NEIGHBOUR = 10.0  # operations that a read takes which neighbours do too: 5×5 sums, added up, take CPUs 57 ms, apart 15
 UNIFORM = 8.0  # times less is what operations on values that all threads share cost

@@ -93,6 +93,7 @@ exact("shl", 2, type_rules.shift, np.left_shift, "{0} << {1}", 11)
 exact("shr", 2, type_rules.shift, np.right_shift, "{0} >> {1}", 11)
 exact("not", 1, type_rules.logical, np.logical_not, "!{0}", 14)
 row("hidden", 1, type_rules.arithmetic, np.positive)  # a number that compilers do not know; so it does not fold either
+row("loaded", 1, type_rules.arithmetic, np.positive)  # what was loaded, before anything that is computed later
 exact("choose", 3, type_rules.choice, np.where, "{0} ? {1} : {2}", CHOICE, alone=(0,))
 
 # --- integers ---------------------------------------------------------------------------------------------------

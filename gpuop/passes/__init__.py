@@ -14,6 +14,7 @@ from gpuop.passes.asserts import drop_asserts
 from gpuop.passes.division import define_division
 from gpuop.passes.half import half_as_float
 from gpuop.passes.join import join_loops
+from gpuop.passes.load_ahead import load_ahead
 from gpuop.passes.lower_fields import lower_fields
 from gpuop.passes.negations import hide_negations
 from gpuop.passes.regions.guard_domain import guard_domain
@@ -43,6 +44,7 @@ PIPELINE: tuple[tuple[Pass, Form], ...] = (
     (hide_negations, Form.LOWERED),  # compilers that see them compute wrongly
     (half_as_float, Form.LOWERED),  # half computes in float and rounds
     (simplify, Form.LOWERED),
+    (load_ahead, Form.LOWERED),  # no turn of an expanded loop waits for its own loads
     (vectorize, Form.LOWERED),  # lanes become vectors where the language has them
     (guard_domain, Form.LOWERED),  # threads are rounded up to whole groups; the surplus does nothing
     (inline_once, Form.PRINTABLE),  # readable source

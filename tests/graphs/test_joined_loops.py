@@ -185,7 +185,7 @@ def test_hints_are_not_given_where_they_ask_for_too_much():
         return total
 
     few, many = (gp.operator(lambda f, n=n: sums(f, n)).source(gp.FieldType(9), target="opencl") for n in (4, 40))
-    assert few.count("#pragma unroll 4") == 2 and "#pragma" not in many.split("__kernel")[1]
+    assert few.count("#pragma unroll 4") == 2 and many.count("#pragma unroll") == 1  # of the inner loop
 
 
 @pytest.mark.parametrize("shape", [(40, 500), (40, 509), (3, 20000), (40000,), (2000, 3), (9, 9)], ids=str)

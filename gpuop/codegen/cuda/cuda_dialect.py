@@ -134,6 +134,22 @@ __device__ inline int hidden(int x)
     return x + hidden_zero;
 }
 """
+LOADED = """
+// x, which has been asked for when what follows is computed: the compiler would load it just before it is used
+template <class T>
+__device__ inline T loaded(T x)
+{
+    if (sizeof(T) == 8) asm volatile("" : "+l"(*(unsigned long long *)&x));
+    else if (sizeof(T) == 4) asm volatile("" : "+r"(*(unsigned *)&x));
+    else if (sizeof(T) == 2) asm volatile("" : "+h"(*(unsigned short *)&x));
+    else {
+        unsigned wide = (unsigned char)x;
+        asm volatile("" : "+r"(wide));
+        x = (T)wide;
+    }
+    return x;
+}
+"""
 BITS = """
 template <class To, class From>
 __device__ inline To bits(From x)
@@ -241,6 +257,7 @@ CUDA = Dialect(
         ROUND_DOUBLE, "low_char": LOW.format(bits=8, type="signed char", name="low_char"),
         "low_short": LOW.format(bits=16, type="short", name="low_short"), "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF,
         "remquo_bits": REMQUO, "neighbours": NEIGHBOURS, "neighbour_halves": NEIGHBOUR_HALVES, "bits": BITS, "hidden": HIDDEN,
+        "loaded": LOADED,
         "rootn": ROOTN, "powr": POWR, "native_exp2": NATIVE.format(name="exp2", instruction="ex2"),
         "native_sqrt": NATIVE.format(name="sqrt", instruction="sqrt"),
     },

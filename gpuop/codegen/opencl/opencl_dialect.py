@@ -121,6 +121,7 @@ OPENCL = Dialect(
     calls={
         # NVIDIA's compiler inverts what compares such an extreme of 16 bits
         **{f"{op} {c}": f"({c}){op}({{ints[0]}}, {{ints[1]}})" for op in ("max", "min") for c in ("short", "ushort")},
+        "loaded": "{0}",
         "abs": "(int)abs({0})",  # which gives an unsigned integer
         "nan ushort": "nan((uint){0})",
         "native_sqrt": "sqrt({0})",  # of 14 bits where they are not exact, as quotients are
