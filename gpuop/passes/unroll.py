@@ -5,14 +5,15 @@ Hints to compilers are given as they are, where what they ask for is no huge tex
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Block, For, Stmt
-from gpuop.ir.size import MOST_STATEMENTS, copies, size
+from gpuop.ir.nodes import Block, For, Stmt, While
+from gpuop.ir.size import MOST_STATEMENTS, size
 from gpuop.ir.types import INT
-from gpuop.ir.visit import Copier, blocks, leaving, loop_values, map_blocks, walk
+from gpuop.ir.visit import Copier, leaving, loop_values, map_blocks, walk
 
 MOST_EXPANDED = MOST_STATEMENTS // 4  # of a loop that is expanded
 MOST_HINTED = MOST_STATEMENTS // 8  # that the hints of a kernel add
@@ -44,19 +45,19 @@ def _values_to_expand(loop: For) -> range | None:
 
 
 def drop_hints(kernel: Kernel) -> Kernel:
-    """Leave out the hints of a kernel that ask for too much together, as loops in loops do: those of outer loops, or all."""
-    for body in (kernel.body, _unhinted(kernel.body, True), _unhinted(kernel.body, False)):
-        if size(body, hinted=True) - size(body) <= MOST_HINTED:
-            return replace(kernel, body=body)
-    return kernel
+    """Leave out the hints of loops around loops, at which Intel's compiler may crash, and all where they ask for too much."""
+    kernel = replace(kernel, body=_unhinted(kernel.body, _is_around_loops))
+    asked = size(kernel.body, hinted=True) - size(kernel.body)
+    return kernel if asked <= MOST_HINTED else replace(kernel, body=_unhinted(kernel.body, lambda loop: True))
 
 
-def _unhinted(block: Block, inner: bool) -> Block:
-    """The block without hints; with those of loops that have no hints within if `inner` ones are kept."""
-    out: list[Stmt] = []
-    for stmt in block:
-        unhinted = map_blocks(stmt, lambda each: _unhinted(each, inner)) if blocks(stmt) else stmt
-        if isinstance(unhinted, For) and not (inner and all(copies(within) == 1 for within in walk(unhinted.body))):
-            unhinted = replace(unhinted, unroll=1)
-        out.append(unhinted)
-    return tuple(out)
+def _is_around_loops(loop: For) -> bool:
+    return any(isinstance(stmt, (For, While)) for stmt in walk(loop.body))
+
+
+def _unhinted(block: Block, without: Callable[[For], bool]) -> Block:
+    return tuple(map_blocks(_plain(stmt, without), lambda inner: _unhinted(inner, without)) for stmt in block)
+
+
+def _plain(stmt: Stmt, without: Callable[[For], bool]) -> Stmt:
+    return replace(stmt, unroll=1) if isinstance(stmt, For) and stmt.unroll != 1 and without(stmt) else stmt
