@@ -21,7 +21,7 @@ def _limits(dtype: DType) -> Range:
 LIMITS = {dtype: _limits(dtype) for dtype in DTYPES.values()}
 
 
-def interval(op: str, args: Sequence[Range], dtype: DType) -> Range:
+def interval(op: str, args: Sequence[Range], dtype: DType) -> Range:  # noqa: C901 - a case for each operation
     """Bounds of an operation's value as if no type limited it; the type's own where no better ones are known."""
     (low, high), rest = args[0], args[1:]
     match op:
@@ -44,6 +44,10 @@ def interval(op: str, args: Sequence[Range], dtype: DType) -> Range:
         case "div" | "mod" if rest[0][0] > 0:
             bound = rest[0][1] - 1 if op == "mod" else max(abs(low), abs(high)) // rest[0][0]
             return (-bound if low < 0 else 0), (bound if high > 0 else 0)
+        case "or" | "xor" if min(low, rest[0][0]) >= 0:
+            return 0, (1 << max(high, rest[0][1]).bit_length()) - 1
+        case "shr" if 0 <= rest[0][0] == rest[0][1] < dtype.bits:
+            return low >> rest[0][0], high >> rest[0][0]
         case "and" if max(low, rest[0][0]) >= 0:  # no more than one that is not negative
             return 0, min(most for least, most in (args[0], rest[0]) if least >= 0)
     return LIMITS[dtype] if op != "shl" else (LIMITS[dtype][0] - 1, LIMITS[dtype][1])

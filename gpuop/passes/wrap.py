@@ -51,7 +51,7 @@ class _Wrapping:
 
     def overflows(self, expr: Apply) -> bool:
         if expr.type.kind == "u":  # C computes narrow types in int, which only a product of two ushorts leaves
-            return expr.type.dtype is USHORT and expr.op == "mul"
+            return expr.type.dtype is USHORT and expr.op == "mul" and self.exact(expr)[1] > LIMITS[INT][1]
         low, high = self.exact(expr)
         least, most = LIMITS[expr.type.dtype]
         return low < least or high > most

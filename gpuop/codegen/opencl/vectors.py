@@ -179,7 +179,7 @@ class VectorExpressions(Expressions):
             return f"{name}{n}({self.floated(x, given, n)})", CALL
         if given is HALF and wanted.c == "float":
             return self.render(cast.arg)
-        return self.converted(x, given, wanted, n, cast.saturate)
+        return self.converted(x, given, wanted, n, cast.saturate and cast.arg.type.dtype is not BOOL)
 
     def floated(self, x: str, given: DType, n: int) -> str:
         return x if given.kind == "f" else f"convert_float{n}({x})"

@@ -1,0 +1,168 @@
+"""Integers of few bits, computed in few bits: NumPy's values of every expression, and what stays as wide as it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.codegen.generate import generate
+from gpuop.dsl import *
+from gpuop.fusion.kernel_limits import LEAST
+from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
+from gpuop.runtime import devices
+from tests.borders import away
+from tests.conftest import Vectorized
+from tests.runtime.test_line_buffers import kept
+from tests.runtime.test_vector_rows import vectors
+
+rng = np.random.default_rng(29)
+DTYPES = ("uint8", "int8", "uint16", "int16")
+TARGET = replace(Vectorized.target, backend="opencl")
+NUMPY = {
+    "min": np.minimum, "max": np.maximum, "where": np.where,
+    "uint8": lambda x: np.clip(x, 0, 255), "int8": lambda x: np.clip(x, -128, 127),
+    "uint16": lambda x: np.clip(x, 0, 65535), "int16": lambda x: np.clip(x, -32768, 32767),
+}  # fmt: skip
+GPUOP = {
+    "min": _min, "max": _max, "where": _where,
+    "uint8": lambda x: _convert_int(_convert_uchar(x)), "int8": lambda x: _convert_int(_convert_char(x)),
+    "uint16": lambda x: _convert_int(_convert_ushort(x)), "int16": lambda x: _convert_int(_convert_short(x)),
+}  # fmt: skip
+OPERATORS = {
+    "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "&": lambda x, y: x & y,
+    "|": lambda x, y: x | y, "^": lambda x, y: x ^ y,
+}  # fmt: skip
+
+
+def tree(depth: int) -> tuple:
+    """A random expression: leaves are neighbours and numbers."""
+    if depth == 0 or rng.random() < 0.1:
+        return ("at", int(rng.integers(-1, 2)), int(rng.integers(-2, 3)))
+    op = rng.choice(
+        ["+", "-", "*", "&", "|", "^", "min", "max", "number", "shift", "where", "convert", "invert", "rest"]
+    )
+    if op == "number":
+        number = int(rng.choice([0, 1, 2, 7, 77, 128, 150, 255, 256, 300, 4096, 65535, -1, -3, -128, -300]))
+        return (str(rng.choice(list(OPERATORS))), tree(depth - 1), ("number", number))
+    if op == "shift":
+        return ("shift", tree(depth - 1), int(rng.integers(0, 18)))
+    if op == "where":
+        return ("where", str(rng.choice(["<", "==", ">="])), *(tree(depth - 1) for _ in range(4)))
+    if op == "convert":
+        return (str(rng.choice(DTYPES)), tree(depth - 1))
+    if op in ("invert", "rest"):
+        return (str(op), tree(depth - 1))
+    return (str(op), tree(depth - 1), tree(depth - 1))
+
+
+def value(node: tuple, at, functions: dict):
+    op, *args = node
+    if op == "at":
+        return at(*args)
+    if op == "number":
+        return args[0]
+    if op == "where":
+        x, y, a, b = (value(n, at, functions) for n in args[1:])
+        return functions["where"](x < y if args[0] == "<" else x == y if args[0] == "==" else x >= y, a, b)
+    if op == "shift":
+        return value(args[0], at, functions) >> args[1]
+    if op == "invert":
+        return ~value(args[0], at, functions)
+    if op == "rest":
+        return (value(args[0], at, functions) & 1023) % 9 + (value(args[0], at, functions) & 1023) // 9
+    operands = [value(n, at, functions) for n in args]
+    return OPERATORS[op](*operands) if op in OPERATORS else functions[op](*operands)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "columns"), [("uint8", 67), ("uint8", 2), ("int8", 19), ("uint16", 64), ("int16", 33)]
+)
+def test_expressions(device, dtype, columns):
+    if devices.current().target.widening == "functions" and columns != 19:
+        pytest.skip("its driver takes seconds to compile each")
+    info = np.iinfo(dtype)
+    x = rng.integers(info.min, info.max + 1, (5, columns)).astype(dtype)
+    x.flat[:2] = info.min, info.max
+    trees = [tree(4) for _ in range(8)]
+
+    @gp.operator
+    def several(f):
+        def at(row, column):
+            return _convert_int(_readTensor(f, _row + row, _column + column))
+
+        return tuple(value(node, at, GPUOP) + 0 * at(0, 0) for node in trees)
+
+    def there(row, column):
+        return away(x.astype(np.int32), row, column, border="clamp")
+
+    with vectors(), np.errstate(over="ignore"):
+        for node, found in zip(trees, several(gp.Field(x)), strict=True):
+            want = value(node, there, NUMPY).astype(np.int32)
+            np.testing.assert_array_equal(found.numpy(), want, err_msg=str(node))
+
+
+@pytest.mark.parametrize("fill", [0, -1, 70000])
+def test_stages(device, fill):
+    """What stages keep is narrow too, unless what is beyond its edges is not."""
+    x = rng.integers(0, 256, (9, 70)).astype(np.uint8)
+
+    @gp.operator
+    def sums(f):
+        return sum(_convert_int(_readTensor(f, _row, _column + k)) for k in (-1, 0, 1))
+
+    @gp.operator
+    def differences(f):
+        return _readTensor(f, _row + 1, _column, border=fill) - _readTensor(f, _row - 1, _column, border=fill)
+
+    rows = sum(away(x.astype(np.int32), 0, k, border="clamp") for k in (-1, 0, 1))
+    want = away(rows, 1, 0, border="zero", fill=fill) - away(rows, -1, 0, border="zero", fill=fill)
+    with kept(columns=32, rows=5, together=2):
+        np.testing.assert_array_equal(differences(sums(gp.Field(x))).numpy(), want)
+
+
+def text_of(*results: gp.Field) -> str:
+    limits = replace(LEAST, target=TARGET)
+    return "".join(
+        generate(step.kernel, TARGET).text for step in plan(program([r.node for r in results]), limits=limits).launches
+    )
+
+
+def test_types_of_vectors():
+    """Three bytes times 77 fit 16 bits; products of sums do not, and positions are no pixels."""
+    x = gp.Field(np.zeros((64, 640), np.uint8))
+
+    @gp.operator
+    def weighted(f):
+        return _convert_uchar(sum(85 * _convert_int(_readTensor(f, _row, _column + k)) for k in (-1, 0, 1)) >> 8)
+
+    @gp.operator
+    def squared(f):
+        total = sum(_convert_int(_readTensor(f, _row, _column + k)) for k in (-1, 0, 1))
+        return total * total
+
+    @gp.operator
+    def placed(f):
+        return _convert_int(_readTensor(f, _row, _column + 1)) + _column
+
+    assert (
+        "ushort8" in text_of(weighted(x)) and " int8" not in text_of(weighted(x)) and "_sat" not in text_of(weighted(x))
+    )
+    assert " int8" in text_of(squared(x)) and "ushort8" in text_of(squared(x))
+    assert "ushort" not in text_of(placed(x))
+
+
+def test_rows_that_stages_keep():
+    @gp.operator
+    def sums(f):
+        return sum(_convert_int(_readTensor(f, _row, _column + k)) for k in (-1, 0, 1))
+
+    @gp.operator
+    def beside(f):
+        return _convert_uchar(sum(_readTensor(f, _row + k, _column) for k in (-1, 0, 1)) >> 4)
+
+    text = text_of(beside(sums(gp.Field(np.zeros((640, 640), np.uint8)))))
+    assert "ushort sums_rows" in text, text
