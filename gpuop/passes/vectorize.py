@@ -167,15 +167,15 @@ class _Vectors:
                 old = self.vars[var]
                 chosen = new if mask is None else Apply("choose", (mask, self.bind(new), old), old.type)
                 self.out.append(Assign(old.var, chosen, stmt.loc))
-            case Store() if mask is None:
-                self.store(stmt, self.spread(self.expr(stmt.value), self.wide(stmt.value.type)))
+            case Store():  # by schedules alone, to memory of the thread's own that may be written for all lanes
+                self.store(stmt, self.expr(stmt.value))
             case If():
                 self.branches(stmt, mask)
             case For(body=body):
                 self.out.append(replace(stmt, body=self.block(body, mask)))
             case Comment():
                 self.out.append(stmt)
-            case While() | Break() | Continue() | Declare() | Write() | Store() | Atomic() | Wide():
+            case While() | Break() | Continue() | Declare() | Write() | Atomic() | Wide():
                 raise AssertionError(f"a {type(stmt).__name__} is an obstacle to vectors")
             case Barrier() | Print() | Assert():
                 raise AssertionError(f"a {type(stmt).__name__} is an obstacle to several points a thread")
@@ -183,6 +183,10 @@ class _Vectors:
                 assert_never(stmt)
 
     def store(self, stmt: Store, value: Expr) -> None:
+        if value.type.lanes == 1 and all(map(self.is_scalar, stmt.index)):
+            self.out.append(replace(stmt, value=self.bind(value)))
+            return
+        value = self.spread(value, self.wide(value.type.scalar))
         if isinstance(stmt.memory, Array) and stmt.memory in self.held:
             self.out.append(Let(self.held[stmt.memory].var, value, stmt.loc))
         else:

@@ -23,10 +23,11 @@ from gpuop.ir.nodes import (
     Var,
 )
 from gpuop.ir.types import INT, Shape, Type
+from gpuop.passes.schedules.edge_vectors import counted
 from gpuop.passes.schedules.leads import Border, Lead, Leads
 from gpuop.passes.schedules.rings import Ring, Rings
 from gpuop.passes.schedules.stage_copy import StageCopy
-from gpuop.passes.schedules.vector_rows import counted, least
+from gpuop.passes.schedules.vector_rows import least
 
 COLUMN, ROW = Index("global", "column"), Index("global", "row")
 
@@ -88,7 +89,7 @@ class ColumnStrips:
         out.append(Let(self.rings.row, b.bind(b.apply("add", Ref(self.top), steps))))
         for lead in self.leads:
             self.stage(lead, Ref(turn), out)
-        head.append(counted(turn, (self.height - self.rings.first) // self.together, out))
+        head.append(counted(turn, 0, (self.height - self.rings.first) // self.together, out))
         sizes = {"column": self.count, "row": -(-self.rows // self.height)}
         shape = Shape(*(sizes.get(axis, domain.extent(axis)) for axis in domain.axes))
         return replace(
@@ -123,8 +124,8 @@ class ColumnStrips:
         blocks = [copy.at(Ref(column), Ref(lane), inner) for copy in copies]
         for several in zip(*blocks, strict=True):
             inner += (stmt for block in several for stmt in block)
-        out.append(counted(lane, self.lanes, inner, lanes=True))
-        return counted(step, -(-(self.width + lead.left + lead.right) // self.lanes), out)
+        out.append(counted(lane, 0, self.lanes, inner, lanes=True))
+        return counted(step, 0, -(-(self.width + lead.left + lead.right) // self.lanes), out)
 
     def clipped(self, b: Builder, lead: Lead, start: int, end: int) -> tuple[Expr, Expr]:
         """The columns of a strip and its halo, from `start` to `end`."""
@@ -145,7 +146,7 @@ class ColumnStrips:
             done += (stmt for block in copy.at(column, None, done) for stmt in block)
         inner.append(self.within(lead, column, inner, done))
         title = Comment("columns whose neighbours lie beyond an edge")
-        return [title, *self.at_edges([counted(turn, self.columns - (end - start), inner)])]
+        return [title, *self.at_edges([counted(turn, 0, self.columns - (end - start), inner)])]
 
     def outside(self, turn: Var, out: list[Stmt], start: int, end: int) -> Expr | None:
         """The column of a turn, where turns count the columns before `start` and from `end` on; None if there is none."""
@@ -199,4 +200,4 @@ class ColumnStrips:
             value = fill if fill is not None else c.bind(Load(array, (slot, source), array.type))
             inner.append(Store(array, (slot, to), value))
         out.append(self.within(lead, column, out, inner))
-        return counted(turn, 2 * reach, out)
+        return counted(turn, 0, 2 * reach, out)

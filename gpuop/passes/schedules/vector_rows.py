@@ -1,8 +1,8 @@
 """Stencils in the vectors of CPUs: a thread has neighbours in a row, of several rows, which share what they load.
 
-Vectors lie where no read along the row leaves its field, so their columns need no borders; rows are common to a vector, and
-their borders stay as they are. At both ends of a row, and at the end of the grid, vectors overlap. The few columns whose reads
-may leave a field are computed one by one, by the first thread of the row.
+Rows are common to a vector, and their borders stay as they are. Where no read along the row leaves its field, columns need no
+borders; elsewhere, vectors are loaded from lines that have been put together (`edge_vectors.py`). At the end of a row that is no
+multiple of them, and of the grid, vectors overlap.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
     GRID_AXES,
     Apply,
+    Assign,
     Block,
     Comment,
     Declare,
     Expr,
-    For,
-    If,
     Index,
     Let,
     Read,
@@ -29,9 +28,10 @@ from gpuop.ir.nodes import (
     Var,
     Write,
 )
-from gpuop.ir.types import BOOL, INT, Shape, Type
+from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier, expressions, walk
 from gpuop.passes.points_per_thread import MOST_VALUES, SMALL, is_own, refusal_of_thread
+from gpuop.passes.schedules.edge_vectors import EdgeLines, LinePlaces, lower
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.vectorize import doubles, obstacle
@@ -51,10 +51,7 @@ def refuse(kernel: Kernel) -> str:
     found = wrong or unjoined(kernel) or obstacle(without_tables(kernel)) or LanePlaces(kernel).obstacle()
     if found:
         return found
-    first, end = LanePlaces(kernel).interior()
-    return (
-        "" if end - first >= kernel.target.vector_length else "its rows are too short for vectors away from the borders"
-    )
+    return "" if kernel.domain.extent("column") >= kernel.target.vector_length else "its rows are too short for vectors"
 
 
 def unjoined(kernel: Kernel) -> str:
@@ -82,11 +79,15 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 
 def _shares_rows(kernel: Kernel) -> bool:
-    """Whether rows read the same: at offsets from the own row that differ."""
-    rows = {
-        e.offset for e in expressions(kernel.body) if isinstance(e, Index) and e.kind == "global" and e.axis == "row"
+    """Whether four rows load at most three quarters of what they would alone: more rows are more places in memory at a time."""
+    reads = {e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)}
+    places = {(e.field, e.point or own_point(len(e.field.type.field_shape)), e.element) for e in reads}
+    together = {
+        (field, tuple(lower(e, row) for e in point), part, row if any(isinstance(e, Ref) for e in point) else 0)
+        for field, point, part in places
+        for row in range(4)
     }
-    return len(rows) > 1
+    return len(together) <= 3 * len(places)
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
@@ -99,69 +100,39 @@ class _VectorRows:
         self.source = kernel
         self.lanes = kernel.target.vector_length
         self.rows = rows
-        self.interior = LanePlaces(kernel).interior()
         self.first = Var("first", Type(INT))  # the column of the first lane
         self.top = Var("top", Type(INT))  # the first row
 
     def kernel(self) -> Kernel:
         source, domain = self.source, self.source.domain
-        (start, end), columns = self.interior, domain.extent("column")
+        columns = domain.extent("column")
         head: list[Stmt] = [*source.shared("constant")]
         head.append(Comment(f"{self.lanes} columns and {self.rows} rows of {'x'.join(map(str, domain.shape))}"))
         b = collector(head)
-        place = b.apply("min", b.apply("mul", COLUMN, self.lanes), end - self.lanes)
-        head.append(Let(self.first, greatest(place, start)))
+        head.append(Let(self.first, least(b.apply("mul", COLUMN, self.lanes), columns - self.lanes)))
         if self.rows > 1:
             head.append(Let(self.top, least(b.apply("mul", ROW, self.rows), domain.extent("row") - self.rows)))
         sizes = {"column": -(-columns // self.lanes), "row": -(-domain.extent("row") // self.rows)}
         shape = Shape(*(sizes.get(axis, domain.extent(axis)) for axis in domain.axes))
-        body = (*head, *self.ends(start, end, columns), self.vectors())
+        body = (*head, *LinePlaces(source, self.rows).vector(Ref(self.first), self.lanes, self.copies))
         return replace(source, domain=Domain(shape, domain.elements), body=body, points=domain.shape)
 
-    def vectors(self) -> For:
-        """The rows of a vector, statement by statement, so that what they load is needed for a short time."""
-        lane, out = Var("lane", Type(INT)), list[Stmt]()
-        copies = [self.copy(row, Ref(lane), Ref(self.first), out) for row in range(self.rows)]
-        for several in zip(*copies, strict=True):
-            out += (stmt for block in several for stmt in block)
-        return counted(lane, self.lanes, out, lanes=True)
+    def copies(self, first: Expr, lane: Expr, lines: EdgeLines | None, out: list[Stmt]) -> list[list[Block]]:
+        return [self.copy(row, first, lane, lines, out) for row in range(self.rows)]
 
-    def ends(self, start: int, end: int, columns: int) -> Block:
-        """The columns whose reads may leave a field."""
-        outside = columns - (end - start)
-        if not outside:
-            return ()
-        turn, row, out = Var("k", Type(INT)), Var("i", Type(INT)), list[Stmt]()
-        b = collector(out)
-        column: Expr = Ref(turn)
-        if start < outside:
-            column = b.apply("add", column, end - start)
-        if 0 < start < outside:
-            column = b.apply("choose", b.apply("lt", Ref(turn), start), Ref(turn), column)
-        out += (stmt for block in self.copy(0, column, None, out, Ref(row)) for stmt in block)
-        loop = counted(turn, outside, out)
-        inner = (counted(row, self.rows, [loop]),) if self.rows > 1 else (loop,)
-        cond = Var("t", Type(BOOL), temporary=True)
-        test = Apply("eq", (COLUMN, constant(0, INT)), Type(BOOL))
-        title = Comment("columns whose neighbours lie beyond an edge")
-        return title, Let(cond, test), If(Ref(cond), inner)
-
-    def copy(
-        self, row: int, column: Expr, first: Expr | None, out: list[Stmt], turn: Expr | None = None
-    ) -> list[Block]:
-        """The statements for a row, and a column, or that of a lane behind the first one."""
-        b = collector(out)
-        top = b.apply("add", Ref(self.top), turn) if turn is not None and self.rows > 1 else Ref(self.top)
+    def copy(self, row: int, first: Expr, lane: Expr, lines: EdgeLines | None, out: list[Stmt]) -> list[Block]:
+        """The statements for a row, and the column of a lane behind the first one."""
+        b = collector(out if lines is None else lines.head)
+        lanes = collector(out)
         found: dict[Index, Expr] = {}
         for index in self.indices():
             if index.kind == "global_size":
                 found[index] = constant(self.source.domain.extent(index.axis), INT)
             elif index.axis == "row" and self.rows > 1:
-                found[index] = b.apply("add", top, row + index.offset)
+                found[index] = b.apply("add", Ref(self.top), row + index.offset)
             elif index.axis == "column":
-                base = column if first is None else b.apply("add", first, index.offset)
-                found[index] = b.apply("add", base, index.offset if first is None else column)
-        copier = _Row(self.source, found)
+                found[index] = lanes.apply("add", lanes.apply("add", first, index.offset), lane)
+        copier = _Row(self.source, found, row, lines)
         return [copier.stmt(stmt) for stmt in without_tables(self.source)]
 
     def indices(self) -> Iterable[Index]:
@@ -172,9 +143,9 @@ class _VectorRows:
 class _Row(Copier):
     """The statements at a given position."""
 
-    def __init__(self, source: Kernel, found: dict[Index, Expr]) -> None:
+    def __init__(self, source: Kernel, found: dict[Index, Expr], row: int, lines: EdgeLines | None) -> None:
         super().__init__(source.body)
-        self.found = found
+        self.found, self.row, self.lines = found, row, lines
         for stmt in source.shared("constant"):
             del self.arrays[stmt.array]
 
@@ -186,8 +157,14 @@ class _Row(Copier):
         return super().expr(expr)
 
     def stmt(self, stmt: Stmt) -> Block:
-        if isinstance(stmt, Write) and stmt.point is None:
-            stmt = replace(stmt, point=own_point(len(stmt.field.type.field_shape)))
+        lines = self.lines
+        match stmt:
+            case Let(value=Read() as read) | Assign(value=Read() as read) if lines and lines.takes(read, self.row):
+                out: list[Stmt] = []
+                value = lines.load(read, self.expr, self.row, out)
+                return (*out, self.renamed(replace(stmt, value=value)))
+            case Write(point=None):
+                stmt = replace(stmt, point=own_point(len(stmt.field.type.field_shape)))
         return super().stmt(stmt)
 
 
@@ -195,17 +172,8 @@ def own_point(axes: int) -> tuple[Expr, ...]:
     return tuple(Index("global", axis) for axis in GRID_AXES[3 - axes :])
 
 
-def counted(var: Var, turns: int, body: list[Stmt], lanes: bool = False) -> For:
-    start, stop, step = (constant(n, INT) for n in (0, turns, 1))
-    return For(var, start, stop, step, tuple(body), lanes=lanes)
-
-
 def least(x: Expr, y: int) -> Expr:
     return Apply("min", (x, constant(y, INT)), Type(INT))
-
-
-def greatest(x: Expr, y: int) -> Expr:
-    return Apply("max", (x, constant(y, INT)), Type(INT))
 
 
 VECTOR_ROWS = Method("vector rows", refuse, candidates, apply)
