@@ -143,7 +143,7 @@ def test_text():
     assert "f_columns" not in inside and inside.count("load_float8(&f[") == 4 + 2
     assert (
         edge.count("load_float8(&f[") == edge.count("float f_line") == 4 + 2
-        and edge.count("vload8(0, &f_line") == 3 * 4
+        and edge.count("load_private_float8(&f_line") == 3 * 4
     )
     assert schedules.schedule(kernel).domain.shape == (16, 8)
 
