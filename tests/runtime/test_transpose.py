@@ -236,6 +236,34 @@ def test_what_cuda_is_given(dtype, wide, shape):
     assert (f".{wide}" in ptx) == (shape == (2048, 4096))
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype", "align"),
+    [((515, 640), "float32", 8), ((515, 643), "float64", 4), ((515, 643), "int16", 16), ((515, 643), "uint8", 1)],
+    ids=str,
+)
+def test_writes_are_aligned(shape, dtype, align):
+    """Where rows begin anywhere, those of tiles begin at multiples of 32 bytes in memory: of bytes too much would be read."""
+    f = gp.ScalarField(np.zeros(shape, dtype))
+    kernel = kernel_of(transposed(f))
+    parameters = TRANSPOSE.candidates(kernel)[0]
+    assert (parameters["lanes"], parameters["align"]) == (1, align)
+    text = generate(replace(kernel, target=replace(CUDA, least_threads=1)), replace(CUDA, least_threads=1)).text
+    assert (f"& {align - 1};" in text) == (align > 1)
+    (rows, columns) = kernel.domain.shape
+    size, filled = parameters["size"], np.zeros(columns, int)
+    for row in (0, 1, rows - 1):  # as the text has it: every point once, pieces of whole sectors
+        for left in range(0, columns + align - 1, size):
+            first = left - ((row * columns + left) & (align - 1))
+            assert (row * columns + first) % align == 0
+            filled[max(first, 0) : max(first + size, 0)] += 1
+        assert (filled == 1).all()
+        filled[:] = 0
+    even = kernel_of(
+        transposed(gp.ScalarField(np.zeros((512, 515), dtype)))
+    )  # rows that are written are aligned anyway
+    assert TRANSPOSE.candidates(even)[0]["align"] == 1
+
+
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int16", "float64"])
 def test_threads_read_other_banks(dtype):
     """Of the 32 that run in step, at most two need different words of one bank at a time; of doubles half of them count."""

@@ -10,13 +10,16 @@ from gpuop.ir.types import HALF
 from gpuop.ir.visit import walk
 from gpuop.passes.points_per_thread import ACCESS, SMALL, tells_groups, unrepeatable
 from gpuop.passes.schedules.method import Method, Parameters
-from gpuop.passes.schedules.transposing import Tiling, Transposing
+from gpuop.passes.schedules.square_tiles import Tiling
+from gpuop.passes.schedules.transposing import Transposing
 from gpuop.passes.schedules.turned import involved, turned, turned_axis
 
 GROUP = 256  # threads of a work-group
 LINE = 64  # bytes of a CPU's cache line
 CACHED = 1 << 14  # bytes of tiles that a CPU's nearest cache keeps
 SIZES = (64, 32, 16)  # of tiles on GPUs, the best guess first
+MOST_ALIGNED = 4  # times as large as what rows are aligned to is a tile at least
+SECTOR = 32  # bytes that a GPU's memory reads and writes at once, and aligned
 
 
 def refuse(kernel: Kernel) -> str:
@@ -62,17 +65,26 @@ def _on_cpus(kernel: Kernel) -> list[Parameters]:
     assert kernel.target is not None
     lanes = kernel.target.vector_length
     sizes = dict.fromkeys((max(LINE // min(_sizes(kernel)), 16), 16))
-    return [{"size": size, "lanes": lanes, "rows": 1, "columns": 1} for size in sizes]
+    return [{"size": size, "lanes": lanes, "rows": 1, "columns": 1, "align": 1} for size in sizes]
 
 
 def _on_gpus(kernel: Kernel) -> list[Parameters]:
-    """Accesses of 16 bytes in tiles of large rows; element by element where rows are not aligned for that."""
-    lanes = ACCESS // max(_sizes(kernel))
+    """Accesses of 16 bytes in tiles of large rows; element by element where rows are not aligned for that.
+
+    Writes are aligned then all the same, unless so much more would be read for them.
+    """
+    lanes, align = ACCESS // max(_sizes(kernel)), 1
     if any(kernel.domain.extent(axis) % lanes for axis in (turned_axis(kernel), "column")):
-        lanes = 1
-    sizes = (128, *SIZES) if lanes == ACCESS else SIZES if lanes > 2 else SIZES[1:]
+        lanes, align = 1, SECTOR // max(_sizes(kernel))
+    sizes = (128, *SIZES) if lanes == ACCESS else SIZES[1:] if lanes == 2 else SIZES
     return [
-        {"size": size, "lanes": lanes, "rows": min(GROUP * lanes // size, size), "columns": size // lanes}
+        {
+            "size": size,
+            "lanes": lanes,
+            "rows": min(GROUP * lanes // size, size),
+            "columns": size // lanes,
+            "align": align if kernel.domain.extent("column") % align and align * MOST_ALIGNED <= size else 1,
+        }
         for size in sizes
         if size >= lanes
     ]

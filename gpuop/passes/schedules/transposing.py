@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from gpuop.ir.build import Builder, collector, constant
@@ -18,6 +18,7 @@ from gpuop.ir.nodes import (
     Declare,
     Expr,
     For,
+    If,
     Index,
     Let,
     Load,
@@ -28,37 +29,16 @@ from gpuop.ir.nodes import (
     Wide,
     Write,
 )
-from gpuop.ir.types import INT, Shape, Type
-from gpuop.ir.visit import Copier, blocks, expressions
+from gpuop.ir.types import INT, UINT, Shape, Type
+from gpuop.ir.visit import Copier, expressions
 from gpuop.passes.points_per_thread import Place, elements, places
+from gpuop.passes.schedules.square_tiles import Tiling, copies, word
 from gpuop.passes.schedules.turned import is_own_point
 from gpuop.passes.schedules.walk import named, numbered
 
 Body = Callable[[Expr, Expr, list[Stmt]], None]  # what is done for a row and a piece of it, to a list of statements
 ALONE = 16  # threads of a group where each has tiles of its own: some drivers keep those of a whole group on a stack
 MOST_COPIES = 512  # statements of a body that is repeated for the rows of a tile
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """Square tiles, and who handles them.
-
-    Attributes:
-        axis: of the grid, along which the rows of what is read transposed lie.
-        size: rows and columns of a tile.
-        lanes: neighbours that are accessed at once.
-        rows, columns: threads of a work-group; a thread alone has tiles of its own.
-    """
-
-    axis: str
-    size: int
-    lanes: int
-    rows: int
-    columns: int
-
-    @property
-    def shared(self) -> bool:
-        return self.rows * self.columns > 1
 
 
 class Transposing:
@@ -89,11 +69,11 @@ class Transposing:
         tiling, kind = self.tiling, Type(place[0].type.storage)
         words = tiling.size // tiling.lanes * self.skewed + tiling.shared
         space = "local" if tiling.shared else "private"
-        return Array(f"{named(*place)}_tile", kind, (tiling.size, tiling.size + words * _word(kind)), space)
+        return Array(f"{named(*place)}_tile", kind, (tiling.depth, tiling.size + words * word(kind)), space)
 
     def moved(self, piece: Expr, tile: Array, b: Builder) -> Expr:
         """How far the rows of this piece of a tile, which has as many as there are lanes, are moved."""
-        return b.apply("mul", piece, _word(tile.type)) if self.skewed else constant(0, INT)
+        return b.apply("mul", piece, word(tile.type)) if self.skewed else constant(0, INT)
 
     @property
     def skewed(self) -> bool:
@@ -109,15 +89,16 @@ class Transposing:
         along = {"column": tiling.axis, tiling.axis: "column"}  # groups go along the rows of what is read
         threads = {"column": tiling.columns, tiling.axis: tiling.rows}
         domain = source.domain
-        extents = {axis: -(-domain.extent(along[axis]) // tiling.size) * n for axis, n in threads.items()}
+        spans = {axis: domain.extent(axis) + (tiling.align - 1) * (axis == "column") for axis in along}
+        extents = {axis: -(-spans[along[axis]] // tiling.size) * n for axis, n in threads.items()}
         shape = Shape(extents.get(axis, domain.extent(axis)) for axis in domain.axes)
         head: list[Stmt] = [*source.shared("constant"), *map(Declare, self.tiles.values()), Comment(self.title())]
         self.first = {axis: self.start(axis, along[axis], head) for axis in along}
-        fill = [stmt for place in self.views for stmt in self.rows(partial(self.fill, place))]
+        fill = [stmt for place in self.views for stmt in self.rows(tiling.depth, partial(self.fill, place))]
         wait = [Barrier("local")] if tiling.shared else []
         shared = Shape(threads.get(axis, 1) for axis in GRID_AXES)
         group = shared if tiling.shared else Shape(1, 1, ALONE)
-        body = (*head, *fill, *wait, *self.rows(self.compute))
+        body = (*head, *fill, *wait, *self.rows(tiling.size, self.aligned if tiling.align > 1 else self.compute))
         return replace(source, domain=Domain(shape, domain.elements), body=body, group=group)
 
     def title(self) -> str:
@@ -125,14 +106,19 @@ class Transposing:
         return f"tiles of {tiling.size} columns and {tiling.size} {tiling.axis}s of {points}"
 
     def start(self, axis: str, threads: str, out: list[Stmt]) -> Expr:
-        """Where the tile begins along an axis of the grid, of a group or thread along another; the last ones overlap."""
+        """Where the tile begins along an axis of the grid, of a group or thread along another; the last ones overlap.
+
+        Where rows are moved to where memory is aligned, they end beyond the grid instead.
+        """
         size, extent = self.tiling.size, self.source.domain.extent(axis)
+        if axis == "column" and self.tiling.align > 1:
+            extent = size
         named = collector(out, hint="left" if axis == "column" else "top", temporary=False)
         b = collector(out) if extent % size else named
         at = b.apply("mul", Index("group" if self.tiling.shared else "global", threads), size)
         return named.apply("min", at, extent - size) if extent % size else at
 
-    def rows(self, body: Body) -> Block:
+    def rows(self, count: int, body: Body) -> Block:
         """What a thread does for each of its rows of a tile, and for each piece of these: as many columns as there are lanes."""
         tiling = self.tiling
         here = [Index("local", axis) if tiling.shared else constant(0, INT) for axis in (tiling.axis, "column")]
@@ -147,12 +133,12 @@ class Transposing:
 
             out += self.repeated("n", tiling.size // (tiling.columns * tiling.lanes), piece)
 
-        return self.repeated("k", tiling.size // tiling.rows, row)
+        return self.repeated("k", count // tiling.rows, row)
 
     def repeated(self, hint: str, count: int, body: Callable[[Expr, list[Stmt]], None]) -> Block:
         """Turns that compilers expand where that is no long text and latency counts: on GPUs."""
         turns = numbered(hint, 0, count, body)
-        if count == 1 or (self.tiling.shared and sum(map(_copies, turns)) <= MOST_COPIES):
+        if count == 1 or (self.tiling.shared and sum(map(copies, turns)) <= MOST_COPIES):
             return turns
         return tuple(replace(turn, unroll=1) if isinstance(turn, For) else turn for turn in turns)
 
@@ -165,7 +151,12 @@ class Transposing:
         (field, element), axis, count = place, self.tiling.axis, self.tiling.lanes
         b, tile, read = collector(out), self.tiles[place], self.views[place]
         column = b.apply("mul", piece, count)
-        where = {"column": self.at("column", row, out), axis: self.at(axis, column, out)}
+        across = self.at("column", row, out)
+        if self.tiling.align > 1:
+            named = collector(out, hint="across")
+            first = named.apply("sub", across, self.tiling.align - 1)
+            across = named.apply("min", named.apply("max", first, 0), self.source.domain.extent("column") - 1)
+        where = {"column": across, axis: self.at(axis, column, out)}
         point = tuple(where.get(at.axis, at) for at in read.point or () if isinstance(at, Index))
         if count == 1:
             value = b.bind(Read(field, tile.type, point, element, "unchecked"))
@@ -201,6 +192,21 @@ class Transposing:
 
         out += numbered("lane", 0, count, lane)
         out += [Wide(field, array, False, point, element, self.left) for (field, element), array in self.stored.items()]
+
+    def aligned(self, row: Expr, piece: Expr, out: list[Stmt]) -> None:
+        """A point of a row of the outputs that is moved back to where memory is aligned; some are outside of the grid."""
+        domain, tiling, inside = self.source.domain, self.tiling, list[Stmt]()
+        b = collector(out, hint="moved")
+        at = {tiling.axis: self.at(tiling.axis, row, out), "column": self.first["column"]}
+        first = constant(0, INT)
+        for axis in ("element", *domain.axes) if domain.elements > 1 else domain.axes:
+            first = b.apply("add", b.apply("mul", first, domain.extent(axis)), at.get(axis, Index("global", axis)))
+        moved = b.apply("and", first, tiling.align - 1)
+        at["column"] = collector(out, hint="at").apply("sub", self.at("column", piece, out), moved)
+        there = b.apply("sub", b.apply("add", piece, tiling.align - 1), moved), row, piece
+        inside += _TransposedPoint(self, at, there, constant(0, INT), inside).copy()
+        test = b.apply("lt", b.cast(at["column"], Type(UINT), saturate=False), domain.extent("column"))
+        out.append(If(test, tuple(inside)))
 
 
 class _TransposedPoint(Copier):
@@ -272,14 +278,3 @@ class _TransposedPoint(Copier):
         lanes = collector(out, write.loc).lanes(self.expr(write.value))
         stores = [Store(array, (self.lane,), v, write.loc) for array, v in zip(arrays, lanes, strict=True)]
         return (*out, *stores)
-
-
-def _word(kind: Type) -> int:
-    """How many elements a bank of local memory has in a row."""
-    return max(4 // (Array("", kind, ()).nbytes), 1)
-
-
-def _copies(stmt: Stmt) -> int:
-    """The statements that a loop becomes when it is expanded."""
-    turns = stmt.unroll if isinstance(stmt, For) and isinstance(stmt.unroll, int) else 1
-    return sum(map(_copies, (inner for block in blocks(stmt) for inner in block))) * turns + 1

@@ -1,0 +1,49 @@
+"""Square tiles of transposes, and who handles them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuop.ir.nodes import Array, For, Stmt
+from gpuop.ir.types import Type
+from gpuop.ir.visit import blocks
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Square tiles, and who handles them.
+
+    Attributes:
+        axis: of the grid, along which the rows of what is read transposed lie.
+        size: rows and columns of a tile.
+        lanes: neighbours that are accessed at once.
+        rows, columns: threads of a work-group; a thread alone has tiles of its own.
+        align: elements at a multiple of which each row of a tile of the outputs begins in memory; those of lanes are aligned.
+    """
+
+    axis: str
+    size: int
+    lanes: int
+    rows: int
+    columns: int
+    align: int
+
+    @property
+    def depth(self) -> int:
+        """Rows of a tile of what is read: more than columns, as rows of outputs begin up to `align` elements earlier."""
+        return -(-(self.size + self.align - 1) // self.rows) * self.rows
+
+    @property
+    def shared(self) -> bool:
+        return self.rows * self.columns > 1
+
+
+def word(kind: Type) -> int:
+    """How many elements a bank of local memory has in a row."""
+    return max(4 // (Array("", kind, ()).nbytes), 1)
+
+
+def copies(stmt: Stmt) -> int:
+    """The statements that a loop becomes when it is expanded."""
+    turns = stmt.unroll if isinstance(stmt, For) and isinstance(stmt.unroll, int) else 1
+    return sum(map(copies, (inner for block in blocks(stmt) for inner in block))) * turns + 1
