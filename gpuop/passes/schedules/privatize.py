@@ -22,7 +22,7 @@ MOST_BYTES = 1 << 18  # of outputs that a thread has copies of, which lie on its
 COPIES = 4  # that a thread uses in turns,
 COPIED = 1 << 16  # as long as they are no more bytes than these; large outputs are seldom updated twice at a place
 STRIPS = (64, 32, 16, 8)  # threads that have copies
-POINTS = (32, 16, 64, 8)  # of a thread, where a work-group has a copy
+POINTS = (128, 64, 32, 16, 8)  # of a thread, where a work-group has a copy: the more, the fewer copies are joined
 WORTH = 8  # updates of an element in a copy, for each one of the output
 LEAST = 64  # points of a strip
 

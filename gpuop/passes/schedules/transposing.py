@@ -198,7 +198,7 @@ class Transposing:
         domain, tiling, inside = self.source.domain, self.tiling, list[Stmt]()
         b = collector(out, hint="moved")
         at = {tiling.axis: self.at(tiling.axis, row, out), "column": self.first["column"]}
-        first = constant(0, INT)
+        first: Expr = constant(0, INT)
         for axis in ("element", *domain.axes) if domain.elements > 1 else domain.axes:
             first = b.apply("add", b.apply("mul", first, domain.extent(axis)), at.get(axis, Index("global", axis)))
         moved = b.apply("and", first, tiling.align - 1)
