@@ -19,7 +19,10 @@ TYPES = (
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gpuop", description="Operators on tensor fields, fused.")
     subparsers = parser.add_subparsers(dest="command", required=True)
-    subparsers.add_parser("devices", help="what was found, what was skipped and why; * marks the default")
+    devices = subparsers.add_parser("devices", help="what was found, what was skipped and why; * marks the default")
+    devices.add_argument(
+        "--measure", action="store_true", help="measure anew how fast they are, which predictions go by"
+    )
     source = subparsers.add_parser("source", help="print generated text")
     passes = subparsers.add_parser(
         "passes", help="print the IR after each pass, from what is recorded to what is printed"
@@ -54,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif given.command == "run":
             commands.run_example(given.example, given.arguments, given.device)
         else:
-            commands.list_devices()
+            commands.list_devices(given.measure)
     except (GpuopError, OSError) as failed:  # a file that cannot be read or written
         said = str(failed)
         if isinstance(failed, SemanticError) and failed.loc == here():  # no line of the user's, but what calls this

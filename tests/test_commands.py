@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop import commands
 from gpuop.__main__ import main
+from gpuop.config import config
 from gpuop.passes import PIPELINE
+from gpuop.runtime import device_facts
 from gpuop.runtime.cuda import nvrtc
+from gpuop.runtime.devices import examined
 
 FILTERS = """
 import numpy as np
@@ -332,3 +336,26 @@ def test_messages(folder, capsys, arguments, message):
 def test_an_error_names_the_line_of_the_file(folder, capsys):
     assert main(["source", "filters.py:wrong", "--types", "float32[4]"]) == 1
     assert 'filters.py:53\n    return halved(field + "x")\n' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("which", [found.name for found in gp.devices()])
+def test_devices_are_measured_anew(which, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(config, "cache", tmp_path)
+    monkeypatch.setattr(device_facts, "_known", {})
+    monkeypatch.setattr(device_facts, "COPIED", {"cpu": (2**18,), "gpu": (2**18,)})
+    monkeypatch.setattr(device_facts, "COMPUTED", {"cpu": 1024, "gpu": 1024})
+    monkeypatch.setattr(commands, "FUNCTIONS", ("exp",))
+    monkeypatch.setattr(commands, "examined", lambda: [found for found in examined() if found.name == which])
+    assert main(["devices", "--measure"]) == 0
+    printed = capsys.readouterr().out
+    if which == "reference":
+        assert "\n    nothing is predicted of it\n" in printed
+        return
+    number = r"[\d.e+-]+"
+    assert re.search(rf"\n    {number} GB/s in copies of 2 MiB; a launch takes {number} µs\n", printed)
+    assert re.search(
+        rf"\n    {number} billion operations on float32 in a second; to read a neighbour takes {number} of them\n",
+        printed,
+    )
+    assert re.search(rf"\n    of float32: exp {number}\n    of float64: exp {number}\n", printed)
+    assert len({name for _, name in device_facts._known} & {"base", "exp float32", "exp float64"}) == 3

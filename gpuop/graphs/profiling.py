@@ -28,7 +28,7 @@ class KernelTimes:
     Attributes:
         number, name: of the kernel, from 1, as in `explain`.
         median_ms, spread_ms: of its launches: the median, and the range of the middle half.
-        predicted_ms: what `explain` predicts; 0 where it does not.
+        predicted_ms: what `explain` predicts, of an iteration for all its turns; 0 where it does not.
         nbytes: what it must read and write.
         gb_per_s: these bytes by the median.
         share: of the sum of the medians of the kernels that run at every step, 0 to 1; 0 for others, unless all are.
@@ -154,7 +154,16 @@ def _predicted(prepared: Prepared) -> list[float]:
     """The predicted milliseconds of each launch; 0 where there is no prediction."""
     backend = prepared.backend
     facts = report(prepared.plan, None, backend.target, facts_of(backend))
-    return [each["predictions"][0]["ms"] if each["predictions"] else 0.0 for each in facts["kernels"]]
+    return [_expected(each) for each in facts["kernels"]]
+
+
+def _expected(kernel: Mapping[str, Any]) -> float:
+    """What a report predicts of a kernel, of an iteration the sum of its turns."""
+    repeats = kernel["repeats"]
+    if repeats is None or repeats["every"] is not None:
+        return float(kernel["predictions"][0]["ms"]) if kernel["predictions"] else 0.0
+    turn = [_expected(each) for each in repeats["turn"]["kernels"]]
+    return sum(turn) * repeats["times"] / repeats["together"] if all(turn) else 0.0
 
 
 def _rows(plan: Plan, taken: list[list[float]], predicted: list[float]) -> tuple[KernelTimes, ...]:

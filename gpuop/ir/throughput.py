@@ -1,8 +1,11 @@
-"""What a device does in a second, as far as predictions of kernels' times need it."""
+"""How long a device takes for what kernels do, as far as predictions of their times need it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+Copy = tuple[int, float]  # bytes that are read and written, and the seconds that this takes
 
 
 @dataclass(frozen=True)
@@ -10,13 +13,23 @@ class DeviceFacts:
     """Measured once for each device (`runtime/device_facts.py`).
 
     Attributes:
-        bandwidth: bytes that a copy reads and writes in a second.
-        operations: operations on floats in a second, as `fusion/cost.py` counts them, where threads have several points.
-        single_operations: the same where a thread has one, reads of neighbours and their borders among them.
         launch: seconds of a launch that does next to nothing.
+        copies: of a few sizes, smallest first: what fits in caches moves faster.
+        seconds: of one thing of a kind of `fusion/report/workload.py`, as often as all threads together do it: an operation on
+            floats, a read of a neighbour, "exp float32".
     """
 
-    bandwidth: float
-    operations: float
-    single_operations: float
     launch: float
+    copies: tuple[Copy, ...]
+    seconds: Callable[[str], float]
+
+    def moving(self, nbytes: float) -> float:
+        """Seconds in which so many bytes are read or written, at a rate between those of the copies nearest in size."""
+        (size, taken), *larger = self.copies
+        rate = size / taken
+        for more, seconds in larger:
+            if nbytes > size:
+                share = min((nbytes - size) / (more - size), 1.0)
+                rate += share * (more / seconds - rate)
+            size = more
+        return nbytes / rate

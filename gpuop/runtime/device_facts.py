@@ -1,105 +1,149 @@
-"""What a device does in a second, measured by four small kernels in less than a second, and kept on disk."""
+"""How long a device takes for what kernels do, measured by small kernels and kept on disk.
+
+What every prediction needs is measured in a fraction of a second, a function when a kernel that calls it is predicted.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from time import perf_counter
+import math
+from collections.abc import Callable, Sequence
+from time import monotonic, perf_counter
+from typing import Any
 
 import numpy as np
 
 from gpuop.errors import GpuopError
-from gpuop.fusion.cost import work
-from gpuop.ir.build import Builder, collector
-from gpuop.ir.kernel import Domain, Kernel, Output
-from gpuop.ir.nodes import Expr, FieldParam, Index, Read, Stmt, Write
-from gpuop.ir.pin import Pin
+from gpuop.fusion.report.workload import ATOMIC, NEIGHBOUR, OPERATION
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.throughput import DeviceFacts
-from gpuop.ir.types import FieldType, Shape, Type
-from gpuop.runtime.base.backend import Backend
+from gpuop.runtime.base.backend import Backend, Buffer, Launch
 from gpuop.runtime.disk import cache
+from gpuop.runtime.timed_kernels import AROUND, CALLS, OPERATIONS, TAPS, atomics, calls, chains, copied, taps
 
-VERSION = "facts-1"  # what is measured, and how
-COPIED = {"cpu": 2**23, "gpu": 2**26}  # floats: more than caches hold
-COMPUTED = {"cpu": 2**20, "gpu": 2**24}
-CHAINS, STEPS = 8, 32  # of multiplications and additions that wait for one another
-TAPS = 17
-ROUNDS = 4
-LEAST = 1e-9  # seconds: clocks may say less
+VERSION = "facts-2"  # what is measured, and how
+COPIED = {"cpu": (2**18, 2**21, 2**23), "gpu": (2**20, 2**23, 2**26)}  # floats: what caches hold, and more
+COMPUTED = {"cpu": 2**18, "gpu": 2**23}  # threads, of so short a time that others seldom come between
+UNKNOWN = 20.0  # operations that something takes as long as which cannot be measured
+ADDRESS = 4.0  # operations that find the place of a neighbour
+ROUNDS = 12
+AGREEING = 1.5  # times the least, which a quarter of the times may be at most
+AGAIN = 10.0  # seconds after which what others disturbed is measured once more
+LEAST = 1e-15  # seconds: clocks may say less
 
-_known: dict[str, DeviceFacts | None] = {}
+Found = dict[str, Any]
+_known: dict[tuple[str, str], tuple[Found, float]] = {}  # by device and name; and until when it is believed
 
 
-def facts_of(backend: Backend) -> DeviceFacts | None:
-    """The facts of a device; None of the reference, and where they cannot be measured."""
+def facts_of(backend: Backend, anew: bool = False) -> DeviceFacts | None:
+    """The facts of a device; None of the reference, and where they cannot be measured.
+
+    Args:
+        anew: forget what is known.
+    """
     if backend.target.backend == "reference":
         return None
-    name = cache.key(VERSION, backend.name, repr(backend.target), backend.identity)
-    if name not in _known:
-        stored = cache.load(name)
-        _known[name] = DeviceFacts(**json.loads(stored)) if stored is not None else _measured(backend)
-        if stored is None and _known[name] is not None:
-            cache.store(name, json.dumps(vars(_known[name])).encode())
-    return _known[name]
-
-
-def _measured(backend: Backend) -> DeviceFacts | None:
-    copied, computed = COPIED[backend.target.device], COMPUTED[backend.target.device]
     try:
-        launch = _seconds(backend, _kernel(1, _own))
-        copy = _seconds(backend, _kernel(copied, _own)) - launch
-        operations, single = (_rate(backend, _kernel(computed, compute), launch) for compute in (_chains, _taps))
+        base = _found(backend, "base", lambda: _base(backend), anew)
     except (GpuopError, MemoryError):  # a device with little memory
         return None
-    return DeviceFacts(8 * copied / max(copy, LEAST), operations, single, launch)
+    asked: set[str] = set()
+
+    def seconds(name: str) -> float:
+        if name in base:
+            return float(base[name])
+        again = anew and name not in asked
+        asked.add(name)
+        try:
+            return float(_found(backend, name, lambda: _one(backend, name, facts), again)["seconds"])
+        except (GpuopError, MemoryError):  # a device without doubles
+            return UNKNOWN * float(base[OPERATION])
+
+    facts = DeviceFacts(base["launch"], tuple((size, taken) for size, taken in base["copies"]), seconds)
+    return facts
 
 
-def _rate(backend: Backend, kernel: Kernel, launch: float) -> float:
-    """The operations of a kernel in a second."""
-    return work(kernel) * kernel.domain.threads / max(_seconds(backend, kernel) - launch, LEAST)
+def disturbed(backend: Backend) -> bool:
+    """Whether something of what is known of a device is to be measured again."""
+    return any(until < math.inf for (device, _), (_, until) in _known.items() if device == _device(backend))
 
 
-def _own(b: Builder, x: Expr, field: FieldParam) -> Expr:
-    return x
+def _device(backend: Backend) -> str:
+    return cache.key(VERSION, backend.name, repr(backend.target), backend.identity)
 
 
-def _chains(b: Builder, x: Expr, field: FieldParam) -> Expr:
-    values = [b.apply("add", x, float(k)) for k in range(CHAINS)]
-    for _ in range(STEPS):
-        values = [b.apply("add", b.apply("mul", v, 0.5), x) for v in values]
-    total = values[0]
-    for value in values[1:]:
-        total = b.apply("add", total, value)
-    return total
+def _found(backend: Backend, name: str, measure: Callable[[], tuple[Found, bool]], anew: bool) -> Found:
+    """What is known by a name, from memory, from disk, or measured: then kept, if its runs agree."""
+    device = _device(backend)
+    known, until = _known.get((device, name), ({}, 0.0))
+    if known and monotonic() < until and not anew:
+        return known
+    key = cache.key(device, name)
+    stored = None if anew else _read(cache.load(key), name)
+    found, agree = (stored, True) if stored is not None else measure()
+    if agree and stored is None:
+        cache.store(key, json.dumps(found).encode())
+    _known[device, name] = found, math.inf if agree else monotonic() + AGAIN
+    return found
 
 
-def _taps(b: Builder, x: Expr, field: FieldParam) -> Expr:
-    for k in range(1, TAPS):
-        x = b.apply("add", x, b.bind(Read(field, x.type, (Index("global", "column", k - TAPS // 2),))))
-    return x
+def _read(stored: bytes | None, name: str) -> Found | None:
+    """What was stored, if that is what this version stores: times above 0."""
+    try:
+        found = json.loads(stored or b"")
+        times = [found["seconds"]] if name != "base" else [found[n] for n in ("launch", OPERATION, NEIGHBOUR)]
+        if name == "base":
+            (first, *others) = found["copies"]
+            times += [number for size, seconds in (first, *others) for number in (size, seconds)]
+        return found if all(math.isfinite(t) and t > 0 for t in times) else None
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
-def _kernel(points: int, compute: Callable[[Builder, Expr, FieldParam], Expr]) -> Kernel:
-    kind = FieldType(points)
-    source, result = FieldParam("x", kind), FieldParam("out0", kind)
-    body: list[Stmt] = []
-    b = collector(body)
-    own = b.bind(Read(source, Type(kind.storage)))
-    body.append(Write(result, compute(b, own, source)))
-    return Kernel("measured", (source,), (Output(result),), Domain(Shape(points)), tuple(body), pin=Pin("plain"))
+def _base(backend: Backend) -> tuple[Found, bool]:
+    sizes, threads = COPIED[backend.target.device], COMPUTED[backend.target.device]
+    made = [copied(1), *map(copied, sizes), chains(threads), taps(threads)]
+    (launch, *copies, arithmetic, near), agree = _seconds(backend, made)
+    operation = max((arithmetic - launch) / threads / OPERATIONS, LEAST)
+    neighbour = max((near - launch) / threads / TAPS - ADDRESS * operation, operation)
+    moved = [(8 * n, max(seconds - launch, LEAST)) for n, seconds in zip(sizes, copies, strict=True)]
+    return {"launch": max(launch, LEAST), "copies": moved, OPERATION: operation, NEIGHBOUR: neighbour}, agree
 
 
-def _seconds(backend: Backend, kernel: Kernel) -> float:
-    """The least time of a kernel: others may keep the device busy."""
-    kind = kernel.inputs[0].type
-    planes = np.linspace(0, 1, kind.field_shape.points, dtype=np.float32)[None]
-    given, made = backend.upload(kind, planes), backend.empty(kind)
-    launch = backend.bind(backend.compile(kernel), (given, made))
-    times = []
+def _one(backend: Backend, name: str, facts: DeviceFacts) -> tuple[Found, bool]:
+    """An operator's row and a type, or an atomic operation."""
+    threads = COMPUTED[backend.target.device]
+    op, _, dtype = name.partition(" ")
+    timed = atomics(threads) if name == ATOMIC else calls(threads, op, dtype)
+    (seconds,), agree = _seconds(backend, [timed])
+    per_thread = (seconds - facts.launch - facts.moving(2 * timed.inputs[0].type.nbytes)) / threads
+    if name == ATOMIC:
+        return {"seconds": max(per_thread, LEAST)}, agree
+    operation = facts.seconds(OPERATION)
+    if op == "add":
+        return {"seconds": max(per_thread / CALLS / (1 + AROUND), operation)}, agree
+    around = operation if dtype == "float32" else facts.seconds(f"add {dtype}")
+    return {"seconds": max(per_thread / CALLS - AROUND * around, operation)}, agree
+
+
+def _seconds(backend: Backend, timed: Sequence[Kernel]) -> tuple[list[float], bool]:
+    """The least time of each kernel, of runs in turns; and whether a quarter of the runs were about as short."""
+    bound = [_bound(backend, each) for each in timed]
+    taken: list[list[float]] = [[] for _ in bound]
     for _ in range(ROUNDS + 1):
-        backend.synchronize()
-        start = perf_counter()
-        backend.launch(launch.parts)
-        backend.synchronize()
-        times.append(perf_counter() - start)
-    return min(times[1:])  # the first one compiles and touches memory
+        for (launch, _buffers), times in zip(bound, taken, strict=True):
+            backend.synchronize()
+            start = perf_counter()
+            backend.launch(launch.parts)
+            backend.synchronize()
+            times.append(perf_counter() - start)
+    ordered = [sorted(times[1:]) for times in taken]  # the first run compiles and touches memory
+    return [times[0] for times in ordered], all(times[ROUNDS // 4] <= AGREEING * times[0] for times in ordered)
+
+
+def _bound(backend: Backend, timed: Kernel) -> tuple[Launch, tuple[Buffer, Buffer]]:
+    """A launch, and its memory, which lives as long as this is kept."""
+    given = timed.inputs[0].type
+    planes = np.linspace(0, 1, given.field_shape.points).astype(given.storage.numpy)[None]
+    buffers = backend.upload(given, planes), backend.empty(timed.written[0].type)
+    return backend.bind(backend.compile(timed), buffers), buffers

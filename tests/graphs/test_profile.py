@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -86,12 +88,20 @@ def test_an_iteration_is_a_row(device):
     result = graph.profile(3)
     (row,) = [row for row in result.rows if "iterate" in row.name]
     assert row.nbytes == 6 * 2 * 32 * 48 * 4 and row.median_ms > 0
+    assert row.predicted_ms == pytest.approx(6 * _predicted_of_turn(graph)) and (row.predicted_ms > 0) == (
+        device != "reference"
+    )
     with gp.ComputeGraph() as plain:
         warm = gp.ScalarField(start)
         warm.next = gp.iterate(blur, warm + 1, times=6) * 0.5
         plain.probe(warm)
     plain.step(3)
     same_bits(graph.read("heat"), plain.read("warm"))
+
+
+def _predicted_of_turn(graph):
+    (repeats,) = [k["repeats"] for k in json.loads(graph.explain("json"))["kernels"] if k["repeats"]]
+    return sum(each["ms"] for k in repeats["turn"]["kernels"] for each in (k["predictions"] or [])[:1])
 
 
 def test_sensors_end_it(device):

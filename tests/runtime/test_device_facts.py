@@ -1,61 +1,204 @@
-"""What a device does in a second: measured once, kept on disk, and what `explain` and `profile` predict by it."""
+"""How long a device takes for what kernels do: measured once, kept on disk, measured again where that is damaged or doubtful."""
 
 from __future__ import annotations
 
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import gpuop as gp
 from gpuop.config import config
-from gpuop.dsl import *
-from gpuop.fusion.report.prediction import predictions
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.throughput import DeviceFacts
 from gpuop.runtime import device_facts
-from gpuop.runtime.device_facts import facts_of
+from gpuop.runtime.base.backend import Backend
+from gpuop.runtime.device_facts import disturbed, facts_of
+from gpuop.runtime.disk import cache
 
-SLOW = DeviceFacts(bandwidth=1e6, operations=1e9, single_operations=1e8, launch=1e-3)
+from .process import ROOT
+
+CARDS = [found.name for found in gp.devices() if found.name != "reference"]
+SMALL = {"cpu": 1024, "gpu": 1024}
+# Measures in a process of its own, and prints what was found and how many kernels were timed.
+MEASURES = """
+import sys, gpuop as gp
+from gpuop.runtime import device_facts as found
+found.COPIED, found.COMPUTED, found.AGREEING = {d: (512, 1024) for d in ("cpu", "gpu")}, {"cpu": 1024, "gpu": 1024}, 1e9
+timed, seconds = [], found._seconds
+found._seconds = lambda backend, kernels: (timed.extend(kernels), seconds(backend, kernels))[1]
+facts = found.facts_of(gp.device(sys.argv[1]))
+print(facts.launch, facts.copies, len(timed))
+"""
 
 
-@gp.operator
-def doubled(f):
-    return _readTensor(f) * 2
-
-
-@gp.operator
-def across(f):
-    return _readTensor(f, _row, _column - 1) + _readTensor(f, _row, _column + 1)
-
-
-@pytest.mark.parametrize("which", [found.name for found in gp.devices()])
-def test_facts_are_measured_once_and_kept(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    backend = gp.device(which)
+@pytest.fixture
+def forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and small kernels to measure."""
     monkeypatch.setattr(config, "cache", tmp_path)
     monkeypatch.setattr(device_facts, "_known", {})
-    monkeypatch.setattr(device_facts, "COPIED", {"cpu": 1024, "gpu": 1024})
-    monkeypatch.setattr(device_facts, "COMPUTED", {"cpu": 1024, "gpu": 1024})
-    found = facts_of(backend)
-    if which == "reference":
-        assert found is None
-        return
+    monkeypatch.setattr(device_facts, "COPIED", {"cpu": (512, 1024), "gpu": (512, 1024)})
+    monkeypatch.setattr(device_facts, "COMPUTED", SMALL)
+    return tmp_path
+
+
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch) -> list[Kernel]:
+    """The kernels that are timed; times are those of a device that takes 1, 2, 3 … seconds for them, undisturbed."""
+    kernels: list[Kernel] = []
+
+    def seconds(backend: Backend, given: Sequence[Kernel]) -> tuple[list[float], bool]:
+        kernels.extend(given)
+        return [float(n) for n in range(1, len(given) + 1)], True
+
+    monkeypatch.setattr(device_facts, "_seconds", seconds)
+    return kernels
+
+
+def test_the_reference_has_none() -> None:
+    assert facts_of(gp.device("reference")) is None
+
+
+@pytest.mark.parametrize("which", CARDS)
+def test_a_device_is_measured(which: str, forgotten: Path) -> None:
+    found = facts_of(gp.device(which))
     assert found is not None
-    assert min(vars(found).values()) > 0
+    names = ["operation", "neighbour", "atomic", "exp float32", "pown float32", "atan2 float32"]
+    assert all(0 < found.seconds(name) < 1 for name in names)
+    assert 0 < found.launch < 1
+    assert [size for size, _ in found.copies] == [4096, 8192]
+
+
+@pytest.mark.parametrize("which", CARDS)
+def test_it_is_measured_once_and_kept(
+    which: str, forgotten: Path, timed: list[Kernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = gp.device(which)
+    found = facts_of(backend)
+    assert found is not None
+    assert (found.launch, found.copies) == (1.0, ((4096, 1.0), (8192, 2.0)))
+    assert len(timed) == 5
+    found.seconds("exp float32")
+    assert len(timed) == 6
+    for _ in range(2):
+        again = facts_of(backend)
+        assert again is not None
+        assert (again.launch, again.copies) == (found.launch, found.copies)
+        assert again.seconds("exp float32") == found.seconds("exp float32")
+        assert len(timed) == 6
+        monkeypatch.setattr(device_facts, "_known", {})  # as in another process
+    anew = facts_of(backend, anew=True)
+    assert anew is not None
+    assert len(timed) == 11
+    for _ in range(2):
+        anew.seconds("exp float32")
+        assert len(timed) == 12
+    assert not disturbed(backend)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "", "{", "[]", "null", '{"seconds": 1.0}',
+        '{"bandwidth": 1e9, "operations": 1e9, "single_operations": 1e9, "launch": 1e-6}',
+        '{"launch": -1.0, "copies": [[8, 1.0]], "operation": 1.0, "neighbour": 1.0}',
+        '{"launch": NaN, "copies": [[8, 1.0]], "operation": 1.0, "neighbour": 1.0}',
+        '{"launch": 1.0, "copies": [[8]], "operation": 1.0, "neighbour": 1.0}',
+        '{"launch": 1.0, "copies": [], "operation": 1.0, "neighbour": 1.0}',
+        '{"launch": "1", "copies": [[8, 1.0]], "operation": 1.0, "neighbour": 1.0}',
+    ],
+)  # fmt: skip
+def test_what_is_stored_otherwise_is_measured_again(
+    stored: str, forgotten: Path, timed: list[Kernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = gp.device(CARDS[0])
+    facts_of(backend)
+    (file,) = (path for path in forgotten.rglob("*") if path.is_file() and _holds_times(path))
+    cache.store(file.name, stored.encode())
     monkeypatch.setattr(device_facts, "_known", {})
-    monkeypatch.setattr(device_facts, "_measured", lambda backend: pytest.fail("measured again"))
-    assert facts_of(backend) == found
-    assert facts_of(backend) == found
+    found = facts_of(backend)
+    assert found is not None
+    assert found.launch == 1.0
+    assert len(timed) == 10
+    assert _holds_times(file)
 
 
-def test_a_kernel_that_only_moves_is_predicted_by_its_bytes() -> None:
-    kernel = doubled(gp.ScalarField(np.ones((100, 125), np.float32))).node.call.kernel
-    (found,) = predictions(kernel, gp.device("reference").target, SLOW)
-    assert found["method"] == "plain"
-    assert found["ms"] == pytest.approx(1 + 100)  # the launch, and 100,000 bytes
+def test_half_a_file_is_measured_again(forgotten: Path, timed: list[Kernel], monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = gp.device(CARDS[0])
+    facts_of(backend)
+    (file,) = (path for path in forgotten.rglob("*") if path.is_file() and _holds_times(path))
+    file.write_bytes(file.read_bytes()[:-9])
+    monkeypatch.setattr(device_facts, "_known", {})
+    facts_of(backend)
+    assert len(timed) == 10
 
 
-def test_a_kernel_that_computes_is_predicted_by_its_operations() -> None:
-    kernel = across(gp.ScalarField(np.ones((100, 125), np.float32))).node.call.kernel
-    fast = DeviceFacts(bandwidth=1e15, operations=1e9, single_operations=1e6, launch=0.0)
-    (found,) = predictions(kernel, gp.device("reference").target, fast)
-    assert found["ms"] == pytest.approx(13 * 12500 / 1e6 * 1e3)  # two reads of six operations each, and an addition
+def test_runs_that_disagree_are_not_kept(forgotten: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, agree = [100.0], [False]
+    monkeypatch.setattr(device_facts, "monotonic", lambda: now[0])
+    calls: list[int] = []
+
+    def seconds(backend: Backend, given: Sequence[Kernel]) -> tuple[list[float], bool]:
+        calls.append(len(given))
+        return [1.0 + n for n in range(len(given))], agree[0]
+
+    monkeypatch.setattr(device_facts, "_seconds", seconds)
+    backend = gp.device(CARDS[0])
+    for later, count in ((0.0, 1), (device_facts.AGAIN / 2, 1), (device_facts.AGAIN, 2)):
+        now[0] += later
+        assert facts_of(backend) is not None
+        assert len(calls) == count
+        assert disturbed(backend)
+        assert not any(path.is_file() for path in forgotten.rglob("*"))
+    agree[0] = True
+    now[0] += 2 * device_facts.AGAIN
+    facts_of(backend)
+    assert len(calls) == 3
+    assert not disturbed(backend)
+    assert any(path.is_file() for path in forgotten.rglob("*"))
+
+
+def test_a_quarter_of_the_runs_must_be_about_as_short(forgotten: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend, ticks = gp.device(CARDS[0]), iter(float(n) for n in range(10**6))
+    monkeypatch.setattr(device_facts, "perf_counter", lambda: next(ticks))
+    kernel = device_facts.copied(16)
+    assert device_facts._seconds(backend, [kernel]) == ([1.0], True)
+    growing = iter([n * n / 2 for n in range(10**3)])
+    monkeypatch.setattr(device_facts, "perf_counter", lambda: next(growing))
+    least, agree = device_facts._seconds(backend, [kernel])
+    assert not agree
+    assert least == [2.5], "the run before is not counted, which took half a second"
+
+
+def test_processes_measure_at_once(tmp_path: Path) -> None:
+    def started() -> subprocess.Popen[str]:
+        environment = {"GPUOP_CACHE": str(tmp_path), "PYTHONPATH": ":".join([str(ROOT), *filter(None, sys.path)])}
+        command = [sys.executable, "-c", MEASURES, CARDS[0]]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+    printed = [each.communicate(timeout=100)[0] for each in [started(), started()]]
+    assert all(text.split()[-1] == "5" for text in printed), "each has measured"
+    last = started().communicate(timeout=100)[0]
+    assert last.split()[-1] == "0"
+    assert last.rsplit(" ", 1)[0] in [text.rsplit(" ", 1)[0] for text in printed], "one of them is what others find"
+
+
+def test_seconds_of_moving_lie_between_those_of_copies() -> None:
+    found = DeviceFacts(0.0, ((100, 1.0), (200, 4.0)), lambda kind: 0.0)
+    assert found.moving(50) == pytest.approx(0.5)
+    assert found.moving(100) == pytest.approx(1.0)
+    assert found.moving(150) == pytest.approx(150 / 75), "between 100 and 50 bytes in a second"
+    assert found.moving(200) == pytest.approx(4.0)
+    assert found.moving(1000) == pytest.approx(20.0)
+    assert math.isclose(found.moving(0), 0.0)
+
+
+def _holds_times(path: Path) -> bool:
+    try:
+        return "copies" in json.loads(path.read_bytes()[len(cache.MAGIC) + cache.DIGEST :])
+    except (ValueError, TypeError):
+        return False

@@ -1,6 +1,7 @@
-"""Predicted times: the longer of moving a kernel's bytes and of doing its operations, by what the device does in a second.
+"""Predicted times: of moving a kernel's bytes, and of what its threads do, by how long the device takes for each.
 
-The model is the roofline of Williams, Waterman and Patterson (CACM 2009), with a second roof for threads that have one point.
+The model is the roofline of Williams, Waterman and Patterson (CACM 2009), rounded where its two sides meet, as neither hides the
+other wholly. What threads do is counted in the kernel that will run, so a method needs no model of its own.
 """
 
 from __future__ import annotations
@@ -8,19 +9,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpuop.fusion.cost import arithmetic, work
-from gpuop.fusion.measure import before, points_of_thread
+from gpuop.fusion.measure import before
+from gpuop.fusion.report.workload import ACCESS, BARRIER, FAR, NEIGHBOUR, OPERATION, Workload, workload
 from gpuop.fusion.scheduling import scheduled
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Atomic
 from gpuop.ir.pin import Pin
 from gpuop.ir.stages import stages
 from gpuop.ir.target import Target
 from gpuop.ir.throughput import DeviceFacts
-from gpuop.ir.visit import walk
 from gpuop.passes.schedules import METHODS, PLAIN, schedule
 
-CONTENDED = 64.0  # operations of one thread that an atomic operation takes as long as, where many wait for one place
+SHARP = {"cpu": 4.0, "gpu": 1.5}  # the greater, the more the shorter of the two hides behind the longer
+LINE = {"cpu": 64, "gpu": 32}  # bytes that memory gives at once
+LOADS = {"cpu": 1.0, "gpu": 3.0}  # operations that an access to near memory takes as long as
+WAITS = 32.0  # and a barrier
+DEPTH = 8  # of a CPU's operations that wait for one another
 Prediction = dict[str, Any]
 
 
@@ -36,29 +39,42 @@ def predictions(kernel: Kernel, target: Target, facts: DeviceFacts) -> list[Pred
     entries = (
         first | {name: given for name, given in suits.items() if name not in first} | ({PLAIN: {}} if chosen else {})
     )
-    return [_entry(kernel, name, given, target, facts) for name, given in entries.items()]
+    found = []
+    for name, given in entries.items():
+        seconds = duration(replace(kernel, pin=Pin(name, tuple(given.items()))), target, facts)
+        found.append({"method": name, **given, "ms": 1e3 * seconds})
+    return found
 
 
-def _entry(kernel: Kernel, method: str, given: dict[str, int], target: Target, facts: DeviceFacts) -> Prediction:
-    seconds = _plain(kernel, target, facts) if method == PLAIN else _scheduled(kernel, facts)
-    return {"method": method, **given, "ms": 1e3 * seconds}
+def duration(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
+    """The seconds that a kernel is expected to take as its schedule is pinned."""
+    parts = stages(kernel) if kernel.pin is not None and kernel.pin.method == PLAIN else (kernel,)
+    return sum(_duration(part, target, facts) for part in parts)
 
 
-def _scheduled(kernel: Kernel, facts: DeviceFacts) -> float:
-    operations = sum(map(arithmetic, stages(kernel))) * kernel.domain.threads
-    return facts.launch + max(moved(kernel) / facts.bandwidth, operations / facts.operations)
+def _duration(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
+    work, sharp = workload(kernel, target), SHARP[target.device]
+    lines = (work.lanes[FAR] + work.scalars[FAR]) * work.threads * LINE[target.device]
+    moving, computing = facts.moving(moved(kernel) + lines), _computing(work, target, facts)
+    return float(facts.launch + (moving**sharp + computing**sharp) ** (1 / sharp))
 
 
-def _plain(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
-    """Each stage is a kernel, which reads and writes memory."""
-    total = 0.0
-    for part in stages(kernel):
-        single = points_of_thread(replace(part, pin=Pin(PLAIN)), target).count == 1
-        rate = facts.single_operations if single else facts.operations
-        waits = CONTENDED * sum(isinstance(stmt, Atomic) for stmt in walk(part.body))
-        operations = work(part) / rate + waits / facts.single_operations
-        total += facts.launch + max(moved(part) / facts.bandwidth, operations * part.domain.threads)
-    return total
+def _computing(work: Workload, target: Target, facts: DeviceFacts) -> float:
+    """Seconds of what threads do; fewer than a device has lanes take as long as those."""
+    known = {FAR: 0.0, ACCESS: LOADS[target.device], BARRIER: WAITS}
+
+    def seconds(kind: str, count: float) -> float:
+        return count * (known[kind] * facts.seconds(OPERATION) if kind in known else facts.seconds(kind))
+
+    lanes = sum(seconds(kind, count) for kind, count in work.lanes.items())
+    if target.device == "gpu":
+        once, least = 1.0, target.least_threads
+    elif work.vectors:
+        once, least = target.vector_length / 2, 1
+    else:
+        once, least = 1 / target.simd_width, DEPTH * target.simd_width
+    scalars = sum(seconds(kind, count) * (once if kind != NEIGHBOUR else 1) for kind, count in work.scalars.items())
+    return (lanes + scalars) * max(work.threads, least)
 
 
 def moved(kernel: Kernel) -> int:

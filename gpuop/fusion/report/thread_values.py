@@ -1,0 +1,172 @@
+"""What is known of the integers of a lowered kernel: how they differ between threads, and which are part of addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuop.fusion.cost import TURNS
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    GRID_AXES,
+    Apply,
+    Argument,
+    Assign,
+    Cast,
+    Const,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    Ref,
+    Stmt,
+    Stride,
+    Var,
+)
+from gpuop.ir.visit import loop_values, operands, times, walk_expr
+
+
+class ThreadValues:
+    """Learns from statements in the order of the text.
+
+    Attributes:
+        strides: how much greater an integer of the next thread is; what is not here differs in no known way.
+        sums: of integers, another one and what is added to it.
+        runs: how often a value changes.
+        extents: what integers are less than, that begin at 0.
+        positions: what is computed of positions and counters alone.
+        counted: the counters of loops that are expanded, and sums with them.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.strides: dict[Var, int] = {}
+        self.sums: dict[Var, tuple[Expr, int]] = {}
+        self.runs: dict[Var, float] = {}
+        self.extents: dict[Var, int] = {}
+        self.positions: dict[Var, Expr] = {}
+        self.counted: set[Var] = set()
+
+    # --- learning ---------------------------------------------------------------------------------------------------
+
+    def note(self, stmt: Stmt, runs: float) -> None:
+        if isinstance(stmt, For):
+            self.note_counter(stmt, runs)
+        elif isinstance(stmt, (Let, Assign)):
+            var, value = stmt.var, stmt.value
+            stride = self.stride(value)
+            if stride is not None and not (isinstance(stmt, Assign) and self.strides.get(var) != stride):
+                self.strides[var] = stride
+            else:
+                self.strides.pop(var, None)
+            fixed = not (var.mutable or isinstance(value, Load))
+            self.runs[var] = self.varying(value, runs) if fixed else runs
+            if fixed:
+                self.note_value(var, value)
+
+    def note_counter(self, loop: For, runs: float) -> None:
+        self.runs[loop.var], self.positions[loop.var] = runs * self.turns(loop), loop.start
+        stride, turns = self.stride(loop.start), loop_values(loop)
+        if stride is not None:
+            self.strides[loop.var] = stride
+        if turns:
+            self.extents[loop.var] = max(turns) + 1
+        if turns is not None and isinstance(loop.unroll, int) and loop.unroll >= len(turns):
+            self.counted.add(loop.var)
+
+    def note_value(self, var: Var, value: Expr) -> None:
+        if isinstance(value, Apply) and value.op in ("add", "min"):
+            for x, y in (value.args, value.args[::-1]):
+                if isinstance(y, Const) and y.type.integer:
+                    self.sums[var] = x, int(y.value) if value.op == "add" else 0
+        if self.is_offset(value):
+            self.counted.add(var)
+        if (extent := self.extent(value)) is not None:
+            self.extents[var] = extent
+        if self.is_position(value):
+            self.positions[var] = value
+
+    # --- what is known ----------------------------------------------------------------------------------------------
+
+    def stride(self, expr: Expr) -> int | None:
+        """How much greater the next thread's value is; None where that is not known, or no number."""
+        inner = operands(expr)
+        match expr:
+            case Ref(var=var):
+                return self.strides.get(var)
+            case Load():
+                return None
+            case Index(kind=kind, axis=axis):
+                return int(axis == "column" and kind in ("global", "local"))
+            case Apply(op="add" | "sub" as op, args=(x, y)) if expr.type.integer:
+                a, b = self.stride(x), self.stride(y)
+                return None if a is None or b is None else a + b if op == "add" else a - b
+            case Apply(op="mul", args=(x, y)) if expr.type.integer:
+                for one, other in ((x, y), (y, x)):
+                    if isinstance(one, (Const, Stride)) and (stride := self.stride(other)) is not None:
+                        return int(one.value) * stride
+            case Cast(arg=arg) if expr.type.integer and arg.type.integer:
+                return self.stride(arg)
+        return 0 if all(self.stride(e) == 0 for e in inner) else None
+
+    def varying(self, expr: Expr, runs: float) -> float:
+        """How often an expression is computed: compilers take it out of loops that it does not depend on."""
+        return min(runs, max((self.runs.get(e.var, runs) for e in walk_expr(expr) if isinstance(e, Ref)), default=1.0))
+
+    def is_offset(self, expr: Expr) -> bool:
+        """Whether an integer is a sum with the counter of a loop that is expanded, and so part of an address."""
+        sums = isinstance(expr, Apply) and expr.op in ("add", "sub", "mul") and expr.type.integer
+        return sums and self.is_counted(operands(expr))
+
+    def is_counted(self, atoms: Iterable[Expr]) -> bool:
+        return any(isinstance(e, Ref) and e.var in self.counted for e in atoms)
+
+    def is_position(self, expr: Expr) -> bool:
+        return not any(
+            isinstance(e, (Load, Argument)) or (isinstance(e, Ref) and e.var not in self.positions)
+            for e in walk_expr(expr)
+        )
+
+    def turns(self, stmt: Stmt) -> float:
+        """How often the blocks of a statement run."""
+        known = times(stmt)
+        if known is None and isinstance(stmt, For) and isinstance(stmt.step, Const):
+            (base, start), (other, stop) = self.sum(stmt.start), self.sum(stmt.stop)
+            if base == other:
+                return len(range(start, stop, int(stmt.step.value)))
+        return TURNS if known is None else known
+
+    def sum(self, expr: Expr) -> tuple[Expr | None, int]:
+        """An integer and what is added to it."""
+        if isinstance(expr, Const):
+            return None, int(expr.value)
+        if isinstance(expr, Ref) and expr.var in self.sums:
+            other, more = self.sums[expr.var]
+            base, constant = self.sum(other)
+            return base, constant + more
+        return expr, 0
+
+    def share(self, cond: Expr) -> float:
+        """Of the threads, and of the turns of their loops, those that a condition lets in."""
+        value = self.positions.get(cond.var) if isinstance(cond, Ref) else None
+        if isinstance(value, Apply) and value.op == "eq":
+            return 0.0  # a row or a column of many
+        if isinstance(value, Apply) and value.op == "lt" and isinstance(value.args[1], Const):
+            extent = self.extent(value.args[0])
+            return 1.0 if extent is None else min(1.0, int(value.args[1].value) / extent)
+        return 1.0
+
+    def extent(self, expr: Expr) -> int | None:
+        """What an integer is less than, that begins at 0."""
+        match expr:
+            case Const(value=value) if expr.type.integer:
+                return int(value) + 1
+            case Index(kind="local", axis=axis) if self.kernel.group is not None and axis in GRID_AXES:
+                return self.kernel.work_group[GRID_AXES.index(axis)]
+            case Ref(var=var):
+                return self.extents.get(var)
+            case Apply(op="add" | "mul" as op, args=(x, y)) if expr.type.integer:
+                a, b = self.extent(x), self.extent(y)
+                if a is not None and b is not None:
+                    return a + b - 1 if op == "add" else (a - 1) * (b - 1) + 1
+        return None

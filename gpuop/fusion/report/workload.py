@@ -1,0 +1,163 @@
+"""What the threads of a kernel do, counted in the form that is printed: operations, functions, and accesses of memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from gpuop.fusion.measure import before
+from gpuop.fusion.report.thread_values import ThreadValues
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    Apply,
+    Array,
+    Atomic,
+    Barrier,
+    Block,
+    Cast,
+    Expr,
+    FieldParam,
+    If,
+    Let,
+    Load,
+    Stmt,
+    Store,
+    Wide,
+)
+from gpuop.ir.ops import OPS
+from gpuop.ir.target import Target
+from gpuop.ir.types import DOUBLE
+from gpuop.ir.visit import blocks, operands, values, walk, walk_expr
+from gpuop.passes.regions.guard_domain import guard_domain
+
+OPERATION, ACCESS, NEIGHBOUR, FAR, ATOMIC, BARRIER = "operation", "access", "neighbour", "far", "atomic", "barrier"
+SLOW = {"div", "mod", "sqrt", "fmod", "native_divide"}  # of floats, beside functions within an error bound
+WEIGHTS = {"div": 8.0, "mod": 8.0}  # operations that those of integers take as long as
+EXTREMES = ("choose", "lt", "le", "gt", "ge")  # a CPU has an instruction for two of these
+WIDE = 4.0  # neighbouring elements that one access of a GPU takes
+NARROW = 3.0  # times as long as floats, elements of fewer bits take that a CPU gathers
+LINE = 16  # elements from one thread to the next, from which on each has a line of the memory to itself
+
+
+Counts = defaultdict[str, float]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What one thread does.
+
+    Attributes:
+        threads: how many do it.
+        vectors: whether it computes in vectors, so that a compiler makes none of threads.
+        lanes: by kind, for each lane of a vector, or where it differs between threads: OPERATION, ACCESS (of memory that lies
+            near, or beside that of the next thread), NEIGHBOUR (of a place that is computed), FAR (of one in another line than
+            that of the next thread), ATOMIC, BARRIER, or an operator and its type.
+        scalars: the same of what is computed once for a vector, or would be the same for the next threads.
+    """
+
+    threads: int
+    vectors: bool
+    lanes: Counts
+    scalars: Counts
+
+
+def workload(kernel: Kernel, target: Target) -> Workload:
+    """Of a recorded kernel as it runs on a target, its schedule included."""
+    lowered = before(replace(kernel, target=target), guard_domain)
+    vectors = any(stmt.var.type.lanes > 1 for stmt in walk(lowered.body) if isinstance(stmt, Let))
+    count = _Count(ThreadValues(lowered), target.device == "cpu", vectors)
+    count.block(lowered.body, 1.0)
+    return Workload(lowered.domain.threads, vectors, count.lanes, count.scalars)
+
+
+class _Count:
+    """Walks a block in the order of its text."""
+
+    def __init__(self, known: ThreadValues, on_cpu: bool, vectors: bool) -> None:
+        self.known, self.on_cpu, self.vectors = known, on_cpu, vectors
+        self.lanes: Counts = defaultdict(float)
+        self.scalars: Counts = defaultdict(float)
+
+    def block(self, block: Block, runs: float) -> None:
+        for stmt in block:
+            for value in values(stmt):
+                for expr in walk_expr(value):
+                    self.expr(expr, runs)
+            self.memory(stmt, runs)
+            self.known.note(stmt, runs)
+            if isinstance(stmt, If):
+                self.branches(stmt, runs)
+            else:
+                for inner in blocks(stmt):
+                    self.block(inner, runs * self.known.turns(stmt))
+
+    def branches(self, stmt: If, runs: float) -> None:
+        """Of two branches by a position, the one that is less: the other one is for edges."""
+        if not (stmt.orelse and self.known.is_position(stmt.cond)):
+            for inner in (stmt.then, stmt.orelse):
+                self.block(inner, runs * self.known.share(stmt.cond))
+            return
+        found = [_Count(self.known, self.on_cpu, self.vectors) for _ in range(2)]
+        for one, branch in zip(found, (stmt.then, stmt.orelse), strict=True):
+            one.block(branch, runs)
+        least = min(found, key=lambda one: sum(one.lanes.values()) + sum(one.scalars.values()))
+        for mine, more in ((self.lanes, least.lanes), (self.scalars, least.scalars)):
+            for kind, count in more.items():
+                mine[kind] += count
+
+    def expr(self, expr: Expr, runs: float) -> None:
+        if isinstance(expr, Load):
+            self.access(expr.memory, expr.index, expr.type.lanes, runs)
+        elif (kind := _kind(expr)) and not self.known.is_offset(expr):
+            lanes = max(e.type.lanes for e in (expr, *operands(expr)))
+            runs = self.known.varying(expr, runs)
+            self.add(kind, lanes, runs * self.weight(expr, kind), self.known.stride(expr) == 0)
+
+    def weight(self, expr: Expr, kind: str) -> float:
+        if not isinstance(expr, Apply) or kind != OPERATION:
+            return 1.0
+        return 0.5 if self.on_cpu and expr.op in EXTREMES else WEIGHTS.get(expr.op, 1.0)
+
+    def add(self, kind: str, lanes: int, runs: float, alike: bool) -> None:
+        if lanes > 1 or not (self.vectors or alike):
+            self.lanes[kind] += lanes * runs
+        else:
+            self.scalars[kind] += runs
+
+    def access(self, memory: Array | FieldParam, index: tuple[Expr, ...], lanes: int, runs: float) -> None:
+        strides = [self.known.stride(e) for e in index]
+        array = memory if isinstance(memory, Array) else None
+        private = array is not None and array.space == "private"
+        bits = (memory.type.dtype if isinstance(memory, Array) else memory.type.storage).bits
+        if lanes > 1:
+            self.add(ACCESS, lanes, runs * bits / 32, False)
+        elif None in strides and (private or array is None):
+            self.add(NEIGHBOUR, 1, runs * (NARROW if bits < 32 and self.on_cpu else 1.0), False)
+        elif array is None and abs(strides[-1] or 0) >= LINE:
+            self.add(FAR, 1, runs, False)
+        elif not private or self.vectors:  # else they are registers
+            wide = not self.on_cpu and self.known.is_counted(index[-1:])
+            self.add(ACCESS, 1, runs / WIDE if wide else runs, not any(strides))
+
+    def memory(self, stmt: Stmt, runs: float) -> None:
+        match stmt:
+            case Store(memory=memory, index=index, value=value):
+                self.access(memory, index, value.type.lanes, runs)
+            case Wide(array=array):
+                self.lanes[ACCESS] += array.elements * runs / WIDE
+            case Atomic(memory=memory):
+                self.lanes[ATOMIC if isinstance(memory, FieldParam) else ACCESS] += runs
+            case Barrier():
+                self.lanes[BARRIER] += runs
+
+
+def _kind(expr: Expr) -> str:
+    match expr:
+        case Apply(op=op):
+            of = (*operands(expr), expr)[0].type
+            slow = of.kind == "f" and (OPS[op].ulp or op in SLOW)
+            return f"{op} {of.dtype.name}" if slow else f"add {DOUBLE.name}" if of.dtype is DOUBLE else OPERATION
+        case Cast(arg=arg):
+            same = arg.type.integer and expr.type.integer and arg.type.dtype.bits == expr.type.dtype.bits
+            return "" if same or arg.type.dtype is expr.type.dtype else OPERATION
+    return ""

@@ -1,0 +1,169 @@
+"""Predicted times: what threads are counted to do, and what is told of each schedule that suits a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.codegen.generate import target_named
+from gpuop.dsl import *
+from gpuop.fusion.kernel_limits import Limits
+from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
+from gpuop.fusion.report.prediction import predictions
+from gpuop.fusion.report.workload import workload
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.pin import Pin
+from gpuop.ir.target import Target
+from gpuop.ir.throughput import DeviceFacts
+
+PLAIN = Target("opencl")
+CPU = Target("opencl", device="cpu", simd_width=16, widening="vector")
+GPU = target_named("sm_90")
+EVEN = DeviceFacts(1e-6, ((10**9, 1.0),), lambda kind: 1e-12)
+
+
+def field(rows=1024, columns=1024, dtype="float32"):
+    return gp.ScalarField(np.zeros((rows, columns), dtype))
+
+
+def kernel_of(result: gp.Field, target: Target = PLAIN) -> Kernel:
+    (launch,) = plan(program([result.node]), True, Limits(target=target)).launches
+    assert isinstance(launch.kernel, Kernel)
+    return launch.kernel
+
+
+@gp.operator
+def doubled(f):
+    return _readTensor(f) * 2
+
+
+@gp.operator
+def across(f):
+    return _readTensor(f, _row, _column - 1) + _readTensor(f, _row, _column + 1)
+
+
+@gp.operator
+def along(f):
+    return _readTensor(f, _row - 1, _column) + _readTensor(f, _row + 1, _column)
+
+
+@gp.operator
+def turned(f):
+    return _readTensor(f, _column, _row)
+
+
+@gp.operator
+def roots(f):
+    return _exp(_readTensor(f)) + _sqrt(_readTensor(f))
+
+
+@gp.operator
+def summed(f):
+    total = _var(0.0)
+    x = _readTensor(f)
+    with _for(0, 10) as k:
+        total += x * k
+    return total
+
+
+@gp.operator(outputs=gp.FieldType(256, (), "int32"))
+def counts(f):
+    _globalThreads(f)
+    _atomic_inc(_pointerTo(_out0, _readTensor(f)))
+
+
+def test_a_kernel_that_only_moves_is_predicted_by_its_bytes() -> None:
+    slow = DeviceFacts(1e-3, ((1, 1e-6),), lambda kind: 0.0)
+    (found,) = predictions(kernel_of(doubled(field(100, 125))), PLAIN, slow)
+    assert found["method"] == "plain"
+    assert found["ms"] == pytest.approx(1 + 100)  # the launch, and 100,000 bytes
+
+
+def test_a_kernel_that_computes_is_predicted_by_what_its_threads_do() -> None:
+    costs = {"exp float32": 3e-9, "sqrt float32": 2e-9, "operation": 1e-9}
+    fast = DeviceFacts(0.0, ((10**9, 1e-9),), lambda kind: costs[kind])
+    (found,) = predictions(kernel_of(roots(field())), PLAIN, fast)
+    around = 1 + 2 * 2 + 2 * 3  # the sum; of the point that is read and that is written the place, and an access
+    assert found["ms"] == pytest.approx((3 + 2 + around) * 2**20 * 1e-6)
+
+
+def test_few_threads_take_as_long_as_those_that_keep_a_device_busy() -> None:
+    fast = DeviceFacts(0.0, ((10**9, 1e-9),), lambda kind: 1e-9)
+    few, more = (predictions(kernel_of(doubled(field(n, n))), PLAIN, fast)[0]["ms"] for n in (1, 256))
+    assert few == pytest.approx(more)
+
+
+def test_what_threads_do_is_counted() -> None:
+    work = workload(kernel_of(across(field())), PLAIN)
+    # of each read the border and the sum that is its place; the sum of both; the place of the point
+    assert work.threads == 2**20
+    assert work.lanes == {"operation": 6, "neighbour": 2, "access": 1}
+    assert work.scalars == {"operation": 3}, "the rows of two fields, and the last column, are those of the next thread"
+    beside = workload(kernel_of(along(field())), PLAIN)
+    assert beside.lanes["neighbour"] == 0, "what is read lies beside what the next thread reads"
+    assert beside.lanes["access"] == 3
+
+
+def test_a_transposed_read_has_a_line_to_itself() -> None:
+    work = workload(replace(kernel_of(turned(field())), pin=Pin("plain")), PLAIN)
+    assert (work.lanes["far"], work.lanes["access"]) == (1, 1)
+
+
+def test_loops_count_as_often_as_they_turn() -> None:
+    work = workload(kernel_of(summed(field())), PLAIN)
+    # in each turn a conversion of the counter, which all threads have, a product and a sum; two places of the point
+    assert work.lanes["operation"] == 2 * 10 + 2
+    assert work.scalars["operation"] == 10 + 2
+    assert work.lanes["access"] == 2
+
+
+def test_doubles_are_operations_of_their_own() -> None:
+    work = workload(kernel_of(doubled(field(dtype="float64"))), PLAIN)
+    assert work.lanes["add float64"] == 1
+
+
+def test_vectors_count_by_lanes() -> None:
+    work = workload(kernel_of(doubled(field())), CPU)
+    assert work.vectors
+    assert work.threads == 2**20 // 16
+    assert work.lanes == {"operation": 16, "access": 32}
+
+
+def test_edges_are_left_out() -> None:
+    """The columns at both ends of a row are computed by one thread of it."""
+    work = workload(kernel_of(across(field()), CPU), CPU)
+    assert work.threads * work.lanes["access"] == pytest.approx(3 * 2**20)
+
+
+SCHEDULED = {
+    ("vector rows", CPU): lambda: along(field()),
+    ("line buffers", CPU): lambda: along(across(field())),
+    ("transpose", CPU): lambda: turned(field()),
+    ("privatize", CPU): lambda: counts(field(2048, 2048, "uint8")),
+    ("roll", GPU): lambda: along(field(2048, 2048)),
+    ("tile", GPU): lambda: along(across(along(across(field(2048, 2048))))),
+    ("transpose", GPU): lambda: turned(field(2048, 2048)),
+    ("privatize", GPU): lambda: counts(field(4096, 4096, "uint8")),
+}
+
+
+@pytest.mark.parametrize(("method", "target"), SCHEDULED)
+def test_each_schedule_that_suits_is_told_of(method: str, target: Target) -> None:
+    kernel = kernel_of(SCHEDULED[method, target](), target)
+    found = predictions(kernel, target, EVEN)
+    names = [each["method"] for each in found]
+    assert names[0] == method
+    assert "plain" in names
+    assert len(set(names)) == len(names)
+    assert all(each["ms"] > 1e-3 for each in found)
+
+
+def test_stages_that_go_through_memory_move_more() -> None:
+    kernel = kernel_of(along(across(field())), CPU)
+    moving = DeviceFacts(0.0, ((1, 1e-9),), lambda kind: 0.0)
+    found = {each["method"]: each["ms"] for each in predictions(kernel, CPU, moving)}
+    assert found["plain"] == pytest.approx(2 * found["line buffers"])
