@@ -191,7 +191,7 @@ class BoundGraph:
             planes = source.planes if source in frames else None
             shown, buffer = self.now[1].buffers[value], to.buffers[value]
             if planes is not None:
-                parts.append(partial(self.backend.write, buffer, planes))
+                parts.append(self.prepared.upload(value, buffer, planes))
             elif shown is not buffer:
                 parts.append(partial(self.backend.copy, self.program.types[value], shown, buffer))
         return parts

@@ -81,8 +81,10 @@ class Inspection(ABC):
                     parameters, ms}: the times that are expected of the schedules that suit the kernel on the device in use,
                     the chosen one first; what the device does in a second is measured once and kept on disk);
                 apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason};
-                kernel_count, operator_count, moved_bytes, step_bytes (of that, what every step moves), floor_bytes (were all
-                one kernel), ratio, buffers and buffer_bytes (the memory of what kernels write).
+                states: a list of {value, name, next, next_name, kernel (that makes the next value, or null), takes: "in place"
+                    (written over the state), "buffer" (the state's buffer is then the next value's) or "copy"};
+                kernel_count (as the attribute), operator_count, moved_bytes, step_bytes (of that, what every step moves),
+                floor_bytes (were all one kernel), ratio, buffers and buffer_bytes (the memory of what kernels write).
 
         Returns:
             A str.
@@ -154,7 +156,8 @@ class Inspection(ABC):
         Returns:
             A table when printed; `.rows` have number, name, median_ms, spread_ms (of the middle half), predicted_ms (as in
             `explain`), nbytes (that the
-            kernel must move), gb_per_s, share (of the time of the kernels that run at every step) and runs (when it does).
+            kernel must move), gb_per_s, share (of the time of the kernels that run at every step) and runs (when it does);
+            `.uploads`, of the sensors that had frames, have name, median_ms, spread_ms, nbytes and gb_per_s.
 
         Raises:
             SemanticError: `steps` is not 1 or more.

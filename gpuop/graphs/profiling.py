@@ -14,7 +14,7 @@ from gpuop.fusion.plan import Plan
 from gpuop.fusion.rates import Rate
 from gpuop.fusion.report.plan_report import RUNS, moved_bytes, report
 from gpuop.graphs.stepper import Stepper
-from gpuop.runtime.base.backend import CALL, Argument, Launch, Part, indivisible
+from gpuop.runtime.base.backend import CALL, Argument, Array, Buffer, Launch, Part, indivisible
 from gpuop.runtime.device_facts import facts_of
 from gpuop.runtime.execute import Prepared
 
@@ -47,6 +47,22 @@ class KernelTimes:
 
 
 @dataclass(frozen=True)
+class UploadTimes:
+    """The times in which a sensor's frames came to the device, by the host's clock.
+
+    Attributes:
+        name: the sensor's.
+        median_ms, spread_ms, nbytes, gb_per_s: as of kernels.
+    """
+
+    name: str
+    median_ms: float
+    spread_ms: float
+    nbytes: int
+    gb_per_s: float
+
+
+@dataclass(frozen=True)
 class Profile:
     """The times of a graph's kernels, in the order of their launches; prints as a table.
 
@@ -54,11 +70,13 @@ class Profile:
         device: its name.
         steps: how many were measured.
         rows: the KernelTimes.
+        uploads: the UploadTimes of the sensors that had frames.
     """
 
     device: str
     steps: int
     rows: tuple[KernelTimes, ...]
+    uploads: tuple[UploadTimes, ...]
 
     def __str__(self) -> str:
         shared = [row for row in self.rows if row.share]
@@ -75,7 +93,12 @@ class Profile:
             )
             for r in self.rows
         ]
-        cells.append(("all", f"{total:.4f}", "", "", f"{_rate(sum(r.nbytes for r in shared), total):.3g}", ""))
+        cells += [
+            (f"upload of {u.name}", f"{u.median_ms:.4f}", f"{u.spread_ms:.4f}", "", f"{u.gb_per_s:.3g}", "")
+            for u in self.uploads
+        ]
+        rate = _rate(sum(r.nbytes for r in shared), total)
+        cells.append(("all kernels" if self.uploads else "all", f"{total:.4f}", "", "", f"{rate:.3g}", ""))
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells]
         return "\n".join([f"{self.device}, {self.steps} steps", *lines])
@@ -84,11 +107,29 @@ class Profile:
 
 
 class _Measured(Prepared):
-    """A plan on a device that measures its launches; `runs` are those since the last step, (kernel, what it returned, seconds)."""
+    """A plan on a device that measures its launches.
+
+    Attributes:
+        runs: launches since the last step: (kernel, what it returned, seconds).
+        uploads: the milliseconds that the frames of sensors took, by the sensors' values.
+    """
 
     def __init__(self, prepared: Prepared) -> None:
         super().__init__(prepared.backend.measuring(), prepared.plan)
         self.runs: list[tuple[int, list[Any], float]] = []
+        self.uploads: dict[int, list[float]] = {}
+
+    def upload(self, value: int, buffer: Buffer, planes: Array) -> Part:
+        write = super().upload(value, buffer, planes)
+
+        def run() -> None:
+            self.backend.synchronize()
+            began = perf_counter()
+            write()
+            self.backend.synchronize()
+            self.uploads.setdefault(value, []).append(1e3 * (perf_counter() - began))
+
+        return run
 
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
         launch, kernel = super().bind(number, values), self.plan.launches[number].kernel
@@ -137,11 +178,13 @@ def profile(stepper: Stepper, steps: int) -> Profile:
         if stepper.tick is None:
             stepper.reset()
         measured.seconds()
+        measured.uploads.clear()
         while done < steps and _stepped(stepper):
             done += 1
             for number, seconds in measured.seconds():
                 taken[number].append(1e3 * seconds)
-    return Profile(prepared.backend.name, done, _rows(prepared.plan, taken, _predicted(prepared)))
+    rows = _rows(prepared.plan, taken, _predicted(prepared))
+    return Profile(prepared.backend.name, done, rows, _uploads(prepared.plan, measured.uploads))
 
 
 def _stepped(stepper: Stepper) -> bool:
@@ -173,11 +216,25 @@ def _rows(plan: Plan, taken: list[list[float]], predicted: list[float]) -> tuple
     each_launch = zip(plan.launches, taken, medians, predicted, strict=True)
     for number, (step, each, middle, expected) in enumerate(each_launch, 1):
         nbytes = moved_bytes(plan, step)
-        low, _, high = quantiles(each) if len(each) > 1 else (0.0, 0.0, 0.0)
         share = middle / (sum(usual or medians) or 1.0) if step.rate is Rate.EVERY_STEP or not usual else 0.0
         moving = (nbytes, _rate(nbytes, middle), share, RUNS[step.rate])
-        rows.append(KernelTimes(number, step.kernel.name, middle, high - low, expected, *moving))
+        rows.append(KernelTimes(number, step.kernel.name, middle, _spread(each), expected, *moving))
     return tuple(rows)
+
+
+def _uploads(plan: Plan, taken: Mapping[int, list[float]]) -> tuple[UploadTimes, ...]:
+    rows = []
+    for value, each in sorted(taken.items()):
+        middle, nbytes = median(each), plan.program.types[value].nbytes
+        name = plan.program.names.get(value, "…")
+        rows.append(UploadTimes(name, middle, _spread(each), nbytes, _rate(nbytes, middle)))
+    return tuple(rows)
+
+
+def _spread(times: list[float]) -> float:
+    """The range of the middle half."""
+    low, _, high = quantiles(times) if len(times) > 1 else (0.0, 0.0, 0.0)
+    return high - low
 
 
 def _when(row: KernelTimes) -> str:

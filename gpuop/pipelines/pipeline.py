@@ -88,12 +88,12 @@ class Pipeline(Decorated):
 
     def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> Traced:
         constants = {n: v.node if isinstance(v, Field) else v for n, v in bound.arguments.items() if n not in given}
-        check_size(f"pipeline `{self.name}`", constants)
         plain = {n: v for n, v in constants.items() if not self._is_receiver(v)}
         try:
             hash(tuple(map(frozen, plain.values())))
         except TypeError:
             raise SemanticError(self._unhashable(plain)) from None
+        check_size(f"pipeline `{self.name}`", constants)
         known_by = tuple((n, content(v)) for n, v in plain.items())
         key = (
             tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items()),
@@ -125,8 +125,7 @@ class Pipeline(Decorated):
             try:
                 hash(frozen(value))
             except TypeError:
-                parts = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
-                if any(map(is_array, parts)):
+                if any(map(is_array, leaves(f"pipeline `{self.name}`", {name: value}))):
                     return f"`{name}` of pipeline `{self.name}` holds arrays; each array is an argument with a name of its own"
                 return (
                     f"argument `{name}` of pipeline `{self.name}` is {described(value)}; what is not an array is a Parameter, "

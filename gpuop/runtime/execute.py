@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from gpuop.ir.kernel import HostFunction, Kernel, Launchable
 from gpuop.ir.layout import Layout
 from gpuop.ir.text import show
 from gpuop.ir.visit import walk
-from gpuop.runtime.base.backend import Argument, Backend, Buffer, Launch, download, planes_of
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, download, planes_of
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.compiled_iteration import CompiledIteration
 
@@ -91,6 +92,10 @@ class Prepared:
         return (
             program.bind(arguments) if isinstance(program, CompiledIteration) else self.backend.bind(program, arguments)
         )
+
+    def upload(self, value: int, buffer: Buffer, planes: Array) -> Part:
+        """What brings a frame of a sensor's to a buffer."""
+        return partial(self.backend.write, buffer, planes)
 
     def _once(self, number: int, values: Mapping[int, Argument]) -> None:
         step, program = self.plan.launches[number], self.programs[number]

@@ -253,6 +253,30 @@ def list_instead_of_an_array():
     twice([[1] * 42] * 100)  # here
 
 
+@gp.pipeline
+def total(*images, **named):
+    return sum(gp.ScalarField(image) for image in (*images, *named.values()))
+
+
+HELD = "of pipeline `total` holds arrays; each array is an argument with a name of its own"
+LARGE = np.zeros((100, 100), "f")
+
+
+@WRONGS.add(f"`images` {HELD}")
+def large_arrays_in_a_row():
+    total(LARGE, LARGE)  # here
+
+
+@WRONGS.add(f"`named` {HELD}")
+def large_arrays_by_name():
+    total(a=LARGE)  # here
+
+
+@WRONGS.add(f"`images` {HELD}")
+def arrays_in_lists():
+    total([[ARRAY]])  # here
+
+
 @WRONGS.add("a pipeline's array argument has no values while the pipeline is traced")
 def array_arithmetic():
     @gp.pipeline

@@ -44,7 +44,7 @@ def test_json_has_stable_keys_and_numbers():
     graph = chain()
     got = facts(graph)
     counts = ["kernel_count", "operator_count", "moved_bytes", "step_bytes", "floor_bytes", "ratio"]
-    assert list(got) == ["kernels", "apart", *counts, "buffers", "buffer_bytes"]
+    assert list(got) == ["kernels", "apart", "states", *counts, "buffers", "buffer_bytes"]
     (kernel,) = got["kernels"]
     assert list(kernel) == KERNEL_KEYS
     assert (got["kernel_count"], got["operator_count"], got["moved_bytes"], got["floor_bytes"]) == (1, 3, 2 * N, 2 * N)
@@ -110,6 +110,40 @@ def test_left_apart_with_its_costs():
     assert (apart["producer"], apart["consumer"], apart["bytes"]) == ("mirror", "add", 2 * N)
     assert (apart["producer_kernel"], apart["consumer_kernel"]) == (1, 2) and "at computed places" in apart["reason"]
     assert f"mirror → add: {apart['reason']}; costs 48 KiB" in graph.explain()
+
+
+def test_states_that_copy_nothing(device):
+    with gp.ComputeGraph() as graph:
+        frame = gp.Sensor(gp.FieldType((64, 96)), lambda: np.zeros((64, 96), "f"))
+        old, older, count, heat, held = (gp.ScalarField(image(64, 96)) for _ in range(5))
+        old.name, older.name, count.name, heat.name, held.name = "old", "older", "count", "heat", "held"
+        old.next, older.next = frame, old
+        count.next, heat.next = count + 1, blur(heat)
+        gain = gp.Parameter(2.0)
+        held.next = gp.ScalarField(image(64, 96)) * gain
+        graph.probe(older + heat + held, "out")
+        graph.probe(count, "count")
+    got = facts(graph)["states"]
+    assert {state["name"]: (state["next_name"], state["takes"]) for state in got} == {
+        "old": ("frame", "buffer"),
+        "older": ("old", "buffer"),
+        "count": ("count.next", "in place"),
+        "heat": ("heat.next", "buffer"),
+        "held": ("held.next", "copy"),
+    }
+    assert [state["kernel"] is None for state in got] == [True, True, False, False, False]
+    (line,) = (line for line in graph.explain().split("\n") if "buffer, and" in line)
+    assert line == "states that take a buffer, and copy nothing: old that of frame, older that of old"
+
+
+def test_turns_of_iterations_count_and_host_operators_do_not(device):
+    a = gp.ScalarField(image(64, 96))
+    with gp.ComputeGraph() as graph:
+        graph.probe(gp.iterate(blur, a, times=7), "out")
+        graph.probe(gp.HostOperator(np.flipud, a, outputs=a.type), "host")
+    launched = 4 if ", two at a time" in graph.explain() else 7
+    assert facts(graph)["kernel_count"] == graph.kernel_count == launched
+    assert graph.explain().startswith(f"{launched} kernels for 2 operators")
 
 
 def test_recomputed_operators_are_named():

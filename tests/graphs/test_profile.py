@@ -112,6 +112,23 @@ def test_sensors_end_it(device):
     assert (graph.read("out") == 4).all()
 
 
+def test_frames_of_sensors_are_uploads(device):
+    with gp.ComputeGraph() as graph:
+        kind = gp.FieldType((30, 40), 3)
+        often = gp.Sensor(kind, lambda: np.ones(kind.array_shape, "f"))
+        once = gp.Sensor(gp.FieldType(7), [np.zeros(7, "f")] + [None] * 9)
+        graph.probe(often * 2, "out")
+        graph.probe(once + 1, "same")
+    result = graph.profile(4)
+    (upload,) = result.uploads  # the other one has shown its only frame
+    assert (upload.name, upload.nbytes) == ("often", 30 * 40 * 3 * 4) and upload.median_ms > 0 and upload.spread_ms >= 0
+    assert upload.gb_per_s == pytest.approx(upload.nbytes / upload.median_ms / 1e6)
+    lines = str(result).split("\n")
+    assert lines[-2].startswith("upload of often ") and lines[-1].startswith("all kernels ")
+    assert len(lines) == len(result.rows) + 4
+    assert (graph.read("out") == 2).all() and (graph.read("same") == 1).all()
+
+
 def test_nothing_to_measure():
     with gp.ComputeGraph() as graph:
         graph.probe(gp.ScalarField(image(2, 3)), "out")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import time
 
@@ -131,23 +132,26 @@ def test_others_get_their_turn(device):
 
 
 def test_many_steps_at_once_let_others_read(device):
-    graph, seen = counter(), []
-    steps = 60000 if device.startswith("opencl") else 3000  # some tenths of a second; threads change every 5 ms
+    graph, seen, many, over = counter(), [], 1000, threading.Event()
     graph.reset()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)  # so that the reader comes while steps are taken, however short these are
 
     def read():
-        while not seen or seen[-1] < steps:
+        while not over.is_set():
             count = graph.read("count")
             assert (count == count[0, 0]).all()
             seen.append(int(count[0, 0]))
 
     reader = threading.Thread(target=read)
     reader.start()
-    while len(seen) < 3:
-        time.sleep(0.001)
-    graph.step(steps)
-    reader.join(60)
-    assert seen == sorted(seen) and len({n for n in seen if 0 < n < steps}) > 5
+    try:
+        until(lambda: graph.step(many) and len({n for n in list(seen) if n % many}) > 5)  # seen while some were to come
+    finally:
+        sys.setswitchinterval(interval)
+        over.set()
+        reader.join(60)
+    assert seen == sorted(seen)
 
 
 def test_readers_do_not_wait_for_a_slow_source(device):

@@ -58,6 +58,9 @@ def _text(facts: Facts) -> str:
     if facts["apart"]:
         lines.append("left apart:")
         lines += _apart(facts["apart"])
+    taken = [state for state in facts["states"] if state["kernel"] is None and state["takes"] == "buffer"]
+    if taken:
+        lines.append(f"states that take a buffer, and copy nothing: {_taking(taken)}")
     if facts["kernels"]:
         moved, floor = size(facts["moved_bytes"]), size(facts["floor_bytes"])
         who = "a step moves" if facts["step_bytes"] == facts["moved_bytes"] else "the kernels move"
@@ -66,6 +69,10 @@ def _text(facts: Facts) -> str:
             lines.append(f"a step moves {size(facts['step_bytes'])} of that: not all of them run at every step")
         lines.append(f"what kernels write takes {size(facts['buffer_bytes'])} in {_count(facts['buffers'], 'buffer')}")
     return "\n".join(lines)
+
+
+def _taking(states: list[Facts]) -> str:
+    return ", ".join(f"{state['name'] or '…'} that of {state['next_name'] or '…'}" for state in states)
 
 
 def _apart(pairs: list[Facts]) -> list[str]:

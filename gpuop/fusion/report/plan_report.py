@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuop.fusion.buffers import allocation
-from gpuop.fusion.iteration import Iteration
+from gpuop.fusion.iteration import Iteration, launches
 from gpuop.fusion.measure import operations, points_of_thread, registers
 from gpuop.fusion.plan import Apart, Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Op
 from gpuop.fusion.rates import Rate
 from gpuop.fusion.report.prediction import Prediction, predictions
+from gpuop.fusion.report.state_report import states
 from gpuop.fusion.scheduling import scheduled
 from gpuop.fusion.staging import staged
 from gpuop.ir.kernel import HostFunction, Kernel, Launchable
@@ -44,7 +45,8 @@ def report(
             what `prediction.predictions` says.
         apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason}: two
             operators in different kernels though one feeds the other or both read a value; `bytes` is what that costs.
-        kernel_count, operator_count: as in the plan.
+        states: what `state_report.states` says.
+        kernel_count: how many are launched, as `iteration.launches` counts; operator_count: as in the plan.
         moved_bytes: what the kernels read and write, an iteration's at each of its turns (at most);
             step_bytes: of that, what those that run at every step move;
             floor_bytes: values from outside read once, and values wanted written once; ratio: of the two (1.0 where
@@ -61,8 +63,7 @@ def report(
     return {
         "kernels": [{**each, "predictions": found} for each, found in zip(kernels, predicted, strict=True)],
         "apart": [_apart(plan, apart, names) for apart in plan.apart],
-        "kernel_count": len(plan.launches),
-        "operator_count": len(plan.program.ops),
+        "states": states(plan, names, made),
         **_totals(plan, set(made)),
     }
 
@@ -78,6 +79,8 @@ def _totals(plan: Plan, made: set[int]) -> Facts:
     outside = {v for launch in plan.launches for v in launch.inputs if v not in made}
     floor = sum(plan.program.types[v].nbytes for v in outside | (set(plan.program.wanted) & made))
     return {
+        "kernel_count": launches(plan),
+        "operator_count": len(plan.program.ops),
         "moved_bytes": moved,
         "step_bytes": sum(moved_bytes(plan, launch) for launch in plan.launches if launch.rate is Rate.EVERY_STEP),
         "floor_bytes": floor,
