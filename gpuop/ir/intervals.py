@@ -43,7 +43,8 @@ def interval(op: str, args: Sequence[Range], dtype: DType) -> Range:  # noqa: C9
             return min(r[0] for r in rest), max(r[1] for r in rest)
         case "div" | "mod" if rest[0][0] > 0:
             bound = rest[0][1] - 1 if op == "mod" else max(abs(low), abs(high)) // rest[0][0]
-            return (-bound if low < 0 else 0), (bound if high > 0 else 0)
+            least = low // rest[0][1] if op == "div" else 0
+            return (-bound if low < 0 else least), (bound if high > 0 else 0)
         case "or" | "xor" if min(low, rest[0][0]) >= 0:
             return 0, (1 << max(high, rest[0][1]).bit_length()) - 1
         case "shr" if 0 <= rest[0][0] == rest[0][1] < dtype.bits:

@@ -48,8 +48,7 @@ class FieldParam:
 class Array:
     """Memory whose elements have `type`; its dimensions are constants (`extents` once the target is known), none for one value.
 
-    space: "private" to a thread, zeroed where it is declared; "local" to a work-group, not initialised; "constant",
-    which holds `values` in row-major order.
+    space: "private" to a thread, zeroed where it is declared; "local", not initialised; "constant", `values` in row-major order.
     """
 
     hint: str
@@ -191,11 +190,12 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """An element of an array, or (LOWERED) of a field at a flat offset; a vector is neighbours there, as Wide's."""
+    """An element of an array, or (LOWERED) of a field at a flat offset; a vector: neighbours, or those `ahead` of the first."""
 
     memory: Array | FieldParam
     index: tuple[Expr, ...]
     type: Type
+    ahead: tuple[int, ...] = ()
 
 
 Expr: TypeAlias = (

@@ -181,8 +181,8 @@ class KernelText:
             case Read(field=field, point=point, element=element, border=border, fill=fill):
                 edge = "" if point is None else f" {border}{'' if fill is None else ' ' + fill.text}"
                 return f"read {self.name(field)}{self.at(point, element)}{edge}"
-            case Load(memory=memory, index=index):
-                return f"{self.name(memory)}[{self.list(index)}]"
+            case Load(memory=memory, index=index, ahead=ahead):
+                return f"{self.name(memory)}[{self.list(index)}{''.join(f' +{k}' for k in ahead)}]"
             case _:
                 assert_never(expr)
 

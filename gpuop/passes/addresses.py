@@ -8,7 +8,7 @@ from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.intervals import LIMITS, interval
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import GRID_AXES, Apply, Cast, Const, Expr, FieldParam, For, Index, Ref, Stride, Var
+from gpuop.ir.nodes import GRID_AXES, Apply, Array, Cast, Const, Expr, FieldParam, For, Index, Load, Ref, Stride, Var
 from gpuop.ir.types import INT, LONG, Type
 from gpuop.ir.visit import loop_values
 
@@ -75,6 +75,8 @@ class Addresses:
             case Cast(arg=arg) if arg.type.kind in "iu" and arg.type.dtype.bits < 32:
                 info = np.iinfo(arg.type.dtype.numpy)
                 self.ranges[var] = int(info.min), int(info.max)
+            case Load(memory=Array(space="constant", values=values)):
+                self.ranges[var] = int(min(values)), int(max(values))
             case Apply(op=op, args=args):
                 known = [(0, 1) if a.type.kind == "b" else self.range(a) for a in args]
                 ranges = [(low, high) for low, high in known if low is not None and high is not None]

@@ -50,9 +50,9 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.ops import OPS
 from gpuop.ir.symbolic import TargetConst
-from gpuop.ir.types import DOUBLE, INT, LONG, Type
+from gpuop.ir.types import DOUBLE, INT, Type
 from gpuop.ir.visit import expressions, loop_values, map_blocks, walk
-from gpuop.passes.simplify import identity
+from gpuop.passes.lane_numbers import Counting, LaneNumbers
 
 
 def obstacle(body: Block) -> str:
@@ -103,7 +103,7 @@ class _Vectors:
         lane: the vector of their numbers.
         held: the vectors in the place of arrays that have an element for each lane.
         vars: the vectors in the place of variables that differ between lanes.
-        first: what integers that count with the lanes are in the first one: where a vector begins in memory.
+        counting: the integers that are known in all lanes if they are in the first one: where elements lie in memory.
     """
 
     def __init__(self, held: set[Array]) -> None:
@@ -111,7 +111,7 @@ class _Vectors:
         self.lane = Ref(Var("lane", Type(INT)))
         self.held = {array: Ref(Var(array.hint, Type(array.type.dtype, array.elements))) for array in held}
         self.vars: dict[Var, Ref] = {}
-        self.first: dict[Var, Expr] = {}
+        self.counting = Counting(self.vars)
         self.out: list[Stmt] = []
 
     def wide(self, type_: Type) -> Type:
@@ -140,7 +140,8 @@ class _Vectors:
                     assert turns is not None
                     self.count = len(turns)
                     numbers = tuple(constant(k, INT) for k in turns)
-                    self.lane, self.first[var] = Ref(replace(var, type=self.wide(var.type))), numbers[0]
+                    self.lane = Ref(replace(var, type=self.wide(var.type)))
+                    self.counting.of[var] = LaneNumbers(numbers[0], tuple(k - turns[0] for k in turns))
                     self.vars[var] = self.lane
                     out.append(Let(self.lane.var, Pack(numbers, self.lane.type)))
                     out += self.block(inner, None)
@@ -155,7 +156,9 @@ class _Vectors:
         outer, self.out, vectors = self.out, [], dict(self.vars)
         for stmt in block:
             self.stmt(stmt, mask)
-        done, self.out, self.vars = self.out, outer, vectors
+        done, self.out = self.out, outer
+        for var in self.vars.keys() - vectors.keys():
+            del self.vars[var]
         return tuple(done)
 
     def stmt(self, stmt: Stmt, mask: Expr | None) -> None:
@@ -183,19 +186,21 @@ class _Vectors:
                 assert_never(stmt)
 
     def store(self, stmt: Store, value: Expr) -> None:
-        if value.type.lanes == 1 and all(map(self.is_scalar, stmt.index)):
+        if value.type.lanes == 1 and all(map(self.counting.same, stmt.index)):
             self.out.append(replace(stmt, value=self.bind(value)))
             return
         value = self.spread(value, self.wide(value.type.scalar))
         if isinstance(stmt.memory, Array) and stmt.memory in self.held:
             self.out.append(Let(self.held[stmt.memory].var, value, stmt.loc))
         else:
-            self.out.append(replace(stmt, index=self.neighbours(stmt.index), value=self.bind(value)))
+            index, ahead = self.places(stmt.index)
+            assert not ahead, "the elements that lanes store are no neighbours"
+            self.out.append(replace(stmt, index=index, value=self.bind(value)))
 
     def let(self, stmt: Let, var: Var, value: Expr) -> None:
-        first = None if var.mutable else self.counted(value)
-        if first is not None:
-            self.first[var] = self.bind(first, var)
+        found = None if var.mutable else self.counting.find(value)
+        if found is not None:
+            self.counting.of[var] = replace(found, first=self.bind(found.first, var))
             return
         value = self.expr(value)
         if var.mutable:
@@ -221,49 +226,27 @@ class _Vectors:
 
     # --- places -------------------------------------------------------------------------------------------------
 
-    def counted(self, expr: Expr) -> Expr | None:
-        """What an integer that counts with the lanes is in the first one; None for any other."""
-        match expr:
-            case Ref(var=var):
-                return self.first.get(var)
-            case Apply(op="add", args=(x, y)):
-                return self.plus(self.counted(x), y) or self.plus(self.counted(y), x)
-            case Apply(op="sub", args=(x, y), type=type_):
-                first = self.counted(x)
-                return Apply("sub", (first, y), type_) if first is not None and self.is_scalar(y) else None
-            case Cast(arg=arg, type=type_) if type_ == Type(LONG) and arg.type == Type(INT):
-                first = self.counted(arg)
-                return None if first is None else Cast(first, type_, saturate=False)
-        return None
-
-    def plus(self, first: Expr | None, other: Expr) -> Expr | None:
-        if first is None or not self.is_scalar(other):
-            return None
-        return identity(Apply("add", (other, first), other.type))
-
-    def is_scalar(self, atom: Expr) -> bool:
-        return not isinstance(atom, Ref) or (atom.var not in self.vars and atom.var not in self.first)
-
-    def neighbours(self, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """Where the elements of all lanes begin, which lie side by side."""
-        first = self.counted(index[-1])
-        assert first is not None and all(map(self.is_scalar, index[:-1])), "the elements of lanes are no neighbours"
-        return (*index[:-1], first)
+    def places(self, index: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
+        """Where the element of the first lane is, and how far ahead the others are if they are no neighbours."""
+        found = self.counting.find(index[-1])
+        assert found is not None and all(map(self.counting.same, index[:-1])), "the elements of lanes lie anywhere"
+        return (*index[:-1], found.first), () if found.are_neighbours else found.ahead
 
     # --- expressions --------------------------------------------------------------------------------------------
 
     def expr(self, expr: Expr) -> Expr:
         """An expression whose operands are atoms; a vector where it differs between lanes."""
         match expr:
-            case Ref(var=var) if var in self.first and var not in self.vars:
-                self.vars[var] = self.numbers(self.first[var])
+            case Ref(var=var) if var in self.counting.of and var not in self.vars:
+                self.vars[var] = self.numbers(self.counting.of[var])
                 return self.vars[var]
             case Ref(var=var):
                 return self.vars.get(var, expr)
             case Load(memory=Array() as array) if array in self.held:
                 return self.held[array]
-            case Load(index=index, type=type_) if not all(map(self.is_scalar, index)):
-                return replace(expr, index=self.neighbours(index), type=self.wide(type_))
+            case Load(index=index, type=type_) if not all(map(self.counting.same, index)):
+                first, ahead = self.places(index)
+                return replace(expr, index=first, type=self.wide(type_), ahead=ahead)
             case Apply(op=op, args=args):
                 moved = [self.expr(a) for a in args]
                 if all(a.type.lanes == 1 for a in moved):
@@ -280,10 +263,14 @@ class _Vectors:
             case _:
                 assert_never(expr)
 
-    def numbers(self, first: Expr) -> Ref:
-        """The vector that counts with the lanes."""
-        type_ = self.wide(first.type)
-        lanes = self.lane if first.type == self.lane.type.scalar else self.bind(Cast(self.lane, type_, saturate=False))
+    def numbers(self, found: LaneNumbers) -> Ref:
+        """The vector of what an integer is in each lane."""
+        first, type_ = found.first, self.wide(found.first.type)
+        lanes: Expr = self.lane
+        if not found.are_neighbours:
+            lanes = self.bind(Pack(tuple(constant(k, first.type.dtype) for k in found.ahead), type_))
+        elif type_ != self.lane.type:
+            lanes = self.bind(Cast(self.lane, type_, saturate=False))
         numbers = self.bind(Apply("add", (self.bind(self.spread(first, type_)), lanes), type_))
         assert isinstance(numbers, Ref)
         return numbers

@@ -11,7 +11,7 @@ from dataclasses import replace
 from gpuop.ir.build import Builder, collector
 from gpuop.ir.intervals import LIMITS, Range, interval
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Block, Cast, Const, Expr, For, Index, Let, Ref, Stmt, Stride, Var
+from gpuop.ir.nodes import Apply, Array, Block, Cast, Const, Expr, For, Index, Let, Load, Ref, Stmt, Stride, Var
 from gpuop.ir.types import INT, LONG, UINT, ULONG, USHORT, Type
 from gpuop.ir.visit import map_blocks
 
@@ -73,6 +73,8 @@ class _Wrapping:
                 return self.known[var]
             case Index():
                 return self.kernel.bounds(expr)
+            case Load(memory=Array(space="constant", values=values)):
+                return int(min(values)), int(max(values))
             case Cast(arg=arg) if arg.type.kind in "iub":
                 return self.range(arg)
             case Apply(op=op, args=args) if all(a.type.kind in "iub" for a in args):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gpuop.codegen.c.dialect import Dialect
 from gpuop.codegen.c.expressions import COMPARISONS, PREFIX, SHIFT, Expressions, contains
 from gpuop.codegen.opencl import lane_calls, vector_access
 from gpuop.codegen.opencl.lane_calls import LENGTHS, called_alone, name_in_vectors
+from gpuop.codegen.opencl.lane_loads import picked
 from gpuop.codegen.opencl.saturation import saturating
 from gpuop.codegen.opencl.vector_access import loading, storing
+from gpuop.ir.build import constant
 from gpuop.ir.nodes import Apply, Array, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
 from gpuop.ir.ops import CALL, MIRRORED, OPS
 from gpuop.ir.types import BOOL, FLOAT, HALF, DType, Type
@@ -206,6 +210,8 @@ class VectorExpressions(Expressions):
         n, memory = load.type.lanes, load.memory
         if n == 1:
             return super().load(load)
+        if load.ahead:
+            return picked(scalar(load.type.dtype), load.ahead, partial(self.further, load)), CALL
         if isinstance(memory, Array):
             name = loading(scalar(memory.type.dtype), n, memory.space)
             return f"{name}({self.neighbours(memory, load.index)})", CALL
@@ -213,6 +219,12 @@ class VectorExpressions(Expressions):
         if len(load.index) > 1:
             return f"load_first_{c}{n}({pointer}, {self.text(load.index[1])})", CALL
         return (f"vload_half{n}(0, {pointer})" if c == "half" else f"{loading(c, n)}({pointer})"), CALL
+
+    def further(self, load: Load, count: int, ahead: int) -> str:
+        """So many neighbours, so far ahead of where a vector is loaded."""
+        *outer, last = load.index
+        place = Apply("add", (last, constant(ahead, last.type.dtype)), last.type) if ahead else last
+        return self.text(Load(load.memory, (*outer, place), Type(load.type.dtype, count)))
 
     def stored(self, store: Store) -> str:
         """A store of a vector."""

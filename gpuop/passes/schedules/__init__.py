@@ -15,6 +15,7 @@ from gpuop.passes.schedules.line_buffers import LINE_BUFFERS
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.plain import without_intermediates
 from gpuop.passes.schedules.privatize import PRIVATIZE
+from gpuop.passes.schedules.resample import RESAMPLE
 from gpuop.passes.schedules.roll import ROLL
 from gpuop.passes.schedules.tile import TILE
 from gpuop.passes.schedules.transpose import TRANSPOSE
@@ -27,6 +28,7 @@ METHODS: tuple[Method, ...] = (
     TILE,
     LINE_BUFFERS,
     VECTOR_ROWS,
+    RESAMPLE,
     PRIVATIZE,
 )  # the first that suits a kernel is taken
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -109,14 +110,14 @@ class ArrayMemory:
 
     def load(self, memory: Array | FieldParam, index: Lanes, active: Mask) -> Lanes:
         if isinstance(memory, FieldParam):
-            return self.neighbours(memory, index[0], 1)
+            return self.near(memory, index[0], (0,))
         where, _ = self.place(memory, index)
         return [lane[where, self.owner(memory)] for lane in self.arrays[memory]]
 
-    def neighbours(self, field: FieldParam, offset: Values, count: int) -> Lanes:
-        """Elements from a flat offset on."""
+    def near(self, field: FieldParam, offset: Values, ahead: Iterable[int]) -> Lanes:
+        """Elements ahead of a flat offset."""
         flat = self.fields[field].reshape(-1)
-        return [flat[np.clip(offset + k, 0, max(flat.size - 1, 0))] for k in range(count)]
+        return [flat[np.clip(offset + k, 0, max(flat.size - 1, 0))] for k in ahead]
 
     def store(self, memory: Array | FieldParam, index: Lanes, values: Lanes, active: Mask) -> None:
         if isinstance(memory, FieldParam):

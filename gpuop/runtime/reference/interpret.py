@@ -236,11 +236,11 @@ class Threads:
                 return [lane for a in args for lane in self.lanes(a)]
             case Read(field=field, point=point, element=element):
                 return self.memory.read(expr, self.point(point), self.element(element), self.active)
-            case Load(memory=FieldParam() as field, index=index, type=type_) if type_.lanes > 1:
-                return self.memory.neighbours(field, self.lanes(index[0])[0], type_.lanes)
-            case Load(memory=Array() as array, index=index, type=type_) if type_.lanes > array.type.lanes:
+            case Load(memory=FieldParam() as field, index=index, type=type_, ahead=ahead) if type_.lanes > 1:
+                return self.memory.near(field, self.lanes(index[0])[0], ahead or range(type_.lanes))
+            case Load(memory=Array() as array, index=index, type=type_, ahead=ahead) if type_.lanes > array.type.lanes:
                 first = self.point(index) or []
-                steps = ([*first[:-1], first[-1] + k] for k in range(type_.lanes))
+                steps = ([*first[:-1], first[-1] + k] for k in ahead or range(type_.lanes))
                 return [self.memory.load(array, at, self.active)[0] for at in steps]
             case Load(memory=memory, index=index):
                 return self.memory.load(memory, self.point(index) or [], self.active)

@@ -1,0 +1,73 @@
+"""Integers of lanes that differ from the first lane's by known numbers: as lanes count, or as a table of constants says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gpuop.ir.build import constant
+from gpuop.ir.nodes import Apply, Array, Cast, Const, Expr, Load, Ref, Var
+from gpuop.ir.types import INT, LONG, Type
+from gpuop.passes.simplify import identity
+
+
+@dataclass(frozen=True)
+class LaneNumbers:
+    """What an integer is in the lanes of a loop.
+
+    Attributes:
+        first: in the first one, which is the same whatever lane asks.
+        ahead: how much more it is in each of them.
+    """
+
+    first: Expr
+    ahead: tuple[int, ...]
+
+    @property
+    def are_neighbours(self) -> bool:
+        return self.ahead == tuple(range(len(self.ahead)))
+
+
+class Counting:
+    """Finds such integers.
+
+    Attributes:
+        of: those of variables that are no vectors yet.
+        vectors: the vectors of other variables that differ between lanes.
+    """
+
+    def __init__(self, vectors: Mapping[Var, Ref]) -> None:
+        self.of: dict[Var, LaneNumbers] = {}
+        self.vectors = vectors
+
+    def find(self, expr: Expr) -> LaneNumbers | None:
+        """The numbers of an integer; None where it is the same in all lanes, or differs otherwise."""
+        match expr:
+            case Ref(var=var):
+                return self.of.get(var)
+            case Apply(op="add", args=(x, y)):
+                return self.plus(self.find(x), y) or self.plus(self.find(y), x)
+            case Apply(op="sub", args=(x, y), type=type_):
+                found = self.find(x)
+                return replace(found, first=Apply("sub", (found.first, y), type_)) if found and self.same(y) else None
+            case Cast(arg=arg, type=type_) if type_ == Type(LONG) and arg.type == Type(INT):
+                found = self.find(arg)
+                return replace(found, first=Cast(found.first, type_, saturate=False)) if found else None
+            case Load(memory=Array(space="constant", values=values), index=(at,)):
+                found = self.find(at)
+                if found is not None and isinstance(found.first, Const):
+                    first, *_ = there = [int(values[int(found.first.value) + k]) for k in found.ahead]
+                    return LaneNumbers(constant(first, INT), tuple(value - first for value in there))
+        return None
+
+    def plus(self, found: LaneNumbers | None, other: Expr) -> LaneNumbers | None:
+        if found is None or not self.same(other):
+            return None
+        first = found.first
+        if isinstance(first, Const) and isinstance(other, Const):
+            return replace(found, first=Const(int(first.value) + int(other.value), first.type))
+        return replace(found, first=identity(Apply("add", (other, first), other.type)))
+
+    def same(self, atom: Expr) -> bool:
+        """Whether an atom is the same in all lanes."""
+        return not isinstance(atom, Ref) or (atom.var not in self.vectors and atom.var not in self.of)

@@ -1,0 +1,219 @@
+"""Vectors of CPUs that read every other column, or each twice: kernels that halve or double a picture, in pyramids.
+
+A vector begins at a multiple of the period in which the columns that it reads repeat, so lanes read at constant distances from
+where the first one does: they are picked of vectors that are loaded whole. The few columns at the ends of rows, where borders
+change that, are computed one by one, by the first thread of the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.nodes import (
+    GRID_AXES,
+    Apply,
+    Array,
+    Assign,
+    Block,
+    Comment,
+    Declare,
+    Expr,
+    If,
+    Index,
+    Let,
+    Load,
+    Read,
+    Ref,
+    Stmt,
+    Var,
+    Write,
+)
+from gpuop.ir.types import INT, Shape, Type
+from gpuop.ir.visit import Copier, expressions, walk
+from gpuop.passes.points_per_thread import MOST_VALUES, is_own
+from gpuop.passes.schedules.column_patterns import ALIGNED, ColumnPatterns
+from gpuop.passes.schedules.edge_vectors import counted
+from gpuop.passes.schedules.method import Method, Parameters
+from gpuop.passes.schedules.vector_rows import least, own_point, unjoined, without_tables
+from gpuop.passes.vectorize import doubles, obstacle
+
+COLUMN, ROW = Index("global", "column"), Index("global", "row")
+FARTHEST = 64  # elements between the first and the last one of a vector: more loads than that are worth
+SHORTEST = 8 * ALIGNED  # columns of a row
+
+
+def refuse(kernel: Kernel) -> str:
+    assert kernel.target is not None
+    if kernel.target.vector_length == 1:
+        return "the device has no vectors"
+    if kernel.intermediates:
+        return "it has stages"
+    if kernel.domain.extent("column") < SHORTEST:
+        return "its rows are too short for vectors away from the borders"
+    wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
+    found = wrong or unjoined(kernel) or obstacle(without_tables(kernel)) or _reads(kernel)
+    if found:
+        return found
+    first, end, _ = ColumnPatterns(kernel).interior()
+    return (
+        "" if end - first >= kernel.target.vector_length else "its rows are too short for vectors away from the borders"
+    )
+
+
+def _reads(kernel: Kernel) -> str:
+    if any(isinstance(e, Load) for e in expressions(kernel.body)):
+        return "it has arrays"
+    assert kernel.target is not None
+    lanes, found = kernel.target.vector_length, list(ColumnPatterns(kernel).reads())
+    patterns = [along.pattern() for _, along in found if along is not None and not along.is_common]
+    unknown = any(along is None or (not along.is_common and along.low is None) for _, along in found)
+    if unknown or any(
+        p is None or p.period > lanes or max(p.ahead(lanes)) - min(p.ahead(lanes)) >= FARTHEST for p in patterns
+    ):
+        return "it reads at places that do not follow the columns"
+    plain = all(p is not None and p.period == p.advance == 1 for p in patterns)
+    return "it reads neighbours, or its own points" if plain else ""
+
+
+def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
+    """Rows of a thread: those of a pair share what they load."""
+    values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, Let))
+    most = max(MOST_VALUES // 2 // max(values, 1), 1)
+    return tuple({"rows": rows} for rows in (2, 1, 4) if rows <= min(most, kernel.domain.extent("row")))
+
+
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    return _Resampled(kernel, min(parameters["rows"], kernel.domain.extent("row"))).kernel()
+
+
+class _Resampled:
+    def __init__(self, kernel: Kernel, rows: int) -> None:
+        assert kernel.target is not None
+        self.source, self.rows, self.lanes = kernel, rows, kernel.target.vector_length
+        self.patterns = ColumnPatterns(kernel)
+        self.first = Var("first", Type(INT))  # the column of the first lane
+        self.top = Var("top", Type(INT))  # the first row
+        self.tables: dict[tuple[int, ...], Array] = {}  # of what lanes are ahead
+
+    def kernel(self) -> Kernel:
+        source, domain = self.source, self.source.domain
+        (start, end, _), columns = self.patterns.interior(), domain.extent("column")
+        head: list[Stmt] = []
+        head.append(Comment(f"{self.lanes} columns and {self.rows} rows of {'x'.join(map(str, domain.shape))}"))
+        b = collector(head)
+        place = b.apply("min", b.apply("mul", COLUMN, self.lanes), end - self.lanes)
+        head.append(Let(self.first, b.bind(b.apply("max", place, start))))
+        if self.rows > 1:
+            head.append(Let(self.top, least(b.apply("mul", ROW, self.rows), domain.extent("row") - self.rows)))
+        sizes = {"column": -(-columns // self.lanes), "row": -(-domain.extent("row") // self.rows)}
+        shape = Shape(*(sizes.get(axis, domain.extent(axis)) for axis in domain.axes))
+        work = (*self.ends(start, end), self.vectors())
+        tables = (*source.shared("constant"), *map(Declare, self.tables.values()))
+        return replace(source, domain=Domain(shape, domain.elements), body=(*tables, *head, *work), points=domain.shape)
+
+    def vectors(self) -> Stmt:
+        """The rows of a vector, statement by statement, so that what they load is needed for a short time."""
+        lane, out = Var("lane", Type(INT)), list[Stmt]()
+        copies = [self.copy(row, None, Ref(lane), out) for row in range(self.rows)]
+        for several in zip(*copies, strict=True):
+            out += (stmt for block in several for stmt in block)
+        return counted(lane, 0, self.lanes, out, lanes=True)
+
+    def ends(self, start: int, end: int) -> Block:
+        """The columns where borders change what is read."""
+        outside = self.patterns.columns - (end - start)
+        if not outside:
+            return ()
+        turn, row, out = Var("k", Type(INT)), Var("i", Type(INT)), list[Stmt]()
+        b = collector(out)
+        behind = b.apply("add", Ref(turn), end - start)
+        column = b.apply("choose", b.apply("lt", Ref(turn), start), Ref(turn), behind)
+        out += (stmt for block in self.copy(Ref(row), column, None, out) for stmt in block)
+        loop = counted(row, 0, self.rows, [counted(turn, 0, outside, out)])
+        head: list[Stmt] = [Comment("columns at the ends of rows")]
+        head.append(If(collector(head).apply("eq", COLUMN, 0), (loop,)))
+        return tuple(head)
+
+    def copy(self, row: int | Expr, column: Expr | None, lane: Expr | None, out: list[Stmt]) -> list[Block]:
+        """The statements for a row, and a column, or that of a lane behind the first one."""
+        b, found = collector(out), dict[Index, Expr]()
+        top = b.apply("add", Ref(self.top), row) if self.rows > 1 else ROW
+        at = b.apply("add", Ref(self.first), lane) if column is None and lane is not None else column
+        for index in self.indices():
+            if index.kind == "global_size":
+                found[index] = constant(self.source.domain.extent(index.axis), INT)
+            elif index.axis == "row" and self.rows > 1:
+                found[index] = b.apply("add", top, index.offset)
+            elif index.axis == "column" and at is not None:
+                found[index] = b.apply("add", at, index.offset)
+        copier = _AtColumns(self, found, lane)
+        return [copier.stmt(stmt) for stmt in without_tables(self.source)]
+
+    def indices(self) -> Iterable[Index]:
+        used = [e for e in expressions(self.source.body) if isinstance(e, Index) and e.axis in GRID_AXES]
+        return dict.fromkeys([*used, *(Index("global", axis) for axis in self.source.domain.axes)])
+
+    def table(self, ahead: tuple[int, ...]) -> Array:
+        return self.tables.setdefault(ahead, Array("ahead", Type(INT), (len(ahead),), "constant", values=ahead))
+
+
+class _AtColumns(Copier):
+    """The statements at a given position; with a lane, reads are where the first one's are, and as far ahead as it is."""
+
+    def __init__(self, made: _Resampled, found: dict[Index, Expr], lane: Expr | None) -> None:
+        super().__init__(made.source.body)
+        self.made, self.patterns, self.found, self.lane = made, made.patterns, found, lane
+        for stmt in made.source.shared("constant"):
+            del self.arrays[stmt.array]
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Index):
+            return self.found.get(expr, expr)
+        if isinstance(expr, Read) and expr.point is None and is_own(expr.field):
+            expr = replace(expr, point=own_point(len(expr.field.type.field_shape)))
+        return super().expr(expr)
+
+    def stmt(self, stmt: Stmt) -> Block:
+        match stmt:
+            case Let(value=Read() as read) | Assign(value=Read() as read) if self.lane is not None and read.point:
+                out: list[Stmt] = []
+                value = replace(read, point=tuple(self.expr(e) for e in read.point[:-1]))
+                last = self.coordinate(read.point[-1], collector(out, stmt.loc))
+                element = None if read.element is None else self.expr(read.element)
+                value = replace(value, point=(*(value.point or ()), last), element=element)
+                return (*out, self.renamed(replace(stmt, value=value)))
+            case Write(point=None):
+                stmt = replace(stmt, point=own_point(len(stmt.field.type.field_shape)))
+        return super().stmt(stmt)
+
+    def coordinate(self, expr: Expr, b: Builder) -> Expr:
+        """A column that is read, of all lanes."""
+        along = self.patterns.of(expr)
+        pattern = along.pattern() if along is not None else None
+        assert pattern is not None and self.lane is not None
+        first, ahead = self.in_first(expr, b), pattern.ahead(self.made.lanes)
+        if not any(ahead):
+            return first
+        table = self.made.table(ahead)
+        lanes = self.lane if ahead == tuple(range(len(ahead))) else b.bind(Load(table, (self.lane,), table.type))
+        return b.apply("add", first, lanes)
+
+    def in_first(self, expr: Expr, b: Builder) -> Expr:
+        """What an integer is in the first lane."""
+        along = self.patterns.of(expr)
+        assert along is not None
+        pattern = along.pattern()
+        if along.exact and pattern is not None and along.low is not None:
+            turns = b.apply("div", Ref(self.made.first), pattern.period) if pattern.period > 1 else Ref(self.made.first)
+            return b.apply("add", b.apply("mul", turns, pattern.advance), pattern.table[0] + along.low)
+        if isinstance(expr, Ref) and not along.is_common:
+            value = self.patterns.values[expr.var]
+            assert isinstance(value, Apply)
+            return b.apply(value.op, *(self.in_first(e, b) for e in value.args))
+        return self.expr(expr)
+
+
+RESAMPLE = Method("resample", refuse, candidates, apply)
