@@ -18,6 +18,7 @@ from gpuop.passes.load_ahead import load_ahead
 from gpuop.passes.lower_fields import lower_fields
 from gpuop.passes.narrow import narrow
 from gpuop.passes.negations import hide_negations
+from gpuop.passes.pack import pack
 from gpuop.passes.regions.guard_domain import guard_domain
 from gpuop.passes.resolve import resolve_target
 from gpuop.passes.schedules import schedule
@@ -38,6 +39,7 @@ PIPELINE: tuple[tuple[Pass, Form], ...] = (
     (simplify, Form.RECORDED),  # nothing computed twice or in vain
     (drop_hints, Form.RECORDED),  # hints to expand loops go where they ask for too much text
     (narrow, Form.RECORDED),  # integers of few bits are computed in few bits, where these are vectors
+    (pack, Form.RECORDED),  # on GPUs, four bytes in a word are computed at once
     (schedule, Form.RECORDED),  # which thread computes which points, and what it keeps for others
     (widen, Form.RECORDED),  # a thread handles several points, where it reads and writes only those
     (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic

@@ -70,7 +70,7 @@ def run(kernel: Kernel, fields: dict[FieldParam, NDArray[Any]], lowered: bool = 
     Args:
         lowered: whether the kernel has been lowered; then threads run too that rounding up to whole groups adds, as on devices.
     """
-    planes = {p: array.reshape(p.type.planes, -1) for p, array in fields.items()}
+    planes = {p: array.reshape(p.type.planes, -1).view(p.type.storage.numpy) for p, array in fields.items()}
     for where in chunks(kernel, lowered or kernel.whole):
         with np.errstate(all="ignore"):
             Threads(kernel, where, ArrayMemory(where, planes, lowered)).block(kernel.body, None)

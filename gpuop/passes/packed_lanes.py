@@ -1,0 +1,184 @@
+"""Four integers of 8 or 16 bits in one or two words, and arithmetic on all of them at once: no lane ever reaches into the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from gpuop.ir.build import Builder, constant
+from gpuop.ir.intervals import Range, interval
+from gpuop.ir.nodes import Const, Expr
+from gpuop.ir.types import UINT
+
+LANES = 4  # columns in a word of bytes
+ONES = {8: 0x01010101, 16: 0x00010001}  # of which a multiple is a number in all lanes
+MOST = {8: 0xFF, 16: 0xFFFF}
+Words = tuple[Expr, ...]  # a word of four bytes; or one with the even lanes and one with the odd ones, 16 bits each
+
+
+@dataclass
+class Packed:
+    """Four integers that are not negative, in the forms that were asked for.
+
+    Attributes:
+        range: the least and the greatest that they can be.
+        bits: of a lane in the form that there is at first; of numbers 0, for they have any.
+        make: makes the words of a form.
+    """
+
+    range: Range
+    bits: int
+    make: Callable[[int], Words]
+    forms: dict[int, Words] = field(default_factory=dict)
+
+    def form(self, bits: int) -> Words:
+        if bits not in self.forms:
+            self.forms[bits] = self.make(bits)
+        return self.forms[bits]
+
+
+@dataclass(frozen=True)
+class Flags:
+    """Four truths: the highest bits of lanes, whose other bits may be anything."""
+
+    bits: int
+    words: Words
+
+
+class PackedLanes:
+    """Builds the arithmetic; None of what cannot be done so."""
+
+    def __init__(self, b: Builder) -> None:
+        self.b = b
+        self.forms: dict[Words, Words] = {}  # of words, by the other form
+
+    def number(self, value: int) -> Packed | None:
+        if not 0 <= value <= MOST[16]:
+            return None
+        return Packed((value, value), 0, lambda bits: (splat(value, bits),) * (bits // 8))
+
+    def packed(self, bits: int, words: Words, range_: Range) -> Packed:
+        return Packed(range_, bits, lambda wanted: self.converted(words, wanted), {bits: words})
+
+    def converted(self, words: Words, wanted: int) -> Words:
+        """Bytes as pairs of 16 bits, or such pairs, which hold bytes, as those."""
+        b = self.b
+        if words not in self.forms and wanted == 16:
+            (word,) = words
+            odd = b.apply("shr", word, uint(8))
+            self.forms[words] = b.apply("and", word, splat(255, 16)), b.apply("and", odd, splat(255, 16))
+        elif words not in self.forms:
+            even, odd = words
+            self.forms[words] = (b.apply("or", even, b.apply("shl", odd, uint(8))),)
+        return self.forms[words]
+
+    def each(self, op: str, *operands: Words) -> Words:
+        return tuple(self.b.apply(op, *words) for words in zip(*operands, strict=True))
+
+    # --- arithmetic ---------------------------------------------------------------------------------------------
+
+    def apply(self, op: str, x: Packed, y: Packed) -> Packed | None:
+        """An operation of integers whose result no type limits."""
+        range_ = interval(op, [x.range, y.range], UINT)
+        constant_ = y.range[0] == y.range[1]
+        if range_[0] < 0 or range_[1] > MOST[16]:
+            return None
+        bits = 8 if max(x.bits, y.bits) <= 8 and max(range_[1], x.range[1], y.range[1]) <= MOST[8] else 16
+        if op in ("add", "sub", "and", "or", "xor"):
+            return self.packed(bits, self.each(op, x.form(bits), y.form(bits)), range_)
+        if op == "shl" and constant_ and y.range[0] < 16:
+            return self.apply("mul", x, self.power(y.range[0]))
+        if op == "mul" and (constant_ or x.range[0] == x.range[1]):
+            x, factor = (x, y.range[0]) if constant_ else (y, x.range[0])
+            return self.packed(bits, self.each("mul", x.form(bits), (uint(factor),) * (bits // 8)), range_)
+        if op == "shr" and constant_ and y.range[0] < x.bits:
+            return self.shifted(x, y.range[0], range_)
+        if op in ("min", "max"):
+            less = self.compared("lt", x, y)
+            return (
+                None if less is None else replace(self.chosen(less, *((x, y) if op == "min" else (y, x))), range=range_)
+            )
+        return None
+
+    def power(self, exponent: int) -> Packed:
+        found = self.number(1 << exponent)
+        assert found is not None
+        return found
+
+    def shifted(self, x: Packed, count: int, range_: Range) -> Packed:
+        """To the right; what comes from the next lane is masked out."""
+        words = x.form(x.bits)
+        moved = self.each("shr", words, (uint(count),) * len(words))
+        return self.packed(
+            x.bits, self.each("and", moved, (splat(MOST[x.bits] >> count, x.bits),) * len(words)), range_
+        )
+
+    def masked(self, x: Packed, most: int) -> Packed:
+        """The low bits."""
+        mask = self.number(most)
+        assert mask is not None
+        found = self.apply("and", x, mask)
+        assert found is not None
+        return found
+
+    # --- conditions ---------------------------------------------------------------------------------------------
+
+    def compared(self, op: str, x: Packed, y: Packed) -> Flags | None:
+        """A comparison of lanes whose highest bits are free: there the outcome of a subtraction is to be seen."""
+        if op in ("gt", "le"):
+            return self.compared({"gt": "lt", "le": "ge"}[op], y, x)
+        bits = next((n for n in (8, 16) if max(x.bits, y.bits) <= n and max(x.range[1], y.range[1]) < 1 << (n - 1)), 0)
+        if not bits:
+            return None
+        high = (splat(1 << (bits - 1), bits),) * (bits // 8)
+        a, c = x.form(bits), y.form(bits)
+        if op in ("eq", "ne"):
+            differs = self.each("xor", a, c)
+            found = Flags(bits, self.each("sub", high, differs))
+            return self.inverted(found) if op == "ne" else found
+        found = Flags(bits, self.each("sub", self.each("or", a, high), c))  # x ≥ y
+        return self.inverted(found) if op == "lt" else found
+
+    def inverted(self, flags: Flags) -> Flags:
+        high = (splat(1 << (flags.bits - 1), flags.bits),) * len(flags.words)
+        return Flags(flags.bits, self.each("xor", flags.words, high))
+
+    def combined(self, op: str, x: Flags, y: Flags) -> Flags:
+        bits = max(x.bits, y.bits)
+        return Flags(bits, self.each(op, self.flags(x, bits), self.flags(y, bits)))
+
+    def flags(self, x: Flags, bits: int) -> Words:
+        """Flags of bytes as those of 16 bits."""
+        if x.bits == bits:
+            return x.words
+        (word,) = x.words
+        return self.b.apply("shl", word, uint(8)), word
+
+    def truth(self, x: Flags) -> Packed:
+        """1 where it holds, 0 elsewhere."""
+        b = self.b
+        if x.bits == 8:
+            return self.packed(8, (b.apply("and", b.apply("shr", x.words[0], uint(7)), splat(1, 8)),), (0, 1))
+        even = b.apply("and", b.apply("shr", x.words[0], uint(15)), splat(1, 16))
+        odd = b.apply("and", b.apply("shr", x.words[1], uint(7)), uint(ONES[16] << 8))
+        return self.packed(8, (b.apply("or", even, odd),), (0, 1))
+
+    def chosen(self, test: Flags, x: Packed, y: Packed) -> Packed:
+        """x where the test holds, else y."""
+        range_ = min(x.range[0], y.range[0]), max(x.range[1], y.range[1])
+        bits = 8 if range_[1] <= MOST[8] and max(x.bits, y.bits) <= 8 else 16
+        truth = self.truth(test).form(bits)
+        mask = self.each("mul", truth, (uint(MOST[bits]),) * len(truth))
+        if y.range == (0, 0):
+            return self.packed(bits, self.each("and", x.form(bits), mask), range_)
+        differs = self.each("and", self.each("xor", x.form(bits), y.form(bits)), mask)
+        return self.packed(bits, self.each("xor", y.form(bits), differs), range_)
+
+
+def uint(value: int) -> Const:
+    return constant(value, UINT)
+
+
+def splat(value: int, bits: int) -> Const:
+    """A number in all lanes."""
+    return uint(value * ONES[bits])
