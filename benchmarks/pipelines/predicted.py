@@ -17,7 +17,7 @@ import gpuop as gp
 from .catalogue import CATALOGUE
 from .gpuop_itself import scheduled
 from .pipeline import Array, Pipeline
-from .schedules import times
+from .schedules import least
 
 NEAR = 1.3  # a prediction is good within this factor
 SCHEDULES = ("auto", "plain")
@@ -27,7 +27,7 @@ def ratios(pipeline: Pipeline, arrays: tuple[Array, ...]) -> Iterator[float]:
     """Predicted over measured, with schedules and without; prints a line for each."""
     for schedule in SCHEDULES:
         with scheduled(schedule):
-            _, rows = times(pipeline, arrays)
+            (rows,) = least([pipeline.graph(arrays)])
         predicted, measured = sum(row.predicted_ms for row in rows), sum(row.median_ms for row in rows)
         print(
             f"{pipeline.name:20} {schedule:6} predicted {predicted:9.3f} ms  measured {measured:9.3f} ms  "

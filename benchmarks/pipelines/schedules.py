@@ -24,20 +24,23 @@ from gpuop.ir.kernel import Kernel
 from gpuop.passes.schedules import METHODS, PLAIN, schedule
 
 from .catalogue import CATALOGUE
-from .pipeline import Array, Pipeline
+from .pipeline import Pipeline
 
-STEPS, ROUNDS = 4, 2
+STEPS, ROUNDS = 2, 4
 MOST = 10  # candidates of a method
 SHARE = 0.05  # of a pipeline's time, below which a kernel is not told of
 Choice = tuple[str, tuple[tuple[str, int], ...]]
 
 
-def times(pipeline: Pipeline, arrays: tuple[Array, ...]) -> tuple[gp.ComputeGraph, list[KernelTimes]]:
-    """A graph, and its kernels with the least of their median times."""
-    graph = pipeline.graph(arrays)
-    graph.step(2)
-    rounds = [graph.profile(STEPS).rows for _ in range(ROUNDS)]
-    return graph, [min(rows, key=lambda row: row.median_ms) for rows in zip(*rounds, strict=True)]
+def least(graphs: list[gp.ComputeGraph], rounds: int = ROUNDS) -> list[list[KernelTimes]]:
+    """The kernels of each graph with the least of their median times, in rounds in which all graphs take turns."""
+    for graph in graphs:
+        graph.step(2)
+    found = [[graph.profile(STEPS).rows for graph in graphs] for _ in range(rounds)]
+    return [
+        [min(rows, key=lambda row: row.median_ms) for rows in zip(*each, strict=True)]
+        for each in zip(*found, strict=True)
+    ]
 
 
 def choices(graph: gp.ComputeGraph) -> list[Choice]:
@@ -66,28 +69,34 @@ def shown(choice: Choice) -> str:
 
 
 def tried(pipeline: Pipeline, shape: tuple[int, ...], until: float) -> None:
+    """Print a line for each kernel that takes its share of the time."""
     arrays = pipeline.inputs(shape)
-    graph, rows = times(pipeline, arrays)
-    names, chosen = [row.name for row in rows], list(told(graph))
-    best = [(row.median_ms, "as chosen") for row in rows]
+    graph = pipeline.graph(arrays)
+    chosen, graphs = list(told(graph)), {"as chosen": graph}
     for choice in choices(graph):
         if monotonic() > until:
             break
         try:
             with gp.schedule(choice[0], **dict(choice[1])):
-                _, other = times(pipeline, arrays)
+                other = pipeline.graph(arrays)
+                other.step()
         except GpuopError as failed:
             print(f"{pipeline.name}: {shown(choice)} fails: {str(failed).splitlines()[0][:100]}")
             continue
-        if [row.name for row in other] == names:
-            best = [min(b, (row.median_ms, shown(choice))) for b, row in zip(best, other, strict=True)]
+        if [launch.kernel.name for launch in other.plan.launches] == [
+            launch.kernel.name for launch in graph.plan.launches
+        ]:
+            graphs[shown(choice)] = other
+    rows, *others = least(list(graphs.values()))
     total = sum(row.median_ms for row in rows)
-    for row, how, (least, which) in zip(rows, chosen, best, strict=True):
+    for number, (row, how) in enumerate(zip(rows, chosen, strict=True)):
         if row.median_ms > SHARE * total:
-            ratio = row.predicted_ms / row.median_ms
+            times = (each[number].median_ms for each in (rows, *others))
+            best, which = min(zip(times, graphs, strict=True))
             print(
-                f"{pipeline.name:20} {row.name[:32]:32} {how:44} {row.median_ms:8.3f} ms  predicted x{ratio:5.2f}  "
-                f"best {least:8.3f} ({row.median_ms / least:4.2f}) {which}",
+                f"{pipeline.name:20} {row.name[:32]:32} {how:44} {row.median_ms:8.3f} ms  "
+                f"predicted x{row.predicted_ms / row.median_ms:5.2f}  "
+                f"best {best:8.3f} ({row.median_ms / best:4.2f}) {which}",
                 flush=True,
             )
 

@@ -128,17 +128,26 @@ def _one(backend: Backend, name: str, facts: DeviceFacts) -> tuple[Found, bool]:
 
 def _seconds(backend: Backend, timed: Sequence[Kernel]) -> tuple[list[float], bool]:
     """The least time of each kernel, of runs in turns; and whether a quarter of the runs were about as short."""
-    bound = [_bound(backend, each) for each in timed]
+    measuring = backend.measuring()
+    bound = [_bound(measuring, each) for each in timed]
     taken: list[list[float]] = [[] for _ in bound]
     for _ in range(ROUNDS + 1):
         for (launch, _buffers), times in zip(bound, taken, strict=True):
-            backend.synchronize()
-            start = perf_counter()
-            backend.launch(launch.parts)
-            backend.synchronize()
-            times.append(perf_counter() - start)
+            times.append(_run(measuring, launch))
     ordered = [sorted(times[1:]) for times in taken]  # the first run compiles and touches memory
     return [times[0] for times in ordered], all(times[ROUNDS // 4] <= AGREEING * times[0] for times in ordered)
+
+
+def _run(backend: Backend, launch: Launch) -> float:
+    """Seconds of a launch, by the device's clock where it has one."""
+    ran: list[Any] = []
+    backend.synchronize()
+    start = perf_counter()
+    backend.launch(launch.parts, ran)
+    backend.synchronize()
+    passed, events = perf_counter() - start, [each for each in ran if each is not None]
+    taken = backend.seconds(events) if events else None
+    return passed if taken is None else taken
 
 
 def _bound(backend: Backend, timed: Kernel) -> tuple[Launch, tuple[Buffer, Buffer]]:

@@ -132,8 +132,11 @@ class ThreadValues:
         known = times(stmt)
         if known is None and isinstance(stmt, For) and isinstance(stmt.step, Const):
             (base, start), (other, stop) = self.sum(stmt.start), self.sum(stmt.stop)
+            step = int(stmt.step.value)
             if base == other:
-                return len(range(start, stop, int(stmt.step.value)))
+                return len(range(start, stop, step))
+            if other is None and self.extent(stmt.start) is not None:  # threads take turns
+                return len(range(0, stop, step))
         return TURNS if known is None else known
 
     def sum(self, expr: Expr) -> tuple[Expr | None, int]:
