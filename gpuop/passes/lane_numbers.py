@@ -27,6 +27,12 @@ class LaneNumbers:
     def are_neighbours(self) -> bool:
         return self.ahead == tuple(range(len(self.ahead)))
 
+    def in_lane(self, lane: int) -> Expr:
+        first, ahead = self.first, self.ahead[lane]
+        if isinstance(first, Const):
+            return Const(int(first.value) + ahead, first.type)
+        return identity(Apply("add", (first, Const(ahead, first.type)), first.type))
+
 
 class Counting:
     """Finds such integers.

@@ -29,7 +29,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import HALF, INT
 from gpuop.ir.visit import expressions, walk
-from gpuop.passes.vectorize import demand, obstacle
+from gpuop.passes.obstacles import demand, obstacle
 
 ACCESS = 16  # bytes of a thread's widest access
 MOST_HELD = 256  # bytes of fields that a thread holds in registers at once

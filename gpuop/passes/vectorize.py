@@ -29,6 +29,7 @@ from gpuop.ir.nodes import (
     Continue,
     Declare,
     Expr,
+    FieldParam,
     For,
     If,
     Index,
@@ -50,40 +51,9 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.ops import OPS
 from gpuop.ir.symbolic import TargetConst
-from gpuop.ir.types import DOUBLE, INT, Type
-from gpuop.ir.visit import expressions, loop_values, map_blocks, walk
+from gpuop.ir.types import INT, Type
+from gpuop.ir.visit import loop_values, map_blocks, walk
 from gpuop.passes.lane_numbers import Counting, LaneNumbers
-
-
-def obstacle(body: Block) -> str:
-    """What in a recorded body vectors cannot do; "" if nothing."""
-    for stmt in walk(body):
-        match stmt:
-            case While() | Break() | Continue():
-                return "the turns of its loops differ between points"
-            case For() if loop_values(stmt) is None:
-                return "the turns of its loops differ between points"
-            case Declare():
-                return "it has arrays"
-            case Let() | Assign() | Write() | Store() | If() | For() | Comment():
-                pass
-            case Atomic() | Wide() | Barrier() | Print() | Assert():
-                raise AssertionError("threads of such kernels have one point")
-            case _:
-                assert_never(stmt)
-    return ""
-
-
-def doubles(body: Block) -> str:
-    """Why vectors are not for a body where those of doubles are computed wrongly; "" if it has none."""
-    return "it computes with doubles" if any(e.type.dtype is DOUBLE for e in expressions(body)) else ""
-
-
-def demand(body: Block, streamed: bool) -> str:
-    """Why vectors are not for a body, where they are for functions and for outputs past the caches; "" if it has such."""
-    bounded = any(isinstance(e, Apply) and OPS[e.op].ulp > 0 for e in expressions(body))
-    slow = "" if bounded or streamed else "it calls no functions that are slow one by one"
-    return doubles(body) or slow
 
 
 def vectorize(kernel: Kernel) -> Kernel:
@@ -91,7 +61,7 @@ def vectorize(kernel: Kernel) -> Kernel:
         return kernel
     if not any(isinstance(stmt, For) and stmt.lanes for stmt in walk(kernel.body)):
         return kernel
-    held = {stmt.array for stmt in kernel.body if isinstance(stmt, Wide)}
+    held = {stmt.array for stmt in walk(kernel.body) if isinstance(stmt, Wide)}
     return without_dead_code(replace(kernel, body=_Vectors(held).outside(kernel.body)))
 
 
@@ -232,6 +202,21 @@ class _Vectors:
         assert found is not None and all(map(self.counting.same, index[:-1])), "the elements of lanes lie anywhere"
         return (*index[:-1], found.first), () if found.are_neighbours else found.ahead
 
+    def several(self, load: Load) -> Expr:
+        """The elements of all lanes: of a row at once; those in a column of an array one by one."""
+        wide = self.wide(load.type)
+        if isinstance(load.memory, FieldParam) or all(map(self.counting.same, load.index[:-1])):
+            index, ahead = self.places(load.index)
+            return replace(load, index=index, type=wide, ahead=ahead)
+        rows = [self.counting.find(at) for at in load.index]
+        lanes = [self.bind(replace(load, index=self.place(load.index, rows, k))) for k in range(self.count)]
+        return Pack(tuple(lanes), wide)
+
+    def place(self, index: tuple[Expr, ...], found: list[LaneNumbers | None], lane: int) -> tuple[Expr, ...]:
+        """Where the element of a lane is."""
+        pairs = zip(index, found, strict=True)
+        return tuple(at if known is None else self.bind(known.in_lane(lane)) for at, known in pairs)
+
     # --- expressions --------------------------------------------------------------------------------------------
 
     def expr(self, expr: Expr) -> Expr:
@@ -244,9 +229,8 @@ class _Vectors:
                 return self.vars.get(var, expr)
             case Load(memory=Array() as array) if array in self.held:
                 return self.held[array]
-            case Load(index=index, type=type_) if not all(map(self.counting.same, index)):
-                first, ahead = self.places(index)
-                return replace(expr, index=first, type=self.wide(type_), ahead=ahead)
+            case Load(index=index) if not all(map(self.counting.same, index)):
+                return self.several(expr)
             case Apply(op=op, args=args):
                 moved = [self.expr(a) for a in args]
                 if all(a.type.lanes == 1 for a in moved):

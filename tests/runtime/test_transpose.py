@@ -18,6 +18,8 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import layout_of
+from gpuop.ir.nodes import For
+from gpuop.ir.visit import walk
 from gpuop.passes import schedules
 from gpuop.passes.schedules.transpose import TRANSPOSE
 from gpuop.runtime import devices
@@ -160,6 +162,44 @@ def test_bodies(form, n):
         np.testing.assert_array_equal(first.numpy(), x - x.T * 2 + 30 + above + n)
         np.testing.assert_array_equal(second.numpy(), colour.transpose(1, 0, 2) * 2 + colour)
         np.testing.assert_array_equal(turned.numpy(), z.T)
+
+
+@pytest.mark.parametrize("form", ["cpu", *BEST])
+@pytest.mark.parametrize("shape", [(48, 64), (37, 53)], ids=str)
+def test_vectors(form, shape):
+    """Points are computed in vectors on CPUs, by their positions and conditions too; not where there are tables."""
+
+    @gp.operator
+    def body(g, f, s):
+        total = _var(_sqrt(_readTensor(f, _column, _row)) + _readTensor(g) * s)
+        with _if(_column > 2 * _row):
+            total -= _column * 0.125
+        return total
+
+    @gp.operator
+    def indexed(g, f):
+        table = _constantArray(np.array([3, 5, 7], "f"))
+        return _readTensor(f, _column, _row) * table[_convert_int(_readTensor(g)) % 3]
+
+    x, y = rng.integers(0, 9, shape).astype("f"), rng.integers(0, 9, shape[::-1]).astype("f")
+    rows, columns = np.indices(y.shape)
+    with tiling(form):
+        given = gp.ScalarField(y), gp.ScalarField(x)
+        first, second = body(*given, gp.Parameter(2.0)), indexed(*given)
+        assert [_lanes(TRANSPOSE.apply(*_ready(result))) for result in (first, second)] == [True, False]
+        gp.evaluate(first)  # alone: with the other one it would have the table
+        want = np.sqrt(x.T) + y * 2 - np.where(columns > 2 * rows, columns / 8, 0).astype("f")
+        np.testing.assert_array_equal(first.numpy(), want.astype("f"))
+        np.testing.assert_array_equal(second.numpy(), x.T * np.array([3, 5, 7], "f")[y.astype(int) % 3])
+
+
+def _ready(result: gp.Field) -> tuple[Kernel, object]:
+    kernel = kernel_of(result, target=CPU)
+    return kernel, TRANSPOSE.candidates(kernel)[0]
+
+
+def _lanes(kernel: Kernel) -> bool:
+    return any(isinstance(stmt, For) and stmt.lanes for stmt in walk(kernel.body))
 
 
 @pytest.mark.parametrize("form", FORMS)

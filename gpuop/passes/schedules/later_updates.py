@@ -31,10 +31,10 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import expressions, map_blocks, walk
+from gpuop.passes.obstacles import doubles, obstacle
 from gpuop.passes.points_per_thread import refusal_of_thread
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.private_outputs import PrivateOutputs, place_of
-from gpuop.passes.vectorize import doubles, obstacle
 
 NOWHERE = constant(-1, INT)
 VECTORS = 4  # whose updates are kept: what was just stored is slow to load

@@ -13,13 +13,13 @@ from gpuop.ir.nodes import Assign, Let, Read
 from gpuop.ir.stages import stages
 from gpuop.ir.types import BOOL
 from gpuop.ir.visit import expressions, walk
+from gpuop.passes.obstacles import doubles, obstacle
 from gpuop.passes.points_per_thread import MOST_VALUES
 from gpuop.passes.schedules.column_strips import ColumnStrips
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.leads import Leads, leads
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.vector_rows import unjoined, without_tables
-from gpuop.passes.vectorize import doubles, obstacle
 
 WIDTHS = (1024, 512, 256, 128)  # columns of a strip
 HEIGHTS = (32, 64, 128, 256)  # rows of a block

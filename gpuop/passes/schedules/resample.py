@@ -33,12 +33,12 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier, expressions, walk
+from gpuop.passes.obstacles import doubles, obstacle
 from gpuop.passes.points_per_thread import MOST_VALUES, is_own
 from gpuop.passes.schedules.column_patterns import ALIGNED, ColumnPatterns
 from gpuop.passes.schedules.edge_vectors import counted
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.vector_rows import least, own_point, unjoined, without_tables
-from gpuop.passes.vectorize import doubles, obstacle
 
 COLUMN, ROW = Index("global", "column"), Index("global", "row")
 FARTHEST = 64  # elements between the first and the last one of a vector: more loads than that are worth

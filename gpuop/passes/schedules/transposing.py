@@ -31,7 +31,8 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import INT, UINT, Shape, Type
 from gpuop.ir.visit import Copier, expressions
-from gpuop.passes.points_per_thread import Place, elements, places
+from gpuop.passes.obstacles import demand, obstacle
+from gpuop.passes.points_per_thread import Place, elements, is_own, is_streamed, places
 from gpuop.passes.schedules.square_tiles import Tiling, copies, word
 from gpuop.passes.schedules.turned import is_own_point
 from gpuop.passes.schedules.walk import named, numbered
@@ -58,9 +59,23 @@ class Transposing:
         self.loaded = {place: self.lanes(place) for place in read if tiling.lanes > 1}
         self.stored = {place: self.lanes(place) for place in places(kernel)[1] if tiling.lanes > 1}
         self.staged = {place: self.lanes(place, "row") for place in self.views if tiling.lanes > 1}
+        self.vectors = self.has_vectors()
         self.first: dict[str, Expr] = {}  # where the tile begins along the axes of the grid
         extents = (kernel.domain.extent(axis) for axis in ("column", tiling.axis))
         self.left = constant(tiling.lanes, INT) if any(n % tiling.lanes for n in extents) else None  # where not aligned
+
+    def has_vectors(self) -> bool:
+        """Whether the lanes of a thread are those of a CPU's vectors."""
+        kernel, target = self.source, self.source.target
+        if self.tiling.shared or target is None or target.vector_length != self.tiling.lanes or obstacle(kernel.body):
+            return False
+        reads = (e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field))
+        wanted = target.widening == "vector" or not demand(kernel.body, any(map(is_streamed, kernel.written)))
+        return wanted and all(map(self.keeps, reads))
+
+    def keeps(self, read: Read) -> bool:
+        """Whether a tile or the thread has what is read."""
+        return is_own_point(read) or any(read == view for view in self.views.values())
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -171,7 +186,11 @@ class Transposing:
             there = b.apply("add", b.apply("add", column, k), moved)
             out.append(Store(tile, (row, there), b.bind(Load(staged, (k,), tile.type))))
 
-        out += numbered("lane", 0, count, lane)
+        out += self.each_lane(lane)
+
+    def each_lane(self, body: Callable[[Expr, list[Stmt]], None]) -> Block:
+        loops = numbered("lane", 0, self.tiling.lanes, body)
+        return tuple(replace(loop, lanes=self.vectors) if isinstance(loop, For) else loop for loop in loops)
 
     # --- points -------------------------------------------------------------------------------------------------
 
@@ -190,7 +209,7 @@ class Transposing:
             at = {**where, "column": b.apply("add", where["column"], k)}
             out += _TransposedPoint(self, at, (b.apply("add", column, k), row, piece), k, out).copy()
 
-        out += numbered("lane", 0, count, lane)
+        out += self.each_lane(lane)
         out += [Wide(field, array, False, point, element, self.left) for (field, element), array in self.stored.items()]
 
     def aligned(self, row: Expr, piece: Expr, out: list[Stmt]) -> None:
@@ -239,17 +258,13 @@ class _TransposedPoint(Copier):
         match stmt:
             case Declare(array=array) if array.space == "constant":
                 return ()
-            case Let(value=Read() as read) | Assign(value=Read() as read) if self.is_kept(read):
+            case Let(value=Read() as read) | Assign(value=Read() as read) if self.transposing.keeps(read):
                 out: list[Stmt] = []
                 (copied,) = super().stmt(replace(stmt, value=self.kept(read, out)))
                 return (*out, copied)
             case Write():
                 return self.written(stmt)
         return super().stmt(stmt)
-
-    def is_kept(self, read: Read) -> bool:
-        """Whether a tile or the thread has what is read."""
-        return is_own_point(read) or any(read == view for view in self.transposing.views.values())
 
     def kept(self, read: Read, out: list[Stmt]) -> Expr:
         b, transposing, found = collector(out), self.transposing, list[Expr]()

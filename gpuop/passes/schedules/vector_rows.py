@@ -30,11 +30,11 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier, expressions, walk
+from gpuop.passes.obstacles import doubles, obstacle
 from gpuop.passes.points_per_thread import MOST_VALUES, SMALL, is_own, refusal_of_thread
 from gpuop.passes.schedules.edge_vectors import EdgeLines, LinePlaces, lower
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.method import Method, Parameters
-from gpuop.passes.vectorize import doubles, obstacle
 
 COLUMN, ROW = Index("global", "column"), Index("global", "row")
 
