@@ -12,7 +12,7 @@ from gpuop.ir.build import Builder, collector
 from gpuop.ir.intervals import LIMITS, Range, interval
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Array, Block, Cast, Const, Expr, For, Index, Let, Load, Ref, Stmt, Stride, Var
-from gpuop.ir.types import INT, LONG, UINT, ULONG, USHORT, Type
+from gpuop.ir.types import INT, LONG, UINT, ULONG, USHORT, DType, Type
 from gpuop.ir.visit import map_blocks
 
 UNSIGNED = {INT: UINT, LONG: ULONG}
@@ -33,36 +33,25 @@ class _Wrapping:
         for stmt in block:
             if isinstance(stmt, For):
                 self.known[stmt.var] = self.counter(stmt)
-            if isinstance(stmt, Let):
-                stmt = replace(stmt, value=self.wrapped(collector(out, stmt.loc), stmt.value))
-                if not stmt.var.mutable and stmt.var.type.kind in "iu":
-                    self.known[stmt.var] = self.range(stmt.value)
+            if isinstance(stmt, Let) and stmt.value.type.kind in "iu":
+                stmt = self.let(stmt, collector(out, stmt.loc))
             out.append(map_blocks(stmt, self.block))
         return tuple(out)
 
-    def wrapped(self, b: Builder, expr: Expr) -> Expr:
-        """The expression, computed in an unsigned type where the signed one could overflow."""
-        if not isinstance(expr, Apply) or expr.op not in OVERFLOWS or not self.overflows(expr):
-            return expr
-        unsigned = Type(UNSIGNED.get(expr.type.dtype, UINT))
-        args = [b.cast(a, unsigned, saturate=False) for a in expr.args]
-        done = b.apply("sub", 0, *args) if expr.op == "neg" else b.apply(expr.op, *args)
-        return Cast(done, expr.type, saturate=False)
-
-    def overflows(self, expr: Apply) -> bool:
-        if expr.type.kind == "u":  # C computes narrow types in int, which only a product of two ushorts leaves
-            return expr.type.dtype is USHORT and expr.op == "mul" and self.exact(expr)[1] > LIMITS[INT][1]
-        low, high = self.exact(expr)
-        least, most = LIMITS[expr.type.dtype]
-        return low < least or high > most
+    def let(self, stmt: Let, b: Builder) -> Let:
+        """The binding, computed in an unsigned type where the signed one could overflow."""
+        expr, found = stmt.value, self.exact(stmt.value)
+        if isinstance(expr, Apply) and expr.op in OVERFLOWS and _overflows(expr, found):
+            stmt = replace(stmt, value=_wrapped(b, expr))
+        if not stmt.var.mutable:
+            self.known[stmt.var] = _within(found, expr.type.dtype)
+        return stmt
 
     # --- ranges -------------------------------------------------------------------------------------------------
 
     def range(self, expr: Expr) -> Range:
         """Bounds of an integer or bool; those of its type where no better ones are known."""
-        least, most = LIMITS[expr.type.dtype]
-        low, high = self.exact(expr)
-        return (low, high) if least <= low and high <= most else (least, most)
+        return _within(self.exact(expr), expr.type.dtype)
 
     def exact(self, expr: Expr) -> Range:
         """Bounds of the value as if no type limited it."""
@@ -87,3 +76,22 @@ class _Wrapping:
         if step[0] > 0:
             return start[0], max(stop[1] - 1, start[0])
         return (min(stop[0] + 1, start[1]), start[1]) if step[1] < 0 else LIMITS[INT]
+
+
+def _within(found: Range, dtype: DType) -> Range:
+    """Bounds that the type holds; its own where it does not, for then the value wraps."""
+    least, most = LIMITS[dtype]
+    return found if least <= found[0] and found[1] <= most else (least, most)
+
+
+def _overflows(expr: Apply, found: Range) -> bool:
+    if expr.type.kind == "u":  # C computes narrow types in int, which only a product of two ushorts leaves
+        return expr.type.dtype is USHORT and expr.op == "mul" and found[1] > LIMITS[INT][1]
+    return found != _within(found, expr.type.dtype)
+
+
+def _wrapped(b: Builder, expr: Apply) -> Expr:
+    unsigned = Type(UNSIGNED.get(expr.type.dtype, UINT))
+    args = [b.cast(a, unsigned, saturate=False) for a in expr.args]
+    done = b.apply("sub", 0, *args) if expr.op == "neg" else b.apply(expr.op, *args)
+    return Cast(done, expr.type, saturate=False)
