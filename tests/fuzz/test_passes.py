@@ -28,7 +28,8 @@ NEVER = {
     "resolve_target"
 }  # changes a kernel here: a plan on a device has been resolved; before it is, a kernel has no meaning
 LANES = {"widen", "vectorize"}
-OTHERS = {"passes unrolled": {"vectorize"}, "passes vector": {"load_ahead"}}  # what is for other targets
+# what is for other targets; and words of bytes, which take the place of fields in memory
+OTHERS = {"passes unrolled": {"vectorize", "narrow", "pack"}, "passes vector": {"load_ahead", "pack"}}
 WATCHING = [name for name in running.DEVICES if name.startswith("passes ")]
 
 
