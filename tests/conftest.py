@@ -72,7 +72,7 @@ class Lowered(Reference):
 class Widened(Lowered):
     """As a GPU's kernels, whose threads handle several points each, however small the grid."""
 
-    target = replace(Reference.target, widening="unrolled", least_threads=1)
+    target = replace(Reference.target, architecture=90, widening="unrolled", least_threads=1)
 
 
 class Vectorized(Lowered):

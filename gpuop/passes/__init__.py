@@ -12,6 +12,7 @@ from gpuop.ir.text import show
 from gpuop.ir.verify import Form, verify
 from gpuop.passes.asserts import drop_asserts
 from gpuop.passes.division import define_division
+from gpuop.passes.extremes import quick_extremes
 from gpuop.passes.half import half_as_float
 from gpuop.passes.join import join_loops
 from gpuop.passes.load_ahead import load_ahead
@@ -41,6 +42,7 @@ PIPELINE: tuple[tuple[Pass, Form], ...] = (
     (narrow, Form.RECORDED),  # integers of few bits are computed in few bits, where these are vectors
     (pack, Form.RECORDED),  # on GPUs, four bytes in a word are computed at once
     (schedule, Form.RECORDED),  # which thread computes which points, and what it keeps for others
+    (quick_extremes, Form.RECORDED),  # of floats: by one instruction each, where that is seen to be right
     (widen, Form.RECORDED),  # a thread handles several points, where it reads and writes only those
     (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic
     (define_division, Form.LOWERED),  # integer division never traps

@@ -157,7 +157,12 @@ def decided(expr: Apply, kernel: Kernel) -> Const | None:
 
 def extreme(order: Apply, a: Expr, b: Expr) -> Apply | None:
     """A choice of one of two integers that were compared as the greater or the lesser: compilers know these better."""
-    if order.type.lanes > 1 or not a.type.integer or a.type != b.type:
+    return extreme_of(order, a, b) if a.type.integer and order.type.lanes == 1 else None
+
+
+def extreme_of(order: Apply, a: Expr, b: Expr) -> Apply | None:
+    """The same of numbers of any kind, but for NaN and zeros of other signs."""
+    if order.op not in EXTREMES or a.type != b.type:
         return None
     if order.args == (a, b):
         return Apply(EXTREMES[order.op], (a, b), a.type)

@@ -29,7 +29,7 @@ NEVER = {
 }  # changes a kernel here: a plan on a device has been resolved; before it is, a kernel has no meaning
 LANES = {"widen", "vectorize"}
 # what is for other targets; and words of bytes, which take the place of fields in memory
-OTHERS = {"passes unrolled": {"vectorize", "narrow", "pack"}, "passes vector": {"load_ahead", "pack"}}
+OTHERS = {"passes unrolled": {"vectorize", "narrow", "pack"}, "passes vector": {"quick_extremes", "load_ahead", "pack"}}
 WATCHING = [name for name in running.DEVICES if name.startswith("passes ")]
 
 
@@ -46,10 +46,21 @@ def hinted(f):
     return total
 
 
+@gp.operator
+def ranked(f):
+    """The fourth of four around each point, and minima and maxima of these."""
+    a, b, c, d = (_readTensor(f, _row + r, _column) for r in (-1, 0, 1, 2))
+    for _ in range(3):
+        a, b, c, d = _min(a, b), _max(a, b), _min(c, d), _max(c, d)
+        b, c = _min(b, c), _max(b, c)
+    return d
+
+
 def rare() -> tuple[gp.Field, ...]:
-    """With two loops that turn alike, and one that divides what it loads."""
+    """With two loops that turn alike, one that divides what it loads, and many extremes."""
     f = gp.ScalarField(np.random.default_rng(3).integers(-40, 41, (40, 6)).astype("f"))
-    return hinted(f), f.min(axis=0), f.max(axis=0), (1 / f).sum(axis=0)
+    g = gp.ScalarField(np.arange(40, dtype="f").reshape(20, 2))
+    return hinted(f), f.min(axis=0), f.max(axis=0), (1 / f).sum(axis=0), ranked(g)
 
 
 @pytest.mark.parametrize("watching", [name for name in WATCHING if name != "passes scalar"])

@@ -189,6 +189,16 @@ __device__ inline float native_{name}(float x)
 }}
 """
 
+NAN_EXTREME = """
+// NaN where either is
+__device__ inline float nan_{name}(float x, float y)
+{{
+    float z;
+    asm("{name}.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+    return z;
+}}
+"""
+
 # CUDA counts in 32 or 64 bits; the count is an int, which becomes of x's type
 CLZ = {
     "clz char": "(signed char)(__clz((unsigned char)({0})) - 24)",
@@ -233,6 +243,8 @@ CUDA = Dialect(
         "pown float": "(float)pow((double){0}, (double){1})",  # a float does not hold every exponent
         "pown double": "pow({0}, (double){1})",
         "nan": 'nanf("")',
+        "min float": "nan_min({0}, {1})",
+        "max float": "nan_max({0}, {1})",
         **CLZ,
         "mul_hi long": "__mul64hi({0}, {1})",
         "mul_hi ulong": "__umul64hi({0}, {1})",
@@ -259,6 +271,7 @@ CUDA = Dialect(
         "remquo_bits": REMQUO, "neighbours": NEIGHBOURS, "neighbour_halves": NEIGHBOUR_HALVES, "bits": BITS, "hidden": HIDDEN,
         "loaded": LOADED,
         "rootn": ROOTN, "powr": POWR, "native_exp2": NATIVE.format(name="exp2", instruction="ex2"),
+        "nan_min": NAN_EXTREME.format(name="min"), "nan_max": NAN_EXTREME.format(name="max"),
         "native_sqrt": NATIVE.format(name="sqrt", instruction="sqrt"),
     },
     head="// compile with --fmad=false: results equal those of every other device\n"
