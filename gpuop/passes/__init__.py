@@ -12,7 +12,6 @@ from gpuop.ir.text import show
 from gpuop.ir.verify import Form, verify
 from gpuop.passes.asserts import drop_asserts
 from gpuop.passes.division import define_division
-from gpuop.passes.extremes import quick_extremes
 from gpuop.passes.half import half_as_float
 from gpuop.passes.join import join_loops
 from gpuop.passes.load_ahead import load_ahead
@@ -20,6 +19,7 @@ from gpuop.passes.lower_fields import lower_fields
 from gpuop.passes.narrow import narrow
 from gpuop.passes.negations import hide_negations
 from gpuop.passes.pack import pack
+from gpuop.passes.quick_extremes import quick_extremes
 from gpuop.passes.regions.guard_domain import guard_domain
 from gpuop.passes.resolve import resolve_target
 from gpuop.passes.schedules import schedule

@@ -82,7 +82,8 @@ class PointOfStage(Copier):
             extent = self.domain.extent(expr.axis)
             if expr.kind == "global_size":
                 return constant(extent, INT)
-            at, outside = self.position(expr.axis), not self.is_last or self.loads.walk.slack
+            at, walk = self.position(expr.axis), self.loads.walk
+            outside = not walk.interior and (not self.is_last or walk.slack)
             if outside and expr.axis in self.known:  # is computed too, but nobody wants to know what
                 at = self.head.apply("min", self.head.apply("max", at, 0), extent - 1)
             return self.head.apply("add", at, expr.offset)

@@ -6,15 +6,16 @@ Each value is read once by a thread, 16 bytes at a time where rows lie so; what 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Assign, Let, While
 from gpuop.ir.types import Shape
 from gpuop.ir.visit import walk as statements
 from gpuop.passes.points_per_thread import ACCESS, tells_groups, unrepeatable
+from gpuop.passes.schedules.interior import rolled
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.outside import refused_stages
-from gpuop.passes.schedules.rolling import Rolling
 from gpuop.passes.schedules.walk import Walk, power_of_two
 from gpuop.passes.schedules.windows import View, Window, Windows, refused_reads, windows_of
 
@@ -29,10 +30,12 @@ MOST_VALUES = 2048  # values that the copies of a body compute
 MOST_AT_ONCE = 8  # rows of a turn, where rows are not aligned
 AHEAD = 4  # rows of a turn elsewhere, so that the loads of one do not wait for those of another
 MOST_IN_TURN = 900  # values that a turn of more rows than one computes
+FEW_COLUMNS = 4  # beyond these, most of what a thread does for a row is done for each of its columns
 NARROW = (
     8  # threads that rows have at least whose threads begin at aligned places: those at the ends have fewer columns
 )
 MOST_IN_CYCLE = 1400  # values that the turns of a cycle compute
+MOST_UNROLLED = 2400  # values that a loop of the interior computes, whose rows are without conditions
 SHARED = 64  # values of a point from which on threads have columns beside each other where rows are not aligned
 AGAIN, STAGED_AGAIN = 0.2, 0.6  # of a row's time for each that another thread loads too, or computes; bytes cost twice
 DEEP = "its stages build on one another"
@@ -92,14 +95,31 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     cycle = cycle_of(kernel, columns)
     turn = parameters["turn"] if cycle == 1 else 1
     step = turn * max(cycle, 1)
-    rows = max(parameters["rows"] // step, -(-max(windows.early) // step), 1) * step
+    turns = unrolled(windows, columns, step)
+    rows = max(parameters["rows"] // (step * turns), -(-max(windows.early) // (step * turns)), 1) * step * turns
     width = min(1 << parameters["width"].bit_length() - 1, power_of_two(-(-extent // columns)), MOST_WIDE)
     if windows.axis == "layer":  # rows beside one another share what they read
         width = min(width, GROUP // 2)
         group = Shape(1, 2 * GROUP // width, width)
     else:
         group = Shape(1, max(GROUP // width, 1), width)
-    return Rolling(kernel, Walk(windows.axis, rows, turn, columns, cycle > 0, max(cycle, 1), group)).kernel()
+    walk = Walk(windows.axis, rows, turn, columns, cycle > 0, max(cycle, 1), group, max(cycle, 1))
+    inner = replace(walk, unrolled=walk.unrolled * turns, interior=True)
+    return rolled(kernel, walk, inner if is_split(kernel, walk) else None)
+
+
+def is_split(kernel: Kernel, walk: Walk) -> bool:
+    """Whether warps in the interior go a way of their own: where borders cost more than comparing rows, and warps are many."""
+    many = kernel.domain.extent(walk.axis) > 2 * walk.rows
+    many &= kernel.domain.extent("column") > 2 * walk.warp * walk.columns
+    return many and (bool(kernel.intermediates) or walk.cycle > 1 or walk.columns > FEW_COLUMNS)
+
+
+def unrolled(windows: Windows, columns: int, step: int) -> int:
+    """How often a loop of the interior does some rows, so that rows that move up cost nothing: registers change their names."""
+    times = math.lcm(step, *(window.height for window in windows.found.values())) // step
+    values = computed(windows, columns) * columns * step * times
+    return times if len(windows.stages) > 1 and values <= MOST_UNROLLED else 1
 
 
 def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 
 from gpuop.ir.build import collector, constant
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Apply,
     Array,
     Block,
-    Comment,
     Declare,
     Expr,
     For,
@@ -25,23 +24,25 @@ from gpuop.ir.nodes import (
     Wide,
     Write,
 )
-from gpuop.ir.types import INT, Shape, Type
+from gpuop.ir.types import INT, Type
 from gpuop.passes.points_per_thread import places
 from gpuop.passes.schedules.outside import Outside
 from gpuop.passes.schedules.point_of_stage import PointOfStage, Spot
-from gpuop.passes.schedules.walk import RowLoads, Walk, named, numbered
+from gpuop.passes.schedules.walk import TOP, RowLoads, Walk, named, numbered
 from gpuop.passes.schedules.windows import View, windows_of
 
 
 class Rolling:
-    """Builds the kernel.
+    """Builds what a thread does, whose first column and row are known.
 
     Attributes:
-        step: rows that the body of the loop does.
-        warm: rows before a thread's first one with which it begins, for intermediates; whole steps.
-        row, behind: of the turn that is being made, its first row, and how many that is behind the step's.
+        warm: rows before a thread's first one with which it begins, for intermediates; whole turns, after which columns are
+            aligned alike.
+        counter: of the loop that is being made.
+        row, behind: of the turn that is being made, its first row, and how many that is behind the counter's.
     """
 
+    counter: Var
     row: Expr
     behind: Expr
 
@@ -51,52 +52,34 @@ class Rolling:
         self.loads = RowLoads(kernel, walk, self.windows)
         self.outside = Outside(kernel, self.windows, self.loads)
         self.extent, self.width = kernel.domain.extent(walk.axis), kernel.domain.extent("column")
-        self.step = walk.turn * walk.cycle
-        self.warm = -(-max(self.windows.early) // self.step) * self.step
-        self.counter, self.top = Var(walk.axis, Type(INT)), Var("top", Type(INT))
-        self.row, self.behind = Ref(self.counter), constant(0, INT)
-        self.start = Var("start", Type(INT)) if self.warm else self.top
+        unit = walk.turn * walk.cycle
+        self.warm = -(-max(self.windows.early) // unit) * unit
+        self.start = Var("start", Type(INT)) if self.warm else TOP
         written = places(self.windows.stages[-1])[1] if walk.aligned else []
         self.stored = {
             (field, e): Array(f"{named(field, e)}_lanes", Type(field.type.storage), (walk.columns,))
             for field, e in written
         }
 
-    def kernel(self) -> Kernel:
-        source, walk = self.source, self.walk
-        size = {walk.axis: -(-self.extent // walk.rows), "column": -(-(self.width + walk.slack) // walk.columns)}
-        shape = Shape(size.get(axis, source.domain.extent(axis)) for axis in source.domain.axes)
-        head: list[Stmt] = [Comment(self.title())]
-        stop = self.bounds(head)
-        before, turns = self.before(), numbered("k", 0, walk.cycle, self.turn)
-        memory = (*map(Declare, self.stored.values()), *self.loads.declared())
-        loop = For(self.counter, Ref(self.start), stop, constant(self.step, INT), turns)
-        return replace(
-            source,
-            domain=Domain(shape, source.domain.elements),
-            body=(*source.shared("constant"), *head, *memory, *before, loop),
-            group=walk.group,
-            points=source.domain.shape,
-            intermediates=(),
-        )
-
-    def title(self) -> str:
-        walk, points = self.walk, "x".join(map(str, self.source.domain.shape))
-        turn = f", {walk.turn} at a time" if walk.turn > 1 else ""
-        return f"{walk.columns} column{'s' * (walk.columns > 1)} and {walk.rows} {walk.axis}s of {points}{turn}"
-
-    def bounds(self, out: list[Stmt]) -> Expr:
-        """Where a thread's first column and rows are, and the row behind its last one."""
-        walk = self.walk
-        firsts = {self.loads.first: ("column", walk.columns), self.top: (walk.axis, walk.rows)}
-        for var, (axis, count) in firsts.items():
-            if count > 1 or var is self.top:
-                out.append(Let(var, Apply("mul", (Index("global", axis), constant(count, INT)), var.type)))
-        if self.warm:
-            out.append(Let(self.start, Apply("add", (Ref(self.top), constant(-self.warm, INT)), self.top.type)))
+    def body(self) -> Block:
+        out: list[Stmt] = []
         b = collector(out, hint="stop")
-        stop = b.apply("add", Ref(self.top), walk.rows)
-        return stop if self.extent % walk.rows == 0 else b.apply("min", stop, self.extent)
+        if self.warm:
+            out.append(Let(self.start, Apply("add", (Ref(TOP), constant(-self.warm, INT)), TOP.type)))
+        stop = b.apply("add", Ref(TOP), self.walk.rows)
+        if self.extent % self.walk.rows and not self.walk.interior:
+            stop = b.apply("min", stop, self.extent)
+        before, first = self.before(), self.start
+        if self.walk.interior and self.warm:  # apart, so that no condition divides the loop that follows
+            before, first = (*before, self.loop(first, Ref(TOP), self.walk.cycle, self.early_turn)), TOP
+        loop = self.loop(first, stop, self.walk.unrolled, self.turn)
+        return (*out, *map(Declare, self.stored.values()), *self.loads.declared(), *before, loop)
+
+    def loop(self, start: Var, stop: Expr, turns: int, turn: Callable[[Expr, list[Stmt]], None]) -> For:
+        """Over rows, so many turns at a time."""
+        self.counter = Var(self.walk.axis, Type(INT))
+        body = numbered("k", 0, turns, turn)
+        return For(self.counter, Ref(start), stop, constant(turns * self.walk.turn, INT), body)
 
     # --- turns --------------------------------------------------------------------------------------------------
 
@@ -115,29 +98,43 @@ class Rolling:
             out += numbered("k", 0, high - low, row)
         return tuple(out)
 
-    def turn(self, behind: Expr, out: list[Stmt]) -> None:
-        """Load the next rows, compute stage by stage, store, and move the windows."""
-        self.row, self.behind = collector(out, hint="at").apply("add", Ref(self.counter), behind), behind
+    def early_turn(self, number: Expr, out: list[Stmt]) -> None:
+        """One before a thread's first row, for which there are no outputs."""
+        self.rows_of(number, out)
+        self.move(out)
+
+    def turn(self, number: Expr, out: list[Stmt]) -> None:
+        """The next rows of all, the outputs' too."""
+        self.rows_of(number, out)
+        outputs = numbered("k", 0, self.walk.turn, self.outputs)
+        if self.warm and not self.walk.interior:
+            test = collector(out).apply("ge", self.row, Ref(TOP))
+            outputs = (If(test, outputs),)
+        out += outputs
+        self.move(out)
+
+    def move(self, out: list[Stmt]) -> None:
+        for view, window in self.windows.found.items():
+            out += self.moved(self.loads.arrays[view], window.height - 1)
+
+    def rows_of(self, number: Expr, out: list[Stmt]) -> None:
+        """Of inputs, and of what is made of them, for one of the loop's turns."""
+        b = collector(out, hint="at")
+        self.behind = b.apply("mul", number, self.walk.turn)
+        self.row = b.apply("add", Ref(self.counter), self.behind)
         for view, window in self.windows.inputs().items():
             low, high = window.rows
 
             def row(k: Expr, out: list[Stmt], view: View = view, low: int = low, high: int = high) -> None:
                 b = collector(out, hint="at")
                 at = b.apply("add", b.apply("add", self.row, k), high)
-                between = high - self.warm, self.extent - 1 + high + self.step - 1
+                between = high - self.warm, self.extent - 1 + high + self.walk.step - 1
                 place = b.apply("add", k, high - low), b.apply("add", b.apply("add", self.behind, k), high)
                 self.loads.load(view, at, between, place, out)
 
             out += numbered("k", 0, self.walk.turn, row)
-        for number in range(len(self.windows.stages) - 1):
-            out += self.stage(number)
-        outputs = numbered("k", 0, self.walk.turn, self.outputs)
-        if self.warm:
-            test = collector(out).apply("ge", self.row, Ref(self.top))
-            outputs = (If(test, outputs),)
-        out += outputs
-        for view, window in self.windows.found.items():
-            out += self.moved(self.loads.arrays[view], window.height - 1)
+        for stage in range(len(self.windows.stages) - 1):
+            out += self.stage(stage)
 
     def stage(self, number: int) -> Block:
         """The next rows of what a stage makes."""
@@ -150,16 +147,18 @@ class Rolling:
 
             def one(lane: Expr, out: list[Stmt]) -> None:
                 place = Spot(k, self.behind, lane, collector(out).apply("add", lane, low), at)
-                out += self.body(number, place, out)
+                out += self.at(number, place, out)
 
             out += numbered("lane", 0, self.walk.columns + high - low, one)
-            self.outside.in_row(bordered, at, k, out)
+            if not self.walk.interior:
+                self.outside.in_row(bordered, at, k, out)
 
         def late(view: View) -> int:
             return (self.warm - self.windows.ahead[view.reader]) % self.walk.turn
 
         out = list(numbered("k", 0, self.walk.turn, row))
-        self.outside.above(bordered, self.row, late, out)
+        if not self.walk.interior:
+            self.outside.above(bordered, self.row, late, out)
         return tuple(out)
 
     def moved(self, array: Array, kept: int) -> Block:
@@ -175,7 +174,7 @@ class Rolling:
 
         return numbered("k", 0, kept, row)
 
-    def body(self, number: int, place: Spot, out: list[Stmt]) -> Block:
+    def at(self, number: int, place: Spot, out: list[Stmt]) -> Block:
         return PointOfStage(self.source, number, (self.windows, self.loads), self.stored, place, out).copy()
 
     # --- points -------------------------------------------------------------------------------------------------
@@ -189,8 +188,8 @@ class Rolling:
         def one(lane: Expr, out: list[Stmt]) -> None:
             point: list[Stmt] = []
             place = Spot(k, self.behind, lane, collector(point).apply("sub", lane, phase), row)
-            point += self.body(last, place, point)
-            if self.walk.aligned or self.width % self.walk.columns == 0:
+            point += self.at(last, place, point)
+            if self.walk.aligned or self.walk.interior or self.width % self.walk.columns == 0:
                 out += point
             else:
                 column = self.loads.column(collector(out, hint="at"), lane)
@@ -198,7 +197,7 @@ class Rolling:
 
         body += numbered("lane", 0, self.walk.columns, one)
         body += self.stores(row, phase, body)
-        out += self.inside(row, self.extent, self.step, body)
+        out += self.inside(row, self.extent, self.walk.step, body)
 
     def stores(self, row: Expr, phase: Expr, head: list[Stmt]) -> list[Stmt]:
         """Of what is stored at once, or one by one where some of it is outside."""
@@ -208,7 +207,7 @@ class Rolling:
         stores: list[Stmt] = [
             Wide(field, array, False, (*point, first), element) for (field, element), array in self.stored.items()
         ]
-        if self.walk.cycle == 1 or not stores:
+        if self.walk.cycle == 1 or self.walk.interior or not stores:
             return stores
         test = b.apply("and", b.apply("ge", first, 0), b.apply("le", first, self.width - self.walk.columns))
 
@@ -223,7 +222,7 @@ class Rolling:
 
     def inside(self, at: Expr, extent: int, step: int, body: list[Stmt]) -> list[Stmt]:
         """What is done only at points inside, along an axis of which threads take some points at a time."""
-        if extent % step == 0:
+        if self.walk.interior or extent % step == 0:
             return body
         out: list[Stmt] = []
         test = collector(out).apply("lt", at, extent)

@@ -34,6 +34,9 @@ from gpuop.ir.nodes import (
 from gpuop.ir.types import BOOL, INT, Shape, Type
 from gpuop.passes.schedules.windows import Span, View, Windows
 
+WARP = 32
+FIRST, TOP = Var("first", Type(INT)), Var("top", Type(INT))  # column and row of a thread
+
 
 @dataclass(frozen=True)
 class Walk:
@@ -48,6 +51,8 @@ class Walk:
         cycle: after so many rows columns are aligned alike, where rows are no multiple of them: in each row, a thread's columns
             begin at the aligned place before its first one, `phase` columns before.
         group: threads of a work-group.
+        unrolled: how many turns the body of the loop does.
+        interior: whether nothing that the threads do and read is outside.
     """
 
     axis: str
@@ -57,6 +62,18 @@ class Walk:
     aligned: bool
     cycle: int
     group: Shape
+    unrolled: int = 1
+    interior: bool = False
+
+    @property
+    def step(self) -> int:
+        """Rows that the body of the loop does."""
+        return self.turn * self.unrolled
+
+    @property
+    def warp(self) -> int:
+        """Threads of a warp that are beside each other."""
+        return min(WARP, self.group[-1])
 
     @property
     def slack(self) -> int:
@@ -68,13 +85,11 @@ class RowLoads:
     """Loads rows of windows into arrays of a thread's own.
 
     Attributes:
-        first: the first column of the thread.
         arrays: of each view, the rows of its window.
     """
 
     def __init__(self, kernel: Kernel, walk: Walk, windows: Windows) -> None:
         self.walk, self.domain, self.windows, self.aligned = walk, kernel.domain, windows.found, set(windows.inputs())
-        self.first = Var("first", Type(INT))
         self.arrays = {view: self.array(view) for view in self.windows}
         self.lanes: dict[tuple[Type, int], Array] = {}
         self.within: dict[Span, Var] = {}
@@ -89,14 +104,14 @@ class RowLoads:
         out: list[Stmt] = [Declare(array) for array in (*self.arrays.values(), *self.lanes.values())]
         for (left, right), var in self.within.items():
             b = collector(out)
-            low = b.apply("ge", Ref(self.first), left)
-            high = b.apply("le", Ref(self.first), self.domain.extent("column") - self.walk.columns - right)
+            low = b.apply("ge", Ref(FIRST), left)
+            high = b.apply("le", Ref(FIRST), self.domain.extent("column") - self.walk.columns - right)
             out.append(Let(var, Apply("and", (low, high), var.type)))
         return out
 
     def column(self, b: Builder, k: Expr | int) -> Expr:
         """So many columns behind the thread's first one."""
-        first = Index("global", "column") if self.walk.columns == 1 else Ref(self.first)
+        first = Index("global", "column") if self.walk.columns == 1 else Ref(FIRST)
         return b.apply("add", first, k)
 
     def phase(self, b: Builder, view: View | None, row: Expr) -> Expr:
@@ -114,7 +129,9 @@ class RowLoads:
         columns, (left, right) = self.walk.columns, reach_of(self.windows[view].columns, self.walk.columns)
         reach, (slot, row) = (left + self.walk.slack, right), place
         phase = self.phase(collector(out, hint="phase"), view, row)
-        if not self.walk.aligned or sum(reach) + columns > self.domain.extent("column"):
+        if self.walk.interior and self.walk.aligned:
+            self.load_wide(view, at, between, slot, phase, out)
+        elif not self.walk.aligned or sum(reach) + columns > self.domain.extent("column"):
             self.load_each(view, at, slot, phase, out)
         elif reach == (0, 0):
             self.load_wide(view, at, between, slot, phase, out)
@@ -138,7 +155,8 @@ class RowLoads:
             axes = zip(self.domain.axes[:-1], view.across, strict=True)
             point = [at if axis == self.walk.axis else Index("global", axis, away) for axis, away in axes]
             point.append(b.apply("sub", self.column(b, b.apply("add", k, low)), phase))
-            read = Read(view.field, array.type, tuple(point), view.element, view.border, view.fill)
+            border = ("unchecked", None) if self.walk.interior else (view.border, view.fill)
+            read = Read(view.field, array.type, tuple(point), view.element, *border)
             out.append(Store(array, (slot, k), b.bind(read)))
 
         out += numbered("k", 0, array.extents[1], one)
@@ -174,6 +192,8 @@ class RowLoads:
             n = self.domain.extent(axis)
             walked = axis == self.walk.axis
             where, (low, high) = (at, between) if walked else (Index("global", axis, away), (away, away + n - 1))
+            if self.walk.interior:
+                low, high = 0, n - 1
             found.append(Coordinate(where, constant(n, INT), n, low, high))
         return found
 

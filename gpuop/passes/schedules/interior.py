@@ -1,0 +1,66 @@
+"""The kernel of threads that walk; where borders cost much, twice: for warps that meet none, and for any."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+
+from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.nodes import Apply, Comment, Expr, If, Index, Let, Ref, Stmt
+from gpuop.ir.types import INT, Shape
+from gpuop.passes.schedules.rolling import Rolling
+from gpuop.passes.schedules.walk import FIRST, TOP, Walk, reach_of
+from gpuop.passes.schedules.windows import Span
+
+
+def rolled(kernel: Kernel, walk: Walk, interior: Walk | None) -> Kernel:
+    """The kernel of threads that walk so; with another walk for those in the interior."""
+    domain, firsts = kernel.domain, {FIRST: ("column", walk.columns), TOP: (walk.axis, walk.rows)}
+    counts = dict(firsts.values())
+    reached = {axis: domain.extent(axis) + walk.slack * (axis == "column") for axis in domain.axes}
+    head: list[Stmt] = [Comment(_title(kernel, walk))]
+    for var, (axis, count) in firsts.items():
+        if count > 1 or var is TOP:
+            head.append(Let(var, Apply("mul", (Index("global", axis), constant(count, INT)), var.type)))
+    body = Rolling(kernel, walk).body()
+    if interior is not None:
+        inner = Rolling(kernel, interior)
+        test = _is_interior(inner, collector(head))
+        body = (If(test, (Comment("interior"), *inner.body()), body),)
+    return replace(
+        kernel,
+        domain=Domain(Shape(-(-n // counts.get(axis, 1)) for axis, n in reached.items()), domain.elements),
+        body=(*kernel.shared("constant"), *head, *body),
+        group=walk.group,
+        points=domain.shape,
+        intermediates=(),
+    )
+
+
+def _title(kernel: Kernel, walk: Walk) -> str:
+    points = "x".join(map(str, kernel.domain.shape))
+    turn = f", {walk.turn} at a time" if walk.turn > 1 else ""
+    return f"{walk.columns} column{'s' * (walk.columns > 1)} and {walk.rows} {walk.axis}s of {points}{turn}"
+
+
+def _is_interior(rolling: Rolling, b: Builder) -> Expr:
+    """Whether all that the threads of a warp do and read is inside: they are asked together, as else they do both."""
+    walk, found, domain = rolling.walk, rolling.windows.found, rolling.source.domain
+    rows = _joined([(w.rows[0] - rolling.warm, w.rows[1] + walk.rows - 1) for w in found.values()])
+    tests: list[tuple[Expr, Span, str]] = [(Ref(TOP), rows, walk.axis)]
+    lane = b.apply("and", Index("local", "column"), walk.warp - 1)
+    first = b.apply("sub", rolling.loads.column(b, 0), b.apply("mul", lane, walk.columns))
+    left, right = zip(*(reach_of(window.columns, walk.columns) for window in found.values()), strict=True)
+    tests.append((first, (-max(left) - walk.slack, walk.warp * walk.columns - 1 + max(right)), "column"))
+    for n, axis in enumerate(domain.axes[:-1]):
+        if axis != walk.axis:
+            tests.append((Index("global", axis), _joined([(view.across[n],) * 2 for view in found]), axis))
+    inside = [b.apply("ge", at, -low) for at, (low, _), _ in tests if low]
+    inside += [b.apply("le", at, domain.extent(axis) - 1 - high) for at, (_, high), axis in tests if high]
+    return reduce(lambda one, other: b.apply("and", one, other), inside)
+
+
+def _joined(spans: list[Span]) -> Span:
+    """The least that has all of them, and 0."""
+    return min(0, *(low for low, _ in spans)), max(0, *(high for _, high in spans))
