@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Block, Expr, FieldParam, Read, Stmt
+from gpuop.ir.nodes import Apply, Block, Const, Expr, FieldParam, Read, Stmt
 from gpuop.ir.ops import OPS
 from gpuop.ir.places import Places
 from gpuop.ir.visit import blocks, times, values, walk_expr
@@ -51,11 +51,19 @@ def _block(block: Block, weight: Callable[[Expr], float]) -> float:
 def _weight(expr: Expr) -> float:
     if isinstance(expr, Apply):
         row = OPS[expr.op]
-        one = WEIGHTS.get(expr.op, FUNCTION if row.ulp else 1.0)
+        one = 1.0 if _is_shift(expr) else WEIGHTS.get(expr.op, FUNCTION if row.ulp else 1.0)
         return one * expr.type.lanes
     if isinstance(expr, Read):
         return READ * expr.type.lanes + 2 * len(expr.point or ())
     return 0.0
+
+
+def _is_shift(expr: Apply) -> bool:
+    """Whether an integer is divided by a power of two."""
+    match expr:
+        case Apply(op="div" | "mod", args=(_, Const(value=n))) if expr.type.integer:
+            return n > 0 and int(n).bit_count() == 1
+    return False
 
 
 def _turns(stmt: Stmt) -> float:

@@ -25,6 +25,7 @@ from gpuop.ir.text import identity
 from gpuop.ir.visit import expressions
 from gpuop.passes.inline import fits, inline, is_pure
 from gpuop.passes.scalarize import by_element, element_reads
+from gpuop.passes.simplify import simplify
 
 MAX_CHAIN = 64  # operators that are computed at one read, so that the text stays readable
 MOST_RECOMPUTED = MOST_STATEMENTS // 2  # of a kernel that computes what it reads
@@ -145,7 +146,7 @@ class Recomputing:
         made = kernel
         if any(any(element_reads(reader, param)) for reader, param in _reading(apart, value)):
             made = by_element(kernel) or kernel
-        cost = work(made)
+        cost = work(simplify(made))
         crowded = self._crowded(made, cost, value, apart)
         if crowded:
             return crowded

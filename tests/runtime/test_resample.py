@@ -99,6 +99,41 @@ def test_sizes(device, rows, columns):
     np.testing.assert_array_equal(second, np.where(even, total, half))
 
 
+@pytest.mark.parametrize("shape", [(128, 160), (130, 129), (131, 144)])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4])
+def test_rows_of_a_thread(device, rows, shape):
+    """Rows that are read by several of a thread's, with a number in common, and columns that are not."""
+    x, y = data((2 * shape[0], shape[1])), data((66, 80))
+
+    @gp.operator(outputs=gp.FieldType(shape))
+    def pairs(f, g):
+        total = _var(sum(_readTensor(f, 2 * _row + k, _column, border="reflect") * (k + 3) for k in range(-2, 4)))
+        with _for(2) as k:
+            total += _readTensor(g, _row // 2 - 1 + 2 * (_row % 2) + k, _column // 2, border=7)
+        return total + _readTensor(g, _min(_row, 3), _column - _column % 2)
+
+    r, c = (np.arange(n) for n in shape)
+    want = sum(taken(x, 2 * r + k, c, "reflect") * (k + 3) for k in range(-2, 4))
+    for k in range(2):
+        inside = (r // 2 - 1 + 2 * (r % 2) + k >= 0) & (r // 2 - 1 + 2 * (r % 2) + k < 66)
+        near = taken(y, r // 2 - 1 + 2 * (r % 2) + k, c // 2, "clamp")
+        want = want + np.where(inside[:, None], near, np.float32(7))
+    with vectors(), gp.schedule("resample", rows=rows):
+        got = pairs(gp.Field(x), gp.Field(y)).numpy()
+    np.testing.assert_array_equal(got, want + taken(y, np.minimum(r, 3), c - c % 2, "clamp"))
+
+
+def test_rows_are_shared():
+    """Of the sixteen rows that four rows of a thread read, they have six in common."""
+
+    @gp.operator(outputs=gp.FieldType((128, 256)))
+    def halved(f):
+        return sum(_readTensor(f, 2 * _row + k, _column) for k in (-1, 0, 1, 2))
+
+    text = generate(kernel_of(halved(gp.Field(data((256, 256))))), replace(TARGET, simd_width=16)).text
+    assert text.count("load_float16(&f[") == 10
+
+
 def test_refusals():
     @gp.operator(outputs=gp.FieldType((4, WIDE)))
     def far(f):
@@ -127,8 +162,8 @@ def test_text():
     kernel = kernel_of(shrunk(gp.Field(data((128, 512)))))
     text = generate(kernel, replace(TARGET, simd_width=16)).text
     assert "if (_thread == 0)" not in text and "min(max" not in text
-    assert text.count(".s02468ace, ") == text.count(".s13579bdf)") == 4
-    assert "load_float16(&f[at + t_2 + 15])" in text
+    assert text.count(".s02468ace, ") == text.count(".s13579bdf)") == 8
+    assert text.count(" + 15]).s13579bdf)") == 8
 
 
 @pytest.mark.parametrize(

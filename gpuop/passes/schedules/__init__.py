@@ -27,8 +27,8 @@ METHODS: tuple[Method, ...] = (
     TRANSPOSE,
     TILE,
     LINE_BUFFERS,
-    VECTOR_ROWS,
     RESAMPLE,
+    VECTOR_ROWS,
     PRIVATIZE,
 )  # the first that suits a kernel is taken
 

@@ -1,14 +1,16 @@
-"""Vectors of CPUs that read every other column, or each twice: kernels that halve or double a picture, in pyramids.
+"""Vectors of CPUs that read every other point, or each twice: kernels that halve or double a picture, in pyramids.
 
 A vector begins at a multiple of the period in which the columns that it reads repeat, so lanes read at constant distances from
 where the first one does: they are picked of vectors that are loaded whole. The few columns at the ends of rows, where borders
-change that, are computed one by one, by the first thread of the row.
+change that, are computed one by one, by the first thread of the row. The rows of a thread share what they read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+
+import numpy as np
 
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Domain, Kernel
@@ -19,6 +21,7 @@ from gpuop.ir.nodes import (
     Assign,
     Block,
     Comment,
+    Const,
     Declare,
     Expr,
     If,
@@ -35,14 +38,14 @@ from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier, expressions, walk
 from gpuop.passes.obstacles import doubles, obstacle
 from gpuop.passes.points_per_thread import MOST_VALUES, is_own
-from gpuop.passes.schedules.column_patterns import ALIGNED, ColumnPatterns
+from gpuop.passes.schedules.axis_patterns import SHORTEST, Along, AxisPatterns, Pattern
 from gpuop.passes.schedules.edge_vectors import counted
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.vector_rows import least, own_point, unjoined, without_tables
 
 COLUMN, ROW = Index("global", "column"), Index("global", "row")
+NEAR = "it reads neighbours, or its own points"
 FARTHEST = 64  # elements between the first and the last one of a vector: more loads than that are worth
-SHORTEST = 8 * ALIGNED  # columns of a row
 
 
 def refuse(kernel: Kernel) -> str:
@@ -57,7 +60,7 @@ def refuse(kernel: Kernel) -> str:
     found = wrong or unjoined(kernel) or obstacle(without_tables(kernel)) or _reads(kernel)
     if found:
         return found
-    first, end, _ = ColumnPatterns(kernel).interior()
+    first, end, _ = AxisPatterns(kernel, "column").interior()
     return (
         "" if end - first >= kernel.target.vector_length else "its rows are too short for vectors away from the borders"
     )
@@ -66,23 +69,36 @@ def refuse(kernel: Kernel) -> str:
 def _reads(kernel: Kernel) -> str:
     if any(isinstance(e, Load) for e in expressions(kernel.body)):
         return "it has arrays"
+    reads = [e for e in expressions(kernel.body) if isinstance(e, Read) and e.point is not None]
+    if all(isinstance(at, (Index, Const)) for e in reads for at in e.point or ()):
+        return NEAR
     assert kernel.target is not None
-    lanes, found = kernel.target.vector_length, list(ColumnPatterns(kernel).reads())
+    lanes, found = kernel.target.vector_length, list(AxisPatterns(kernel, "column").reads())
     patterns = [along.pattern() for _, along in found if along is not None and not along.is_common]
     unknown = any(along is None or (not along.is_common and along.low is None) for _, along in found)
     if unknown or any(
         p is None or p.period > lanes or max(p.ahead(lanes)) - min(p.ahead(lanes)) >= FARTHEST for p in patterns
     ):
         return "it reads at places that do not follow the columns"
-    plain = all(p is not None and p.period == p.advance == 1 for p in patterns)
-    return "it reads neighbours, or its own points" if plain else ""
+    rows = AxisPatterns(kernel, "row")
+    moved = [pattern for e in reads for at in (e.point or ())[-2:-1] if (pattern := _everywhere(rows.of(at)))]
+    return NEAR if all(p is None or p.is_own for p in (*patterns, *moved)) else ""
+
+
+def _everywhere(along: Along | None) -> Pattern | None:
+    """The pattern of an integer that changes along an axis, if it has no exceptions at the ends."""
+    if along is None or not along.exact or along.is_common:
+        return None
+    pattern = along.pattern()
+    whole = pattern is not None and np.array_equal(pattern.steps(len(along.steps)), along.steps)
+    return pattern if whole else None
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
-    """Rows of a thread: those of a pair share what they load."""
+    """Rows of a thread, which share what they read."""
     values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, Let))
     most = max(MOST_VALUES // 2 // max(values, 1), 1)
-    return tuple({"rows": rows} for rows in (2, 1, 4) if rows <= min(most, kernel.domain.extent("row")))
+    return tuple({"rows": rows} for rows in (4, 2, 1) if rows <= min(most, kernel.domain.extent("row")))
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
@@ -93,7 +109,7 @@ class _Resampled:
     def __init__(self, kernel: Kernel, rows: int) -> None:
         assert kernel.target is not None
         self.source, self.rows, self.lanes = kernel, rows, kernel.target.vector_length
-        self.patterns = ColumnPatterns(kernel)
+        self.patterns, self.row_patterns = AxisPatterns(kernel, "column"), AxisPatterns(kernel, "row")
         self.first = Var("first", Type(INT))  # the column of the first lane
         self.top = Var("top", Type(INT))  # the first row
         self.tables: dict[tuple[int, ...], Array] = {}  # of what lanes are ahead
@@ -105,7 +121,7 @@ class _Resampled:
         head.append(Comment(f"{self.lanes} columns and {self.rows} rows of {'x'.join(map(str, domain.shape))}"))
         b = collector(head)
         place = b.apply("min", b.apply("mul", COLUMN, self.lanes), end - self.lanes)
-        head.append(Let(self.first, b.bind(b.apply("max", place, start))))
+        head.append(Let(self.first, Apply("max", (place, constant(start, INT)), Type(INT))))
         if self.rows > 1:
             head.append(Let(self.top, least(b.apply("mul", ROW, self.rows), domain.extent("row") - self.rows)))
         sizes = {"column": -(-columns // self.lanes), "row": -(-domain.extent("row") // self.rows)}
@@ -124,7 +140,7 @@ class _Resampled:
 
     def ends(self, start: int, end: int) -> Block:
         """The columns where borders change what is read."""
-        outside = self.patterns.columns - (end - start)
+        outside = self.patterns.count - (end - start)
         if not outside:
             return ()
         turn, row, out = Var("k", Type(INT)), Var("i", Type(INT)), list[Stmt]()
@@ -149,7 +165,7 @@ class _Resampled:
                 found[index] = b.apply("add", top, index.offset)
             elif index.axis == "column" and at is not None:
                 found[index] = b.apply("add", at, index.offset)
-        copier = _AtColumns(self, found, lane)
+        copier = _AtColumns(self, found, lane, row if isinstance(row, int) else None)
         return [copier.stmt(stmt) for stmt in without_tables(self.source)]
 
     def indices(self) -> Iterable[Index]:
@@ -163,9 +179,9 @@ class _Resampled:
 class _AtColumns(Copier):
     """The statements at a given position; with a lane, reads are where the first one's are, and as far ahead as it is."""
 
-    def __init__(self, made: _Resampled, found: dict[Index, Expr], lane: Expr | None) -> None:
+    def __init__(self, made: _Resampled, found: dict[Index, Expr], lane: Expr | None, row: int | None) -> None:
         super().__init__(made.source.body)
-        self.made, self.patterns, self.found, self.lane = made, made.patterns, found, lane
+        self.made, self.patterns, self.found, self.lane, self.row = made, made.patterns, found, lane, row
         for stmt in made.source.shared("constant"):
             del self.arrays[stmt.array]
 
@@ -180,14 +196,24 @@ class _AtColumns(Copier):
         match stmt:
             case Let(value=Read() as read) | Assign(value=Read() as read) if self.lane is not None and read.point:
                 out: list[Stmt] = []
-                value = replace(read, point=tuple(self.expr(e) for e in read.point[:-1]))
-                last = self.coordinate(read.point[-1], collector(out, stmt.loc))
-                element = None if read.element is None else self.expr(read.element)
-                value = replace(value, point=(*(value.point or ()), last), element=element)
+                b = collector(out, stmt.loc)
+                layers, rows = map(self.expr, read.point[:-2]), (self.row_of(e, b) for e in read.point[-2:-1])
+                point = (*layers, *rows, self.coordinate(read.point[-1], b))
+                value = replace(read, point=point, element=None if read.element is None else self.expr(read.element))
                 return (*out, self.renamed(replace(stmt, value=value)))
             case Write(point=None):
                 stmt = replace(stmt, point=own_point(len(stmt.field.type.field_shape)))
         return super().stmt(stmt)
+
+    def row_of(self, expr: Expr, b: Builder) -> Expr:
+        """A row that is read: of all rows of a thread in the same form, so that equal ones are seen to be equal."""
+        along, rows = self.made.row_patterns.of(expr), self.made.rows
+        pattern = _everywhere(along)
+        if self.row is None or along is None or along.low is None or pattern is None or rows == 1:
+            return self.expr(expr)
+        aligned = rows % pattern.period == 0 == self.made.row_patterns.count % rows
+        top = Ref(self.made.top)
+        return pattern.at(b, top, self.row, along.low) if aligned or pattern.period == 1 else self.expr(expr)
 
     def coordinate(self, expr: Expr, b: Builder) -> Expr:
         """A column that is read, of all lanes."""
@@ -207,8 +233,7 @@ class _AtColumns(Copier):
         assert along is not None
         pattern = along.pattern()
         if along.exact and pattern is not None and along.low is not None:
-            turns = b.apply("div", Ref(self.made.first), pattern.period) if pattern.period > 1 else Ref(self.made.first)
-            return b.apply("add", b.apply("mul", turns, pattern.advance), pattern.table[0] + along.low)
+            return pattern.at(b, Ref(self.made.first), 0, along.low)
         if isinstance(expr, Ref) and not along.is_common:
             value = self.patterns.values[expr.var]
             assert isinstance(value, Apply)

@@ -1,7 +1,7 @@
-"""How integers change along a row: each is computed for every column, and looked at.
+"""How integers change along an axis of the grid: each is computed for every point of it, and looked at.
 
 So `2 * _column - 1`, `_column // 2` and their like are understood whatever they are made of, borders among it: away from the
-ends of rows they grow by a constant from one period of columns to the next.
+ends they grow by a constant from one period of points to the next.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.ir.build import Builder
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Array, Block, Cast, Const, Expr, For, Index, Let, Load, Read, Ref, Var
 from gpuop.ir.ops import OPS
 from gpuop.ir.visit import blocks, expressions, loop_values, operands
 
-PERIODS = (1, 2, 4, 8, 16)  # columns after which an integer has grown by a constant
+PERIODS = (1, 2, 4, 8, 16)  # points after which an integer has grown by a constant
 ALIGNED = 16  # a multiple of all of them
+SHORTEST = 8 * ALIGNED  # points along an axis
 
 
 @dataclass(frozen=True)
 class Along:
-    """An integer: a number for each column, and another one that a whole row has in common.
+    """An integer: a number for each point of the axis, and another one that they have in common.
 
     Attributes:
-        steps: the numbers of the columns.
+        steps: the numbers of the points.
         low, high: the bounds of what is added, None where they are not known.
     """
 
@@ -48,7 +50,9 @@ class Along:
         return not np.any(self.steps != self.steps[0])
 
     def pattern(self) -> Pattern | None:
-        """How it grows in the middle of a row."""
+        """How it grows in the middle of the axis; None of short ones too."""
+        if len(self.steps) < SHORTEST:
+            return None
         middle = len(self.steps) // 2 // ALIGNED * ALIGNED
         for period in PERIODS:
             table = self.steps[middle : middle + period]
@@ -62,27 +66,38 @@ class Along:
 
 @dataclass(frozen=True)
 class Pattern:
-    """`advance` more after each `period` of columns, within which the numbers are those of `table`."""
+    """`advance` more after each `period` of points, within which the numbers are those of `table`."""
 
     period: int
     advance: int
     table: tuple[int, ...]
 
-    def steps(self, columns: int) -> NDArray[np.int64]:
-        at = np.arange(columns)
+    def steps(self, count: int) -> NDArray[np.int64]:
+        at = np.arange(count)
         return np.array(self.table)[at % self.period] + at // self.period * self.advance
 
     def ahead(self, lanes: int) -> tuple[int, ...]:
-        """How far lanes are ahead of the first one, whose column is a multiple of the period."""
+        """How far lanes are ahead of the first one, whose place is a multiple of the period."""
         return tuple(int(k) - self.table[0] for k in self.steps(lanes))
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the point's own place, or one at a constant distance."""
+        return self.period == self.advance == 1
 
-class ColumnPatterns:
-    """The integers of a kernel's variables; one that is in none differs between columns as it likes."""
+    def at(self, b: Builder, place: Expr, further: int, added: int) -> Expr:
+        """What it is so far from a place that is a multiple of the period, and a number more."""
+        turns = b.apply("div", place, self.period) if self.period > 1 else place
+        known = self.table[further % self.period] + further // self.period * self.advance + added
+        return b.apply("add", b.apply("mul", turns, self.advance), known)
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel, self.columns = kernel, kernel.domain.extent("column")
-        self.nothing = np.zeros(self.columns, np.int64)
+
+class AxisPatterns:
+    """The integers of a kernel's variables along an axis; one that is in none differs between points as it likes."""
+
+    def __init__(self, kernel: Kernel, axis: str) -> None:
+        self.kernel, self.axis, self.count = kernel, axis, kernel.domain.extent(axis)
+        self.nothing = np.zeros(self.count, np.int64)
         self.places: dict[Var, Along] = {}
         self.values: dict[Var, Expr] = {}
         self.block(kernel.body)
@@ -105,8 +120,8 @@ class ColumnPatterns:
         match expr:
             case Const(value=value) if expr.type.kind in "iub":
                 return Along(self.nothing, int(value), int(value))
-            case Index(kind="global", axis="column", offset=offset):
-                return Along(np.arange(self.columns) + offset, 0, 0)
+            case Index(kind="global", axis=axis, offset=offset) if axis == self.axis:
+                return Along(np.arange(self.count) + offset, 0, 0)
             case Ref(var=var):
                 return self.places.get(var)
             case Read(point=None):
@@ -122,7 +137,7 @@ class ColumnPatterns:
         return self.computed(expr, known)
 
     def computed(self, expr: Expr, known: list[Along]) -> Along | None:
-        """An operation on integers, of which one at least changes along the row or all are known."""
+        """An operation on integers, of which one at least changes along the axis or all are known."""
         match expr:
             case Apply(op="add" | "sub" as op, args=(x, _)) if x.type.integer and expr.type.integer:
                 sign = 1 if op == "add" else -1
@@ -138,7 +153,7 @@ class ColumnPatterns:
 
     @staticmethod
     def bounds(expr: Expr, known: list[Along]) -> tuple[int | None, int | None]:
-        """Of a sum; nothing is known of what else rows have in common."""
+        """Of a sum; nothing is known of what else points have in common."""
         if not isinstance(expr, Apply) or expr.op not in ("add", "sub"):
             return None, None
         x, y = known
@@ -160,15 +175,15 @@ class ColumnPatterns:
     def interior(self) -> tuple[int, int, int]:
         """The first column, and the one behind the last, of the middle of a row, where all columns that are read follow their
         patterns inside of their fields; both are multiples of the last number, the longest period."""
-        good, longest = np.ones(self.columns, np.bool_), 1
+        good, longest = np.ones(self.count, np.bool_), 1
         for read, along in self.reads():
             pattern = along.pattern() if along is not None else None
             if along is None or pattern is None or along.is_common:
                 continue
             assert along.low is not None and along.high is not None
             n, steps, longest = read.field.type.field_shape[-1], along.steps, max(longest, pattern.period)
-            good &= (steps == pattern.steps(self.columns)) & (steps + along.low >= 0) & (steps + along.high < n)
-        bad, middle = np.flatnonzero(~good), self.columns // 2
+            good &= (steps == pattern.steps(self.count)) & (steps + along.low >= 0) & (steps + along.high < n)
+        bad, middle = np.flatnonzero(~good), self.count // 2
         first = int(max(bad[bad < middle], default=-1)) + 1
-        end = int(min(bad[bad >= middle], default=self.columns))
+        end = int(min(bad[bad >= middle], default=self.count))
         return -(-first // longest) * longest, end // longest * longest, longest
