@@ -65,6 +65,16 @@ def mul_hi(a: Array, b: Array) -> Array:
     return np.asarray(high.astype(a.dtype))
 
 
+def bytes_of(x: Array, y: Array, selector: Array) -> Array:
+    """The word of four bytes of two words: each hexadecimal digit of the selector, 0 to 7, is where one of them was."""
+    both = x.astype(np.uint64) | y.astype(np.uint64) << np.uint64(32)
+    found = np.zeros_like(both)
+    for k in range(4):
+        digit = selector.astype(np.uint64) >> np.uint64(4 * k) & np.uint64(7)
+        found |= (both >> np.uint64(8) * digit & np.uint64(255)) << np.uint64(8 * k)
+    return found.astype(np.uint32)
+
+
 def clz(x: Array) -> Array:
     """The number of leading zero bits, by halving the width."""
     bits = 8 * x.dtype.itemsize

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from gpuop.config import config
 from gpuop.ir.build import collector
+from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.intervals import LIMITS, Range
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
@@ -36,12 +37,14 @@ from gpuop.ir.nodes import (
 from gpuop.ir.ops import MIRRORED
 from gpuop.ir.types import BOOL, INT, UCHAR, UINT, Shape, Type
 from gpuop.ir.visit import walk
-from gpuop.passes.packed_lanes import LANES, MOST, ONES, Flags, Packed, PackedLanes, Words, splat, uint
+from gpuop.passes.packed_lanes import LANES, MOST, Flags, Packed, PackedLanes, Words, splat, uint
 from gpuop.passes.schedules import PLAIN, choice
 from gpuop.passes.schedules.windows import refused_reads
 
 BORDERS = ("clamp", "wrap", "fill", "unchecked")  # of words as of bytes, but for the edge that is repeated
 NARROW = 16  # columns at least
+HALVES = 0x5432  # bytes of two words: the high half of the first, the low one of the second
+FIRST, LAST = {8: 0x0000, 16: 0x1010}, {8: 0x3333, 16: 0x3232}  # of a word: a lane at its ends, in all lanes
 Value: TypeAlias = Packed | Flags
 
 
@@ -116,7 +119,7 @@ class _WordKernel:
             replace(o, param=self.fields[o.param].param, over=o.over and self.fields[o.over].param)
             for o in source.outputs
         )
-        return replace(
+        packed = replace(
             source,
             inputs=tuple(self.fields[f].param for f in source.inputs),
             outputs=tuple(outputs),
@@ -124,6 +127,7 @@ class _WordKernel:
             domain=Domain(self.shape),
             body=tuple(self.out),
         )
+        return without_dead_code(packed)  # of pairs of words some need only one
 
     def stmt(self, stmt: Stmt) -> bool:
         match stmt:
@@ -254,24 +258,18 @@ class _WordKernel:
             return words
 
         def make(bits: int) -> Words:
-            words = forms(bits)
-            if bits == 8:
-                return words(first) if not shift else (self.shifted(words(first)[0], words(first + 1)[0], 8 * shift),)
-            even, odd = words(first)
+            words, bytes_ = forms(bits), self.lanes.bytes
             if not shift:
-                return even, odd
-            next_even, next_odd = words(first + 1)
+                return words(first)
+            if bits == 8:
+                return (bytes_(words(first)[0], words(first + 1)[0], 0x3210 + shift * 0x1111),)
+            (even, odd), (next_even, next_odd) = words(first), words(first + 1)
             if shift == 1:
-                return odd, self.shifted(even, next_even, 16)
-            behind = self.shifted(odd, next_odd, 16)
-            return (self.shifted(even, next_even, 16), behind) if shift == 2 else (behind, next_even)
+                return odd, bytes_(even, next_even, HALVES)
+            behind = bytes_(odd, next_odd, HALVES)
+            return (bytes_(even, next_even, HALVES), behind) if shift == 2 else (behind, next_even)
 
         return Packed(range_, there.bits, make)
-
-    def shifted(self, first: Expr, second: Expr, bits: int) -> Expr:
-        """The word that begins so many bits behind the first one's beginning."""
-        b = self.b
-        return b.apply("or", b.apply("shr", first, uint(bits)), b.apply("shl", second, uint(32 - bits)))
 
     def word(self, read: Read, there: Stored, plane: int, k: int, part: int) -> Expr:
         """The word k words on; beyond an edge that is repeated, its last column in all lanes."""
@@ -281,14 +279,16 @@ class _WordKernel:
         if word not in self.repeated:
             b, at = self.b, Index("global", "column", k)
             edge = self.stored_word(read, there, plane, k, 0 if k < 0 else bits // 8 - 1)
-            last = b.apply("and", edge, uint(MOST[bits])) if k < 0 else b.apply("shr", edge, uint(32 - bits))
+            last = self.lanes.bytes(edge, uint(0), FIRST[bits] if k < 0 else LAST[bits])
             outside = b.apply("lt", at, 0) if k < 0 else b.apply("ge", at, self.shape[-1])
-            self.repeated[word] = b.apply("choose", outside, b.apply("mul", last, uint(ONES[bits])), word)
+            self.repeated[word] = b.apply("choose", outside, last, word)
         return self.repeated[word]
 
     def stored_word(self, read: Read, there: Stored, plane: int, k: int, part: int) -> Expr:
         """A word as it is in memory, or as the border says."""
         point = None if read.point is None else (*read.point[:-1], Index("global", "column", k))
+        if all(isinstance(at, Index) and not at.offset for at in point or ()):
+            read, point = replace(read, border="clamp", fill=None), None
         number = plane * (there.bits // 8) + part
         element = None if there.param.type.planes == 1 else Const(number, Type(INT))
         fill = None if read.fill is None else splat(int(read.fill.value), there.bits)

@@ -13,6 +13,7 @@ from gpuop.ir.types import UINT
 LANES = 4  # columns in a word of bytes
 ONES = {8: 0x01010101, 16: 0x00010001}  # of which a multiple is a number in all lanes
 MOST = {8: 0xFF, 16: 0xFFFF}
+ODD, HIGH = 0x4341, 0x7351  # bytes of two words: the odd ones of the first, with 0 between; those of both
 Words = tuple[Expr, ...]  # a word of four bytes; or one with the even lanes and one with the odd ones, 16 bits each
 
 
@@ -65,12 +66,24 @@ class PackedLanes:
         b = self.b
         if words not in self.forms and wanted == 16:
             (word,) = words
-            odd = b.apply("shr", word, uint(8))
-            self.forms[words] = b.apply("and", word, splat(255, 16)), b.apply("and", odd, splat(255, 16))
+            self.forms[words] = b.apply("and", word, splat(255, 16)), self.bytes(word, uint(0), ODD)
         elif words not in self.forms:
             even, odd = words
-            self.forms[words] = (b.apply("or", even, b.apply("shl", odd, uint(8))),)
+            self.forms[words] = (self.bytes(even, odd, 0x6240),)
         return self.forms[words]
+
+    def bytes(self, x: Expr, y: Expr, selector: int) -> Expr:
+        """Four bytes of two words."""
+        return self.b.apply("bytes_of", x, y, uint(selector))
+
+    def high(self, words: Words, bits: int) -> Words:
+        """The high bytes of pairs of 16 bits, in a form."""
+        even, odd = words
+        return (
+            (self.bytes(even, odd, HIGH),)
+            if bits == 8
+            else (self.bytes(even, uint(0), ODD), self.bytes(odd, uint(0), ODD))
+        )
 
     def each(self, op: str, *operands: Words) -> Words:
         return tuple(self.b.apply(op, *words) for words in zip(*operands, strict=True))
@@ -108,6 +121,8 @@ class PackedLanes:
     def shifted(self, x: Packed, count: int, range_: Range) -> Packed:
         """To the right; what comes from the next lane is masked out."""
         words = x.form(x.bits)
+        if (x.bits, count) == (16, 8):
+            return Packed(range_, 16, lambda bits: self.high(words, bits))
         moved = self.each("shr", words, (uint(count),) * len(words))
         return self.packed(
             x.bits, self.each("and", moved, (splat(MOST[x.bits] >> count, x.bits),) * len(words)), range_
@@ -156,12 +171,8 @@ class PackedLanes:
 
     def truth(self, x: Flags) -> Packed:
         """1 where it holds, 0 elsewhere."""
-        b = self.b
-        if x.bits == 8:
-            return self.packed(8, (b.apply("and", b.apply("shr", x.words[0], uint(7)), splat(1, 8)),), (0, 1))
-        even = b.apply("and", b.apply("shr", x.words[0], uint(15)), splat(1, 16))
-        odd = b.apply("and", b.apply("shr", x.words[1], uint(7)), uint(ONES[16] << 8))
-        return self.packed(8, (b.apply("or", even, odd),), (0, 1))
+        (word,) = x.words if x.bits == 8 else self.high(x.words, 8)
+        return self.packed(8, self.each("and", self.each("shr", (word,), (uint(7),)), (splat(1, 8),)), (0, 1))
 
     def chosen(self, test: Flags, x: Packed, y: Packed) -> Packed:
         """x where the test holds, else y."""

@@ -20,6 +20,7 @@ from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.passes.schedules import schedule
 from gpuop.runtime import devices
+from gpuop.runtime.reference.reference_device import Reference
 from tests.borders import away
 from tests.conftest import Widened
 from tests.golden.nvrtc import compile_cuda
@@ -32,14 +33,18 @@ OPS = ["+", "+", "+", "number", "number", "&", "|", "^", "min", "max", "shift", 
 
 @contextmanager
 def packed() -> Iterator[None]:
-    """The device in use packs bytes in words, however small the grid, and keeps intermediates."""
+    """The device in use runs kernels of GPUs, however small the grid, with intermediates."""
     backend = devices.current()
-    if backend.target.widening != "unrolled":
-        pytest.skip("it computes no words")
-    target = replace(backend.target, least_threads=1)
+    if is_interpreted() and backend.target.widening != "unrolled":
+        pytest.skip("one interpreter will do")
+    target = replace(backend.target, widening="unrolled", device="gpu", least_threads=1)
     limits = replace(backend.limits, target=target)
     with mock.patch.object(backend, "target", target), mock.patch.object(backend, "limits", limits):
         yield
+
+
+def is_interpreted() -> bool:
+    return isinstance(devices.current(), Reference)
 
 
 def kernel_of(*results: gp.Field) -> Kernel:
@@ -83,9 +88,11 @@ def test_expressions(device, columns, border):
     def there(row, column):
         return away(x.astype(np.int32), row, column, **filled)
 
+    if not is_interpreted() and columns != 16:
+        pytest.skip("one width will do for drivers, which compile slowly")
     with packed():
         count = 0
-        for _ in range(12):
+        for _ in range(10 if is_interpreted() else 4):
             node = tree(3)
 
             @gp.operator
@@ -98,7 +105,7 @@ def test_expressions(device, columns, border):
             want = (value(node, there, NUMPY) & 255).astype(np.uint8)
             np.testing.assert_array_equal(computed(gp.Field(x)).numpy(), want, err_msg=str(node))
             count += is_packed(kernel_of(computed(gp.Field(x))))
-        assert count > 3, count
+        assert count, "all stay bytes"
 
 
 @gp.operator
@@ -165,6 +172,8 @@ def test_stages(device, shape, border):
     """What stages keep is bytes, or pairs of 16 bits."""
     x = rng.integers(0, 256, (*shape, 3)).astype(np.uint8)
     rows, both = along(border)
+    if not is_interpreted() and (shape[0] > 7 or border != "clamp"):
+        pytest.skip("one shape will do for drivers, which compile slowly")
     luma = (x.astype(int) @ [77, 150, 29]) >> 8
     sums = sum(w * away(luma, 0, k - 2, border=border) for k, w in enumerate((1, 4, 6, 4, 1)))
     steps = ((-2, 1), (-1, -1), (0, 0), (1, -2), (2, 5))

@@ -246,6 +246,7 @@ CUDA = Dialect(
         "min float": "nan_min({0}, {1})",
         "max float": "nan_max({0}, {1})",
         **CLZ,
+        "bytes_of": "__byte_perm({0}, {1}, {2})",
         "mul_hi long": "__mul64hi({0}, {1})",
         "mul_hi ulong": "__umul64hi({0}, {1})",
         "native_log2": "__log2f({0})",

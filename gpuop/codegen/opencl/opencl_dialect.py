@@ -69,6 +69,16 @@ float atomic_add_{space}(volatile __{space} float *p, float x)
     return as_float(old);
 }}
 """
+BYTES_OF = """
+// the word of four bytes of two words, which the digits of the selector number
+uint bytes_of(uint x, uint y, uint selector)
+{
+    const ulong both = upsample(y, x);
+    uint word = 0;
+    for (uint k = 0; k < 32; k += 8) word |= ((uint)(both >> 8 * (selector >> k / 2 & 7)) & 255) << k;
+    return word;
+}
+"""
 REMQUO_DOUBLE = REMQUO.replace("remquo_bits", "remquo_bits_double").replace("float", "double")
 
 # Intel's compiler dies of many `min` and `max` of integers that need one another, as sorting networks have,
@@ -154,6 +164,7 @@ OPENCL = Dialect(
         "atomic_add_local": ATOMIC_FLOAT.format(space="local"),
         "atomic_add_global": ATOMIC_FLOAT.format(space="global"),
         "hidden": HIDDEN,
+        "bytes_of": BYTES_OF,
         "remquo_bits": REMQUO,
         "remquo_bits_double": REMQUO_DOUBLE,
     },

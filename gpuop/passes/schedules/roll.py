@@ -29,7 +29,7 @@ MOST_AGAIN = 3  # times the values that are needed, which threads with columns b
 MOST_VALUES = 2048  # values that the copies of a body compute
 MOST_AT_ONCE = 8  # rows of a turn, where rows are not aligned
 AHEAD = 4  # rows of a turn elsewhere, so that the loads of one do not wait for those of another
-MOST_IN_TURN = 900  # values that a turn of more rows than one computes
+MOST_IN_TURN = 1000  # values that a turn of more rows than one computes
 FEW_COLUMNS = 4  # beyond these, most of what a thread does for a row is done for each of its columns
 NARROW = (
     8  # threads that rows have at least whose threads begin at aligned places: those at the ends have fewer columns
