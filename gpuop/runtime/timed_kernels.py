@@ -16,7 +16,7 @@ OPERATIONS = 2 * CHAINS * (STEPS + 1) - 1
 TAPS = 16
 CALLS = 8
 AROUND = 2  # operations beside each call
-BINS, SPREAD = 256, 1103515245  # the multiplier of C's `rand`
+BINS = 256
 
 Compute = Callable[[Builder, Expr, FieldParam], Expr]
 
@@ -48,11 +48,10 @@ def calls(threads: int, op: str, dtype: str) -> Kernel:
 
 
 def atomics(threads: int) -> Kernel:
-    """Additions to places that are spread as if by chance, so that some threads wait for one another."""
+    """Additions to places that neighbouring threads do not share."""
     source, result = FieldParam("x", FieldType(threads)), FieldParam("out0", FieldType(BINS, (), "int32"))
     body: list[Stmt] = []
-    b = collector(body)
-    place = b.apply("and", b.apply("shr", b.apply("mul", Index("global", "column"), SPREAD), 16), BINS - 1)
+    place = collector(body).apply("and", Index("global", "column"), BINS - 1)
     body.append(Atomic("add", result, (place,), (constant(1, INT),)))
     return Kernel("measured", (source,), (Output(result, 0),), Domain(Shape(threads)), tuple(body), pin=Pin("plain"))
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuop.fusion.measure import before
-from gpuop.fusion.report.workload import ACCESS, BARRIER, FAR, NEIGHBOUR, OPERATION, Workload, workload
+from gpuop.fusion.report.workload import ACCESS, ATOMIC, BARRIER, FAR, NEIGHBOUR, OPERATION, Workload, workload
 from gpuop.fusion.scheduling import scheduled
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.pin import Pin
@@ -22,6 +22,9 @@ from gpuop.passes.schedules import METHODS, PLAIN, schedule
 SHARP = {"cpu": 4.0, "gpu": 1.5}  # the greater, the more the shorter of the two hides behind the longer
 LINE = {"cpu": 64, "gpu": 32}  # bytes that memory gives at once
 LOADS = {"cpu": 1.0, "gpu": 3.0}  # operations that an access to near memory takes as long as
+CROWDED = {"cpu": 1.35, "gpu": 1.0}  # times as long as measured alone, operations take among others
+ALONE = (NEIGHBOUR, ATOMIC)  # what is measured as it occurs
+SCALAR = 0.5  # of an operation on a vector's lanes, what one takes that is common to them
 WAITS = 32.0  # and a barrier
 DEPTH = 8  # of a CPU's operations that wait for one another
 Prediction = dict[str, Any]
@@ -64,15 +67,18 @@ def _computing(work: Workload, target: Target, facts: DeviceFacts) -> float:
     known = {FAR: 0.0, ACCESS: LOADS[target.device], BARRIER: WAITS}
 
     def seconds(kind: str, count: float) -> float:
-        return count * (known[kind] * facts.seconds(OPERATION) if kind in known else facts.seconds(kind))
+        if kind in ALONE:
+            return count * facts.seconds(kind)
+        one = known[kind] * facts.seconds(OPERATION) if kind in known else facts.seconds(kind)
+        return count * CROWDED[target.device] * one
 
     lanes = sum(seconds(kind, count) for kind, count in work.lanes.items())
     if target.device == "gpu":
         once, least = 1.0, target.least_threads
     elif work.vectors:
-        once, least = target.vector_length / 2, 1
+        once, least = SCALAR * target.vector_length, 1
     else:
-        once, least = 1 / target.simd_width, DEPTH * target.simd_width
+        once, least = SCALAR, DEPTH * target.simd_width  # a compiler makes vectors of threads
     scalars = sum(seconds(kind, count) * (once if kind != NEIGHBOUR else 1) for kind, count in work.scalars.items())
     return (lanes + scalars) * max(work.threads, least)
 

@@ -110,8 +110,10 @@ class _Count:
             self.access(expr.memory, expr.index, expr.type.lanes, runs)
         elif (kind := _kind(expr)) and not self.known.is_offset(expr):
             lanes = max(e.type.lanes for e in (expr, *operands(expr)))
-            runs = self.known.varying(expr, runs)
-            self.add(kind, lanes, runs * self.weight(expr, kind), self.known.stride(expr) == 0)
+            runs = self.known.varying(expr, runs) * self.weight(expr, kind)
+            if lanes > 1 and max(e.type.dtype.bits for e in (expr, *operands(expr))) < 32:
+                runs /= 2
+            self.add(kind, lanes, runs, self.known.stride(expr) == 0)
 
     def weight(self, expr: Expr, kind: str) -> float:
         if not isinstance(expr, Apply) or kind != OPERATION:
@@ -141,6 +143,8 @@ class _Count:
 
     def memory(self, stmt: Stmt, runs: float) -> None:
         match stmt:
+            case Store(memory=Array(space="private")) if not self.vectors and self.on_cpu:
+                self.lanes[ACCESS] += runs  # nothing waits for it
             case Store(memory=memory, index=index, value=value):
                 self.access(memory, index, value.type.lanes, runs)
             case Wide(array=array):
