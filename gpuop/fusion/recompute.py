@@ -22,7 +22,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam, Read
 from gpuop.ir.size import MOST_NESTED, MOST_STATEMENTS, deepest, size
 from gpuop.ir.text import identity
-from gpuop.ir.visit import expressions
+from gpuop.ir.visit import expressions, times, walk
 from gpuop.passes.inline import fits, inline, is_pure
 from gpuop.passes.scalarize import by_element, element_reads
 from gpuop.passes.simplify import simplify
@@ -147,7 +147,7 @@ class Recomputing:
         if any(any(element_reads(reader, param)) for reader, param in _reading(apart, value)):
             made = by_element(kernel) or kernel
         cost = work(simplify(made))
-        crowded = self._crowded(made, cost, value, apart)
+        crowded = self._crowded(made, cost, value, apart) or self._endless(made, apart)
         if crowded:
             return crowded
         alone = len(apart) == len(self.groups.using[value])
@@ -195,6 +195,13 @@ class Recomputing:
                     f"of `{kernel.name}`, which many threads do at once"
                 )
         return ""
+
+    def _endless(self, kernel: Kernel, readers: list[Op]) -> str:
+        """Why one thread should do what takes as long as its values say, and not each of many; empty where it need not."""
+        threads = max(op.kernel.grid.threads for op in readers)
+        if kernel.domain.threads == threads or all(times(stmt) is not None for stmt in walk(kernel.body)):
+            return ""
+        return f"each of {threads} threads would run the loop of `{kernel.name}`, whose turns are not known"
 
     def _together(self, readers: Sequence[Op]) -> list[list[Op]]:
         """The readers of a value as the kernels that they can be joined to, where each place is read once."""

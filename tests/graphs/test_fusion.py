@@ -69,6 +69,34 @@ def test_a_gather_of_what_is_costly_needs_it_in_memory(device):
     fused(lambda: {"out": shift(costly(a))}, kernels=1)  # once for every point: no more than apart
 
 
+@gp.operator(outputs=gp.FieldType(()))
+def median_level(counts):
+    """The level that half of what is counted does not exceed."""
+    below, level = _intVar(_readTensor(counts, 0)), _intVar(0)
+    with _while(below < 50):
+        level += 1
+        below += _readTensor(counts, level)
+    return _convert_float(level)
+
+
+@gp.operator(outputs=gp.FieldType(()))
+def first_two(counts):
+    return _convert_float(_readTensor(counts, 0) + _readTensor(counts, 1))
+
+
+def test_loops_that_end_as_values_say_run_once(device):
+    """One thread runs them, and not every point that needs the result; what is done at once is done at each point."""
+    counts = np.full(10, 10, "i")
+    graph, results = fused(lambda: {"out": a * median_level(gp.ScalarField(counts))}, kernels=2)
+    same_bits(results["out"], a.numpy() * np.float32(4))
+    threads = ODD[0] * ODD[1]
+    assert (
+        f"each of {threads} threads would run the loop of `median_level`, whose turns are not known" in graph.explain()
+    )
+    _, results = fused(lambda: {"out": a * first_two(gp.ScalarField(counts))}, kernels=1)
+    same_bits(results["out"], a.numpy() * np.float32(20))
+
+
 @gp.schedule("plain")
 def test_a_gather_of_what_is_wanted_reads_it(device):
     graph, results = fused(lambda: {"out": shift(a * 10 + 1), "probed": a * 10 + 1}, kernels=2)
