@@ -142,7 +142,9 @@ class _Lowering:
             self.lanes_of[var] = [self.bind(e) if isinstance(e, Ref) and e.var.mutable else e for e in lanes]
             return
         names = [var.hint] if len(lanes) == 1 else [f"{var.hint}_{c}" for c in COMPONENTS]
-        fresh = [Var(name, e.type, mutable=True) for name, e in zip(names, lanes, strict=False)]
+        fresh = [
+            Var(name, e.type, mutable=True, temporary=var.temporary) for name, e in zip(names, lanes, strict=False)
+        ]
         self.out += [Let(v, e, self.loc) for v, e in zip(fresh, lanes, strict=True)]
         self.lanes_of[var] = [Ref(v) for v in fresh]
 

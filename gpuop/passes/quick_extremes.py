@@ -103,7 +103,7 @@ def _used(block: Iterable[Stmt]) -> set[Var]:
 
 
 def _in_one_instruction(loop: For, chosen: _Choices) -> Iterator[Stmt]:
-    odd, special = (Var(hint, Type(BOOL), mutable=True) for hint in ("odd", "special"))
+    odd, special = (Var(hint, Type(BOOL), mutable=True, temporary=True) for hint in ("odd", "special"))
     (again,) = Copier((loop,)).copy()
     quick = [
         replace(stmt, value=chosen.found[stmt.var]) if isinstance(stmt, Let) and stmt.var in chosen.found else stmt

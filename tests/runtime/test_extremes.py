@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 import gpuop as gp
 from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
+from gpuop.fusion.report.workload import workload
 from gpuop.ir.ops import OPS
 from gpuop.passes import schedules
 from gpuop.runtime import devices
@@ -104,10 +106,14 @@ def test_bits(kind):
             np.testing.assert_array_equal(found.numpy().view(np.int32), values.view(np.int32))
 
 
-def text(body: Callable, dtype: str = "float32", target: str = "cuda") -> str:
+def of(body: Callable, dtype: str = "float32", target: str = "cuda", what: Callable = generate) -> Any:
     kernel = kernel_of(gp.operator(body)(gp.ScalarField(np.zeros((64, 64), dtype))))
     with mock.patch.object(schedules, "METHODS", (WALK,)):
-        return generate(kernel, replace(target_named(target), least_threads=1)).text
+        return what(kernel, replace(target_named(target), least_threads=1))
+
+
+def text(*given: Any) -> str:
+    return of(*given).text
 
 
 def median(f):
@@ -127,6 +133,12 @@ def test_where_it_is_done():
     assert "nan_min" in quick and "// as written" in quick
     for body, *more in ((median, "float64"), (median, "int32"), (median, "float32", "sm_75"), (dilated,), (positive,)):
         assert "nan_" not in text(body, *more)
+
+
+def test_predictions():
+    """What is computed where a result is found to be zero or NaN does not count."""
+    quick, plain = (of(median, target=target, what=workload).lanes["operation"] for target in ("sm_90", "sm_75"))
+    assert 0.3 * plain < quick < 0.8 * plain
 
 
 def test_instructions():

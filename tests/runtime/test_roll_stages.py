@@ -17,6 +17,7 @@ from gpuop.dsl import *
 from gpuop.fusion.program import program
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.pin import Pin
 from gpuop.passes import lower, schedules
 from gpuop.passes.schedules.roll import ROLL
 from gpuop.runtime.reference.interpret import run
@@ -56,6 +57,7 @@ def walked(kernel: Kernel, *arrays: NDArray[Any], **walk: int) -> NDArray[Any]:
     """What threads compute that walk so, whether or not it pays."""
     assert not reason(kernel)
     fixed = replace(WALK, candidates=lambda kernel: (walk,)) if walk else WALK
+    kernel = replace(kernel, pin=Pin(fixed.name))  # of fields as they are, not of words
     with mock.patch.object(schedules, "METHODS", (fixed,)):
         lowered = lower(kernel, WIDENED)
     fields = {p: np.array(a).reshape(p.type.planes, -1) for a, p in zip(arrays, kernel.inputs, strict=True)}

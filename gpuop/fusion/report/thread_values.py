@@ -151,6 +151,8 @@ class ThreadValues:
 
     def share(self, cond: Expr) -> float:
         """Of the threads, and of the turns of their loops, those that a condition lets in."""
+        if isinstance(cond, Ref) and cond.var.mutable and cond.var.temporary:
+            return 0.0  # what a pass has threads look for
         value = self.positions.get(cond.var) if isinstance(cond, Ref) else None
         if isinstance(value, Apply) and value.op == "eq":
             return 0.0  # a row or a column of many
