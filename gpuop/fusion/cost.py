@@ -51,14 +51,14 @@ def _block(block: Block, weight: Callable[[Expr], float]) -> float:
 def _weight(expr: Expr) -> float:
     if isinstance(expr, Apply):
         row = OPS[expr.op]
-        one = 1.0 if _is_shift(expr) else WEIGHTS.get(expr.op, FUNCTION if row.ulp else 1.0)
+        one = 1.0 if is_shift(expr) else WEIGHTS.get(expr.op, FUNCTION if row.ulp else 1.0)
         return one * expr.type.lanes
     if isinstance(expr, Read):
         return READ * expr.type.lanes + 2 * len(expr.point or ())
     return 0.0
 
 
-def _is_shift(expr: Apply) -> bool:
+def is_shift(expr: Apply) -> bool:
     """Whether an integer is divided by a power of two."""
     match expr:
         case Apply(op="div" | "mod", args=(_, Const(value=n))) if expr.type.integer:

@@ -121,6 +121,19 @@ def test_loops_count_as_often_as_they_turn() -> None:
     assert work.lanes["access"] == 2
 
 
+def test_assignments_under_a_condition_take_part() -> None:
+    @gp.operator
+    def changed(f):
+        x = _var(_readTensor(f))
+        with _if(_column == 3):
+            x @= 2.0
+        with _if(x > 7):
+            x @= _exp(x)
+        return x
+
+    assert workload(kernel_of(changed(field())), PLAIN).lanes["exp float32"] == 1
+
+
 def test_doubles_are_operations_of_their_own() -> None:
     work = workload(kernel_of(doubled(field(dtype="float64"))), PLAIN)
     assert work.lanes["add float64"] == 1

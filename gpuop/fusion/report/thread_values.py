@@ -60,7 +60,7 @@ class ThreadValues:
             else:
                 self.strides.pop(var, None)
             fixed = not (var.mutable or isinstance(value, Load))
-            self.runs[var] = self.varying(value, runs) if fixed else runs
+            self.runs[var] = self.varying(value, runs) if fixed else max(runs, self.runs.get(var, 0.0))
             if fixed:
                 self.note_value(var, value)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
+from gpuop.fusion.cost import is_shift
 from gpuop.fusion.measure import before
 from gpuop.fusion.report.thread_values import ThreadValues
 from gpuop.ir.kernel import Kernel
@@ -118,7 +119,9 @@ class _Count:
     def weight(self, expr: Expr, kind: str) -> float:
         if not isinstance(expr, Apply) or kind != OPERATION:
             return 1.0
-        return 0.5 if self.on_cpu and expr.op in EXTREMES else WEIGHTS.get(expr.op, 1.0)
+        if self.on_cpu and expr.op in EXTREMES:
+            return 0.5
+        return 1.0 if is_shift(expr) else WEIGHTS.get(expr.op, 1.0)
 
     def add(self, kind: str, lanes: int, runs: float, alike: bool) -> None:
         if lanes > 1 or not (self.vectors or alike):
