@@ -75,6 +75,18 @@ def bytes_of(x: Array, y: Array, selector: Array) -> Array:
     return found.astype(np.uint32)
 
 
+def halves_max(x: Array, y: Array) -> Array:
+    """The greater ones of both halves, which are unsigned."""
+    low = np.uint32(0xFFFF)
+    return np.asarray(np.maximum(x & low, y & low) | np.maximum(x & ~low, y & ~low))
+
+
+def halves_min(x: Array, y: Array) -> Array:
+    """The lesser ones of both halves."""
+    low = np.uint32(0xFFFF)
+    return np.asarray(np.minimum(x & low, y & low) | np.minimum(x & ~low, y & ~low))
+
+
 def clz(x: Array) -> Array:
     """The number of leading zero bits, by halving the width."""
     bits = 8 * x.dtype.itemsize

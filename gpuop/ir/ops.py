@@ -102,6 +102,8 @@ exact("min", 2, type_rules.arithmetic, np.minimum)
 # `abs` is for positions; users' absolute values are choices, as compilers take an `abs` to be no less than 0
 exact("abs", 1, type_rules.integer, np.abs)
 exact("bytes_of", 3, type_rules.integer, meaning.bytes_of)  # of two words, as the digits of a third say
+exact("halves_max", 2, type_rules.integer, meaning.halves_max)  # of words that are two unsigned numbers of 16 bits
+exact("halves_min", 2, type_rules.integer, meaning.halves_min)
 exact("mul_hi", 2, type_rules.integer, meaning.mul_hi)  # for 64 bits; narrower integers multiply in a wider type
 exact(
     "clz",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.intervals import Range, interval
@@ -107,10 +107,7 @@ class PackedLanes:
         if op == "shr" and constant_ and y.range[0] < x.bits:
             return self.shifted(x, y.range[0], range_)
         if op in ("min", "max"):
-            less = self.compared("lt", x, y)
-            return (
-                None if less is None else replace(self.chosen(less, *((x, y) if op == "min" else (y, x))), range=range_)
-            )
+            return self.packed(16, self.each(f"halves_{op}", x.form(16), y.form(16)), range_)
         return None
 
     def power(self, exponent: int) -> Packed:

@@ -200,6 +200,7 @@ KEPT = {
     "a product": lambda x, y: _convert_uchar((x * y) >> 8),
     "no bytes": lambda x, y: x + y,
     "a float": lambda x, y: _convert_uchar(x * 0.5 + y),
+    "dearer than one by one": lambda x, y: _convert_uchar(_where(x < y, _where(x == 3, y, x), _where(y == 7, x, y))),
     "a position": lambda x, y: _convert_uchar((x + y + _column) & 255),
 }
 
@@ -224,6 +225,15 @@ def test_rows_that_are_no_words(columns):
     double = shifted(lambda x, y: _convert_uchar(x + y))
     assert is_packed(kernel_of(double(gp.Field(np.zeros((640, 640), np.uint8)))))
     assert not is_packed(kernel_of(double(gp.Field(np.zeros((640, columns), np.uint8)))))
+
+
+def test_text_of_extremes():
+    dilated = shifted(lambda x, y: _convert_uchar(_max(x, y)))(gp.Field(np.zeros((8192, 8192), np.uint8)))
+    (step,) = plan(program([dilated.node])).launches
+    text = generate(step.kernel, target_named("cuda")).text
+    assert "max.u16x2" in text and "halves_max(" in text
+    compile_cuda(text, "sm_90")
+    compile_cuda(text, "sm_80")
 
 
 def test_text():

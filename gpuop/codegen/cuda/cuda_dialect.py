@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuop.codegen.c.dialect import Dialect
+from gpuop.codegen.cuda import halves
 
 OPTIONS = ("--std=c++17", "--fmad=false")
 
@@ -198,7 +199,6 @@ __device__ inline float nan_{name}(float x, float y)
     return z;
 }}
 """
-
 # CUDA counts in 32 or 64 bits; the count is an int, which becomes of x's type
 CLZ = {
     "clz char": "(signed char)(__clz((unsigned char)({0})) - 24)",
@@ -273,7 +273,7 @@ CUDA = Dialect(
         "loaded": LOADED,
         "rootn": ROOTN, "powr": POWR, "native_exp2": NATIVE.format(name="exp2", instruction="ex2"),
         "nan_min": NAN_EXTREME.format(name="min"), "nan_max": NAN_EXTREME.format(name="max"),
-        "native_sqrt": NATIVE.format(name="sqrt", instruction="sqrt"),
+        "native_sqrt": NATIVE.format(name="sqrt", instruction="sqrt"), **halves.HELPERS,
     },
     head="// compile with --fmad=false: results equal those of every other device\n"
     "#pragma nv_diag_suppress 39, 128, 177, 550  // x / 0.0f is infinite; what is named need not be used",

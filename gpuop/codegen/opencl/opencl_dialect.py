@@ -79,6 +79,13 @@ uint bytes_of(uint x, uint y, uint selector)
     return word;
 }
 """
+HALVES = """
+// of both halves, which are unsigned
+uint halves_{op}(uint x, uint y)
+{{
+    return {op}(x & 65535, y & 65535) | {op}(x >> 16, y >> 16) << 16;
+}}
+"""
 REMQUO_DOUBLE = REMQUO.replace("remquo_bits", "remquo_bits_double").replace("float", "double")
 
 # Intel's compiler dies of many `min` and `max` of integers that need one another, as sorting networks have,
@@ -165,6 +172,8 @@ OPENCL = Dialect(
         "atomic_add_global": ATOMIC_FLOAT.format(space="global"),
         "hidden": HIDDEN,
         "bytes_of": BYTES_OF,
+        "halves_max": HALVES.format(op="max"),
+        "halves_min": HALVES.format(op="min"),
         "remquo_bits": REMQUO,
         "remquo_bits_double": REMQUO_DOUBLE,
     },

@@ -25,7 +25,7 @@ HELD = 40  # values that a thread should hold of windows
 MOST_TALL = 32
 MOST_LOCAL = 49152  # bytes of a group
 FREE_LOCAL = 20480  # bytes of a group, with which enough of them run at a time, and the cache is not short of memory
-SLOWER = 0.15  # part of the time that 16 KiB more cost
+SLOWER = 0.3  # part of the time that 16 KiB more cost
 CACHED = 12.0  # operations that a GPU does in the time in which it reads a byte from its cache
 STORED = 16.0  # and from memory
 
