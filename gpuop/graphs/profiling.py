@@ -12,7 +12,8 @@ from typing import Any
 from gpuop.errors import SemanticError
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.rates import Rate
-from gpuop.fusion.report.plan_report import RUNS, moved_bytes, report
+from gpuop.fusion.report.plan_report import RUNS, moved_bytes
+from gpuop.fusion.report.prediction import expected
 from gpuop.graphs.stepper import Stepper
 from gpuop.runtime.base.backend import CALL, Argument, Array, Buffer, Launch, Part, indivisible
 from gpuop.runtime.device_facts import facts_of
@@ -195,18 +196,12 @@ def _stepped(stepper: Stepper) -> bool:
 
 def _predicted(prepared: Prepared) -> list[float]:
     """The predicted milliseconds of each launch; 0 where there is no prediction."""
-    backend = prepared.backend
-    facts = report(prepared.plan, None, backend.target, facts_of(backend))
-    return [_expected(each) for each in facts["kernels"]]
-
-
-def _expected(kernel: Mapping[str, Any]) -> float:
-    """What a report predicts of a kernel, of an iteration the sum of its turns."""
-    repeats = kernel["repeats"]
-    if repeats is None or repeats["every"] is not None:
-        return float(kernel["predictions"][0]["ms"]) if kernel["predictions"] else 0.0
-    turn = [_expected(each) for each in repeats["turn"]["kernels"]]
-    return sum(turn) * repeats["times"] / repeats["together"] if all(turn) else 0.0
+    backend, plan = prepared.backend, prepared.plan
+    facts = facts_of(backend)
+    seconds = (
+        expected(launch.kernel, plan.limits, backend.target, facts) if facts else 0.0 for launch in plan.launches
+    )
+    return [1e3 * each for each in seconds]
 
 
 def _rows(plan: Plan, taken: list[list[float]], predicted: list[float]) -> tuple[KernelTimes, ...]:
@@ -214,11 +209,11 @@ def _rows(plan: Plan, taken: list[list[float]], predicted: list[float]) -> tuple
     usual = [m for m, step in zip(medians, plan.launches, strict=True) if step.rate is Rate.EVERY_STEP]
     rows = []
     each_launch = zip(plan.launches, taken, medians, predicted, strict=True)
-    for number, (step, each, middle, expected) in enumerate(each_launch, 1):
+    for number, (step, each, middle, milliseconds) in enumerate(each_launch, 1):
         nbytes = moved_bytes(plan, step)
         share = middle / (sum(usual or medians) or 1.0) if step.rate is Rate.EVERY_STEP or not usual else 0.0
         moving = (nbytes, _rate(nbytes, middle), share, RUNS[step.rate])
-        rows.append(KernelTimes(number, step.kernel.name, middle, _spread(each), expected, *moving))
+        rows.append(KernelTimes(number, step.kernel.name, middle, _spread(each), milliseconds, *moving))
     return tuple(rows)
 
 

@@ -180,3 +180,11 @@ def test_stages_that_go_through_memory_move_more() -> None:
     moving = DeviceFacts(0.0, ((1, 1e-9),), lambda kind: 0.0)
     found = {each["method"]: each["ms"] for each in predictions(kernel, CPU, moving)}
     assert found["plain"] == pytest.approx(2 * found["line buffers"])
+
+
+def test_the_choice_is_the_kind_of_device_s_whatever_was_measured() -> None:
+    """Text is the same on each run: a device where all but "plain" is predicted to be slow runs the same schedule."""
+    kernel = kernel_of(along(across(field())), CPU)
+    odd = DeviceFacts(0.0, ((10**9, 1e-9),), lambda kind: 1e-6 if kind == "access" else 1e-15)
+    found = predictions(kernel, CPU, replace(odd, copies=((1, 1e-18),)))
+    assert [each["method"] for each in found] == ["line buffers", "plain"]

@@ -9,14 +9,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from gpuop.fusion.iteration import Iteration
+from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.measure import before
 from gpuop.fusion.report.workload import ACCESS, ATOMIC, BARRIER, FAR, NEIGHBOUR, OPERATION, Workload, workload
 from gpuop.fusion.scheduling import scheduled
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.pin import Pin
 from gpuop.ir.stages import stages
 from gpuop.ir.target import Target
 from gpuop.ir.throughput import DeviceFacts
+from gpuop.passes.resolve import resolve_target
 from gpuop.passes.schedules import METHODS, PLAIN, schedule
 
 SHARP = {"cpu": 4.0, "gpu": 1.5}  # the greater, the more the shorter of the two hides behind the longer
@@ -39,19 +42,34 @@ def predictions(kernel: Kernel, target: Target, facts: DeviceFacts) -> list[Pred
     ready = before(replace(kernel, target=target), schedule)
     suits = {m.name: dict(m.candidates(ready)[0]) for m in METHODS if kernel.domain.threads and not m.refuse(ready)}
     first = {PLAIN: {}} if chosen is None else {chosen[0].name: dict(chosen[1])}
-    entries = (
-        first | {name: given for name, given in suits.items() if name not in first} | ({PLAIN: {}} if chosen else {})
-    )
-    found = []
-    for name, given in entries.items():
-        seconds = duration(replace(kernel, pin=Pin(name, tuple(given.items()))), target, facts)
-        found.append({"method": name, **given, "ms": 1e3 * seconds})
+    others = {name: given for name, given in suits.items() if name not in first} | ({PLAIN: {}} if chosen else {})
+    found = [_entry(first, duration(kernel, target, facts))]
+    for name, given in others.items():
+        pinned = replace(kernel, pin=Pin(name, tuple(given.items())))
+        found.append(_entry({name: given}, duration(pinned, target, facts)))
     return found
 
 
+def _entry(schedule: dict[str, dict[str, int]], seconds: float) -> Prediction:
+    ((method, given),) = schedule.items()
+    return {"method": method, **given, "ms": 1e3 * seconds}
+
+
+def expected(kernel: Launchable, limits: Limits, target: Target, facts: DeviceFacts) -> float:
+    """The seconds that what a plan launches should take, of an iteration all its turns; 0 where that is not known."""
+    if isinstance(kernel, Kernel):
+        return duration(resolve_target(kernel), target, facts)
+    if not isinstance(kernel, Iteration) or kernel.until is not None or kernel.times is None:
+        return 0.0
+    part, together = kernel.together(limits)
+    turn = [expected(launch.kernel, limits, target, facts) for launch in part.plan(limits).launches]
+    return sum(turn) * kernel.times / together if all(turn) else 0.0
+
+
 def duration(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
-    """The seconds that a kernel is expected to take as its schedule is pinned."""
-    parts = stages(kernel) if kernel.pin is not None and kernel.pin.method == PLAIN else (kernel,)
+    """The seconds that a kernel is expected to take."""
+    plain = kernel.intermediates and kernel.pin is not None and kernel.pin.method == PLAIN
+    parts = stages(kernel) if plain else (kernel,)
     return sum(_duration(part, target, facts) for part in parts)
 
 
