@@ -11,6 +11,7 @@ from gpuop.config import config
 from gpuop.errors import SemanticError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.pin import Pin
+from gpuop.passes.schedules.interchange import INTERCHANGE
 from gpuop.passes.schedules.line_buffers import LINE_BUFFERS
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.plain import without_intermediates
@@ -27,6 +28,7 @@ METHODS: tuple[Method, ...] = (
     TRANSPOSE,
     TILE,
     LINE_BUFFERS,
+    INTERCHANGE,
     RESAMPLE,
     VECTOR_ROWS,
     PRIVATIZE,
