@@ -24,9 +24,8 @@ from tests.conftest import Vectorized
 
 rng = np.random.default_rng(29)
 TARGET = replace(Vectorized.target, backend="opencl")
-KEPT = tuple(border for border in CHECKED if border != "wrap")
-# a strip of less than two vectors, a field lower than its windows need, several strips and blocks, layers
-SHAPES = [(7, 24), (4, 41), (2, 9, 50)]
+# a strip of less than two vectors, a field lower than its windows need, layers, and no rows
+SHAPES = [(7, 24), (4, 41), (2, 9, 50), (150,)]
 
 
 @contextmanager
@@ -72,21 +71,53 @@ def kernel_of(*results: gp.Field) -> Kernel:
 
 FIRST = ((-1, -1), (0, 0), (1, 2))
 SECOND = ((-2, 1), (0, -3), (1, 0), (2, -1))
+LAYERS = ((-1, 0, 0), (0, 1, 2), (1, 0, -1), (0, 0, 0))
 
 
 @pytest.mark.parametrize(
     ("shape", "border"),
-    [*(((37, 100), b) for b in KEPT), *((s, b) for s in SHAPES for b in ("reflect", "zero"))],
+    [*(((37, 100), b) for b in CHECKED), *((s, b) for s in SHAPES for b in ("reflect", "zero", "wrap"))],
     ids=str,
 )
 def test_sizes_and_borders(device, shape, border):
     """The corner of the second stage is that of the first one's values, not of what it would compute beyond the edges."""
     x = data(shape)
-    want = expected(expected(x, FIRST, border), SECOND, border)
-    with kept(columns=32, rows=5, together=2):
-        out = stencil(SECOND, border)(stencil(FIRST, border)(gp.Field(x)))
+    first, second = (tuple(s[-len(shape) :] for s in steps) for steps in (FIRST, SECOND))
+    parameters = {"columns": 32, "rows": 5, "together": 2} if len(shape) > 1 else {"columns": 32}
+    want = expected(expected(x, first, border), second, border)
+    with kept(**parameters):
+        out = stencil(second, border)(stencil(first, border)(gp.Field(x)))
         assert len(kernel_of(out).intermediates) == 1 and not LINE_BUFFERS.refuse(kernel_of(out))
         np.testing.assert_array_equal(out.numpy(), want)
+
+
+@pytest.mark.parametrize(
+    ("shape", "border", "parameters"),
+    [
+        ((7, 9, 40), "clamp", (1024, 4, 3, 2)),
+        ((5, 11, 96), "wrap", (32, 4, 4, 4)),
+        ((5, 6, 41), "wrap", (1024, 8, 2, 1)),
+        ((3, 2, 33), "symmetric", (1024, 2, 40, 2)),
+        ((9, 5, 70), "zero", (32, 3, 2, 2)),
+    ],
+    ids=str,
+)
+def test_layers(device, shape, border, parameters):
+    """Threads walk along layers, and keep a block of rows of each."""
+    x = data(shape)
+    want = expected(expected(x, LAYERS, border), LAYERS, border)
+    with kept(**dict(zip(("columns", "rows", "layers", "together"), parameters, strict=True))):
+        out = stencil(LAYERS, border)(stencil(LAYERS, border)(gp.Field(x)))
+        assert "layers" in LINE_BUFFERS.candidates(kernel_of(out))[0]
+        np.testing.assert_array_equal(out.numpy(), want)
+
+
+def test_rows_and_columns_wrap_in_several_strips(device):
+    """What is read of a field at the other end goes through the field's own border there."""
+    x = data((9, 160))
+    with kept(columns=32, rows=8, together=4):
+        out = stencil(SECOND, "wrap")(stencil(FIRST)(gp.Field(x)))
+        np.testing.assert_array_equal(out.numpy(), expected(expected(x, FIRST), SECOND, "wrap"))
 
 
 @pytest.mark.parametrize(
@@ -171,10 +202,11 @@ def test_refusals():
     assert LINE_BUFFERS.refuse(large) == "its grid is small, and vectors take longer to compile"
 
 
-@pytest.mark.parametrize(("steps", "border"), [(((1, 0), (-1, 0)), "wrap"), (((0, 30), (0, -30)), "clamp")])
-def test_what_is_not_kept_goes_through_memory(device, steps, border):
-    """Rows at the other end of the field, and rows shorter than windows."""
-    x = data((20, 25))
+def test_what_is_not_kept_goes_through_memory(device):
+    """Rows shorter than windows, and intermediates of which only some wrap around."""
+    x, wide = data((20, 25)), ((0, 30), (0, -30))
     with kept():
-        got = stencil(steps, border)(stencil(FIRST)(gp.Field(x))).numpy()
-    np.testing.assert_array_equal(got, expected(expected(x, FIRST), steps, border))
+        far = stencil(wide)(stencil(FIRST)(gp.Field(x))).numpy()
+        mixed = stencil(SECOND, "wrap")(stencil(FIRST)(stencil(FIRST)(gp.Field(x)))).numpy()
+    np.testing.assert_array_equal(far, expected(expected(x, FIRST), wide))
+    np.testing.assert_array_equal(mixed, expected(expected(expected(x, FIRST), FIRST), SECOND, "wrap"))

@@ -1,13 +1,15 @@
-"""Blocks of strips, whose threads go from row to row and run all stages in each of them."""
+"""Blocks of strips, whose threads go from row to row, or from layer to layer, and run all stages in each of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gpuop.ir.borders import Coordinate, place
-from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
+    Block,
     Comment,
     Declare,
     Expr,
@@ -23,35 +25,41 @@ from gpuop.ir.nodes import (
     Var,
 )
 from gpuop.ir.types import INT, Shape, Type
-from gpuop.passes.schedules.edge_vectors import counted
+from gpuop.passes.schedules.edge_vectors import EdgeLines, LinePlaces, counted
 from gpuop.passes.schedules.leads import Border, Lead, Leads
-from gpuop.passes.schedules.rings import Ring, Rings
-from gpuop.passes.schedules.stage_copy import StageCopy
+from gpuop.passes.schedules.rings import Ring, Rings, Spot
+from gpuop.passes.schedules.stage_copy import Columns, StageCopy
 from gpuop.passes.schedules.vector_rows import least
-
-COLUMN, ROW = Index("global", "column"), Index("global", "row")
 
 
 class ColumnStrips:
-    """A kernel with intermediates as threads run it that have strips of `width` columns and blocks of `height` rows.
+    """A kernel with intermediates as threads run it that have blocks of so many points along each axis.
 
     Attributes:
+        sizes: these points; of columns as many as whole vectors have, unless a strip is a whole row.
         together: how many rows a stage computes at a time, which share what they load.
         count: how many strips a row has.
-        left, top: the first column and the first row of a thread's results.
+        corner: the first point of a thread's results.
     """
 
-    def __init__(self, kernel: Kernel, found: Leads, width: int, height: int, together: int) -> None:
+    def __init__(self, kernel: Kernel, found: Leads, sizes: Mapping[str, int], together: int) -> None:
         assert kernel.target is not None
-        self.source, self.together, self.height = kernel, together, height
-        self.lanes = kernel.target.vector_length
-        self.rows, self.columns = kernel.domain.extent("row"), kernel.domain.extent("column")
-        self.count = max(self.columns // width, 1)
+        self.source, self.together, self.lanes = kernel, together, kernel.target.vector_length
+        self.extents = {axis: kernel.domain.extent(axis) for axis in sizes}
+        self.columns = self.extents["column"]
+        self.count = max(self.columns // sizes["column"], 1)
         wide = -(-self.columns // self.count)
         self.width = -(-wide // self.lanes) * self.lanes if self.count > 1 else self.columns
-        self.rings = Rings(kernel, found, self.width, together)
+        self.sizes = {**sizes, "column": self.width}
+        self.rings = Rings(kernel, found, self.sizes, together)
         self.leads = self.rings.leads
-        self.left, self.top = (Var(hint, Type(INT)) for hint in ("left", "top"))
+        self.corner = {axis: Var(hint, Type(INT)) for axis, hint in CORNER.items() if axis in sizes}
+
+    @property
+    def domain(self) -> Shape:
+        """Threads along each axis."""
+        counts = {axis: -(-self.extents[axis] // size) for axis, size in self.sizes.items()}
+        return Shape(*(counts.get(axis, self.source.domain.extent(axis)) for axis in self.source.domain.axes))
 
     @property
     def nbytes(self) -> int:
@@ -60,121 +68,134 @@ class ColumnStrips:
     @property
     def fits(self) -> bool:
         """Whether strips have vectors, and each but the first and the last is away from the edges, for all stages."""
-        inner = [lead.interior for lead in self.leads]
-        left = max(first + lead.left for lead, (first, _) in zip(self.leads, inner, strict=True))
-        right = max(self.columns - end + lead.right for lead, (_, end) in zip(self.leads, inner, strict=True))
+        halos = [lead.around("column") for lead in self.leads]
+        left, right = (max(halo[end] for halo in halos) for end in (0, 1))
+        if self.rings.wraps:
+            left, right = self.rings.vectors(left), self.rings.vectors(right)
         last = self.columns - self.width
         starts = [min(k * self.width, last) for k in range(self.count)]
         apart = all(s == 0 or s >= left for s in starts) and all(s == last or s <= last - right for s in starts)
-        return 0 < self.height <= self.rows and apart and self.width - left - right >= self.lanes
+        inside = all(0 < self.sizes[axis] <= self.extents[axis] for axis in self.sizes)
+        return inside and apart and self.width >= self.lanes
 
     # --- the kernel ---------------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
-        source, domain = self.source, self.source.domain
+        source, domain, rings = self.source, self.source.domain, self.rings
         head: list[Stmt] = [*source.shared("constant")]
-        head.append(
-            Comment(f"strips of {self.width} columns and {self.height} rows of {'x'.join(map(str, domain.shape))}")
-        )
+        sizes = " and ".join(f"{self.sizes[axis]} {axis}s" for axis in reversed(domain.axes) if axis in self.sizes)
+        head.append(Comment(f"strips of {sizes} of {'x'.join(map(str, domain.shape))}"))
         b = collector(head)
-        head.append(Let(self.left, least(b.apply("mul", COLUMN, self.width), self.columns - self.width)))
-        head.append(Let(self.top, least(b.apply("mul", ROW, self.height), self.rows - self.height)))
+        for axis, var in self.corner.items():
+            size = self.sizes[axis]
+            head.append(Let(var, least(b.apply("mul", Index("global", axis), size), self.extents[axis] - size)))
         for lead in self.leads:
-            value = b.apply("sub", Ref(self.left), lead.left) if lead.left else Ref(self.left)
-            head.append(Let(self.rings.origin(lead), value))
-        head += (Declare(array) for array in self.rings.arrays)
-        turn, out = Var("turn", Type(INT)), list[Stmt]()
-        b = collector(out)
-        steps = b.apply("add", b.apply("mul", Ref(turn), self.together), self.rings.first)
-        out.append(Let(self.rings.row, b.bind(b.apply("add", Ref(self.top), steps))))
-        for lead in self.leads:
-            self.stage(lead, Ref(turn), out)
-        head.append(counted(turn, 0, (self.height - self.rings.first) // self.together, out))
-        sizes = {"column": self.count, "row": -(-self.rows // self.height)}
-        shape = Shape(*(sizes.get(axis, domain.extent(axis)) for axis in domain.axes))
+            for axis, var in rings.origin(lead).items():
+                before = rings.padding(lead, axis)[0]
+                head.append(Let(var, b.apply("sub", Ref(self.corner[axis]), before)))
+        head += (Declare(array) for array in rings.arrays)
+        if rings.walk:
+            turn, out = Var("turn", Type(INT)), list[Stmt]()
+            b = collector(out)
+            steps = b.apply("add", b.apply("mul", Ref(turn), rings.step), rings.first)
+            out.append(Let(rings.at, b.bind(b.apply("add", Ref(self.corner[rings.walk]), steps))))
+            for lead in self.leads:
+                self.in_turn(lead, Ref(turn), out)
+            head.append(counted(turn, 0, (self.sizes[rings.walk] - rings.first) // rings.step, out))
+        else:
+            for lead in self.leads:
+                head += self.stage(lead)
         return replace(
             source,
-            domain=Domain(shape, domain.elements),
+            domain=Domain(self.domain, domain.elements),
             body=tuple(head),
             intermediates=(),
             points=domain.shape,
             group=(1, 1, 1),
         )
 
-    def stage(self, lead: Lead, turn: Expr, out: list[Stmt]) -> None:
-        """A stage at some rows, unless these are above all that are needed."""
-        rows: list[Stmt] = []
-        copies = [StageCopy(self.rings, lead, i, rows) for i in range(self.together)]
-        loops = [*self.ends(lead, copies), self.vectors(lead, copies), *self.beyond(lead, copies)]
-        early = -(-(lead.start - lead.ahead - self.together + 1 - self.rings.first) // self.together)
+    def in_turn(self, lead: Lead, turn: Expr, out: list[Stmt]) -> None:
+        """A stage at some rows or layers, unless these are above all that are needed."""
+        step, done = self.rings.step, self.stage(lead)
+        early = -(-(lead.start - lead.ahead - step + 1 - self.rings.first) // step)
         if early > 0:
             test = collector(out).apply("ge", turn, early)
-            out.append(If(test, (*rows, *loops)))
+            out.append(If(test, done))
         else:
-            out += [*rows, *loops]
+            out += done
+
+    # --- rows ---------------------------------------------------------------------------------------------------
+
+    def stage(self, lead: Lead) -> Block:
+        """A stage in all of a block that is not walked: in the rows of a layer, or in one row."""
+        out: list[Stmt] = []
+        b, walk = collector(out), self.rings.walk
+        if walk != "layer":
+            rows = [{walk: self.walked(lead, row, out)} if walk else {} for row in range(self.together)]
+            return (*out, *self.rows(lead, rows))
+        layer = {walk: self.walked(lead, 0, out)}
+        n, size, (before, behind) = self.extents["row"], self.sizes["row"], lead.around("row")
+        top, count = Ref(self.corner["row"]), size + before + behind
+        first, last = b.apply("sub", top, before), b.apply("add", top, size + behind - self.together)
+        if not self.rings.wraps:
+            first, last = b.apply("max", first, 0), b.apply("min", last, n - self.together)
+            count = min(count, n)
+        turn, inner = Var("k", Type(INT)), list[Stmt]()
+        c = collector(inner)
+        row = c.apply("min", c.apply("add", c.apply("mul", Ref(turn), self.together), first), last)
+        least_row, greatest = (-before, n - 1 + behind) if self.rings.wraps else (0, n - 1)
+        rows = [
+            {**layer, "row": self.rings.spot(c, "row", c.apply("add", row, k), least_row, greatest)}
+            for k in range(self.together)
+        ]
+        inner += self.rows(lead, rows)
+        return (*out, counted(turn, 0, -(-count // self.together), inner))
+
+    def walked(self, lead: Lead, row: int, out: list[Stmt]) -> Spot:
+        rings, b = self.rings, collector(out)
+        ahead = lead.ahead + row
+        low, high = rings.first + ahead, self.extents[rings.walk] - rings.step + ahead
+        return rings.spot(b, rings.walk, b.apply("add", Ref(rings.at), ahead), low, high)
+
+    def rows(self, lead: Lead, spots: list[dict[str, Spot]]) -> Block:
+        """A stage at rows that are computed together."""
+        out: list[Stmt] = []
+        copies = [StageCopy(self.rings, lead, row, each, out) for row, each in enumerate(spots)]
+        done = (self.vectors(lead, copies), *self.beyond(lead, copies))  # which add to what goes before
+        return (*out, *done)
+
+    # --- columns ------------------------------------------------------------------------------------------------
 
     def vectors(self, lead: Lead, copies: list[StageCopy]) -> For:
-        (start, end), out = lead.interior, list[Stmt]()
-        step, lane, b = Var("k", Type(INT)), Var("lane", Type(INT)), collector(out)
-        first = b.apply("add", b.apply("mul", Ref(step), self.lanes), self.clipped(b, lead, start, end)[0])
-        last = b.apply("sub", self.clipped(b, lead, start, end)[1], self.lanes)
+        """A strip, and vectors of what readers need beside it; all of them lie as the strip's do."""
+        before, behind = map(self.rings.vectors, lead.around("column") if self.count > 1 else (0, 0))
+        step, out, n = Var("k", Type(INT)), list[Stmt](), self.columns
+        b = collector(out)
+        at = b.apply("add", b.apply("mul", Ref(step), self.lanes), b.apply("sub", Ref(self.corner["column"]), before))
+        turned: Expr | None = None
+        first = at
+        if self.rings.wraps and self.count > 1:
+            low = b.apply("choose", b.apply("lt", at, 0), b.apply("add", at, n), at)
+            first = b.apply("choose", b.apply("ge", at, n), b.apply("sub", at, n), low)
+            first = b.apply("max", b.apply("min", first, n - self.lanes), 0)
+            turned = b.apply("sub", at, first)
+        else:
+            first = b.apply("min", b.apply("max", at, 0) if before else at, n - self.lanes)
         column = Var("column", Type(INT))
-        out.append(Let(column, b.bind(b.apply("min", first, last))))
-        inner: list[Stmt] = []
-        blocks = [copy.at(Ref(column), Ref(lane), inner) for copy in copies]
-        for several in zip(*blocks, strict=True):
-            inner += (stmt for block in several for stmt in block)
-        out.append(counted(lane, 0, self.lanes, inner, lanes=True))
-        return counted(step, 0, -(-(self.width + lead.left + lead.right) // self.lanes), out)
+        out.append(Let(column, b.bind(first)))
 
-    def clipped(self, b: Builder, lead: Lead, start: int, end: int) -> tuple[Expr, Expr]:
-        """The columns of a strip and its halo, from `start` to `end`."""
-        first = b.apply("max", Ref(self.rings.origin(lead)), start) if lead.left or start else Ref(self.left)
-        last = b.apply("add", Ref(self.left), self.width + lead.right)
-        return first, b.apply("min", last, end) if lead.right or end < self.columns else last
+        def at_columns(first: Expr, lane: Expr, lines: EdgeLines | None, out: list[Stmt]) -> list[list[Block]]:
+            return [copy.at(Columns(first, lane, turned, lines), out) for copy in copies]
 
-    def ends(self, lead: Lead, copies: list[StageCopy]) -> list[Stmt]:
-        """The columns of a stage whose reads of fields may leave these."""
-        start, end = lead.interior
-        inner: list[Stmt] = []
-        turn = Var("k", Type(INT))
-        column = self.outside(turn, inner, start, end)
-        if column is None:
-            return []
-        done: list[Stmt] = []
-        for copy in copies:
-            done += (stmt for block in copy.at(column, None, done) for stmt in block)
-        inner.append(self.within(lead, column, inner, done))
-        title = Comment("columns whose neighbours lie beyond an edge")
-        return [title, *self.at_edges([counted(turn, 0, self.columns - (end - start), inner)])]
-
-    def outside(self, turn: Var, out: list[Stmt], start: int, end: int) -> Expr | None:
-        """The column of a turn, where turns count the columns before `start` and from `end` on; None if there is none."""
-        if end - start == self.columns:
-            return None
-        b = collector(out)
-        behind = b.apply("add", Ref(turn), end - start)
-        if not 0 < start < self.columns - (end - start):
-            return Ref(turn) if start else behind
-        return b.apply("choose", b.apply("lt", Ref(turn), start), Ref(turn), behind)
-
-    def within(self, lead: Lead, column: Expr, out: list[Stmt], done: list[Stmt]) -> If:
-        b = collector(out)
-        low = b.apply("ge", column, Ref(self.rings.origin(lead)))
-        high = b.apply("lt", column, b.apply("add", Ref(self.left), self.width + lead.right))
-        return If(b.apply("and", low, high), tuple(done))
-
-    def at_edges(self, done: list[Stmt]) -> list[Stmt]:
-        if self.count == 1:
-            return done
-        out: list[Stmt] = []
-        b = collector(out)
-        low, high = b.apply("eq", Ref(self.left), 0), b.apply("eq", Ref(self.left), self.columns - self.width)
-        out.append(If(b.apply("or", low, high), tuple(done)))
-        return out
+        apart = self.source.intermediates
+        places = LinePlaces(lead.kernel, self.together, apart, not self.rings.wraps)
+        out += places.vector(Ref(column), self.lanes, at_columns)
+        return counted(step, 0, -(-(before + self.width + behind) // self.lanes), out)
 
     def beyond(self, lead: Lead, copies: list[StageCopy]) -> list[Stmt]:
-        """The columns outside of the field, filled in by the border."""
+        """The columns outside of the field, filled in by the border; they are computed where strips wrap around."""
+        if self.rings.wraps and self.count > 1:
+            return []
         rings = [(param, self.rings.of[param]) for param in lead.kernel.written if param in self.rings.of]
         alike: dict[tuple[Border, int], list[tuple[FieldParam, Ring]]] = {}
         for param, ring in rings:
@@ -183,21 +204,34 @@ class ColumnStrips:
         fills = [self.filled(lead, *like, params, copies) for like, params in alike.items()]
         return self.at_edges([Comment("columns beyond the edges"), *fills]) if fills else []
 
+    def at_edges(self, done: list[Stmt]) -> list[Stmt]:
+        if self.count == 1:
+            return done
+        out: list[Stmt] = []
+        b, left = collector(out), Ref(self.corner["column"])
+        low, high = b.apply("eq", left, 0), b.apply("eq", left, self.columns - self.width)
+        out.append(If(b.apply("or", low, high), tuple(done)))
+        return out
+
     def filled(
         self, lead: Lead, like: Border, reach: int, rings: list[tuple[FieldParam, Ring]], copies: list[StageCopy]
     ) -> For:
-        turn, out = Var("k", Type(INT)), list[Stmt]()
+        turn, out, n = Var("k", Type(INT)), list[Stmt](), self.columns
         b, (border, fill) = collector(out), like
         before = b.apply("sub", Ref(turn), reach)
-        behind = b.apply("add", before, self.columns)
-        column = b.apply("choose", b.apply("lt", Ref(turn), reach), before, behind)
-        n, origin = self.columns, self.rings.origin(lead)
-        inner = list[Stmt]()
+        column = b.apply("choose", b.apply("lt", Ref(turn), reach), before, b.apply("add", before, n))
+        inner, origin = list[Stmt](), Ref(self.rings.origin(lead)["column"])
         c = collector(inner)
         there = place(c, Coordinate(column, constant(n, INT), n, -reach, n + reach - 1), border)
-        to, source = (c.apply("sub", at, Ref(origin)) for at in (column, there))
+        to, source = (c.apply("sub", at, origin) for at in (column, there))
         for slot, array in ((copy.slots[p], a) for copy in copies for p, ring in rings for a in ring.arrays):
-            value = fill if fill is not None else c.bind(Load(array, (slot, source), array.type))
-            inner.append(Store(array, (slot, to), value))
-        out.append(self.within(lead, column, out, inner))
+            value = fill if fill is not None else c.bind(Load(array, (*slot, source), array.type))
+            inner.append(Store(array, (*slot, to), value))
+        left, (halo, beside) = Ref(self.corner["column"]), lead.around("column")
+        low = b.apply("ge", column, b.apply("sub", left, halo))
+        high = b.apply("lt", column, b.apply("add", left, self.width + beside))
+        out.append(If(b.apply("and", low, high), tuple(inner)))
         return counted(turn, 0, 2 * reach, out)
+
+
+CORNER = {"column": "left", "row": "top", "layer": "front"}

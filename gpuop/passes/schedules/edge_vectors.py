@@ -55,40 +55,45 @@ class EdgeLines:
 
     def __init__(self, found: LinePlaces, lanes: int, first: Expr, lane: Expr, head: list[Stmt]) -> None:
         self.found, self.lanes, self.first, self.lane, self.head = found, lanes, first, lane, head
-        self.arrays: dict[Line, tuple[Array, ...]] = {}
+        self.arrays: dict[tuple[Line, int], tuple[Array, ...]] = {}
 
     def takes(self, read: Read, row: int) -> bool:
-        return read.point is not None and line_of(read, row) in self.found.spans
+        return read.point is not None and self.line(read, row)[0] in self.found.spans
+
+    def line(self, read: Read, row: int) -> tuple[Line, int]:
+        """The line of a read, and which row's it is where rows do not share them."""
+        return (line_of(read, row), 0) if self.found.shared else (line_of(read, 0), row)
 
     def load(self, read: Read, at: At, row: int, out: list[Stmt]) -> Expr:
         """A vector of a line, for one of several rows that are computed together."""
-        line = line_of(read, row)
+        key = line, _ = self.line(read, row)
         assert read.point is not None
         parts = elements(line.field, line.element)
         known = all(isinstance(e, (Const, Index)) for e in (*line.across, *parts))
-        if line not in self.arrays or not known:
+        if key not in self.arrays or not known:
             there = replace(line, across=tuple(map(at, read.point[:-1])))
-            self.fill(line, there, [at(part) for part in parts], self.head if known else out, known)
+            self.fill(key, there, [at(part) for part in parts], self.head if known else out, known)
         low, column, b = self.found.spans[line][0], read.point[-1], collector(out)
         if isinstance(column, Index):
             place = b.apply("add", self.lane, column.offset - low)
         else:
             place = b.apply("add", b.apply("sub", at(column), self.first), -low)
-        return b.pack([b.bind(Load(array, (place,), array.type)) for array in self.arrays[line]])
+        return b.pack([b.bind(Load(array, (place,), array.type)) for array in self.arrays[key]])
 
-    def fill(self, line: Line, there: Line, parts: list[Expr], out: list[Stmt], known: bool) -> None:
+    def fill(self, key: tuple[Line, int], there: Line, parts: list[Expr], out: list[Stmt], known: bool) -> None:
         """Fill the arrays of a line; where it is not `known` before, among the statements of lanes."""
+        line, _ = key
         (low, high), kind = self.found.spans[line], Type(line.field.type.storage)
-        if line not in self.arrays:
+        if key not in self.arrays:
             arrays = tuple(Array(f"{line.field.hint}_line", kind, (self.lanes + high - low,)) for _ in parts)
-            self.arrays[line] = arrays
+            self.arrays[key] = arrays
             self.head += map(Declare, arrays)
         border = "clamp" if line.border == "unchecked" else line.border
 
         def one(k: Expr, out: list[Stmt]) -> None:
             b = collector(out)
             column, place = b.apply("add", self.first, k), b.apply("add", k, -low)
-            for array, part in zip(self.arrays[line], parts, strict=True):
+            for array, part in zip(self.arrays[key], parts, strict=True):
                 element = None if there.field.type.planes == 1 else part
                 read = Read(there.field, kind, (*there.across, column), element, border, there.fill)
                 out.append(Store(array, (place,), b.bind(read)))
@@ -127,9 +132,11 @@ class LinePlaces:
     Attributes:
         interior: the first column, and the one behind the last, where no read leaves its field.
         spans: the least and the greatest offset of each line's columns, 0 among them.
+        shared: whether the rows lie below one another, so that they share lines.
     """
 
-    def __init__(self, stage: Kernel, rows: int, apart: Collection[FieldParam] = ()) -> None:
+    def __init__(self, stage: Kernel, rows: int, apart: Collection[FieldParam] = (), shared: bool = True) -> None:
+        self.shared = shared
         places = LanePlaces(stage)
         self.columns, self.interior = stage.domain.extent("column"), places.interior(apart)
         self.spans: dict[Line, tuple[int, int]] = {}
@@ -137,7 +144,7 @@ class LinePlaces:
             if read.field in apart or place is None or not place.along or place.low is None or place.high is None:
                 continue
             if place.low < 0 or place.high > 0 or read.field.type.field_shape[-1] < self.columns:
-                for line in (line_of(read, row) for row in range(rows)):
+                for line in (line_of(read, row) for row in range(rows if shared else 1)):
                     low, high = self.spans.get(line, (0, 0))
                     self.spans[line] = min(low, place.low), max(high, place.high)
 

@@ -1,38 +1,38 @@
-"""How far each stage of a kernel runs ahead of the results: in rows, and in columns beyond a strip's."""
+"""How far each stage of a kernel runs ahead of the results: along the axis that threads walk, and beyond a thread's block."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpuop.ir.footprints import Footprint, footprints
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Const, FieldParam
 from gpuop.ir.stages import stages
-from gpuop.passes.schedules.lane_places import LanePlaces
 
 FAR = 1 << 30
 MIRRORED = ("reflect", "symmetric")
 Border = tuple[str, Const | None]
+Span = tuple[int, int]
 
 
 @dataclass
 class Lead:
-    """A stage, when the results are at some row of a block, in a strip of columns.
+    """A stage, when the results are at some row or layer of a block.
 
     Attributes:
         kernel: the stage, without intermediates.
-        interior: the first column, and the one behind the last, where no read of a field leaves it.
-        ahead: how many rows further it is.
-        start: its first row, behind the first one of the block.
-        left, right: columns that it computes beyond those of the strip.
+        ahead: how many rows or layers further it is.
+        start: its first one, behind the first one of the block.
+        halo: the points that it computes before a block and behind it, along the axes that are not walked.
     """
 
     kernel: Kernel
-    interior: tuple[int, int]
     ahead: int = 0
     start: int = 0
-    left: int = 0
-    right: int = 0
+    halo: dict[str, Span] = field(default_factory=dict)
+
+    def around(self, axis: str) -> Span:
+        return self.halo.get(axis, (0, 0))
 
 
 @dataclass
@@ -41,46 +41,60 @@ class Kept:
 
     Attributes:
         lead: the stage that makes it.
-        oldest: the oldest row that is still read, from that of the results.
-        reach: how many rows and columns beyond an edge are read.
+        oldest: the oldest row or layer that is still read, from that of the results.
+        reach: how far beyond an edge is read along each axis.
         border: of its reads, if they reach beyond.
     """
 
     lead: Lead
     oldest: int = 0
-    reach: tuple[int, int] = (0, 0)
+    reach: dict[str, int] = field(default_factory=dict)
     border: Border = ("clamp", None)
+
+    def beyond(self, axis: str) -> int:
+        return self.reach.get(axis, 0)
 
 
 Leads = tuple[list[Lead], dict[FieldParam, Kept]]
 
 
+def walked(kernel: Kernel) -> str:
+    """The axis that threads walk: layers, where stages read others along them, or rows; "" where the grid has one axis."""
+    axes = kernel.domain.axes
+    near = (f for stage in stages(kernel) for param, f in footprints(stage).items() if param in kernel.intermediates)
+    if len(axes) == 3 and any(f is not None and (f.low[0] or f.high[0]) for f in near):
+        return "layer"
+    return "row" if len(axes) > 1 else ""
+
+
 def leads(kernel: Kernel) -> Leads:
     """The stages in the order in which they run, and the intermediates; all of these are read at constant distances."""
-    found = [Lead(stage, LanePlaces(stage).interior(kernel.intermediates)) for stage in stages(kernel)]
+    walk, axes = walked(kernel), kernel.domain.axes
+    found = [Lead(stage) for stage in stages(kernel)]
     kept = {param: Kept(lead, FAR) for lead in found for param in lead.kernel.written if param in kernel.intermediates}
     for reader in reversed(found):
         for param, near in footprints(reader.kernel).items():
             if param in kept and near is not None:
-                _extend(kept[param], reader, near)
+                for axis, span in zip(axes, zip(near.low, near.high, strict=True), strict=True):
+                    _extend(kept[param], reader, axis, span, mirrored(near), axis == walk)
+                for border in near.borders:
+                    kept[param].border = border
     return found, kept
 
 
-def _extend(kept: Kept, reader: Lead, near: Footprint) -> None:
-    """Rows beyond an edge stand for some inside, which must be there too."""
-    lead, (low, high) = kept.lead, rows_of(near)
-    lead.ahead, lead.start = max(lead.ahead, reader.ahead + high), min(lead.start, reader.start + low)
-    lead.left, lead.right = max(lead.left, reader.left - near.low[-1]), max(lead.right, reader.right + near.high[-1])
-    kept.oldest = min(kept.oldest, reader.ahead + low)
-    rows, columns = max(high, -low), max(near.high[-1], -near.low[-1])
-    kept.reach = max(kept.reach[0], rows), max(kept.reach[1], columns)
-    for border in near.borders:
-        kept.border = border
+def _extend(kept: Kept, reader: Lead, axis: str, span: Span, mirrors: bool, walked: bool) -> None:
+    """Points beyond an edge stand for some inside, which must be there too."""
+    lead, (low, high) = kept.lead, (min(span[0], 0), max(span[1], 0))
+    kept.reach[axis] = max(kept.beyond(axis), high, -low)
+    if walked:
+        if mirrors:
+            low, high = min(low, -high), max(high, -low)
+        lead.ahead, lead.start = max(lead.ahead, reader.ahead + high), min(lead.start, reader.start + low)
+        kept.oldest = min(kept.oldest, reader.ahead + low)
+    else:
+        (before, behind), around = lead.around(axis), reader.around(axis)
+        lead.halo[axis] = max(before, around[0] - low), max(behind, around[1] + high)
 
 
-def rows_of(near: Footprint) -> tuple[int, int]:
-    """The rows that are read, and the own one; those that mirrored rows stand for."""
-    low, high = min(near.low[-2], 0), max(near.high[-2], 0)
-    if any(border in MIRRORED for border, _ in near.borders):
-        low, high = min(low, -high), max(high, -low)
-    return low, high
+def mirrored(near: Footprint) -> bool:
+    return any(border in MIRRORED for border, _ in near.borders)

@@ -2,14 +2,18 @@
 
 A thread has a strip of columns and a block of rows. Row by row, each stage runs as far ahead as those that read it need, over
 the columns of the strip and a halo beside it, which neighbouring strips compute too. Only rows and columns that there are count:
-rows outside are looked up where the border says, columns outside are filled in when a row is complete.
+rows outside are looked up where the border says, columns outside are filled in when a row is complete. Stages that read others
+along layers go from layer to layer, with a block of rows in each; those in one dimension have a row each.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import product
+
 from gpuop.ir.footprints import footprints
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Assign, Let, Read
+from gpuop.ir.nodes import Assign, FieldParam, Let, Read
 from gpuop.ir.stages import stages
 from gpuop.ir.types import BOOL
 from gpuop.ir.visit import expressions, walk
@@ -17,12 +21,14 @@ from gpuop.passes.obstacles import doubles, obstacle
 from gpuop.passes.points_per_thread import MOST_VALUES
 from gpuop.passes.schedules.column_strips import ColumnStrips
 from gpuop.passes.schedules.lane_places import LanePlaces
-from gpuop.passes.schedules.leads import Leads, leads
+from gpuop.passes.schedules.leads import Border, Leads, leads, walked
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.vector_rows import unjoined, without_tables
 
 WIDTHS = (1024, 512, 256, 128)  # columns of a strip
-HEIGHTS = (32, 64, 128, 256)  # rows of a block
+LONG = (8192, 4096, 2048)  # of one whose rings are single rows
+HEIGHTS = (32, 64, 128, 256)  # rows of a block, or layers
+ROWS = (32, 16, 8, 4)  # rows of a block that is walked along layers
 MOST_BYTES = 1 << 18  # of rows that a thread keeps: a part of the second cache
 ENOUGH = 32  # times as many rows as are computed anew above each block
 THREADS = 16  # that keep the cores of a CPU busy
@@ -34,26 +40,25 @@ def refuse(kernel: Kernel) -> str:
         return "the device has no vectors"
     if not kernel.intermediates:
         return "it has no stages"
-    if len(kernel.domain.shape) < 2:
-        return "its grid has no rows"
     wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
     found = wrong or unjoined(kernel) or obstacle(without_tables(kernel)) or _reads(kernel)
     return found or ("" if candidates(kernel) else "what it keeps of rows is too much for a thread")
 
 
 def _reads(kernel: Kernel) -> str:
-    borders: dict[object, object] = {}
+    borders: dict[FieldParam, Border] = {}
     for stage in stages(kernel):
         near = {param: f for param, f in footprints(stage).items() if param in kernel.intermediates}
-        if any(f is None or any((*f.low[:-2], *f.high[:-2])) for f in near.values()):
-            return "its stages read others along layers, or at computed distances"
+        if any(f is None for f in near.values()):
+            return "its stages read others at computed distances"
         for param, footprint in near.items():
             for border in footprint.borders if footprint is not None else ():
                 if borders.setdefault(param, border) != border:
                     return "an intermediate is read through several borders"
         if (found := LanePlaces(stage).obstacle()) or (found := _tensors(stage)):
             return found
-    return ""
+    wrapped = {border == "wrap" for border, _ in borders.values()}
+    return "some of its intermediates wrap around, others do not" if len(wrapped) > 1 else ""
 
 
 def _tensors(stage: Kernel) -> str:
@@ -64,30 +69,43 @@ def _tensors(stage: Kernel) -> str:
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
-    found = leads(kernel)
-    stages, _ = found
-    above = max(lead.ahead - lead.start for lead in stages)
-    rows, columns = kernel.domain.extent("row"), kernel.domain.extent("column")
+    found, along = leads(kernel), walked(kernel)
+    above = max(lead.ahead - lead.start for lead in found[0])
     values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, (Let, Assign)))
-    together = [n for n in (4, 2, 1) if n <= min(rows, max(MOST_VALUES // values, 1))]
-    if not any(_shares_rows(lead.kernel) for lead in stages):
+    together = [n for n in (4, 2, 1) if n <= min(kernel.domain.extent("row"), max(MOST_VALUES // values, 1))]
+    if not any(_shares_rows(lead.kernel) for lead in found[0]):
         together.sort()
     heights = (*(h for h in HEIGHTS if h >= ENOUGH * above), *HEIGHTS[::-1], 1)
-    tried = (_parameters(kernel, c, h, n) for n in together for c in WIDTHS for h in heights)
-    good = [p for p in tried if _suit(kernel, found, p)]
-    busy = [p for p in good if -(-rows // p["rows"]) * -(-columns // p["columns"]) >= THREADS]
+    tried: Iterable[Parameters]
+    if along == "layer":
+        axes = product(together, WIDTHS, ROWS, heights)
+        tried = ({"columns": c, "rows": r, "layers": h, "together": n} for n, c, r, h in axes)
+    elif along == "row":
+        tried = ({"columns": c, "rows": h, "together": n} for n, c, h in product(together, WIDTHS, heights))
+    else:
+        tried = ({"columns": c} for c in (*LONG, *WIDTHS))
+    suited = (_suited(kernel, p) for p in tried)
+    good = [p for p in suited if _suit(kernel, found, p)]
+    busy = [p for p in good if _strips(kernel, found, p).domain.points >= THREADS]
     return tuple({tuple(p.items()): p for p in (busy or good)}.values())
 
 
-def _parameters(kernel: Kernel, columns: int, rows: int, together: int) -> Parameters:
-    """Blocks of whole steps, no larger than the grid."""
-    extent = kernel.domain.extent("row")
-    together = min(together, extent)
-    return {"columns": columns, "rows": min(max(rows, together), extent) // together * together, "together": together}
+def _suited(kernel: Kernel, wanted: Parameters) -> Parameters:
+    """Blocks no larger than the grid; where rows are walked, of whole steps."""
+    together = min(wanted.get("together", 1), kernel.domain.extent("row"))
+    given = {**wanted, "together": together} if "together" in wanted else dict(wanted)
+    for name in ("rows", "layers"):
+        if name in given:
+            given[name] = min(given[name], kernel.domain.extent(name[:-1]))
+    if "rows" in given:
+        rows = max(given["rows"], together)
+        given["rows"] = rows if "layers" in given else rows // together * together
+    return given
 
 
 def _strips(kernel: Kernel, found: Leads, parameters: Parameters) -> ColumnStrips:
-    return ColumnStrips(kernel, found, parameters["columns"], parameters["rows"], parameters["together"])
+    sizes = {axis: parameters[f"{axis}s"] for axis in ("layer", "row", "column") if f"{axis}s" in parameters}
+    return ColumnStrips(kernel, found, sizes, parameters.get("together", 1))
 
 
 def _suit(kernel: Kernel, found: Leads, parameters: Parameters) -> bool:
@@ -95,23 +113,18 @@ def _suit(kernel: Kernel, found: Leads, parameters: Parameters) -> bool:
     strips = _strips(kernel, found, parameters)
     if not strips.fits or strips.nbytes > MOST_BYTES:
         return False
-    for one in found[1].values():
-        rows, columns = one.reach
-        if one.border[0] == "wrap" and (rows or strips.width < kernel.domain.extent("column")):
-            return False
-        if rows >= kernel.domain.extent("row") or columns >= strips.width:
-            return False
-    return True
+    sizes = {**strips.sizes, walked(kernel): kernel.domain.extent(walked(kernel))} if walked(kernel) else strips.sizes
+    axes = ("column",) if strips.rings.wraps else sizes
+    return all(one.beyond(axis) < sizes[axis] for one in found[1].values() for axis in axes)
 
 
 def _shares_rows(stage: Kernel) -> bool:
-    return any(f is not None and f.high[-2] > f.low[-2] for f in footprints(stage).values())
+    return any(f is not None and len(f.low) > 1 and f.high[-2] > f.low[-2] for f in footprints(stage).values())
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     """As the parameters say, as far as they suit."""
-    found = leads(kernel)
-    wanted = _parameters(kernel, *(parameters[name] for name in ("columns", "rows", "together")))
+    found, wanted = leads(kernel), _suited(kernel, parameters)
     return _strips(kernel, found, wanted if _suit(kernel, found, wanted) else candidates(kernel)[0]).kernel()
 
 

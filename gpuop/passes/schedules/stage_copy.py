@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from gpuop.ir.borders import Coordinate, inside
+from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.nodes import (
     GRID_AXES,
@@ -24,73 +25,112 @@ from gpuop.ir.nodes import (
 from gpuop.ir.types import INT
 from gpuop.ir.visit import Copier, expressions
 from gpuop.passes.points_per_thread import is_own
+from gpuop.passes.schedules.edge_vectors import EdgeLines
 from gpuop.passes.schedules.leads import Lead
-from gpuop.passes.schedules.rings import Ring, Rings
+from gpuop.passes.schedules.rings import Ring, Rings, Spot
 from gpuop.passes.schedules.vector_rows import own_point, without_tables
+
+Rows = tuple[tuple[Expr, ...], Expr | None]  # indices into a ring but for the column, and a test that they lie inside
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where a vector of a stage is.
+
+    Attributes:
+        first: its first column, inside the field.
+        lane: which of its columns is meant.
+        turned: how much further on its columns are in rings, where these go beyond the edges.
+        lines: what it reads of fields, at their edges.
+    """
+
+    first: Expr
+    lane: Expr
+    turned: Expr | None
+    lines: EdgeLines | None
 
 
 class StageCopy:
     """A stage at one of the rows that it computes together.
 
     Attributes:
+        spots: where it is along the axes of rings but columns.
         slots: where the row of each intermediate is put.
     """
 
-    def __init__(self, rings: Rings, lead: Lead, row: int, head: list[Stmt]) -> None:
-        self.rings, self.lead, self.head = rings, lead, collector(head)
-        self.ahead = lead.ahead + row
-        self.slots: dict[FieldParam, Expr] = {}
-        own = rings.line(self.row(0), self.ahead)
-        for param in lead.kernel.written:
-            if param in rings.of:
-                self.slots[param] = rings.of[param].fresh(self.head, own)
-        self.lines: dict[tuple[FieldParam, int, str], tuple[Expr, Expr | None]] = {}
+    def __init__(self, rings: Rings, lead: Lead, row: int, spots: Mapping[str, Spot], head: list[Stmt]) -> None:
+        self.rings, self.lead, self.number, self.spots, self.head = rings, lead, row, spots, collector(head)
+        self.slots = {p: rings.fresh(self.head, rings.of[p], spots) for p in lead.kernel.written if p in rings.of}
+        self.rows: dict[tuple[FieldParam, tuple[int, ...], str], Rows] = {}
         self.found: dict[Index, Expr] = {}
         for index in self.indices():
             if index.kind == "global_size":
                 self.found[index] = constant(rings.source.domain.extent(index.axis), INT)
-            elif index.axis == "row":
-                self.found[index] = self.row(index.offset)
-
-    def row(self, offset: int) -> Expr:
-        return self.head.apply("add", Ref(self.rings.row), self.ahead + offset)
+            elif index.axis in spots:
+                self.found[index] = self.head.apply("add", spots[index.axis].wrapped, index.offset)
 
     def indices(self) -> list[Index]:
         used = [e for e in expressions(self.lead.kernel.body) if isinstance(e, Index) and e.axis in GRID_AXES]
         return list(dict.fromkeys([*used, *(Index("global", axis) for axis in self.rings.source.domain.axes)]))
 
-    def at(self, column: Expr, lane: Expr | None, out: list[Stmt]) -> list[Block]:
-        """The statements at a column, or at that of a lane behind it."""
+    def at(self, columns: Columns, out: list[Stmt]) -> list[Block]:
+        """The statements at a column."""
         b, found = collector(out), dict(self.found)
         for index in self.indices():
             if index.kind == "global" and index.axis == "column":
-                place = b.apply("add", column, index.offset)
-                found[index] = place if lane is None else b.apply("add", place, lane)
-        copier = _AtPlace(self, found)
+                found[index] = b.apply("add", b.apply("add", columns.first, index.offset), columns.lane)
+        copier = _AtPlace(self, columns, found)
         return [copier.stmt(stmt) for stmt in without_tables(self.lead.kernel)]
 
-    def kept(self, read: Read, row: Expr, b: Builder) -> tuple[Expr, Expr | None]:
-        """Where the row of a read is kept, and a test that it lies inside, if another value is read outside."""
-        ring, original = self.rings.of[read.field], None if read.point is None else read.point[-2]
-        if original is not None and not isinstance(original, Index):
-            n = self.rings.rows
-            return self._kept(ring, read.border, Coordinate(row, constant(n, INT), n, None, None), b)
-        offset = 0 if original is None else original.offset
-        key = read.field, offset, read.border
-        if key not in self.lines:
-            self.lines[key] = self._kept(ring, read.border, self.rings.line(row, self.ahead + offset), self.head)
-        return self.lines[key]
+    def kept(self, read: Read, point: Mapping[str, Expr], b: Builder) -> Rows:
+        """Where the row of a read is kept, if the row is at `point` now."""
+        own = own_point(len(self.rings.source.domain.shape))
+        given = dict(zip(self.rings.source.domain.axes, read.point or own, strict=True))
+        offsets = [e.offset for e in (given[axis] for axis in self.spots) if isinstance(e, Index)]
+        if len(offsets) < len(self.spots):
+            return self._kept(read, given, point, b)
+        key = read.field, tuple(offsets), read.border
+        if key not in self.rows:
+            self.rows[key] = self._kept(read, given, point, self.head)
+        return self.rows[key]
 
-    def _kept(self, ring: Ring, border: str, row: Coordinate, b: Builder) -> tuple[Expr, Expr | None]:
-        return ring.slot(b, row, border), inside(b, row) if border == "fill" else None
+    def _kept(self, read: Read, given: Mapping[str, Expr], point: Mapping[str, Expr], b: Builder) -> Rows:
+        rings, ring, index, tests = self.rings, self.rings.of[read.field], list[Expr](), list[Expr]()
+        for axis in self.spots:
+            at, test = self.place(axis, given[axis], point[axis], read.border, b)
+            tests += [] if test is None else [test]
+            if axis == rings.walk:
+                low = rings.first - FARTHEST if rings.wraps else 0
+                index.append(ring.slot(b, at, low))
+            else:
+                index.append(b.apply("sub", at, Ref(ring.origin[axis])))
+        test = None if not tests else tests[0] if len(tests) == 1 else b.apply("and", *tests)
+        return tuple(index), test
+
+    def place(self, axis: str, given: Expr, point: Expr, border: str, b: Builder) -> tuple[Expr, Expr | None]:
+        """Where a coordinate is, which is `point` within the field: beyond an edge that wraps, or where the border says."""
+        spot, n = self.spots[axis], self.rings.source.domain.extent(axis)
+        known = isinstance(given, Index)
+        away = given.offset if isinstance(given, Index) else 0
+        if self.rings.wraps:
+            at = b.apply("add", spot.at, away if known else b.apply("sub", point, spot.wrapped))
+            return at, None
+        at = b.apply("add", spot.at, away) if known else point
+        low, high = (spot.low + away, spot.high + away) if known else (None, None)
+        where = Coordinate(at, constant(n, INT), n, low, high)
+        test = inside(b, where) if border == "fill" else None
+        return place(b, where, "clamp" if border == "fill" else border), test
+
+
+FARTHEST = 1 << 10  # no row that is read is farther before the first one
 
 
 class _AtPlace(Copier):
     """The statements at a given position."""
 
-    def __init__(self, copy: StageCopy, found: dict[Index, Expr]) -> None:
+    def __init__(self, copy: StageCopy, columns: Columns, found: dict[Index, Expr]) -> None:
         super().__init__(copy.lead.kernel.body)
-        self.place, self.found, self.rings = copy, found, copy.rings.of
+        self.place, self.columns, self.found, self.rings = copy, columns, found, copy.rings.of
         for stmt in copy.lead.kernel.shared("constant"):
             del self.arrays[stmt.array]
 
@@ -104,10 +144,15 @@ class _AtPlace(Copier):
         return super().expr(expr)
 
     def stmt(self, stmt: Stmt) -> Block:
+        lines, row = self.columns.lines, self.place.number
         match stmt:
             case Let(value=Read() as read) | Assign(value=Read() as read) if read.field in self.rings:
                 out: list[Stmt] = []
                 value = self.loaded(read, collector(out, stmt.loc))
+                return (*out, self.renamed(replace(stmt, value=value)))
+            case Let(value=Read() as read) | Assign(value=Read() as read) if lines and lines.takes(read, row):
+                out = []
+                value = lines.load(read, self.expr, row, out)
                 return (*out, self.renamed(replace(stmt, value=value)))
             case Write(field=field) if field in self.rings:
                 return self.kept(stmt, self.rings[field])
@@ -116,20 +161,25 @@ class _AtPlace(Copier):
         return super().stmt(stmt)
 
     def loaded(self, read: Read, b: Builder) -> Expr:
-        ring, point = self.rings[read.field], own_point(2) if read.point is None else read.point[-2:]
-        row, column = map(self.expr, point)
-        slot, inner = self.place.kept(replace(read, point=None if read.point is None else point), row, b)
-        at = b.apply("sub", column, Ref(ring.origin))
-        lanes: list[Expr] = [b.bind(Load(array, (slot, at), array.type)) for array in ring.arrays]
+        ring, axes = self.rings[read.field], self.place.rings.source.domain.axes
+        point = dict(zip(axes, map(self.expr, read.point or own_point(len(axes))), strict=True))
+        rows, inner = self.place.kept(read, point, b)
+        at = self.column(point["column"], ring, b)
+        lanes: list[Expr] = [b.bind(Load(array, (*rows, at), array.type)) for array in ring.arrays]
         if inner is not None and read.fill is not None:
             lanes = [b.apply("choose", inner, lane, read.fill) for lane in lanes]
         return b.pack(lanes)
 
+    def column(self, at: Expr, ring: Ring, b: Builder) -> Expr:
+        """Where a column is in a ring."""
+        found = b.apply("sub", at, Ref(ring.origin["column"]))
+        return found if self.columns.turned is None else b.apply("add", found, self.columns.turned)
+
     def kept(self, write: Write, ring: Ring) -> Block:
         out: list[Stmt] = []
         b = collector(out, write.loc)
-        at = b.apply("sub", self.found[Index("global", "column")], Ref(ring.origin))
+        at = self.column(self.found[Index("global", "column")], ring, b)
         values = b.lanes(self.expr(write.value))
-        slot = self.place.slots[write.field]
-        stores = (Store(a, (slot, at), v, write.loc) for a, v in zip(ring.arrays, values, strict=True))
+        slots = self.place.slots[write.field]
+        stores = (Store(a, (*slots, at), v, write.loc) for a, v in zip(ring.arrays, values, strict=True))
         return (*out, *stores)
