@@ -96,6 +96,8 @@ def _fuse(groups: Groups, program: Program, steady: Invariant) -> list[Apart]:
     recomputing = Recomputing(program, groups, steady)
     for original in program.ops:
         op = recomputing.apply(original)
+        if recomputing.is_late(op):
+            continue
         for value in dict.fromkeys(op.inputs):
             producer = groups.maker.get(value)
             if producer is None or groups.of[producer.number] == groups.of[op.number]:

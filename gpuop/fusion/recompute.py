@@ -119,6 +119,29 @@ class Recomputing:
             waiting.add(op.number)
         return op.number in waiting
 
+    def is_late(self, op: Op) -> bool:
+        """Whether an operator is rather computed with its readers: all need other threads' values, and what it reads itself goes
+        through memory to such threads anyway.
+        """
+        uses = [(user, value) for value in op.outputs for user in self.groups.using.get(value, {}).values()]
+        made = [value for value in dict.fromkeys(op.inputs) if value in self.groups.maker]
+        if op.kernel.apart or not made or not uses or not self.groups.wanted.isdisjoint(op.outputs):
+            return False
+        if any(self.level[user.number] <= self.level[op.number] or self._apart(op, user, v) for user, v in uses):
+            return False
+        read, written = (sum(self.types[v].nbytes for v in values) for values in (dict.fromkeys(op.inputs), op.outputs))
+        return read <= 2 * written and all(map(self._in_memory, made))
+
+    def _in_memory(self, value: int) -> bool:
+        """Whether some reader has a value from memory, though its maker has it in registers."""
+        maker, users = self.groups.maker[value], self.groups.using[value].values()
+        apart = [user for user in users if self._apart(maker, user, value)]
+        kept = any(unstaged(self.groups, maker, user, value) is not None for user in apart)
+        return kept and not isinstance(self.chain(value), Chain)
+
+    def _apart(self, maker: Op, user: Op, value: int) -> bool:
+        return bool(maker.kernel.apart or user.kernel.apart or needs_other_threads(maker, user, value) is not None)
+
     def reason(self, value: int) -> str:
         """Why a value is not recomputed, where that was a question of cost or size, or a rule forbids it; else empty."""
         found = self.chains.get(value, "")

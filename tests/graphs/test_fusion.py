@@ -98,6 +98,20 @@ def test_loops_that_end_as_values_say_run_once(device):
 
 
 @gp.schedule("plain")
+def test_what_neighbours_need_in_memory_is_all_that_goes_there(device):
+    """A multiple of it is computed where it is read, and not written beside it."""
+
+    def build():
+        middle = costly(a)
+        return {"out": blur(middle) - 6 * middle}
+
+    graph, results = fused(build, kernels=2)
+    assert [len(launch.outputs) for launch in graph.plan.launches] == [1, 1]
+    middle = costly(a)
+    same_bits(results["out"], blur(middle).numpy() - np.float32(6) * middle.numpy())
+
+
+@gp.schedule("plain")
 def test_a_gather_of_what_is_wanted_reads_it(device):
     graph, results = fused(lambda: {"out": shift(a * 10 + 1), "probed": a * 10 + 1}, kernels=2)
     want = (a.numpy() * np.float32(10) + 1)[:, [*range(1, ODD[1]), ODD[1] - 1]]

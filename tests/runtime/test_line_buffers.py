@@ -71,7 +71,7 @@ def kernel_of(*results: gp.Field) -> Kernel:
 
 FIRST = ((-1, -1), (0, 0), (1, 2))
 SECOND = ((-2, 1), (0, -3), (1, 0), (2, -1))
-LAYERS = ((-1, 0, 0), (0, 1, 2), (1, 0, -1), (0, 0, 0))
+LAYERS = ((-1, 0, 0), (0, 1, 2), (1, -1, -1))
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,8 @@ def test_sizes_and_borders(device, shape, border):
     ("shape", "border", "parameters"),
     [
         ((7, 9, 40), "clamp", (1024, 4, 3, 2)),
-        ((5, 11, 96), "wrap", (32, 4, 4, 4)),
-        ((5, 6, 41), "wrap", (1024, 8, 2, 1)),
-        ((3, 2, 33), "symmetric", (1024, 2, 40, 2)),
-        ((9, 5, 70), "zero", (32, 3, 2, 2)),
+        ((5, 11, 96), "wrap", (32, 4, 4, 1)),
+        ((3, 2, 33), "symmetric", (1024, 2, 40, 1)),
     ],
     ids=str,
 )
@@ -115,7 +113,7 @@ def test_layers(device, shape, border, parameters):
 def test_rows_and_columns_wrap_in_several_strips(device):
     """What is read of a field at the other end goes through the field's own border there."""
     x = data((9, 160))
-    with kept(columns=32, rows=8, together=4):
+    with kept(columns=32, rows=8, together=2):
         out = stencil(SECOND, "wrap")(stencil(FIRST)(gp.Field(x)))
         np.testing.assert_array_equal(out.numpy(), expected(expected(x, FIRST), SECOND, "wrap"))
 
