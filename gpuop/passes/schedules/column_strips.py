@@ -27,7 +27,7 @@ from gpuop.ir.nodes import (
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.passes.schedules.edge_vectors import EdgeLines, LinePlaces, counted
 from gpuop.passes.schedules.leads import Border, Lead, Leads
-from gpuop.passes.schedules.rings import Ring, Rings, Spot
+from gpuop.passes.schedules.rings import AxisPlace, Ring, Rings
 from gpuop.passes.schedules.stage_copy import Columns, StageCopy
 from gpuop.passes.schedules.vector_rows import least
 
@@ -151,13 +151,13 @@ class ColumnStrips:
         inner += self.rows(lead, rows)
         return (*out, counted(turn, 0, -(-count // self.together), inner))
 
-    def walked(self, lead: Lead, row: int, out: list[Stmt]) -> Spot:
+    def walked(self, lead: Lead, row: int, out: list[Stmt]) -> AxisPlace:
         rings, b = self.rings, collector(out)
         ahead = lead.ahead + row
         low, high = rings.first + ahead, self.extents[rings.walk] - rings.step + ahead
         return rings.spot(b, rings.walk, b.apply("add", Ref(rings.at), ahead), low, high)
 
-    def rows(self, lead: Lead, spots: list[dict[str, Spot]]) -> Block:
+    def rows(self, lead: Lead, spots: list[dict[str, AxisPlace]]) -> Block:
         """A stage at rows that are computed together."""
         out: list[Stmt] = []
         copies = [StageCopy(self.rings, lead, row, each, out) for row, each in enumerate(spots)]

@@ -14,7 +14,7 @@ from gpuop.passes.schedules.leads import Border, Kept, Lead, Leads, walked
 
 
 @dataclass(frozen=True)
-class Spot:
+class AxisPlace:
     """Where a stage is along an axis, behind or before the results: within a range, in which `at` is.
 
     Attributes:
@@ -112,15 +112,15 @@ class Rings:
         arrays = tuple(Array(name, kind, tuple(shape)) for name in names)
         return Ring(arrays, slots, self.origin(one.lead), one.border, one.beyond("column"))
 
-    def spot(self, b: Builder, axis: str, at: Expr, low: int, high: int) -> Spot:
+    def spot(self, b: Builder, axis: str, at: Expr, low: int, high: int) -> AxisPlace:
         """A place along an axis, of which it is known where it is at least and at most."""
         n = self.source.domain.extent(axis)
         if not self.wraps or (low >= 0 and high < n):
-            return Spot(at, at, low, high)
+            return AxisPlace(at, at, low, high)
         around = place(b, Coordinate(at, constant(n, INT), n, low, high), "wrap")
-        return Spot(at, b.apply("max", b.apply("min", around, n - 1), 0), low, high)
+        return AxisPlace(at, b.apply("max", b.apply("min", around, n - 1), 0), low, high)
 
-    def fresh(self, b: Builder, ring: Ring, spots: Mapping[str, Spot]) -> tuple[Expr, ...]:
+    def fresh(self, b: Builder, ring: Ring, spots: Mapping[str, AxisPlace]) -> tuple[Expr, ...]:
         """Where a row is put."""
         index: list[Expr] = []
         for axis, spot in spots.items():

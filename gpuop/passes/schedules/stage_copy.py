@@ -27,7 +27,7 @@ from gpuop.ir.visit import Copier, expressions
 from gpuop.passes.points_per_thread import is_own
 from gpuop.passes.schedules.edge_vectors import EdgeLines
 from gpuop.passes.schedules.leads import Lead
-from gpuop.passes.schedules.rings import Ring, Rings, Spot
+from gpuop.passes.schedules.rings import AxisPlace, Ring, Rings
 from gpuop.passes.schedules.vector_rows import own_point, without_tables
 
 Rows = tuple[tuple[Expr, ...], Expr | None]  # indices into a ring but for the column, and a test that they lie inside
@@ -58,7 +58,7 @@ class StageCopy:
         slots: where the row of each intermediate is put.
     """
 
-    def __init__(self, rings: Rings, lead: Lead, row: int, spots: Mapping[str, Spot], head: list[Stmt]) -> None:
+    def __init__(self, rings: Rings, lead: Lead, row: int, spots: Mapping[str, AxisPlace], head: list[Stmt]) -> None:
         self.rings, self.lead, self.number, self.spots, self.head = rings, lead, row, spots, collector(head)
         self.slots = {p: rings.fresh(self.head, rings.of[p], spots) for p in lead.kernel.written if p in rings.of}
         self.rows: dict[tuple[FieldParam, tuple[int, ...], str], Rows] = {}
