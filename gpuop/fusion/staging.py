@@ -19,6 +19,7 @@ from gpuop.ir.visit import effects
 MOST_REACH = 32  # points along an axis; what is read farther away is mostly computed anew for other groups of points
 
 _footprints: WeakKeyDictionary[Op, dict[FieldParam, Footprint | None]] = WeakKeyDictionary()
+_plain: WeakKeyDictionary[Op, bool] = WeakKeyDictionary()  # each merge asks all operators of both groups
 
 
 def footprints_of(op: Op) -> dict[FieldParam, Footprint | None]:
@@ -52,9 +53,12 @@ def unstaged(groups: Groups, producer: Op, consumer: Op, value: int) -> str | No
 
 def is_plain(op: Op) -> bool:
     """Whether threads of an operator compute their own points, and nothing else that anybody notices."""
+    if op in _plain:
+        return _plain[op]
     kernel = op.fusible
     alone = kernel.group is None and kernel.domain.elements == 1 and not kernel.shared("constant")
-    return bool(alone and kernel.domain.shape and not effects(kernel.body) and not access_of(op).scatters)
+    _plain[op] = bool(alone and kernel.domain.shape and not effects(kernel.body) and not access_of(op).scatters)
+    return _plain[op]
 
 
 def staged(ops: Sequence[Op]) -> list[int]:
