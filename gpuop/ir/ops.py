@@ -97,7 +97,7 @@ row("loaded", 1, type_rules.arithmetic, np.positive)  # what was loaded, before 
 exact("choose", 3, type_rules.choice, np.where, "{0} ? {1} : {2}", CHOICE, alone=(0,))
 
 # --- integers ---------------------------------------------------------------------------------------------------
-exact("max", 2, type_rules.arithmetic, np.maximum)  # for integers; floating values are compared
+exact("max", 2, type_rules.arithmetic, np.maximum)  # floating values are compared, but by `passes/quick_extremes.py`
 exact("min", 2, type_rules.arithmetic, np.minimum)
 # `abs` is for positions; users' absolute values are choices, as compilers take an `abs` to be no less than 0
 exact("abs", 1, type_rules.integer, np.abs)
