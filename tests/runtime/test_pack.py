@@ -108,6 +108,46 @@ def test_expressions(device, columns, border):
         assert count, "all stay bytes"
 
 
+def stencil_of(node: tuple, border: str, most: int) -> gp.Operator:
+    @gp.operator
+    def stage(f):
+        def at(row, column):
+            return _convert_int(_readTensor(f, _row + row, _column + column, border=border))
+
+        found = value(node, at, GPUOP) & most
+        return _convert_uchar(found) if most == 255 else found
+
+    return stage
+
+
+@pytest.mark.parametrize("columns", [32, 100])
+@pytest.mark.parametrize("border", ["clamp", "zero"])
+def test_chains(device, columns, border):
+    """What is read of a stage beyond an edge is what the border says, not what the stage would be there."""
+    if not is_interpreted():
+        pytest.skip("interpreters will do")
+    x = rng.integers(0, 256, (12, columns)).astype(np.uint8)
+    with packed():
+        count = 0
+        for most in (255, 1023, 255, 4095):
+            first, second = tree(2), tree(2)
+            out = stencil_of(second, border, 255)(stencil_of(first, border, most)(gp.Field(x)))
+
+            def there(row, column):
+                return away(x.astype(np.int32), row, column, border=border)
+
+            inner = (value(first, there, NUMPY) & most).astype(np.int32)
+
+            def behind(row, column, inner=inner):
+                return away(inner, row, column, border=border)
+
+            want = value(second, behind, NUMPY) & 255
+            np.testing.assert_array_equal(out.numpy(), want, err_msg=f"{first} {second}")
+            steps = plan(program([out.node]), limits=Limits(target=Widened.target)).launches
+            count += any(step.kernel.intermediates and is_packed(kernel_of(out)) for step in steps if len(steps) == 1)
+        assert count, "no stages were packed"
+
+
 @gp.operator
 def life(cells):
     """With any bytes, not only 0 and 1."""
