@@ -21,6 +21,7 @@ from gpuop.ir.pin import Pin
 from gpuop.passes import schedules
 from gpuop.passes.schedules import privatize
 from gpuop.passes.schedules.privatize import PRIVATIZE
+from gpuop.passes.schedules.strips import own_lanes
 from gpuop.runtime import devices
 from tests.borders import CHECKED, PLACES
 from tests.conftest import Vectorized, Widened
@@ -350,3 +351,38 @@ def test_what_stays_a_scatter(form):
     with mock.patch.dict(TARGETS, gpu=replace(TARGETS["gpu"], least_threads=1 << 16)):
         found = refused(form, body(lambda p, x: _atomic_add(p, x)), counts, few)
     assert found == "its 400 points are few beside what it updates"
+
+
+@pytest.mark.parametrize(("form", "where"), FORMS[:1])
+@pytest.mark.parametrize("columns", [64, 50])
+def test_neighbours_are_read_at_once(form, where, columns):
+    """16 bytes of each channel where rows are aligned for that, beside outputs at own points; never what others read."""
+
+    @gp.operator(
+        outputs=lambda f: (gp.FieldType((3, 256), dtype="int32"), gp.FieldType(f.type.field_shape, dtype="int32"))
+    )
+    def channels(levels):
+        _globalThreads(levels)
+        colour = _readTensor(levels)
+        for k, level in enumerate((colour.x, colour.y, colour.z)):
+            _atomic_inc(_pointerTo(_out0, k, level))
+        _writeTensor(_out1, _convert_int(colour.y) + _column)
+
+    @gp.operator(outputs=gp.FieldType(256, dtype="int32"))
+    def beside(levels):
+        _globalThreads(levels)
+        _atomic_inc(_pointerTo(_out0, _readTensor(levels, _row, _column + 1, border="wrap")))
+
+    x = rng.integers(0, 256, (9, columns, 3)).astype(np.uint8)
+    counts, greens = channels(gp.VectorField(x))
+    other = beside(gp.ScalarField(x[..., 0].copy()))
+    target = replace(target_named("cuda"), least_threads=1)
+    ptx = ptx_of(generate(replace(kernel_of(counts, greens), target=target), target).text, "compute_90")
+    assert ("ld.global.nc.v4.u32" in ptx or "ld.global.v4.u32" in ptx) == (columns == 64) and ".local" not in ptx
+    assert own_lanes(replace(kernel_of(other), target=target)) == 1
+    with privately(form, where):
+        gp.evaluate(counts, greens, other)
+        expected = [np.bincount(x[..., k].ravel(), minlength=256) for k in range(3)]
+        np.testing.assert_array_equal(counts.numpy(), expected)
+        np.testing.assert_array_equal(greens.numpy(), x[..., 1].astype(int) + np.arange(columns))
+        np.testing.assert_array_equal(other.numpy(), expected[0])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
     GRID_AXES,
+    Array,
+    Assign,
     Atomic,
     Barrier,
     Block,
@@ -20,15 +23,20 @@ from gpuop.ir.nodes import (
     For,
     If,
     Index,
+    Let,
+    Load,
     Read,
     Ref,
     Stmt,
     Var,
+    Wide,
     Write,
 )
-from gpuop.ir.types import INT, Shape, Type
-from gpuop.ir.visit import Copier
+from gpuop.ir.types import HALF, INT, Shape, Type
+from gpuop.ir.visit import Copier, expressions
+from gpuop.passes.points_per_thread import ACCESS, Place, elements, is_own, is_plain, places
 from gpuop.passes.schedules.private_outputs import PrivateOutputs
+from gpuop.passes.schedules.walk import named, numbered
 
 GROUP = 256  # threads of a work-group on GPUs
 TURN = "turn"
@@ -92,10 +100,18 @@ class Strips(ABC):
 
 
 class OfGroups(Strips):
-    """A work-group has a copy in local memory: for GPUs. A thread's columns are a work-group apart."""
+    """A work-group has a copy in local memory: for GPUs. A thread's columns are a work-group apart.
+
+    Attributes:
+        held: the neighbours that a thread reads at once, where it reads only its own points; they count as one column.
+    """
 
     def __init__(self, kernel: Kernel, points: int) -> None:
         super().__init__(kernel, 0)
+        lanes = own_lanes(kernel)
+        self.held = {place: lanes_of(place, lanes) for place in places(kernel)[0]} if lanes > 1 else {}
+        self.lanes, points = lanes, max(points // lanes, 1)
+        self.extents["column"] //= lanes
         width = min(GROUP, 1 << (self.extents["column"] - 1).bit_length())
         rows = min(GROUP // width, 1 << (self.extents.get("row", 1) - 1).bit_length())
         self.group = Shape(1, rows, width)
@@ -111,7 +127,7 @@ class OfGroups(Strips):
         return -(-self.extents[axis] // piece) * self.size[axis]
 
     def title(self) -> str:
-        n = math.prod(self.count.values())
+        n = math.prod(self.count.values()) * self.lanes
         return f"{n} points of {self.shown}, and a copy of what they update for a work-group"
 
     def body(self) -> Block:
@@ -126,6 +142,23 @@ class OfGroups(Strips):
         self.points(self.source.domain.axes, {}, out)
         out.append(Barrier("local"))
         return (*out, *(self.outputs.joined(field, thread, self.group.points) for field in self.outputs.fields))
+
+    def points(self, axes: tuple[str, ...], at: Positions, out: list[Stmt]) -> None:
+        if axes or self.lanes == 1:
+            super().points(axes, at, out)
+            return
+        first = collector(out, hint="first", temporary=False).apply("mul", at["column"], self.lanes)
+        point = tuple({**at, "column": first}[axis] for axis in self.source.domain.axes)
+        for (field, element), array in self.held.items():
+            out += [Declare(array), Wide(field, array, True, point, element)]
+
+        def lane(k: Expr, out: list[Stmt]) -> None:
+            here = {**at, "column": collector(out).apply("add", first, k)}
+            body = PointOfStrip(self.source, self.outputs, here, self.turn(here, out), out)
+            body.held, body.lane = self.held, k
+            out += body.copy()
+
+        out += numbered("lane", 0, self.lanes, lane)
 
     def along(self, axis: str, inner: Inner, at: Positions, out: list[Stmt]) -> None:
         count, size, extent = self.count[axis], self.size[axis], self.extents[axis]
@@ -148,8 +181,30 @@ class OfGroups(Strips):
             out.append(For(counter, constant(0, INT), constant(count, INT), constant(1, INT), tuple(body)))
 
 
+def lanes_of(place: Place, lanes: int) -> Array:
+    return Array(f"{named(*place)}_lanes", Type(place[0].type.storage), (lanes,))
+
+
+def own_lanes(kernel: Kernel) -> int:
+    """How many neighbours a thread of a GPU reads at once: 16 bytes, where rows are aligned for that; else 1."""
+    reads = [e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
+    own = all(e.point is None and is_plain(e.field, e.element, kernel) for e in reads)
+    gpu = kernel.target is not None and kernel.target.widening == "unrolled"
+    if not gpu or not own or not reads or any(e.field.type.storage is HALF for e in reads) or kernel.layouts:
+        return 1
+    lanes = ACCESS // max(e.field.type.storage.bits // 8 for e in reads)
+    return 1 if kernel.domain.extent("column") % lanes else lanes
+
+
 class PointOfStrip(Copier):
-    """The user's body at one point."""
+    """The user's body at one point.
+
+    Attributes:
+        held: what the thread has read of several points, of which this one is a lane.
+    """
+
+    held: Mapping[Place, Array] = MappingProxyType({})
+    lane: Expr = constant(0, INT)
 
     def __init__(self, kernel: Kernel, outputs: PrivateOutputs, at: Positions, turn: Expr, out: list[Stmt]) -> None:
         super().__init__(kernel.body)
@@ -177,6 +232,13 @@ class PointOfStrip(Copier):
         match stmt:
             case Declare(array=array) if array.space == "constant":
                 return ()
+            case Let(value=Read() as read) | Assign(value=Read() as read) if self.held and is_own(read.field):
+                out: list[Stmt] = []
+                b = collector(out)
+                arrays = [self.held[read.field, e] for e in elements(read.field, read.element)]
+                value = b.pack([b.bind(Load(array, (self.lane,), array.type)) for array in arrays])
+                (copied,) = super().stmt(replace(stmt, value=value))
+                return (*out, copied)
             case Write(field=field, point=None) if field.type.field_shape:
                 return super().stmt(replace(stmt, point=self.own(field.type.field_shape)))
             case Atomic(memory=memory) if memory in self.outputs.fields:
