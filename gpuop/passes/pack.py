@@ -7,10 +7,9 @@ of words, and access 16 bytes at a time.
 
 from __future__ import annotations
 
-from gpuop.config import config
 from gpuop.ir.kernel import Kernel
 from gpuop.passes.packed_lanes import LANES
-from gpuop.passes.schedules import PLAIN, choice
+from gpuop.passes.schedules import choice
 from gpuop.passes.schedules.windows import refused_reads
 from gpuop.passes.word_kernel import WordKernel
 
@@ -31,7 +30,7 @@ def pack(kernel: Kernel) -> Kernel:
 def refuse(kernel: Kernel) -> str:
     """Why four columns are not computed at once; empty where they may be."""
     target, domain = kernel.target, kernel.domain
-    if target is None or target.widening != "unrolled" or config.schedule == PLAIN or kernel.pin is not None:
+    if target is None or target.widening != "unrolled":
         return "its target computes no words"
     if domain.elements > 1 or len(domain.shape) < 2 or kernel.layouts or kernel.group is not None or kernel.whole:
         return "its threads are no points of planes"

@@ -120,6 +120,9 @@ def stencil_of(node: tuple, border: str, most: int) -> gp.Operator:
     return stage
 
 
+PINNED = (("roll", {"columns": 3, "rows": 5}), ("tile", {"rows": 4, "columns": 12}))
+
+
 @pytest.mark.parametrize("columns", [32, 100])
 @pytest.mark.parametrize("border", ["clamp", "zero"])
 def test_chains(device, columns, border):
@@ -129,7 +132,7 @@ def test_chains(device, columns, border):
     x = rng.integers(0, 256, (12, columns)).astype(np.uint8)
     with packed():
         count = 0
-        for most in (255, 1023, 255, 4095):
+        for most, (method, parameters) in zip((255, 1023, 255, 4095), PINNED * 2, strict=True):
             first, second = tree(2), tree(2)
             out = stencil_of(second, border, 255)(stencil_of(first, border, most)(gp.Field(x)))
 
@@ -143,6 +146,9 @@ def test_chains(device, columns, border):
 
             want = value(second, behind, NUMPY) & 255
             np.testing.assert_array_equal(out.numpy(), want, err_msg=f"{first} {second}")
+            with gp.schedule(method, **parameters):  # whose numbers are those of words then
+                pinned = stencil_of(second, border, 255)(stencil_of(first, border, most)(gp.Field(x)))
+                np.testing.assert_array_equal(pinned.numpy(), want, err_msg=f"{first} {second}")
             steps = plan(program([out.node]), limits=Limits(target=Widened.target)).launches
             count += any(step.kernel.intermediates and is_packed(kernel_of(out)) for step in steps if len(steps) == 1)
         assert count, "no stages were packed"
