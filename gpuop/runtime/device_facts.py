@@ -28,7 +28,7 @@ UNKNOWN = 20.0  # operations that something takes as long as which cannot be mea
 ADDRESS = 4.0  # operations that find the place of a neighbour
 ROUNDS = 12
 AGREEING = 1.5  # times the least, which a quarter of the times may be at most
-AGAIN = 10.0  # seconds after which what others disturbed is measured once more
+AGAIN = 60.0  # seconds after which what others disturbed is measured once more
 LEAST = 1e-15  # seconds: clocks may say less
 
 Found = dict[str, Any]
