@@ -17,6 +17,8 @@ from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.stages import stages
+from gpuop.passes.schedules import leads
 from gpuop.passes.schedules.line_buffers import LINE_BUFFERS, MOST_BYTES
 from gpuop.runtime import devices
 from tests.borders import CHECKED, away
@@ -208,3 +210,12 @@ def test_what_is_not_kept_goes_through_memory(device):
         mixed = stencil(SECOND, "wrap")(stencil(FIRST)(stencil(FIRST)(gp.Field(x)))).numpy()
     np.testing.assert_array_equal(far, expected(expected(x, FIRST), wide))
     np.testing.assert_array_equal(mixed, expected(expected(expected(x, FIRST), FIRST), SECOND, "wrap"))
+
+
+def test_a_kernel_is_taken_apart_seldom_however_much_may_be_tried(monkeypatch):
+    field = gp.ScalarField(data((1021, 517)))
+    kernel = kernel_of(stencil(((-1, 0), (1, 0)))(stencil(((0, -1), (0, 1)))(field)))
+    taken: list[Kernel] = []
+    monkeypatch.setattr(leads, "stages", lambda k: taken.append(k) or stages(k))
+    assert len(LINE_BUFFERS.candidates(replace(kernel, name="another"))) > 4
+    assert len(taken) == 2, "for the axis that threads walk, and for what is kept"

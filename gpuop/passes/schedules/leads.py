@@ -55,10 +55,22 @@ class Kept:
         return self.reach.get(axis, 0)
 
 
-Leads = tuple[list[Lead], dict[FieldParam, Kept]]
+@dataclass(frozen=True)
+class Leads:
+    """What is known of a kernel's stages.
+
+    Attributes:
+        stages: in the order in which they run.
+        kept: the intermediates; all of these are read at constant distances.
+        walk: the axis that threads walk.
+    """
+
+    stages: list[Lead]
+    kept: dict[FieldParam, Kept]
+    walk: str
 
 
-def walked(kernel: Kernel) -> str:
+def _walked(kernel: Kernel) -> str:
     """The axis that threads walk: layers, where stages read others along them, or rows; "" where the grid has one axis."""
     axes = kernel.domain.axes
     near = (f for stage in stages(kernel) for param, f in footprints(stage).items() if param in kernel.intermediates)
@@ -68,8 +80,7 @@ def walked(kernel: Kernel) -> str:
 
 
 def leads(kernel: Kernel) -> Leads:
-    """The stages in the order in which they run, and the intermediates; all of these are read at constant distances."""
-    walk, axes = walked(kernel), kernel.domain.axes
+    walk, axes = _walked(kernel), kernel.domain.axes
     found = [Lead(stage) for stage in stages(kernel)]
     kept = {param: Kept(lead, FAR) for lead in found for param in lead.kernel.written if param in kernel.intermediates}
     for reader in reversed(found):
@@ -79,7 +90,7 @@ def leads(kernel: Kernel) -> Leads:
                     _extend(kept[param], reader, axis, span, mirrored(near), axis == walk)
                 for border in near.borders:
                     kept[param].border = border
-    return found, kept
+    return Leads(found, kept, walk)
 
 
 def _extend(kept: Kept, reader: Lead, axis: str, span: Span, mirrors: bool, walked: bool) -> None:

@@ -9,6 +9,7 @@ along layers go from layer to layer, with a block of rows in each; those in one 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import product
 
 from gpuop.ir.footprints import footprints
@@ -21,7 +22,7 @@ from gpuop.passes.obstacles import doubles, obstacle
 from gpuop.passes.points_per_thread import MOST_VALUES
 from gpuop.passes.schedules.column_strips import ColumnStrips
 from gpuop.passes.schedules.lane_places import LanePlaces
-from gpuop.passes.schedules.leads import Border, Leads, leads, walked
+from gpuop.passes.schedules.leads import Border, Leads, leads
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.vector_rows import unjoined, without_tables
 
@@ -68,12 +69,14 @@ def _tensors(stage: Kernel) -> str:
     return "it reads elements of tensors" if any(parts) or stage.domain.elements > 1 else ""
 
 
+@lru_cache(maxsize=16)
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
-    found, along = leads(kernel), walked(kernel)
-    above = max(lead.ahead - lead.start for lead in found[0])
+    found = leads(kernel)
+    along = found.walk
+    above = max(lead.ahead - lead.start for lead in found.stages)
     values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, (Let, Assign)))
     together = [n for n in (4, 2, 1) if n <= min(kernel.domain.extent("row"), max(MOST_VALUES // values, 1))]
-    if not any(_shares_rows(lead.kernel) for lead in found[0]):
+    if not any(_shares_rows(lead.kernel) for lead in found.stages):
         together.sort()
     heights = (*(h for h in HEIGHTS if h >= ENOUGH * above), *HEIGHTS[::-1], 1)
     tried: Iterable[Parameters]
@@ -113,9 +116,9 @@ def _suit(kernel: Kernel, found: Leads, parameters: Parameters) -> bool:
     strips = _strips(kernel, found, parameters)
     if not strips.fits or strips.nbytes > MOST_BYTES:
         return False
-    sizes = {**strips.sizes, walked(kernel): kernel.domain.extent(walked(kernel))} if walked(kernel) else strips.sizes
+    sizes = {**strips.sizes, found.walk: kernel.domain.extent(found.walk)} if found.walk else strips.sizes
     axes = ("column",) if strips.rings.wraps else sizes
-    return all(one.beyond(axis) < sizes[axis] for one in found[1].values() for axis in axes)
+    return all(one.beyond(axis) < sizes[axis] for one in found.kept.values() for axis in axes)
 
 
 def _shares_rows(stage: Kernel) -> bool:

@@ -10,7 +10,7 @@ from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Expr, FieldParam, Ref, Var
 from gpuop.ir.types import INT, Type
-from gpuop.passes.schedules.leads import Border, Kept, Lead, Leads, walked
+from gpuop.passes.schedules.leads import Border, Kept, Lead, Leads
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class Rings:
     def __init__(self, kernel: Kernel, found: Leads, sizes: Mapping[str, int], together: int) -> None:
         assert kernel.target is not None
         self.source, self.sizes, self.together = kernel, sizes, together
-        self.lanes, self.walk = kernel.target.vector_length, walked(kernel)
+        self.lanes, self.walk = kernel.target.vector_length, found.walk
         self.step = together if self.walk == "row" else 1
-        self.leads, kept = found
+        self.leads, kept = found.stages, found.kept
         self.wraps = wraps(kept)
         self.first = -(-max(lead.ahead - lead.start for lead in self.leads) // self.step) * -self.step
         self.at = Var(self.walk, Type(INT))
