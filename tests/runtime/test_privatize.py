@@ -386,3 +386,13 @@ def test_neighbours_are_read_at_once(form, where, columns):
         np.testing.assert_array_equal(counts.numpy(), expected)
         np.testing.assert_array_equal(greens.numpy(), x[..., 1].astype(int) + np.arange(columns))
         np.testing.assert_array_equal(other.numpy(), expected[0])
+
+
+def test_only_the_last_groups_test_every_point():
+    """On grids of any size: a load behind a test waits for it."""
+    target = replace(target_named("cuda"), least_threads=1)
+    counts = histogram(256)(gp.ScalarField(np.zeros((4095, 511), np.uint8)))
+    body = generate(replace(kernel_of(counts), target=target), target).text.split("__syncthreads();")[1]
+    column, row, loop, update = (body.index(text) for text in ("_thread < 511", "+ 127 < 4095", "for (", "atomicAdd"))
+    assert column < row < loop < update and "if" not in body[loop:update]
+    assert re.search(r"else \{\s*for .*\{\s*const int row_1 = .*;\s*if \(row_1 < 4095\)", body)

@@ -139,7 +139,8 @@ class OfGroups(Strips):
         for field in self.outputs.fields:
             out += self.outputs.cleared(field, thread, self.group.points)
         out.append(Barrier("local"))
-        self.points(self.source.domain.axes, {}, out)
+        axes = sorted(self.source.domain.axes, key=lambda axis: self.count[axis] > 1)  # tests before loops
+        self.points(tuple(axes), {}, out)
         out.append(Barrier("local"))
         return (*out, *(self.outputs.joined(field, thread, self.group.points) for field in self.outputs.fields))
 
@@ -162,23 +163,37 @@ class OfGroups(Strips):
 
     def along(self, axis: str, inner: Inner, at: Positions, out: list[Stmt]) -> None:
         count, size, extent = self.count[axis], self.size[axis], self.extents[axis]
-        b, counter, body = collector(out, hint=f"first_{axis}"), Var("k", Type(INT)), list[Stmt]()
         if count == 1:
-            place: Expr = Index("global", axis)
-            body = out
+            out += self.one(inner, {**at, axis: Index("global", axis)}, axis, extent % size > 0)
+            return
+        b = collector(out, hint=f"first_{axis}")
+        first = b.apply("add", b.apply("mul", Index("group", axis), count * size), Index("local", axis))
+        whole, *pieces = (
+            self.turns(axis, inner, at, first, guarded)
+            for guarded in (False, True)[: 1 + (extent % (count * size) > 0)]
+        )
+        if pieces:  # loads wait for tests in the last groups alone
+            inside = collector(out).apply("lt", b.apply("add", first, (count - 1) * size), extent)
+            out.append(If(inside, (whole,), tuple(pieces)))
         else:
-            first = b.apply("add", b.apply("mul", Index("group", axis), count * size), Index("local", axis))
-            away = collector(body).apply("mul", Ref(counter), size)
-            place = collector(body, hint=axis, temporary=False).apply("add", first, away)
-        inside: list[Stmt] = []
-        inner({**at, axis: place}, inside)
-        if extent % (count * size):
-            test = collector(body).apply("lt", place, extent)
-            body.append(If(test, tuple(inside)))
-        else:
-            body += inside
-        if count > 1:
-            out.append(For(counter, constant(0, INT), constant(count, INT), constant(1, INT), tuple(body)))
+            out.append(whole)
+
+    def turns(self, axis: str, inner: Inner, at: Positions, first: Expr, guarded: bool) -> For:
+        """The loop over the thread's points along an axis."""
+        counter, body = Var("k", Type(INT)), list[Stmt]()
+        away = collector(body).apply("mul", Ref(counter), self.size[axis])
+        place = collector(body, hint=axis, temporary=False).apply("add", first, away)
+        body += self.one(inner, {**at, axis: place}, axis, guarded)
+        return For(counter, constant(0, INT), constant(self.count[axis], INT), constant(1, INT), tuple(body))
+
+    def one(self, inner: Inner, at: Positions, axis: str, guarded: bool) -> Block:
+        """What is done at a place along an axis, if that is inside of the grid."""
+        out, inside = list[Stmt](), list[Stmt]()
+        inner(at, inside)
+        if not guarded:
+            return tuple(inside)
+        test = collector(out).apply("lt", at[axis], self.extents[axis])
+        return (*out, If(test, tuple(inside)))
 
 
 def lanes_of(place: Place, lanes: int) -> Array:
