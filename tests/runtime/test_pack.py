@@ -120,6 +120,31 @@ def stencil_of(node: tuple, border: str, most: int) -> gp.Operator:
     return stage
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16"])
+def test_wrapping(device, dtype):
+    """Sums of narrow types wrap in these, whatever computes them."""
+    x = rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, (6, 32)).astype(dtype)
+
+    @gp.operator
+    def wrapped(f):
+        left, right = _readTensor(f, _row, _column - 1), _readTensor(f, _row + 1, _column + 1)
+        return (left + right) + left * 3, ((left + right) << 1) >> 2, (left - right) ^ right, _max(left + right, left)
+
+    left, right = away(x, 0, -1, border="clamp"), away(x, 1, 1, border="clamp")
+    three = np.array(3, dtype)
+    with np.errstate(over="ignore"):
+        want = (
+            (left + right) + left * three, ((left + right) << 1) >> 2, (left - right) ^ right, np.maximum(left + right, left),
+        )  # fmt: skip
+    for found, expected in zip(wrapped(gp.Field(x)), want, strict=True):
+        assert found.numpy().dtype == dtype
+        np.testing.assert_array_equal(found.numpy(), expected.astype(dtype))
+    if is_interpreted():
+        with packed():
+            for k, expected in enumerate(want):
+                np.testing.assert_array_equal(wrapped(gp.Field(x))[k].numpy(), expected.astype(dtype))
+
+
 PINNED = (("roll", {"columns": 3, "rows": 5}), ("tile", {"rows": 4, "columns": 12}))
 
 
