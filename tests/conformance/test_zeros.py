@@ -126,4 +126,5 @@ def test_host_algebra_means_what_numpy_means(device: str) -> None:
     with np.errstate(invalid="ignore"):
         for got, want in ((0 + f, 0 + SPECIAL), (f * 0, SPECIAL * 0), (sum([f, f]), sum([SPECIAL, SPECIAL]))):
             np.testing.assert_array_equal(got.numpy(), want)  # of NaNs there are many
-            np.testing.assert_array_equal(np.signbit(got.numpy())[1:], np.signbit(want)[1:])
+            number = want == want
+            np.testing.assert_array_equal(np.signbit(got.numpy())[number], np.signbit(want)[number])

@@ -168,7 +168,8 @@ def test_powers_that_are_products_roots_and_quotients(device, dtype):
         for n, made, whole in zip(exponents, got, want, strict=True):
             assert (made.dtype, n) == (whole.dtype, n)
             np.testing.assert_array_equal(made.numpy(), whole, str(n))
-            np.testing.assert_array_equal(np.signbit(made.numpy())[x == x], np.signbit(whole)[x == x], str(n))
+            number = whole == whole  # NaN's sign is the device's
+            np.testing.assert_array_equal(np.signbit(made.numpy())[number], np.signbit(whole)[number], str(n))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32"])

@@ -193,7 +193,7 @@ def test_drawings_and_reports(device, tmp_path):
         seen = []
         gp.Actuator(b, seen.append)
         graph.probe(c + b, "more")
-    assert "copy" not in graph.explain()
+    assert "copy" not in graph.explain().replace("copy nothing", "")
     (kernel,) = json.loads(graph.explain("json"))["kernels"]
     assert [value["name"] for value in kernel["inputs"]] == ["c", "b"]
     graph.draw(tmp_path / "graph.svg")
