@@ -221,7 +221,7 @@ class Recomputing:
 
     def _endless(self, kernel: Kernel, readers: list[Op]) -> str:
         """Why one thread should do what takes as long as its values say, and not each of many; empty where it need not."""
-        threads = max(op.kernel.grid.threads for op in readers)
+        threads = max((op.kernel.grid.threads for op in readers), default=kernel.domain.threads)
         if kernel.domain.threads == threads or all(times(stmt) is not None for stmt in walk(kernel.body)):
             return ""
         return f"each of {threads} threads would run the loop of `{kernel.name}`, whose turns are not known"

@@ -57,8 +57,8 @@ def test_a_state_of_own_points_has_one_buffer(device, monkeypatch):
         other.probe(b, "b")
     del taken[:]
     other.step()
-    assert overwritten(other) == [] and json.loads(other.explain("json"))["buffer_bytes"] == NBYTES
     assert sum(taken) == 2 * NBYTES
+    assert overwritten(other) == [] and json.loads(other.explain("json"))["buffer_bytes"] == NBYTES
     compare(graph, lambda a: [a * np.float32(0.5) + 1], {"a": A})
 
 

@@ -13,6 +13,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
+from hypothesis.internal.conjecture import junkdrawer
 
 from .cases import Interrupted
 
@@ -23,6 +24,7 @@ OTHERS = (  # they leave files open, or are called as things go, which Python co
     str(np.load.__code__.co_filename),
     weakref.__file__,
     _weakrefset.__file__,
+    junkdrawer.__file__,  # hypothesis counts what garbage collection takes
 )
 _known: dict[CodeType, tuple[bytes, list[Any]]] = {}
 
