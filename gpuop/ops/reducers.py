@@ -13,6 +13,7 @@ from gpuop.ir.types import FieldType
 
 Item = tuple[Any, ...]  # a kernel value; of argmin and argmax also where it was found
 TURN = 8  # values that a thread reads in each turn of a loop; so few it reads without
+FEW = 2  # values of them that compilers are asked to expand where TURN are too many
 FEWEST_BITS = 64  # integers of fewer bits are summed exactly, in integers of so many
 
 
@@ -39,6 +40,11 @@ class Reducer:
     @property
     def adds(self) -> bool:
         return self.name in ("sum", "mean")
+
+    @property
+    def in_a_row(self) -> int:
+        """How many values a compiler is asked to expand: Intel's dies of seven choices of integers in a row, or two times four."""
+        return FEW if self.name in ("min", "max") and np.dtype(self.held).kind != "f" else TURN
 
     @property
     def neutral(self) -> float | int:
@@ -168,7 +174,7 @@ def _take_turn(reducer: Reducer, total: Item, load: Load, first: Any, count: int
     It is a loop, so that the text has what is reduced once, however long that is; compilers expand it where it is short.
     """
     part = (k._var(k._convert(reducer.neutral, reducer.held)),) if reducer.adds else total
-    with k._for(count, unroll=count) as j:
+    with k._for(count, unroll=min(count, reducer.in_a_row)) as j:
         take(reducer, part, load(first + j * width))
     if reducer.adds:
         take(reducer, total, part)

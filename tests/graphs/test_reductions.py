@@ -111,6 +111,15 @@ def test_extremes_of_integers(device):
     same(gp.ScalarField(np.full(50, 2**31 - 1, "i4")).sum(), np.asarray(np.int64(50 * (2**31 - 1))))
 
 
+@pytest.mark.parametrize(("shape", "dtype"), [((257, 300), "int32"), ((300, 64), "uint32"), ((512, 128), "int64")])
+def test_extremes_of_long_columns_of_integers(device, shape, dtype):
+    x = np.random.default_rng(0).integers(0, 1000, shape).astype(dtype)
+    with gp.ComputeGraph() as graph:
+        graph.probe(gp.ScalarField(x).max(axis=0), "greatest")
+        graph.probe(gp.ScalarField(x).min(axis=0), "least")
+    assert (graph.read("greatest") == x.max(axis=0)).all() and (graph.read("least") == x.min(axis=0)).all()
+
+
 def test_first_of_equals(device):
     for shape in ((1,), (100,), (9000,), (300, 70), (20, 30, 40)):
         x = np.zeros(shape, np.float32)
