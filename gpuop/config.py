@@ -32,6 +32,13 @@ def _schedule() -> str:
     return given
 
 
+def _widen() -> bool:
+    given = os.environ.get("GPUOP_WIDEN") or "1"
+    if given not in ("0", "1"):
+        warnings.warn(f"GPUOP_WIDEN={given!r} is neither 0 nor 1, and is ignored", stacklevel=2)
+    return given != "0"
+
+
 @dataclass
 class Config:
     """The settings.
@@ -50,7 +57,7 @@ class Config:
     debug: int = field(default_factory=_debug)
     dump: str = os.environ.get("GPUOP_DUMP", "")
     cache: Path = field(default_factory=_cache)
-    widen: bool = os.environ.get("GPUOP_WIDEN") != "0"
+    widen: bool = field(default_factory=_widen)
     schedule: str = field(default_factory=_schedule)
     verify: bool = os.environ.get("GPUOP_VERIFY") == "1"
 

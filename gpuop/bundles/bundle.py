@@ -11,6 +11,7 @@ import numpy as np
 from gpuop.bundles import writing
 from gpuop.bundles.reading import Contents, plan_on, read
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.decorated import bind
 from gpuop.errors import SemanticError, described
 from gpuop.evaluation import arrays, boxed, compute
 from gpuop.fusion.plan import plan
@@ -87,7 +88,7 @@ class Bundle:
             DeviceError: it has no code for the device.
         """
         try:
-            given = self.signature.bind(*args, **kwargs).arguments
+            given = bind(self.signature, args, kwargs).arguments
         except TypeError as wrong:
             raise SemanticError(f"bundle `{self.name}`: {wrong}") from None
         for name, value in given.items():

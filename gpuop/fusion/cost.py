@@ -19,6 +19,21 @@ FUNCTION = 20.0  # additions that a mathematical function takes as long as
 READ = 2.0  # additions that a load and its address take as long as
 
 
+def amount(nbytes: float) -> str:
+    """A byte count for people."""
+    for unit in ("B", "KiB", "MiB"):
+        if nbytes < 1024:
+            return f"{nbytes:.3g} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.3g} GiB"
+
+
+def saving(nbytes: float) -> str:
+    """What a device gains by bytes that it need not move, in operations that it does meanwhile; or what more of them cost."""
+    worth = f"{amount(abs(nbytes))} (worth {abs(nbytes) * BALANCE:.3g} operations)"
+    return f"saves {worth}" if nbytes >= 0 else f"costs {worth}"
+
+
 def work(kernel: Kernel) -> float:
     """Operations of a thread, weighted; both branches of conditions count, of `_codegenIf` that of a generic target."""
     return _block(resolve_target(kernel).body, _weight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
-from gpuop.fusion.cost import BALANCE, work
+from gpuop.fusion.cost import BALANCE, saving, work
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.program import Op, Program
 from gpuop.ir.kernel import Launchable
@@ -70,10 +70,7 @@ class Invariant:
         saved = sum(self.types[v].nbytes for v in read)
         if operations / BALANCE <= saved:
             return None
-        return (
-            f"what is always the same would take {operations:.3g} operations at every step, and save {saved} bytes "
-            f"(worth {saved * BALANCE:.3g})"
-        )
+        return f"computing at every step what is always the same takes {operations:.3g} operations, and {saving(saved)}"
 
     def _operations(self, op: Op) -> float:
         if op.number not in self.costs:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from gpuop.fusion.cost import BALANCE, LAUNCH, taps, work
+from gpuop.fusion.cost import BALANCE, LAUNCH, saving, taps, work
 from gpuop.fusion.groups import MOST_COMPARED, Groups
 from gpuop.fusion.other_threads import access_pattern, needs_other_threads
 from gpuop.fusion.program import Op, Program
@@ -184,8 +184,7 @@ class Recomputing:
         saved += LAUNCH if not self.types[value].field_shape else 0
         if operations / BALANCE > saved:
             return (
-                f"computing `{kernel.name}` at every read would take {operations:.3g} operations more, and save {saved} bytes "
-                f"(worth {saved * BALANCE:.3g})"
+                f"computing `{kernel.name}` at every read takes {operations:.3g} operations more, and {saving(saved)}"
             )
         return Chain(kernel, inputs, tuple(ops))
 

@@ -217,8 +217,10 @@ def _joint(name: str, what: str, shapes: Sequence[Shape]) -> Shape:
     distinct = list(dict.fromkeys(s for s in shapes if s))
     if len(distinct) > 1:
         listed = " and ".join("×".join(map(str, s)) for s in distinct)
+        smaller = what == "grids" and len({len(s) for s in distinct}) > 1
+        advice = "; an operator reads the smaller one where it wants, as `_readTensor(m, _column)`" if smaller else ""
         raise SemanticError(
-            f"{name}: the {what} differ, {listed}; they must be equal, or one side {'0D' if what == 'grids' else 'scalar'}"
+            f"{name}: the {what} differ, {listed}; they must be equal, or one side {'0D' if what == 'grids' else 'scalar'}{advice}"
         )
     return distinct[0] if distinct else Shape()
 

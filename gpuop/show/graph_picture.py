@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gpuop.fusion.cost import amount
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.report.explain import size
 from gpuop.show.kernels import BLUE, GREY, LARGE, SMALL, KernelPicture, draw_kernel
 from gpuop.show.layers import Edge, layered
 from gpuop.show.scene import Box, Curve, Label, Scene, text_width
@@ -47,7 +47,7 @@ class _Drawing:
 
     def __init__(self, plan: Plan, ends: Ends) -> None:
         self.plan, self.ends, self.types = plan, ends, plan.program.types
-        captions = {v: f"{ends.labels.get(v, '')} {size(kind.nbytes)}".strip() for v, kind in self.types.items()}
+        captions = {v: f"{ends.labels.get(v, '')} {amount(kind.nbytes)}".strip() for v, kind in self.types.items()}
         self.captions = captions
         read = [v for launch in plan.launches for v in launch.inputs] + [v for v, _, _ in ends.sinks]
         read += [v for _, v in ends.nexts]
@@ -75,7 +75,7 @@ class _Drawing:
         first, second = (name, f"{what}, {kind}") if name else (what, kind)
         width = 20 + max(text_width(first, LARGE), text_width(second, SMALL))
         scene = Scene(width, 36)
-        tip = f"{what} {name}: {kind}, {size(self.types[value].nbytes)}"
+        tip = f"{what} {name}: {kind}, {amount(self.types[value].nbytes)}"
         scene.items = [
             Box(0, 0, width, 36, fill, stroke, 16, tip=tip, group=group),
             Label(width / 2, 15, first, LARGE, anchor="middle"),
@@ -108,12 +108,12 @@ class _Drawing:
         labelled: set[int] = set()
         for (_, value, why), route in zip(self.edges, self.layout.routes, strict=True):
             points = tuple((x + MARGIN, y + self.top) for x, y in route)
-            tip = f"{self.ends.labels.get(value, '')} {self.types[value]}, {size(self.types[value].nbytes)}".strip()
+            tip = f"{self.ends.labels.get(value, '')} {self.types[value]}, {amount(self.types[value].nbytes)}".strip()
             self.scene.items.append(Curve(points, APART if why else MEMORY, tip=f"{tip}: {why}" if why else tip))
         for (_, value, why), route in zip(self.edges, self.layout.routes, strict=True):
             if value not in labelled:
                 labelled.add(value)
-                text = self.captions[value] if value in self.made else size(self.types[value].nbytes)
+                text = self.captions[value] if value in self.made else amount(self.types[value].nbytes)
                 (x, y), left = route[0], route[2][0] > route[0][0]  # on the side that the line does not bend to
                 x += MARGIN + (-4 if left else 4)
                 color, anchor = APART if why else MEMORY, "end" if left else "start"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpuop.fusion.cost import amount
 from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Op
-from gpuop.fusion.report.explain import size
 from gpuop.fusion.report.plan_report import recomputed
 from gpuop.ir.kernel import HostFunction, Launchable
 from gpuop.show.layers import Edge, LayeredLayout, layered
@@ -107,7 +107,7 @@ def draw_kernel(plan: Plan, number: int, launch: PlannedLaunch, captions: Mappin
 def _frame(scene: Scene, plan: Plan, number: int, launch: PlannedLaunch, layout: LayeredLayout) -> float:
     """The rounded box with its title; where the content's left side is in it."""
     types = plan.program.types
-    read, written = (size(sum(types[v].nbytes for v in side)) for side in (launch.inputs, launch.outputs))
+    read, written = (amount(sum(types[v].nbytes for v in side)) for side in (launch.inputs, launch.outputs))
     name = f"{number}  {launch.kernel.name}"
     facts = f"{_how(launch.kernel, plan)}, reads {read}, writes {written}"
     inner = max(layout.width, text_width(name, LARGE + 1), text_width(facts, SMALL))
@@ -134,7 +134,7 @@ def _fill(scene: Scene, plan: Plan, content: _Content, layout: LayeredLayout, pa
     top = TITLE
     for route, value in zip(layout.routes, passed, strict=True):
         kind = plan.program.types[value]
-        tip = f"{plan.program.names.get(value, '')} {kind}, {size(kind.nbytes)}".strip()
+        tip = f"{plan.program.names.get(value, '')} {kind}, {amount(kind.nbytes)}".strip()
         into = route[-1][1] < layout.height  # an operator, not the lower side
         scene.items.append(
             Curve(

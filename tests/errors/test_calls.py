@@ -132,6 +132,11 @@ def missing_argument():
     scaled()  # here
 
 
+@WRONGS.add("operator `scaled`: got an unexpected keyword argument 'image'")
+def unknown_argument():
+    scaled(image=SCALAR)  # here
+
+
 @WRONGS.add("operator `scaled` is called with a kernel value for `field`; inside a body call plain Python functions")
 def operator_in_a_body():
     gp.operator(lambda f: scaled(_readTensor(f)))(SCALAR)  # here

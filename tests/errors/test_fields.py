@@ -15,6 +15,22 @@ def grids_differ():
     SCALAR + gp.ScalarField(np.ones((5, 4), "f"))  # here
 
 
+@WRONGS.add(
+    "subtract: the grids differ, 4×5 and 5; they must be equal, or one side 0D; "
+    "an operator reads the smaller one where it wants, as `_readTensor(m, _column)`"
+)
+def means_of_columns():
+    SCALAR - SCALAR.mean(axis=0)  # here
+
+
+@WRONGS.add(
+    "`@` does not take Fields; `(a * b).sum()` is the inner product; an operator that adds "
+    "`_readTensor(a, _row, k) * _readTensor(b, k, _column)` in a `with _for(…) as k:` multiplies matrices"
+)
+def product_of_matrices():
+    SCALAR @ SCALAR  # here
+
+
 @WRONGS.add("multiply: the tensors differ, 2 and 3; they must be equal, or one side scalar")
 def tensors_differ():
     VECTOR2 * VECTOR3  # here

@@ -50,7 +50,8 @@ def array():
 
 
 @WRONGS.add(
-    "iterate: `lambda` returns a 4×5 float32 field for a 4×5 int32 field; one turn gives what the next one takes"
+    "iterate: `lambda` returns a 4×5 float32 field for a 4×5 int32 field; one turn gives what the next one takes: "
+    'write `.astype("int32")`, or `_convert_int(…)` in the operator'
 )
 def other_type():
     gp.iterate(lambda u: u * 0.5, INTEGER, times=2)  # here

@@ -15,6 +15,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.fusion.cost import saving
 from gpuop.runtime.devices import current
 
 from .harness import blur, fused, gamma, graph_of, half_and_double, image, matrix, same_bits, shift, tone
@@ -65,8 +66,13 @@ def test_a_gather_of_what_is_costly_needs_it_in_memory(device):
     graph, _ = fused(lambda: {"out": blur(costly(a))}, kernels=2)
     reasons = graph.explain()
     assert "costly → blur: `blur` reads `f` at other points (tests/graphs/harness.py:" in reasons
-    assert "other threads' values are needed; computing `costly` at every read would take" in reasons
+    assert "other threads' values are needed; computing `costly` at every read takes" in reasons
     fused(lambda: {"out": shift(costly(a))}, kernels=1)  # once for every point: no more than apart
+
+
+def test_bytes_that_are_saved_or_cost_are_told_apart():
+    assert saving(3 * 2**20) == "saves 3 MiB (worth 3.15e+07 operations)"
+    assert saving(-518156) == "costs 506 KiB (worth 5.18e+06 operations)"
 
 
 @gp.operator(outputs=gp.FieldType(()))

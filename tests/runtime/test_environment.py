@@ -83,10 +83,11 @@ def test_debug_in_the_environment():
     assert "gpuop: launch doubled, threads 5\n" in printed
 
 
-def test_debug_that_is_no_number():
-    done = python("-c", DOUBLE, GPUOP_DEVICE="reference", GPUOP_DEBUG="yes")
+def test_settings_that_are_none():
+    done = python("-c", DOUBLE, GPUOP_DEVICE="reference", GPUOP_DEBUG="yes", GPUOP_WIDEN="maybe")
     assert done.stdout.split() == ["20.0", "reference"]
     assert "GPUOP_DEBUG='yes' is not a number from 0 to 5, and is ignored" in done.stderr
+    assert "GPUOP_WIDEN='maybe' is neither 0 nor 1, and is ignored" in done.stderr
 
 
 @needs_opencl

@@ -170,6 +170,11 @@ class Field(FieldLike, Arithmetic["Field"], Reductions, Conversions, Lending, Co
             return NotImplemented  # type: ignore[no-any-return]  # the value reads this field, if it is a 0D scalar
         return services.algebra[name](*operands)
 
+    def __matmul__(self, other: Any) -> NoReturn:
+        raise UnsupportedError(f"`@` does not take Fields; {WAYS['matmul']}")
+
+    __rmatmul__ = __matmul__
+
     def __pos__(self) -> Field:
         return self
 
@@ -177,7 +182,8 @@ class Field(FieldLike, Arithmetic["Field"], Reductions, Conversions, Lending, Co
         if method != "__call__" or kwargs or ufunc.__name__ not in services.algebra:
             call = ufunc.__name__ + (f".{method}" if method != "__call__" else "")
             raise UnsupportedError(
-                f"numpy.{call} does not take Fields{' with options' * bool(kwargs)}; evaluate first, with `.numpy()`"
+                f"numpy.{call} does not take Fields{' with options' * bool(kwargs)}; "
+                f"{WAYS.get(call, 'evaluate first, with `.numpy()`')}"
             )
         return self._operate(ufunc.__name__, *inputs)
 

@@ -22,6 +22,8 @@ WAYS = {  # by NumPy's name of the function
     "concatenate": "an operator with a larger `outputs=` puts fields together, with `_where` of its position",
     "stack": "an operator that returns `_vector(…)` makes vectors of scalar fields",
     "dot": "`(a * b).sum()` is the inner product; kernels have `_dot` of vectors",
+    "matmul": "`(a * b).sum()` is the inner product; an operator that adds `_readTensor(a, _row, k) * _readTensor(b, k, _column)` "
+    "in a `with _for(…) as k:` multiplies matrices",
     "reshape": "a field keeps its shape; an operator with `outputs=` reads where it wants",
 }  # fmt: skip
 ATTRIBUTES = {

@@ -42,7 +42,7 @@ class Decorated:
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
         """The arguments of a call, and those that are given already; TypeError as Python's."""
-        bound = self.signature.bind(*self.receiver, *self.first, *args, **self.preset | kwargs)
+        bound = bind(self.signature, (*self.receiver, *self.first, *args), self.preset | kwargs)
         bound.apply_defaults()
         return bound
 
@@ -87,6 +87,15 @@ class Decorated:
         if self.receiver:
             return getattr, (*self.receiver, self.function.__name__)
         return _found, (self.portable,)
+
+
+def bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+    """The arguments of a call; TypeError as Python's, which tells of a name that there is not before one that is missing."""
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError:
+        signature.bind_partial(*args, **kwargs)
+        raise
 
 
 def _found(portable: FunctionType) -> Decorated:

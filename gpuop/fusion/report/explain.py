@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from gpuop.errors import SemanticError
+from gpuop.fusion.cost import amount
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.report.plan_report import Facts, report
 from gpuop.ir.kernel import EXACT
@@ -62,12 +63,14 @@ def _text(facts: Facts) -> str:
     if taken:
         lines.append(f"states that take a buffer, and copy nothing: {_taking(taken)}")
     if facts["kernels"]:
-        moved, floor = size(facts["moved_bytes"]), size(facts["floor_bytes"])
+        moved, floor = amount(facts["moved_bytes"]), amount(facts["floor_bytes"])
         who = "a step moves" if facts["step_bytes"] == facts["moved_bytes"] else "the kernels move"
         lines.append(f"{who} {moved}; inputs and outputs alone are {floor} (ratio {facts['ratio']:.3g})")
         if 0 < facts["step_bytes"] < facts["moved_bytes"]:
-            lines.append(f"a step moves {size(facts['step_bytes'])} of that: not all of them run at every step")
-        lines.append(f"what kernels write takes {size(facts['buffer_bytes'])} in {_count(facts['buffers'], 'buffer')}")
+            lines.append(f"a step moves {amount(facts['step_bytes'])} of that: not all of them run at every step")
+        lines.append(
+            f"what kernels write takes {amount(facts['buffer_bytes'])} in {_count(facts['buffers'], 'buffer')}"
+        )
     return "\n".join(lines)
 
 
@@ -81,7 +84,7 @@ def _apart(pairs: list[Facts]) -> list[str]:
     for pair in pairs:
         alike.setdefault((pair["producer"], pair["consumer"], pair["reason"]), []).append(pair["bytes"])
     return [
-        f"  {producer} → {consumer}{f' ({len(costs)} times)' if len(costs) > 1 else ''}: {reason}; costs {size(sum(costs))}"
+        f"  {producer} → {consumer}{f' ({len(costs)} times)' if len(costs) > 1 else ''}: {reason}; costs {amount(sum(costs))}"
         for (producer, consumer, reason), costs in alike.items()
     ]
 
@@ -104,7 +107,7 @@ def _kernel(kernel: Facts) -> list[str]:
     where = "on the host" if kernel["host"] else f"on {kernel['threads']} {one}s"
     if kernel["repeats"]:
         where = _turns(kernel["repeats"])
-    moves = f"reads {size(kernel['read_bytes'])}, writes {size(kernel['written_bytes'])}"
+    moves = f"reads {amount(kernel['read_bytes'])}, writes {amount(kernel['written_bytes'])}"
     lines = [f"kernel {kernel['number']}: {kernel['name']} {where}; {moves}", *_operators(kernel["operators"])]
     given, made = (_names(kernel[side]) for side in ("inputs", "outputs"))
     if given + made != "……":
@@ -113,7 +116,7 @@ def _kernel(kernel: Facts) -> list[str]:
         lines += [f"    {line}" for inner in kernel["repeats"]["turn"]["kernels"] for line in _kernel(inner)]
     elif kernel["operations"] is not None:
         least = "" if kernel["operations_exact"] else "at least "
-        local = f", {size(kernel['local_bytes'])} of local memory" if kernel["local_bytes"] else ""
+        local = f", {amount(kernel['local_bytes'])} of local memory" if kernel["local_bytes"] else ""
         work, kept = _count(kernel["operations"], "operation"), _count(kernel["registers"], "register")
         lines.append(f"  {least}{work} per {one}, about {kept}{local}")
     if kernel["in_place"]:
@@ -163,13 +166,3 @@ def _operators(operators: list[Facts]) -> list[str]:
 
 def _count(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
-
-
-def size(nbytes: int) -> str:
-    """A byte count for people."""
-    amount = float(nbytes)
-    for unit in ("B", "KiB", "MiB"):
-        if amount < 1024:
-            return f"{amount:.3g} {unit}"
-        amount /= 1024
-    return f"{amount:.3g} GiB"
