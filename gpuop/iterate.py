@@ -17,6 +17,7 @@ from gpuop.fusion.program import program
 from gpuop.interop import own
 from gpuop.ir.kernel import Output
 from gpuop.ir.nodes import FieldParam
+from gpuop.ir.types import BY_NUMPY
 from gpuop.ir.values import Call, Leaf, Node, Result, calls
 from gpuop.ops.algebra import copied
 
@@ -36,7 +37,7 @@ def iterate(
 
     Lazy like every operator, outside of graphs, in pipelines and in graphs: the function is called once, its turns are
     planned once, and the values stay on the device. What the function takes besides its arguments is computed before the
-    first turn. Turns are not fused with one another.
+    first turn. Where a schedule can keep the states between them, two turns are one launch (`explain()`: "two at a time").
 
     Args:
         function: of as many fields as there are in `u`; returns as many, of the same types.
@@ -121,10 +122,19 @@ def _nexts(name: str, function: Callable[..., Any], states: Sequence[Field], sev
         if following.type != state.type:
             raise SemanticError(
                 f"iterate: `{name}` returns a {following.type} field for a {state.type} field; "
-                "one turn gives what the next one takes"
+                f"one turn gives what the next one takes{_remedy(state, following)}"
             )
         nexts.append(following.node if any(following.node is s.node for s in states) else _computed(following))
     return nexts
+
+
+def _remedy(state: Field, following: Field) -> str:
+    """How a result becomes of the state's dtype, where that is what differs."""
+    if following.type.replace(dtype=state.dtype) != state.type or following.dtype == "complex64":
+        return ""
+    kernels = BY_NUMPY.get(state.dtype)
+    inside = f", or `_convert_{kernels.c}(…)` in the operator" if kernels else ""
+    return f': write `.astype("{state.dtype}")`{inside}'
 
 
 def _condition(name: str, until: Callable[..., Any], states: Sequence[Field]) -> list[Node]:

@@ -61,7 +61,9 @@ class Inspection(ABC):
         """Per kernel what was fused into it and how; per pair left apart, why, and what that costs.
 
         A kernel's operations are those that its operators' bodies write, on each component of a vector; loops with
-        computed bounds count once ("at least"). Registers are estimated, in units of 32 bits.
+        computed bounds count once ("at least"). Registers are estimated, in units of 32 bits. Bytes that are saved, or that
+        it costs more, are worth the operations that a device is taken to do while they move, ten for each. Pairs left apart of
+        operators of the same names, for the same reason, are one line ("3 times"), with their bytes together.
 
         Args:
             format: "text" for people; "json" for programs: an object with these keys, in this order:

@@ -48,7 +48,7 @@ class Pointer:
 
 def _pointerTo(what: Operand, *place: Operand) -> Pointer:
     """A pointer for the atomic functions: `_pointerTo(v)`, `_pointerTo(a[i, j])`, or an output's element,
-    `_pointerTo(_outK, [layer, [row,]] column[, element])`."""
+    `_pointerTo(_outK, [layer, [row,]] column[, element])`; outside the output nothing is updated."""
     recorder = current("`_pointerTo`")
     if isinstance(what, OutputRef):
         field, point, element = output_place(recorder, what, place)

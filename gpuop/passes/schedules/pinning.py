@@ -17,11 +17,13 @@ def schedule(method: str, **parameters: int) -> AbstractContextManager[None]:
     """Pin a schedule inside a `with`, for experts and tests: kernels that it suits run so, whatever the cost model says.
 
     It holds for what is planned in the block by this thread: fields that are evaluated, pipelines that are called, graphs that
-    are made. Kernels that the method does not suit run as they would without it. Results are the same bits.
+    are made, which keep it when they run outside; a field that is evaluated outside does not. Kernels that the method does not
+    suit run as they would without it. Results are the same bits.
 
     Args:
         method: "plain" (each value is computed by the thread of its point), or the name of a method that `explain` prints.
-        parameters: whole numbers that stand for the method's own choice of them.
+        parameters: whole numbers that stand for the method's own choice of them. `explain` has them in brackets after its name,
+            as `rows` of "vector rows (rows 4)".
 
     Returns:
         A context manager, which decorates functions too.
