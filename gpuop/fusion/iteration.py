@@ -12,6 +12,8 @@ from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program
 from gpuop.ir.kernel import HostFunction, Kernel, Launchable
 
+CACHED = 1 << 21  # bytes of states that stay in a CPU's caches from one turn to the next
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -51,16 +53,23 @@ class Iteration(Launchable):
     def together(self, limits: Limits) -> tuple[Part, int]:
         """What is launched at once, and how many turns that is: two, where no more kernels do two than one.
 
-        The states between the turns are intermediates then, which a schedule keeps near.
+        The states between the turns are intermediates then, which a schedule keeps near; those of small fields are near anyway.
         """
         one = self.turn, 1
         if not limits.has_stages or self.times == 1 or self.acts or (self.until is not None and self.every % 2):
+            return one
+        if limits.pin is None and self._stays_in_caches(limits):
             return one
         single = self.turn.plan(limits)
         if not all(isinstance(launch.kernel, Kernel) for launch in single.launches):
             return one
         both = self.turn.twice(len(self.outputs))
         return (both, 2) if len(both.plan(limits).launches) <= len(single.launches) else one
+
+    def _stays_in_caches(self, limits: Limits) -> bool:
+        """Whether the states are near even in memory: there is nothing to gain then but a launch, which CPUs make quickly."""
+        target = limits.target
+        return target is not None and target.device == "cpu" and sum(p.type.nbytes for p in self.written) < CACHED
 
 
 @lru_cache(maxsize=256)

@@ -13,10 +13,12 @@ import pytest
 import gpuop as gp
 from gpuop.codegen.generate import generate
 from gpuop.dsl import *
+from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.pin import Pin
 from gpuop.ir.stages import stages
 from gpuop.passes.schedules import leads
 from gpuop.passes.schedules.line_buffers import LINE_BUFFERS, MOST_BYTES
@@ -219,3 +221,34 @@ def test_a_kernel_is_taken_apart_seldom_however_much_may_be_tried(monkeypatch):
     monkeypatch.setattr(leads, "stages", lambda k: taken.append(k) or stages(k))
     assert len(LINE_BUFFERS.candidates(replace(kernel, name="another"))) > 4
     assert len(taken) == 2, "for the axis that threads walk, and for what is kept"
+
+
+@gp.operator
+def blurred(u):
+    """A mean of neighbours along each axis."""
+    axes = len(u.field_shape)
+    steps = [tuple(k * (a == b) for a in range(axes)) for b in range(axes) for k in (-1, 1)]
+    return sum(_readTensor(u, *own(u, *step), border="wrap") for step in steps) / len(steps)
+
+
+@pytest.mark.parametrize("shape", [(96, 97, 98), (48, 65, 66), (255, 317), (1000, 1001)])
+def test_blocks_compute_few_points_that_others_compute_too(shape: tuple[int, ...]) -> None:
+    """Rows and layers around the block of a stage that one other reads, and blocks that overlap: not half as many again."""
+    kernel = kernel_of(blurred(blurred(gp.ScalarField(np.zeros(shape, np.float32)))))
+    best = LINE_BUFFERS.candidates(kernel)[0]
+    blocks = {axis: -(-n // best[axis]) for axis, n in zip(("rows", "layers"), shape[-2::-1], strict=False)}
+    computed = [best[axis] * count for axis, count in blocks.items()]
+    around = [(best[axis] + 2) * count for axis, count in blocks.items()]
+    assert np.prod(list(blocks.values())) >= 16
+    assert np.prod(computed) + np.prod(around) < 1.5 * 2 * np.prod(shape[:-1])
+
+
+@pytest.mark.parametrize(("shape", "turns"), [((300, 400), 1), ((1000, 1001), 2), ((96, 97, 98), 2)])
+def test_turns_are_launched_in_pairs_where_fields_are_larger_than_caches(shape: tuple[int, ...], turns: int) -> None:
+    limits = Limits(target=TARGET)
+    result = gp.iterate(blurred, gp.ScalarField(np.zeros(shape, np.float32)), times=9)
+    (step,) = plan(program([result.node]), limits=limits).launches
+    assert isinstance(step.kernel, Iteration)
+    assert step.kernel.together(limits)[1] == turns
+    pinned = replace(limits, pin=Pin("line buffers", ()))
+    assert step.kernel.together(pinned)[1] == 2

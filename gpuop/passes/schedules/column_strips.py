@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -64,6 +65,21 @@ class ColumnStrips:
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.rings.arrays)
+
+    @property
+    def computed(self) -> float:
+        """Points that stages compute, for each that is needed: blocks beside one another compute some of both, and so do the last
+        two where blocks are no whole part of the grid."""
+        return sum(map(self._computed, self.leads)) / len(self.leads)
+
+    def _computed(self, lead: Lead) -> float:
+        walked = {self.rings.walk: lead.ahead - lead.start}
+        parts = (
+            -(-n // self.sizes[axis]) * (self.sizes[axis] + walked.get(axis, sum(lead.around(axis)))) / n
+            for axis, n in self.extents.items()
+            if self.sizes[axis] < n
+        )
+        return math.prod(parts)
 
     @property
     def fits(self) -> bool:

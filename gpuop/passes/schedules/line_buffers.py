@@ -28,11 +28,12 @@ from gpuop.passes.schedules.vector_rows import unjoined, without_tables
 
 WIDTHS = (1024, 512, 256, 128)  # columns of a strip
 LONG = (8192, 4096, 2048)  # of one whose rings are single rows
-HEIGHTS = (32, 64, 128, 256)  # rows of a block, or layers
+HEIGHTS = (8, 16, 32, 64, 128, 256)  # rows of a block, or layers
 ROWS = (32, 16, 8, 4)  # rows of a block that is walked along layers
 MOST_BYTES = 1 << 18  # of rows that a thread keeps: a part of the second cache
 ENOUGH = 32  # times as many rows as are computed anew above each block
 THREADS = 16  # that keep the cores of a CPU busy
+FEW = 1.15  # times as many points as are needed, at which it matters little how many are computed
 
 
 def refuse(kernel: Kernel) -> str:
@@ -87,10 +88,22 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
         tried = ({"columns": c, "rows": h, "together": n} for n, c, h in product(together, WIDTHS, heights))
     else:
         tried = ({"columns": c} for c in (*LONG, *WIDTHS))
-    suited = (_suited(kernel, p) for p in tried)
+    suited = (_suited(kernel, _even(kernel, p)) for p in tried)
     good = [p for p in suited if _suit(kernel, found, p)]
     busy = [p for p in good if _strips(kernel, found, p).domain.points >= THREADS]
-    return tuple({tuple(p.items()): p for p in (busy or good)}.values())
+    cheap = sorted(busy or good, key=lambda p: max(_strips(kernel, found, p).computed, FEW))
+    return tuple({tuple(p.items()): p for p in cheap}.values())
+
+
+def _even(kernel: Kernel, wanted: Parameters) -> Parameters:
+    """As many blocks, which are as large as one another."""
+    given = dict(wanted)
+    for name in given.keys() & {"rows", "layers"}:
+        extent = kernel.domain.extent(name[:-1])
+        step = 1 if "layers" in given else given["together"]
+        blocks = -(-extent // given[name])
+        given[name] = -(-extent // (blocks * step)) * step
+    return given
 
 
 def _suited(kernel: Kernel, wanted: Parameters) -> Parameters:
