@@ -22,10 +22,13 @@ from skimage import color, data, exposure, feature, filters, transform
 import gpuop as gp
 
 from .borders import MODES
-from .test_docs import BLOCK, compare
+from .test_docs import compare
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+SHOWN = re.compile(r"```(python|text|console)\n(.*?)```", re.S)
+LANES = re.compile(r"^  (16 points per thread|predicted).*\n", re.M)  # lines that the reference lacks
+POINTS = re.compile(r"(?<=512 |per )thread")
 EXAMPLES = [
     "background_subtraction",
     "cielab",
@@ -384,10 +387,13 @@ def test_stream(name: str) -> None:
 
 
 def run_readme(folder: Path) -> list[tuple[str, str]]:
-    """Its Python as one script, photo.py; each `text` block with what the block before it printed."""
+    """Its Python as one script, photo.py; each `text` block with what the block before it printed, and the plan at the end."""
     script, pairs, printed, scope = folder / "photo.py", [], "", {"__name__": "__page__"}
-    written = ""
-    for kind, body in BLOCK.findall(README.read_text()):
+    written, plans = "", []
+    for kind, body in SHOWN.findall(README.read_text()):
+        if kind == "console":
+            plans.append((LANES.sub("", body).strip(), POINTS.sub("point", printed).strip()))
+            continue
         if kind == "text":
             pairs.append((body.strip(), printed.strip()))
             continue
@@ -397,7 +403,7 @@ def run_readme(folder: Path) -> list[tuple[str, str]]:
         with contextlib.redirect_stdout(output):
             exec(compile("\n" * written.count("\n") + body, str(script), "exec"), scope)
         written, printed = written + body, output.getvalue()
-    return pairs
+    return [*pairs, plans[0]]
 
 
 def test_readme_runs_and_prints_what_it_shows(
