@@ -91,7 +91,9 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    return _Interchange(kernel, parameters["vectors"]).kernel()
+    """A pinned number is taken down to the most that will do."""
+    most = HELD // (_size(_kept(kernel)) * kernel.target.vector_length) if kernel.target is not None else 1
+    return _Interchange(kernel, min(parameters["vectors"], max(most, 1))).kernel()
 
 
 INTERCHANGE = Method("interchange", refuse, candidates, apply)

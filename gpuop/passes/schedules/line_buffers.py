@@ -24,7 +24,7 @@ from gpuop.passes.schedules.column_strips import ColumnStrips
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.leads import Border, Leads, leads
 from gpuop.passes.schedules.method import Method, Parameters
-from gpuop.passes.schedules.vector_rows import unjoined, without_tables
+from gpuop.passes.schedules.vector_rows import MOST_ROWS, unjoined, without_tables
 
 WIDTHS = (1024, 512, 256, 128)  # columns of a strip
 LONG = (8192, 4096, 2048)  # of one whose rings are single rows
@@ -108,7 +108,7 @@ def _even(kernel: Kernel, wanted: Parameters) -> Parameters:
 
 def _suited(kernel: Kernel, wanted: Parameters) -> Parameters:
     """Blocks no larger than the grid; where rows are walked, of whole steps."""
-    together = min(wanted.get("together", 1), kernel.domain.extent("row"))
+    together = min(wanted.get("together", 1), MOST_ROWS, kernel.domain.extent("row"))
     given = {**wanted, "together": together} if "together" in wanted else dict(wanted)
     for name in ("rows", "layers"):
         if name in given:

@@ -22,7 +22,8 @@ def schedule(method: str, **parameters: int) -> AbstractContextManager[None]:
 
     Args:
         method: "plain" (each value is computed by the thread of its point), or the name of a method that `explain` prints.
-        parameters: whole numbers that stand for the method's own choice of them. `explain` has them in brackets after its name,
+        parameters: whole numbers that stand for the method's own choice of them; larger ones than will do are taken
+            down. `explain` has them in brackets after its name,
             as `rows` of "vector rows (rows 4)".
 
     Returns:

@@ -81,7 +81,7 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     if "strips" in parameters:
         strips = parameters["strips"]
         count = lanes(kernel, strips) if parameters["lanes"] > 1 else 1
-        return OfThreads(kernel, strips, parameters["copies"], count).kernel()
+        return OfThreads(kernel, strips, min(parameters["copies"], COPIES), count).kernel()
     return OfGroups(kernel, parameters["points"]).kernel()
 
 

@@ -41,7 +41,7 @@ from gpuop.passes.points_per_thread import MOST_VALUES, is_own
 from gpuop.passes.schedules.axis_patterns import SHORTEST, Along, AxisPatterns, Pattern
 from gpuop.passes.schedules.edge_vectors import counted
 from gpuop.passes.schedules.method import Method, Parameters
-from gpuop.passes.schedules.vector_rows import least, own_point, unjoined, without_tables
+from gpuop.passes.schedules.vector_rows import MOST_ROWS, least, own_point, unjoined, without_tables
 
 COLUMN, ROW = Index("global", "column"), Index("global", "row")
 NEAR = "it reads neighbours, or its own points"
@@ -102,7 +102,8 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    return _Resampled(kernel, min(parameters["rows"], kernel.domain.extent("row"))).kernel()
+    """A pinned number is taken down to the most that will do."""
+    return _Resampled(kernel, min(parameters["rows"], MOST_ROWS, kernel.domain.extent("row"))).kernel()
 
 
 class _Resampled:

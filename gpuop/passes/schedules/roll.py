@@ -22,6 +22,7 @@ from gpuop.passes.schedules.windows import View, Window, Windows, refused_reads,
 ROWS = (64, 32, 16, 8)  # that a thread walks
 GROUP = 128  # threads of a work-group
 MOST_WIDE = 256  # of them along columns
+MOST_TURN = 16  # rows of a turn, whose statements are repeated
 MOST_COLUMNS = 16  # that one access takes, of bytes
 MOST_HELD = 112  # registers for windows: beyond these a thread has fewer columns
 MOST_STAGED = 144  # of kernels with intermediates, which fewer columns make compute more of them twice
@@ -93,7 +94,7 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     windows, extent = windows_of(kernel), kernel.domain.extent("column")
     columns = min(1 << parameters["columns"].bit_length() - 1, MOST_COLUMNS)
     cycle = cycle_of(kernel, columns)
-    turn = parameters["turn"] if cycle == 1 else 1
+    turn = min(parameters["turn"], MOST_TURN) if cycle == 1 else 1
     step = turn * max(cycle, 1)
     turns = unrolled(windows, columns, step)
     rows = max(parameters["rows"] // (step * turns), -(-max(windows.early) // (step * turns)), 1) * step * turns

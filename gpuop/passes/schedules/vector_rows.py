@@ -36,6 +36,7 @@ from gpuop.passes.schedules.edge_vectors import EdgeLines, LinePlaces, lower
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.method import Method, Parameters
 
+MOST_ROWS = 16  # of a thread: its statements are repeated for each
 COLUMN, ROW = Index("global", "column"), Index("global", "row")
 
 
@@ -94,7 +95,8 @@ def _shares_rows(kernel: Kernel) -> bool:
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    return _VectorRows(kernel, min(parameters["rows"], kernel.domain.extent("row"))).kernel()
+    """A pinned number is taken down to the most that will do."""
+    return _VectorRows(kernel, min(parameters["rows"], MOST_ROWS, kernel.domain.extent("row"))).kernel()
 
 
 class _VectorRows:
