@@ -53,12 +53,12 @@ class Iteration(Launchable):
     def together(self, limits: Limits) -> tuple[Part, int]:
         """What is launched at once, and how many turns that is: two, where no more kernels do two than one.
 
-        The states between the turns are intermediates then, which a schedule keeps near; those of small fields are near anyway.
+        The states between the turns are intermediates then, which a schedule keeps near.
         """
         one = self.turn, 1
         if not limits.has_stages or self.times == 1 or self.acts or (self.until is not None and self.every % 2):
             return one
-        if limits.pin is None and self._stays_in_caches(limits):
+        if limits.pin is None and self._moves_little(limits):
             return one
         single = self.turn.plan(limits)
         if not all(isinstance(launch.kernel, Kernel) for launch in single.launches):
@@ -66,10 +66,13 @@ class Iteration(Launchable):
         both = self.turn.twice(len(self.outputs))
         return (both, 2) if len(both.plan(limits).launches) <= len(single.launches) else one
 
-    def _stays_in_caches(self, limits: Limits) -> bool:
-        """Whether the states are near even in memory: there is nothing to gain then but a launch, which CPUs make quickly."""
+    def _moves_little(self, limits: Limits) -> bool:
+        """Whether CPUs compute for longer than they move states: these stay in caches, or are bytes."""
         target = limits.target
-        return target is not None and target.device == "cpu" and sum(p.type.nbytes for p in self.written) < CACHED
+        if target is None or target.device != "cpu":
+            return False
+        near = sum(p.type.nbytes for p in self.written) < CACHED
+        return near or all(p.type.storage.bits <= 8 for p in self.written)
 
 
 @lru_cache(maxsize=256)

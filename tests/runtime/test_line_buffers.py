@@ -259,3 +259,16 @@ def test_turns_are_launched_in_pairs_where_fields_are_larger_than_caches(shape: 
     assert step.kernel.together(limits)[1] == turns
     pinned = replace(limits, pin=Pin("line buffers", ()))
     assert step.kernel.together(pinned)[1] == 2
+
+
+def test_turns_of_bytes_are_launched_one_by_one() -> None:
+    @gp.operator
+    def spread(u):
+        return _convert_uchar(_readTensor(u, _row - 1, _column) | _readTensor(u, _row + 1, _column))
+
+    limits = Limits(target=TARGET)
+    result = gp.iterate(spread, gp.ScalarField(np.zeros((2000, 2001), np.uint8)), times=9)
+    (step,) = plan(program([result.node]), limits=limits).launches
+    assert isinstance(step.kernel, Iteration)
+    assert step.kernel.together(limits)[1] == 1
+    assert step.kernel.together(replace(limits, pin=Pin("line buffers", ())))[1] == 2
