@@ -36,7 +36,8 @@ from gpuop.passes.obstacles import doubles, obstacle
 from gpuop.passes.points_per_thread import is_own
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.method import Method, Parameters
-from gpuop.passes.schedules.vector_rows import least, own_point, unjoined
+from gpuop.passes.schedules.placed import own_point
+from gpuop.passes.schedules.vector_rows import least, unjoined
 
 VECTORS = (64, 32, 16)  # of a thread, the best guess first
 HELD = 1 << 14  # bytes that they keep, which stay in the nearest cache

@@ -24,7 +24,8 @@ from gpuop.passes.schedules.column_strips import ColumnStrips
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.leads import Border, Leads, leads
 from gpuop.passes.schedules.method import Method, Parameters
-from gpuop.passes.schedules.vector_rows import MOST_ROWS, unjoined, without_tables
+from gpuop.passes.schedules.placed import without_tables
+from gpuop.passes.schedules.vector_rows import MOST_ROWS, unjoined
 
 WIDTHS = (1024, 512, 256, 128)  # columns of a strip
 LONG = (8192, 4096, 2048)  # of one whose rings are single rows

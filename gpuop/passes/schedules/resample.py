@@ -7,7 +7,6 @@ change that, are computed one by one, by the first thread of the row. The rows o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,6 @@ import numpy as np
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
-    GRID_AXES,
     Apply,
     Array,
     Assign,
@@ -32,16 +30,16 @@ from gpuop.ir.nodes import (
     Ref,
     Stmt,
     Var,
-    Write,
 )
 from gpuop.ir.types import INT, Shape, Type
-from gpuop.ir.visit import Copier, expressions, walk
+from gpuop.ir.visit import expressions, walk
 from gpuop.passes.obstacles import doubles, obstacle
-from gpuop.passes.points_per_thread import MOST_VALUES, is_own
+from gpuop.passes.points_per_thread import MOST_VALUES
 from gpuop.passes.schedules.axis_patterns import SHORTEST, Along, AxisPatterns, Pattern
 from gpuop.passes.schedules.edge_vectors import counted
 from gpuop.passes.schedules.method import Method, Parameters
-from gpuop.passes.schedules.vector_rows import MOST_ROWS, least, own_point, unjoined, without_tables
+from gpuop.passes.schedules.placed import Placed, positions, without_tables
+from gpuop.passes.schedules.vector_rows import MOST_ROWS, least, unjoined
 
 COLUMN, ROW = Index("global", "column"), Index("global", "row")
 NEAR = "it reads neighbours, or its own points"
@@ -159,7 +157,7 @@ class _Resampled:
         b, found = collector(out), dict[Index, Expr]()
         top = b.apply("add", Ref(self.top), row) if self.rows > 1 else ROW
         at = b.apply("add", Ref(self.first), lane) if column is None and lane is not None else column
-        for index in self.indices():
+        for index in positions(self.source, self.source.domain):
             if index.kind == "global_size":
                 found[index] = constant(self.source.domain.extent(index.axis), INT)
             elif index.axis == "row" and self.rows > 1:
@@ -169,29 +167,16 @@ class _Resampled:
         copier = _AtColumns(self, found, lane, row if isinstance(row, int) else None)
         return [copier.stmt(stmt) for stmt in without_tables(self.source)]
 
-    def indices(self) -> Iterable[Index]:
-        used = [e for e in expressions(self.source.body) if isinstance(e, Index) and e.axis in GRID_AXES]
-        return dict.fromkeys([*used, *(Index("global", axis) for axis in self.source.domain.axes)])
-
     def table(self, ahead: tuple[int, ...]) -> Array:
         return self.tables.setdefault(ahead, Array("ahead", Type(INT), (len(ahead),), "constant", values=ahead))
 
 
-class _AtColumns(Copier):
-    """The statements at a given position; with a lane, reads are where the first one's are, and as far ahead as it is."""
+class _AtColumns(Placed):
+    """With a lane, reads are where the first one's are, and as far ahead as it is."""
 
     def __init__(self, made: _Resampled, found: dict[Index, Expr], lane: Expr | None, row: int | None) -> None:
-        super().__init__(made.source.body)
-        self.made, self.patterns, self.found, self.lane, self.row = made, made.patterns, found, lane, row
-        for stmt in made.source.shared("constant"):
-            del self.arrays[stmt.array]
-
-    def expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Index):
-            return self.found.get(expr, expr)
-        if isinstance(expr, Read) and expr.point is None and is_own(expr.field):
-            expr = replace(expr, point=own_point(len(expr.field.type.field_shape)))
-        return super().expr(expr)
+        super().__init__(made.source, found)
+        self.made, self.patterns, self.lane, self.row = made, made.patterns, lane, row
 
     def stmt(self, stmt: Stmt) -> Block:
         match stmt:
@@ -202,8 +187,6 @@ class _AtColumns(Copier):
                 point = (*layers, *rows, self.coordinate(read.point[-1], b))
                 value = replace(read, point=point, element=None if read.element is None else self.expr(read.element))
                 return (*out, self.renamed(replace(stmt, value=value)))
-            case Write(point=None):
-                stmt = replace(stmt, point=own_point(len(stmt.field.type.field_shape)))
         return super().stmt(stmt)
 
     def row_of(self, expr: Expr, b: Builder) -> Expr:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.nodes import (
-    GRID_AXES,
     Assign,
     Block,
     Expr,
@@ -23,12 +22,11 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.types import INT
-from gpuop.ir.visit import Copier, expressions
 from gpuop.passes.points_per_thread import is_own
 from gpuop.passes.schedules.edge_vectors import EdgeLines
 from gpuop.passes.schedules.leads import Lead
+from gpuop.passes.schedules.placed import Placed, own_point, positions, without_tables
 from gpuop.passes.schedules.rings import AxisPlace, Ring, Rings
-from gpuop.passes.schedules.vector_rows import own_point, without_tables
 
 Rows = tuple[tuple[Expr, ...], Expr | None]  # indices into a ring but for the column, and a test that they lie inside
 
@@ -63,20 +61,17 @@ class StageCopy:
         self.slots = {p: rings.fresh(self.head, rings.of[p], spots) for p in lead.kernel.written if p in rings.of}
         self.rows: dict[tuple[FieldParam, tuple[int, ...], str], Rows] = {}
         self.found: dict[Index, Expr] = {}
-        for index in self.indices():
+        self.indices = positions(lead.kernel, rings.source.domain)
+        for index in self.indices:
             if index.kind == "global_size":
                 self.found[index] = constant(rings.source.domain.extent(index.axis), INT)
             elif index.axis in spots:
                 self.found[index] = self.head.apply("add", spots[index.axis].wrapped, index.offset)
 
-    def indices(self) -> list[Index]:
-        used = [e for e in expressions(self.lead.kernel.body) if isinstance(e, Index) and e.axis in GRID_AXES]
-        return list(dict.fromkeys([*used, *(Index("global", axis) for axis in self.rings.source.domain.axes)]))
-
     def at(self, columns: Columns, out: list[Stmt]) -> list[Block]:
         """The statements at a column."""
         b, found = collector(out), dict(self.found)
-        for index in self.indices():
+        for index in self.indices:
             if index.kind == "global" and index.axis == "column":
                 found[index] = b.apply("add", b.apply("add", columns.first, index.offset), columns.lane)
         copier = _AtPlace(self, columns, found)
@@ -125,22 +120,14 @@ class StageCopy:
 FARTHEST = 1 << 10  # no row that is read is farther before the first one
 
 
-class _AtPlace(Copier):
-    """The statements at a given position."""
-
+class _AtPlace(Placed):
     def __init__(self, copy: StageCopy, columns: Columns, found: dict[Index, Expr]) -> None:
-        super().__init__(copy.lead.kernel.body)
-        self.place, self.columns, self.found, self.rings = copy, columns, found, copy.rings.of
-        for stmt in copy.lead.kernel.shared("constant"):
-            del self.arrays[stmt.array]
+        super().__init__(copy.lead.kernel, found)
+        self.place, self.columns, self.rings = copy, columns, copy.rings.of
 
     def expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Index):
-            return self.found.get(expr, expr)
-        if isinstance(expr, Read) and is_own(expr.field):
-            point = own_point(len(expr.field.type.field_shape)) if expr.point is None else expr.point
-            # rows that there are not are computed too
-            expr = replace(expr, point=point, border="clamp" if expr.border == "unchecked" else expr.border)
+        if isinstance(expr, Read) and is_own(expr.field) and expr.border == "unchecked":
+            expr = replace(expr, border="clamp")  # rows that there are not are computed too
         return super().expr(expr)
 
     def stmt(self, stmt: Stmt) -> Block:
@@ -156,8 +143,6 @@ class _AtPlace(Copier):
                 return (*out, self.renamed(replace(stmt, value=value)))
             case Write(field=field) if field in self.rings:
                 return self.kept(stmt, self.rings[field])
-            case Write(point=None):
-                stmt = replace(stmt, point=own_point(len(stmt.field.type.field_shape)))
         return super().stmt(stmt)
 
     def loaded(self, read: Read, b: Builder) -> Expr:

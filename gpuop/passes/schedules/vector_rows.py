@@ -7,18 +7,15 @@ multiple of them, and of the grid, vectors overlap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
-    GRID_AXES,
     Apply,
     Assign,
     Block,
     Comment,
-    Declare,
     Expr,
     Index,
     Let,
@@ -26,15 +23,15 @@ from gpuop.ir.nodes import (
     Ref,
     Stmt,
     Var,
-    Write,
 )
 from gpuop.ir.types import INT, Shape, Type
-from gpuop.ir.visit import Copier, expressions, walk
+from gpuop.ir.visit import expressions, walk
 from gpuop.passes.obstacles import doubles, obstacle
 from gpuop.passes.points_per_thread import MOST_VALUES, SMALL, is_own, refusal_of_thread
 from gpuop.passes.schedules.edge_vectors import EdgeLines, LinePlaces, lower
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.method import Method, Parameters
+from gpuop.passes.schedules.placed import Placed, own_point, positions, without_tables
 
 MOST_ROWS = 16  # of a thread: its statements are repeated for each
 COLUMN, ROW = Index("global", "column"), Index("global", "row")
@@ -66,10 +63,6 @@ def unjoined(kernel: Kernel) -> str:
     if kernel.whole or kernel.shared_memory:
         return "what a thread writes may not be written twice"
     return refusal_of_thread(kernel)
-
-
-def without_tables(kernel: Kernel) -> Block:
-    return tuple(stmt for stmt in kernel.body if not (isinstance(stmt, Declare) and stmt.array.space == "constant"))
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
@@ -130,7 +123,7 @@ class _VectorRows:
         b = collector(out if lines is None else lines.head)
         lanes = collector(out)
         found: dict[Index, Expr] = {}
-        for index in self.indices():
+        for index in positions(self.source, self.source.domain):
             if index.kind == "global_size":
                 found[index] = constant(self.source.domain.extent(index.axis), INT)
             elif index.axis == "row" and self.rows > 1:
@@ -140,26 +133,13 @@ class _VectorRows:
         copier = _Row(self.source, found, row, lines)
         return [copier.stmt(stmt) for stmt in without_tables(self.source)]
 
-    def indices(self) -> Iterable[Index]:
-        used = [e for e in expressions(self.source.body) if isinstance(e, Index) and e.axis in GRID_AXES]
-        return dict.fromkeys([*used, *(Index("global", axis) for axis in self.source.domain.axes)])
 
-
-class _Row(Copier):
+class _Row(Placed):
     """The statements at a given position."""
 
     def __init__(self, source: Kernel, found: dict[Index, Expr], row: int, lines: EdgeLines | None) -> None:
-        super().__init__(source.body)
-        self.found, self.row, self.lines = found, row, lines
-        for stmt in source.shared("constant"):
-            del self.arrays[stmt.array]
-
-    def expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Index):
-            return self.found.get(expr, expr)
-        if isinstance(expr, Read) and expr.point is None and is_own(expr.field):
-            expr = replace(expr, point=own_point(len(expr.field.type.field_shape)))
-        return super().expr(expr)
+        super().__init__(source, found)
+        self.row, self.lines = row, lines
 
     def stmt(self, stmt: Stmt) -> Block:
         lines = self.lines
@@ -168,13 +148,7 @@ class _Row(Copier):
                 out: list[Stmt] = []
                 value = lines.load(read, self.expr, self.row, out)
                 return (*out, self.renamed(replace(stmt, value=value)))
-            case Write(point=None):
-                stmt = replace(stmt, point=own_point(len(stmt.field.type.field_shape)))
         return super().stmt(stmt)
-
-
-def own_point(axes: int) -> tuple[Expr, ...]:
-    return tuple(Index("global", axis) for axis in GRID_AXES[3 - axes :])
 
 
 def least(x: Expr, y: int) -> Expr:
