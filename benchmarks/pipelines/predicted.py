@@ -8,16 +8,11 @@ and their ratio. `python -m gpuop devices --measure` measures anew what predicti
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
-from time import monotonic
 
-import gpuop as gp
-
-from .catalogue import CATALOGUE
 from .gpuop_itself import scheduled
 from .pipeline import Array, Pipeline
-from .schedules import least
+from .schedules import asked_for, least
 
 NEAR = 1.3  # a prediction is good within this factor
 SCHEDULES = ("auto", "plain")
@@ -38,20 +33,7 @@ def ratios(pipeline: Pipeline, arrays: tuple[Array, ...]) -> Iterator[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default=gp.devices()[0].name)
-    parser.add_argument("--only", nargs="*", choices=list(CATALOGUE), default=list(CATALOGUE), metavar="NAME")
-    parser.add_argument("--size", type=int, help="of each axis")
-    parser.add_argument("--seconds", type=float, default=600.0)
-    given = parser.parse_args()
-    until = monotonic() + given.seconds
-    found: list[list[float]] = []
-    with gp.use_device(given.device) as backend:
-        for name in given.only:
-            shape = CATALOGUE[name].shapes[backend.target.device]
-            shape = shape if given.size is None else (given.size,) * len(shape)
-            if monotonic() < until:
-                found.append(list(ratios(CATALOGUE[name], CATALOGUE[name].inputs(shape))))
+    found = [list(ratios(pipeline, pipeline.inputs(shape))) for pipeline, shape, _ in asked_for(__doc__)]
     for schedule, each in zip(SCHEDULES, zip(*found, strict=True), strict=True):
         good = sum(1 / NEAR <= ratio <= NEAR for ratio in each)
         print(f"{schedule}: {good} of {len(each)} within {NEAR}")

@@ -101,8 +101,9 @@ def tried(pipeline: Pipeline, shape: tuple[int, ...], until: float) -> None:
             )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def asked_for(about: str) -> Iterator[tuple[Pipeline, tuple[int, ...], float]]:
+    """The pipelines that the command line names, with their shapes, on its device, until its seconds have passed; and when."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--device", default=gp.devices()[0].name)
     parser.add_argument("--only", nargs="*", choices=list(CATALOGUE), default=list(CATALOGUE), metavar="NAME")
     parser.add_argument("--size", type=int, help="of each axis")
@@ -114,7 +115,12 @@ def main() -> None:
             shape = CATALOGUE[name].shapes[backend.target.device]
             shape = shape if given.size is None else (given.size,) * len(shape)
             if monotonic() < until:
-                tried(CATALOGUE[name], shape, until)
+                yield CATALOGUE[name], shape, until
+
+
+def main() -> None:
+    for pipeline, shape, until in asked_for(__doc__):
+        tried(pipeline, shape, until)
 
 
 if __name__ == "__main__":
