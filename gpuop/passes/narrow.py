@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from gpuop.config import config
 from gpuop.ir.build import Builder, collector
+from gpuop.ir.expansions.registry import expand
 from gpuop.ir.intervals import LIMITS, Range, interval
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
@@ -32,6 +33,8 @@ from gpuop.ir.nodes import (
 from gpuop.ir.ops import MIRRORED
 from gpuop.ir.types import CHAR, SHORT, UCHAR, USHORT, DType, Type
 from gpuop.ir.visit import expressions, map_blocks, map_values, walk, with_operands
+from gpuop.passes.ceilings import ceilings
+from gpuop.passes.ranges import fits
 from gpuop.passes.schedules import PLAIN
 
 NARROW = (UCHAR, CHAR, USHORT, SHORT)  # narrowest first
@@ -61,6 +64,7 @@ class _Narrowing:
 
     Attributes:
         known: what stands for integers that are made of narrow ones.
+        ceilings: of sums, from where on values may be saturated.
         fields: narrower intermediates.
         ranges: of these, what is read of them.
         written, fills: how often fields are written, and what is beyond their edges.
@@ -74,6 +78,7 @@ class _Narrowing:
             if isinstance(e, Read) and e.fill is not None and e.type.integer:
                 self.fills.setdefault(e.field, []).append(int(e.fill.value))
         self.known: dict[Var, Narrow] = {}
+        self.ceilings = ceilings(kernel)
         self.fields: dict[FieldParam, FieldParam] = {}
         self.ranges: dict[FieldParam, Range] = {}
 
@@ -103,7 +108,7 @@ class _Narrowing:
         return with_operands(expr, lambda e: self.expr(e, b))
 
     def let(self, stmt: Let, out: list[Stmt], b: Builder) -> None:
-        var, found = stmt.var, self.value(stmt.value, b)
+        var, found = stmt.var, self.saturated(stmt, b) or self.value(stmt.value, b)
         if found is None:
             value = self.expr(stmt.value, b)
             out.append(replace(stmt, value=value))
@@ -148,7 +153,7 @@ class _Narrowing:
 
     def converted(self, given: Narrow, cast: Cast) -> tuple[Expr, Range] | None:
         """A conversion, which does nothing to a value that the wanted type holds."""
-        if within(given.range, LIMITS[cast.type.dtype]) and cast.arg.type.lanes == cast.type.lanes:
+        if fits(given.range, cast.type.dtype) and cast.arg.type.lanes == cast.type.lanes:
             return given.atom, given.range
         return None
 
@@ -183,6 +188,20 @@ class _Narrowing:
         operands = tuple(b.cast(v.atom, v.atom.type.of(type_), saturate=False) for v in values)
         return Apply(op, operands, expr.type if op in MIRRORED else expr.type.of(type_)), result
 
+    def saturated(self, stmt: Let, b: Builder) -> tuple[Expr, Range] | None:
+        """A sum in a type that holds its terms and its ceiling, but not the sum."""
+        if stmt.var not in self.ceilings or not isinstance(stmt.value, Apply):
+            return None
+        values = [v for atom in stmt.value.args if (v := self.narrowed(atom))]
+        type_ = common(values, [(0, max(self.ceilings[stmt.var], 0))])
+        if len(values) < len(stmt.value.args) or type_ is None or type_.kind != "u":
+            return None
+        total = interval("add", [v.range for v in values], stmt.var.type.dtype)
+        if fits(total, type_):
+            return None
+        operands = [b.cast(v.atom, v.atom.type.of(type_), saturate=False) for v in values]
+        return expand(b, "add_sat", *operands), (total[0], LIMITS[type_][1])
+
     # --- intermediates ------------------------------------------------------------------------------------------
 
     def note(self, write: Write) -> None:
@@ -192,18 +211,14 @@ class _Narrowing:
             return
         ends = [*value.range, *self.fills.get(field, [])]
         low, high = min(ends), max(ends)
-        type_ = next((t for t in NARROW if within((low, high), LIMITS[t])), None)
+        type_ = next((t for t in NARROW if fits((low, high), t)), None)
         if type_ is not None and type_.bits < field.type.element.bits:
             self.fields[field] = FieldParam(field.hint, field.type.replace(dtype=type_.name))
             self.ranges[field] = low, high
-
-
-def within(inner: Range, outer: Range) -> bool:
-    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def common(values: Sequence[Narrow], more: Sequence[Range] = (), least: int = 0) -> DType | None:
     """The narrowest type that holds all values, none of which becomes narrower; None where none does."""
     ranges = [*(v.range for v in values), *more]
     bits = max([least, *(v.atom.type.dtype.bits for v in values if not isinstance(v.atom, Const))])
-    return next((t for t in NARROW if t.bits >= bits and all(within(r, LIMITS[t]) for r in ranges)), None)
+    return next((t for t in NARROW if t.bits >= bits and all(fits(r, t) for r in ranges)), None)

@@ -126,6 +126,70 @@ def test_stages(device, fill):
         np.testing.assert_array_equal(differences(sums(gp.Field(x))).numpy(), want)
 
 
+COMPARED = {
+    "<": lambda x, y: x < y, "<=": lambda x, y: x <= y, ">": lambda x, y: x > y, ">=": lambda x, y: x >= y,
+    "==": lambda x, y: x == y, "!=": lambda x, y: x != y,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_sums_that_are_compared(device, dtype):
+    """Saturated sums compare as sums do, with numbers on both sides of what their types hold."""
+    most = int(np.iinfo(dtype).max)
+    if devices.current().target.widening == "functions":
+        pytest.skip("one driver will do, which compiles fast")
+    numbers = [most] if device.startswith("opencl") else [0, most - 1, most, most + 1]
+    near = np.array([0, 1, 2, 3, most // 3, most // 3 + 1, most // 2, most - 1, most], dtype)
+    x = near[rng.integers(0, len(near), (7, 67))]
+
+    def flags(at, number, convert):
+        """Of each comparison with a sum of its own."""
+        totals = [at(k - 6) + at(k - 5) + at(k - 4) for k in range(2 * len(COMPARED))]
+        found = [test(total, number) for test, total in zip(COMPARED.values(), totals[::2], strict=True)]
+        found += [test(number, total) for test, total in zip(COMPARED.values(), totals[1::2], strict=True)]
+        return sum(convert(flag) << k for k, flag in enumerate(found))
+
+    @gp.operator
+    def tests(f, number):
+        return flags(lambda k: _convert_int(_readTensor(f, _row, _column + k)), number, _convert_int)
+
+    with vectors():
+        for number in numbers:
+            want = flags(lambda k: away(x.astype(np.int64), 0, k, border="clamp"), number, np.int32)
+            np.testing.assert_array_equal(tests(gp.Field(x), number).numpy(), want, err_msg=str(number))
+
+
+def test_sums_of_bytes_in_bytes():
+    """If they are compared with bytes and no more; a sum that is read otherwise, or of what may be negative, is whole."""
+    x = gp.Field(np.zeros((64, 640), np.uint8))
+
+    def around(f):
+        return [_convert_int(_readTensor(f, _row, _column + k)) for k in (-1, 0, 1)]
+
+    @gp.operator
+    def compared(f):
+        total = sum(around(f))
+        return _convert_uchar((total == 3) | (total >= 250))
+
+    @gp.operator
+    def compared_with_more(f):
+        return _convert_uchar(sum(around(f)) == 255)
+
+    @gp.operator
+    def read(f):
+        total = sum(around(f))
+        return _convert_uchar(_where(total < 3, total >> 1, 0))
+
+    @gp.operator
+    def with_differences(f):
+        a, b, c = around(f)
+        return _convert_uchar(a + c + (a - b) < 3)
+
+    assert "ushort" not in text_of(compared(x)) and "ushort8" in text_of(compared_with_more(x))
+    assert "ushort8" in text_of(read(x)) and "short8" in text_of(with_differences(x))
+    assert "255" not in text_of(with_differences(x))
+
+
 def text_of(*results: gp.Field) -> str:
     limits = replace(LEAST, target=TARGET)
     return "".join(

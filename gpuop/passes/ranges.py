@@ -1,0 +1,61 @@
+"""Between which numbers the integers of a kernel lie, as far as positions, counters, constants and narrow types show."""
+
+from __future__ import annotations
+
+from gpuop.ir.intervals import LIMITS, Range, interval
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Array, Cast, Const, Expr, For, Index, Let, Load, Ref, Stmt, Stride, Var
+from gpuop.ir.types import INT, DType
+
+
+class Ranges:
+    """What is known behind the statements that were met, which are to be met in order.
+
+    Attributes:
+        known: of counters, and of integers that do not change.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.known: dict[Var, Range] = {}
+
+    def meet(self, stmt: Stmt) -> None:
+        if isinstance(stmt, For):
+            self.known[stmt.var] = self.counter(stmt)
+        elif isinstance(stmt, Let) and not stmt.var.mutable and stmt.value.type.kind in "iu":
+            self.known[stmt.var] = self.range(stmt.value)
+
+    def range(self, expr: Expr) -> Range:
+        """Bounds of an integer or bool; those of its type where no better ones are known."""
+        found = self.exact(expr)
+        return found if fits(found, expr.type.dtype) else LIMITS[expr.type.dtype]
+
+    def exact(self, expr: Expr) -> Range:
+        """Bounds of the value as if no type limited it."""
+        match expr:
+            case Const(value=value) | Stride(value=value):
+                return int(value), int(value)
+            case Ref(var=var) if var in self.known:
+                return self.known[var]
+            case Index():
+                return self.kernel.bounds(expr)
+            case Load(memory=Array(space="constant", values=values)):
+                return int(min(values)), int(max(values))
+            case Cast(arg=arg) if arg.type.kind in "iub":
+                return self.range(arg)
+            case Apply(op=op, args=args) if all(a.type.kind in "iub" for a in args):
+                return interval(op, [self.range(a) for a in args], expr.type.dtype)
+        return LIMITS[expr.type.dtype]
+
+    def counter(self, loop: For) -> Range:
+        """The range of a loop's counter inside the loop."""
+        start, stop, step = (self.range(e) for e in (loop.start, loop.stop, loop.step))
+        if step[0] > 0:
+            return start[0], max(stop[1] - 1, start[0])
+        return (min(stop[0] + 1, start[1]), start[1]) if step[1] < 0 else LIMITS[INT]
+
+
+def fits(found: Range, dtype: DType) -> bool:
+    """Whether a type holds all of the values."""
+    least, most = LIMITS[dtype]
+    return least <= found[0] and found[1] <= most
