@@ -50,6 +50,8 @@ class _Numbering:
         self.packs: dict[Var, Pack] = {}
         self.casts: dict[Var, Cast] = {}
         self.orders: dict[Var, Apply] = {}
+        self.copies: dict[Var, tuple[Var, int]] = {}  # temporaries that hold a variable as it was at a moment
+        self.moment = 0  # how often variables may have changed
         self.known: list[dict[Expr, Var]] = []
 
     def varies(self, expr: Expr) -> bool:
@@ -58,10 +60,12 @@ class _Numbering:
 
     def block(self, block: Block) -> Block:
         self.known.append({})
+        self.moment += 1
         out: list[Stmt] = []
         for stmt in block:
             out += self.stmt(stmt)
         self.known.pop()
+        self.moment += 1
         return tuple(out)
 
     def expr(self, expr: Expr) -> Expr:
@@ -75,7 +79,7 @@ class _Numbering:
                 return identity(extreme(self.orders[var], a, b) or expr)
             case Apply(op=op, args=args, type=type_):
                 folded = fold(OPS[op], args, [a.type for a in args], type_)
-                known = folded if folded is not None else decided(expr, self.kernel)
+                known = folded if folded is not None else decided(self.as_held(expr), self.kernel)
                 return known if known is not None else identity(expr)
             case Cast(arg=Const() as arg, type=type_, saturate=saturate) if type_.lanes == 1:
                 return fold_cast(arg, type_, saturate)
@@ -85,9 +89,17 @@ class _Numbering:
                 return self.packs[var].args[lane]
         return expr
 
+    def as_held(self, expr: Apply) -> Apply:
+        """A comparison of the variables that temporaries hold, where both were copied at one moment."""
+        held = [self.copies.get(arg.var) for arg in expr.args if isinstance(arg, Ref)]
+        if expr.op not in COMPARED or len(held) < 2 or held[0] is None or held[0] != held[1]:
+            return expr
+        return replace(expr, args=(expr.args[0],) * 2)
+
     def stmt(self, stmt: Stmt) -> Block:
         if not isinstance(stmt, While):
             stmt = map_values(stmt, self.expr)
+        self.moment += isinstance(stmt, Assign | While)
         match stmt:
             case Let(var=var, value=value) if var not in self.assigned:
                 return self.let(stmt, var, value)
@@ -108,6 +120,8 @@ class _Numbering:
         if isinstance(value, ATOMS) and not varies:
             self.alias[var] = value
             return ()
+        if isinstance(value, Ref):
+            self.copies[var] = value.var, self.moment
         if not varies:
             for table in self.known:
                 if value in table:

@@ -232,3 +232,23 @@ def test_frames_that_have_ended_are_not_the_ones_that_follow(device, monkeypatch
 
     x = np.arange(4, dtype=np.int32)
     assert op(gp.ScalarField(x)).numpy().tolist() == ((9 - x) * 100 + 2 * x + 1).tolist()
+
+
+def test_a_variable_compared_with_itself_is_decided_only_before_it_changes(device):
+    """Components of a vector that are one variable compare equal, which compilers would warn of; copies of other turns do not."""
+
+    @gp.operator
+    def op(f):
+        x = _var(_readTensor(f))
+        pair = _var(_convert_uchar2(3))
+        same = _where(_convert_short4(pair.xyyx) == _convert_short4(pair.xyxy), 1, 0)
+        pair.x = 7
+        before, turns = _var(x), _var(0)
+        with _while(_and(x == before, turns < 3)):
+            before @= x
+            x @= x + turns
+            turns @= turns + 1
+        return same.x * 1000 + same.y * 100 + turns * 10 + x + _convert_int(pair.x)
+
+    x = np.arange(4, dtype=np.int32)
+    assert op(gp.ScalarField(x)).numpy().tolist() == (1100 + 20 + x + 1 + 7).tolist()
