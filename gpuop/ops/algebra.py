@@ -21,7 +21,7 @@ from gpuop.errors import SemanticError
 from gpuop.ir.build import number
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
 from gpuop.ops import complex_algebra, numpy_functions
-from gpuop.ops.refused import told
+from gpuop.ops.refused import refuse_negative, told
 
 Operand = Any  # a Field or a number
 
@@ -77,7 +77,7 @@ def apply(name: str, *operands: Operand) -> Field:
     """
     rule_name, function = numpy_functions.EVERY[name]
     rule = RULES[rule_name]
-    operands = _beside(operands)
+    given, operands = operands, _beside(operands)
     common = _common(name, operands)
     if common == "complex64":
         return complex_algebra.apply(
@@ -89,6 +89,8 @@ def apply(name: str, *operands: Operand) -> Field:
         )
         raise SemanticError(f"{name} does not take {common} fields{bits}")
     computed = rule.compute(common)
+    if name == "power" and np.dtype(computed).kind in "iu" and not isinstance(given[1], Field):
+        refuse_negative(given[1])
     if rule in (COMPARISON, EQUALITY) and (beyond := _beyond(name, operands, computed)) is not None:
         return _elementwise(name, lambda same: same, [beyond], ["bool"], _result_type(name, operands, "bool"))
     values = [_checked(name, o, computed) for o in operands]

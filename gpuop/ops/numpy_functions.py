@@ -34,7 +34,7 @@ def _remainder(x: Value, y: Value) -> Value:
 
 
 def _power(x: Value, y: Value) -> Value:
-    """Of integers by squaring; negative exponents give 0, but for 1 and -1."""
+    """Of integers by squaring; negative exponents, of fields, give the whole part: 0, but for 1 and -1."""
     if x.type.kind == "f" or (y.constant is not None and y.constant >= 0):
         return x**y
     count = max(x.type.lanes, y.type.lanes)

@@ -27,3 +27,12 @@ def told(operand: Any, tensors: Set[Shape]) -> str:
             has, wants = ("×".join(map(str, shape)) for shape in (array.shape, tensor))
             return f"{kind} of {has} numbers: the Field's tensors have {wants}; give as many, or {advice}"
     return f"{kind}: {advice}, or in a `gp.Parameter` if every point takes all of it"
+
+
+def refuse_negative(exponent: Any) -> None:
+    """Refuse powers of integers that NumPy refuses, where the exponents are known."""
+    least = np.min(exponent)
+    if least < 0:
+        raise SemanticError(
+            f"power: integers to negative integer powers are not allowed; a float exponent, as {float(least)}, gives float32"
+        )

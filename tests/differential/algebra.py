@@ -264,6 +264,13 @@ def evaluate(name: str, operands: tuple[Operand, ...]) -> Val:
         raise Rejected("numbers only")
     if name == "where":
         return _where(operands)
+    if (
+        name == "power"
+        and not isinstance(operands[1], Val)
+        and operands[1] < 0
+        and np.dtype(common(operands)).kind != "f"
+    ):
+        raise Rejected("a negative power of integers")
     if op.how == "by value":
         return _compared(op, operands)
     try:

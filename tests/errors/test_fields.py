@@ -63,6 +63,21 @@ def a_number_beyond_all_integers():
     gp.ScalarField([1, 2]) + 2**70  # here
 
 
+@WRONGS.add("power: integers to negative integer powers are not allowed; a float exponent, as -1.0, gives float32")
+def integers_to_a_negative_power():
+    return INTEGER**-1  # here
+
+
+@WRONGS.add("power: integers to negative integer powers are not allowed; a float exponent, as -2.0, gives float32")
+def bytes_to_a_negative_power_of_numpys():
+    return np.power(gp.ScalarField(np.zeros((4, 5), "u1")), np.int8(-2))  # here
+
+
+@WRONGS.add("power: integers to negative integer powers are not allowed; a float exponent, as -3.0, gives float32")
+def integers_to_negative_powers_of_a_tensor():
+    return gp.VectorField(np.ones((2, 3), np.int32)) ** np.array([2, -3, 1])  # here
+
+
 @WRONGS.add("add: the number 300 does not fit uint8")
 def algebra_number_too_big():
     gp.ScalarField(np.zeros((4, 5), "u1")) + 300  # here
