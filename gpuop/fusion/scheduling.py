@@ -11,13 +11,18 @@ from gpuop.fusion.staging import staged
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.stages import levels
 from gpuop.ir.target import Target
-from gpuop.passes.schedules import choice, schedule
+from gpuop.passes.schedules import choice, schedule, unpinned
 from gpuop.passes.schedules.method import Method, Parameters
 
 
 def scheduled(kernel: Kernel, target: Target) -> tuple[Method, Parameters] | None:
     """How a kernel runs there; None where each thread computes its own points."""
     return choice(before(replace(kernel, target=target), schedule))
+
+
+def pin_refusal(kernel: Kernel, target: Target) -> str:
+    """Why the schedule that is pinned does not suit a kernel there; empty where it does, or none is pinned."""
+    return unpinned(before(replace(kernel, target=target), schedule)) if kernel.pin is not None else ""
 
 
 def unscheduled(piece: Piece, limits: Limits) -> set[int]:

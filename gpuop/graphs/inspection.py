@@ -69,14 +69,16 @@ class Inspection(ABC):
             format: "text" for people; "json" for programs: an object with these keys, in this order:
                 kernels: a list, in the order of launches, of objects with
                     number (from 1), name, threads (text), thread_count, work_group (a list), host (a Python function),
-                    operators: a list of {number, name, file, line, method, part}; the method is "alone", "registers",
-                    "side by side" or "recomputed", and operators of one part pass values on in registers,
+                    operators: a list of {number, name, precision, file, line, method, part}; the method is "alone",
+                    "registers", "stage", "side by side" or "recomputed", and operators of one part pass values on to one
+                    another,
                     inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)},
                     read_bytes, written_bytes, operations, operations_exact, registers, local_bytes,
                     runs ("at every step", "once", or "when set": when a parameter is), in_place (a list of outputs),
                     lanes ({count, form, reason}: the points of a thread on the device in use, "scalar", "wide", "spaced" or
                     "vector", and why there are not more),
                     schedule (null, or {method, and its parameters by name}: how threads share points that others need),
+                    refused_pin (null, or {method, reason}: a schedule that is pinned and does not suit the kernel),
                     repeats (null, or of an iteration {times, every, together, turn: such an object, of the turns that are
                     one launch}), and
                     predictions (null on the reference, of iterations and of host functions, else a list of {method, its

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 
 import gpuop as gp
 from gpuop.codegen.generate import target_named
+from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
+from gpuop.fusion.report.explain import explain
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
@@ -24,6 +27,7 @@ from gpuop.runtime.reference.reference_device import Reference
 
 HALVES = Method(
     "halves",
+    ("rows", "lanes"),
     lambda kernel: "" if kernel.intermediates else "it has no stages",
     lambda kernel: ({"rows": 4, "lanes": 2}, {"rows": 8, "lanes": 1}),
     lambda kernel, parameters: replace(without_intermediates(kernel), name=f"halves_{parameters['rows']}"),
@@ -70,10 +74,12 @@ def test_plain_has_no_stages() -> None:
     assert [len(kernel.intermediates) for kernel in planned(Pin("plain"))] == [0]  # recomputed
 
 
-@pytest.mark.usefixtures("halves")
-def test_unknown_parameters_are_told() -> None:
-    with pytest.raises(gp.SemanticError, match="the schedule 'halves' has no parameter columns; it has rows, lanes"):
-        planned(Pin("halves", (("columns", 3),)))
+def test_unknown_parameters_are_told_where_they_are_written() -> None:
+    """Even if no kernel follows that the method suits."""
+    with pytest.raises(gp.SemanticError, match="the schedule 'resample' has no parameter columns; it has rows") as told:
+        gp.schedule("resample", columns=3)
+    assert told.value.loc is not None
+    assert told.value.loc.text == 'gp.schedule("resample", columns=3)'
 
 
 @pytest.mark.usefixtures("halves")
@@ -121,6 +127,27 @@ def test_a_pin_is_part_of_what_is_planned() -> None:
     np.testing.assert_array_equal(graph.read("out"), expected)
     assert graph.kernel_count == 1
     assert "  schedule: " not in graph.explain()
+
+
+def test_a_pin_that_does_not_suit_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = target_named("cuda")
+    what = program([down(gp.ScalarField(np.ones((40, 64), np.float32))).node])
+
+    def explained(method: str) -> tuple[str, object]:
+        made = plan(what, limits=Limits(target=target, pin=Pin(method)))
+        facts = json.loads(explain(made, "json", target=target))
+        return explain(made, target=target), facts["kernels"][0]["refused_pin"]
+
+    text, refused = explained("vector rows")
+    assert refused == {"method": "vector rows", "reason": "the device has no vectors"}
+    assert "\n  pinned: vector rows, which does not suit: the device has no vectors\n" in text
+    for suited in ("roll", "plain"):
+        text, refused = explained(suited)
+        assert refused is None
+        assert ("schedule: roll (" if suited == "roll" else "thread") in text
+        assert "pinned" not in text
+    monkeypatch.setattr(config, "schedule", "plain")
+    assert "\n  pinned: roll, which does not suit: GPUOP_SCHEDULE is plain\n" in explained("roll")[0]
 
 
 @pytest.mark.usefixtures("halves")

@@ -124,7 +124,8 @@ def _kernel(kernel: Facts) -> list[str]:
         lines.append(f"  in place, when the next step begins: {over}")
     if kernel["runs"] in WHEN:
         lines.append(f"  {WHEN[kernel['runs']]}")
-    return lines + _schedule(kernel["schedule"]) + _lanes(kernel["lanes"]) + _predictions(kernel["predictions"])
+    lines += _schedule(kernel["schedule"]) + _refused_pin(kernel["refused_pin"])
+    return lines + _lanes(kernel["lanes"]) + _predictions(kernel["predictions"])
 
 
 def _schedule(schedule: Facts | None) -> list[str]:
@@ -132,6 +133,10 @@ def _schedule(schedule: Facts | None) -> list[str]:
         return []
     given = ", ".join(f"{name} {value}" for name, value in schedule.items() if name != "method")
     return [f"  schedule: {schedule['method']}" + (f" ({given})" if given else "")]
+
+
+def _refused_pin(pin: Facts | None) -> list[str]:
+    return [f"  pinned: {pin['method']}, which does not suit: {pin['reason']}"] if pin else []
 
 
 def _predictions(found: list[Facts] | None) -> list[str]:

@@ -14,7 +14,7 @@ from gpuop.fusion.program import Op
 from gpuop.fusion.rates import Rate
 from gpuop.fusion.report.prediction import Prediction, predictions
 from gpuop.fusion.report.state_report import states
-from gpuop.fusion.scheduling import scheduled
+from gpuop.fusion.scheduling import pin_refusal, scheduled
 from gpuop.fusion.staging import staged
 from gpuop.ir.kernel import HostFunction, Kernel, Launchable
 from gpuop.ir.target import Target
@@ -24,6 +24,7 @@ from gpuop.passes.resolve import resolve_target
 Facts = dict[str, Any]
 Names = Mapping[int, str]  # of values
 Made = Mapping[int, int]  # values, by the kernels that make them
+EFFORT = ("operations", "operations_exact", "registers", "local_bytes", "lanes", "schedule", "refused_pin")
 RUNS = {Rate.ONCE: "once", Rate.SET: "when set", Rate.EVERY_STEP: "at every step"}
 
 
@@ -139,10 +140,12 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
         registers (an estimate, of 32 bits), local_bytes (of a work-group);
         lanes: null without a target, else {count (points of a thread), form ("scalar", "wide", "spaced" or "vector"),
             reason (why there are not more, or not wide ones)};
-        schedule: null where each thread computes its own points, else {method, and its parameters by their names}.
+        schedule: null where each thread computes its own points, else {method, and its parameters by their names};
+        refused_pin: null, or of a schedule that is pinned and does not suit {method, reason}.
     """
     if not isinstance(kernel, Kernel):
-        return dict.fromkeys(("operations", "operations_exact", "registers", "local_bytes", "lanes", "schedule"))
+        return dict.fromkeys(EFFORT)
+    refused = pin_refusal(kernel, target) if target else ""
     chosen = scheduled(kernel, target) if target else None
     work, found = operations(kernel), points_of_thread(kernel, target) if target and chosen is None else None
     return {
@@ -152,6 +155,7 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
         "local_bytes": sum(stmt.array.nbytes for stmt in kernel.shared("local")),
         "lanes": found and {"count": found.count, "form": found.form, "reason": found.reason},
         "schedule": chosen and {"method": chosen[0].name, **chosen[1]},
+        "refused_pin": {"method": kernel.pin.method, "reason": refused} if kernel.pin and refused else None,
     }
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.config import config
-from gpuop.errors import SemanticError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.pin import Pin
 from gpuop.passes.schedules.interchange import INTERCHANGE
@@ -44,31 +43,33 @@ def schedule(kernel: Kernel) -> Kernel:
 
 
 def choice(kernel: Kernel) -> tuple[Method, Parameters] | None:
-    """The method and the parameters that suit a kernel on its target; None where each thread computes its own point.
-
-    Raises:
-        SemanticError: the method that is pinned has no such parameter.
-    """
+    """The method and the parameters that suit a kernel on its target; None where each thread computes its own point."""
     pin = kernel.pin
     if kernel.target is None or PLAIN in (config.schedule, pin and pin.method) or not kernel.domain.threads:
         return None
-    wanted = [method for method in METHODS if pin is not None and method.name == pin.method]
-    for method in wanted:
-        given = _few_will_do(kernel)
-        if not method.refuse(given):
-            return method, _adjusted(method, method.candidates(given)[0], pin)
+    if pin is not None and not unpinned(kernel):
+        method = _named(pin)
+        best = method.candidates(_few_will_do(kernel))[0]
+        return method, {**best, **{name: value for name, value in pin.parameters if name in best}}
     return next(((method, method.candidates(kernel)[0]) for method in METHODS if not method.refuse(kernel)), None)
+
+
+def unpinned(kernel: Kernel) -> str:
+    """Why the method that is pinned does not suit the kernel, as the end of a sentence; empty where it does, or none is pinned."""
+    if kernel.pin is None or kernel.pin.method == PLAIN:
+        return ""
+    if config.schedule == PLAIN:
+        return "GPUOP_SCHEDULE is plain"
+    if not kernel.domain.threads:
+        return "its grid has no points"
+    return _named(kernel.pin).refuse(_few_will_do(kernel))
+
+
+def _named(pin: Pin) -> Method:
+    return next(method for method in METHODS if method.name == pin.method)
 
 
 def _few_will_do(kernel: Kernel) -> Kernel:
     """The kernel on a target that few threads keep busy, where a schedule is pinned: who pins it knows the grid."""
     assert kernel.target is not None
     return kernel if kernel.pin is None else replace(kernel, target=replace(kernel.target, least_threads=1))
-
-
-def _adjusted(method: Method, best: Parameters, pin: Pin | None) -> Parameters:
-    given = dict(pin.parameters) if pin is not None else {}
-    unknown = next((name for name in given if name not in best), None)
-    if unknown is not None:
-        raise SemanticError(f"the schedule {method.name!r} has no parameter {unknown}; it has {', '.join(best)}")
-    return {**best, **given}

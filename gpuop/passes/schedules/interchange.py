@@ -97,7 +97,7 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     return _Interchange(kernel, min(parameters["vectors"], max(most, 1))).kernel()
 
 
-INTERCHANGE = Method("interchange", refuse, candidates, apply)
+INTERCHANGE = Method("interchange", ("vectors",), refuse, candidates, apply)
 
 
 def _loops(kernel: Kernel) -> Iterator[For]:

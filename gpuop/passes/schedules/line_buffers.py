@@ -145,4 +145,4 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     return _strips(kernel, found, wanted if _suit(kernel, found, wanted) else candidates(kernel)[0]).kernel()
 
 
-LINE_BUFFERS = Method("line buffers", refuse, candidates, apply)
+LINE_BUFFERS = Method("line buffers", ("columns", "rows", "layers", "together"), refuse, candidates, apply)

@@ -16,12 +16,14 @@ class Method:
 
     Attributes:
         name: what `explain` calls it.
+        parameters: the names of what may be chosen; not all kernels have each of them.
         refuse: why it does not suit a kernel, as the end of a sentence; empty where it does.
         candidates: parameters worth trying for a kernel that it suits, the best guess first.
         apply: the kernel as its threads run it, recorded too; equal bits whatever the parameters.
     """
 
     name: str
+    parameters: tuple[str, ...]
     refuse: Callable[[Kernel], str]
     candidates: Callable[[Kernel], tuple[Parameters, ...]]
     apply: Callable[[Kernel, Parameters], Kernel]

@@ -18,26 +18,28 @@ def schedule(method: str, **parameters: int) -> AbstractContextManager[None]:
 
     It holds for what is planned in the block by this thread: fields that are evaluated, pipelines that are called, graphs that
     are made, which keep it when they run outside; a field that is evaluated outside does not. Kernels that the method does not
-    suit run as they would without it. Results are the same bits.
+    suit run as they would without it, and `explain` says why. Results are the same bits.
 
     Args:
         method: "plain" (each value is computed by the thread of its point), or the name of a method that `explain` prints.
         parameters: whole numbers that stand for the method's own choice of them; larger ones than will do are taken
-            down. `explain` has them in brackets after its name,
-            as `rows` of "vector rows (rows 4)".
+            down, and those that a kernel has no use for left out, as `layers` where it has none. `explain` has them in
+            brackets after the method's name, as `rows` of "vector rows (rows 4)".
 
     Returns:
         A context manager, which decorates functions too.
 
     Raises:
-        SemanticError: there is no such method, or a parameter is no whole number above 0. A parameter that the method does not
-            have is an error where a kernel is planned.
+        SemanticError: there is no such method, the method has no such parameter, or it is no whole number above 0.
     """
-    names = [PLAIN, *(each.name for each in METHODS)]
-    if method not in names:
-        raise SemanticError(f"there is no schedule {method!r}; one of {', '.join(names)}")
+    known = {PLAIN: (), **{each.name: each.parameters for each in METHODS}}
+    if method not in known:
+        raise SemanticError(f"there is no schedule {method!r}; one of {', '.join(known)}")
     if method == PLAIN and parameters:
         raise SemanticError(f"the schedule {PLAIN!r} has no parameters; leave out {', '.join(parameters)}")
+    unknown = next((name for name in parameters if name not in known[method]), None)
+    if unknown is not None:
+        raise SemanticError(f"the schedule {method!r} has no parameter {unknown}; it has {', '.join(known[method])}")
     for name, value in parameters.items():
         if type(value) is not int or value < 1:
             raise SemanticError(f"the parameter {name} of a schedule is a whole number above 0, not {value!r}")

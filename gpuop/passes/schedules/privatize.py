@@ -77,12 +77,15 @@ def lanes(kernel: Kernel, strips: int) -> int:
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    """Pinned numbers are taken down to the most that will do."""
     kernel = without_dead_code(kernel)
     if "strips" in parameters:
         strips = parameters["strips"]
         count = lanes(kernel, strips) if parameters["lanes"] > 1 else 1
-        return OfThreads(kernel, strips, min(parameters["copies"], COPIES), count).kernel()
+        return OfThreads(
+            kernel, strips, min(parameters["copies"], COPIES, max(COPIED // nbytes(kernel), 1)), count
+        ).kernel()
     return OfGroups(kernel, parameters["points"]).kernel()
 
 
-PRIVATIZE = Method("privatize", refuse, candidates, apply)
+PRIVATIZE = Method("privatize", ("strips", "copies", "lanes", "points"), refuse, candidates, apply)

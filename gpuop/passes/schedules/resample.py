@@ -225,4 +225,4 @@ class _AtColumns(Placed):
         return self.expr(expr)
 
 
-RESAMPLE = Method("resample", refuse, candidates, apply)
+RESAMPLE = Method("resample", ("rows",), refuse, candidates, apply)

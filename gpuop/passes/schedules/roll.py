@@ -183,4 +183,4 @@ def computed(windows: Windows, columns: int) -> float:
     return max(total, 1.0)
 
 
-ROLL = Method("roll", refuse, candidates, apply)
+ROLL = Method("roll", ("columns", "rows", "turn", "width"), refuse, candidates, apply)

@@ -128,4 +128,4 @@ def _is_odd(stmt: object) -> bool:
     return elsewhere or (isinstance(stmt, Declare) and stmt.array.space == "local")
 
 
-TILE = Method("tile", refuse, candidates, apply)
+TILE = Method("tile", ("rows", "columns", "tall", "lanes"), refuse, candidates, apply)

@@ -48,14 +48,13 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     """Tiles that fit the grid and the memory. Those at its edges begin earlier, where what is written is not read too."""
     target, axis = kernel.target, turned_axis(kernel)
     assert target is not None
-    cpu = target.device == "cpu"
     extents = kernel.domain.extent(axis), kernel.domain.extent("column")
-    room, sizes = (CACHED, _on_cpus(kernel)) if cpu else (target.local_memory_bytes, _on_gpus(kernel))
+    sizes = _on_cpus(kernel) if target.device == "cpu" else _on_gpus(kernel)
     return tuple(
         parameters
         for parameters in sizes
         if parameters["size"] <= min(extents)
-        and sum(tile.nbytes for tile in _transposing(kernel, parameters).tiles.values()) <= room
+        and _transposing(kernel, parameters).nbytes <= _room(kernel)
         and not (kernel.shared_memory and any(n % parameters["size"] for n in extents))
     )
 
@@ -100,7 +99,18 @@ def _transposing(kernel: Kernel, parameters: Parameters) -> Transposing:
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    return _transposing(kernel, parameters).kernel()
+    """Pinned numbers that are none of the candidates' are taken down to powers of two of the next one that will do."""
+    tried = candidates(kernel)
+    best = next((each for each in tried if each["size"] <= parameters["size"]), tried[-1])
+    given = {name: min(1 << parameters[name].bit_length() - 1, best[name]) for name in best} | {"size": best["size"]}
+    given["columns"] = min(given["columns"], given["size"] // given["lanes"])
+    transposing = _transposing(kernel, given)
+    return (transposing if transposing.nbytes <= _room(kernel) else _transposing(kernel, best)).kernel()
 
 
-TRANSPOSE = Method("transpose", refuse, candidates, apply)
+def _room(kernel: Kernel) -> int:
+    assert kernel.target is not None
+    return CACHED if kernel.target.device == "cpu" else kernel.target.local_memory_bytes
+
+
+TRANSPOSE = Method("transpose", ("size", "lanes", "rows", "columns", "align"), refuse, candidates, apply)

@@ -94,6 +94,10 @@ class Transposing:
     def skewed(self) -> bool:
         return self.tiling.shared and self.tiling.lanes > 1
 
+    @property
+    def nbytes(self) -> int:
+        return sum(tile.nbytes for tile in self.tiles.values())
+
     def lanes(self, place: Place, what: str = "lanes") -> Array:
         return Array(f"{named(*place)}_{what}", Type(place[0].type.storage), (self.tiling.lanes,))
 

@@ -155,4 +155,4 @@ def least(x: Expr, y: int) -> Expr:
     return Apply("min", (x, constant(y, INT)), Type(INT))
 
 
-VECTOR_ROWS = Method("vector rows", refuse, candidates, apply)
+VECTOR_ROWS = Method("vector rows", ("rows",), refuse, candidates, apply)
