@@ -2,7 +2,8 @@
 
     python -m tests.differential --device opencl:0 --programs 3000 --graphs 2000 --seed 0 --jobs 2 --log found.jsonl
 
-A program is its kind and its seed. With a log, what it has already is not run again: stop it, and go on later.
+The device "opencl:0 as a gpu" has kernels of GPUs. A program is its kind and its seed. With a log, what it has already is
+not run again: stop it, and go on later.
 """
 
 from __future__ import annotations

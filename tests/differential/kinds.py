@@ -16,7 +16,7 @@ from .driving import a_graph
 from .fields import a_reduction, a_slice
 from .loops import HOST, Calls, Host, eager, parameters
 from .program import Input, Program, Show
-from .schedules import a_near_stencil, a_pin, a_ragged_grid
+from .schedules import PINS, a_near_stencil, a_pin, a_ragged_grid, suited
 from .stencils import a_sample, a_stencil
 from .turns import an_iteration
 from .values import Rng, a_grid, numbers
@@ -62,20 +62,25 @@ def stencils(rng: Rng) -> Maker:
 
 
 def schedules(rng: Rng) -> Maker:
-    """Chains of stencils and of functions of their points, under a schedule that is pinned."""
-    maker = Maker(rng, a_ragged_grid(rng), 0.05)
+    """Stencils, functions of their points and what else a schedule is for, which is pinned."""
+    method = list(PINS)[int(rng.integers(len(PINS)))]
+    maker = Maker(rng, a_ragged_grid(rng, method), 0.05)
     border = maker.one_of((*CHECKED, 7))
     maker.input(
         maker.one_of(("float32", "float32", "uint8", "int32", "int16", "float16")), maker.one_of(((), (), (), (3,)))
     )
     for _ in range(int(rng.integers(2, 6))):
-        if rng.random() < 0.65:
+        draw = rng.random()
+        if draw < 0.4:
+            suited(maker, method, border)
+        elif draw < 0.65:
             a_near_stencil(maker, border)
         else:
             maker.let()
+    suited(maker, method, border)
     made = [step.name for step in maker.steps if not isinstance(step, Input)]
     if made:
-        a_pin(maker, tuple(dict.fromkeys((*made[-1:], maker.one_of(made)))))
+        a_pin(maker, method, tuple(dict.fromkeys((*made[-1:], maker.one_of(made)))))
     return maker
 
 

@@ -1,46 +1,37 @@
-"""Chains of stencils at constant distances, looked at under a schedule that is pinned."""
+"""Stencils, transposes, pictures halved and doubled, histograms and sums of columns, looked at under a schedule that is pinned."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tests.borders import CHECKED, PLACES
+from tests.borders import CHECKED
 
 from .choose import Maker
+from .fields import REDUCTIONS, Reduce
+from .gathers import UPDATES, Gather, Place, Scatter, Tap
 from .program import Env, Show, Step
-from .stencils import Stencil, Tap
 from .values import Val
 
 PINS: dict[str, dict[str, tuple[int, ...]]] = {  # methods, with parameters to try
     "plain": {},
-    "roll": {"rows": (1, 3, 8, 64), "columns": (1, 2, 4, 8), "turn": (1, 2, 3), "width": (32, 128)},
+    "roll": {"columns": (1, 2, 4, 8), "rows": (1, 3, 8, 64), "turn": (1, 2, 3), "width": (32, 128)},
+    "transpose": {
+        "size": (1, 16, 24, 64), "lanes": (1, 2, 3, 16), "rows": (1, 4, 7, 64), "columns": (1, 4, 16), "align": (1, 4, 8),
+    },
     "tile": {"rows": (1, 5, 8, 32), "columns": (1, 8, 20, 64), "tall": (1, 3, 8, 16), "lanes": (1, 2, 4, 8)},
+    "line buffers": {
+        "columns": (1, 16, 40, 128, 999), "rows": (1, 2, 5, 16), "layers": (1, 2, 9), "together": (1, 2, 3, 4),
+    },
+    "interchange": {"vectors": (1, 2, 5, 64)},
+    "resample": {"rows": (1, 2, 3, 4, 8)},
     "vector rows": {"rows": (1, 2, 3, 4, 8)},
-}
-
-
-class Near(Stencil):
-    """A stencil whose taps are all at constant distances: whole arrays at once, as such fields are larger."""
-
-    def _shifted(self, array: np.ndarray, tap: Tap) -> np.ndarray:
-        place = PLACES["zero" if not isinstance(tap.border, str) else tap.border]
-        found: list[list[Any]] = [
-            [place(i + offset, n) for i in range(n)]
-            for n, offset in zip(array.shape[: self.dimensions], tap.offsets, strict=True)
-        ]
-        inside = np.ix_(*([i if i is not None else 0 for i in axis] for axis in found))
-        made = array[inside]
-        for k, axis in enumerate(found):
-            outside = np.array([i is None for i in axis])
-            if outside.any():
-                fill = 0 if tap.border == "zero" else tap.border
-                made[(slice(None),) * k + (outside,)] = array.dtype.type(fill)
-        return np.asarray(made)
+    "privatize": {"strips": (1, 3, 16, 999), "copies": (1, 2, 3, 4, 9), "lanes": (1, 4, 16), "points": (1, 3, 16, 128)},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -67,10 +58,14 @@ class Pinned(Step):
                 yield (replace(self, shown=less),)
 
 
-def a_pin(maker: Maker, names: tuple[str, ...]) -> bool:
-    method = maker.one_of(list(PINS))
+def a_pin(maker: Maker, method: str, names: tuple[str, ...]) -> bool:
     given = tuple((name, maker.one_of(choices)) for name, choices in PINS[method].items() if maker.chance(0.5))
     return maker.add(Pinned(Show(names), method, given))
+
+
+def suited(maker: Maker, method: str, border: Any) -> bool:
+    """A step that the method is for."""
+    return MADE_FOR.get(method, a_near_stencil)(maker, border)
 
 
 def a_near_stencil(maker: Maker, border: Any) -> bool:
@@ -78,26 +73,83 @@ def a_near_stencil(maker: Maker, border: Any) -> bool:
     of = maker.field()
     given = maker.value(of)
     if given.dtype == "bool" or math.prod(given.tensor) > 4 or given.grid != maker.grid:
-        of = maker.input(maker.one_of(("float32", "float32", "uint8", "int32", "int16", "float16", "float64")), ())
+        of = maker.input(maker.one_of(NUMBERS), ())
         given = maker.value(of)
+    axes = range(len(given.grid))
     only = int(maker.rng.integers(len(given.grid))) if maker.chance(0.5) else None
-    taps = tuple(_tap(maker, given, only, border) for _ in range(int(maker.rng.integers(1, 6))))
-    return maker.add(Near(maker.name(), of, taps, len(given.grid)))
-
-
-def _tap(maker: Maker, given: Val, only: int | None, border: Any) -> Tap:
-    most = maker.one_of((1, 1, 2, 2, 5))
-    offsets = tuple(
-        int(maker.rng.integers(-most, most + 1)) if only in (None, axis) else 0 for axis in range(len(given.grid))
+    return _gathered(
+        maker, of, lambda: tuple(Place(k, _offset(maker) if only in (None, k) else 0) for k in axes), border
     )
+
+
+def a_transpose(maker: Maker, border: Any) -> bool:
+    """Of what lies on the grid with its axes in another order, and may have been computed there."""
+    last, *others = (int(k) for k in maker.rng.permutation(len(maker.grid)))
+    order = (*others, last) if last + 1 < len(maker.grid) else (last, *others)
+    of = maker.input(maker.one_of(NUMBERS), (), tuple(maker.grid[k] for k in order))
+    if maker.chance(0.5) and maker.add(maker.proposed("add", of, maker.name())):
+        of = list(maker.env.values)[-1]
+    near = maker.chance(0.1)
+    return _gathered(maker, of, lambda: tuple(Place(k, _offset(maker) if near else 0) for k in order), border, 2)
+
+
+def a_resampling(maker: Maker, border: Any) -> bool:
+    """A picture of other columns, and often of other rows."""
+    kinds = [maker.one_of(((2, 1), (1, 2), (4, 1), (3, 1), (1, 1))) for _ in maker.grid[:-1]]
+    kinds.append(maker.one_of(((2, 1), (1, 2), (2, 1), (1, 2), (4, 1), (3, 1), (1, 4))))
+    grid = tuple(max(n * times // over, 1) for n, (times, over) in zip(maker.grid, kinds, strict=True))
+    of = maker.input(maker.one_of(NUMBERS), (), grid)
+    places = lambda: tuple(Place(k, _offset(maker), *kind) for k, kind in enumerate(kinds))  # noqa: E731
+    return _gathered(maker, of, places, border)
+
+
+def _gathered(maker: Maker, of: str, places: Callable[[], tuple[Place, ...]], border: Any, most: int = 5) -> bool:
+    given = maker.value(of)
+    taps = tuple(_tap(maker, given, places(), border) for _ in range(int(maker.rng.integers(1, most + 1))))
+    return maker.add(Gather(maker.name(), of, taps, maker.grid))
+
+
+def _tap(maker: Maker, given: Val, places: tuple[Place, ...], border: Any) -> Tap:
     weight = maker.one_of((1, 1, 2, 3) if given.number.dtype.kind == "u" else (1, 1, 2, -1, -3))
     border = maker.one_of((*CHECKED, 7)) if maker.chance(0.1) else border
-    return Tap(weight, (1,) * len(given.grid), offsets, "zero" if given.unorm and border == 7 else border)
+    return Tap(weight, places, "zero" if given.unorm and border == 7 else border)
 
 
-def a_ragged_grid(maker_rng: np.random.Generator) -> tuple[int, ...]:
-    """Extents about the lengths of vectors, groups and tiles, and down to 1."""
-    count = int(maker_rng.choice((1, 2, 2, 2, 2, 3)))
-    columns = int(maker_rng.choice((1, 2, 3, 8, 15, 16, 17, 31, 33, 40, 64, 67, 130)))
-    others = tuple(int(n) for n in maker_rng.choice((1, 2, 3, 4, 5, 7, 9, 16, 18), count - 1))
+def _offset(maker: Maker) -> int:
+    most = maker.one_of((1, 1, 2, 2, 5))
+    return int(maker.rng.integers(-most, most + 1))
+
+
+def a_scatter(maker: Maker, border: Any) -> bool:
+    of = maker.input(maker.one_of(("uint8", "int32", "int16", "uint8")), ())
+    if maker.chance(0.5) and maker.add(maker.proposed(maker.one_of(("add", "minimum")), of, maker.name())):
+        of = list(maker.env.values)[-1]
+    how, bins = maker.one_of(list(UPDATES)), int(maker.one_of((1, 5, 40, 256, 3000)))
+    dtype, start = maker.one_of(("int32", "uint32")), int(maker.one_of((0, 0, 7)))
+    return maker.add(Scatter(maker.name(), of, how, bins, dtype, start))
+
+
+def a_column_reduction(maker: Maker, border: Any) -> bool:
+    of = maker.field()
+    if len(maker.value(of).grid) < 2:
+        return False
+    return maker.add(Reduce(maker.name(), of, maker.one_of(REDUCTIONS), len(maker.value(of).grid) - 2))
+
+
+NUMBERS = ("float32", "float32", "uint8", "int32", "int16", "float16", "float64")
+MADE_FOR = {
+    "transpose": a_transpose, "resample": a_resampling, "privatize": a_scatter, "interchange": a_column_reduction,
+}  # fmt: skip
+
+
+def a_ragged_grid(rng: np.random.Generator, method: str) -> tuple[int, ...]:
+    """Extents about the lengths of vectors, groups and tiles, and down to 1; often some that the method is for."""
+    count = int(rng.choice((1, 2, 2, 2, 2, 3)))
+    columns = int(rng.choice((1, 2, 3, 8, 15, 16, 17, 31, 33, 40, 64, 67, 130)))
+    others = [int(n) for n in rng.choice((1, 2, 3, 4, 5, 7, 9, 16, 18), count - 1)]
+    if rng.random() < 0.8:
+        if method == "resample":
+            columns = int(rng.choice((150, 171, 320, 333)))
+        elif method in ("transpose", "interchange"):
+            others[-1:] = [int(rng.choice((17, 33, 64, 70, 131)))]
     return (*others, columns)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.fusion.scheduling import scheduled
+from gpuop.ir.kernel import Kernel
+from gpuop.passes import schedules
+from gpuop.runtime import devices
+from gpuop.runtime.reference.reference_device import Reference
+from tests.conftest import Vectorized, Widened
 
 from .kinds import KINDS, program
 from .program import failure, script
+from .schedules import PINS, Pinned
 
 DEVICES = [d.name for d in gp.devices()]
 SEEDS = {"reference": 24, DEVICES[0]: 6}  # compiling takes longer than interpreting
 FEWEST = 3
+MOST_SEEDS = 100
 
 
 @pytest.mark.parametrize("on", DEVICES)
@@ -26,6 +36,48 @@ def test_programs(kind: str, on: str) -> None:
         made = program(kind, seed)
         found = failure(made, on)
         assert found is None, script(made, on, found)
+
+
+@pytest.mark.skipif(DEVICES[0] == "reference", reason="drivers run kernels of GPUs")
+def test_schedules_of_gpus() -> None:
+    """On whatever device there is."""
+    on = f"{DEVICES[0]} as a gpu"
+    for seed in range(3000, 3008):
+        made = program("schedules", seed)
+        found = failure(made, on)
+        assert found is None, script(made, on, found)
+
+
+def test_every_schedule_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels of such programs suit each method that is pinned, of CPUs or of GPUs; and each of its parameters is known."""
+    known = {method.name: {*method.parameters} for method in schedules.METHODS}
+    assert {name: {*given} for name, given in PINS.items()} == {schedules.PLAIN: set(), **known}
+    left = {*known}
+
+    class Choosing(Reference):
+        """Runs nothing; looks at how kernels would be run."""
+
+        def compile(self, kernel: Kernel) -> Kernel:
+            chosen = scheduled(kernel, self.target)
+            if chosen is not None and kernel.pin is not None and chosen[0].name == kernel.pin.method:
+                assert {*chosen[1]} <= known[chosen[0].name]
+                left.discard(chosen[0].name)
+            return kernel
+
+        def launch(self, *parts: object) -> None: ...
+
+    forms = [Choosing(), Choosing()]
+    for form, target in zip(forms, (Vectorized.target, Widened.target), strict=True):
+        form.target = replace(target, device="gpu" if target is Widened.target else "cpu")
+        form.limits = replace(form.limits, target=form.target)
+    for seed, form in itertools.product(range(MOST_SEEDS), forms):
+        made = program("schedules", seed)
+        monkeypatch.setitem(devices._open, "reference", form)
+        if any(isinstance(step, Pinned) and step.method in left for step in made.steps):
+            made.got("reference")
+        if not left:
+            return
+    raise AssertionError(f"no kernel suits {left}")
 
 
 @pytest.mark.parametrize(

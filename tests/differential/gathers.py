@@ -1,0 +1,146 @@
+"""Operators that read at places which each follow from one coordinate: stencils, transposes, pictures halved and doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tests.borders import PLACES
+
+from .program import Env, Step
+from .values import Rejected, Val
+
+AXES = ("_layer", "_row", "_column")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A coordinate of what is read: (times · i + offset) // over, where i is the point's along an axis of the grid."""
+
+    axis: int
+    offset: int = 0
+    times: int = 1
+    over: int = 1
+
+    def text(self, names: tuple[str, ...]) -> str:
+        name = names[self.axis]
+        scaled = name if self.times == 1 else f"{self.times} * {name}"
+        moved = f"{scaled} {'-' if self.offset < 0 else '+'} {abs(self.offset)}" if self.offset else scaled
+        return moved if self.over == 1 else f"({moved}) // {self.over}"
+
+    def of(self, count: int) -> list[int]:
+        return [(self.times * i + self.offset) // self.over for i in range(count)]
+
+
+@dataclass(frozen=True)
+class Tap:
+    """One read: a weight, and a place for each axis of what is read."""
+
+    weight: Any
+    places: tuple[Place, ...]
+    border: Any
+
+
+@dataclass(frozen=True)
+class Gather(Step):
+    """Σ weight · read, from the first tap on, every step rounded to the field's dtype; on a grid of its own."""
+
+    name: str
+    of: str
+    taps: tuple[Tap, ...]
+    grid: tuple[int, ...]
+
+    def above(self) -> dict[str, list[str]]:
+        names = AXES[3 - len(self.grid) :]
+        reads = [
+            f"{t.weight} * _readTensor(f, {', '.join(p.text(names) for p in t.places)}, border={t.border!r})"
+            for t in self.taps
+        ]
+        body = [f"    total = {reads[0]}", *(f"    total = total + {r}" for r in reads[1:]), "    return total"]
+        dtype = '"float32" if f.dtype == "unorm8" else f.type.dtype'
+        head = f"@gp.operator(outputs=lambda f: f.type.replace(field_shape={self.grid}, dtype={dtype}))"
+        return {f"gather_{self.name}": [head, f"def gather_{self.name}(f):", *body]}
+
+    def lines(self) -> list[str]:
+        return [f"{self.name} = gather_{self.name}({self.of})"]
+
+    def run(self, env: Env) -> None:
+        given = env.usable(self.of)
+        if any(len(t.places) != len(given.grid) for t in self.taps):
+            raise Rejected("shape")
+        if given.dtype == "bool" or any(not isinstance(t.border, str) and given.unorm for t in self.taps):
+            raise Rejected("dtype")
+        array, total = given.number, None
+        for tap in self.taps:
+            term = array.dtype.type(tap.weight) * self._read(array, tap)
+            total = term if total is None else total + term
+        env.values[self.name] = Val(np.asarray(total), given.order)
+
+    def _read(self, array: np.ndarray, tap: Tap) -> np.ndarray:
+        """What a tap reads at all points."""
+        place = PLACES["zero" if not isinstance(tap.border, str) else tap.border]
+        index: list[np.ndarray] = []
+        outside = np.zeros(self.grid, bool)
+        for at, n in zip(tap.places, array.shape[: len(tap.places)], strict=True):
+            found = [place(i, n) for i in at.of(self.grid[at.axis])]
+            along = [-1 if axis == at.axis else 1 for axis in range(len(self.grid))]
+            index.append(np.reshape([i or 0 for i in found], along))
+            outside = outside | np.reshape([i is None for i in found], along)
+        made = array[tuple(np.broadcast_to(i, self.grid) for i in index)]
+        made[outside] = array.dtype.type(0 if isinstance(tap.border, str) else tap.border)
+        return np.asarray(made)
+
+    def smaller(self) -> Iterator[tuple[Step, ...]]:
+        for k, tap in enumerate(self.taps):
+            if len(self.taps) > 1:
+                yield (replace(self, taps=self.taps[:k] + self.taps[k + 1 :]),)
+            if tap.weight != 1:
+                yield (replace(self, taps=(*self.taps[:k], replace(tap, weight=1), *self.taps[k + 1 :])),)
+
+    def made(self, env: Env) -> dict[str, Val]:
+        return {self.name: env.values[self.name]} if self.name in env.values else {}
+
+
+@dataclass(frozen=True)
+class Scatter(Step):
+    """A histogram: every point updates the element of an output that its value names; those outside of it are dropped."""
+
+    name: str
+    of: str
+    how: str
+    bins: int
+    dtype: str
+    start: int
+
+    def above(self) -> dict[str, list[str]]:
+        head = f'@gp.operator(outputs=gp.FieldType({self.bins}, (), "{self.dtype}"), default={self.start})'
+        update = f"_atomic_{self.how}(_pointerTo(_out0, _convert_int(value)), _convert_{C[self.dtype]}({self._added}))"
+        body = ["    _globalThreads(f)", "    value = _readTensor(f)", f"    {update}"]
+        return {f"scatter_{self.name}": [head, f"def scatter_{self.name}(f):", *body]}
+
+    @property
+    def _added(self) -> str:
+        return "_convert_int(value) + 3" if self.how != "add" else "1"
+
+    def lines(self) -> list[str]:
+        return [f"{self.name} = scatter_{self.name}({self.of})"]
+
+    def run(self, env: Env) -> None:
+        given = env.usable(self.of)
+        if given.tensor or not given.grid or given.array.dtype.kind not in "iu" or given.unorm:
+            raise Rejected("type")
+        if (np.abs(given.array.astype(np.float64)) > 2**30).any():
+            raise Rejected("a place that saturates")
+        places = given.array.astype(np.int64).ravel()
+        places = places[(places >= 0) & (places < self.bins)]
+        made = np.full(self.bins, self.start, self.dtype)
+        values = np.ones_like(places) if self.how == "add" else places + 3
+        UPDATES[self.how].at(made, places, values.astype(self.dtype))
+        env.values[self.name] = Val(made)
+
+
+UPDATES = {"add": np.add, "max": np.maximum, "min": np.minimum, "or": np.bitwise_or, "xor": np.bitwise_xor}
+C = {"int32": "int", "uint32": "uint"}
