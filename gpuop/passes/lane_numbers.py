@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from gpuop.ir.build import constant
@@ -18,17 +18,24 @@ class LaneNumbers:
     Attributes:
         first: in the first one, which is the same whatever lane asks.
         ahead: how much more it is in each of them.
+        last: what it is at most; None where nothing limits it.
     """
 
     first: Expr
     ahead: tuple[int, ...]
+    last: Expr | None = None
 
     @property
     def are_neighbours(self) -> bool:
         return self.ahead == tuple(range(len(self.ahead)))
 
+    def moved(self, by: Callable[[Expr], Expr]) -> LaneNumbers:
+        """The numbers after an operation that keeps their distances."""
+        return replace(self, first=by(self.first), last=None if self.last is None else by(self.last))
+
     def in_lane(self, lane: int) -> Expr:
         first, ahead = self.first, self.ahead[lane]
+        assert self.last is None, "a number that has a limit is no place of a lane's own"
         if isinstance(first, Const):
             return Const(int(first.value) + ahead, first.type)
         return identity(Apply("add", (first, Const(ahead, first.type)), first.type))
@@ -55,13 +62,15 @@ class Counting:
                 return self.plus(self.find(x), y) or self.plus(self.find(y), x)
             case Apply(op="sub", args=(x, y), type=type_):
                 found = self.find(x)
-                return replace(found, first=Apply("sub", (found.first, y), type_)) if found and self.same(y) else None
+                return found.moved(lambda e: Apply("sub", (e, y), type_)) if found and self.same(y) else None
+            case Apply(op="min", args=(x, y)):
+                return self.limited(self.find(x), y) or self.limited(self.find(y), x)
             case Cast(arg=arg, type=type_) if type_ == Type(LONG) and arg.type == Type(INT):
                 found = self.find(arg)
-                return replace(found, first=Cast(found.first, type_, saturate=False)) if found else None
+                return found.moved(lambda e: Cast(e, type_, saturate=False)) if found else None
             case Load(memory=Array(space="constant", values=values), index=(at,)):
                 found = self.find(at)
-                if found is not None and isinstance(found.first, Const):
+                if found is not None and found.last is None and isinstance(found.first, Const):
                     first, *_ = there = [int(values[int(found.first.value) + k]) for k in found.ahead]
                     return LaneNumbers(constant(first, INT), tuple(value - first for value in there))
         return None
@@ -69,10 +78,19 @@ class Counting:
     def plus(self, found: LaneNumbers | None, other: Expr) -> LaneNumbers | None:
         if found is None or not self.same(other):
             return None
-        first = found.first
-        if isinstance(first, Const) and isinstance(other, Const):
-            return replace(found, first=Const(int(first.value) + int(other.value), first.type))
-        return replace(found, first=identity(Apply("add", (other, first), other.type)))
+
+        def added(e: Expr) -> Expr:
+            if isinstance(e, Const) and isinstance(other, Const):
+                return Const(int(e.value) + int(other.value), e.type)
+            return identity(Apply("add", (other, e), other.type))
+
+        return found.moved(added)
+
+    def limited(self, found: LaneNumbers | None, last: Expr) -> LaneNumbers | None:
+        """Neighbours up to a last one, of a kind that has one limit at most."""
+        if found is None or not found.are_neighbours or found.last is not None or not self.same(last):
+            return None
+        return replace(found, last=last)
 
     def same(self, atom: Expr) -> bool:
         """Whether an atom is the same in all lanes."""

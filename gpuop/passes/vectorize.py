@@ -170,7 +170,7 @@ class _Vectors:
     def let(self, stmt: Let, var: Var, value: Expr) -> None:
         found = None if var.mutable else self.counting.find(value)
         if found is not None:
-            self.counting.of[var] = replace(found, first=self.bind(found.first, var))
+            self.counting.of[var] = found.moved(lambda e: self.bind(e, var))
             return
         value = self.expr(value)
         if var.mutable:
@@ -200,6 +200,9 @@ class _Vectors:
         """Where the element of the first lane is, and how far ahead the others are if they are no neighbours."""
         found = self.counting.find(index[-1])
         assert found is not None and all(map(self.counting.same, index[:-1])), "the elements of lanes lie anywhere"
+        if found.last is not None:
+            left = self.bind(Apply("sub", (found.last, found.first), found.first.type))
+            return (found.first, self.bind(Apply("add", (left, constant(1, left.type.dtype)), left.type))), ()
         return (*index[:-1], found.first), () if found.are_neighbours else found.ahead
 
     def several(self, load: Load) -> Expr:
@@ -256,6 +259,8 @@ class _Vectors:
         elif type_ != self.lane.type:
             lanes = self.bind(Cast(self.lane, type_, saturate=False))
         numbers = self.bind(Apply("add", (self.bind(self.spread(first, type_)), lanes), type_))
+        if found.last is not None:
+            numbers = self.bind(Apply("min", (numbers, self.bind(self.spread(found.last, type_))), type_))
         assert isinstance(numbers, Ref)
         return numbers
 

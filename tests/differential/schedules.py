@@ -28,6 +28,7 @@ PINS: dict[str, dict[str, tuple[int, ...]]] = {  # methods, with parameters to t
         "columns": (1, 16, 40, 128, 999), "rows": (1, 2, 5, 16), "layers": (1, 2, 9), "together": (1, 2, 3, 4),
     },
     "interchange": {"vectors": (1, 2, 5, 64)},
+    "group lanes": {"vectors": (1, 2, 3, 4)},
     "resample": {"rows": (1, 2, 3, 4, 8)},
     "vector rows": {"rows": (1, 2, 3, 4, 8)},
     "privatize": {"strips": (1, 3, 16, 999), "copies": (1, 2, 3, 4, 9), "lanes": (1, 4, 16), "points": (1, 3, 16, 128)},
@@ -136,9 +137,15 @@ def a_column_reduction(maker: Maker, border: Any) -> bool:
     return maker.add(Reduce(maker.name(), of, maker.one_of(REDUCTIONS), len(maker.value(of).grid) - 2))
 
 
+def a_row_reduction(maker: Maker, border: Any) -> bool:
+    of = maker.field()
+    return maker.add(Reduce(maker.name(), of, maker.one_of(REDUCTIONS), len(maker.value(of).grid) - 1))
+
+
 NUMBERS = ("float32", "float32", "uint8", "int32", "int16", "float16", "float64")
 MADE_FOR = {
     "transpose": a_transpose, "resample": a_resampling, "privatize": a_scatter, "interchange": a_column_reduction,
+    "group lanes": a_row_reduction,
 }  # fmt: skip
 
 
@@ -148,7 +155,7 @@ def a_ragged_grid(rng: np.random.Generator, method: str) -> tuple[int, ...]:
     columns = int(rng.choice((1, 2, 3, 8, 15, 16, 17, 31, 33, 40, 64, 67, 130)))
     others = [int(n) for n in rng.choice((1, 2, 3, 4, 5, 7, 9, 16, 18), count - 1)]
     if rng.random() < 0.8:
-        if method == "resample":
+        if method in ("resample", "group lanes"):
             columns = int(rng.choice((150, 171, 320, 333)))
         elif method in ("transpose", "interchange"):
             others[-1:] = [int(rng.choice((17, 33, 64, 70, 131)))]

@@ -10,6 +10,7 @@ from dataclasses import replace
 from gpuop.config import config
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.pin import Pin
+from gpuop.passes.schedules.group_lanes import GROUP_LANES
 from gpuop.passes.schedules.interchange import INTERCHANGE
 from gpuop.passes.schedules.line_buffers import LINE_BUFFERS
 from gpuop.passes.schedules.method import Method, Parameters
@@ -28,6 +29,7 @@ METHODS: tuple[Method, ...] = (
     TILE,
     LINE_BUFFERS,
     INTERCHANGE,
+    GROUP_LANES,
     RESAMPLE,
     VECTOR_ROWS,
     PRIVATIZE,

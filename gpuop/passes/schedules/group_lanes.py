@@ -1,0 +1,179 @@
+"""Work-groups whose threads wait for one another, on CPUs: a thread runs a row of a group's threads as the lanes of its vectors.
+
+Reductions are such: each thread of a row reduces its share, and a tree of fewer and fewer threads joins the shares. What lies
+between two barriers is run for all lanes that it is for, a few vectors at a time; so barriers have nothing to wait for, and local
+memory is the thread's own. Operations keep their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuop.ir.build import collector, constant
+from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.nodes import Array, Block, Comment, Declare, Expr, For, Index, Let, Load, Ref, Stmt, Store, Var
+from gpuop.ir.types import INT, Shape, Type
+from gpuop.ir.visit import changed, walk
+from gpuop.passes.obstacles import doubles
+from gpuop.passes.points_per_thread import MOST_VALUES
+from gpuop.passes.schedules.group_parts import (
+    GroupPart,
+    common_to_parts,
+    kept_between,
+    obstacle_of_group,
+    parts_of,
+    touched,
+)
+from gpuop.passes.schedules.method import Method, Parameters
+from gpuop.passes.schedules.placed import Placed, positions
+
+VECTORS = (2, 4, 1)  # that take turns, so that none waits for its own last operation, the best guess first
+
+
+def refuse(kernel: Kernel) -> str:
+    assert kernel.target is not None
+    if kernel.target.vector_length == 1:
+        return "the device has no vectors"
+    if kernel.intermediates:
+        return "it has stages"
+    if kernel.layouts:
+        return "an array of the user's does not lie in planes"
+    if kernel.shared_memory or kernel.whole or kernel.group is None:
+        return "its threads are not joined by work-groups of their own"
+    wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
+    found = wrong or obstacle_of_group(kernel)
+    return found or ("" if candidates(kernel) else "its body is large")
+
+
+def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
+    assert kernel.target is not None
+    most = kernel.work_group[-1] // kernel.target.vector_length
+    values = sum(isinstance(stmt, Let) for stmt in walk(kernel.body))
+    return tuple({"vectors": n} for n in VECTORS if n <= most and n * values <= MOST_VALUES)
+
+
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    """A pinned number is taken down to the most that will do."""
+    assert kernel.target is not None
+    most = kernel.work_group[-1] // kernel.target.vector_length
+    return _GroupLanes(kernel, 1 << min(parameters["vectors"], most).bit_length() - 1).kernel()
+
+
+GROUP_LANES = Method("group lanes", ("vectors",), refuse, candidates, apply)
+
+
+class _GroupLanes:
+    """Attributes:
+    vectors: how many take turns.
+    own: the thread's own arrays in the place of local ones, a row each.
+    kept: arrays for what one part makes of each lane and another one needs.
+    """
+
+    def __init__(self, kernel: Kernel, vectors: int) -> None:
+        assert kernel.target is not None
+        self.source, self.vectors, self.lanes = kernel, vectors, kernel.target.vector_length
+        self.width = kernel.work_group[-1]
+        self.parts = parts_of(kernel)
+        self.common = common_to_parts(kernel)
+        shared = [stmt.array for stmt in kernel.shared("local")]
+        self.own = {array: replace(array, shape=array.extents[1:], space="private") for array in shared}
+        kept = kept_between(kernel)
+        self.kept = {var: Array(f"{var.hint}_kept", var.type, (self.width,)) for var in kept}
+
+    def kernel(self) -> Kernel:
+        source, domain = self.source, self.source.domain
+        out: list[Stmt] = [*source.shared("constant")]
+        out.append(Comment(f"the {self.width} threads of a row of a work-group, in vectors of {self.lanes}"))
+        out += map(Declare, (*self.own.values(), *self.kept.values()))
+        for number, part in enumerate(self.parts):
+            later = set[Var]().union(*(touched(other.body) for other in self.parts[number + 1 :]))
+            out += self.part(part, later)
+        shape = Shape(*domain.shape[:-1], domain.extent("column") // self.width)
+        return replace(
+            source,
+            domain=Domain(shape, domain.elements),
+            body=tuple(out),
+            points=domain.shape,
+            group=Shape(1, source.work_group[1], 1),
+        )
+
+    def part(self, part: GroupPart, later: set[Var]) -> Block:
+        """The statements of a part for all of its lanes; what parts need that come later is kept."""
+        zero, one = constant(0, INT), constant(1, INT)
+        if part.lanes == 1:
+            return self.together(part, later, [zero])
+        width = min(part.lanes, self.lanes)
+        several = min(part.lanes // width, self.vectors)
+        vector, lane = Var("vector", Type(INT)), Var("lane", Type(INT))
+        head, inner = list[Stmt](), list[Stmt]()
+        b, c = collector(head), collector(inner)
+        turns = part.lanes // several // width
+        first = b.apply("mul", Ref(vector), several * width) if turns > 1 else zero
+        columns = [c.apply("add", b.apply("add", first, k * width), Ref(lane)) for k in range(several)]
+        body = (*inner, *self.together(part, later, columns))
+        lanes = (*head, For(lane, zero, constant(width, INT), one, body, lanes=True))
+        return (For(vector, zero, constant(turns, INT), one, lanes),) if turns > 1 else lanes
+
+    def together(self, part: GroupPart, later: set[Var], columns: list[Expr]) -> Block:
+        """The statements of a part at some lanes of a row, each statement for all of them."""
+        body = (*self.common, *part.body)
+        made = {stmt.var for stmt in walk(body) if isinstance(stmt, (Let, For))}
+        loads = [var for var in self.kept if var not in made and var in touched(part.body)]
+        left = [var for var in self.kept if var in later and (var in made or var in changed(tuple(part.body)))]
+        out = list[Stmt]()
+        copies = [_Lane(self, column, out) for column in columns]
+        for var in loads:
+            for copy in copies:
+                out.append(Let(copy.vars[var], Load(self.kept[var], (copy.column,), var.type)))
+        out += _interleaved(copies, body)
+        for var in left:
+            out += [Store(self.kept[var], (copy.column,), Ref(copy.vars[var])) for copy in copies]
+        return tuple(out)
+
+
+def _interleaved(copies: list[_Lane], block: Block) -> Block:
+    """Copies of statements side by side, in loops that they have in common."""
+    out: list[Stmt] = []
+    for stmt in block:
+        if isinstance(stmt, For):
+            for copy in copies[1:]:
+                copy.vars[stmt.var] = copies[0].vars[stmt.var]
+            var = copies[0].vars[stmt.var]
+            out.append(replace(stmt, var=var, body=_interleaved(copies, stmt.body)))
+        elif isinstance(stmt, Comment):
+            out.append(stmt)
+        else:
+            for copy in copies:
+                out += copy.stmt(stmt)
+    return tuple(out)
+
+
+class _Lane(Placed):
+    """The statements for a thread of a row."""
+
+    def __init__(self, lanes: _GroupLanes, column: Expr, out: list[Stmt]) -> None:
+        self.lanes, self.column = lanes, column
+        source = lanes.source
+        b = collector(out)
+        chunk = Index("global", "column")
+        found: dict[Index, Expr] = {}
+        for index in positions(source, source.domain):
+            if index.kind == "global_size":
+                found[index] = constant(source.domain.extent(index.axis), INT)
+            elif index.axis == "column" and index.kind == "group":
+                found[index] = replace(chunk, offset=index.offset)
+            elif index.axis == "column":
+                at = column if index.kind == "local" else b.apply("add", b.apply("mul", chunk, lanes.width), column)
+                found[index] = b.apply("add", at, index.offset)
+        super().__init__(source, found)
+        self.arrays.update(lanes.own)
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr.memory in self.lanes.own:
+            expr = replace(expr, index=expr.index[1:])
+        return super().expr(expr)
+
+    def stmt(self, stmt: Stmt) -> Block:
+        if isinstance(stmt, Store) and stmt.memory in self.lanes.own:
+            stmt = replace(stmt, index=stmt.index[1:])
+        return super().stmt(stmt)

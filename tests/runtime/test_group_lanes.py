@@ -1,0 +1,175 @@
+"""Work-groups as the lanes of a CPU's threads: NumPy's values, the bits of threads that wait, what is not run so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.codegen.generate import generate
+from gpuop.config import config
+from gpuop.dsl import *
+from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
+from gpuop.ir.kernel import Kernel
+from gpuop.passes import schedules
+from gpuop.passes.schedules.group_lanes import GROUP_LANES
+from gpuop.runtime import devices
+from tests.conftest import Vectorized
+
+rng = np.random.default_rng(17)
+CPU = replace(Vectorized.target, device="cpu")
+FORMS = ["cpu", *(d.name for d in gp.devices() if d.name.startswith("opencl"))]
+NAMES = ("sum", "mean", "min", "max", "argmin", "argmax")
+SHAPES = [(5, 300), (9, 64), (9000,), (3, 1025), (33,), (2, 3, 100)]
+COMPILED = SHAPES[:2]  # compilers are slow
+
+
+@contextmanager
+def in_lanes(form: str) -> Iterator[None]:
+    """A device that runs groups so: an interpreter of lowered kernels, or a driver."""
+    methods = mock.patch.object(schedules, "METHODS", (GROUP_LANES,))
+    if form == "cpu":
+        backend = Vectorized()
+        backend.target = CPU
+        with mock.patch.dict(devices._open, reference=backend), gp.use_device("reference"), methods:
+            yield
+        return
+    with gp.use_device(form), methods:
+        yield
+
+
+def first_of(result: gp.Field, target=CPU) -> Kernel:
+    return replace(plan(program([result.node])).launches[0].kernel, target=target)
+
+
+@pytest.mark.parametrize(
+    ("form", "shape"), [(form, shape) for form in FORMS for shape in (SHAPES if form == "cpu" else COMPILED)], ids=str
+)
+def test_values(form, shape):
+    """Whole numbers, which any order adds exactly."""
+    x = rng.integers(-9, 10, shape).astype("f")
+    with in_lanes(form):
+        for name in NAMES[SHAPES.index(shape) % 2 :: 2]:
+            result = getattr(gp.ScalarField(x), name)(axis=-1)
+            assert GROUP_LANES.refuse(first_of(result)) == ""
+            want = getattr(x, name)(axis=-1) if name != "mean" else x.sum(axis=-1) / np.float32(x.shape[-1])
+            np.testing.assert_array_equal(result.numpy(), want, err_msg=name)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int16", "uint8", "float16", "complex64"])
+def test_dtypes(form, dtype):
+    """Also rows whose ends are no whole vectors."""
+    if dtype == "float64" and form != "cpu" and not has_double(form):
+        pytest.skip("no double")
+    x = rng.integers(0, 10, (7, 345)).astype(dtype)
+    field = gp.ComplexField(x) if dtype == "complex64" else gp.ScalarField(x)
+    with in_lanes(form):
+        if dtype in ("float64", "float16", "complex64"):
+            np.testing.assert_array_equal(field.sum(axis=1).numpy(), x.sum(axis=1))
+        else:
+            np.testing.assert_array_equal(field.argmax(axis=1).numpy(), x.argmax(axis=1))
+
+
+def has_double(form: str) -> bool:
+    with gp.use_device(form) as backend:
+        return backend.target.has_fp64
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_bits(form):
+    """What is computed on the way, several reductions in one kernel, parameters, positions, NaN and signed zeros."""
+    x = rng.random((4, 301), np.float32)
+    x[:, 3], x[:, 5], x[:, 70:] = np.nan, -0.0, x[:, 70:] - 0.5
+
+    def bits() -> list[bytes]:
+        with gp.ComputeGraph() as graph:
+            f, s = gp.ScalarField(x), gp.Parameter(3.0)
+            made = weighted(abs(f)) * s - f
+            for name, field in (("sum", made.sum(axis=1)), ("max", made.max(axis=1)), ("place", f.argmin(axis=1))):
+                graph.probe(field, name)
+        graph.step()
+        return [np.asarray(graph.read(name)).tobytes() for name in ("sum", "max", "place")]
+
+    with in_lanes(form):
+        found = bits()
+    with gp.use_device("reference" if form == "cpu" else form), mock.patch.object(config, "schedule", "plain"):
+        assert found == bits()
+
+
+@gp.operator
+def weighted(f):
+    return _sqrt(_readTensor(f)) * (_row + _column * 2)
+
+
+def differences(width=32, *, read=None, wait=True, rows=8):
+    """An operator of a user's: threads of a row pass values on, and the first one writes what a few of them found."""
+
+    @gp.operator(outputs=lambda f: f.type.replace(field_shape=f.field_shape[:1]))
+    def found(f):
+        _globalThreads(f.field_shape[0], width)
+        _localThreads(rows, width)
+        passed = _local(_floatArray(_localRows, width))
+        own = _var(_readTensor(f, _row, _localColumn, border="unchecked") if read is None else read(f))
+        passed[_localRow, _localColumn] = own
+        if wait:
+            _syncThreadsLocal()
+        with _if(_localColumn < width // 2):
+            other = passed[_localRow, _localColumn + width // 2]
+            with _if(other > own):
+                own @= other * 2
+            passed[_localRow, _localColumn] = own
+        if wait:
+            _syncThreadsLocal()
+        with _if(_localColumn == 0):
+            _writeTensor(_out0, passed[_localRow, width // 2 - 1] - own, _row)
+
+    return found
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_operators_of_users(form):
+    """Conditions that differ between lanes, variables that are kept, a row of groups that is not whole."""
+    x = rng.random((13, 32)).astype("f")
+    with in_lanes(form):
+        result = differences()(gp.ScalarField(x))
+        assert GROUP_LANES.refuse(first_of(result)) == ""
+        own = np.where(x[:, 16:] > x[:, :16], 2 * x[:, 16:], x[:, :16])
+        np.testing.assert_array_equal(result.numpy(), own[:, 15] - own[:, 0])
+
+
+def test_what_it_is_for():
+    """A thread has a row of a group: fewer threads, no barriers, whole vectors but for the end of a row."""
+    kernel = first_of(gp.ScalarField(np.zeros((300, 301), np.float32)).sum(axis=1), replace(CPU, simd_width=8))
+    assert schedules.choice(kernel)[0] is GROUP_LANES
+    text = generate(kernel, replace(kernel.target, backend="opencl")).text
+    assert "300x1 threads" in text and "barrier" not in text and "__local" not in text
+    assert (
+        text.count("= load_float16(") + text.count("+ load_float16(") == 2 and text.count("load_first_float16(&") == 2
+    )
+
+
+def test_refusals():
+    f = gp.ScalarField(np.zeros((200, 512), np.float32))
+
+    def reason(result: gp.Field, **changes: object) -> str:
+        return GROUP_LANES.refuse(first_of(result, replace(CPU, **changes)))
+
+    assert reason(f.sum(axis=1), widening="unrolled") == "the device has no vectors"
+    assert reason(f.sum(axis=0)) == "its threads are not joined by work-groups of their own"
+    doubles = gp.ScalarField(np.zeros((200, 512)), dtype="float64")
+    assert reason(doubles.sum(axis=1), widening="functions") == "it computes with doubles"
+    assert reason(differences(wait=False)(f)) == "its threads do not wait for one another"
+    assert reason(differences(4)(f)) == "rows of its work-groups are no vectors"
+    assert reason(differences(24)(f)) == "its threads are no whole vectors"
+    assert reason(differences(read=lambda f: _readTensor(f, _localColumn, _row))(f)) == reason(
+        differences(read=lambda f: _readTensor(f, _row, _localColumn - 1))(f)
+    )
+    assert reason(differences(read=lambda f: _convert_float(_localRow))(f)) == "threads know their row in a work-group"
+    assert reason(differences(read=lambda f: _convert_float(_groupRow))(f)) == "it can tell its work-groups"
