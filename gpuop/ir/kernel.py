@@ -124,6 +124,7 @@ class Kernel(Launchable):
         target: what it is being lowered for.
         layouts: of the fields whose memory is not gpuop's own.
         points: the grid that it was recorded for, where threads handle several points of it.
+        packed: whether its points are words of four columns of the user's, which are bytes.
         intermediates: fields of its own, on its grid: threads write them at their own points, and read what others wrote. Who
             computes them where, and where they lie, is for a schedule to say; `stages.py` takes the kernel apart at them.
         pin: the schedule that a user chose.
@@ -137,6 +138,7 @@ class Kernel(Launchable):
     target: Target | None = None
     layouts: tuple[tuple[FieldParam, Layout], ...] = ()
     points: Shape | None = None
+    packed: bool = False
     whole: bool = False
     intermediates: tuple[FieldParam, ...] = ()
     pin: Pin | None = None

@@ -92,6 +92,7 @@ class WordKernel:
             intermediates=tuple(self.fields[f].param for f in source.intermediates),
             domain=Domain(self.shape),
             body=tuple(self.out),
+            packed=True,
         )
         return without_dead_code(packed)  # of pairs of words some need only one
 

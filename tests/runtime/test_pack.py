@@ -310,6 +310,8 @@ def test_text():
     target = target_named("cuda")
     (step,) = plan(program([life(gp.Field(np.zeros((8192, 8192), np.uint8))).node])).launches
     text = generate(step.kernel, target).text
-    assert "// cells: 8192x2048 uint32" in text and "4 columns in a word" in text
+    assert "8192x8192 points, " in text and "// cells: 8192x8192 uint8, in 8192x2048 words\n" in text
+    assert "rows of 8192x2048 words, " in text and "4 columns in a word" in text
+    assert "0x01010101u" in text and "16843009" not in text
     assert "unsigned char" not in text
     compile_cuda(text, "sm_90")

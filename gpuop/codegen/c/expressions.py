@@ -31,6 +31,7 @@ from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
 
 PREFIX, SUM, SHIFT, GUARDED = 14, 12, 11, 5
+BITWISE = (6, 7, 8)
 COMPARISONS = (9, 10)
 WRAPS = {"add", "sub", "mul", "neg", "invert", "shl"}  # C computes them in int, so narrow types cut the result
 # Operands below these are in parentheses where C wants none: compilers warn, as comparisons in `&` look like slips.
@@ -106,7 +107,8 @@ class Expressions:
         row = OPS[expr.op]
         special = self.calls.get(f"{expr.op} {expr.args[0].type}", self.calls.get(expr.op))
         if special is not None:
-            return special.format(*map(self.text, expr.args), ints=list(map(self.as_int, expr.args))), CALL
+            given = map(self.bit_pattern if expr.op == "bytes_of" else self.text, expr.args)
+            return special.format(*given, ints=list(map(self.as_int, expr.args))), CALL
         if not row.text:
             return f"{expr.op}({', '.join(map(self.passed, expr.args))})", CALL
         chosen = expr.op == "choose"
@@ -121,10 +123,16 @@ class Expressions:
 
     def operand(self, arg: Expr, prec: int, right: int = 0) -> str:
         """The text of an operand of an operator of a precedence; 1 on the side where equal ones need parentheses."""
+        if prec in BITWISE and isinstance(arg, Const):
+            return self.bit_pattern(arg)
         text, own = self.render(arg)
         alike = own == prec and prec not in COMPARISONS
         least = prec + right if alike else CLEAR.get(prec, prec + right)
         return f"({text})" if own < least else text
+
+    def bit_pattern(self, arg: Expr) -> str:
+        """An operand of an operation on bits."""
+        return self.literal(arg, bits=True) if isinstance(arg, Const) and arg.type.integer else self.text(arg)
 
     def as_int(self, arg: Expr) -> str:
         """An argument of a function of ints."""
@@ -189,8 +197,8 @@ class Expressions:
             return self.dialect.load_half.format(pointer=name, offset=self.text(load.index[0])), CALL
         return name + "".join(f"[{self.text(i)}]" for i in load.index), CALL
 
-    def literal(self, const: Const) -> str:
-        """A constant in C: shortest decimal text that reads back as the same value."""
+    def literal(self, const: Const, bits: bool = False) -> str:
+        """A constant in C: shortest decimal text that reads back as the same value; hexadecimal where bits are meant."""
         value, dtype = const.value, const.type.dtype
         self.doubles |= dtype.c == "double"
         if dtype is BOOL:
@@ -199,7 +207,9 @@ class Expressions:
             if value == -(2 ** (dtype.bits - 1)) and dtype.bits >= 32:
                 suffix = self.dialect.suffix.get(dtype.c, "")
                 return f"({int(value) + 1}{suffix} - 1)"
-            return f"{int(value)}{self.dialect.suffix.get(dtype.c, '')}"
+            lanes = dtype.kind == "u" and value > 0xFFFF and value % 0x10001 == 0  # the same in both halves of a word
+            number = f"{int(value):#010x}" if lanes else f"{int(value):#x}" if bits and value > 9 else f"{int(value)}"
+            return f"{number}{self.dialect.suffix.get(dtype.c, '')}"
         kind = "double" if dtype.c == "double" else "float"
         if math.isnan(value):
             return self.dialect.special[f"{kind} nan"]

@@ -12,8 +12,9 @@ from gpuop.codegen.c.statements import Statements
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.layout import planar
 from gpuop.ir.nodes import GRID_AXES, Declare, FieldParam, Index, Wide
-from gpuop.ir.types import HALF, Shape
+from gpuop.ir.types import HALF, FieldType, Shape
 from gpuop.ir.visit import expressions, walk
+from gpuop.passes.packed_lanes import LANES
 from gpuop.passes.points_per_thread import streamed
 
 DIMENSIONS = {"column": 0, "row": 1, "layer": 2}
@@ -81,8 +82,11 @@ class Printer(Statements):
 
     def grid(self) -> str:
         """Points where they are more than threads, and threads."""
-        points = "" if self.kernel.points is None else f"{'×'.join(map(str, self.kernel.points))} points, "
-        return f"{points}{self.kernel.domain} threads"
+        points = self.kernel.points
+        if points is not None and self.kernel.packed:
+            points = Shape(*points[:-1], points[-1] * LANES)
+        shown = "" if points is None else f"{'×'.join(map(str, points))} points, "
+        return f"{shown}{self.kernel.domain} threads"
 
     # --- signature and prolog -----------------------------------------------------------------------------------
 
@@ -126,7 +130,8 @@ class Printer(Statements):
         strides = [(what, n) for what, n in strides if what != "columnStride" or n != 1]
         if param in self.e.flat:
             sizes.append(f"{name}_points = {grid.points}")
-        self.put(1, f"// {name}: {kind}".replace("×", "x"))
+        user, words = (bytes_of(kind), f", in {'×'.join(map(str, grid))} words") if self.kernel.packed else (kind, "")
+        self.put(1, f"// {name}: {user}{words}".replace("×", "x"))
         self.put(1, f"const int {', '.join([*sizes, f'{name}_tensorElements = {kind.planes}'])};")
         number = self.dialect.type("long" if big else "int")
         self.put(1, f"const {number} {', '.join(f'{name}_{what} = {n}' for what, n in strides)};")
@@ -192,6 +197,12 @@ class Printer(Statements):
             f"({along[0]} / {columns * rows})",
         )
         return text.replace(along[dimension], counted[dimension])
+
+
+def bytes_of(kind: FieldType) -> FieldType:
+    """The user's type of a field of words."""
+    *rows, columns = kind.field_shape
+    return kind.replace(field_shape=Shape(*rows, columns * LANES), dtype="uint8")
 
 
 def thread_counts(domain: Domain, group: Shape) -> tuple[int, int, int]:

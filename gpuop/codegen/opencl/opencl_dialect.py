@@ -75,7 +75,7 @@ uint bytes_of(uint x, uint y, uint selector)
 {
     const ulong both = upsample(y, x);
     uint word = 0;
-    for (uint k = 0; k < 32; k += 8) word |= ((uint)(both >> 8 * (selector >> k / 2 & 7)) & 255) << k;
+    for (uint k = 0; k < 32; k += 8) word |= ((uint)(both >> 8 * (selector >> k / 2 & 7)) & 0xff) << k;
     return word;
 }
 """
@@ -83,7 +83,7 @@ HALVES = """
 // of both halves, which are unsigned
 uint halves_{op}(uint x, uint y)
 {{
-    return {op}(x & 65535, y & 65535) | {op}(x >> 16, y >> 16) << 16;
+    return {op}(x & 0xffff, y & 0xffff) | {op}(x >> 16, y >> 16) << 16;
 }}
 """
 REMQUO_DOUBLE = REMQUO.replace("remquo_bits", "remquo_bits_double").replace("float", "double")

@@ -39,7 +39,7 @@ def rolled(kernel: Kernel, walk: Walk, interior: Walk | None) -> Kernel:
 
 
 def _title(kernel: Kernel, walk: Walk) -> str:
-    points = "x".join(map(str, kernel.domain.shape))
+    points = "x".join(map(str, kernel.domain.shape)) + " words" * kernel.packed
     turn = f", {walk.turn} at a time" if walk.turn > 1 else ""
     return f"{walk.columns} column{'s' * (walk.columns > 1)} and {walk.rows} {walk.axis}s of {points}{turn}"
 

@@ -52,9 +52,8 @@ class Tiled:
         source, tiles, axes = self.source, self.tiles, self.frame.axes
         shape = [*source.domain.shape[: -len(axes)], *(self.groups[axis] for axis in axes)]
         shape[-1] *= THREADS
-        head: list[Stmt] = [
-            Comment(f"{tiles.rows}x{tiles.columns} of {'x'.join(map(str, source.domain.shape))} points")
-        ]
+        shown, what = "x".join(map(str, source.domain.shape)), "words" if source.packed else "points"
+        head: list[Stmt] = [Comment(f"{tiles.rows}x{tiles.columns} of {shown} {what}")]
         for axis in axes:
             b = collector(head, hint=f"first_{axis}", temporary=False)
             self.frame.first[axis] = b.apply("mul", Index("group", axis), self.frame.size[axis])
