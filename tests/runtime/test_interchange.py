@@ -134,7 +134,10 @@ def test_refusals():
     assert reason(bytes_.sum(axis=0)) == "to keep what it reduces would cost more than to read"
     assert reason(summed(f, border="clamp")) == "it reads beyond borders"
     assert reason(summed(f, border="unchecked")) == ""
-    assert reason(gp.ScalarField(np.zeros((100, 512), np.float32)).sum(axis=0)) == "it is small"
+    assert reason(gp.ScalarField(np.zeros((100, 200), np.float32)).sum(axis=0)) == "it is small"
+    few = {"least_threads": 65536}  # as many values as a thread reads, it counts as several
+    assert reason(gp.ScalarField(np.zeros((500, 500), np.float32)).sum(axis=0), **few) == ""
+    assert reason(gp.ScalarField(np.zeros((200, 200), np.float32)).sum(axis=0), **few).startswith("its grid is small")
 
 
 @gp.operator

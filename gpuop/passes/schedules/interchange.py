@@ -39,11 +39,12 @@ from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.placed import own_point
 from gpuop.passes.schedules.vector_rows import least, unjoined
 
-VECTORS = (64, 32, 16)  # of a thread, the best guess first
+VECTORS = (64, 32, 16, 8, 4, 2, 1)  # of a thread, the best guess first
 HELD = 1 << 14  # bytes that they keep, which stay in the nearest cache
 THREADS = 32  # at least: a few for each core
 ROWS = 32  # that a turn reads at most: more are more places in memory at a time than CPUs foresee
 LEAST = 4  # turns of all loops together that are worth it
+MANY = 32  # values that a thread reads of its column, from which on it counts as several
 
 
 def refuse(kernel: Kernel) -> str:
@@ -57,7 +58,14 @@ def refuse(kernel: Kernel) -> str:
     if sum(map(_turns, _loops(kernel))) < LEAST or any(_rows(loop) > ROWS for loop in _loops(kernel)):
         return "it has no loops over rows"
     wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
-    found = wrong or unjoined(kernel) or obstacle(kernel.body) or LanePlaces(kernel).obstacle() or _refusal(kernel)
+    values = sum(_turns(loop) * _rows(loop) for loop in _loops(kernel))
+    found = (
+        wrong
+        or unjoined(kernel, values / MANY)
+        or obstacle(kernel.body)
+        or LanePlaces(kernel).obstacle()
+        or _refusal(kernel)
+    )
     return found or ("" if candidates(kernel) else "it is small")
 
 

@@ -55,10 +55,10 @@ def refuse(kernel: Kernel) -> str:
     return "" if kernel.domain.extent("column") >= kernel.target.vector_length else "its rows are too short for vectors"
 
 
-def unjoined(kernel: Kernel) -> str:
-    """Why its threads are not to be joined."""
+def unjoined(kernel: Kernel, each: float = 1.0) -> str:
+    """Why its threads are not to be joined, of which each counts as so many."""
     assert kernel.target is not None
-    if kernel.domain.threads * SMALL < kernel.target.least_threads:
+    if kernel.domain.threads * each * SMALL < kernel.target.least_threads:
         return "its grid is small, and vectors take longer to compile"
     if kernel.whole or kernel.shared_memory:
         return "what a thread writes may not be written twice"
