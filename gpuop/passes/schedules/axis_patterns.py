@@ -6,7 +6,6 @@ ends they grow by a constant from one period of points to the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +13,10 @@ from numpy.typing import NDArray
 
 from gpuop.ir.build import Builder
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Array, Block, Cast, Const, Expr, For, Index, Let, Load, Read, Ref, Var
+from gpuop.ir.nodes import Apply, Array, Cast, Const, Expr, Index, Load, Read, Ref
 from gpuop.ir.ops import OPS
-from gpuop.ir.visit import blocks, expressions, loop_values, operands
+from gpuop.ir.visit import operands
+from gpuop.passes.schedules.known_places import KnownPlaces
 
 PERIODS = (1, 2, 4, 8, 16)  # points after which an integer has grown by a constant
 ALIGNED = 16  # a multiple of all of them
@@ -92,29 +92,16 @@ class Pattern:
         return b.apply("add", b.apply("mul", turns, self.advance), known)
 
 
-class AxisPatterns:
-    """The integers of a kernel's variables along an axis; one that is in none differs between points as it likes."""
+class AxisPatterns(KnownPlaces[Along]):
+    """The integers of a kernel's variables along an axis."""
 
     def __init__(self, kernel: Kernel, axis: str) -> None:
-        self.kernel, self.axis, self.count = kernel, axis, kernel.domain.extent(axis)
+        self.axis, self.count = axis, kernel.domain.extent(axis)
         self.nothing = np.zeros(self.count, np.int64)
-        self.places: dict[Var, Along] = {}
-        self.values: dict[Var, Expr] = {}
-        self.block(kernel.body)
+        super().__init__(kernel)
 
-    def block(self, block: Block) -> None:
-        for stmt in block:
-            match stmt:
-                case Let(var=var, value=value) if not var.mutable:
-                    found = self.of(value)
-                    if found is not None:
-                        self.places[var], self.values[var] = found, value
-                case For(var=var):
-                    turns = loop_values(stmt)
-                    if turns:
-                        self.places[var] = Along(self.nothing, min(turns), max(turns))
-            for inner in blocks(stmt):
-                self.block(inner)
+    def between(self, low: int, high: int) -> Along:
+        return Along(self.nothing, low, high)
 
     def of(self, expr: Expr) -> Along | None:
         match expr:
@@ -164,13 +151,6 @@ class AxisPatterns:
     def is_common(self, expr: Expr) -> bool:
         found = self.of(expr)
         return found is not None and found.is_common
-
-    def reads(self) -> Iterator[tuple[Read, Along | None]]:
-        """The reads at given points, and their columns, None where others of their coordinates differ between columns."""
-        for e in expressions(self.kernel.body):
-            if isinstance(e, Read) and e.point is not None:
-                others = (*e.point[:-1], *([] if e.element is None else [e.element]))
-                yield e, self.of(e.point[-1]) if all(map(self.is_common, others)) else None
 
     def interior(self) -> tuple[int, int, int]:
         """The first column, and the one behind the last, of the middle of a row, where all columns that are read follow their

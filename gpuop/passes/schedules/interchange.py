@@ -31,12 +31,12 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.types import HALF, INT, Shape, Type
-from gpuop.ir.visit import Copier, bound, changed, expressions, loop_values, walk
+from gpuop.ir.visit import bound, changed, expressions, loop_values, walk
 from gpuop.passes.obstacles import doubles, obstacle
 from gpuop.passes.points_per_thread import is_own
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.method import Method, Parameters
-from gpuop.passes.schedules.placed import own_point
+from gpuop.passes.schedules.placed import Placed
 from gpuop.passes.schedules.vector_rows import least, unjoined
 
 VECTORS = (64, 32, 16, 8, 4, 2, 1)  # of a thread, the best guess first
@@ -232,22 +232,15 @@ class _Interchange:
         return _Column(self.source, whole, column).copy()
 
 
-class _Column(Copier):
-    """The statements for a column."""
+class _Column(Placed):
+    """Statements for a column."""
 
     def __init__(self, source: Kernel, body: Block, column: Expr) -> None:
-        super().__init__(body)
-        self.kernel, self.column = source, column
+        columns = constant(source.domain.extent("column"), INT)
+        found = {Index("global", "column"): column, Index("global_size", "column"): columns}
+        super().__init__(source, found, body)
 
     def expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Index) and expr.axis == "column":
-            columns = self.kernel.domain.extent("column")
-            return constant(columns, INT) if expr.kind == "global_size" else self.column
-        if isinstance(expr, Read) and expr.point is None and is_own(expr.field):
-            expr = replace(expr, point=own_point(len(expr.field.type.field_shape)), border="unchecked")
+        if isinstance(expr, Read) and expr.point is None:
+            expr = replace(expr, border="unchecked")
         return super().expr(expr)
-
-    def stmt(self, stmt: Stmt) -> Block:
-        if isinstance(stmt, Write) and stmt.point is None:
-            stmt = replace(stmt, point=own_point(len(stmt.field.type.field_shape)))
-        return super().stmt(stmt)

@@ -6,13 +6,13 @@ known bounds, tell at which columns no read leaves its field.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Array, Block, Const, Declare, Expr, FieldParam, For, Index, Let, Load, Read, Ref, Var
+from gpuop.ir.nodes import Apply, Array, Const, Declare, Expr, FieldParam, Index, Load, Read, Ref
 from gpuop.ir.types import INT, Type
-from gpuop.ir.visit import blocks, expressions, loop_values, operands
+from gpuop.ir.visit import expressions, operands
+from gpuop.passes.schedules.known_places import KnownPlaces
 
 
 @dataclass(frozen=True)
@@ -27,30 +27,13 @@ class Place:
 COMMON = Place()
 
 
-class LanePlaces:
-    """The places of a kernel's variables; a variable that is in none differs between lanes as it likes."""
+class LanePlaces(KnownPlaces[Place]):
+    """The places that lanes, which are neighbours in a row, have or do not have in common."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-        self.places: dict[Var, Place] = {}
-        self.block(kernel.body)
-
-    def block(self, block: Block) -> None:
-        for stmt in block:
-            match stmt:
-                case Let(var=var, value=value) if not var.mutable:
-                    found = self.of(value)
-                    if found is not None:
-                        self.places[var] = found
-                case For(var=var):
-                    turns = loop_values(stmt)
-                    if turns:
-                        self.places[var] = Place(False, min(turns), max(turns))
-            for inner in blocks(stmt):
-                self.block(inner)
+    def between(self, low: int, high: int) -> Place:
+        return Place(False, low, high)
 
     def of(self, expr: Expr) -> Place | None:
-        """The place that an integer is; None if it differs between lanes otherwise than as columns do."""
         match expr:
             case Const(value=value) if expr.type == Type(INT):
                 return Place(False, int(value), int(value))
@@ -67,7 +50,6 @@ class LanePlaces:
         return COMMON if all(map(self.is_common, operands(expr))) else None
 
     def is_common(self, expr: Expr) -> bool:
-        """Whether all lanes have the same value."""
         place = self.of(expr)
         return place is not None and not place.along
 
@@ -79,13 +61,6 @@ class LanePlaces:
             return None if x.along or y.along else COMMON
         low, high = (x.low + y.low, x.high + y.high) if op == "add" else (x.low - y.high, x.high - y.low)
         return Place(x.along or y.along, low, high)
-
-    def reads(self) -> Iterator[tuple[Read, Place | None]]:
-        """The reads at given points, and the place of the column, None where the point is none that vectors load."""
-        for e in expressions(self.kernel.body):
-            if isinstance(e, Read) and e.point is not None:
-                others = (*e.point[:-1], *([] if e.element is None else [e.element]))
-                yield e, self.of(e.point[-1]) if all(map(self.is_common, others)) else None
 
     def interior(self, apart: Collection[FieldParam] = ()) -> tuple[int, int]:
         """The first column, and the one behind the last, where no read along the row leaves its field, but for some fields."""

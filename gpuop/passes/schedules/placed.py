@@ -12,13 +12,13 @@ from gpuop.passes.points_per_thread import is_own
 
 
 class Placed(Copier):
-    """The statements at a given position; what was at the thread's own point names it."""
+    """The statements, or some of them, at a given position; what was at the thread's own point names it."""
 
-    def __init__(self, source: Kernel, found: Mapping[Index, Expr]) -> None:
-        super().__init__(source.body)
+    def __init__(self, source: Kernel, found: Mapping[Index, Expr], body: Block | None = None) -> None:
+        super().__init__(source.body if body is None else body)
         self.found = found
         for stmt in source.shared("constant"):
-            del self.arrays[stmt.array]
+            self.arrays.pop(stmt.array, None)
 
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Index):

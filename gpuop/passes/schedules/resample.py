@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpuop.ir.build import Builder, collector, constant
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Apply,
     Array,
@@ -31,17 +31,16 @@ from gpuop.ir.nodes import (
     Stmt,
     Var,
 )
-from gpuop.ir.types import INT, Shape, Type
+from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.obstacles import doubles, obstacle
-from gpuop.passes.points_per_thread import MOST_VALUES
 from gpuop.passes.schedules.axis_patterns import SHORTEST, Along, AxisPatterns, Pattern
 from gpuop.passes.schedules.edge_vectors import counted
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.placed import Placed, positions, without_tables
-from gpuop.passes.schedules.vector_rows import MOST_ROWS, least, unjoined
+from gpuop.passes.schedules.vector_rows import ROW, RowsOfVectors, most_rows, unjoined
 
-COLUMN, ROW = Index("global", "column"), Index("global", "row")
+COLUMN = Index("global", "column")
 NEAR = "it reads neighbours, or its own points"
 FARTHEST = 64  # elements between the first and the last one of a vector: more loads than that are worth
 
@@ -94,40 +93,27 @@ def _everywhere(along: Along | None) -> Pattern | None:
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     """Rows of a thread, which share what they read."""
-    values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, Let))
-    most = max(MOST_VALUES // 2 // max(values, 1), 1)
-    return tuple({"rows": rows} for rows in (4, 2, 1) if rows <= min(most, kernel.domain.extent("row")))
+    return tuple({"rows": rows} for rows in (4, 2, 1) if rows <= most_rows(kernel))
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     """A pinned number is taken down to the most that will do."""
-    return _Resampled(kernel, min(parameters["rows"], MOST_ROWS, kernel.domain.extent("row"))).kernel()
+    return _Resampled(kernel, parameters["rows"]).kernel()
 
 
-class _Resampled:
+class _Resampled(RowsOfVectors):
     def __init__(self, kernel: Kernel, rows: int) -> None:
-        assert kernel.target is not None
-        self.source, self.rows, self.lanes = kernel, rows, kernel.target.vector_length
+        super().__init__(kernel, rows)
         self.patterns, self.row_patterns = AxisPatterns(kernel, "column"), AxisPatterns(kernel, "row")
-        self.first = Var("first", Type(INT))  # the column of the first lane
-        self.top = Var("top", Type(INT))  # the first row
+        self.values = {stmt.var: stmt.value for stmt in walk(kernel.body) if isinstance(stmt, Let)}
         self.tables: dict[tuple[int, ...], Array] = {}  # of what lanes are ahead
 
-    def kernel(self) -> Kernel:
-        source, domain = self.source, self.source.domain
-        (start, end, _), columns = self.patterns.interior(), domain.extent("column")
-        head: list[Stmt] = []
-        head.append(Comment(f"{self.lanes} columns and {self.rows} rows of {'x'.join(map(str, domain.shape))}"))
-        b = collector(head)
-        place = b.apply("min", b.apply("mul", COLUMN, self.lanes), end - self.lanes)
-        head.append(Let(self.first, Apply("max", (place, constant(start, INT)), Type(INT))))
-        if self.rows > 1:
-            head.append(Let(self.top, least(b.apply("mul", ROW, self.rows), domain.extent("row") - self.rows)))
-        sizes = {"column": -(-columns // self.lanes), "row": -(-domain.extent("row") // self.rows)}
-        shape = Shape(*(sizes.get(axis, domain.extent(axis)) for axis in domain.axes))
-        work = (*self.ends(start, end), self.vectors())
-        tables = (*source.shared("constant"), *map(Declare, self.tables.values()))
-        return replace(source, domain=Domain(shape, domain.elements), body=(*tables, *head, *work), points=domain.shape)
+    def columns(self) -> tuple[int, int]:
+        return self.patterns.interior()[:2]
+
+    def body(self) -> Block:
+        work = (*self.ends(*self.columns()), self.vectors())
+        return (*map(Declare, self.tables.values()), *work)
 
     def vectors(self) -> Stmt:
         """The rows of a vector, statement by statement, so that what they load is needed for a short time."""
@@ -219,7 +205,7 @@ class _AtColumns(Placed):
         if along.exact and pattern is not None and along.low is not None:
             return pattern.at(b, Ref(self.made.first), 0, along.low)
         if isinstance(expr, Ref) and not along.is_common:
-            value = self.patterns.values[expr.var]
+            value = self.made.values[expr.var]
             assert isinstance(value, Apply)
             return b.apply(value.op, *(self.in_first(e, b) for e in value.args))
         return self.expr(expr)

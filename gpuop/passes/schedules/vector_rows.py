@@ -7,6 +7,7 @@ multiple of them, and of the grid, vectors overlap.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from gpuop.ir.build import collector, constant
@@ -67,12 +68,16 @@ def unjoined(kernel: Kernel, each: float = 1.0) -> str:
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     """Rows of a thread: four where rows share what they load."""
-    values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, Let))
-    most = max(MOST_VALUES // 2 // max(values, 1), 1)
-    counts = [rows for rows in (4, 2, 1, 8) if rows <= min(most, kernel.domain.extent("row"))]
+    counts = [rows for rows in (4, 2, 1, 8) if rows <= most_rows(kernel)]
     if not _shares_rows(kernel):
         counts.sort()
     return tuple({"rows": rows} for rows in counts)
+
+
+def most_rows(kernel: Kernel) -> int:
+    """The rows of a thread, whose statements are repeated for each."""
+    values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, Let))
+    return min(max(MOST_VALUES // 2 // max(values, 1), 1), kernel.domain.extent("row"))
 
 
 def _shares_rows(kernel: Kernel) -> bool:
@@ -89,31 +94,52 @@ def _shares_rows(kernel: Kernel) -> bool:
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     """A pinned number is taken down to the most that will do."""
-    return _VectorRows(kernel, min(parameters["rows"], MOST_ROWS, kernel.domain.extent("row"))).kernel()
+    return _VectorRows(kernel, parameters["rows"]).kernel()
 
 
-class _VectorRows:
+class RowsOfVectors(ABC):
+    """A kernel whose threads have a vector of columns, of some rows.
+
+    Attributes:
+        rows: of a thread, no more than there are.
+        first, top: the column of the first lane, and the first row.
+    """
+
     def __init__(self, kernel: Kernel, rows: int) -> None:
         assert kernel.target is not None
-        self.source = kernel
-        self.lanes = kernel.target.vector_length
-        self.rows = rows
-        self.first = Var("first", Type(INT))  # the column of the first lane
-        self.top = Var("top", Type(INT))  # the first row
+        self.source, self.lanes = kernel, kernel.target.vector_length
+        self.rows = min(rows, MOST_ROWS, kernel.domain.extent("row"))
+        self.first, self.top = Var("first", Type(INT)), Var("top", Type(INT))
 
     def kernel(self) -> Kernel:
         source, domain = self.source, self.source.domain
-        columns = domain.extent("column")
-        head: list[Stmt] = [*source.shared("constant")]
+        (start, end), head = self.columns(), list[Stmt]()
         head.append(Comment(f"{self.lanes} columns and {self.rows} rows of {'x'.join(map(str, domain.shape))}"))
         b = collector(head)
-        head.append(Let(self.first, least(b.apply("mul", COLUMN, self.lanes), columns - self.lanes)))
+        first = least(b.apply("mul", COLUMN, self.lanes), end - self.lanes)
+        head.append(Let(self.first, Apply("max", (b.bind(first), constant(start, INT)), Type(INT)) if start else first))
         if self.rows > 1:
             head.append(Let(self.top, least(b.apply("mul", ROW, self.rows), domain.extent("row") - self.rows)))
-        sizes = {"column": -(-columns // self.lanes), "row": -(-domain.extent("row") // self.rows)}
+        sizes = {"column": -(-domain.extent("column") // self.lanes), "row": -(-domain.extent("row") // self.rows)}
         shape = Shape(*(sizes.get(axis, domain.extent(axis)) for axis in domain.axes))
-        body = (*head, *LinePlaces(source, self.rows).vector(Ref(self.first), self.lanes, self.copies))
-        return replace(source, domain=Domain(shape, domain.elements), body=body, points=domain.shape)
+        body, tables = self.body(), source.shared("constant")
+        return replace(source, domain=Domain(shape, domain.elements), body=(*tables, *head, *body), points=domain.shape)
+
+    @abstractmethod
+    def columns(self) -> tuple[int, int]:
+        """The first column of vectors, and the one behind the last."""
+
+    @abstractmethod
+    def body(self) -> Block:
+        """What a thread does with its rows."""
+
+
+class _VectorRows(RowsOfVectors):
+    def columns(self) -> tuple[int, int]:
+        return 0, self.source.domain.extent("column")
+
+    def body(self) -> Block:
+        return LinePlaces(self.source, self.rows).vector(Ref(self.first), self.lanes, self.copies)
 
     def copies(self, first: Expr, lane: Expr, lines: EdgeLines | None, out: list[Stmt]) -> list[list[Block]]:
         return [self.copy(row, first, lane, lines, out) for row in range(self.rows)]
