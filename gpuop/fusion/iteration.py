@@ -12,7 +12,7 @@ from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program
 from gpuop.ir.kernel import HostFunction, Kernel, Launchable
 
-CACHED = 1 << 21  # bytes of states that stay in a CPU's caches from one turn to the next
+CACHED = 10 << 20  # bytes of states of which a CPU's last cache holds two turns'
 
 
 @dataclass(frozen=True, eq=False)

@@ -250,7 +250,9 @@ def test_blocks_compute_few_points_that_others_compute_too(shape: tuple[int, ...
     assert np.prod(computed) + np.prod(around) < 1.5 * 2 * np.prod(shape[:-1])
 
 
-@pytest.mark.parametrize(("shape", "turns"), [((300, 400), 1), ((1000, 1001), 2), ((96, 97, 98), 2)])
+@pytest.mark.parametrize(
+    ("shape", "turns"), [((300, 400), 1), ((1400, 1801), 1), ((1500, 1801), 2), ((140, 140, 141), 2)]
+)
 def test_turns_are_launched_in_pairs_where_fields_are_larger_than_caches(shape: tuple[int, ...], turns: int) -> None:
     limits = Limits(target=TARGET)
     result = gp.iterate(blurred, gp.ScalarField(np.zeros(shape, np.float32)), times=9)
