@@ -46,6 +46,7 @@ class Expressions:
         self.calls = dialect.calls
         self.names = Names(dialect)
         self.doubles = False
+        self.types: set[str] = set()  # that are not the language's own
         self.threads: dict[str, str] = {}  # what axes are called whose threads are no points
         self.flat: set[FieldParam] = set()  # fields whose points are counted along one axis
         self.streamed: set[FieldParam] = set()  # outputs whose vectors are written past the caches

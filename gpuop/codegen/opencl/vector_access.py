@@ -7,6 +7,8 @@ together again: a pointer to vectors that are aligned as their elements are make
 from __future__ import annotations
 
 from gpuop.codegen.opencl.lane_calls import LENGTHS
+from gpuop.codegen.opencl.long_vectors import KINDS, LONGEST
+from gpuop.codegen.opencl.long_vectors import LENGTHS as LONG
 from gpuop.ir.types import BOOL, DTYPES
 from gpuop.passes.points_per_thread import ACCESS
 
@@ -103,13 +105,19 @@ def _stream(c: str, n: int) -> dict[str, str]:
     if n * SIZES[c] < ACCESS:
         return {}
     part = min(ACCESS // SIZES[c], n)
-    digits = ["0123456789abcdef"[k : k + part] for k in range(0, n, part)]
     stores = [
-        f"    __builtin_nontemporal_store(x{f'.s{lanes}' if part < n else ''}, (__global {c}{part} *)p{f' + {k}' if k else ''});"
-        for k, lanes in enumerate(digits)
+        f"    __builtin_nontemporal_store({_lanes(n, k, part)}, (__global {c}{part} *)p{f' + {k // part}' if k else ''});"
+        for k in range(0, n, part)
     ]
     text = STREAM.format(c=c, n=n, access=ACCESS, anywhere=_anywhere(c, n), stores="\n".join(stores))
     return {f"stream_{c}{n}": text}
+
+
+def _lanes(n: int, first: int, count: int) -> str:
+    """So many lanes of x, which has n."""
+    if n > LONGEST:
+        return f"__builtin_shufflevector(x, x, {', '.join(map(str, range(first, first + count)))})"
+    return f"x.s{'0123456789abcdef'[first : first + count]}" if count < n else "x"
 
 
 HELPERS = {
@@ -117,7 +125,7 @@ HELPERS = {
         name: text
         for c in SIZES
         if c != "half"  # whose vectors are floats
-        for n in LENGTHS
+        for n in (*LENGTHS, *(LONG if c in KINDS else ()))
         for name, text in (_neighbours(c, n) | _stream(c, n)).items()
     },
     **{name: text for c in SIZES for n in LENGTHS for name, text in _first(c, n).items()},

@@ -6,9 +6,10 @@ from functools import partial
 
 from gpuop.codegen.c.dialect import Dialect
 from gpuop.codegen.c.expressions import COMPARISONS, PREFIX, SHIFT, Expressions, contains
-from gpuop.codegen.opencl import lane_calls, vector_access
+from gpuop.codegen.opencl import lane_calls, long_vectors, vector_access
 from gpuop.codegen.opencl.lane_calls import LENGTHS, called_alone, name_in_vectors
 from gpuop.codegen.opencl.lane_loads import picked
+from gpuop.codegen.opencl.long_vectors import LONGEST
 from gpuop.codegen.opencl.saturation import saturating
 from gpuop.codegen.opencl.vector_access import loading, storing
 from gpuop.ir.build import constant
@@ -16,6 +17,7 @@ from gpuop.ir.nodes import Apply, Array, Bits, Cast, Const, Expr, FieldParam, Lo
 from gpuop.ir.ops import CALL, MIRRORED, OPS
 from gpuop.ir.types import BOOL, FLOAT, HALF, DType, Type
 
+EXTREMES = ("min", "max")
 SHIFTS = ("shl", "shr")  # of a vector by a scalar, but not of a scalar by a vector
 MASKS = {8: "char", 16: "short", 32: "int", 64: "long"}
 
@@ -67,6 +69,7 @@ int{n} {name}{n}({type}{n} x, {type}{n} y)
 
 
 HELPERS = {
+    **long_vectors.HELPERS,
     **lane_calls.HELPERS,
     **{f"{name}{n}": text.format(n=n) for name, text in HALVES.items() for n in LENGTHS},
     **{f"remquo_bits{n}": QUOTIENT.format(n=n, name="remquo_bits", type="float") for n in LENGTHS},
@@ -97,9 +100,17 @@ class VectorExpressions(Expressions):
 
     def type(self, type_: Type) -> str:
         self.doubles |= type_.dtype.c == "double"
-        return f"{scalar(type_.dtype)}{type_.lanes}" if type_.lanes > 1 else super().type(type_)
+        return self.vector(scalar(type_.dtype), type_.lanes) if type_.lanes > 1 else super().type(type_)
+
+    def vector(self, c: str, n: int) -> str:
+        """The name of a type, which the text defines if OpenCL does not."""
+        if n > LONGEST:
+            self.types.add(f"{c}{n}")
+        return f"{c}{n}"
 
     def render(self, expr: Expr) -> tuple[str, int]:
+        if expr.type.lanes > LONGEST:
+            self.type(expr.type)
         if not isinstance(expr, Pack):
             return super().render(expr)
         return f"({self.type(expr.type)})({', '.join(map(self.text, expr.args))})", CALL
@@ -112,7 +123,10 @@ class VectorExpressions(Expressions):
             return self.alone(expr)
         kind, row = args[0].type.dtype, OPS[expr.op]
         if expr.op == "choose":
-            return f"select({self.text(args[2])}, {self.text(args[1])}, {self.mask(args[0], args[1].type.dtype)})", CALL
+            chosen, other, mask = self.text(args[1]), self.text(args[2]), self.mask(args[0], args[1].type.dtype)
+            return (f"select({other}, {chosen}, {mask})" if n <= LONGEST else f"({mask} ? {chosen} : {other})"), CALL
+        if expr.op in EXTREMES and n > LONGEST:
+            return f"{expr.op}_{self.type(expr.type)}({', '.join(map(self.text, args))})", CALL
         if expr.op == "nan" and kind.bits == 16:
             return f"nan(convert_uint{n}({self.text(args[0])}))", CALL
         if expr.op == "remquo_bits":
@@ -142,7 +156,7 @@ class VectorExpressions(Expressions):
         right = self.operand(self.unspread(second), row.prec, 1)
         text = row.text.format(left, right)
         if row.prec in COMPARISONS and MASKS[32 if kind in (BOOL, HALF) else kind.bits] != "int":
-            return f"convert_int{expr.type.lanes}({text})", CALL
+            return f"convert_{self.vector('int', expr.type.lanes)}({text})", CALL
         return text, row.prec
 
     @staticmethod
@@ -160,7 +174,7 @@ class VectorExpressions(Expressions):
         """A condition as `select` wants it: of the size of what is chosen."""
         wanted = MASKS[32 if chosen in (BOOL, HALF) else chosen.bits]
         text = self.text(cond)
-        return text if wanted == "int" else f"convert_{wanted}{cond.type.lanes}({text})"
+        return text if wanted == "int" else f"convert_{self.vector(wanted, cond.type.lanes)}({text})"
 
     # --- conversions --------------------------------------------------------------------------------------------
 
@@ -192,7 +206,7 @@ class VectorExpressions(Expressions):
         if given.kind == "f" and wanted.kind != "f":
             return f"{saturating(FLOAT if given is HALF else given, wanted, n)}({x})", CALL
         clamped = saturate and wanted.kind != "f" and not contains(wanted, given)
-        return f"convert_{wanted.c}{n}{'_sat' * clamped}({x})", CALL
+        return f"convert_{self.vector(wanted.c, n)}{'_sat' * clamped}({x})", CALL
 
     def bits(self, bits: Bits) -> str:
         given, wanted, n = bits.arg.type.dtype, bits.type.dtype, bits.type.lanes

@@ -44,8 +44,7 @@ class ColumnStrips:
     """
 
     def __init__(self, kernel: Kernel, found: Leads, sizes: Mapping[str, int], together: int) -> None:
-        assert kernel.target is not None
-        self.source, self.together, self.lanes = kernel, together, kernel.target.vector_length
+        self.source, self.together, self.lanes = kernel, together, found.lanes
         self.extents = {axis: kernel.domain.extent(axis) for axis in sizes}
         self.columns = self.extents["column"]
         self.count = max(self.columns // sizes["column"], 1)

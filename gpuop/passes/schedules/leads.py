@@ -8,6 +8,7 @@ from gpuop.ir.footprints import Footprint, footprints
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Const, FieldParam
 from gpuop.ir.stages import stages
+from gpuop.passes.schedules.vector_lengths import vector_length
 
 FAR = 1 << 30
 MIRRORED = ("reflect", "symmetric")
@@ -63,11 +64,13 @@ class Leads:
         stages: in the order in which they run.
         kept: the intermediates; all of these are read at constant distances.
         walk: the axis that threads walk.
+        lanes: of vectors.
     """
 
     stages: list[Lead]
     kept: dict[FieldParam, Kept]
     walk: str
+    lanes: int
 
 
 def _walked(kernel: Kernel) -> str:
@@ -90,7 +93,7 @@ def leads(kernel: Kernel) -> Leads:
                     _extend(kept[param], reader, axis, span, mirrored(near), axis == walk)
                 for border in near.borders:
                     kept[param].border = border
-    return Leads(found, kept, walk)
+    return Leads(found, kept, walk, vector_length(kernel))
 
 
 def _extend(kept: Kept, reader: Lead, axis: str, span: Span, mirrors: bool, walked: bool) -> None:

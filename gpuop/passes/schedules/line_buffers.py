@@ -27,7 +27,8 @@ from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.placed import without_tables
 from gpuop.passes.schedules.vector_rows import MOST_ROWS, unjoined
 
-WIDTHS = (1024, 512, 256, 128)  # columns of a strip
+WIDTHS = (4096, 2048, 1024, 512)  # bytes of a strip's rows in memory, of which processors fetch a page ahead
+WIDEST = 4  # bytes of an element that counts
 LONG = (8192, 4096, 2048)  # of one whose rings are single rows
 HEIGHTS = (8, 16, 32, 64, 128, 256)  # rows of a block, or layers
 ROWS = (32, 16, 8, 4)  # rows of a block that is walked along layers
@@ -81,19 +82,26 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     if not any(_shares_rows(lead.kernel) for lead in found.stages):
         together.sort()
     heights = (*(h for h in HEIGHTS if h >= ENOUGH * above), *HEIGHTS[::-1], 1)
+    widths = [nbytes // _element(kernel) for nbytes in WIDTHS]
     tried: Iterable[Parameters]
     if along == "layer":
-        axes = product(together, WIDTHS, ROWS, heights)
+        axes = product(together, widths, ROWS, heights)
         tried = ({"columns": c, "rows": r, "layers": h, "together": n} for n, c, r, h in axes)
     elif along == "row":
-        tried = ({"columns": c, "rows": h, "together": n} for n, c, h in product(together, WIDTHS, heights))
+        tried = ({"columns": c, "rows": h, "together": n} for n, c, h in product(together, widths, heights))
     else:
-        tried = ({"columns": c} for c in (*LONG, *WIDTHS))
+        tried = ({"columns": c} for c in (*LONG, *widths))
     suited = (_suited(kernel, _even(kernel, p)) for p in tried)
     good = [p for p in suited if _suit(kernel, found, p)]
     busy = [p for p in good if _strips(kernel, found, p).domain.points >= THREADS]
     cheap = sorted(busy or good, key=lambda p: max(_strips(kernel, found, p).computed, FEW))
     return tuple({tuple(p.items()): p for p in cheap}.values())
+
+
+def _element(kernel: Kernel) -> int:
+    """The bytes of the largest elements in memory."""
+    fields = [param.type for param in (*kernel.inputs, *kernel.written) if param.type.field_shape.points > 1]
+    return min(max((kind.storage.bits // 8 for kind in fields), default=WIDEST), WIDEST)
 
 
 def _even(kernel: Kernel, wanted: Parameters) -> Parameters:

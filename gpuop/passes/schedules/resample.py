@@ -103,7 +103,8 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
 
 class _Resampled(RowsOfVectors):
     def __init__(self, kernel: Kernel, rows: int) -> None:
-        super().__init__(kernel, rows)
+        assert kernel.target is not None
+        super().__init__(kernel, kernel.target.vector_length, rows)
         self.patterns, self.row_patterns = AxisPatterns(kernel, "column"), AxisPatterns(kernel, "row")
         self.values = {stmt.var: stmt.value for stmt in walk(kernel.body) if isinstance(stmt, Let)}
         self.tables: dict[tuple[int, ...], Array] = {}  # of what lanes are ahead

@@ -67,9 +67,8 @@ class Rings:
     """
 
     def __init__(self, kernel: Kernel, found: Leads, sizes: Mapping[str, int], together: int) -> None:
-        assert kernel.target is not None
         self.source, self.sizes, self.together = kernel, sizes, together
-        self.lanes, self.walk = kernel.target.vector_length, found.walk
+        self.lanes, self.walk = found.lanes, found.walk
         self.step = together if self.walk == "row" else 1
         self.leads, kept = found.stages, found.kept
         self.wraps = wraps(kept)

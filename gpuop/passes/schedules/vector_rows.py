@@ -33,6 +33,7 @@ from gpuop.passes.schedules.edge_vectors import EdgeLines, LinePlaces, lower
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.placed import Placed, own_point, positions, without_tables
+from gpuop.passes.schedules.vector_lengths import vector_length
 
 MOST_ROWS = 16  # of a thread: its statements are repeated for each
 COLUMN, ROW = Index("global", "column"), Index("global", "row")
@@ -94,7 +95,7 @@ def _shares_rows(kernel: Kernel) -> bool:
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     """A pinned number is taken down to the most that will do."""
-    return _VectorRows(kernel, parameters["rows"]).kernel()
+    return _VectorRows(kernel, vector_length(kernel), parameters["rows"]).kernel()
 
 
 class RowsOfVectors(ABC):
@@ -105,9 +106,8 @@ class RowsOfVectors(ABC):
         first, top: the column of the first lane, and the first row.
     """
 
-    def __init__(self, kernel: Kernel, rows: int) -> None:
-        assert kernel.target is not None
-        self.source, self.lanes = kernel, kernel.target.vector_length
+    def __init__(self, kernel: Kernel, lanes: int, rows: int) -> None:
+        self.source, self.lanes = kernel, lanes
         self.rows = min(rows, MOST_ROWS, kernel.domain.extent("row"))
         self.first, self.top = Var("first", Type(INT)), Var("top", Type(INT))
 
