@@ -17,7 +17,6 @@ from gpuop.ir.nodes import (
     Const,
     Declare,
     Expr,
-    FieldParam,
     For,
     Index,
     Let,
@@ -31,8 +30,9 @@ from gpuop.ir.nodes import (
     Wide,
     Write,
 )
-from gpuop.ir.types import INT, FieldType, Shape, Type
+from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier, expressions
+from gpuop.passes.flat_grid import flat_field
 from gpuop.passes.points_per_thread import (
     Place,
     PointsPerThread,
@@ -56,7 +56,7 @@ class _Widening:
         self.source = kernel
         self.thread = thread
         fields = [field for field in (*kernel.inputs, *kernel.written) if is_own(field) and thread.flat]
-        self.fields = {field: _flat(field) for field in fields}
+        self.fields = {field: flat_field(field) for field in fields}
         self.points = kernel.domain.shape.points if thread.flat else kernel.domain.extent("column")
         read, written = places(kernel)
         self.loaded = {place: self.array(place) for place in read}
@@ -198,12 +198,6 @@ class _Body(Copier):
         values = collector(out, write.loc).lanes(self.expr(write.value))
         stores = [Store(a, self.lane, v, write.loc) for a, v in zip(arrays, values, strict=True)]
         return (*out, *stores)
-
-
-def _flat(field: FieldParam) -> FieldParam:
-    """The field as a row of points."""
-    kind = field.type
-    return FieldParam(field.hint, FieldType(kind.field_shape.points, kind.tensor_shape, kind.dtype))
 
 
 def _coordinates(b: Builder, point: Expr, domain: Domain) -> dict[str, Expr]:

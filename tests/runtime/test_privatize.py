@@ -356,7 +356,8 @@ def test_what_stays_a_scatter(form):
 @pytest.mark.parametrize(("form", "where"), FORMS[:1])
 @pytest.mark.parametrize("columns", [64, 50])
 def test_neighbours_are_read_at_once(form, where, columns):
-    """16 bytes of each channel where rows are aligned for that, beside outputs at own points; never what others read."""
+    """16 bytes of each channel where rows are aligned for that, beside outputs at own points; never what others read. Where
+    threads do not know where they are, the grid is one row."""
 
     @gp.operator(
         outputs=lambda f: (gp.FieldType((3, 256), dtype="int32"), gp.FieldType(f.type.field_shape, dtype="int32"))
@@ -380,18 +381,28 @@ def test_neighbours_are_read_at_once(form, where, columns):
     ptx = ptx_of(generate(replace(kernel_of(counts, greens), target=target), target).text, "compute_90")
     assert ("ld.global.nc.v4.u32" in ptx or "ld.global.v4.u32" in ptx) == (columns == 64) and ".local" not in ptx
     assert own_lanes(replace(kernel_of(other), target=target)) == 1
+    placeless = histogram(256)(gp.ScalarField(x[..., 0].copy()))
+    text = generate(replace(kernel_of(placeless), target=target), target).text
+    assert "neighbours<unsigned char, 16>::load" in text and (f"{9 * columns // 16 * 16}]" in text) == (columns == 50)
     with privately(form, where):
-        gp.evaluate(counts, greens, other)
+        gp.evaluate(counts, greens, other, placeless)
         expected = [np.bincount(x[..., k].ravel(), minlength=256) for k in range(3)]
         np.testing.assert_array_equal(counts.numpy(), expected)
         np.testing.assert_array_equal(greens.numpy(), x[..., 1].astype(int) + np.arange(columns))
         np.testing.assert_array_equal(other.numpy(), expected[0])
+        np.testing.assert_array_equal(placeless.numpy(), expected[0])
 
 
 def test_only_the_last_groups_test_every_point():
     """On grids of any size: a load behind a test waits for it."""
     target = replace(target_named("cuda"), least_threads=1)
-    counts = histogram(256)(gp.ScalarField(np.zeros((4095, 511), np.uint8)))
+
+    @gp.operator(outputs=gp.FieldType(256, dtype="int32"))
+    def of_even_columns(levels):
+        _globalThreads(levels)
+        _atomic_add(_pointerTo(_out0, _readTensor(levels)), ~_column & 1)
+
+    counts = of_even_columns(gp.ScalarField(np.zeros((4095, 511), np.uint8)))
     body = generate(replace(kernel_of(counts), target=target), target).text.split("__syncthreads();")[1]
     column, row, loop, update = (body.index(text) for text in ("_thread < 511", "+ 127 < 4095", "for (", "atomicAdd"))
     assert column < row < loop < update and "if" not in body[loop:update]

@@ -39,6 +39,7 @@ class Printer(Statements):
                 p
                 for p in (*kernel.inputs, *kernel.written)
                 if len(p.type.field_shape) == len(kernel.domain.shape) < len(kernel.points)
+                if p.type.field_shape.points == kernel.points.points
             )
             self.e.flat = {param for param in counted if not param.by_value}
 

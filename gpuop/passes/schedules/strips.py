@@ -34,7 +34,8 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import HALF, INT, Shape, Type
 from gpuop.ir.visit import Copier, expressions
-from gpuop.passes.points_per_thread import ACCESS, Place, elements, is_own, is_plain, places
+from gpuop.passes.flat_grid import flat
+from gpuop.passes.points_per_thread import ACCESS, MOST_POINTS, Place, elements, is_own, is_plain, places
 from gpuop.passes.schedules.private_outputs import PrivateOutputs
 from gpuop.passes.schedules.walk import named, numbered
 
@@ -50,7 +51,7 @@ class Strips(ABC):
     group: Shape
 
     def __init__(self, kernel: Kernel, copies: int) -> None:
-        self.source = kernel
+        self.source, self.grid = kernel, kernel.domain.shape
         self.extents = {axis: kernel.domain.extent(axis) for axis in kernel.domain.axes}
         self.outputs = PrivateOutputs(kernel, copies)
 
@@ -63,7 +64,7 @@ class Strips(ABC):
             domain=Domain(shape, source.domain.elements),
             body=body,
             group=self.group,
-            points=source.domain.shape,
+            points=self.grid,
         )
 
     @abstractmethod
@@ -96,20 +97,21 @@ class Strips(ABC):
 
     @property
     def shown(self) -> str:
-        return "x".join(map(str, self.source.domain.shape))
+        return "x".join(map(str, self.grid))
 
 
 class OfGroups(Strips):
     """A work-group has a copy in local memory: for GPUs. A thread's columns are a work-group apart.
 
     Attributes:
-        held: the neighbours that a thread reads at once, where it reads only its own points; they count as one column.
+        held: what a thread reads of several neighbours at once, where it reads only its own points; they count as one column.
     """
 
     def __init__(self, kernel: Kernel, points: int) -> None:
-        super().__init__(kernel, 0)
-        lanes = own_lanes(kernel)
-        self.held = {place: lanes_of(place, lanes) for place in places(kernel)[0]} if lanes > 1 else {}
+        lanes, columns = own_lanes(kernel), kernel.domain.extent("column")
+        super().__init__(flat(kernel) if columns % lanes else kernel, 0)
+        self.grid, kernel = kernel.domain.shape, self.source
+        self.held = places(kernel)[0] if lanes > 1 else []
         self.lanes, points = lanes, max(points // lanes, 1)
         self.extents["column"] //= lanes
         width = min(GROUP, 1 << (self.extents["column"] - 1).bit_length())
@@ -141,6 +143,7 @@ class OfGroups(Strips):
         out.append(Barrier("local"))
         axes = sorted(self.source.domain.axes, key=lambda axis: self.count[axis] > 1)  # tests before loops
         self.points(tuple(axes), {}, out)
+        self.rest(out)
         out.append(Barrier("local"))
         return (*out, *(self.outputs.joined(field, thread, self.group.points) for field in self.outputs.fields))
 
@@ -150,16 +153,25 @@ class OfGroups(Strips):
             return
         first = collector(out, hint="first", temporary=False).apply("mul", at["column"], self.lanes)
         point = tuple({**at, "column": first}[axis] for axis in self.source.domain.axes)
-        for (field, element), array in self.held.items():
+        held = {place: lanes_of(place, self.lanes) for place in self.held}
+        for (field, element), array in held.items():
             out += [Declare(array), Wide(field, array, True, point, element)]
 
         def lane(k: Expr, out: list[Stmt]) -> None:
             here = {**at, "column": collector(out).apply("add", first, k)}
             body = PointOfStrip(self.source, self.outputs, here, self.turn(here, out), out)
-            body.held, body.lane = self.held, k
+            body.held, body.lane = held, k
             out += body.copy()
 
         out += numbered("lane", 0, self.lanes, lane)
+
+    def rest(self, out: list[Stmt]) -> None:
+        """The points behind the last lanes, which are few: one for each of the first threads."""
+        extent, point, thread = self.source.domain.extent("column"), list[Stmt](), Index("global", "column")
+        if count := extent % self.lanes:
+            at = collector(point, hint="column").apply("add", thread, extent - count)
+            super().points((), {"column": at}, point)
+            out.append(If(collector(out).apply("lt", thread, count), tuple(point)))
 
     def along(self, axis: str, inner: Inner, at: Positions, out: list[Stmt]) -> None:
         count, size, extent = self.count[axis], self.size[axis], self.extents[axis]
@@ -201,14 +213,23 @@ def lanes_of(place: Place, lanes: int) -> Array:
 
 
 def own_lanes(kernel: Kernel) -> int:
-    """How many neighbours a thread of a GPU reads at once: 16 bytes, where rows are aligned for that; else 1."""
+    """How many neighbours a thread of a GPU reads at once: 16 bytes, where rows or the grid as one are aligned for that."""
     reads = [e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
     own = all(e.point is None and is_plain(e.field, e.element, kernel) for e in reads)
     gpu = kernel.target is not None and kernel.target.widening == "unrolled"
     if not gpu or not own or not reads or any(e.field.type.storage is HALF for e in reads) or kernel.layouts:
         return 1
     lanes = ACCESS // max(e.field.type.storage.bits // 8 for e in reads)
-    return 1 if kernel.domain.extent("column") % lanes else lanes
+    return lanes if kernel.domain.extent("column") % lanes == 0 or _is_flat(kernel, reads, lanes) else 1
+
+
+def _is_flat(kernel: Kernel, reads: list[Read], lanes: int) -> bool:
+    """Whether threads may count points along one axis: they do not know where they are, and each field begins aligned."""
+    placed = any(isinstance(e, Index) and e.axis in GRID_AXES for e in expressions(kernel.body))
+    planes = max(e.field.type.planes for e in reads)
+    return (
+        not placed and planes == kernel.domain.elements == 1 and lanes**2 <= kernel.domain.shape.points <= MOST_POINTS
+    )
 
 
 class PointOfStrip(Copier):

@@ -1,0 +1,37 @@
+"""A grid and its fields as a row of points."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.nodes import FieldParam
+from gpuop.ir.types import FieldType, Shape
+from gpuop.ir.visit import Copier
+from gpuop.passes.points_per_thread import is_own
+
+
+def flat(kernel: Kernel) -> Kernel:
+    """A kernel whose threads do not know where they are, on a grid of one axis."""
+    fields = flat_fields(kernel)
+    return replace(
+        kernel,
+        inputs=tuple(fields.get(field, field) for field in kernel.inputs),
+        outputs=tuple(
+            Output(fields.get(o.param, o.param), o.fill, fields.get(o.over, o.over) if o.over else None)
+            for o in kernel.outputs
+        ),
+        body=Copier(kernel.body, fields=fields).copy(),
+        domain=Domain(Shape(kernel.domain.shape.points), kernel.domain.elements),
+    )
+
+
+def flat_fields(kernel: Kernel) -> dict[FieldParam, FieldParam]:
+    """Those of the kernel's grid, as rows of points."""
+    fields = [f for f in (*kernel.inputs, *kernel.written) if is_own(f) and f.type.field_shape == kernel.domain.shape]
+    return {field: flat_field(field) for field in fields}
+
+
+def flat_field(field: FieldParam) -> FieldParam:
+    kind = field.type
+    return FieldParam(field.hint, FieldType(kind.field_shape.points, kind.tensor_shape, kind.dtype))
