@@ -127,6 +127,8 @@ class Kernel(Launchable):
         packed: whether its points are words of four columns of the user's, which are bytes.
         intermediates: fields of its own, on its grid: threads write them at their own points, and read what others wrote. Who
             computes them where, and where they lie, is for a schedule to say; `stages.py` takes the kernel apart at them.
+        resident: how many of its work-groups a GPU's multiprocessor is to hold at least, where that is known to pay: code that
+            few threads run gets no more registers than that leaves.
         pin: the schedule that a user chose.
         precision: how exactly its operators were recorded, of several the least so. It is a label: what it allowed has been
             done to the body, operation by operation, before anything was fused.
@@ -141,6 +143,7 @@ class Kernel(Launchable):
     packed: bool = False
     whole: bool = False
     intermediates: tuple[FieldParam, ...] = ()
+    resident: int = 0
     pin: Pin | None = None
     precision: str = EXACT
 

@@ -31,6 +31,8 @@ def is_split(kernel, walk: dict[str, int]) -> bool:
         ("symmetric", (43, 30), (2, 6, 2), (UPPER, NEAR, LOWER)),
         ("zero", (58, 37), (4, 8, 1), (NEAR, NEAR, UPPER)),
         ("zero", (40, 25), (1, 1, 1), (UP, UP, UP)),  # as few rows as stages begin before
+        ("reflect", (61, 38), (4, 8, 2), (NEAR, UPPER, NEAR)),
+        ("symmetric", (70, 133), (8, 16, 1), (UP, NEAR, UP)),  # outputs that are stored in halves
         (7, (51, 32), (2, 8, 2), (NEAR, NEAR, NEAR)),  # six rows at a time, up to the last one
     ],
     ids=str,

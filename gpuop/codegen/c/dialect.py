@@ -20,7 +20,7 @@ class Dialect:
     """How one language differs from C.
 
     Attributes:
-        kernel: the qualifiers of an entry point, with `{threads}` of a work-group.
+        kernel: the qualifiers of an entry point, with `{threads}` of a work-group, and behind a comma `Kernel.resident`.
         pointer: a buffer argument, with `{const}`, `{type}`, `{restrict}` and `{name}`.
         restrict: the qualifier of pointers to memory that no other argument points to.
         types: C names of scalar types that are spelled differently.

@@ -99,7 +99,8 @@ class Printer(Statements):
         group = self.kernel.work_group
         vectors = any(e.type.lanes > 1 for e in expressions(self.kernel.body))
         wide = self.dialect.wide_kernel if vectors or any(isinstance(s, Wide) for s in walk(self.kernel.body)) else ""
-        self.put(0, f"{(wide or self.dialect.kernel).format(threads=group.points)} {self.entry}(")
+        threads = f"{group.points}, {self.kernel.resident}" if self.kernel.resident else f"{group.points}"
+        self.put(0, f"{(wide or self.dialect.kernel).format(threads=threads)} {self.entry}(")
         for n, parameter in enumerate(parameters, 1):
             self.put(1, parameter + ("," if n < len(parameters) else ")"))
 

@@ -10,7 +10,7 @@ from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import Apply, Comment, Expr, If, Index, Let, Ref, Stmt
 from gpuop.ir.types import INT, Shape
 from gpuop.passes.schedules.rolling import Rolling
-from gpuop.passes.schedules.walk import FIRST, TOP, Walk, reach_of
+from gpuop.passes.schedules.walk import FIRST, TOP, Walk
 from gpuop.passes.schedules.windows import Span
 
 
@@ -51,8 +51,8 @@ def _is_interior(rolling: Rolling, b: Builder) -> Expr:
     tests: list[tuple[Expr, Span, str]] = [(Ref(TOP), rows, walk.axis)]
     lane = b.apply("and", Index("local", "column"), walk.warp - 1)
     first = b.apply("sub", rolling.loads.column(b, 0), b.apply("mul", lane, walk.columns))
-    left, right = zip(*(reach_of(window.columns, walk.columns) for window in found.values()), strict=True)
-    tests.append((first, (-max(left) - walk.slack, walk.warp * walk.columns - 1 + max(right)), "column"))
+    left, right = zip(*(walk.reach(window.columns) for window in found.values()), strict=True)
+    tests.append((first, (-max(left) - walk.shift, walk.warp * walk.columns - 1 + max(right)), "column"))
     for n, axis in enumerate(domain.axes[:-1]):
         if axis != walk.axis:
             tests.append((Index("global", axis), _joined([(view.across[n],) * 2 for view in found]), axis))

@@ -38,6 +38,8 @@ NARROW = (
 MOST_IN_CYCLE = 1400  # values that the turns of a cycle compute
 MOST_UNROLLED = 2400  # values that a loop of the interior computes, whose rows are without conditions
 SHARED = 64  # values of a point from which on threads have columns beside each other where rows are not aligned
+REGISTERS = 1 << 16  # of a GPU's multiprocessor
+SPARE = 28  # of a thread, besides those of its windows
 AGAIN, STAGED_AGAIN = 0.2, 0.6  # of a row's time for each that another thread loads too, or computes; bytes cost twice
 DEEP = "its stages build on one another"
 
@@ -93,9 +95,12 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     """Pinned numbers that are none of the candidates' are taken down to the next that will do."""
     windows, extent = windows_of(kernel), kernel.domain.extent("column")
     columns = min(1 << parameters["columns"].bit_length() - 1, MOST_COLUMNS)
-    cycle = cycle_of(kernel, columns)
-    turn = min(parameters["turn"], MOST_TURN) if cycle == 1 else 1
-    step = turn * max(cycle, 1)
+    access = access_of(kernel, columns)
+    cycle, (slack, shift) = cycle_of(kernel, access), shifts(kernel, access)
+    turn = min(parameters["turn"], MOST_TURN) if access > 1 else 1
+    if cycle > 1:
+        turn = min(1 << turn.bit_length() - 1, cycle)
+    step = math.lcm(turn, cycle)
     turns = unrolled(windows, columns, step)
     rows = max(parameters["rows"] // (step * turns), -(-max(windows.early) // (step * turns)), 1) * step * turns
     width = min(1 << parameters["width"].bit_length() - 1, power_of_two(-(-extent // columns)), MOST_WIDE)
@@ -104,16 +109,20 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
         group = Shape(1, 2 * GROUP // width, width)
     else:
         group = Shape(1, max(GROUP // width, 1), width)
-    walk = Walk(windows.axis, rows, turn, columns, cycle > 0, max(cycle, 1), group, max(cycle, 1))
+    walk = Walk(windows.axis, rows, turn, columns, access, cycle, shift, slack, group, step // turn)
     inner = replace(walk, unrolled=walk.unrolled * turns, interior=True)
-    return rolled(kernel, walk, inner if is_split(kernel, walk) else None)
+    if not is_split(kernel, walk):
+        return rolled(kernel, walk, None)
+    most = held(windows_of(kernel, slack, shift).found, columns, turn) + SPARE
+    resident = REGISTERS // (group.points * most) if kernel.intermediates and shift else 0
+    return replace(rolled(kernel, walk, inner), resident=resident)
 
 
 def is_split(kernel: Kernel, walk: Walk) -> bool:
     """Whether warps in the interior go a way of their own: where borders cost more than comparing rows, and warps are many."""
     many = kernel.domain.extent(walk.axis) > 2 * walk.rows
     many &= kernel.domain.extent("column") > 2 * walk.warp * walk.columns
-    return many and (bool(kernel.intermediates) or walk.cycle > 1 or walk.columns > FEW_COLUMNS)
+    return many and (bool(kernel.intermediates) or walk.shift > 0 or walk.columns > FEW_COLUMNS)
 
 
 def unrolled(windows: Windows, columns: int, step: int) -> int:
@@ -135,13 +144,19 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
     while count > 1 and (held(found, count, 1) > most or values * count > MOST_VALUES):
         count //= 2
     extent = kernel.domain.extent("column")
-    if cycle_of(kernel, count) > 1:
+    if any(shifts(kernel, access_of(kernel, count))):
         columns = count
         narrow = extent // NARROW
-        while columns > 1 and (columns > narrow or values * columns * cycle_of(kernel, columns) > MOST_IN_CYCLE):
+        while columns > 1 and (
+            columns > narrow or values * columns * cycle_of(kernel, access_of(kernel, columns)) > MOST_IN_CYCLE
+        ):
             columns //= 2
-        if columns > 1 and held(windows_of(kernel, columns - 1).found, columns, 1) <= most:
-            return columns, 1
+        shifted = windows_of(kernel, *shifts(kernel, access_of(kernel, columns))).found
+        turn = AHEAD if windows.axis == "row" and not kernel.intermediates else 1
+        while turn > 1 and (held(shifted, columns, turn) > most or values * columns * turn > MOST_IN_TURN):
+            turn //= 2
+        if columns > 1 and held(shifted, columns, 1) <= most:
+            return columns, turn
     columns = 1 if kernel.layouts else math.gcd(count, extent)
     turn = MOST_AT_ONCE if columns == 1 else count // columns
     if columns == count > 1 and windows.axis == "row":
@@ -153,17 +168,30 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
     return columns, turn
 
 
-def cycle_of(kernel: Kernel, columns: int) -> int:
-    """After how many rows so many columns are aligned alike: 1 where all rows are a multiple of them, 0 where that is not known."""
+def access_of(kernel: Kernel, columns: int) -> int:
+    """How many of so many columns are accessed at once: 1 where it is not known how rows are aligned."""
     domain = kernel.domain
-    if kernel.layouts or columns == 1:
-        return 0
     if domain.extent("column") % columns == 0:
-        return 1
+        return 1 if kernel.layouts else columns
     planes = max(field.type.planes for field in kernel.written)
     loops = any(isinstance(stmt, While) for stmt in statements(kernel.body))
-    known = len(domain.shape) == 2 and domain.elements == 1 and not loops
-    return columns // math.gcd(columns, domain.extent("column")) if known and planes == 1 else 0
+    known = len(domain.shape) == 2 and domain.elements == planes == 1
+    return columns if known and not loops and not kernel.layouts else 1
+
+
+def cycle_of(kernel: Kernel, access: int) -> int:
+    """After how many rows so many columns are aligned alike."""
+    return access // math.gcd(access, kernel.domain.extent("column"))
+
+
+def shifts(kernel: Kernel, access: int) -> tuple[int, int]:
+    """The most by which columns of outputs and of inputs differ that begin where accesses of so many are aligned.
+
+    Stages compute for all columns of outputs; where a kernel has some, outputs are stored in halves if need be.
+    """
+    if kernel.domain.extent("column") % access == 0:
+        return 0, 0
+    return (access // 2 if kernel.intermediates and access > 2 else access) - 1, access - 1
 
 
 def held(windows: dict[View, Window], columns: int, turn: int) -> int:

@@ -48,14 +48,14 @@ class Rolling:
 
     def __init__(self, kernel: Kernel, walk: Walk) -> None:
         self.source, self.walk = kernel, walk
-        self.windows = windows_of(kernel, walk.slack)
+        self.windows = windows_of(kernel, walk.slack, walk.shift)
         self.loads = RowLoads(kernel, walk, self.windows)
         self.outside = Outside(kernel, self.windows, self.loads)
         self.extent, self.width = kernel.domain.extent(walk.axis), kernel.domain.extent("column")
-        unit = walk.turn * walk.cycle
+        unit = walk.unit
         self.warm = -(-max(self.windows.early) // unit) * unit
         self.start = Var("start", Type(INT)) if self.warm else TOP
-        written = places(self.windows.stages[-1])[1] if walk.aligned else []
+        written = places(self.windows.stages[-1])[1] if walk.access > 1 else []
         self.stored = {
             (field, e): Array(f"{named(field, e)}_lanes", Type(field.type.storage), (walk.columns,))
             for field, e in written
@@ -71,7 +71,10 @@ class Rolling:
             stop = b.apply("min", stop, self.extent)
         before, first = self.before(), self.start
         if self.walk.interior and self.warm:  # apart, so that no condition divides the loop that follows
-            before, first = (*before, self.loop(first, Ref(TOP), self.walk.cycle, self.early_turn)), TOP
+            before, first = (
+                (*before, self.loop(first, Ref(TOP), self.walk.unit // self.walk.turn, self.early_turn)),
+                TOP,
+            )
         loop = self.loop(first, stop, self.walk.unrolled, self.turn)
         return (*out, *map(Declare, self.stored.values()), *self.loads.declared(), *before, loop)
 
@@ -183,23 +186,23 @@ class Rolling:
         """A row of outputs."""
         last, row = len(self.windows.stages) - 1, collector(out, hint="at").apply("add", self.row, k)
         body: list[Stmt] = []
-        phase = self.loads.phase(collector(body, hint="phase"), None, self.behind)
+        phase = self.loads.phase(b := collector(body, hint="phase"), None, b.apply("add", self.behind, k))
 
         def one(lane: Expr, out: list[Stmt]) -> None:
             point: list[Stmt] = []
             place = Spot(k, self.behind, lane, collector(point).apply("sub", lane, phase), row)
             point += self.at(last, place, point)
-            if self.walk.aligned or self.walk.interior or self.width % self.walk.columns == 0:
+            if self.walk.access > 1 or self.walk.interior or self.width % self.walk.columns == 0:
                 out += point
             else:
                 column = self.loads.column(collector(out, hint="at"), lane)
                 out += self.inside(column, self.width, self.walk.columns, point)
 
         body += numbered("lane", 0, self.walk.columns, one)
-        body += self.stores(row, phase, body)
+        body += self.stores(row, k, phase, body)
         out += self.inside(row, self.extent, self.walk.step, body)
 
-    def stores(self, row: Expr, phase: Expr, head: list[Stmt]) -> list[Stmt]:
+    def stores(self, row: Expr, k: Expr, phase: Expr, head: list[Stmt]) -> list[Stmt]:
         """Of what is stored at once, or one by one where some of it is outside."""
         b, axes = collector(head, hint="at"), self.source.domain.axes[:-1]
         point = tuple(row if axis == self.walk.axis else Index("global", axis) for axis in axes)
@@ -207,7 +210,10 @@ class Rolling:
         stores: list[Stmt] = [
             Wide(field, array, False, (*point, first), element) for (field, element), array in self.stored.items()
         ]
-        if self.walk.cycle == 1 or self.walk.interior or not stores:
+        if self.walk.slack < self.walk.shift and stores:
+            misaligned = self.loads.misaligned(b, None, b.apply("add", self.behind, k), self.walk.access)
+            stores = [If(b.apply("le", misaligned, self.walk.slack), tuple(stores), self.in_parts(point, first))]
+        if not self.walk.shift or self.walk.interior or not stores:
             return stores
         test = b.apply("and", b.apply("ge", first, 0), b.apply("le", first, self.width - self.walk.columns))
 
@@ -219,6 +225,24 @@ class Rolling:
                 out.append(Write(field, b.bind(Load(array, (lane,), array.type)), there, planar))
 
         return [If(test, tuple(stores), numbered("lane", 0, self.walk.columns, one))]
+
+    def in_parts(self, point: tuple[Expr, ...], first: Expr) -> Block:
+        """The stores of what is not aligned as a whole."""
+        count = self.walk.slack + 1
+        out: list[Stmt] = []
+        for (field, element), array in self.stored.items():
+            for start in range(0, self.walk.columns, count):
+                part = Array(f"{named(field, element)}_part", array.type, (count,))
+
+                def one(
+                    lane: Expr, out: list[Stmt], array: Array = array, part: Array = part, start: int = start
+                ) -> None:
+                    b = collector(out)
+                    out.append(Store(part, (lane,), b.bind(Load(array, (b.apply("add", lane, start),), array.type))))
+
+                there = (*point, collector(out, hint="at").apply("add", first, start))
+                out += [Declare(part), *numbered("lane", 0, count, one), Wide(field, part, False, there, element)]
+        return tuple(out)
 
     def inside(self, at: Expr, extent: int, step: int, body: list[Stmt]) -> list[Stmt]:
         """What is done only at points inside, along an axis of which threads take some points at a time."""

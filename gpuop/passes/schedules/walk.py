@@ -5,6 +5,7 @@ What is said of rows is meant of layers too, where a thread walks along these.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -47,9 +48,11 @@ class Walk:
         rows: how many rows a thread goes.
         turn: how many of them at a time.
         columns: how many columns it handles.
-        aligned: whether these are accessed at once; else one by one.
-        cycle: after so many rows columns are aligned alike, where rows are no multiple of them: in each row, a thread's columns
-            begin at the aligned place before its first one, `phase` columns before.
+        access: how many of these are accessed at once; 1: one by one.
+        cycle: after so many rows columns are aligned alike.
+        shift: the most by which columns of a thread differ between two rows, where rows are no multiple of an access: in each
+            row, a thread's columns begin at the aligned place before its first one, `phase` columns before.
+        slack: the same of outputs: less where stages are computed for these columns too, and not all are stored at once.
         group: threads of a work-group.
         unrolled: how many turns the body of the loop does.
         interior: whether nothing that the threads do and read is outside.
@@ -59,8 +62,10 @@ class Walk:
     rows: int
     turn: int
     columns: int
-    aligned: bool
+    access: int
     cycle: int
+    shift: int
+    slack: int
     group: Shape
     unrolled: int = 1
     interior: bool = False
@@ -76,9 +81,28 @@ class Walk:
         return min(WARP, self.group[-1])
 
     @property
-    def slack(self) -> int:
-        """The most by which columns of a thread differ between two rows."""
-        return self.columns - 1 if self.cycle > 1 else 0
+    def unit(self) -> int:
+        """Rows after which turns begin alike."""
+        return math.lcm(self.turn, self.cycle)
+
+    def pieces(self, halo: Span) -> list[tuple[int, int]]:
+        """Columns and their halo as aligned accesses: the first column of each, and how many."""
+        low, high = 0, self.columns
+        pieces = [(first, self.access) for first in range(low, high, self.access)]
+        while low > halo[0]:
+            count = min(self.access, power_of_two(low - halo[0]))
+            low -= count
+            pieces.insert(0, (low, count))
+        while high < self.columns + halo[1]:
+            count = min(self.access, power_of_two(self.columns + halo[1] - high))
+            pieces.append((high, count))
+            high += count
+        return pieces
+
+    def reach(self, halo: Span) -> Span:
+        """How many columns these accesses go beyond the thread's own, to the left and to the right."""
+        (first, _), (last, count) = self.pieces(halo)[0], self.pieces(halo)[-1]
+        return -first, last + count - self.columns
 
 
 class RowLoads:
@@ -117,21 +141,25 @@ class RowLoads:
     def phase(self, b: Builder, view: View | None, row: Expr) -> Expr:
         """How many columns before the thread's first one its columns begin in a row of a view, or of outputs: of a row that is so
         many behind one that is aligned."""
-        if self.walk.cycle == 1 or view not in (None, *self.aligned):
+        access = self.walk.slack + 1 if view is None else self.walk.shift + 1 if view in self.aligned else 1
+        return self.misaligned(b, view, row, access)
+
+    def misaligned(self, b: Builder, view: View | None, row: Expr, access: int) -> Expr:
+        """How many columns before the thread's first one an access of so many begins."""
+        if access == 1:
             return constant(0, INT)
         plane = int(view.element.value) if view is not None and isinstance(view.element, Const) else 0
-        columns = self.walk.columns
-        behind = b.apply("mul", row, self.domain.extent("column") % columns)
-        return b.apply("and", b.apply("add", behind, plane * self.domain.shape.points % columns), columns - 1)
+        behind = b.apply("mul", row, self.domain.extent("column") % access)
+        return b.apply("and", b.apply("add", behind, plane * self.domain.shape.points % access), access - 1)
 
     def load(self, view: View, at: Expr, between: Span, place: tuple[Expr, Expr], out: list[Stmt]) -> None:
         """The row `at`, which is one `between` two, into a row of the view's array; `place`: which, and that for `phase`."""
-        columns, (left, right) = self.walk.columns, reach_of(self.windows[view].columns, self.walk.columns)
-        reach, (slot, row) = (left + self.walk.slack, right), place
+        columns, (left, right) = self.walk.columns, self.walk.reach(self.windows[view].columns)
+        reach, (slot, row) = (left + self.walk.shift, right), place
         phase = self.phase(collector(out, hint="phase"), view, row)
-        if self.walk.interior and self.walk.aligned:
+        if self.walk.interior and self.walk.access > 1:
             self.load_wide(view, at, between, slot, phase, out)
-        elif not self.walk.aligned or sum(reach) + columns > self.domain.extent("column"):
+        elif self.walk.access == 1 or sum(reach) + columns > self.domain.extent("column"):
             self.load_each(view, at, slot, phase, out)
         elif reach == (0, 0):
             self.load_wide(view, at, between, slot, phase, out)
@@ -140,10 +168,10 @@ class RowLoads:
             self.load_wide(view, at, between, slot, phase, wide)
             self.load_each(view, at, slot, phase, each)
             test: Expr = Ref(self.within.setdefault(reach, Var("within", Type(BOOL))))
-            if self.walk.cycle > 1:  # a row that stands for another is aligned as it is itself
+            if self.walk.shift:  # a row that stands for another is aligned as it is itself
                 b = collector(out)
-                rows = b.apply("and", b.apply("ge", at, 0), b.apply("lt", at, self.domain.extent(self.walk.axis)))
-                test = b.apply("and", test, rows)
+                for line in self.lines(view, at, between):
+                    test = test if (there := inside(b, line)) is None else b.apply("and", test, there)
             out.append(If(test, tuple(wide), tuple(each)))
 
     def load_each(self, view: View, at: Expr, slot: Expr, phase: Expr, out: list[Stmt]) -> None:
@@ -167,7 +195,7 @@ class RowLoads:
         lines, b = self.lines(view, at, between), collector(out, hint="at")
         point = tuple(place(b, line, view.border) for line in lines)
         tests = [test for line in lines if (test := inside(b, line)) is not None] if view.fill is not None else []
-        for start, count in pieces_of((low, high), self.walk.columns):
+        for start, count in self.walk.pieces((low, high)):
             there, lanes = (*point, b.apply("sub", self.column(b, start), phase)), self.staged(array.type, count)
             if count > 1:
                 out.append(Wide(view.field, lanes, True, there, view.element))
@@ -206,26 +234,6 @@ class RowLoads:
 def named(field: FieldParam, element: Expr) -> str:
     """What an array is called after: the field, and which of its planes."""
     return f"{field.hint}_{int(element.value)}" if isinstance(element, Const) and field.type.planes > 1 else field.hint
-
-
-def pieces_of(halo: Span, columns: int) -> list[tuple[int, int]]:
-    """Columns and their halo as aligned accesses: the first column of each, and how many."""
-    pieces, low, high = [(0, columns)], 0, columns
-    while low > halo[0]:
-        count = min(columns, power_of_two(low - halo[0]))
-        low -= count
-        pieces.insert(0, (low, count))
-    while high < columns + halo[1]:
-        count = min(columns, power_of_two(columns + halo[1] - high))
-        pieces.append((high, count))
-        high += count
-    return pieces
-
-
-def reach_of(halo: Span, columns: int) -> Span:
-    """How many columns these accesses go beyond the thread's own, to the left and to the right."""
-    (first, _), (last, count) = pieces_of(halo, columns)[0], pieces_of(halo, columns)[-1]
-    return -first, last + count - columns
 
 
 def power_of_two(n: int) -> int:

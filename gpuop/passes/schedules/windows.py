@@ -53,7 +53,7 @@ class Window:
 class Windows:
     """What the stages of a kernel read of fields on its grid, by threads that walk along an axis.
 
-    Columns of the outputs may be up to `slack` before a thread's own ones, and so may those that it has of inputs.
+    Columns of the outputs may be up to `slack` before a thread's own ones, and those that it has of inputs up to `shift`.
 
     A stage that makes intermediates computes them for rows ahead of the outputs' and for columns beyond the thread's own: all
     that later stages read of them.
@@ -66,7 +66,7 @@ class Windows:
         early: by stage, how many rows before a thread's first one it begins.
     """
 
-    def __init__(self, kernel: Kernel, axis: str, slack: int = 0) -> None:
+    def __init__(self, kernel: Kernel, axis: str, slack: int = 0, shift: int = 0) -> None:
         self.axes, self.axis, self.stages = kernel.domain.axes, axis, stages(kernel)
         self.found: dict[View, Window] = {}
         self.reach: dict[View, Window] = {}
@@ -79,7 +79,7 @@ class Windows:
                 self._place_stage(number)
             self._note_reads(number)
         for view, window in self.inputs().items():
-            self.found[view] = Window(window.rows, (window.columns[0], window.columns[1] + slack))
+            self.found[view] = Window(window.rows, (window.columns[0], window.columns[1] + shift))
 
     def views(self, number: int) -> list[View]:
         """The views of what a stage makes."""
@@ -135,14 +135,14 @@ class Windows:
             self.found[view] = Window(rows, self.beyond[number])
 
 
-_found: BoundedCache[tuple[int, int], tuple[Kernel, Windows]] = BoundedCache(
+_found: BoundedCache[tuple[int, int, int], tuple[Kernel, Windows]] = BoundedCache(
     8
 )  # by the identity of kernels that it keeps alive
 
 
-def windows_of(kernel: Kernel, slack: int = 0) -> Windows:
+def windows_of(kernel: Kernel, slack: int = 0, shift: int = 0) -> Windows:
     """The windows of threads that walk along the axis that suits the kernel."""
-    return _found.find((id(kernel), slack), lambda: (kernel, Windows(kernel, walked(kernel), slack)))[1]
+    return _found.find((id(kernel), slack, shift), lambda: (kernel, Windows(kernel, walked(kernel), slack, shift)))[1]
 
 
 def walked(kernel: Kernel) -> str:
