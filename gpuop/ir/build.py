@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from gpuop.errors import Loc, SemanticError, article
 from gpuop.ir import meaning
-from gpuop.ir.nodes import ATOMS, Apply, Bits, Cast, Const, Expr, Index, Lane, Let, Load, Pack, Read, Ref, Stmt, Var
+from gpuop.ir.nodes import ATOMS, Apply, Bits, Cast, Const, Expr, Index, Lane, Let, Pack, Ref, Stmt, Var
 from gpuop.ir.ops import OPS, Row
+from gpuop.ir.type_rules import Signature
 from gpuop.ir.types import BOOL, FLOAT, INT, DType, Type
 
 Number = bool | int | float
+NUMBERS = (int, float)  # bools are integers
 
 
 def number(value: Any) -> Number | None:
@@ -25,6 +28,8 @@ def number(value: Any) -> Number | None:
 
 def constant(value: Any, dtype: DType) -> Const:
     """A scalar constant of a type, rounded to it."""
+    if type(value) is int and dtype is INT and -(2**31) <= value < 2**31:
+        return Const(value, Type(INT))
     with np.errstate(over="ignore"):
         return Const(np.asarray(value).astype(dtype.numpy).item(), Type(dtype))
 
@@ -71,20 +76,22 @@ class Builder:
         """Apply a row of the table; operands convert to the types its rule wants."""
         row = OPS[op]
         operands = self.literals(row.alone, args)
-        wanted, result = row.rule(row.shown, [a.type for a in operands])
+        wanted, result = signature(row, tuple([a.type for a in operands]))
         folded = fold(row, operands, wanted, result)
         if folded is not None:
             return folded
         if op == "mod" and result.kind == "f":
             op = "fmod"
-        converted = tuple(self.cast(a, t, saturate=False) for a, t in zip(operands, wanted, strict=True))
-        return self.bind(Apply(op, converted, result))
+        converted = [
+            a if a.type is t else self.cast(a, t, saturate=False) for a, t in zip(operands, wanted, strict=True)
+        ]
+        return self.bind(Apply(op, tuple(converted), result))
 
     def literals(self, alone: Sequence[int], args: Sequence[Expr | Number]) -> list[Expr]:
         """Numbers among operands take the type of the others, those at positions `alone` only of one another."""
-        known = [(i, a.type) for i, a in enumerate(args) if isinstance(a, _EXPR)]
+        known = [(i, a.type) for i, a in enumerate(args) if not isinstance(a, NUMBERS)]
         return [
-            a if isinstance(a, _EXPR) else literal(a, [t for j, t in known if (j in alone) == (i in alone)])
+            literal(a, [t for j, t in known if (j in alone) == (i in alone)]) if isinstance(a, NUMBERS) else a
             for i, a in enumerate(args)
         ]
 
@@ -126,7 +133,10 @@ class Builder:
         return args[0] if len(args) == 1 else self.bind(Pack(tuple(args), Type(args[0].type.dtype, len(args))))
 
 
-_EXPR = (*ATOMS, Apply, Cast, Bits, Lane, Pack, Read, Load)
+@lru_cache(maxsize=4096)
+def signature(row: Row, types: tuple[Type, ...]) -> Signature:
+    """The types that a row's operands convert to, and that of the result."""
+    return row.rule(row.shown, types)
 
 
 def collector(out: list[Stmt], loc: Loc | None = None, hint: str = "t", temporary: bool = True) -> Builder:
@@ -142,17 +152,24 @@ def collector(out: list[Stmt], loc: Loc | None = None, hint: str = "t", temporar
 
 def fold(row: Row, args: Sequence[Expr], wanted: Sequence[Type], result: Type) -> Expr | None:
     """Constants through exact operators, `_row + 1` into the index itself."""
+    if Const not in map(type, args):
+        return None
     if row.name in ("add", "sub") and result == Type(INT):
         shifted = _shift_index(row.name, args[0], args[1])
         if shifted is not None:
             return shifted
-    if not row.exact or result.lanes > 1 or not all(isinstance(a, Const) for a in args):
+    constants = tuple([a for a in args if isinstance(a, Const)])
+    if not row.exact or result.lanes > 1 or len(constants) < len(args):
         return None
+    return _folded(row, constants, tuple(wanted), result)
+
+
+@lru_cache(maxsize=4096)
+def _folded(row: Row, args: tuple[Const, ...], wanted: tuple[Type, ...], result: Type) -> Const:
     with np.errstate(all="ignore"):
         arrays = [
             meaning.convert(np.asarray(a.value, a.type.dtype.numpy), t.dtype.numpy, False)
             for a, t in zip(args, wanted, strict=True)
-            if isinstance(a, Const)
         ]
         return Const(np.asarray(row.numpy(*arrays)).astype(result.dtype.numpy).item(), result)
 

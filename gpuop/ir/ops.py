@@ -20,7 +20,7 @@ CHOICE = 3
 CALL = 16  # precedence of a call or an atom; C's other levels are below
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Row:
     """An operator.
 

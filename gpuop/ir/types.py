@@ -46,8 +46,7 @@ class DType:
             infinite = isinstance(value, float) and not math.isfinite(value)
             return infinite or abs(value) <= float(np.finfo(self.numpy).max)
         info = np.iinfo(self.numpy)
-        whole = isinstance(value, int) or float(value).is_integer()
-        return whole and int(info.min) <= int(value) <= int(info.max)
+        return (isinstance(value, int) or float(value).is_integer()) and int(info.min) <= int(value) <= int(info.max)
 
 
 BOOL = DType("bool", "bool", "b", 8)
@@ -69,14 +68,27 @@ def _dtype(c: str) -> DType:
 DTYPES = {d.c: d for d in (BOOL, CHAR, UCHAR, SHORT, USHORT, INT, UINT, LONG, ULONG, HALF, FLOAT, DOUBLE)}
 BY_NUMPY = {d.name: d for d in DTYPES.values()}
 RANKS = {d: (d.kind == "f", d.bits if d.kind != "b" else 0, d.kind == "u") for d in DTYPES.values()}
+_TYPES: dict[tuple[DType, int], Type] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Type:
-    """The type of a kernel value: a scalar (1 lane) or a vector of 2 to 4 lanes."""
+    """The type of a kernel value, of which there is one object: a scalar (1 lane) or a vector of 2 to 4 lanes."""
 
     dtype: DType
-    lanes: int = 1
+    lanes: int
+
+    def __new__(cls, dtype: DType, lanes: int = 1) -> Type:
+        found = _TYPES.get((dtype, lanes))
+        if found is None:
+            found = object.__new__(cls)
+            object.__setattr__(found, "dtype", dtype)
+            object.__setattr__(found, "lanes", lanes)
+            found = _TYPES.setdefault((dtype, lanes), found)  # another thread may have been first
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Type, (self.dtype, self.lanes)
 
     def __str__(self) -> str:
         return self.dtype.c + (str(self.lanes) if self.lanes > 1 else "")
@@ -161,8 +173,6 @@ class DTypeName(str):
 
 
 ShapeLike = int | Iterable[int]
-
-
 FIELD_DTYPES = {name: DTypeName(name) for name in (*BY_NUMPY, "complex64", "unorm8")}
 
 
@@ -199,14 +209,11 @@ class FieldType:
             object.__setattr__(self, name, Shape(value if isinstance(value, Iterable) else (value,)))
         object.__setattr__(self, "dtype", dtype_name(dtype))
         if len(self.field_shape) > 3:
-            raise SemanticError(
-                f"a field has at most 3 dimensions (layers, rows, columns), not {len(self.field_shape)}: "
-                f"{tuple(self.field_shape)}"
-            )
+            shown = tuple(self.field_shape)
+            raise SemanticError(f"a field has at most 3 dimensions (layers, rows, columns), not {len(shown)}: {shown}")
         if len(self.tensor_shape) > 2:
-            raise SemanticError(
-                f"a tensor has at most 2 dimensions, not {len(self.tensor_shape)}: {tuple(self.tensor_shape)}"
-            )
+            shown = tuple(self.tensor_shape)
+            raise SemanticError(f"a tensor has at most 2 dimensions, not {len(shown)}: {shown}")
         if self.tensor_points == 0:
             raise SemanticError("a tensor has at least one element")
 
@@ -285,7 +292,7 @@ def dtype_name(dtype: Any) -> DTypeName:
     name = str(dtype)
     if isinstance(
         dtype, (str, type, np.dtype)
-    ):  # NumPy takes the `.dtype` of other objects, in some versions with a warning
+    ):  # of others NumPy takes their `.dtype`, in some versions with a warning
         with suppress(TypeError, ValueError):
             name = str(np.dtype(dtype).newbyteorder("=").name)
     if name not in FIELD_DTYPES or name == "unorm8":

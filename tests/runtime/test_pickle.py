@@ -17,7 +17,7 @@ import gpuop as gp
 from gpuop import errors
 from gpuop.dsl import *
 from gpuop.errors import GpuopError, Loc
-from gpuop.ir.types import BOOL, HALF, DType
+from gpuop.ir.types import BOOL, HALF, DType, Type
 
 from .process import python
 
@@ -124,6 +124,12 @@ def errors_of(kind: type[GpuopError]) -> Iterator[type[GpuopError]]:
 
 
 @each_way
+def test_there_is_one_object_of_each_type():
+    """Types are compared by identity, in copies too."""
+    assert Type(HALF, 2) is Type(HALF, 2) is not Type(HALF)
+    assert pickle.loads(pickle.dumps(Type(HALF, 2))) is copy.deepcopy(Type(HALF, 2)) is Type(HALF, 2)
+
+
 @pytest.mark.parametrize("kind", list(errors_of(GpuopError)), ids=lambda kind: kind.__name__)
 def test_errors(way: Callable[[Any], Any], kind: type[GpuopError]) -> None:
     error = kind("what is wrong")
