@@ -49,7 +49,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import INT, Type
-from gpuop.ir.visit import map_values
+from gpuop.ir.visit import map_values, operands
 from gpuop.passes.addresses import Addresses
 
 COMPONENTS = "xyzw"
@@ -64,12 +64,23 @@ class _Lowering:
         self.lanes_of: dict[Var, list[Expr]] = {}
         self.arrays: dict[Array, Array] = {}
         self.out: list[Stmt] = []
+        self.made: list[dict[Expr, Expr]] = []  # in each open block, what was bound to values of operations
         self.name = "t", True  # the name of the next bindings, and whether they are temporary
         self.loc: Loc | None = None
         self.b = Builder(self.bind)
         self.at = Addresses(kernel, self.b)
 
     def bind(self, expr: Expr) -> Expr:
+        """The variable of an expression: one for equal operations, of which addresses have many."""
+        if not isinstance(expr, (Apply, Cast)) or any(isinstance(e, Ref) and e.var.mutable for e in operands(expr)):
+            return self.bound(expr)
+        for made in self.made:
+            if expr in made:
+                return made[expr]
+        self.made[-1][expr] = found = self.bound(expr)
+        return found
+
+    def bound(self, expr: Expr) -> Expr:
         hint, temporary = self.name
         var = Var(hint, expr.type, temporary=temporary)
         self.out.append(Let(var, expr, self.loc))
@@ -85,10 +96,12 @@ class _Lowering:
 
     def block(self, block: Block) -> Block:
         outer, self.out = self.out, []
+        self.made.append({})
         for stmt in block:
-            self.loc = getattr(stmt, "loc", None)
+            self.loc = stmt.loc
             self.stmt(stmt)
         done, self.out = tuple(self.out), outer
+        self.made.pop()
         return done
 
     # --- statements ---------------------------------------------------------------------------------------------
@@ -135,8 +148,9 @@ class _Lowering:
                 assert_never(stmt)
 
     def let(self, var: Var, value: Expr) -> None:
-        with self.named(var.hint, var.temporary):
-            lanes = self.lanes(value)
+        before, self.name = self.name, (var.hint, var.temporary)
+        lanes = self.lanes(value)
+        self.name = before
         if not var.mutable:
             # a copy of a variable must stay a copy, other atoms stand for themselves
             self.lanes_of[var] = [self.bind(e) if isinstance(e, Ref) and e.var.mutable else e for e in lanes]

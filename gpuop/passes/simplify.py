@@ -32,7 +32,7 @@ from gpuop.ir.nodes import (
 from gpuop.ir.nodes import Lane as LaneOf
 from gpuop.ir.ops import MIRRORED, OPS
 from gpuop.ir.types import BOOL, Type
-from gpuop.ir.visit import map_blocks, map_values, walk, walk_expr, with_operands
+from gpuop.ir.visit import map_blocks, map_values, operands, walk, with_operands
 
 
 def simplify(kernel: Kernel) -> Kernel:
@@ -56,7 +56,9 @@ class _Numbering:
 
     def varies(self, expr: Expr) -> bool:
         """Whether the value may differ between two places: it depends on a variable or on a thread's memory."""
-        return any((isinstance(e, Ref) and e.var in self.assigned) or _is_mutable(e) for e in walk_expr(expr))
+        if isinstance(expr, Ref):
+            return expr.var in self.assigned
+        return _is_mutable(expr) or any(map(self.varies, operands(expr)))
 
     def block(self, block: Block) -> Block:
         self.known.append({})
@@ -78,6 +80,8 @@ class _Numbering:
             case Apply(op="choose", args=(Ref(var=var), a, b)) if var in self.orders:
                 return identity(extreme(self.orders[var], a, b) or expr)
             case Apply(op=op, args=args, type=type_):
+                if op not in DECIDED and Const not in map(type, args):
+                    return expr
                 folded = fold(OPS[op], args, [a.type for a in args], type_)
                 known = folded if folded is not None else decided(self.as_held(expr), self.kernel)
                 return known if known is not None else identity(expr)
@@ -183,6 +187,7 @@ def extreme_of(order: Apply, a: Expr, b: Expr) -> Apply | None:
     return Apply(EXTREMES[MIRRORED[order.op]], (a, b), a.type) if order.args == (b, a) else None
 
 
+DECIDED = {"choose", *MIRRORED}  # operations that may be known though no operand is a constant
 EXTREMES = {"lt": "min", "le": "min", "gt": "max", "ge": "max"}
 COMPARED: dict[str, Callable[[float, float], bool]] = {name: getattr(operator, name) for name in MIRRORED}
 
