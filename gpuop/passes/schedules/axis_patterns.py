@@ -7,6 +7,7 @@ ends they grow by a constant from one period of points to the next.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,10 +46,11 @@ class Along:
         """Of one that is exact."""
         return self.steps + (self.low or 0)
 
-    @property
+    @cached_property
     def is_common(self) -> bool:
         return not np.any(self.steps != self.steps[0])
 
+    @cached_property
     def pattern(self) -> Pattern | None:
         """How it grows in the middle of the axis; None of short ones too."""
         if len(self.steps) < SHORTEST:
@@ -62,6 +64,13 @@ class Along:
             if np.array_equal(found.steps(len(self.steps))[near], self.steps[near]):
                 return found
         return None
+
+    @cached_property
+    def everywhere(self) -> Pattern | None:
+        """The pattern of one that changes along the axis, if it has no exceptions at the ends."""
+        if not self.exact or self.is_common or self.pattern is None:
+            return None
+        return self.pattern if np.array_equal(self.pattern.steps(len(self.steps)), self.steps) else None
 
 
 @dataclass(frozen=True)
@@ -157,7 +166,7 @@ class AxisPatterns(KnownPlaces[Along]):
         patterns inside of their fields; both are multiples of the last number, the longest period."""
         good, longest = np.ones(self.count, np.bool_), 1
         for read, along in self.reads():
-            pattern = along.pattern() if along is not None else None
+            pattern = along.pattern if along is not None else None
             if along is None or pattern is None or along.is_common:
                 continue
             assert along.low is not None and along.high is not None
@@ -167,3 +176,9 @@ class AxisPatterns(KnownPlaces[Along]):
         first = int(max(bad[bad < middle], default=-1)) + 1
         end = int(min(bad[bad >= middle], default=self.count))
         return -(-first // longest) * longest, end // longest * longest, longest
+
+
+@lru_cache(maxsize=2)
+def axis_patterns(kernel: Kernel, axis: str) -> AxisPatterns:
+    """The integers along an axis, kept because who asks whether a schedule suits then wants the kernel that it makes."""
+    return AxisPatterns(kernel, axis)

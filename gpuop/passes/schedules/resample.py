@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
@@ -34,7 +32,7 @@ from gpuop.ir.nodes import (
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.obstacles import doubles, obstacle
-from gpuop.passes.schedules.axis_patterns import SHORTEST, Along, AxisPatterns, Pattern
+from gpuop.passes.schedules.axis_patterns import SHORTEST, axis_patterns
 from gpuop.passes.schedules.edge_vectors import counted
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.placed import Placed, positions, without_tables
@@ -57,7 +55,7 @@ def refuse(kernel: Kernel) -> str:
     found = wrong or unjoined(kernel) or obstacle(without_tables(kernel)) or _reads(kernel)
     if found:
         return found
-    first, end, _ = AxisPatterns(kernel, "column").interior()
+    first, end, _ = axis_patterns(kernel, "column").interior()
     return (
         "" if end - first >= kernel.target.vector_length else "its rows are too short for vectors away from the borders"
     )
@@ -70,25 +68,18 @@ def _reads(kernel: Kernel) -> str:
     if all(isinstance(at, (Index, Const)) for e in reads for at in e.point or ()):
         return NEAR
     assert kernel.target is not None
-    lanes, found = kernel.target.vector_length, list(AxisPatterns(kernel, "column").reads())
-    patterns = [along.pattern() for _, along in found if along is not None and not along.is_common]
+    lanes, found = kernel.target.vector_length, list(axis_patterns(kernel, "column").reads())
+    patterns = [along.pattern for _, along in found if along is not None and not along.is_common]
     unknown = any(along is None or (not along.is_common and along.low is None) for _, along in found)
     if unknown or any(
         p is None or p.period > lanes or max(p.ahead(lanes)) - min(p.ahead(lanes)) >= FARTHEST for p in patterns
     ):
         return "it reads at places that do not follow the columns"
-    rows = AxisPatterns(kernel, "row")
-    moved = [pattern for e in reads for at in (e.point or ())[-2:-1] if (pattern := _everywhere(rows.of(at)))]
+    rows = axis_patterns(kernel, "row")
+    moved = [
+        along.everywhere for e in reads for at in (e.point or ())[-2:-1] if (along := rows.of(at)) and along.everywhere
+    ]
     return NEAR if all(p is None or p.is_own for p in (*patterns, *moved)) else ""
-
-
-def _everywhere(along: Along | None) -> Pattern | None:
-    """The pattern of an integer that changes along an axis, if it has no exceptions at the ends."""
-    if along is None or not along.exact or along.is_common:
-        return None
-    pattern = along.pattern()
-    whole = pattern is not None and np.array_equal(pattern.steps(len(along.steps)), along.steps)
-    return pattern if whole else None
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
@@ -105,7 +96,7 @@ class _Resampled(RowsOfVectors):
     def __init__(self, kernel: Kernel, rows: int) -> None:
         assert kernel.target is not None
         super().__init__(kernel, kernel.target.vector_length, rows)
-        self.patterns, self.row_patterns = AxisPatterns(kernel, "column"), AxisPatterns(kernel, "row")
+        self.patterns, self.row_patterns = axis_patterns(kernel, "column"), axis_patterns(kernel, "row")
         self.values = {stmt.var: stmt.value for stmt in walk(kernel.body) if isinstance(stmt, Let)}
         self.tables: dict[tuple[int, ...], Array] = {}  # of what lanes are ahead
 
@@ -179,7 +170,7 @@ class _AtColumns(Placed):
     def row_of(self, expr: Expr, b: Builder) -> Expr:
         """A row that is read: of all rows of a thread in the same form, so that equal ones are seen to be equal."""
         along, rows = self.made.row_patterns.of(expr), self.made.rows
-        pattern = _everywhere(along)
+        pattern = along.everywhere if along is not None else None
         if self.row is None or along is None or along.low is None or pattern is None or rows == 1:
             return self.expr(expr)
         aligned = rows % pattern.period == 0 == self.made.row_patterns.count % rows
@@ -189,7 +180,7 @@ class _AtColumns(Placed):
     def coordinate(self, expr: Expr, b: Builder) -> Expr:
         """A column that is read, of all lanes."""
         along = self.patterns.of(expr)
-        pattern = along.pattern() if along is not None else None
+        pattern = along.pattern if along is not None else None
         assert pattern is not None and self.lane is not None
         first, ahead = self.in_first(expr, b), pattern.ahead(self.made.lanes)
         if not any(ahead):
@@ -202,7 +193,7 @@ class _AtColumns(Placed):
         """What an integer is in the first lane."""
         along = self.patterns.of(expr)
         assert along is not None
-        pattern = along.pattern()
+        pattern = along.pattern
         if along.exact and pattern is not None and along.low is not None:
             return pattern.at(b, Ref(self.made.first), 0, along.low)
         if isinstance(expr, Ref) and not along.is_common:
