@@ -61,6 +61,11 @@ class Config:
     schedule: str = field(default_factory=_schedule)
     verify: bool = os.environ.get("GPUOP_VERIFY") == "1"
 
+    @property
+    def generating(self) -> tuple[object, ...]:
+        """The settings that generated text depends on, and what is verified on the way to it."""
+        return self.schedule, self.widen, self.verify, self.debug
+
     def trace(self, level: int, text: Callable[[], str]) -> None:
         """Write to stderr what GPUOP_DEBUG asks for; the text is made only then."""
         if self.debug >= level:

@@ -30,7 +30,7 @@ class Part:
         return _twice(self, states)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Iteration(Launchable):
     """Turns of a program. Its inputs are the states, as many as it has outputs, then what the program takes besides.
 

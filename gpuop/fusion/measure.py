@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Declare, Expr, For, If, Let, Ref, Stmt, Var, While
@@ -36,6 +37,7 @@ def before(kernel: Kernel, end: object) -> Kernel:
     return kernel
 
 
+@lru_cache(maxsize=128)  # asked for whenever a plan is explained
 def operations(kernel: Kernel) -> Operations:
     """The arithmetic that users wrote: operators and functions on each component of a vector; not addresses and borders.
 
@@ -65,6 +67,7 @@ def points_of_thread(kernel: Kernel, target: Target) -> PointsPerThread:
     return points_per_thread(replace(before(kernel, widen), target=target))
 
 
+@lru_cache(maxsize=128)
 def registers(kernel: Kernel) -> int:
     """An estimate: the most values of the lowered kernel that are needed later at any one point, in units of 32 bits.
 
@@ -78,9 +81,14 @@ def _registers(kernel: Kernel) -> int:
     lowered = before(kernel, inline_once)
     arrays = [stmt.array for stmt in walk(lowered.body) if isinstance(stmt, Declare)]
     private = sum(-(-array.nbytes * 8 // REGISTER) for array in arrays if array.space == "private")
+    return values_kept(lowered) + private + len(lowered.domain.axes) + (lowered.domain.elements > 1)
+
+
+def values_kept(kernel: Kernel) -> int:
+    """The most values that are needed later at any one point, in units of 32 bits."""
     liveness = _Liveness()
-    liveness.block(lowered.body, frozenset())
-    return liveness.most + private + len(lowered.domain.axes) + (lowered.domain.elements > 1)
+    liveness.block(kernel.body, frozenset())
+    return liveness.most
 
 
 class _Liveness:
@@ -89,18 +97,27 @@ class _Liveness:
     def __init__(self) -> None:
         self.most = 0
 
-    def block(self, block: Block, live: Live) -> Live:
+    def block(self, block: Block, after: Live) -> Live:
         """What is needed before the block, given what is needed after it."""
+        live, size = set(after), sum(map(_size, after))
         for stmt in reversed(block):
-            live = self.stmt(stmt, live)
-            self.most = max(self.most, sum(_size(var) for var in live))
-        return live
+            if blocks(stmt):
+                live = set(self.nested(stmt, frozenset(live)))
+                size = sum(map(_size, live))
+            else:
+                made = stmt.var if isinstance(stmt, (Let, Assign, Atomic)) else None
+                if made in live:
+                    live.remove(made)
+                    size -= _size(made)
+                fresh = _used(stmt) - live
+                live |= fresh
+                size += sum(map(_size, fresh))
+            self.most = max(self.most, size)
+        return frozenset(live)
 
-    def stmt(self, stmt: Stmt, live: Live) -> Live:
-        used = frozenset(e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref))
+    def nested(self, stmt: Stmt, live: Live) -> Live:
+        used = _used(stmt)
         match stmt:
-            case Let(var=var) | Assign(var=var) | Atomic(var=Var() as var):
-                return live - {var} | used
             case If(then=then, orelse=orelse):
                 return self.block(then, live) | self.block(orelse, live) | used
             case For(var=var, body=body):
@@ -110,7 +127,11 @@ class _Liveness:
             case While(head=head, body=body):
                 turn = self.block(head, self.block(body, live) | live | used)
                 return self.block(head, self.block(body, live | turn) | live | used)
-        return live | used  # of any other kind: it binds no variable
+        raise AssertionError(f"no blocks are known of a {type(stmt).__name__}")
+
+
+def _used(stmt: Stmt) -> Live:
+    return frozenset([e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref)])
 
 
 def _size(var: Var) -> int:

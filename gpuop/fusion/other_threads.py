@@ -7,6 +7,7 @@ This keeps two operators apart, but is no refusal: a value that other threads ma
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from gpuop.errors import Loc
@@ -46,6 +47,7 @@ def access_of(op: Op) -> AccessPattern:
     return _patterns[op]
 
 
+@lru_cache(maxsize=256)
 def access_pattern(kernel: Kernel) -> AccessPattern:
     """How a kernel touches its fields."""
     access = AccessPattern({}, {})

@@ -15,7 +15,7 @@ from gpuop.fusion.program import Op, Program
 from gpuop.fusion.rates import Invariant, Rates
 from gpuop.fusion.recompute import Recomputing
 from gpuop.fusion.refusals import refuse
-from gpuop.fusion.scheduling import unscheduled
+from gpuop.fusion.scheduling import ill_staged
 from gpuop.fusion.split import Piece, Splitting
 from gpuop.fusion.staging import unstaged
 from gpuop.fusion.thread_per_element import with_elements
@@ -60,8 +60,11 @@ def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Pla
         refused = _fuse(groups, program, steady) if optimize else []
         order = groups.order.sorted(key=groups.first.__getitem__)
         splitting = Splitting(groups, program.types)
-        pieces = [piece for group in order for piece in splitting.pieces(groups.members[group])]
-        cut = set[int]().union(*(unscheduled(piece, limits) for piece in pieces))
+        whole = [splitting.whole(groups.members[group]) for group in order]
+        cut = _ill_staged(whole, limits)
+        if not cut:  # else it is too early to ask for registers, which takes long
+            pieces = [piece for each in whole for piece in splitting.pieces(each)]
+            cut = _ill_staged([piece for piece in pieces if piece not in whole], limits)
         if not cut:
             break
         memory |= cut
@@ -69,6 +72,10 @@ def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Pla
     apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
     apart += [Apart(*each) for each in splitting.apart]
     return Plan(program, tuple(_timed(launches, program) if optimize else launches), tuple(apart), limits)
+
+
+def _ill_staged(pieces: Iterable[Piece], limits: Limits) -> set[int]:
+    return set[int]().union(*(ill_staged(piece, limits) for piece in pieces))
 
 
 def _launched(piece: Piece, spread: frozenset[int], pin: Pin | None) -> PlannedLaunch:

@@ -5,27 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.fusion.kernel_limits import Limits
-from gpuop.fusion.measure import before
 from gpuop.fusion.split import Piece
 from gpuop.fusion.staging import staged
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.stages import levels
 from gpuop.ir.target import Target
-from gpuop.passes.schedules import choice, schedule, unpinned
+from gpuop.passes import unscheduled
+from gpuop.passes.schedules import choice, unpinned
 from gpuop.passes.schedules.method import Method, Parameters
 
 
 def scheduled(kernel: Kernel, target: Target) -> tuple[Method, Parameters] | None:
     """How a kernel runs there; None where each thread computes its own points."""
-    return choice(before(replace(kernel, target=target), schedule))
+    return choice(unscheduled(kernel, target))
 
 
 def pin_refusal(kernel: Kernel, target: Target) -> str:
     """Why the schedule that is pinned does not suit a kernel there; empty where it does, or none is pinned."""
-    return unpinned(before(replace(kernel, target=target), schedule)) if kernel.pin is not None else ""
+    return unpinned(unscheduled(kernel, target)) if kernel.pin is not None else ""
 
 
-def unscheduled(piece: Piece, limits: Limits) -> set[int]:
+def ill_staged(piece: Piece, limits: Limits) -> set[int]:
     """The values that should not be intermediates of a kernel that no schedule of the target suits; none where one does.
 
     They are those of one level of its stages, which are the fewest bytes.
@@ -33,7 +33,8 @@ def unscheduled(piece: Piece, limits: Limits) -> set[int]:
     kernel = piece.kernel
     if limits.target is None or not isinstance(kernel, Kernel) or not kernel.intermediates:
         return set()
-    if scheduled(replace(kernel, pin=limits.pin), limits.target) is not None:
+    pinned = kernel if limits.pin is None else replace(kernel, pin=limits.pin)
+    if scheduled(pinned, limits.target) is not None:
         return set()
     value = dict(zip(kernel.intermediates, staged(piece.ops), strict=True))
     fewest = min(levels(kernel), key=lambda level: sum(param.type.nbytes for param in level))

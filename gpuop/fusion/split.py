@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from gpuop.fusion.groups import Groups
-from gpuop.fusion.measure import registers
+from gpuop.fusion.measure import registers, values_kept
 from gpuop.fusion.program import Op
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel, Launchable
-from gpuop.ir.nodes import Let
 from gpuop.ir.types import FieldType
-from gpuop.ir.visit import walk
 
 Range = tuple[int, int, int]  # first and last position to cut at, and the amount that counts there
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Piece:
     """Operators that are one kernel, and that kernel with the values of its parameters."""
 
@@ -36,18 +34,22 @@ class Splitting:
         self.most = groups.limits.registers
         self.apart: list[tuple[Op, Op, int, str]] = []
 
-    def pieces(self, ops: Sequence[Op]) -> list[Piece]:
-        """The kernels that a group's operators become, in the order of their launches."""
-        pending, done = [list(ops)], []
+    def whole(self, ops: Sequence[Op]) -> Piece:
+        """The one kernel that a group's operators are, if it has the registers."""
+        part = tuple(sorted(ops, key=lambda op: op.number))
+        return Piece(part, *splice(part, self.groups.needed(part)))
+
+    def pieces(self, whole: Piece) -> list[Piece]:
+        """The kernels that one becomes, in the order of their launches."""
+        pending, done = [whole], list[Piece]()
         while pending:
-            part = sorted(pending.pop(), key=lambda op: op.number)
-            piece = Piece(tuple(part), *splice(part, self.groups.needed(part)))
+            piece = pending.pop()
             need = self._excess(piece)
-            cut = self._cut(part) if need else None
+            cut = self._cut(piece.ops) if need else None
             if cut is None:
                 done.append(piece)
             else:
-                pending += reversed(cut)
+                pending += map(self.whole, reversed(cut))
                 self._note(*cut, f"together they would keep about {need} registers, more than {self.most}")
         return done
 
@@ -55,8 +57,8 @@ class Splitting:
         """The registers of a kernel, if they are too many and it can be split."""
         if self.most is None or len(piece.ops) < 2 or not isinstance(piece.kernel, Kernel):
             return 0
-        values = sum(stmt.var.type.lanes for stmt in walk(piece.kernel.body) if isinstance(stmt, Let))
-        need = registers(piece.kernel) if values > self.most // 2 else 0  # few values need no closer look
+        few = values_kept(piece.kernel) <= self.most // 2  # which need no closer look
+        need = 0 if few else registers(piece.kernel)
         return need if need > self.most else 0
 
     def _note(self, first: Sequence[Op], second: Sequence[Op], reason: str) -> None:

@@ -81,7 +81,7 @@ class Output:
     over: FieldParam | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Launchable(ABC):
     """What a plan launches: a kernel, or what stands in the place of one and has no body to fuse.
 
@@ -112,7 +112,7 @@ class Launchable(ABC):
         """Whether running it does more than writing its outputs, so that it matters how often it runs."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Kernel(Launchable):
     """A body that every thread of the domain runs.
 
@@ -198,7 +198,7 @@ class Kernel(Launchable):
         return bool(effects(self.body) & Effect.EVERY_RUN)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class HostFunction(Launchable):
     """A Python function: `run` makes arrays of the outputs from arrays of the inputs."""
 

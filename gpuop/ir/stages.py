@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from gpuop.ir.dead_code import restricted
@@ -12,6 +13,7 @@ from gpuop.ir.nodes import Array, Block, Comment, Expr, FieldParam, Load, Read, 
 from gpuop.ir.visit import bound_by, expressions, fields_read, walk, written_by
 
 
+@lru_cache(maxsize=32)  # each method asks for them
 def stages(kernel: Kernel) -> tuple[Kernel, ...]:
     """A kernel for each level of intermediates, which it writes, and one for the outputs; each reads only what those before
     it write. Run one after another, they are what the kernel means. What two of them need, and is no intermediate, both compute.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import takewhile
 
 from gpuop.config import config
 from gpuop.ir.kernel import Kernel
@@ -31,8 +33,9 @@ from gpuop.passes.widen import widen
 from gpuop.passes.wrap import wrap_integers
 
 Pass = Callable[[Kernel], Kernel]
+Steps = tuple[tuple[Pass, Form], ...]
 
-PIPELINE: tuple[tuple[Pass, Form], ...] = (
+PIPELINE: Steps = (
     (resolve_target, Form.RECORDED),  # `_target` becomes constants, and one branch of each `_codegenIf` is left
     (drop_asserts, Form.RECORDED),  # assertions go, unless `report_asserts` has made them part of the kernel
     (unroll, Form.RECORDED),  # loops that the user wants expanded
@@ -75,8 +78,26 @@ class AfterPass:
 
 def pass_by_pass(kernel: Kernel, target: Target) -> Iterator[AfterPass]:
     """Run the pipeline, verifying what fusion and all passes together leave, or what each pass leaves (`Config.verify`)."""
-    kernel = replace(kernel, target=target)
-    for step, form in PIPELINE:
+    first = _before_schedule(PIPELINE, kernel, target, config.generating)
+    yield from first
+    yield from _run(PIPELINE[len(first) :], first[-1].kernel)
+
+
+def unscheduled(kernel: Kernel, target: Target) -> Kernel:
+    """The kernel as a schedule is chosen for it."""
+    return _before_schedule(PIPELINE, kernel, target, config.generating)[-1].kernel
+
+
+@lru_cache(maxsize=64)  # a kernel that is planned is lowered soon
+def _before_schedule(
+    steps: Steps, kernel: Kernel, target: Target, settings: tuple[object, ...]
+) -> tuple[AfterPass, ...]:
+    first = takewhile(lambda each: each[0] is not schedule, steps)
+    return tuple(_run(first, replace(kernel, target=target)))
+
+
+def _run(steps: Iterable[tuple[Pass, Form]], kernel: Kernel) -> Iterator[AfterPass]:
+    for step, form in steps:
         kernel = step(kernel)
         if config.verify or config.debug or (step, form) in (PIPELINE[0], PIPELINE[-1]):
             verify(kernel, form, step.__name__)

@@ -24,7 +24,7 @@ from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.compiled_iteration import CompiledIteration
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Prebuilt(Launchable):
     """Generated text, and CUDA's binary of it: what bundles have in the place of a kernel."""
 

@@ -13,6 +13,7 @@ from gpuop.dsl import *
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
+from gpuop.fusion.report import workload as workload_module
 from gpuop.fusion.report.prediction import predictions
 from gpuop.fusion.report.workload import workload
 from gpuop.ir.kernel import Kernel
@@ -189,3 +190,13 @@ def test_the_choice_is_that_of_the_kind_of_device() -> None:
     chosen, plain = predictions(kernel, CPU, odd)
     assert (chosen["method"], plain["method"]) == ("privatize", "plain")
     assert chosen["ms"] > plain["ms"]
+
+
+def test_a_second_report_lowers_nothing(monkeypatch):
+    """What is counted of a kernel is kept, and times are still those of the device that is asked."""
+    given = kernel_of(across(doubled(field())), CPU)
+    first = predictions(given, CPU, EVEN)
+    monkeypatch.setattr(workload_module, "before", None)
+    assert predictions(given, CPU, EVEN) == first
+    slower = predictions(given, CPU, replace(EVEN, seconds=lambda kind: 1e-9))
+    assert [each["ms"] > before["ms"] for each, before in zip(slower, first, strict=True)] == [True] * len(first)

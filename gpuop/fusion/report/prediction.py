@@ -7,11 +7,12 @@ other wholly. What threads do is counted in the kernel that will run, so a metho
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
+from gpuop.config import config
 from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.kernel_limits import Limits
-from gpuop.fusion.measure import before
 from gpuop.fusion.report.workload import ACCESS, ATOMIC, BARRIER, FAR, NEIGHBOUR, OPERATION, Workload, workload
 from gpuop.fusion.scheduling import scheduled
 from gpuop.ir.kernel import Kernel, Launchable
@@ -19,8 +20,10 @@ from gpuop.ir.pin import Pin
 from gpuop.ir.stages import stages
 from gpuop.ir.target import Target
 from gpuop.ir.throughput import DeviceFacts
+from gpuop.passes import unscheduled
 from gpuop.passes.resolve import resolve_target
-from gpuop.passes.schedules import METHODS, PLAIN, schedule
+from gpuop.passes.schedules import METHODS, PLAIN
+from gpuop.passes.schedules.method import Parameters
 
 SHARP = {"cpu": 4.0, "gpu": 1.5}  # the greater, the more the shorter of the two hides behind the longer
 LINE = {"cpu": 64, "gpu": 32}  # bytes that memory gives at once
@@ -31,6 +34,7 @@ SCALAR = 0.5  # of an operation on a vector's lanes, what one takes that is comm
 WAITS = 32.0  # and a barrier
 DEPTH = 8  # of a CPU's operations that wait for one another
 Prediction = dict[str, Any]
+NOTHING: Parameters = {}
 
 
 def predictions(kernel: Kernel, target: Target, facts: DeviceFacts) -> list[Prediction]:
@@ -38,21 +42,24 @@ def predictions(kernel: Kernel, target: Target, facts: DeviceFacts) -> list[Pred
 
     A kernel with stages has for "plain" the kernels that it would be without.
     """
+    return [
+        {"method": name, **given, "ms": 1e3 * duration(pinned, target, facts)}
+        for name, given, pinned in _alternatives(kernel, target, config.generating)
+    ]
+
+
+@lru_cache(maxsize=128)
+def _alternatives(
+    kernel: Kernel, target: Target, settings: tuple[object, ...]
+) -> tuple[tuple[str, Parameters, Kernel], ...]:
+    """The schedules that suit a kernel, each with the kernel that it is pinned of; the chosen one first."""
     chosen = scheduled(kernel, target)
-    ready = before(replace(kernel, target=target), schedule)
-    suits = {m.name: dict(m.candidates(ready)[0]) for m in METHODS if kernel.domain.threads and not m.refuse(ready)}
-    first = {PLAIN: {}} if chosen is None else {chosen[0].name: dict(chosen[1])}
-    others = {name: given for name, given in suits.items() if name not in first} | ({PLAIN: {}} if chosen else {})
-    found = [_entry(first, duration(kernel, target, facts))]
-    for name, given in others.items():
-        pinned = replace(kernel, pin=Pin(name, tuple(given.items())))
-        found.append(_entry({name: given}, duration(pinned, target, facts)))
-    return found
-
-
-def _entry(schedule: dict[str, dict[str, int]], seconds: float) -> Prediction:
-    ((method, given),) = schedule.items()
-    return {"method": method, **given, "ms": 1e3 * seconds}
+    ready = unscheduled(kernel, target)
+    suits = {m.name: m.candidates(ready)[0] for m in METHODS if kernel.domain.threads and not m.refuse(ready)}
+    name, given = (PLAIN, NOTHING) if chosen is None else (chosen[0].name, chosen[1])
+    others = {each: best for each, best in suits.items() if each != name} | ({PLAIN: NOTHING} if chosen else {})
+    pinned = ((each, best, replace(kernel, pin=Pin(each, tuple(best.items())))) for each, best in others.items())
+    return (name, given, kernel), *pinned
 
 
 def expected(kernel: Launchable, limits: Limits, target: Target, facts: DeviceFacts) -> float:

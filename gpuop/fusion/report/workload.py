@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from gpuop.config import config
 from gpuop.fusion.cost import is_shift
 from gpuop.fusion.measure import before
 from gpuop.fusion.report.thread_values import ThreadValues
@@ -63,7 +65,12 @@ class Workload:
 
 
 def workload(kernel: Kernel, target: Target) -> Workload:
-    """Of a recorded kernel as it runs on a target, its schedule included."""
+    """Of a recorded kernel as it runs on a target, its schedule included; kept, as plans are explained more than once."""
+    return _workload(kernel, target, config.generating)
+
+
+@lru_cache(maxsize=256)
+def _workload(kernel: Kernel, target: Target, settings: tuple[object, ...]) -> Workload:
     lowered = before(replace(kernel, target=target), guard_domain)
     vectors = any(stmt.var.type.lanes > 1 for stmt in walk(lowered.body) if isinstance(stmt, Let))
     count = _Count(ThreadValues(lowered), target.device == "cpu", vectors)
