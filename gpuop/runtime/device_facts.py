@@ -96,7 +96,7 @@ def _read(stored: bytes | None, name: str) -> Found | None:
             (first, *others) = found["copies"]
             times += [number for size, seconds in (first, *others) for number in (size, seconds)]
         return found if all(math.isfinite(t) and t > 0 for t in times) else None
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 

@@ -18,7 +18,7 @@ from gpuop.ir.throughput import DeviceFacts
 from gpuop.runtime import device_facts
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.device_facts import disturbed, facts_of
-from gpuop.runtime.disk import cache
+from gpuop.runtime.disk import cache, files
 
 from .process import ROOT
 
@@ -110,6 +110,9 @@ def test_it_is_measured_once_and_kept(
         '{"launch": 1.0, "copies": [[8]], "operation": 1.0, "neighbour": 1.0}',
         '{"launch": 1.0, "copies": [], "operation": 1.0, "neighbour": 1.0}',
         '{"launch": "1", "copies": [[8, 1.0]], "operation": 1.0, "neighbour": 1.0}',
+        '{"launch": 1.0, "copies": 8, "operation": 1.0, "neighbour": 1.0}',
+        '{"launch": 1' + "0" * 400 + ', "copies": [[8, 1.0]], "operation": 1.0, "neighbour": 1.0}',
+        "[" * 100000, "\udcff",
     ],
 )  # fmt: skip
 def test_what_is_stored_otherwise_is_measured_again(
@@ -118,7 +121,7 @@ def test_what_is_stored_otherwise_is_measured_again(
     backend = gp.device(CARDS[0])
     facts_of(backend)
     (file,) = (path for path in forgotten.rglob("*") if path.is_file() and _holds_times(path))
-    cache.store(file.name, stored.encode())
+    cache.store(file.name, stored.encode(errors="surrogateescape"))
     monkeypatch.setattr(device_facts, "_known", {})
     found = facts_of(backend)
     assert found is not None
@@ -135,6 +138,45 @@ def test_half_a_file_is_measured_again(forgotten: Path, timed: list[Kernel], mon
     monkeypatch.setattr(device_facts, "_known", {})
     facts_of(backend)
     assert len(timed) == 10
+
+
+def test_half_of_what_one_function_takes_is_measured_again(
+    forgotten: Path, timed: list[Kernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = gp.device(CARDS[0])
+    for damage in (0, 40, -3):
+        found = facts_of(backend)
+        assert found is not None
+        seconds, count = found.seconds("exp float32"), len(timed)
+        (file,) = (path for path in forgotten.rglob("*") if path.is_file() and b'{"seconds"' in path.read_bytes())
+        file.write_bytes(file.read_bytes()[:damage])
+        monkeypatch.setattr(device_facts, "_known", {})
+        again = facts_of(backend)
+        assert again is not None
+        assert again.seconds("exp float32") == seconds
+        assert len(timed) == count + 1
+
+
+def test_a_folder_that_may_only_be_read(forgotten: Path, timed: list[Kernel], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is there is used; what is not is measured, and known until the process ends."""
+
+    def refused(path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    backend = gp.device(CARDS[0])
+    facts_of(backend)
+    monkeypatch.setattr(files, "_created", refused)
+    monkeypatch.setattr(device_facts, "_known", {})
+    for _ in range(2):
+        found = facts_of(backend)
+        assert found is not None
+        found.seconds("exp float32")
+        assert len(timed) == 6
+    monkeypatch.setattr(device_facts, "_known", {})
+    found = facts_of(backend)
+    assert found is not None
+    found.seconds("exp float32")
+    assert len(timed) == 7
 
 
 def test_runs_that_disagree_are_not_kept(forgotten: Path, monkeypatch: pytest.MonkeyPatch) -> None:
