@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,6 +19,7 @@ from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Comment
 from gpuop.ir.pin import Pin
 from gpuop.ir.stages import stages
 from gpuop.ir.visit import walk
@@ -248,6 +250,17 @@ def test_blocks_compute_few_points_that_others_compute_too(shape: tuple[int, ...
     around = [(best[axis] + 2) * count for axis, count in blocks.items()]
     assert np.prod(list(blocks.values())) >= 16
     assert np.prod(computed) + np.prod(around) < 1.5 * 2 * np.prod(shape[:-1])
+
+
+@pytest.mark.parametrize("shape", [(96, 97, 98), (48, 65, 700), (255, 317), (1000, 1001), (40, 1700), (3001,)])
+def test_the_parameters_are_what_threads_have(shape: tuple[int, ...]) -> None:
+    """Not what was asked for before strips and blocks were made as large as one another."""
+    kernel = kernel_of(blurred(blurred(gp.ScalarField(np.zeros(shape, np.float32)))))
+    for parameters in LINE_BUFFERS.candidates(kernel)[:3]:
+        title = next(stmt.text for stmt in LINE_BUFFERS.apply(kernel, parameters).body if isinstance(stmt, Comment))
+        told = {axis: int(count) for count, axis in re.findall(r"(\d+) (column|row|layer)s", title)}
+        assert told == {axis: parameters[f"{axis}s"] for axis in told}
+        assert len(told) == len(shape)
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,8 @@ class ColumnStrips:
         self.source, self.together, self.lanes = kernel, together, found.lanes
         self.extents = {axis: kernel.domain.extent(axis) for axis in sizes}
         self.columns = self.extents["column"]
-        self.count = max(self.columns // sizes["column"], 1)
-        wide = -(-self.columns // self.count)
-        self.width = -(-wide // self.lanes) * self.lanes if self.count > 1 else self.columns
+        self.width = even_width(self.columns, -(-self.columns // sizes["column"]), self.lanes)
+        self.count = -(-self.columns // self.width)
         self.sizes = {**sizes, "column": self.width}
         self.rings = Rings(kernel, found, self.sizes, together)
         self.leads = self.rings.leads
@@ -247,6 +246,11 @@ class ColumnStrips:
         high = b.apply("lt", column, b.apply("add", left, self.width + beside))
         out.append(If(b.apply("and", low, high), tuple(inner)))
         return counted(turn, 0, 2 * reach, out)
+
+
+def even_width(columns: int, count: int, lanes: int) -> int:
+    """Of so many strips, which are as wide as one another, of whole vectors."""
+    return -(-columns // (count * lanes)) * lanes if count > 1 else columns
 
 
 CORNER = {"column": "left", "row": "top", "layer": "front"}

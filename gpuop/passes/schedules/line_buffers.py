@@ -20,7 +20,7 @@ from gpuop.ir.types import BOOL
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.obstacles import doubles, obstacle
 from gpuop.passes.points_per_thread import MOST_VALUES
-from gpuop.passes.schedules.column_strips import ColumnStrips
+from gpuop.passes.schedules.column_strips import ColumnStrips, even_width
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.leads import Border, Leads, leads
 from gpuop.passes.schedules.method import Method, Parameters
@@ -105,8 +105,10 @@ def _element(kernel: Kernel) -> int:
 
 
 def _even(kernel: Kernel, wanted: Parameters) -> Parameters:
-    """As many blocks, which are as large as one another."""
-    given = dict(wanted)
+    """As many blocks, which are as large as one another; strips are no narrower."""
+    assert kernel.target is not None
+    given, columns = dict(wanted), kernel.domain.extent("column")
+    given["columns"] = even_width(columns, max(columns // given["columns"], 1), kernel.target.vector_length)
     for name in given.keys() & {"rows", "layers"}:
         extent = kernel.domain.extent(name[:-1])
         step = 1 if "layers" in given else given["together"]
