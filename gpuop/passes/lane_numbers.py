@@ -18,24 +18,40 @@ class LaneNumbers:
     Attributes:
         first: in the first one, which is the same whatever lane asks.
         ahead: how much more it is in each of them.
-        last: what it is at most; None where nothing limits it.
+        least, last: the limits of what it is, of which the latter one counts if they cross; None where there are none.
     """
 
     first: Expr
     ahead: tuple[int, ...]
+    least: Expr | None = None
     last: Expr | None = None
 
     @property
     def are_neighbours(self) -> bool:
         return self.ahead == tuple(range(len(self.ahead)))
 
+    @property
+    def are_limited(self) -> bool:
+        return self.least is not None or self.last is not None
+
     def moved(self, by: Callable[[Expr], Expr]) -> LaneNumbers:
         """The numbers after an operation that keeps their distances."""
-        return replace(self, first=by(self.first), last=None if self.last is None else by(self.last))
+        least, last = (None if limit is None else by(limit) for limit in (self.least, self.last))
+        return LaneNumbers(by(self.first), self.ahead, least, last)
+
+    def limited(self, op: str, limit: Expr) -> LaneNumbers:
+        """The least, or the greatest, of them and a limit."""
+
+        def both(known: Expr | None) -> Expr | None:
+            return None if known is None else Apply(op, (known, limit), limit.type)
+
+        if op == "min":
+            return replace(self, last=both(self.last) or limit)
+        return replace(self, least=both(self.least) or limit, last=both(self.last))
 
     def in_lane(self, lane: int) -> Expr:
         first, ahead = self.first, self.ahead[lane]
-        assert self.last is None, "a number that has a limit is no place of a lane's own"
+        assert not self.are_limited, "a number that has limits is no place of a lane's own"
         if isinstance(first, Const):
             return Const(int(first.value) + ahead, first.type)
         return identity(Apply("add", (first, Const(ahead, first.type)), first.type))
@@ -63,14 +79,14 @@ class Counting:
             case Apply(op="sub", args=(x, y), type=type_):
                 found = self.find(x)
                 return found.moved(lambda e: Apply("sub", (e, y), type_)) if found and self.same(y) else None
-            case Apply(op="min", args=(x, y)):
-                return self.limited(self.find(x), y) or self.limited(self.find(y), x)
+            case Apply(op="min" | "max" as op, args=(x, y)):
+                return self.limited(op, self.find(x), y) or self.limited(op, self.find(y), x)
             case Cast(arg=arg, type=type_) if type_ == Type(LONG) and arg.type == Type(INT):
                 found = self.find(arg)
                 return found.moved(lambda e: Cast(e, type_, saturate=False)) if found else None
             case Load(memory=Array(space="constant", values=values), index=(at,)):
                 found = self.find(at)
-                if found is not None and found.last is None and isinstance(found.first, Const):
+                if found is not None and not found.are_limited and isinstance(found.first, Const):
                     first, *_ = there = [int(values[int(found.first.value) + k]) for k in found.ahead]
                     return LaneNumbers(constant(first, INT), tuple(value - first for value in there))
         return None
@@ -86,11 +102,9 @@ class Counting:
 
         return found.moved(added)
 
-    def limited(self, found: LaneNumbers | None, last: Expr) -> LaneNumbers | None:
-        """Neighbours up to a last one, of a kind that has one limit at most."""
-        if found is None or not found.are_neighbours or found.last is not None or not self.same(last):
-            return None
-        return replace(found, last=last)
+    def limited(self, op: str, found: LaneNumbers | None, limit: Expr) -> LaneNumbers | None:
+        one = found is not None and found.are_neighbours and self.same(limit)
+        return found.limited(op, limit) if found is not None and one else None
 
     def same(self, atom: Expr) -> bool:
         """Whether an atom is the same in all lanes."""

@@ -200,20 +200,34 @@ class _Vectors:
         """Where the element of the first lane is, and how far ahead the others are if they are no neighbours."""
         found = self.counting.find(index[-1])
         assert found is not None and all(map(self.counting.same, index[:-1])), "the elements of lanes lie anywhere"
-        if found.last is not None:
-            left = self.bind(Apply("sub", (found.last, found.first), found.first.type))
-            return (found.first, self.bind(Apply("add", (left, constant(1, left.type.dtype)), left.type))), ()
+        assert not found.are_limited, "the elements of lanes are the same"
         return (*index[:-1], found.first), () if found.are_neighbours else found.ahead
 
     def several(self, load: Load) -> Expr:
         """The elements of all lanes: of a row at once; those in a column of an array one by one."""
         wide = self.wide(load.type)
+        if isinstance(load.memory, FieldParam) and (limits := self.limits(load.index[0])):
+            return replace(load, index=limits, type=wide)
         if isinstance(load.memory, FieldParam) or all(map(self.counting.same, load.index[:-1])):
             index, ahead = self.places(load.index)
             return replace(load, index=index, type=wide, ahead=ahead)
         rows = [self.counting.find(at) for at in load.index]
         lanes = [self.bind(replace(load, index=self.place(load.index, rows, k))) for k in range(self.count)]
         return Pack(tuple(lanes), wide)
+
+    def limits(self, at: Expr) -> tuple[Expr, ...]:
+        """Where the first one of limited places is, how many there are from it on, and how far on the least one is."""
+        found = self.counting.find(at)
+        if found is None or not found.are_limited:
+            return ()
+        first, last, type_ = found.first, found.last, found.first.type
+        left: Expr = constant(self.count, type_.dtype)
+        if last is not None:
+            left = self.bind(Apply("sub", (last, first), type_))
+            left = self.bind(Apply("add", (left, constant(1, type_.dtype)), type_))
+        if found.least is None:
+            return first, left
+        return first, left, self.bind(Apply("sub", (found.least, first), type_))
 
     def place(self, index: tuple[Expr, ...], found: list[LaneNumbers | None], lane: int) -> tuple[Expr, ...]:
         """Where the element of a lane is."""
@@ -259,8 +273,9 @@ class _Vectors:
         elif type_ != self.lane.type:
             lanes = self.bind(Cast(self.lane, type_, saturate=False))
         numbers = self.bind(Apply("add", (self.bind(self.spread(first, type_)), lanes), type_))
-        if found.last is not None:
-            numbers = self.bind(Apply("min", (numbers, self.bind(self.spread(found.last, type_))), type_))
+        for op, limit in (("max", found.least), ("min", found.last)):
+            if limit is not None:
+                numbers = self.bind(Apply(op, (numbers, self.bind(self.spread(limit, type_))), type_))
         assert isinstance(numbers, Ref)
         return numbers
 

@@ -52,8 +52,9 @@ def first_of(result: gp.Field, target=CPU) -> Kernel:
     ("form", "shape"), [(form, shape) for form in FORMS for shape in (SHAPES if form == "cpu" else COMPILED)], ids=str
 )
 def test_values(form, shape):
-    """Whole numbers, which any order adds exactly."""
+    """Whole numbers, which any order adds exactly; those of the next row would be less, or more."""
     x = rng.integers(-9, 10, shape).astype("f")
+    x[1::2] += 100
     with in_lanes(form):
         for name in NAMES[SHAPES.index(shape) % 2 :: 2]:
             result = getattr(gp.ScalarField(x), name)(axis=-1)
@@ -108,6 +109,51 @@ def weighted(f):
     return _sqrt(_readTensor(f)) * (_row + _column * 2)
 
 
+@gp.operator
+def beside(f, *, border):
+    return _readTensor(f, _row - 1, _column - 2, border=border) - _readTensor(f, _row, _column + 1, border=border)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_stencils(form):
+    """Borders whose places are neighbours within limits: whole numbers, added exactly."""
+    x = rng.integers(-9, 10, (6, 70)).astype("f")
+    x[:, [0, -1]] = np.arange(40, 52).reshape(6, 2)
+    with in_lanes(form):
+        for border, mode in (("clamp", {"mode": "edge"}), (5, {"constant_values": 5})):
+            result = beside(gp.ScalarField(x), border=border).sum(axis=1)
+            assert GROUP_LANES.refuse(first_of(result)) == ""
+            padded = np.pad(x, ((1, 0), (2, 1)), **mode)
+            want = (padded[:-1, :70] - padded[1:, 3:]).sum(axis=1)
+            np.testing.assert_array_equal(result.numpy(), want, err_msg=str(border))
+    assert GROUP_LANES.refuse(first_of(beside(gp.ScalarField(x), border="wrap").sum(axis=1))) != ""
+
+
+LIMITED = {
+    "_max(_min(c + 1, 20), 3)": lambda c: np.maximum(np.minimum(c + 1, 20), 3),
+    "_min(_max(c - 5, 2), 9)": lambda c: np.minimum(np.maximum(c - 5, 2), 9),
+    "_max(_min(c, 5), 9)": lambda c: np.maximum(np.minimum(c, 5), 9),
+    "_min(_max(_min(c, 25), 4) + 2, 22)": lambda c: np.minimum(np.maximum(np.minimum(c, 25), 4) + 2, 22),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_limited_places(form):
+    """Limits in any order, also such as cross; the places are values too."""
+    x = rng.random((5, 32)).astype("f")
+    for text, place in LIMITED.items() if form == "cpu" else [*LIMITED.items()][-1:]:
+
+        def read(f, text=text):
+            at = eval(text, globals(), {"c": _localColumn})
+            return _readTensor(f, _row, at, border="unchecked") + at
+
+        with in_lanes(form):
+            result = differences(read=read)(gp.ScalarField(x))
+            assert GROUP_LANES.refuse(first_of(result)) == "", text
+            at = place(np.arange(32))
+            np.testing.assert_array_equal(result.numpy(), passed_on(x[:, at] + at.astype("f")), err_msg=text)
+
+
 def differences(width=32, *, read=None, wait=True, rows=8):
     """An operator of a user's: threads of a row pass values on, and the first one writes what a few of them found."""
 
@@ -116,7 +162,7 @@ def differences(width=32, *, read=None, wait=True, rows=8):
         _globalThreads(f.field_shape[0], width)
         _localThreads(rows, width)
         passed = _local(_floatArray(_localRows, width))
-        own = _var(_readTensor(f, _row, _localColumn, border="unchecked") if read is None else read(f))
+        own = _var(_readTensor(f, _row, _localColumn) if read is None else read(f))
         passed[_localRow, _localColumn] = own
         if wait:
             _syncThreadsLocal()
@@ -140,8 +186,13 @@ def test_operators_of_users(form):
     with in_lanes(form):
         result = differences()(gp.ScalarField(x))
         assert GROUP_LANES.refuse(first_of(result)) == ""
-        own = np.where(x[:, 16:] > x[:, :16], 2 * x[:, 16:], x[:, :16])
-        np.testing.assert_array_equal(result.numpy(), own[:, 15] - own[:, 0])
+        np.testing.assert_array_equal(result.numpy(), passed_on(x))
+
+
+def passed_on(x: np.ndarray) -> np.ndarray:
+    """What `differences` is to give."""
+    own = np.where(x[:, 16:] > x[:, :16], 2 * x[:, 16:], x[:, :16])
+    return own[:, 15] - own[:, 0]
 
 
 def test_what_it_is_for():
@@ -168,8 +219,7 @@ def test_refusals():
     assert reason(differences(wait=False)(f)) == "its threads do not wait for one another"
     assert reason(differences(4)(f)) == "rows of its work-groups are no vectors"
     assert reason(differences(24)(f)) == "its threads are no whole vectors"
-    assert reason(differences(read=lambda f: _readTensor(f, _localColumn, _row))(f)) == reason(
-        differences(read=lambda f: _readTensor(f, _row, _localColumn - 1))(f)
-    )
+    turned = differences(read=lambda f: _readTensor(f, _localColumn, _row))
+    assert reason(turned(f)) == "its threads read at places that are no neighbours"
     assert reason(differences(read=lambda f: _convert_float(_localRow))(f)) == "threads know their row in a work-group"
     assert reason(differences(read=lambda f: _convert_float(_groupRow))(f)) == "it can tell its work-groups"

@@ -36,6 +36,16 @@ LOAD_FIRST = """
     return vload{n}(0, lanes);
 }}
 """
+LOAD_WITHIN = """
+// {n} values, of which `left` are there, from the one that is `least` ahead
+{type}{n} load_within_{c}{n}(__global const {c} *p, int left, int least)
+{{
+{anywhere}    if (least <= 0 && left >= {n}) return {whole};
+    {type} lanes[{n}];
+    for (int k = 0; k < {n}; k++) lanes[k] = {load};
+    return vload{n}(0, lanes);
+}}
+"""
 STORE_FIRST = """
 // the first `left` of {n} values
 void store_first_{c}{n}({type}{n} x, __global {c} *p, int left)
@@ -90,14 +100,20 @@ def _neighbours(c: str, n: int) -> dict[str, str]:
 
 def _first(c: str, n: int) -> dict[str, str]:
     parts = {"c": c, "n": n, "type": c, "anywhere": _anywhere(c, n)}
-    read = {"whole": "*(__global const anywhere *)p", "load": "p[min(k, left - 1)]"}
+    read = {"whole": "*(__global const anywhere *)p", "load": "p[{at}]"}
     written = {"whole": "*(__global anywhere *)p = x", "store": "p[k] = lanes[k]"}
     if c == "half":
         parts |= {"type": "float", "anywhere": ""}
-        read = {"whole": f"vload_half{n}(0, p)", "load": "vload_half(min(k, left - 1), p)"}
+        read = {"whole": f"vload_half{n}(0, p)", "load": "vload_half({at}, p)"}
         written = {"whole": f"vstore_half{n}(x, 0, p)", "store": "vstore_half(lanes[k], k, p)"}
-    load, store = LOAD_FIRST.format(**parts, **read), STORE_FIRST.format(**parts, **written)
-    return {f"load_first_{c}{n}": load, f"store_first_{c}{n}": store}
+    found: dict[str, str] = {}
+    for name, text, at in (
+        ("first", LOAD_FIRST, "min(k, left - 1)"),
+        ("within", LOAD_WITHIN, "min(max(k, least), left - 1)"),
+    ):
+        load = read["load"].format(at=at)
+        found[f"load_{name}_{c}{n}"] = text.format(**parts, whole=read["whole"], load=load)
+    return {**found, f"store_first_{c}{n}": STORE_FIRST.format(**parts, **written)}
 
 
 def _stream(c: str, n: int) -> dict[str, str]:

@@ -231,7 +231,8 @@ class VectorExpressions(Expressions):
             return f"{name}({self.neighbours(memory, load.index)})", CALL
         pointer, c = self.neighbours(memory, load.index[:1]), load.type.dtype.c
         if len(load.index) > 1:
-            return f"load_first_{c}{n}({pointer}, {self.text(load.index[1])})", CALL
+            limits = ", ".join(map(self.text, load.index[1:]))
+            return f"load_{'first' if len(load.index) == 2 else 'within'}_{c}{n}({pointer}, {limits})", CALL
         return (f"vload_half{n}(0, {pointer})" if c == "half" else f"{loading(c, n)}({pointer})"), CALL
 
     def further(self, load: Load, count: int, ahead: int) -> str:

@@ -33,6 +33,7 @@ from gpuop.passes.lane_numbers import Counting, LaneNumbers
 from gpuop.passes.points_per_thread import is_own
 
 COLUMN, ROW = Index("local", "column"), Index("local", "row")
+LIMITED = ("unchecked", "clamp", "fill")  # borders whose places are neighbours, within limits
 NEIGHBOURS = tuple(range(16))  # as many lanes as vectors have at most
 
 
@@ -207,11 +208,11 @@ class _Lanes(Counting):
         """Whether what the lanes read of a field is one place or neighbours."""
         if not isinstance(expr, Read) or not is_own(expr.field) or expr.point is None:
             return not (isinstance(expr, Read) and expr.point is None and is_own(expr.field))
-        inside = expr.border == "unchecked" or all(map(self.same, expr.point))
+        inside = expr.border in LIMITED or all(map(self.same, expr.point))
         return inside and (expr.element is None or self.same(expr.element)) and self.are_neighbours(expr.point, True)
 
-    def are_neighbours(self, index: tuple[Expr, ...], clamped: bool) -> bool:
+    def are_neighbours(self, index: tuple[Expr, ...], limited: bool) -> bool:
         *outer, last = index
         found = self.find(last)
-        known = self.same(last) if found is None else found.are_neighbours and (clamped or found.last is None)
+        known = self.same(last) if found is None else found.are_neighbours and (limited or not found.are_limited)
         return known and all(map(self.same, outer))

@@ -110,14 +110,16 @@ class ArrayMemory:
 
     def load(self, memory: Array | FieldParam, index: Lanes, active: Mask) -> Lanes:
         if isinstance(memory, FieldParam):
-            return self.near(memory, index[0], (0,))
+            return self.near(memory, index[:1], (0,))
         where, _ = self.place(memory, index)
         return [lane[where, self.owner(memory)] for lane in self.arrays[memory]]
 
-    def near(self, field: FieldParam, offset: Values, ahead: Iterable[int]) -> Lanes:
-        """Elements ahead of a flat offset."""
-        flat = self.fields[field].reshape(-1)
-        return [flat[np.clip(offset + k, 0, max(flat.size - 1, 0))] for k in ahead]
+    def near(self, field: FieldParam, index: Lanes, ahead: Iterable[int]) -> Lanes:
+        """Elements ahead of a flat offset; of those that are left and no less than a least one, where the index has such limits."""
+        flat, (offset, *limits) = self.fields[field].reshape(-1), index
+        steps = (np.maximum(k, limits[1]) if len(limits) > 1 else k for k in ahead)
+        inside = (np.minimum(k, limits[0] - 1) if limits else k for k in steps)
+        return [flat[np.clip(offset + k, 0, max(flat.size - 1, 0))] for k in inside]
 
     def store(self, memory: Array | FieldParam, index: Lanes, values: Lanes, active: Mask) -> None:
         if isinstance(memory, FieldParam):
