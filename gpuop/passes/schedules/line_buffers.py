@@ -33,6 +33,7 @@ LONG = (8192, 4096, 2048)  # of one whose rings are single rows
 HEIGHTS = (8, 16, 32, 64, 128, 256)  # rows of a block, or layers
 ROWS = (32, 16, 8, 4)  # rows of a block that is walked along layers
 MOST_BYTES = 1 << 18  # of rows that a thread keeps: a part of the second cache
+LOWEST = 32  # rows of a block that computes none anew: its windows read more than it has
 ENOUGH = 32  # times as many rows as are computed anew above each block
 THREADS = 16  # that keep the cores of a CPU busy
 FEW = 1.15  # times as many points as are needed, at which it matters little how many are computed
@@ -81,7 +82,7 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     together = [n for n in (4, 2, 1) if n <= min(kernel.domain.extent("row"), max(MOST_VALUES // values, 1))]
     if not any(_shares_rows(lead.kernel) for lead in found.stages):
         together.sort()
-    heights = (*(h for h in HEIGHTS if h >= ENOUGH * above), *HEIGHTS[::-1], 1)
+    heights = (*(h for h in HEIGHTS if h >= max(ENOUGH * above, LOWEST)), *HEIGHTS[::-1], 1)
     widths = [nbytes // _element(kernel) for nbytes in WIDTHS]
     tried: Iterable[Parameters]
     if along == "layer":
