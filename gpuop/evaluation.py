@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -94,11 +94,17 @@ def prepare(
     pin: Pin | None,
     optimize: bool = True,
     layouts: Mapping[int, Layout] = MappingProxyType({}),
+    planned: Callable[[], Plan] | None = None,
 ) -> Prepared:
-    """The compiled plan of a program, from the cache where one of the same structure was planned before."""
+    """The compiled plan of a program, from the cache where one of the same structure was planned before.
+
+    Args:
+        planned: gives a plan that the caller keeps.
+    """
     layouts = {**layouts, **layouts_of(what)}
     key = (what.key, backend, optimize, pin, frozenset(layouts.items()))
-    return _plans.find(key, lambda: Prepared(backend, plan(what, optimize, replace(backend.limits, pin=pin)), layouts))
+    planned = planned or (lambda: plan(what, optimize, replace(backend.limits, pin=pin)))
+    return _plans.find(key, lambda: Prepared(backend, planned(), layouts))
 
 
 def refuse_state(leaf: Leaf) -> None:

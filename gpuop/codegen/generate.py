@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
+from gpuop.bounded import BoundedCache
 from gpuop.codegen.c.dialect import Dialect, Source
 from gpuop.codegen.c.expressions import Expressions
 from gpuop.codegen.c.printer import Printer
 from gpuop.codegen.cuda.cuda_dialect import CUDA
 from gpuop.codegen.opencl.opencl_dialect import CPU, OPENCL, VECTOR_CPU
 from gpuop.codegen.opencl.vectors import VectorExpressions
+from gpuop.config import config
 from gpuop.errors import SemanticError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
-from gpuop.passes import lower
+from gpuop.ir.text import content
+from gpuop.passes import lower, lowering
 
 
 def _opencl(target: Target) -> Dialect:
@@ -29,7 +33,10 @@ EXPRESSIONS: dict[str, Callable[[Target], Expressions]] = {
 }
 NEWEST = 90  # the architecture that "cuda" means where no device is asked
 WARP = 32
+SOURCES_KEPT = 256
 SHARED = 49152  # bytes of local memory that every CUDA device gives a block
+
+_sources: BoundedCache[Any, Source] = BoundedCache(SOURCES_KEPT)
 
 
 def target_named(name: str) -> Target:
@@ -47,5 +54,11 @@ def target_named(name: str) -> Target:
 
 
 def generate(kernel: Kernel, target: Target) -> Source:
-    """Lower a recorded kernel and print it."""
+    """Lower a recorded kernel and print it, unless that was done with an equal one, and nobody wants to see the passes."""
+    if config.debug:
+        return _generated(kernel, target)
+    return _sources.find((content(kernel), target, lowering()), lambda: _generated(kernel, target))
+
+
+def _generated(kernel: Kernel, target: Target) -> Source:
     return Printer(lower(kernel, target), EXPRESSIONS[target.backend](target)).source()

@@ -176,9 +176,13 @@ class ComputeGraph(Saving):
     def plan(self) -> Plan:
         """What runs at each step."""
         with self._lock:
-            if self._plan is None:
-                self._plan = plan(self._program(), self._optimize, replace(self._backend().limits, pin=self._pin))
-            return self._plan
+            return self._plan or self._plan_on(self._backend())
+
+    def _plan_on(self, backend: Backend) -> Plan:
+        limits = replace(backend.limits, pin=self._pin)
+        if self._plan is None or self._plan.limits != limits:
+            self._plan = plan(self._program(), self._optimize, limits)
+        return self._plan
 
     def _ends(self) -> Ends:
         what = self.plan.program
@@ -269,8 +273,8 @@ class ComputeGraph(Saving):
     def _live(self) -> Stepper:
         with self._lock:
             if self._stepper is None:
-                what = self._program()
-                prepared = prepare(what, self._backend(), self._pin, self._optimize)
+                what, backend = self._program(), self._backend()
+                prepared = prepare(what, backend, self._pin, self._optimize, planned=partial(self._plan_on, backend))
                 bound = BoundGraph(prepared, what, list(self._states), len(self._probes) + len(self._actuators))
                 self._stepper = Stepper(bound, list(self._sensors.values()), self._actuators)
                 _that_ran.add(self)

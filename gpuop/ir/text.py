@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import fields
 
 from gpuop.ir.kernel import EXACT, Kernel
 from gpuop.ir.nodes import (
@@ -43,8 +44,10 @@ from gpuop.ir.nodes import (
     assert_never,
 )
 from gpuop.ir.symbolic import TargetConst
+from gpuop.ir.visit import walk
 
 Symbol = Var | FieldParam | Array
+SHOWN = ("inputs", "outputs", "intermediates")  # of a kernel, the fields that hold symbols
 
 
 class KernelText:
@@ -195,3 +198,16 @@ def show(kernel: Kernel) -> str:
 def identity(kernel: Kernel) -> str:
     """A digest that two kernels share exactly when they compute the same thing the same way; names do not count."""
     return hashlib.sha256(KernelText(hints=False).kernel(kernel).encode()).hexdigest()
+
+
+def content(kernel: Kernel) -> str:
+    """A digest that two recorded kernels share exactly when the same text is generated from them: names count, and lines of the
+    user's, but for those that call operators.
+    """
+    text = KernelText(hints=True)
+    shown = text.kernel(kernel)
+    facts = {f.name: getattr(kernel, f.name) for f in fields(kernel) if f.name not in ("body", "layouts", *SHOWN)}
+    layouts = {text.numbers[param]: layout for param, layout in kernel.layouts}
+    temporary = [isinstance(symbol, Var) and symbol.temporary for symbol in text.numbers]
+    lines = [stmt.loc for stmt in walk(kernel.body) if not isinstance(stmt, Comment)]
+    return hashlib.sha256(repr((shown, facts, layouts, temporary, lines)).encode()).hexdigest()

@@ -12,6 +12,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.text import show
 from gpuop.ir.verify import Form, verify
+from gpuop.passes import schedules
 from gpuop.passes.asserts import drop_asserts
 from gpuop.passes.division import define_division
 from gpuop.passes.half import half_as_float
@@ -25,6 +26,7 @@ from gpuop.passes.quick_extremes import quick_extremes
 from gpuop.passes.regions.guard_domain import guard_domain
 from gpuop.passes.resolve import resolve_target
 from gpuop.passes.schedules import schedule
+from gpuop.passes.schedules.method import Method
 from gpuop.passes.simplify import simplify
 from gpuop.passes.temporaries import inline_once
 from gpuop.passes.unroll import drop_hints, unroll
@@ -34,6 +36,7 @@ from gpuop.passes.wrap import wrap_integers
 
 Pass = Callable[[Kernel], Kernel]
 Steps = tuple[tuple[Pass, Form], ...]
+Lowering = tuple[Steps, tuple[Method, ...], tuple[object, ...]]
 
 PIPELINE: Steps = (
     (resolve_target, Form.RECORDED),  # `_target` becomes constants, and one branch of each `_codegenIf` is left
@@ -76,23 +79,26 @@ class AfterPass:
         return f"{self.title}\n{show(self.kernel)}"
 
 
+def lowering() -> Lowering:
+    """What lowering goes by besides the kernel and the target: what it made before holds as long as this is equal."""
+    return PIPELINE, schedules.METHODS, config.generating
+
+
 def pass_by_pass(kernel: Kernel, target: Target) -> Iterator[AfterPass]:
     """Run the pipeline, verifying what fusion and all passes together leave, or what each pass leaves (`Config.verify`)."""
-    first = _before_schedule(PIPELINE, kernel, target, config.generating)
+    first = _before_schedule(kernel, target, lowering())
     yield from first
     yield from _run(PIPELINE[len(first) :], first[-1].kernel)
 
 
 def unscheduled(kernel: Kernel, target: Target) -> Kernel:
     """The kernel as a schedule is chosen for it."""
-    return _before_schedule(PIPELINE, kernel, target, config.generating)[-1].kernel
+    return _before_schedule(kernel, target, lowering())[-1].kernel
 
 
 @lru_cache(maxsize=64)  # a kernel that is planned is lowered soon
-def _before_schedule(
-    steps: Steps, kernel: Kernel, target: Target, settings: tuple[object, ...]
-) -> tuple[AfterPass, ...]:
-    first = takewhile(lambda each: each[0] is not schedule, steps)
+def _before_schedule(kernel: Kernel, target: Target, how: Lowering) -> tuple[AfterPass, ...]:
+    first = takewhile(lambda each: each[0] is not schedule, how[0])
     return tuple(_run(first, replace(kernel, target=target)))
 
 

@@ -17,8 +17,7 @@ from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.report.explain import explain
 from gpuop.ir.kernel import HostFunction, Kernel, Launchable
 from gpuop.ir.layout import Layout
-from gpuop.ir.text import show
-from gpuop.ir.visit import walk
+from gpuop.ir.text import content, show
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, download, planes_of
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.compiled_iteration import CompiledIteration
@@ -78,7 +77,7 @@ class Prepared:
         elsewhere = tuple((param, self.layouts[value]) for param, value in params if value in self.layouts)
         if elsewhere:
             return self.backend.compile(replace(kernel, layouts=elsewhere))
-        key = show(kernel), tuple(stmt.loc for stmt in walk(kernel.body))
+        key = content(kernel)
         if key not in known:  # chains of operators make many equal kernels
             known[key] = self.backend.compile(kernel)
         return known[key]

@@ -3,14 +3,25 @@
 import hashlib
 import multiprocessing
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.bounded import BoundedCache
+from gpuop.codegen import generate as generating
+from gpuop.codegen.generate import generate, target_named
 from gpuop.config import config
 from gpuop.dsl import *
+from gpuop.errors import Loc
+from gpuop.ir.layout import planar
+from gpuop.ir.nodes import Ref, Var
+from gpuop.ir.pin import Pin
+from gpuop.ir.text import content
+from gpuop.ir.visit import Copier
+from gpuop.passes import lower
 from gpuop.runtime.disk import cache
 
 from .process import DOUBLE, python
@@ -173,3 +184,62 @@ def test_processes_at_once(tmp_path):
     for path in kept(tmp_path):  # nothing but whole files
         data = path.read_bytes()
         assert data.startswith(cache.MAGIC) and len(path.name) == 64
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+def recorded(factor=2, name="scaled", shape=(3, 4)):
+    @gp.operator(name=name)
+    def scaled(field):
+        return _readTensor(field) * factor
+
+    return scaled(gp.ScalarField(np.ones(shape, np.float32))).node.call.kernel
+
+
+def test_the_text_of_an_equal_kernel_is_that_of_before(monkeypatch):
+    """What is recorded anew, on the same lines, is generated once for each target; another one is not taken for it."""
+    made = []
+    monkeypatch.setattr(generating, "_sources", BoundedCache(8))
+    monkeypatch.setattr(generating, "lower", lambda kernel, target: made.append(target) or lower(kernel, target))
+    opencl, cuda = target_named("opencl"), target_named("cuda")
+    first = generate(recorded(), opencl).text
+    assert generate(recorded(), opencl).text is first
+    assert made == [opencl] and "* 2.0f" in first
+    others = (recorded(3), recorded(name="other"), recorded(shape=(4, 3)))
+    pinned = replace(recorded(), pin=Pin("plain", ()))
+    texts = {generate(kernel, opencl).text for kernel in others} | {generate(recorded(), cuda).text, first}
+    assert len(texts) == 5 and len(made) == 5
+    assert generate(pinned, opencl).text == first and len(made) == 6
+
+
+def test_what_text_depends_on_is_told_apart():
+    """Names and lines of the user's, memory that is not gpuop's own, and which names are gpuop's."""
+    kernel = recorded()
+    (param,), (read, *rest) = kernel.inputs, kernel.body
+    other = Var(read.var.hint, read.var.type, temporary=not read.var.temporary)
+    renamed = (replace(read, var=other), *Copier(tuple(rest), exprs={read.var: Ref(other)}).copy())
+    kinds = [
+        kernel,
+        replace(kernel, layouts=((param, replace(planar(param.type), element=5)),)),
+        replace(kernel, body=renamed),
+        replace(kernel, body=(replace(read, loc=Loc("elsewhere.py", 3)), *rest)),
+        replace(kernel, points=gp.Shape(12)),
+    ]
+    assert len({content(each) for each in kinds}) == len(kinds)
+
+
+@needs_opencl
+def test_a_graph_generates_nothing_that_fields_had_generated(monkeypatch):
+    @gp.operator
+    def quarter(field):
+        return _readTensor(field) / 4
+
+    image = np.arange(12, dtype=np.float32).reshape(3, 4)
+    with gp.use_device(OPENCL[0]):
+        quarter(gp.ScalarField(image)).numpy()
+        monkeypatch.setattr(generating, "lower", None)
+        with gp.ComputeGraph() as graph:
+            graph.probe(quarter(gp.Sensor(gp.FieldType((3, 4)), lambda: image)), "out")
+        graph.step()
+        assert np.array_equal(graph.read("out"), image / 4)
