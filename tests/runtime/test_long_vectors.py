@@ -11,10 +11,11 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.passes import points_per_thread
+from gpuop.passes.schedules.vector_lengths import vector_length
 from gpuop.runtime import devices
 from tests.borders import away
 from tests.runtime.test_narrow import text_of
-from tests.runtime.test_vector_rows import vectors
+from tests.runtime.test_vector_rows import TARGET, kernel_of, vectors
 
 rng = np.random.default_rng(47)
 NUMPY = {"where": np.where, "min": np.minimum, "max": np.maximum, "number": lambda flag, dtype: flag.astype(dtype)}
@@ -112,3 +113,11 @@ def test_strips_are_as_many_bytes():
         return int(found)
 
     assert (columns("uint8"), columns("int32"), columns("int64")) == (4096, 1024, 1024)
+
+
+@pytest.mark.parametrize(("dtype", "times"), [("uint8", 4), ("int16", 2), ("float16", 1), ("float32", 1)])
+def test_lanes_follow_what_is_computed(dtype: str, times: int) -> None:
+    """Halves are floats there, though they have few bits in memory."""
+    f = gp.ScalarField(np.zeros((40, 130), dtype))
+    kernel = kernel_of(gp.operator(lambda f: _readTensor(f, _row - 1, _column) + _readTensor(f, _row, _column + 1))(f))
+    assert vector_length(kernel) == times * TARGET.vector_length

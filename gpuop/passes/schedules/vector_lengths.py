@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Assign, Cast, Comment, Const, Expr, Index, Lane, Let, Pack, Read, Ref, Write
 from gpuop.ir.ops import MIRRORED
-from gpuop.ir.types import FLOAT, DType
+from gpuop.ir.types import FLOAT, HALF, DType
 from gpuop.ir.visit import expressions, walk
 
 OPERATORS = {"add", "sub", "mul", "and", "or", "xor", "not", "shl", "shr", "min", "max", "choose", *MIRRORED}
@@ -29,10 +29,10 @@ def vector_length(kernel: Kernel) -> int:
 
 
 def _kinds(kernel: Kernel) -> Iterator[DType]:
-    """The types of what is computed and stored; bools are masks of what is compared."""
+    """The types of what is computed, and stored; bools are masks of what is compared, and halves computed as floats."""
     for e in expressions(kernel.body):
         if not isinstance(e, Index) and e.type.kind != "b":
-            yield e.type.dtype
+            yield FLOAT if e.type.dtype is HALF else e.type.dtype
     for param in (*kernel.inputs, *kernel.written):
         yield param.type.storage
 
