@@ -92,7 +92,7 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
         tried = ({"columns": c, "rows": h, "together": n} for n, c, h in product(together, widths, heights))
     else:
         tried = ({"columns": c} for c in (*LONG, *widths))
-    suited = (_suited(kernel, _even(kernel, p)) for p in tried)
+    suited = (_suited(kernel, _even(kernel, found.lanes, p)) for p in tried)
     good = [p for p in suited if _suit(kernel, found, p)]
     busy = [p for p in good if _strips(kernel, found, p).domain.points >= THREADS]
     cheap = sorted(busy or good, key=lambda p: max(_strips(kernel, found, p).computed, FEW))
@@ -105,11 +105,10 @@ def _element(kernel: Kernel) -> int:
     return min(max((kind.storage.bits // 8 for kind in fields), default=WIDEST), WIDEST)
 
 
-def _even(kernel: Kernel, wanted: Parameters) -> Parameters:
+def _even(kernel: Kernel, lanes: int, wanted: Parameters) -> Parameters:
     """As many blocks, which are as large as one another; strips are no narrower."""
-    assert kernel.target is not None
     given, columns = dict(wanted), kernel.domain.extent("column")
-    given["columns"] = even_width(columns, max(columns // given["columns"], 1), kernel.target.vector_length)
+    given["columns"] = even_width(columns, max(columns // given["columns"], 1), lanes)
     for name in given.keys() & {"rows", "layers"}:
         extent = kernel.domain.extent(name[:-1])
         step = 1 if "layers" in given else given["together"]
