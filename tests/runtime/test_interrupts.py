@@ -100,7 +100,8 @@ def test_a_compilation_is_interrupted_and_picked_up(name, slow, tmp_path):
         slow.let_go(SOON)
         np.testing.assert_array_equal(f.numpy(), x + np.float32(0.123))
         assert slow.calls == 2 and not patience._running
-    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 2
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(kept) == (0 if gp.device(name).late else 2)  # those that are late keep what they compile themselves
 
 
 @pytest.mark.parametrize("name", OPENCL[:1])
@@ -118,7 +119,7 @@ def test_a_compilation_that_nobody_waited_for_is_kept(name, slow, tmp_path, monk
 
 @pytest.mark.parametrize("name", OPENCL)
 def test_what_is_compiled_at_the_first_launch_is_interrupted(name, monkeypatch, capsys):
-    """PoCL compiles once more then; what waits is a wait for the device."""
+    """As PoCL does; what waits is a wait for the device."""
     monkeypatch.setattr(patience, "PATIENCE", SOON / 2)
     finish = Slow(opencl_device.finish)
     with gp.use_device(name):

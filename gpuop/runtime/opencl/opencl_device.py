@@ -167,12 +167,12 @@ class OpenCL(CompilingBackend):
         return OpenCLCode(program)
 
     def _built(self, name: str, text: str) -> Any:
-        inner, binary = self.cl._cl._Program, cache.load(name)
+        inner, binary = self.cl._cl._Program, None if self.late else cache.load(name)
         if binary is not None:
             with suppress(self.cl.Error, RuntimeError):  # another driver's leftovers: build anew
                 return built(self.device, inner(self.context, [self.device], [binary]), self.options)
         program = built(self.device, inner(self.context, text), self.options)
-        binary = binary_of(program)
+        binary = None if self.late else binary_of(program)
         if binary is not None:
             cache.store(name, binary)
         return program

@@ -21,7 +21,9 @@ REGISTERS = 240  # a GPU's thread has 255 or 256, and compilers need some for th
 # written ones of plain arithmetic are 1.1 to 1.5 times as fast, and functions no slower. PoCL's functions of vectors are 14 to
 # 17 times as fast as those of scalars, while arithmetic of own points gains nothing, and vectors of doubles give wrong remainders.
 # Stencils gain 3 to 10 times on both.
-LATE = {"Portable Computing Language"}  # compile what is launched for the first time once more
+# Compile what is launched for the first time, for its work-groups, and keep that on disk themselves; what they give as a
+# binary would be compiled for groups of any size, beside it.
+LATE = {"Portable Computing Language"}
 CPU_LANES = {"Intel(R) OpenCL": "vector", "Portable Computing Language": "functions"}
 
 

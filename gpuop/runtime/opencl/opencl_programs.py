@@ -49,7 +49,7 @@ def built(device: Any, program: Any, options: list[str]) -> Any:
 
 
 def binary_of(program: Any) -> bytes | None:
-    """The binary of a program for one device; None where the driver has none. PoCL compiles only here."""
+    """The binary of a program for one device; None where the driver has none."""
     handle, size = ctypes.c_void_p(program.int_ptr), ctypes.c_size_t()
     info = _library().clGetProgramInfo
     failed = info(handle, BINARY_SIZES, ctypes.sizeof(size), ctypes.byref(size), None)
