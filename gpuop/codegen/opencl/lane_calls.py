@@ -2,8 +2,8 @@
 
 Its functions within an error bound are others for vectors than for scalars (Intel's are the same), so scalar code calls those
 of vectors too. Some look at all lanes to choose their way, so that a lane's bits depend on its neighbours: these are kept to
-one way, in which they agree with the scalar function. And two are our own: their pow takes three times as long, their
-rounding to halves four times, and as long to compile.
+one way, in which they agree with the scalar function. And some are our own: their pow takes three times as long, their exp
+twice, their rounding to halves four times, and as long to compile.
 """
 
 from __future__ import annotations
@@ -27,6 +27,21 @@ float{n} {op}_lanes{n}(float{n} x)
         if (!(fabs(all_x[k]) < 100.0f)) all_y[k] = {op}(all_x[k]);
     }}
     return vload{n}(0, all_y);
+}}
+"""
+# The coefficients are the best for (e^r - 1 - r) / r^2 of |r| up to log 2.
+EXP = """
+// e to the power x within 2 ulp, as e^r 2^h 2^h; the last bits of t are h + 127
+float{n} exp_lanes{n}(float{n} x)
+{{
+    const float{n} least = -104.0f, most = 89.0f, above = select(x, least, x < least);
+    const float{n} inside = select(above, most, above > most);
+    const float{n} t = fma(inside, 0.7213475f, 12583039.0f), h = t - 12583039.0f;
+    const float{n} r = fma(h, 3.8093048e-9f, fma(h, -1.3862944f, inside));
+    const float{n} p = fma(r, fma(r, fma(r, 0.00019611396f, 0.0014104469f), 0.008336104f), 0.04166127f);
+    const float{n} q = fma(r, fma(r, p, 0.16666614f), 0.50000036f);
+    const float{n} root = as_float{n}(as_int{n}(t) << 23);
+    return (fma(r * r, q, r) + 1.0f) * root * root;
 }}
 """
 # The logarithm's series is that of 2 atanh((m - 1) / (m + 1)), its first term and the sum in two floats each, as in
@@ -80,9 +95,10 @@ float{n} nearest_half{n}(float{n} x)
 }}
 """
 LENGTHS = (2, 4, 8, 16)
-TRIGONOMETRIC = ("sin", "cos", "tan")
+TRIGONOMETRIC, OWN = ("sin", "cos", "tan"), ("exp", "pow")
 HELPERS = {
     **{f"{op}_lanes{n}": NEAR.format(op=op, n=n) for op in TRIGONOMETRIC for n in LENGTHS},
+    **{f"exp_lanes{n}": EXP.format(n=n) for n in ("", *LENGTHS)},
     **{f"pow_lanes{n}": POW.format(n=n) for n in ("", *LENGTHS)},
     **{f"nearest_half{n}": NEAREST_HALF.format(n=n) for n in ("", *LENGTHS)},
 }
@@ -90,7 +106,7 @@ HELPERS = {
 
 def name_in_vectors(op: str, n: int) -> str:
     """The function that vectors call."""
-    return f"{op}_lanes{n}" if op in (*TRIGONOMETRIC, "pow") else op
+    return f"{op}_lanes{n}" if op in (*TRIGONOMETRIC, *OWN) else op
 
 
 def called_alone(op: str, n: int, args: Sequence[tuple[DType, str]]) -> str:
@@ -102,6 +118,6 @@ def called_alone(op: str, n: int, args: Sequence[tuple[DType, str]]) -> str:
     """
     if OPS[op].ulp == 0 or args[0][0].c != "float" or op in TRIGONOMETRIC:
         return ""
-    if op == "pow":
-        return f"pow_lanes({', '.join(text for _, text in args)})"
+    if op in OWN:
+        return f"{op}_lanes({', '.join(text for _, text in args)})"
     return f"{op}({', '.join(f'({dtype.c}{n})({text})' for dtype, text in args)}).s0"
