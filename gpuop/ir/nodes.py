@@ -190,7 +190,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """An element of an array, or (LOWERED) of a field at a flat offset; a vector: neighbours, or those `ahead` of the first."""
+    """An element of an array, or (LOWERED) of a field at a flat offset; a vector: neighbours, those `ahead`, or at offsets."""
 
     memory: Array | FieldParam
     index: tuple[Expr, ...]

@@ -37,5 +37,10 @@ class Target:
         """Components of a vector: two registers of them, as far as the language goes; 1 where points are not put in vectors."""
         return min(2 * self.simd_width, 16) if self.widening in ("vector", "functions") else 1
 
+    @property
+    def gathers(self) -> bool:
+        """Whether vectors load elements that lie anywhere: compilers that make vectors of threads do so themselves."""
+        return self.widening == "functions"
+
     def __str__(self) -> str:
         return f"{self.backend}:sm_{self.architecture}" if self.architecture else self.backend

@@ -204,10 +204,12 @@ class _Vectors:
         return (*index[:-1], found.first), () if found.are_neighbours else found.ahead
 
     def several(self, load: Load) -> Expr:
-        """The elements of all lanes: of a row at once; those in a column of an array one by one."""
+        """The elements of all lanes: of a row at once; those in a column of an array one by one; of a field from anywhere."""
         wide = self.wide(load.type)
         if isinstance(load.memory, FieldParam) and (limits := self.limits(load.index[0])):
             return replace(load, index=limits, type=wide)
+        if isinstance(load.memory, FieldParam) and self.counting.find(load.index[-1]) is None:
+            return replace(load, index=tuple(map(self.expr, load.index)), type=wide)
         if isinstance(load.memory, FieldParam) or all(map(self.counting.same, load.index[:-1])):
             index, ahead = self.places(load.index)
             return replace(load, index=index, type=wide, ahead=ahead)

@@ -7,6 +7,7 @@ together again: a pointer to vectors that are aligned as their elements are make
 from __future__ import annotations
 
 from gpuop.codegen.opencl.lane_calls import LENGTHS
+from gpuop.codegen.opencl.lane_loads import DIGITS
 from gpuop.codegen.opencl.long_vectors import KINDS, LONGEST
 from gpuop.codegen.opencl.long_vectors import LENGTHS as LONG
 from gpuop.ir.types import BOOL, DTYPES
@@ -59,6 +60,13 @@ void store_first_{c}{n}({type}{n} x, __global {c} *p, int left)
     for (int k = 0; k < left; k++) {store};
 }}
 """
+GATHER = """
+// {n} elements from anywhere
+{c}{n} {name}(__global const {c} *p, {index}{n} at)
+{{
+    return ({c}{n})({lanes});
+}}
+"""
 STREAM = """
 // past the caches, which the output would only fill
 void stream_{c}{n}({c}{n} x, __global {c} *p)
@@ -82,6 +90,17 @@ def loading(c: str, n: int, space: str = "global") -> str:
 
 def storing(c: str, n: int, space: str = "global") -> str:
     return f"store_{SPACES[space]}{c}{n}"
+
+
+def gathering(c: str, n: int, index: str) -> str:
+    """The function that reads n elements at places that are integers of a type."""
+    return f"gather_{c}{n}{'_far' * (index == 'long')}"
+
+
+def _gathers(c: str, n: int) -> dict[str, str]:
+    lanes = ", ".join(f"p[at.s{k}]" for k in DIGITS[:n])
+    names = {gathering(c, n, index): index for index in ("int", "long")}
+    return {name: GATHER.format(c=c, n=n, name=name, index=index, lanes=lanes) for name, index in names.items()}
 
 
 def _anywhere(c: str, n: int) -> str:
@@ -133,7 +152,7 @@ def _lanes(n: int, first: int, count: int) -> str:
     """So many lanes of x, which has n."""
     if n > LONGEST:
         return f"__builtin_shufflevector(x, x, {', '.join(map(str, range(first, first + count)))})"
-    return f"x.s{'0123456789abcdef'[first : first + count]}" if count < n else "x"
+    return f"x.s{DIGITS[first : first + count]}" if count < n else "x"
 
 
 HELPERS = {
@@ -145,4 +164,5 @@ HELPERS = {
         for name, text in (_neighbours(c, n) | _stream(c, n)).items()
     },
     **{name: text for c in SIZES for n in LENGTHS for name, text in _first(c, n).items()},
+    **{name: text for c in SIZES if c != "half" for n in LENGTHS for name, text in _gathers(c, n).items()},
 }

@@ -11,7 +11,7 @@ from gpuop.codegen.opencl.lane_calls import LENGTHS, called_alone, name_in_vecto
 from gpuop.codegen.opencl.lane_loads import picked
 from gpuop.codegen.opencl.long_vectors import LONGEST
 from gpuop.codegen.opencl.saturation import saturating
-from gpuop.codegen.opencl.vector_access import loading, storing
+from gpuop.codegen.opencl.vector_access import gathering, loading, storing
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import Apply, Array, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
 from gpuop.ir.ops import CALL, MIRRORED, OPS
@@ -224,6 +224,9 @@ class VectorExpressions(Expressions):
         n, memory = load.type.lanes, load.memory
         if n == 1:
             return super().load(load)
+        if isinstance(memory, FieldParam) and load.index[0].type.lanes > 1:
+            at = load.index[0]
+            return f"{gathering(load.type.dtype.c, n, at.type.dtype.c)}({self.names.of(memory)}, {self.text(at)})", CALL
         if load.ahead:
             return picked(scalar(load.type.dtype), load.ahead, partial(self.further, load)), CALL
         if isinstance(memory, Array):

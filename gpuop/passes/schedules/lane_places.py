@@ -77,9 +77,15 @@ class LanePlaces(KnownPlaces[Place]):
                 end = min(end, read.field.type.field_shape[-1] - place.high)
         return first, end
 
-    def obstacle(self) -> str:
-        """What vectors cannot load; "" if they load all."""
-        if any(place is None for _, place in self.reads()):
+    def anywhere(self) -> list[Read]:
+        """The reads at places that differ between lanes otherwise than as columns do."""
+        return [read for read, place in self.reads() if place is None]
+
+    def obstacle(self, gathers: bool = False) -> str:
+        """What vectors cannot load; "" if they load all. `gathers`: also from anywhere, but where a lane that a condition
+        leaves out would read outside of a field.
+        """
+        if any(not gathers or read.border == "unchecked" for read in self.anywhere()):
             return "it reads at places that are no constant offsets from the own point"
         loads = [e for e in expressions(self.kernel.body) if isinstance(e, Load)]
         constants = {s.array for s in self.kernel.body if isinstance(s, Declare) and s.array.space == "constant"}

@@ -12,6 +12,7 @@ from gpuop.ir.nodes import Apply, Assign, Cast, Comment, Const, Expr, Index, Lan
 from gpuop.ir.ops import MIRRORED
 from gpuop.ir.types import FLOAT, HALF, DType
 from gpuop.ir.visit import expressions, walk
+from gpuop.passes.schedules.lane_places import LanePlaces
 
 OPERATORS = {"add", "sub", "mul", "and", "or", "xor", "not", "shl", "shr", "min", "max", "choose", *MIRRORED}
 
@@ -20,7 +21,7 @@ def vector_length(kernel: Kernel) -> int:
     """The lanes of a kernel whose threads have neighbours in a row; 1 where its target has no vectors."""
     assert kernel.target is not None
     lanes, columns = kernel.target.vector_length, kernel.domain.extent("column")
-    if lanes == 1 or not _has_operators_only(kernel):
+    if lanes == 1 or not _has_operators_only(kernel) or LanePlaces(kernel).anywhere():
         return lanes
     most = lanes * FLOAT.bits // max(FLOAT.bits // 4, *(kind.bits for kind in _kinds(kernel)))
     while lanes < most and 2 * lanes <= columns:

@@ -51,10 +51,15 @@ def refuse(kernel: Kernel) -> str:
     if kernel.target.widening == "functions" and any(field.type.dtype == "float16" for field in fields):
         return "PoCL's kernels may crash that store halves where vectors of rows overlap"
     wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
-    found = wrong or unjoined(kernel) or obstacle(without_tables(kernel)) or LanePlaces(kernel).obstacle()
+    found = wrong or unjoined(kernel) or obstacle(without_tables(kernel)) or _places(kernel)
     if found:
         return found
     return "" if kernel.domain.extent("column") >= kernel.target.vector_length else "its rows are too short for vectors"
+
+
+def _places(kernel: Kernel) -> str:
+    assert kernel.target is not None
+    return LanePlaces(kernel).obstacle(kernel.target.gathers)
 
 
 def unjoined(kernel: Kernel, each: float = 1.0) -> str:

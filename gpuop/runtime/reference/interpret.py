@@ -237,7 +237,10 @@ class Threads:
             case Read(field=field, point=point, element=element):
                 return self.memory.read(expr, self.point(point), self.element(element), self.active)
             case Load(memory=FieldParam() as field, index=index, type=type_, ahead=ahead) if type_.lanes > 1:
-                return self.memory.near(field, [self.lanes(i)[0] for i in index], ahead or range(type_.lanes))
+                places = [self.lanes(i) for i in index]
+                if len(places[0]) > 1:
+                    return [self.memory.near(field, [offset], (0,))[0] for offset in places[0]]
+                return self.memory.near(field, [at for at, *_ in places], ahead or range(type_.lanes))
             case Load(memory=Array() as array, index=index, type=type_, ahead=ahead) if type_.lanes > array.type.lanes:
                 first = self.point(index) or []
                 steps = ([*first[:-1], first[-1] + k] for k in ahead or range(type_.lanes))
