@@ -139,6 +139,8 @@ def a_column_reduction(maker: Maker, border: Any) -> bool:
 
 def a_row_reduction(maker: Maker, border: Any) -> bool:
     of = maker.field()
+    if not maker.value(of).grid:
+        return False
     return maker.add(Reduce(maker.name(), of, maker.one_of(REDUCTIONS), len(maker.value(of).grid) - 1))
 
 
