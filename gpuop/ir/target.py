@@ -42,5 +42,10 @@ class Target:
         """Whether vectors load elements that lie anywhere: compilers that make vectors of threads do so themselves."""
         return self.widening == "functions"
 
+    @property
+    def overlaps_halves(self) -> bool:
+        """Whether vectors of halves may overlap where they are stored: PoCL's kernels have crashed there."""
+        return self.widening != "functions"
+
     def __str__(self) -> str:
         return f"{self.backend}:sm_{self.architecture}" if self.architecture else self.backend

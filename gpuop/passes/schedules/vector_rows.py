@@ -48,8 +48,8 @@ def refuse(kernel: Kernel) -> str:
     if not any(isinstance(e, Read) and e.point is not None for e in expressions(kernel.body)):
         return "it reads no points but its own"
     fields = (*kernel.inputs, *kernel.written)
-    if kernel.target.widening == "functions" and any(field.type.dtype == "float16" for field in fields):
-        return "PoCL's kernels may crash that store halves where vectors of rows overlap"
+    if not kernel.target.overlaps_halves and any(field.type.dtype == "float16" for field in fields):
+        return "vectors of halves may not overlap on the device"
     wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
     found = wrong or unjoined(kernel) or obstacle(without_tables(kernel)) or _places(kernel)
     if found:
