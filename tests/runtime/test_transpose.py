@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -113,6 +114,24 @@ def test_dtypes(form, columns):
                 gp.evaluate(*both)
                 np.testing.assert_array_equal(both[0].numpy(), x.T + small.astype("d"))
                 np.testing.assert_array_equal(both[1].numpy(), small)
+
+
+@pytest.mark.parametrize("form", ["gpu", *FORMS[2:3]])
+@pytest.mark.parametrize("shape", [(67, 130), (70, 41), (131, 64)], ids=str)
+def test_words(form, shape):
+    """Small elements of rows that begin anywhere: rows and words that are partly outside, pinned tiles, and what has to stay."""
+    with tiling(form):
+        for dtype, lanes in (("uint8", 4), ("float16", 2), ("int16", 2))[: 3 if form == "gpu" else 1]:
+            x = rng.integers(0, 100, shape).astype(dtype)
+            f = gp.ScalarField(x)
+            whole, beside = transposed(f + 3) * 2, transposed(f) + gp.ScalarField(x.T.copy())
+            kernels = kernel_of(whole), kernel_of(beside)
+            assert [TRANSPOSE.candidates(kernel)[0]["lanes"] for kernel in kernels] == [lanes, 1]
+            gp.evaluate(whole, beside)
+            np.testing.assert_array_equal(whole.numpy(), (x.T + x.dtype.type(3)) * x.dtype.type(2))
+            np.testing.assert_array_equal(beside.numpy(), x.T + x.T)
+            with gp.schedule("transpose", align=2 * lanes):
+                np.testing.assert_array_equal((transposed(f) * 3).numpy(), x.T * x.dtype.type(3))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -277,18 +296,24 @@ def test_what_cuda_is_given(dtype, wide, shape):
 
 
 @pytest.mark.parametrize(
-    ("shape", "dtype", "align"),
-    [((515, 640), "float32", 8), ((515, 643), "float64", 4), ((515, 643), "int16", 16), ((515, 643), "uint8", 1)],
+    ("shape", "dtype", "align", "lanes"),
+    [
+        ((515, 640), "float32", 8, 1),
+        ((515, 643), "float64", 4, 1),
+        ((515, 643), "int16", 16, 2),
+        ((515, 643), "uint8", 32, 4),
+    ],
     ids=str,
 )
-def test_writes_are_aligned(shape, dtype, align):
-    """Where rows begin anywhere, those of tiles begin at multiples of 32 bytes in memory: of bytes too much would be read."""
+def test_writes_are_aligned(shape, dtype, align, lanes):
+    """Where rows begin anywhere, those of tiles begin at multiples of 32 bytes in memory; small elements are moved in words."""
     f = gp.ScalarField(np.zeros(shape, dtype))
     kernel = kernel_of(transposed(f))
     parameters = TRANSPOSE.candidates(kernel)[0]
-    assert (parameters["lanes"], parameters["align"]) == (1, align)
+    assert (parameters["lanes"], parameters["align"]) == (lanes, align)
     text = generate(replace(kernel, target=replace(CUDA, least_threads=1)), replace(CUDA, least_threads=1)).text
-    assert (f"& {align - 1};" in text) == (align > 1)
+    assert align - 1 in {int(n, 0) for n in re.findall(r"& (0x[0-9a-f]+|\d+)", text)}
+    assert ("::load" in text) == ("::store" in text) == (lanes > 1)
     (rows, columns) = kernel.domain.shape
     size, filled = parameters["size"], np.zeros(columns, int)
     for row in (0, 1, rows - 1):  # as the text has it: every point once, pieces of whole sectors
@@ -301,7 +326,7 @@ def test_writes_are_aligned(shape, dtype, align):
     even = kernel_of(
         transposed(gp.ScalarField(np.zeros((512, 515), dtype)))
     )  # rows that are written are aligned anyway
-    assert TRANSPOSE.candidates(even)[0]["align"] == 1
+    assert TRANSPOSE.candidates(even)[0]["align"] == lanes
 
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int16", "float64"])

@@ -34,6 +34,15 @@ class Tiling:
         return -(-(self.size + self.align - 1) // self.rows) * self.rows
 
     @property
+    def words(self) -> bool:
+        """Whether lanes are words of rows that are not aligned for them."""
+        return self.align > 1 < self.lanes
+
+    def step(self, axis: str) -> int:
+        """From one tile to the next along an axis of the grid: a word less where rows begin in the middle of one."""
+        return self.size - (self.lanes if self.words and axis == self.axis else 0)
+
+    @property
     def shared(self) -> bool:
         return self.rows * self.columns > 1
 

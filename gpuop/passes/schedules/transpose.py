@@ -5,6 +5,8 @@ The threads of a work-group of a GPU fill a tile in local memory and wait for on
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import HALF
 from gpuop.ir.visit import walk
@@ -12,6 +14,7 @@ from gpuop.passes.points_per_thread import ACCESS, SMALL, tells_groups, unrepeat
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.square_tiles import Tiling
 from gpuop.passes.schedules.transposing import Transposing
+from gpuop.passes.schedules.transposing_words import TransposingWords, suits_words
 from gpuop.passes.schedules.turned import involved, turned, turned_axis
 
 GROUP = 256  # threads of a work-group
@@ -19,6 +22,7 @@ LINE = 64  # bytes of a CPU's cache line
 CACHED = 1 << 14  # bytes of tiles that a CPU's nearest cache keeps
 SIZES = (64, 32, 16)  # of tiles on GPUs, the best guess first
 MOST_ALIGNED = 4  # times as large as what rows are aligned to is a tile at least
+WORD = 4  # bytes that elements smaller than that are moved in where rows begin anywhere
 SECTOR = 32  # bytes that a GPU's memory reads and writes at once, and aligned
 
 
@@ -74,6 +78,8 @@ def _on_gpus(kernel: Kernel) -> list[Parameters]:
     """
     lanes, align = ACCESS // max(_sizes(kernel)), 1
     if any(kernel.domain.extent(axis) % lanes for axis in (turned_axis(kernel), "column")):
+        if suits_words(kernel):
+            return _of_words(kernel)
         lanes, align = 1, SECTOR // max(_sizes(kernel))
     sizes = (128, *SIZES) if lanes == ACCESS else SIZES[1:] if lanes == 2 else SIZES
     return [
@@ -89,13 +95,27 @@ def _on_gpus(kernel: Kernel) -> list[Parameters]:
     ]
 
 
+def _of_words(kernel: Kernel) -> list[Parameters]:
+    """A thread moves a word; rows of tiles are written where sectors begin."""
+    lanes = WORD * 8 // next(iter(kernel.written)).type.storage.bits
+    sector = lanes * SECTOR // WORD
+    common = {"lanes": lanes, "align": sector if kernel.domain.extent("column") % sector else lanes}
+    sizes = [size for size in SIZES if size >= common["align"]]
+    return [
+        {"size": size, "rows": min(GROUP * lanes // size, size), "columns": size // lanes, **common} for size in sizes
+    ]
+
+
 def _sizes(kernel: Kernel) -> list[int]:
     """The bytes of an element of each field that tiles are read from and written to."""
     return [4 if f.type.storage is HALF else f.type.storage.bits // 8 for f in involved(kernel)]
 
 
 def _transposing(kernel: Kernel, parameters: Parameters) -> Transposing:
-    return Transposing(kernel, Tiling(turned_axis(kernel), **parameters), list(turned(kernel)))
+    tiling = Tiling(turned_axis(kernel), **parameters)
+    if tiling.words and not suits_words(kernel):  # of pinned numbers
+        tiling = replace(tiling, align=1)
+    return (TransposingWords if tiling.words else Transposing)(kernel, tiling, list(turned(kernel)))
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:

@@ -109,7 +109,7 @@ class Transposing:
         threads = {"column": tiling.columns, tiling.axis: tiling.rows}
         domain = source.domain
         spans = {axis: domain.extent(axis) + (tiling.align - 1) * (axis == "column") for axis in along}
-        extents = {axis: -(-spans[along[axis]] // tiling.size) * n for axis, n in threads.items()}
+        extents = {axis: -(-spans[along[axis]] // tiling.step(along[axis])) * n for axis, n in threads.items()}
         shape = Shape(extents.get(axis, domain.extent(axis)) for axis in domain.axes)
         head: list[Stmt] = [*source.shared("constant"), *map(Declare, self.tiles.values()), Comment(self.title())]
         self.first = {axis: self.start(axis, along[axis], head) for axis in along}
@@ -122,7 +122,7 @@ class Transposing:
 
     def title(self) -> str:
         tiling, points = self.tiling, "x".join(map(str, self.source.domain.shape))
-        return f"tiles of {tiling.size} columns and {tiling.size} {tiling.axis}s of {points}"
+        return f"tiles of {tiling.size} columns and {tiling.step(tiling.axis)} {tiling.axis}s of {points}"
 
     def start(self, axis: str, threads: str, out: list[Stmt]) -> Expr:
         """Where the tile begins along an axis of the grid, of a group or thread along another; the last ones overlap.
@@ -211,7 +211,7 @@ class Transposing:
         def lane(k: Expr, out: list[Stmt]) -> None:
             b = collector(out, hint="at")
             at = {**where, "column": b.apply("add", where["column"], k)}
-            out += _TransposedPoint(self, at, (b.apply("add", column, k), row, piece), k, out).copy()
+            out += TransposedPoint(self, at, (b.apply("add", column, k), row, piece), k, out).copy()
 
         out += self.each_lane(lane)
         out += [Wide(field, array, False, point, element, self.left) for (field, element), array in self.stored.items()]
@@ -227,12 +227,12 @@ class Transposing:
         moved = b.apply("and", first, tiling.align - 1)
         at["column"] = collector(out, hint="at").apply("sub", self.at("column", piece, out), moved)
         there = b.apply("sub", b.apply("add", piece, tiling.align - 1), moved), row, piece
-        inside += _TransposedPoint(self, at, there, constant(0, INT), inside).copy()
+        inside += TransposedPoint(self, at, there, constant(0, INT), inside).copy()
         test = b.apply("lt", b.cast(at["column"], Type(UINT), saturate=False), domain.extent("column"))
         out.append(If(test, tuple(inside)))
 
 
-class _TransposedPoint(Copier):
+class TransposedPoint(Copier):
     """The user's body at one point, with arrays in the place of fields.
 
     Args:
