@@ -40,10 +40,15 @@ class Packed:
 
 @dataclass(frozen=True)
 class Flags:
-    """Four truths: the highest bits of lanes, whose other bits may be anything."""
+    """Four truths: the highest bits of lanes, whose other bits may be anything.
+
+    Attributes:
+        differs: lanes that are 0 where it holds, if that is how it was found; their highest bits are free.
+    """
 
     bits: int
     words: Words
+    differs: Words | None = None
 
 
 class PackedLanes:
@@ -142,21 +147,23 @@ class PackedLanes:
         bits = next((n for n in (8, 16) if max(x.bits, y.bits) <= n and max(x.range[1], y.range[1]) < 1 << (n - 1)), 0)
         if not bits:
             return None
-        high = (splat(1 << (bits - 1), bits),) * (bits // 8)
         a, c = x.form(bits), y.form(bits)
         if op in ("eq", "ne"):
-            differs = self.each("xor", a, c)
-            found = Flags(bits, self.each("sub", high, differs))
+            found = self.equal(bits, self.each("xor", a, c))
             return self.inverted(found) if op == "ne" else found
-        found = Flags(bits, self.each("sub", self.each("or", a, high), c))  # x ≥ y
+        found = Flags(bits, self.each("sub", self.each("or", a, highest(bits)), c))  # x ≥ y
         return self.inverted(found) if op == "lt" else found
 
+    def equal(self, bits: int, differs: Words) -> Flags:
+        return Flags(bits, self.each("sub", highest(bits), differs), differs)
+
     def inverted(self, flags: Flags) -> Flags:
-        high = (splat(1 << (flags.bits - 1), flags.bits),) * len(flags.words)
-        return Flags(flags.bits, self.each("xor", flags.words, high))
+        return Flags(flags.bits, self.each("xor", flags.words, highest(flags.bits)))
 
     def combined(self, op: str, x: Flags, y: Flags) -> Flags:
         bits = max(x.bits, y.bits)
+        if op == "and" and x.differs and y.differs and x.bits == y.bits:
+            return self.equal(bits, self.each("or", x.differs, y.differs))
         return Flags(bits, self.each(op, self.flags(x, bits), self.flags(y, bits)))
 
     def flags(self, x: Flags, bits: int) -> Words:
@@ -185,6 +192,11 @@ class PackedLanes:
 
 def uint(value: int) -> Const:
     return constant(value, UINT)
+
+
+def highest(bits: int) -> Words:
+    """The highest bits of lanes."""
+    return (splat(1 << (bits - 1), bits),) * (bits // 8)
 
 
 def splat(value: int, bits: int) -> Const:
