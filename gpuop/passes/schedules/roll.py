@@ -9,8 +9,9 @@ import math
 from dataclasses import replace
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Assign, Let, While
+from gpuop.ir.nodes import Apply, Assign, Let, While
 from gpuop.ir.types import Shape
+from gpuop.ir.visit import expressions
 from gpuop.ir.visit import walk as statements
 from gpuop.passes.points_per_thread import ACCESS, tells_groups, unrepeatable
 from gpuop.passes.schedules.interior import rolled
@@ -31,6 +32,7 @@ MOST_VALUES = 2048  # values that the copies of a body compute
 MOST_AT_ONCE = 8  # rows of a turn, where rows are not aligned
 AHEAD = 4  # rows of a turn elsewhere, so that the loads of one do not wait for those of another
 MOST_IN_TURN = 1000  # values that a turn of more rows than one computes
+WORDS = 2  # times as many rows of kernels on words of bytes, which wait for memory all the more
 FEW_COLUMNS = 4  # beyond these, most of what a thread does for a row is done for each of its columns
 NARROW = (
     8  # threads that rows have at least whose threads begin at aligned places: those at the ends have fewer columns
@@ -159,11 +161,12 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
             return columns, turn
     columns = 1 if kernel.layouts else math.gcd(count, extent)
     turn = MOST_AT_ONCE if columns == 1 else count // columns
+    longer = WORDS if any(isinstance(e, Apply) and e.op == "bytes_of" for e in expressions(kernel.body)) else 1
     if columns == count > 1 and windows.axis == "row":
-        turn = AHEAD
+        turn = AHEAD * longer
     if columns == 1 and values > SHARED:
         columns = min(2, count)
-    while turn > 1 and (held(found, columns, turn) > most or values * max(columns, 2) * turn > MOST_IN_TURN):
+    while turn > 1 and (held(found, columns, turn) > most or values * max(columns, 2) * turn > MOST_IN_TURN * longer):
         turn //= 2
     return columns, turn
 
