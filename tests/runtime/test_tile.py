@@ -99,6 +99,15 @@ def test_drivers(form, shape):
 
 
 @pytest.mark.parametrize("form", ["interpreted", *DRIVERS[:1]])
+def test_whole_lines(form):
+    """Where rows of a tile are lines of memory, strips in it come before those beside it."""
+    x = np.random.default_rng(8).random((40, 128), np.float32)
+    with tiling(form, columns=32):
+        got = taps(taps(gp.ScalarField(x), DOWN, "clamp"), ACROSS, "reflect").numpy()
+    np.testing.assert_array_equal(got, summed(summed(x, DOWN, "clamp"), ACROSS, "reflect"))
+
+
+@pytest.mark.parametrize("form", ["interpreted", *DRIVERS[:1]])
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float16", "float64", "int64"])
 def test_dtypes(form, dtype):
     x = np.random.default_rng(7).integers(0, 9, (19, 24)).astype(dtype)

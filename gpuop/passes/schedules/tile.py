@@ -6,6 +6,7 @@ wait for one another.
 
 from __future__ import annotations
 
+import itertools
 from functools import lru_cache
 
 from gpuop.ir.kernel import Kernel
@@ -19,14 +20,14 @@ from gpuop.passes.schedules.tiled import Tiled
 
 ROWS = (8, 16, 32, 64)
 COLUMNS = (32, 64, 128, 256)
+WITH_HALO = (28, 56)  # about 32 by 64 points with what is around them, which threads share out evenly
 TALL, LANES = 8, 4  # rows, or columns, that a thread computes together
 LONG = 8  # points that a window reaches from its first to its last, from which on more rows pay
 HELD = 40  # values that a thread should hold of windows
 MOST_TALL = 32
 MOST_LOCAL = 49152  # bytes of a group
-FREE_LOCAL = 20480  # bytes of a group, with which enough of them run at a time, and the cache is not short of memory
-SLOWER = 0.3  # part of the time that 16 KiB more cost
-CACHED = 12.0  # operations that a GPU does in the time in which it reads a byte from its cache
+FREE_LOCAL = 22528  # bytes of a group, with which enough of them run at a time, and the cache is not short of memory
+CACHED = 5.0  # operations that a GPU does in the time in which it reads a byte from its cache, which 16 KiB more double
 STORED = 16.0  # and from memory
 
 
@@ -49,7 +50,7 @@ def refuse(kernel: Kernel) -> str:
     if best is None:
         return "a tile of its stages does not fit in local memory"
     tiles = Tiles(chain, **best, wide=_is_wide(kernel, LANES))
-    again = tiles.cost - sum(part.work for part in chain.parts)
+    again = tiles.computed - sum(part.work for part in chain.parts)
     stored = sum(param.type.storage.bits // 8 * param.type.planes for param in kernel.intermediates)
     if kernel.intermediates and again > 2 * STORED * stored:
         return "to compute stages around tiles would take longer than to read them from memory"
@@ -63,13 +64,13 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     most, busy = min(kernel.target.local_memory_bytes, MOST_LOCAL), kernel.target.least_threads / THREADS
     costs: dict[tuple[int, int], float] = {}
     tall = _tall(chain) if wide else TALL
-    for rows in [n for n in ROWS if n >= tall] if len(domain.shape) > 1 else (1,):
-        for columns in COLUMNS:
-            tiles = Tiles(chain, rows, columns, tall, LANES, wide)
-            if tiles.nbytes <= most and (rows, columns) == _large_enough(tiles, kernel):
-                groups = domain.threads / (rows * columns)
-                crowded = 1 + SLOWER * max(0, tiles.nbytes - FREE_LOCAL) / 16384
-                costs[rows, columns] = (tiles.cost + CACHED * tiles.bytes_read) * crowded * max(1.0, busy / groups)
+    shapes = [*itertools.product([n for n in ROWS if n >= tall], COLUMNS), WITH_HALO]
+    for rows, columns in shapes if len(domain.shape) > 1 else [(1, n) for n in COLUMNS]:
+        tiles = Tiles(chain, rows, columns, tall, LANES, wide)
+        if tiles.nbytes <= most and (rows, columns) == _large_enough(tiles, kernel):
+            groups = domain.threads / (rows * columns)
+            read = CACHED * tiles.bytes_read * (1 + max(0, tiles.nbytes - FREE_LOCAL) / 16384)
+            costs[rows, columns] = (tiles.cost + read) * max(1.0, busy / groups)
     best = sorted(costs, key=lambda shape: (costs[shape], shape))
     return tuple({"rows": rows, "columns": columns, "tall": tall, "lanes": LANES} for rows, columns in best)
 
@@ -86,7 +87,7 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     assert kernel.target is not None
     lanes = next(n for n in (8, 4, 2, 1) if n <= parameters["lanes"])
     tall = min(parameters["tall"], MOST_TALL)
-    rows = -(-parameters["rows"] // tall) * tall if len(kernel.domain.shape) > 1 else 1
+    rows = parameters["rows"] if len(kernel.domain.shape) > 1 else 1
     columns = -(-parameters["columns"] // lanes) * lanes
     chain, wide = _chain(kernel), _is_wide(kernel, lanes)
     larger = _large_enough(Tiles(chain, rows, columns, tall, lanes, wide), kernel)

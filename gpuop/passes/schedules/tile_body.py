@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.nodes import (
+    Apply,
     Array,
     Block,
     Const,
@@ -19,7 +20,7 @@ from gpuop.ir.nodes import (
     Store,
     Write,
 )
-from gpuop.ir.types import INT
+from gpuop.ir.types import BOOL, INT
 from gpuop.ir.visit import Copier
 from gpuop.passes.points_per_thread import elements, is_own
 from gpuop.passes.schedules.tile_chain import TilePart, distance
@@ -65,9 +66,21 @@ class PointBody(Copier):
                 return constant(self.frame.source.domain.extent(axis), INT)
             case Index(kind="global", axis=axis, offset=offset) if axis in self.at.real:
                 return self.b.apply("add", self.at.real[axis], offset)
+            case Apply(op="lt" | "ge", args=(Index() as at, Const() as bound)) if self._is_there(
+                expr.op, at, int(bound.value)
+            ):
+                return constant(False, BOOL)
             case Read(field=field) if is_own(field) and field.type.field_shape == self.frame.source.domain.shape:
                 return self._read(expr)
         return super().expr(expr)
+
+    def _is_there(self, op: str, at: Index, bound: int) -> bool:
+        """Whether a test for places beyond an edge is of one that the group reads, which reads none there."""
+        if self.windows is None or at.kind != "global" or at.axis not in self.at.real:
+            return False
+        low, high = self.part.span(self.frame.source.domain.axes.index(at.axis) - len(self.frame.source.domain.axes))
+        beyond = self.frame.source.domain.extent(at.axis) - 1
+        return at.offset - low >= bound if op == "lt" else beyond - high + at.offset < bound
 
     # --- reads --------------------------------------------------------------------------------------------------
 

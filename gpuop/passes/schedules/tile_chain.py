@@ -16,6 +16,7 @@ from gpuop.ir.visit import Copier, blocks, expressions, operands, times, values,
 from gpuop.passes.points_per_thread import is_own
 from gpuop.passes.scalarize import ELEMENT
 
+Span = tuple[int, int]  # the least and the greatest offset, the own point among them
 Rule = tuple[str, Const | None]  # a border, and what it fills with
 NEAREST: Rule = ("clamp", None)
 WRAP: Rule = ("wrap", None)
@@ -50,6 +51,11 @@ class TilePart:
     def reach(self, axis: int) -> int:
         """How far its windows reach along an axis, the last one being -1."""
         return max((n.high[axis] - n.low[axis] for n in self.near.values() if len(n.low) >= -axis), default=0)
+
+    def span(self, axis: int) -> Span:
+        """The offsets of what it reads along an axis."""
+        found = [(n.low[axis], n.high[axis]) for n in self.near.values() if len(n.low) >= -axis]
+        return min((low for low, _ in found), default=0), max((high for _, high in found), default=0)
 
 
 class TileChain:
@@ -164,6 +170,13 @@ def distance(read: Read) -> tuple[int, ...] | None:
         return (0,) * len(read.field.type.field_shape)
     away = tuple(at.offset for at in read.point if isinstance(at, Index))
     return away if len(away) == len(read.point) else None
+
+
+def loaded(near: Footprint, lanes: int) -> tuple[Span, Span]:
+    """The offsets along rows and columns that a window of some columns loads; of columns, whole accesses."""
+    spans = [(min(low, 0), max(high, 0)) for low, high in zip(near.low, near.high, strict=True)]
+    low, high = (-(-abs(end) // lanes) * lanes for end in spans[-1])
+    return spans[-2] if len(spans) > 1 else (0, 0), (-low, high)
 
 
 def _rules(near: Footprint | None) -> frozenset[Rule]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gpuop.ir.footprints import Footprint
 from gpuop.ir.nodes import Array, FieldParam
 from gpuop.ir.types import Type
-from gpuop.passes.schedules.tile_chain import MIRRORS, TileChain, TilePart
+from gpuop.passes.schedules.tile_chain import MIRRORS, TileChain, TilePart, loaded
 
 Span = tuple[int, int]  # how many points before and behind those of the tile
 THREADS = 256  # of a work-group
-AT_ONCE = 64  # threads that no other groups' run instead of, while some of a group wait
+WARP = 32  # threads that run together
+WHOLE = 128  # bytes of memory that they read at once
 LINE = 64  # bytes of a row that are read in vain, as memory is read by lines
+LOADED = 4  # operations that a load costs
+WAITING = 0.15  # of an operation: what a thread costs that waits for others of its group
+SPARE = 4  # rows that a strip may have more than others
+MOST_HELD = 96  # values of a window: registers are few
 WINDOW = 64  # values of a window that a strip keeps in registers
 SMALL = 4  # bytes: narrower results are written several at a time
 
@@ -68,7 +74,7 @@ class Tiles:
 
     Args:
         rows, columns: of a tile.
-        tall: rows of a strip that shares what it reads along columns.
+        tall: rows of a strip that shares what it reads along columns, about the most of them.
         lanes: columns of a strip that shares what it reads along rows, which are accessed at once.
         wide: whether places of so many columns are aligned in memory.
     """
@@ -105,16 +111,32 @@ class Tiles:
         covered = covered.joined(need)
         rows, columns = self.strip(part)
         down = self.rows + sum(covered.rows)
-        if rows > 1:  # as many as leave the fewest over
-            rows = min(range(rows // 2 + 1, rows + 5), key=lambda n: (-down % n, abs(n - self.tall))) if down > 1 else 1
         step = self.lanes if aligned else columns
         left = -(-covered.columns[0] // step) * step
         across = -(-(left + self.columns + covered.columns[1]) // step) * step
+        if rows > 1:
+            heights = [n for n in range(1, min(rows + SPARE, down) + 1) if part.rule is not None or down % n == 0]
+            rows = min(heights, key=lambda n: self._time(part, (n, columns), (down, across)))
         count = -(-down // rows), across // columns
         halo = Halo(
             (covered.rows[0], count[0] * rows - self.rows - covered.rows[0]), (left, across - self.columns - left)
         )
         return Region(need, halo, (rows, columns), count)
+
+    def _time(self, part: TilePart, strip: tuple[int, int], shape: tuple[int, int]) -> float:
+        """The operations of a group for a part whose threads compute such strips: those of whole warps, and waiting."""
+        count = -(-shape[0] // strip[0]) * -(-shape[1] // strip[1])
+        warps, turns = -(-count // WARP) * WARP, -(-count // THREADS) * THREADS
+        return (warps + WAITING * turns) * self._work(part, strip)
+
+    def _work(self, part: TilePart, strip: tuple[int, int]) -> int:
+        """The operations of a thread for a strip."""
+        points, loads = strip[0] * strip[1], 0
+        for near in part.near.values():
+            rows, columns = loaded(near, self.lanes if strip[1] > 1 else 1)
+            held = (strip[0] + rows[1] - rows[0]) * (strip[1] + columns[1] - columns[0])
+            loads += held if held <= MOST_HELD else held * points
+        return points * part.work + LOADED * loads
 
     def strip(self, part: TilePart) -> tuple[int, int]:
         """The rows and columns that a thread computes together: along which windows reach, so that they share what they read."""
@@ -130,18 +152,27 @@ class Tiles:
             return self.tall, self.lanes
         return self.tall, 1
 
+    def is_aligned(self, part: TilePart, region: Region) -> bool:
+        """Whether rows of the tile, without what is beside it, begin and end with lines of memory that are read."""
+        read = [field for field in part.near if field not in self.arrays]
+        lines = all(self.columns * field.type.storage.bits // 8 % WHOLE == 0 for field in read)
+        return self.wide and region.strip[1] == 1 and bool(read) and lines and any(region.computed.columns)
+
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays.values())
 
     @property
+    def computed(self) -> float:
+        """The operations for a point of a tile, those for what is around it among them."""
+        each = zip(self.chain.parts, self.regions, strict=True)
+        return sum(part.work * math.prod(region.shape) for part, region in each) / (self.rows * self.columns)
+
+    @property
     def cost(self) -> float:
-        """The operations of a group for a point of its tile, a few threads of which may do nothing."""
-        done = 0
-        for part, region in zip(self.chain.parts, self.regions, strict=True):
-            strips = region.count[0] * region.count[1]
-            done += part.work * -(-strips // AT_ONCE) * AT_ONCE * region.strip[0] * region.strip[1]
-        return done / (self.rows * self.columns)
+        """The operations of a group for a point of its tile, with loads, and with threads that wait or do nothing."""
+        each = zip(self.chain.parts, self.regions, strict=True)
+        return sum(self._time(part, region.strip, region.shape) for part, region in each) / (self.rows * self.columns)
 
     @property
     def bytes_read(self) -> float:
@@ -152,7 +183,8 @@ class Tiles:
                 if field not in self.arrays:
                     halo = region.computed.around(near)
                     line = (self.columns + sum(halo.columns)) * field.type.storage.bits // 8 + LINE
-                    done += (self.rows + sum(halo.rows)) * line
+                    planes = field.type.planes if self.chain.source.domain.elements == 1 else 1
+                    done += (self.rows + sum(halo.rows)) * line * planes
         return done / (self.rows * self.columns)
 
 

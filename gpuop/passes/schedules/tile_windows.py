@@ -11,13 +11,10 @@ from gpuop.ir.nodes import Array, Const, Declare, Expr, FieldParam, Load, Read, 
 from gpuop.ir.types import Type
 from gpuop.ir.visit import expressions
 from gpuop.passes.points_per_thread import elements
-from gpuop.passes.schedules.tile_chain import TilePart, distance
+from gpuop.passes.schedules.tile_chain import Span, TilePart, distance, loaded
 from gpuop.passes.schedules.tile_frame import Along, Frame
-from gpuop.passes.schedules.tile_regions import Region
+from gpuop.passes.schedules.tile_regions import MOST_HELD, Region
 from gpuop.passes.schedules.walk import numbered
-
-MOST_HELD = 96  # values of a window: registers are few
-Span = tuple[int, int]  # the least and the greatest offset, the own point among them
 
 
 @dataclass(frozen=True)
@@ -55,23 +52,17 @@ class StripWindows:
                 self._hold(read.field, element, Type(read.field.type.storage), near)
 
     def _hold(self, field: FieldParam, element: Expr | None, kind: Type, near: Footprint) -> None:
-        rows, columns = self.spans(near)
+        rows, columns = loaded(near, self.lanes)
         plane = f"_{int(element.value)}" if isinstance(element, Const) and field.type.planes > 1 else ""
         shape = (self.region.strip[0] + rows[1] - rows[0], self.lanes + columns[1] - columns[0])
         array = Array(f"{field.hint}{plane}_window", kind, shape)
         if max(self.region.strip) > 1 and array.elements <= MOST_HELD:
             self.found.setdefault((field, element), StripWindow(field, element, array, rows, columns))
 
-    def spans(self, near: Footprint) -> tuple[Span, Span]:
-        """The offsets along rows and columns that are loaded; of columns, whole accesses."""
-        spans = [(min(low, 0), max(high, 0)) for low, high in zip(near.low, near.high, strict=True)]
-        low, high = (-(-abs(end) // self.lanes) * self.lanes for end in spans[-1])
-        return spans[-2] if len(spans) > 1 else (0, 0), (-low, high)
-
     def reach(self, axis: str) -> Span:
         """How many points before and behind its own a thread accesses in memory."""
         near = [near for field, near in self.part.near.items() if field not in self.frame.tiles.arrays]
-        spans = [self.spans(each)[axis == "column"] for each in near]
+        spans = [loaded(each, self.lanes)[axis == "column"] for each in near]
         return max((-low for low, _ in spans), default=0), max((high for _, high in spans), default=0)
 
     def load(self, at: Along, out: list[Stmt]) -> None:

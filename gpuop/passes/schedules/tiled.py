@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuop.ir.build import collector, constant
+from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
     Array,
@@ -29,7 +29,7 @@ from gpuop.ir.visit import walk
 from gpuop.passes.points_per_thread import elements
 from gpuop.passes.schedules.tile_body import Lanes, PointBody
 from gpuop.passes.schedules.tile_chain import TilePart
-from gpuop.passes.schedules.tile_frame import Frame
+from gpuop.passes.schedules.tile_frame import Along, Frame
 from gpuop.passes.schedules.tile_regions import THREADS, Region, Tiles
 from gpuop.passes.schedules.tile_windows import StripWindows
 from gpuop.passes.schedules.walk import numbered
@@ -115,12 +115,13 @@ class Tiled:
     def _strips(self, part: TilePart, region: Region, inner: bool) -> Block:
         """All strips of a part, one for each thread at a time."""
         count = region.count[0] * region.count[1]
+        tile = self.tiles.columns if self.tiles.is_aligned(part, region) else None
 
         def turn(k: Expr, out: list[Stmt]) -> None:
             b = collector(out, hint="strip", temporary=False)
             strip = b.apply("add", collector(out).apply("mul", k, THREADS), Index("local", "column"))
             body: list[Stmt] = []
-            self._strip(part, region, strip, inner, body)
+            self._strip(part, region, _first(region, k, strip, tile, body), inner, body)
             if count % THREADS:
                 out.append(If(collector(out).apply("lt", strip, count), tuple(body)))
             else:
@@ -128,14 +129,8 @@ class Tiled:
 
         return _turning(numbered("turn", 0, -(-count // THREADS), turn))
 
-    def _strip(self, part: TilePart, region: Region, strip: Expr, inner: bool, out: list[Stmt]) -> None:
+    def _strip(self, part: TilePart, region: Region, first: Along, inner: bool, out: list[Stmt]) -> None:
         rows, columns = region.strip
-        b, across = collector(out), region.count[1]
-        top, left = (collector(out, hint=hint, temporary=False) for hint in ("top", "left"))
-        first = {
-            "row": top.apply("mul", b.apply("div", strip, across), rows) if region.count[0] > 1 else constant(0, INT),
-            "column": left.apply("mul", (left if columns == 1 else b).apply("mod", strip, across), columns),
-        }
         windows = StripWindows(self.frame, part, region) if inner else None
         stored = self._stored(part, columns) if inner else {}
         out += map(Declare, stored.values())
@@ -174,6 +169,40 @@ class Tiled:
             if stmt.field not in odd
             for element in elements(stmt.field, stmt.element)
         }
+
+
+def _first(region: Region, turn: Expr, strip: Expr, tile: int | None, out: list[Stmt]) -> Along:
+    """Where a strip begins, counted from where the region does.
+
+    Args:
+        tile: columns of the tile, if strips in it come before those beside it: warps of them read whole lines of memory.
+    """
+    (rows, columns), (down, across) = region.strip, region.count
+    b, (top, left) = collector(out), (collector(out, hint=hint, temporary=False) for hint in ("top", "left"))
+    if tile is not None:
+        number, column = _inner_first(b, strip, region, tile // columns)
+    elif THREADS % across:
+        number, column = b.apply("div", strip, across), b.apply("mod", strip, across)
+    else:  # a thread keeps its columns
+        local = Index("local", "column")
+        number = b.apply("add", b.apply("mul", turn, THREADS // across), b.apply("div", local, across))
+        column = b.apply("mod", local, across)
+    return {
+        "row": top.apply("mul", number, rows) if down > 1 else constant(0, INT),
+        "column": left.apply("mul", column, columns),
+    }
+
+
+def _inner_first(b: Builder, strip: Expr, region: Region, inner: int) -> tuple[Expr, Expr]:
+    """The row and the column of a strip, of which so many of a row are in the tile."""
+    down, across = region.count
+    before, beside = region.computed.columns[0] // region.strip[1], across - inner
+    more = b.apply("sub", strip, down * inner)
+    outer = b.apply("mod", more, beside)
+    outer = b.apply("choose", b.apply("lt", outer, before), outer, b.apply("add", outer, inner))
+    test = b.apply("lt", strip, down * inner)
+    row = b.apply("choose", test, b.apply("div", strip, inner), b.apply("div", more, beside))
+    return row, b.apply("choose", test, b.apply("add", b.apply("mod", strip, inner), before), outer)
 
 
 def _turning(block: Block) -> Block:
