@@ -19,6 +19,7 @@ from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.pin import Pin
 from gpuop.passes import lower, schedules
+from gpuop.passes.schedules.method import Method
 from gpuop.passes.schedules.roll import ROLL
 from gpuop.runtime.reference.interpret import run
 from tests.conftest import Widened
@@ -56,9 +57,13 @@ def staged(result: gp.Field) -> Kernel:
 def walked(kernel: Kernel, *arrays: NDArray[Any], **walk: int) -> NDArray[Any]:
     """What threads compute that walk so, whether or not it pays."""
     assert not reason(kernel)
-    fixed = replace(WALK, candidates=lambda kernel: (walk,)) if walk else WALK
-    kernel = replace(kernel, pin=Pin(fixed.name))  # of fields as they are, not of words
-    with mock.patch.object(schedules, "METHODS", (fixed,)):
+    return computed(kernel, replace(WALK, candidates=lambda kernel: (walk,)) if walk else WALK, *arrays)
+
+
+def computed(kernel: Kernel, method: Method, *arrays: NDArray[Any]) -> NDArray[Any]:
+    """What a kernel computes with a method."""
+    kernel = replace(kernel, pin=Pin(method.name))  # of fields as they are, not of words
+    with mock.patch.object(schedules, "METHODS", (method,)):
         lowered = lower(kernel, WIDENED)
     fields = {p: np.array(a).reshape(p.type.planes, -1) for a, p in zip(arrays, kernel.inputs, strict=True)}
     ((out, kind),) = ((o.param, o.param.type) for o in kernel.outputs)

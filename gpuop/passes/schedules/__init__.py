@@ -12,6 +12,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.pin import Pin
 from gpuop.passes.schedules.group_lanes import GROUP_LANES
 from gpuop.passes.schedules.interchange import INTERCHANGE
+from gpuop.passes.schedules.layered import LAYERED
 from gpuop.passes.schedules.line_buffers import LINE_BUFFERS
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.plain import without_intermediates
@@ -25,6 +26,7 @@ from gpuop.passes.schedules.vector_rows import VECTOR_ROWS
 PLAIN = "plain"  # each thread computes its own point
 METHODS: tuple[Method, ...] = (
     ROLL,
+    LAYERED,
     TRANSPOSE,
     TILE,
     LINE_BUFFERS,

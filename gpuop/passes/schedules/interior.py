@@ -9,6 +9,7 @@ from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import Apply, Comment, Expr, If, Index, Let, Ref, Stmt
 from gpuop.ir.types import INT, Shape
+from gpuop.passes.schedules.exchange import placed
 from gpuop.passes.schedules.rolling import Rolling
 from gpuop.passes.schedules.walk import FIRST, TOP, Walk
 from gpuop.passes.schedules.windows import Span
@@ -16,26 +17,33 @@ from gpuop.passes.schedules.windows import Span
 
 def rolled(kernel: Kernel, walk: Walk, interior: Walk | None) -> Kernel:
     """The kernel of threads that walk so; with another walk for those in the interior."""
-    domain, firsts = kernel.domain, {FIRST: ("column", walk.columns), TOP: (walk.axis, walk.rows)}
-    counts = dict(firsts.values())
-    reached = {axis: domain.extent(axis) + walk.slack * (axis == "column") for axis in domain.axes}
-    head: list[Stmt] = [Comment(_title(kernel, walk))]
-    for var, (axis, count) in firsts.items():
-        if count > 1 or var is TOP:
-            head.append(Let(var, Apply("mul", (Index("global", axis), constant(count, INT)), var.type)))
-    body = Rolling(kernel, walk).body()
+    rolling = Rolling(kernel, walk)
+    domain, head = placed(kernel, walk, rolling.windows) if walk.around is not None else _placed(kernel, walk)
+    head.insert(0, Comment(_title(kernel, walk)))
+    body = rolling.body()
     if interior is not None:
         inner = Rolling(kernel, interior)
         test = _is_interior(inner, collector(head))
         body = (If(test, (Comment("interior"), *inner.body()), body),)
     return replace(
         kernel,
-        domain=Domain(Shape(-(-n // counts.get(axis, 1)) for axis, n in reached.items()), domain.elements),
+        domain=domain,
         body=(*kernel.shared("constant"), *head, *body),
         group=walk.group,
-        points=domain.shape,
+        points=kernel.domain.shape,
         intermediates=(),
     )
+
+
+def _placed(kernel: Kernel, walk: Walk) -> tuple[Domain, list[Stmt]]:
+    """The grid of threads, and where a thread is."""
+    domain, firsts = kernel.domain, {FIRST: ("column", walk.columns), TOP: (walk.axis, walk.rows)}
+    counts, head = dict(firsts.values()), list[Stmt]()
+    reached = {axis: domain.extent(axis) + walk.slack * (axis == "column") for axis in domain.axes}
+    for var, (axis, count) in firsts.items():
+        if count > 1 or var is TOP:
+            head.append(Let(var, Apply("mul", (Index("global", axis), constant(count, INT)), var.type)))
+    return Domain(Shape(-(-n // counts.get(axis, 1)) for axis, n in reached.items()), domain.elements), head
 
 
 def _title(kernel: Kernel, walk: Walk) -> str:

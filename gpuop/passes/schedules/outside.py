@@ -14,6 +14,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Comment, Expr, If, Index, Load, Read, Stmt, Store, While
 from gpuop.ir.types import INT
 from gpuop.ir.visit import values, walk, walk_expr
+from gpuop.passes.points_per_thread import elements
 from gpuop.passes.schedules.walk import RowLoads, numbered
 from gpuop.passes.schedules.windows import MIRRORED, View, Windows, around
 
@@ -27,7 +28,7 @@ INSIDE: dict[str, Callable[[int], int]] = {  # how far from the edge the point i
 def refused_stages(kernel: Kernel, windows: Windows) -> str:
     """Why threads that walk cannot compute intermediates ahead; empty where they can."""
     for view, reach in windows.reach.items():
-        if any(view.across):
+        if any(view.across) and (not view.shared or len(windows.stages) > 2):
             return "other threads need what its stages compute"
         if view.border == "wrap" and not _repeats(windows):
             return "what its stages compute does not repeat itself beyond the edges"
@@ -42,7 +43,8 @@ def refused_stages(kernel: Kernel, windows: Windows) -> str:
 def _repeats(windows: Windows) -> bool:
     """Whether intermediates outside have the values of the other end: all is read so, and nothing knows where it is."""
     makers = windows.stages[:-1]
-    borders = {windows.view(n, read, read)[0].border for n, stage in enumerate(makers) for read in around(stage)}
+    reads = ((n, read) for n, stage in enumerate(makers) for read in around(stage))
+    borders = {windows.view(n, read, e)[0].border for n, read in reads for e in elements(read.field, read.element)}
     used = (
         value for stage in makers for stmt in walk(stage.body) for value in values(stmt) if not isinstance(value, Read)
     )
@@ -62,7 +64,7 @@ class Outside:
         columns, rows = Copies(), Copies()
         for view in views:
             slot = collector(out).apply("add", k, self.windows.found[view].height - 1)
-            low, high = self.windows.reach[view].columns
+            low, high = self.windows.reach[view].columns if not view.shared else (0, 0)
             self._columns(view, slot, range(1, 1 - low), 1, columns)
             self._columns(view, slot, range(1, high + 1), -1, columns)
             below, mirrored = self.windows.reach[view].rows[1], view.border in MIRRORED

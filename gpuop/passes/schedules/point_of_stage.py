@@ -68,6 +68,9 @@ class PointOfStage(Copier):
         self.domain, self.number, self.stored, self.place = kernel.domain, number, stored, place
         self.is_last = number == len(self.windows.stages) - 1
         self.known, self.head = {self.windows.axis: place.at}, collector(out, hint="at")
+        if self.loads.walk.around is not None:
+            beside = self.loads.walk.beside
+            self.known[beside] = self.loads.across(self.head, beside)
         for stmt in kernel.shared("constant"):
             self.arrays.pop(stmt.array, None)
 
@@ -127,7 +130,7 @@ class PointOfStage(Copier):
                 out.append(Store(self.stored[write.field, element], (self.place.lane,), value, write.loc))
                 continue
             for view in self.windows.views(self.number):
-                if (view.field, view.element) == (write.field, element):
+                if (view.field, view.element) == (write.field, element) and not view.shared:
                     slot = b.apply("add", self.place.row, self.windows.found[view].height - 1)
                     out.append(Store(self.loads.arrays[view], (slot, self.place.lane), value, write.loc))
         return tuple(out)

@@ -18,7 +18,7 @@ from gpuop.passes.schedules.interior import rolled
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.outside import refused_stages
 from gpuop.passes.schedules.walk import Walk, power_of_two
-from gpuop.passes.schedules.windows import View, Window, Windows, refused_reads, windows_of
+from gpuop.passes.schedules.windows import OWN, View, Window, Windows, refused_reads, windows_of
 
 ROWS = (64, 32, 16, 8)  # that a thread walks
 GROUP = 128  # threads of a work-group
@@ -46,10 +46,8 @@ AGAIN, STAGED_AGAIN = 0.2, 0.6  # of a row's time for each that another thread l
 DEEP = "its stages build on one another"
 
 
-OWN = Window((0, 0), (0, 0))
-
-
-def refuse(kernel: Kernel) -> str:
+def unfit(kernel: Kernel) -> str:
+    """Why no thread can walk over its points."""
     assert kernel.target is not None
     if kernel.target.widening != "unrolled":
         return "only GPUs have the registers for rows"
@@ -60,11 +58,15 @@ def refuse(kernel: Kernel) -> str:
     found = [unrepeatable(stmt, kernel) for stmt in statements(kernel.body)] + [refused_reads(kernel)]
     if any(found):
         return next(filter(None, found))
-    windows = windows_of(kernel)
     shared = {output.over for output in kernel.outputs}
-    if any(view.field in shared and window != OWN for view, window in windows.found.items()):
+    if any(view.field in shared and window != OWN for view, window in windows_of(kernel).found.items()):
         return "it updates what neighbours read"
-    if reason := refused_stages(kernel, windows):
+    return ""
+
+
+def refuse(kernel: Kernel) -> str:
+    windows = None if (reason := unfit(kernel)) else windows_of(kernel)
+    if windows is None or (reason := refused_stages(kernel, windows)):
         return reason
     if len(windows.stages) > 2:  # tiles are faster then
         return DEEP

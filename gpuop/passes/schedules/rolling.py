@@ -9,12 +9,12 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Apply,
     Array,
+    Barrier,
     Block,
     Declare,
     Expr,
     For,
     If,
-    Index,
     Let,
     Load,
     Ref,
@@ -26,10 +26,15 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import INT, Type
 from gpuop.passes.points_per_thread import places
+from gpuop.passes.schedules.exchange import WRITES, Exchange
 from gpuop.passes.schedules.outside import Outside
 from gpuop.passes.schedules.point_of_stage import PointOfStage, Spot
 from gpuop.passes.schedules.walk import TOP, RowLoads, Walk, named, numbered
 from gpuop.passes.schedules.windows import View, windows_of
+
+TOGETHER = (
+    2  # turns of threads that exchange something: registers change their names, and do not wait for what is loaded
+)
 
 
 class Rolling:
@@ -48,12 +53,13 @@ class Rolling:
 
     def __init__(self, kernel: Kernel, walk: Walk) -> None:
         self.source, self.walk = kernel, walk
-        self.windows = windows_of(kernel, walk.slack, walk.shift)
+        self.windows = windows_of(kernel, walk.slack, walk.shift, walk.around is not None)
         self.loads = RowLoads(kernel, walk, self.windows)
         self.outside = Outside(kernel, self.windows, self.loads)
+        self.exchange = Exchange(kernel, walk, self.windows, self.loads)
         self.extent, self.width = kernel.domain.extent(walk.axis), kernel.domain.extent("column")
         unit = walk.unit
-        self.warm = -(-max(self.windows.early) // unit) * unit
+        self.warm = -(-self.windows.before // unit) * unit
         self.start = Var("start", Type(INT)) if self.warm else TOP
         written = places(self.windows.stages[-1])[1] if walk.access > 1 else []
         self.stored = {
@@ -76,13 +82,15 @@ class Rolling:
                 TOP,
             )
         loop = self.loop(first, stop, self.walk.unrolled, self.turn)
-        return (*out, *map(Declare, self.stored.values()), *self.loads.declared(), *before, loop)
+        arrays = (*self.exchange.arrays.values(), *self.stored.values())
+        return (*out, *map(Declare, arrays), *self.loads.declared(), *before, loop)
 
     def loop(self, start: Var, stop: Expr, turns: int, turn: Callable[[Expr, list[Stmt]], None]) -> For:
         """Over rows, so many turns at a time."""
         self.counter = Var(self.walk.axis, Type(INT))
         body = numbered("k", 0, turns, turn)
-        return For(self.counter, Ref(start), stop, constant(turns * self.walk.turn, INT), body)
+        step = constant(turns * self.walk.turn, INT)
+        return For(self.counter, Ref(start), stop, step, body, 1 if self.walk.around is None else TOGETHER)
 
     # --- turns --------------------------------------------------------------------------------------------------
 
@@ -110,6 +118,8 @@ class Rolling:
         """The next rows of all, the outputs' too."""
         self.rows_of(number, out)
         outputs = numbered("k", 0, self.walk.turn, self.outputs)
+        if self.walk.around is not None:
+            outputs = (If(Ref(WRITES), outputs),)
         if self.warm and not self.walk.interior:
             test = collector(out).apply("ge", self.row, Ref(TOP))
             outputs = (If(test, outputs),)
@@ -136,13 +146,18 @@ class Rolling:
                 self.loads.load(view, at, between, place, out)
 
             out += numbered("k", 0, self.walk.turn, row)
+        self.looked_up(True, out)
         for stage in range(len(self.windows.stages) - 1):
             out += self.stage(stage)
+        if self.exchange.views:
+            self.exchange.put(self.row, out)
+            out.append(Barrier("local"))
+            self.looked_up(False, out)
 
     def stage(self, number: int) -> Block:
         """The next rows of what a stage makes."""
         ahead, (low, high) = self.windows.ahead[number], self.windows.beyond[number]
-        bordered = [view for view in self.windows.views(number) if view.border != "wrap"]
+        bordered = [view for view in self.windows.views(number) if view.border != "wrap" and not view.shared]
 
         def row(k: Expr, out: list[Stmt]) -> None:
             b = collector(out, hint="at")
@@ -156,13 +171,24 @@ class Rolling:
             if not self.walk.interior:
                 self.outside.in_row(bordered, at, k, out)
 
-        def late(view: View) -> int:
-            return (self.warm - self.windows.ahead[view.reader]) % self.walk.turn
-
         out = list(numbered("k", 0, self.walk.turn, row))
         if not self.walk.interior:
-            self.outside.above(bordered, self.row, late, out)
+            self.outside.above(bordered, self.row, self.late, out)
         return tuple(out)
+
+    def looked_up(self, early: bool, out: list[Stmt]) -> None:
+        """The newest layers of shared views, of those that others put there in an earlier turn or of the others."""
+        views = self.exchange.looked_up(early)
+        self.exchange.get(views, self.row, out)
+        for view in views:
+            if view in self.windows.reach and view.border != "wrap":
+                at = collector(out, hint="at").apply("add", self.row, self.windows.found[view].rows[1])
+                self.outside.in_row([view], at, constant(0, INT), out)
+                self.outside.above([view], self.row, self.late, out)
+
+    def late(self, view: View) -> int:
+        """In which row of a turn a view's reader comes to the first row."""
+        return (self.warm - self.windows.ahead[view.reader]) % self.walk.turn
 
     def moved(self, array: Array, kept: int) -> Block:
         """Rows that the next turn needs again move to where it looks for them."""
@@ -205,7 +231,7 @@ class Rolling:
     def stores(self, row: Expr, k: Expr, phase: Expr, head: list[Stmt]) -> list[Stmt]:
         """Of what is stored at once, or one by one where some of it is outside."""
         b, axes = collector(head, hint="at"), self.source.domain.axes[:-1]
-        point = tuple(row if axis == self.walk.axis else Index("global", axis) for axis in axes)
+        point = tuple(row if axis == self.walk.axis else self.loads.across(b, axis) for axis in axes)
         first = b.apply("sub", self.loads.column(b, 0), phase)
         stores: list[Stmt] = [
             Wide(field, array, False, (*point, first), element) for (field, element), array in self.stored.items()

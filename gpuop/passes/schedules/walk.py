@@ -37,6 +37,7 @@ from gpuop.passes.schedules.windows import Span, View, Windows
 
 WARP = 32
 FIRST, TOP = Var("first", Type(INT)), Var("top", Type(INT))  # column and row of a thread
+ROW = Var("row", Type(INT))  # of one that walks along layers beside others, for which it computes
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Walk:
         group: threads of a work-group.
         unrolled: how many turns the body of the loop does.
         interior: whether nothing that the threads do and read is outside.
+        around: the threads before and behind those of a group that write, along rows and along columns, which only load and
+            compute what these look up; None where threads exchange nothing.
     """
 
     axis: str
@@ -69,11 +72,22 @@ class Walk:
     group: Shape
     unrolled: int = 1
     interior: bool = False
+    around: tuple[Span, Span] | None = None
 
     @property
     def step(self) -> int:
         """Rows that the body of the loop does."""
         return self.turn * self.unrolled
+
+    @property
+    def beside(self) -> str:
+        """Of three axes the one along which threads that exchange something lie besides columns."""
+        return "row" if self.axis == "layer" else "layer"
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """The threads of a group along that axis, and along columns."""
+        return self.group[0] * self.group[1], self.group[2]
 
     @property
     def warp(self) -> int:
@@ -135,8 +149,12 @@ class RowLoads:
 
     def column(self, b: Builder, k: Expr | int) -> Expr:
         """So many columns behind the thread's first one."""
-        first = Index("global", "column") if self.walk.columns == 1 else Ref(FIRST)
-        return b.apply("add", first, k)
+        alone = self.walk.columns == 1 and self.walk.around is None
+        return b.apply("add", Index("global", "column") if alone else Ref(FIRST), k)
+
+    def across(self, b: Builder, axis: str, away: int = 0) -> Expr:
+        """Where a thread is along an axis that it does not walk and has one point of, or so far away."""
+        return Index("global", axis, away) if self.walk.around is None else b.apply("add", Ref(ROW), away)
 
     def phase(self, b: Builder, view: View | None, row: Expr) -> Expr:
         """How many columns before the thread's first one its columns begin in a row of a view, or of outputs: of a row that is so
@@ -170,7 +188,7 @@ class RowLoads:
             test: Expr = Ref(self.within.setdefault(reach, Var("within", Type(BOOL))))
             if self.walk.shift:  # a row that stands for another is aligned as it is itself
                 b = collector(out)
-                for line in self.lines(view, at, between):
+                for line in self.lines(b, view, at, between):
                     test = test if (there := inside(b, line)) is None else b.apply("and", test, there)
             out.append(If(test, tuple(wide), tuple(each)))
 
@@ -181,7 +199,7 @@ class RowLoads:
         def one(k: Expr, out: list[Stmt]) -> None:
             b = collector(out)
             axes = zip(self.domain.axes[:-1], view.across, strict=True)
-            point = [at if axis == self.walk.axis else Index("global", axis, away) for axis, away in axes]
+            point = [at if axis == self.walk.axis else self.across(b, axis, away) for axis, away in axes]
             point.append(b.apply("sub", self.column(b, b.apply("add", k, low)), phase))
             border = ("unchecked", None) if self.walk.interior else (view.border, view.fill)
             read = Read(view.field, array.type, tuple(point), view.element, *border)
@@ -192,7 +210,8 @@ class RowLoads:
     def load_wide(self, view: View, at: Expr, between: Span, slot: Expr, phase: Expr, out: list[Stmt]) -> None:
         """In accesses to as many neighbours as there are, which are all inside the row."""
         array, (low, high) = self.arrays[view], self.windows[view].columns
-        lines, b = self.lines(view, at, between), collector(out, hint="at")
+        b = collector(out, hint="at")
+        lines = self.lines(b, view, at, between)
         point = tuple(place(b, line, view.border) for line in lines)
         tests = [test for line in lines if (test := inside(b, line)) is not None] if view.fill is not None else []
         for start, count in self.walk.pieces((low, high)):
@@ -213,13 +232,13 @@ class RowLoads:
 
             out += numbered("k", first - start, last - first, one)
 
-    def lines(self, view: View, at: Expr, between: Span) -> list[Coordinate]:
+    def lines(self, b: Builder, view: View, at: Expr, between: Span) -> list[Coordinate]:
         """Where a row is along the axes but the columns'."""
         found = []
         for axis, away in zip(self.domain.axes[:-1], view.across, strict=True):
             n = self.domain.extent(axis)
             walked = axis == self.walk.axis
-            where, (low, high) = (at, between) if walked else (Index("global", axis, away), (away, away + n - 1))
+            where, (low, high) = (at, between) if walked else (self.across(b, axis, away), (away, away + n - 1))
             if self.walk.interior:
                 low, high = 0, n - 1
             found.append(Coordinate(where, constant(n, INT), n, low, high))

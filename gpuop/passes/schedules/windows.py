@@ -21,6 +21,7 @@ MIRRORED = ("reflect", "symmetric")
 class View:
     """An element of a field's tensor, seen through a border, on the line of columns that is `across` away along the other axes;
     0 along the axis that a thread walks. Stages have views of their own of intermediates: `reader` is the stage, 0 of inputs.
+    What is `shared` threads beside it load or compute.
     """
 
     field: FieldParam
@@ -29,6 +30,7 @@ class View:
     fill: Const | None
     across: tuple[int, ...]
     reader: int = 0
+    shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,9 @@ class Window:
         return self.columns[1] - self.columns[0]
 
 
+OWN = Window((0, 0), (0, 0))
+
+
 class Windows:
     """What the stages of a kernel read of fields on its grid, by threads that walk along an axis.
 
@@ -64,9 +69,12 @@ class Windows:
         stages: kernels; the last one writes the outputs.
         ahead, beyond: by stage, the rows between it and the outputs, and the columns before and behind the thread's own.
         early: by stage, how many rows before a thread's first one it begins.
+        exchanged: whether threads beside one another, on a grid of three axes, compute intermediates for each other, and not
+            each its halo, and load inputs' columns for each other.
+        before: how many rows before its first one a thread begins to have what it needs of others.
     """
 
-    def __init__(self, kernel: Kernel, axis: str, slack: int = 0, shift: int = 0) -> None:
+    def __init__(self, kernel: Kernel, axis: str, slack: int = 0, shift: int = 0, exchanged: bool = False) -> None:
         self.axes, self.axis, self.stages = kernel.domain.axes, axis, stages(kernel)
         self.found: dict[View, Window] = {}
         self.reach: dict[View, Window] = {}
@@ -74,12 +82,19 @@ class Windows:
         self.ahead, self.beyond, self.early = [0] * (last + 1), [(0, 0)] * (last + 1), [0] * (last + 1)
         self.beyond[last] = (-slack, 0)
         self.inner = set(kernel.intermediates)
+        self.exchanged = exchanged
         for number in range(last, -1, -1):
             if number < last:
                 self._place_stage(number)
             self._note_reads(number)
         for view, window in self.inputs().items():
-            self.found[view] = Window(window.rows, (window.columns[0], window.columns[1] + shift))
+            rows = window.rows[0], window.rows[1] + self.exchanged  # groups wait at barriers, not for what is loaded
+            self.found[view] = Window(rows, (window.columns[0], window.columns[1] + shift))
+        self.before = max(self.early)
+        for view in self.shared_inputs():
+            (first, last), own = self.found[view].rows, self.own(view)
+            self.found[own] = self.found[own].joined(Window((last, last + 1), (0, 0)))
+            self.before = max(self.before, max(self.early) + last + 1 - first)
 
     def views(self, number: int) -> list[View]:
         """The views of what a stage makes."""
@@ -87,7 +102,14 @@ class Windows:
         return [view for view in self.reach if view.field in made]
 
     def inputs(self) -> dict[View, Window]:
-        return {view: window for view, window in self.found.items() if view not in self.reach}
+        return {view: window for view, window in self.found.items() if view not in self.reach and not view.shared}
+
+    def shared_inputs(self) -> list[View]:
+        return [view for view in self.found if view.shared and view not in self.reach]
+
+    def own(self, view: View) -> View:
+        """What the thread has itself of a shared view."""
+        return replace(view, across=(0,) * len(view.across), shared=False)
 
     def view(self, number: int, read: Read, element: Expr) -> tuple[View, int, int]:
         """The view that a stage's read is part of, and how many rows and columns away."""
@@ -95,16 +117,31 @@ class Windows:
         row, column, across = (
             away[self.axis],
             away["column"],
-            (0 if a == self.axis else away[a] for a in self.axes[:-1]),
+            tuple(0 if a == self.axis else away[a] for a in self.axes[:-1]),
         )
         border = "clamp" if read.border == "unchecked" else read.border  # what is read before it is known to be wanted
         reader = number if read.field in self.inner else 0
-        view = View(read.field, element, border, read.fill, tuple(across), reader)
+        shared = self.exchanged and (bool(column) or (read.field in self.inner and any(across)))
+        shared = shared and (read.field in self.inner or not any(across))
+        view = View(read.field, element, border, read.fill, across, reader, shared)
         if any(away.values()):
             return view, row, column
         own = replace(view, border="clamp", fill=None)  # never outside, so any border is right
         same = (v for v in self.found if replace(v, border="clamp", fill=None) == own)
         return next(same, own), 0, 0
+
+    @property
+    def beside(self) -> tuple[Span, Span]:
+        """How far shared views reach beside the thread: along the axis that it does not walk, and along columns."""
+        rows, columns, more = (0, 0), (0, 0), (0, 0)
+        for view, window in self.found.items():
+            if view.shared:
+                found = _with_own(Window((sum(view.across),) * 2, window.columns), view.border in MIRRORED)
+                if view in self.reach:
+                    rows, columns = _joined(rows, found.rows), _joined(columns, found.columns)
+                else:
+                    more = _joined(more, found.columns)
+        return rows, (columns[0] + more[0], columns[1] + more[1])
 
     def _note_reads(self, number: int) -> None:
         (low, high), ahead = self.beyond[number], self.ahead[number]
@@ -120,6 +157,10 @@ class Windows:
                     self.reach[view] = self.reach.get(view, window).joined(window)
                     window = self.reach[view]
                 (first, last), (left, right) = window.rows, window.columns
+                if view.shared:
+                    if read.field in self.inner:
+                        self.reach.setdefault(self.own(view), Window(window.rows, (0, 0)))
+                    self.found.setdefault(self.own(view), Window((first + ahead, last + ahead), (0, 0)))
                 moved = Window((first + ahead, last + ahead), (left + low, right + high))
                 self.found[view] = self.found.get(view, moved).joined(moved)
 
@@ -127,22 +168,24 @@ class Windows:
         """What a stage makes is wanted at the union of its views."""
         views = self.views(number)
         ahead = max(self.found[view].rows[1] for view in views)
-        lows, highs = zip(*(self.found[view].columns for view in views), strict=True)
+        lows, highs = zip(*(self.found[view].columns for view in views if not view.shared), strict=True)
         self.ahead[number], self.beyond[number] = ahead, (min(lows), max(highs))
         for view in views:
             rows = self.found[view].rows[0], ahead
             self.early[number] = max(self.early[number], self.early[view.reader] + ahead - rows[0])
-            self.found[view] = Window(rows, self.beyond[number])
+            if not view.shared:
+                self.found[view] = Window(rows, self.beyond[number])
 
 
-_found: BoundedCache[tuple[int, int, int], tuple[Kernel, Windows]] = BoundedCache(
+_found: BoundedCache[tuple[int, int, int, bool], tuple[Kernel, Windows]] = BoundedCache(
     8
 )  # by the identity of kernels that it keeps alive
 
 
-def windows_of(kernel: Kernel, slack: int = 0, shift: int = 0) -> Windows:
+def windows_of(kernel: Kernel, slack: int = 0, shift: int = 0, exchanged: bool = False) -> Windows:
     """The windows of threads that walk along the axis that suits the kernel."""
-    return _found.find((id(kernel), slack, shift), lambda: (kernel, Windows(kernel, walked(kernel), slack, shift)))[1]
+    how = slack, shift, exchanged
+    return _found.find((id(kernel), *how), lambda: (kernel, Windows(kernel, walked(kernel), *how)))[1]
 
 
 def walked(kernel: Kernel) -> str:
@@ -176,6 +219,13 @@ def refused_reads(kernel: Kernel) -> str:
 def around(kernel: Kernel) -> Iterator[Read]:
     """The reads whose place depends on the thread."""
     return (e for e in expressions(kernel.body) if isinstance(e, Read) and is_placed(e))
+
+
+def reads_beside(kernel: Kernel) -> bool:
+    """Whether stages read others both along layers and along rows."""
+    reads = (read for stage in stages(kernel)[1:] for read in around(stage) if read.field in kernel.intermediates)
+    away = [_distance(read, kernel.domain.axes) for read in reads]
+    return len(kernel.domain.axes) == 3 and any(each[0] for each in away) and any(each[1] for each in away)
 
 
 def is_placed(read: Read) -> bool:
