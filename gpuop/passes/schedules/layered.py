@@ -39,7 +39,7 @@ def refuse(kernel: Kernel) -> str:
     windows, columns = windows_of(kernel, exchanged=True), _columns(kernel)
     if reason := refused_stages(kernel, windows):
         return reason
-    if columns < max(_widest(kernel) // 2, 2):
+    if columns < _widest(kernel) or columns == 1:
         return "its rows have no aligned places"
     if any(view.field.type.storage.bits < WORD for view in windows.found):
         return "its values are narrow"
