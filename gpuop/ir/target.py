@@ -44,7 +44,7 @@ class Target:
 
     @property
     def overlaps_halves(self) -> bool:
-        """Whether vectors of halves may overlap where they are stored: PoCL's kernels have crashed there."""
+        """Whether vectors of halves may begin anywhere: PoCL's compiler and kernels have crashed there."""
         return self.widening != "functions"
 
     def __str__(self) -> str:

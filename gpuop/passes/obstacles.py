@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Apply,
     Assert,
@@ -50,6 +51,13 @@ def obstacle(body: Block) -> str:
 def doubles(body: Block) -> str:
     """Why vectors are not for a body where those of doubles are computed wrongly; "" if it has none."""
     return "it computes with doubles" if any(e.type.dtype is DOUBLE for e in expressions(body)) else ""
+
+
+def halves(kernel: Kernel) -> str:
+    """Why vectors that may begin anywhere are not for a kernel's fields; "" if they are."""
+    assert kernel.target is not None
+    has = any(field.type.dtype == "float16" for field in (*kernel.inputs, *kernel.written))
+    return "vectors of halves may not overlap on the device" if has and not kernel.target.overlaps_halves else ""
 
 
 def demand(body: Block, streamed: bool) -> str:

@@ -78,6 +78,11 @@ def test_dtypes(form, dtype):
             np.testing.assert_array_equal(field.argmax(axis=1).numpy(), x.argmax(axis=1))
 
 
+def test_halves_of_a_slice(device):
+    """Rows of them begin anywhere, which brings PoCL's compiler down where they are in vectors."""
+    assert gp.ScalarField(np.arange(100).astype("float16"))[1:].max().numpy() == 99
+
+
 def has_double(form: str) -> bool:
     with gp.use_device(form) as backend:
         return backend.target.has_fp64

@@ -14,7 +14,7 @@ from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import Array, Block, Comment, Declare, Expr, For, Index, Let, Load, Ref, Stmt, Store, Var
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import changed, walk
-from gpuop.passes.obstacles import doubles
+from gpuop.passes.obstacles import doubles, halves
 from gpuop.passes.points_per_thread import MOST_VALUES
 from gpuop.passes.schedules.group_parts import (
     GroupPart,
@@ -41,7 +41,7 @@ def refuse(kernel: Kernel) -> str:
     if kernel.shared_memory or kernel.whole or kernel.group is None:
         return "its threads are not joined by work-groups of their own"
     wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
-    found = wrong or obstacle_of_group(kernel)
+    found = wrong or halves(kernel) or obstacle_of_group(kernel)
     return found or ("" if candidates(kernel) else "its body is large")
 
 

@@ -27,7 +27,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import expressions, walk
-from gpuop.passes.obstacles import doubles, obstacle
+from gpuop.passes.obstacles import doubles, halves, obstacle
 from gpuop.passes.points_per_thread import MOST_VALUES, SMALL, is_own, refusal_of_thread
 from gpuop.passes.schedules.edge_vectors import EdgeLines, LinePlaces, lower
 from gpuop.passes.schedules.lane_places import LanePlaces
@@ -47,11 +47,8 @@ def refuse(kernel: Kernel) -> str:
         return "it has stages"
     if not any(isinstance(e, Read) and e.point is not None for e in expressions(kernel.body)):
         return "it reads no points but its own"
-    fields = (*kernel.inputs, *kernel.written)
-    if not kernel.target.overlaps_halves and any(field.type.dtype == "float16" for field in fields):
-        return "vectors of halves may not overlap on the device"
     wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
-    found = wrong or unjoined(kernel) or obstacle(without_tables(kernel)) or _places(kernel)
+    found = wrong or halves(kernel) or unjoined(kernel) or obstacle(without_tables(kernel)) or _places(kernel)
     if found:
         return found
     return "" if kernel.domain.extent("column") >= kernel.target.vector_length else "its rows are too short for vectors"
