@@ -103,7 +103,7 @@ def prepare(
     """
     layouts = {**layouts, **layouts_of(what)}
     key = (what.key, backend, optimize, pin, frozenset(layouts.items()))
-    planned = planned or (lambda: plan(what, optimize, replace(backend.limits, pin=pin)))
+    planned = planned or (lambda: plan(what, optimize, replace(backend.limits, pin=pin), layouts))
     return _plans.find(key, lambda: Prepared(backend, planned(), layouts))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from gpuop.fusion.cost import LAUNCH
 from gpuop.fusion.groups import MOST_COMPARED, Groups
@@ -21,6 +22,7 @@ from gpuop.fusion.staging import unstaged
 from gpuop.fusion.thread_per_element import with_elements
 from gpuop.fusion.thread_per_point import shared_once
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.layout import Layout
 from gpuop.ir.pin import Pin
 
 
@@ -47,10 +49,18 @@ class Plan:
     limits: Limits
 
 
-def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Plan:
+def plan(
+    program: Program,
+    optimize: bool = True,
+    limits: Limits = LEAST,
+    layouts: Mapping[int, Layout] = MappingProxyType({}),
+) -> Plan:
     """Fuse what the rules allow and the costs advise, split what a device has no room for, and order the kernels.
 
     Where no schedule suits a kernel with intermediates, it is cut at those that are the fewest bytes, and all is fused anew.
+
+    Args:
+        layouts: of the values that do not lie in memory as gpuop's own do, which schedules may not be for.
     """
     program, spread = with_elements(program) if optimize else (program, frozenset())
     memory: set[int] = set()  # values that are no intermediates
@@ -61,10 +71,10 @@ def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Pla
         order = groups.order.sorted(key=groups.first.__getitem__)
         splitting = Splitting(groups, program.types)
         whole = [splitting.whole(groups.members[group]) for group in order]
-        cut = _ill_staged(whole, limits)
+        cut = _ill_staged(whole, limits, layouts)
         if not cut:  # else it is too early to ask for registers, which takes long
             pieces = [piece for each in whole for piece in splitting.pieces(each)]
-            cut = _ill_staged([piece for piece in pieces if piece not in whole], limits)
+            cut = _ill_staged([piece for piece in pieces if piece not in whole], limits, layouts)
         if not cut:
             break
         memory |= cut
@@ -74,8 +84,8 @@ def plan(program: Program, optimize: bool = True, limits: Limits = LEAST) -> Pla
     return Plan(program, tuple(_timed(launches, program) if optimize else launches), tuple(apart), limits)
 
 
-def _ill_staged(pieces: Iterable[Piece], limits: Limits) -> set[int]:
-    return set[int]().union(*(ill_staged(piece, limits) for piece in pieces))
+def _ill_staged(pieces: Iterable[Piece], limits: Limits, layouts: Mapping[int, Layout]) -> set[int]:
+    return set[int]().union(*(ill_staged(piece, limits, layouts) for piece in pieces))
 
 
 def _launched(piece: Piece, spread: frozenset[int], pin: Pin | None) -> PlannedLaunch:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.split import Piece
 from gpuop.fusion.staging import staged
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.layout import Layout
 from gpuop.ir.stages import levels
 from gpuop.ir.target import Target
 from gpuop.passes import unscheduled
@@ -25,7 +27,7 @@ def pin_refusal(kernel: Kernel, target: Target) -> str:
     return unpinned(unscheduled(kernel, target)) if kernel.pin is not None else ""
 
 
-def ill_staged(piece: Piece, limits: Limits) -> set[int]:
+def ill_staged(piece: Piece, limits: Limits, layouts: Mapping[int, Layout]) -> set[int]:
     """The values that should not be intermediates of a kernel that no schedule of the target suits; none where one does.
 
     They are those of one level of its stages, which are the fewest bytes.
@@ -34,6 +36,9 @@ def ill_staged(piece: Piece, limits: Limits) -> set[int]:
     if limits.target is None or not isinstance(kernel, Kernel) or not kernel.intermediates:
         return set()
     pinned = kernel if limits.pin is None else replace(kernel, pin=limits.pin)
+    values = zip((*kernel.inputs, *kernel.written), (*piece.inputs, *piece.outputs), strict=True)
+    if elsewhere := tuple((param, layouts[value]) for param, value in values if value in layouts):
+        pinned = replace(pinned, layouts=elsewhere)
     if scheduled(pinned, limits.target) is not None:
         return set()
     value = dict(zip(kernel.intermediates, staged(piece.ops), strict=True))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.dsl import _column, _out0, _readTensor, _writeTensor
+from gpuop.dsl import _column, _out0, _readTensor, _row, _writeTensor
+from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
+from gpuop.fusion.scheduling import scheduled
+from gpuop.ir.layout import interleaved
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.devices import current
 
@@ -40,6 +45,45 @@ def test_views(device, view):
     image = rng.random((45, 67, 3), np.float32)
     for result, right in zip(blend(image[view]), expected(image[view]), strict=True):
         np.testing.assert_array_equal(result, right)
+
+
+@gp.operator
+def grey(image):
+    c = _readTensor(image)
+    return c.x + c.y + c.z
+
+
+@gp.operator
+def beside(f):
+    return sum(_readTensor(f, _row, _column + k) for k in range(-3, 4))
+
+
+@gp.operator
+def above(f):
+    return sum(_readTensor(f, _row + k, _column) for k in range(-3, 4))
+
+
+def test_stages_of_interleaved_vectors(device):
+    """A stage that no schedule computes of such arrays goes through memory: threads would compute it at each read."""
+    image = rng.integers(0, 9, (65, 130, 3)).astype(np.float32)
+    ways = []
+    with gp.use_device(device) as backend:
+        np.testing.assert_array_equal(
+            gp.pipeline(lambda a: beside(above(grey(gp.VectorField(a)))))(image), boxes(boxes(image.sum(-1)).T).T
+        )
+        kind = gp.FieldType((65, 130), (3,))
+        what = program([beside(above(grey(gp.VectorField(image)))).node])
+        for launch in plan(what, True, backend.limits, dict.fromkeys(what.leaves, interleaved(kind))).launches:
+            if launch.kernel.intermediates:
+                where = ((p, interleaved(kind)) for p in launch.kernel.inputs if p.type == kind)
+                ways.append(scheduled(replace(launch.kernel, layouts=tuple(where)), backend.target))
+    assert None not in ways
+
+
+def boxes(a):
+    """Sums of seven along columns."""
+    padded = np.pad(a, ((3, 3), (0, 0)), mode="edge")
+    return sum(padded[k : k + len(a)] for k in range(7))
 
 
 def test_read_only_and_unaligned_arrays(device):
