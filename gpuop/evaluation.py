@@ -53,7 +53,7 @@ class DeviceValue:
 
 _computed: WeakKeyDictionary[Call, dict[int, DeviceValue]] = WeakKeyDictionary()
 _uploaded: WeakKeyDictionary[Leaf, DeviceValue] = WeakKeyDictionary()
-driven: WeakSet[Leaf] = WeakSet()  # the states of graphs that are defined
+driven: WeakSet[Leaf] = WeakSet()  # the states of graphs
 _plans: BoundedCache[Any, Prepared] = BoundedCache(PLANS_KEPT)
 
 
@@ -108,12 +108,12 @@ def prepare(
 
 
 def refuse_state(leaf: Leaf) -> None:
-    """Raise SemanticError for a state outside its graph: the array is only what it starts from."""
+    """Raise SemanticError for a state, of which the array is only what it starts from: also where its graph is being defined."""
     if leaf in driven:
         name = f"`{leaf.name}`" if leaf.name else "this field"
         raise SemanticError(
-            f"{name} is a state of a ComputeGraph, and outside has no values: probe it, or what is computed of it, inside the "
-            "graph's `with`, and `graph.read` that"
+            f"{name} is a state of a ComputeGraph, and has no values outside of its steps: probe it, or what is computed of it, "
+            "inside the graph's `with`, and `graph.read` that"
         )
 
 

@@ -88,12 +88,11 @@ class ComputeGraph(Saving):
         open_graphs().remove(self)
         self._precision.__exit__(kind, error, trace)
         self._closed = True
-        if kind is None:
-            driven.update(self._states)
-        else:
+        if kind is not None:
             self._gone = partial(
                 SemanticError, "the `with` block of this ComputeGraph ended with an error; define it again"
             )
+            driven.difference_update(self._states)
             for leaf in (*self._states, *self._sensors):
                 del _owner[leaf]
 
@@ -145,6 +144,7 @@ class ComputeGraph(Saving):
                 f"`.next` of a {state.type} field takes a field of the same type, not {value.type}{instead}"
             )
         _owner[leaf], self._states[leaf] = ref(self), value
+        driven.add(leaf)
 
     def join(self, part: Sensor | Actuator) -> None:
         """Have a sensor or an actuator; they are served in the order of their definition."""

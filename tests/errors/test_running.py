@@ -140,8 +140,8 @@ def stepped():
 
 
 STATE = (
-    "`heat` is a state of a ComputeGraph, and outside has no values: probe it, or what is computed of it, inside the graph's "
-    "`with`, and `graph.read` that"
+    "`heat` is a state of a ComputeGraph, and has no values outside of its steps: probe it, or what is computed of it, inside "
+    "the graph's `with`, and `graph.read` that"
 )
 
 
@@ -149,6 +149,15 @@ STATE = (
 def values_of_a_state():
     heat, _ = stepped()
     heat.numpy()  # here
+
+
+@WRONGS.add(STATE)
+def values_of_a_state_of_a_graph_that_is_being_defined():
+    """They would be a constant of its steps."""
+    with gp.ComputeGraph() as graph:
+        heat = gp.ScalarField(ARRAY)
+        heat.next = heat + 1
+        graph.probe(heat * float(heat.max()))  # here
 
 
 @WRONGS.add(STATE)
@@ -187,11 +196,11 @@ def iteration_of_a_state():
     gp.iterate(lambda u: u + 1, heat, times=3).numpy()  # here
 
 
-def test_a_state_is_an_array_until_its_graph_is_defined():
+def test_a_field_is_an_array_until_it_is_a_state():
     with gp.ComputeGraph() as graph:
         heat = gp.ScalarField(ARRAY)
-        heat.next = heat + 1
         assert heat.numpy()[0, 0] == float(heat[0, 0]) == 1
+        heat.next = heat + 1
         graph.probe(heat)
     made = []
 
