@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from gpuop.errors import GpuopError
 
 
 def _cache() -> Path:
@@ -16,27 +17,20 @@ def _cache() -> Path:
     return Path(given) if given else Path(base) / "gpuop"
 
 
-def _debug() -> int:
-    given = os.environ.get("GPUOP_DEBUG") or "0"
-    if not given.isdecimal():
-        warnings.warn(f"GPUOP_DEBUG={given!r} is not a number from 0 to 5, and is ignored", stacklevel=2)
-        return 0
-    return int(given)
+_refused: list[str] = []  # what is wrong with the settings
 
 
-def _schedule() -> str:
-    given = os.environ.get("GPUOP_SCHEDULE") or "auto"
-    if given not in ("auto", "plain"):
-        warnings.warn(f'GPUOP_SCHEDULE={given!r} is neither "auto" nor "plain", and is ignored', stacklevel=2)
-        return "auto"
+def _one_of(name: str, *values: str) -> str:
+    """A setting that has one of these values, by default the first."""
+    given = os.environ.get(name) or values[0]
+    if given not in values:
+        _refused.append(f"{name}={given} is none of its values; one of {', '.join(values)}")
     return given
 
 
-def _widen() -> bool:
-    given = os.environ.get("GPUOP_WIDEN") or "1"
-    if given not in ("0", "1"):
-        warnings.warn(f"GPUOP_WIDEN={given!r} is neither 0 nor 1, and is ignored", stacklevel=2)
-    return given != "0"
+def _debug() -> int:
+    given = _one_of("GPUOP_DEBUG", *map(str, range(6)))
+    return int(given) if given.isdecimal() else 0
 
 
 @dataclass
@@ -57,14 +51,20 @@ class Config:
     debug: int = field(default_factory=_debug)
     dump: str = os.environ.get("GPUOP_DUMP", "")
     cache: Path = field(default_factory=_cache)
-    widen: bool = field(default_factory=_widen)
-    schedule: str = field(default_factory=_schedule)
-    verify: bool = os.environ.get("GPUOP_VERIFY") == "1"
+    widen: bool = _one_of("GPUOP_WIDEN", "1", "0") != "0"
+    schedule: str = _one_of("GPUOP_SCHEDULE", "auto", "plain")
+    verify: bool = _one_of("GPUOP_VERIFY", "0", "1") == "1"
 
     @property
     def generating(self) -> tuple[object, ...]:
         """The settings that generated text depends on, and what is verified on the way to it."""
+        self.check()
         return self.schedule, self.widen, self.verify, self.debug
+
+    def check(self) -> None:
+        """Refuse settings that are none, when gpuop is used: importing it never fails for them."""
+        if _refused:
+            raise GpuopError(_refused[0])
 
     def trace(self, level: int, text: Callable[[], str]) -> None:
         """Write to stderr what GPUOP_DEBUG asks for; the text is made only then."""

@@ -142,9 +142,11 @@ def open_device(name: str | None = None, checked: bool = False) -> Backend:
 
     Raises:
         DeviceError: there is none of that name, or it fails the self-test.
+        GpuopError: a setting in the environment has none of its values.
     """
     if name is None:
         return current()
+    config.check()
     name = _specific(name)
     for device, opener in discover():
         if name != device.name and name not in device.aliases:

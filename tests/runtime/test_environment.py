@@ -83,11 +83,26 @@ def test_debug_in_the_environment():
     assert "gpuop: launch doubled, threads 5\n" in printed
 
 
-def test_settings_that_are_none():
-    done = python("-c", DOUBLE, GPUOP_DEVICE="reference", GPUOP_DEBUG="yes", GPUOP_WIDEN="maybe")
-    assert done.stdout.split() == ["20.0", "reference"]
-    assert "GPUOP_DEBUG='yes' is not a number from 0 to 5, and is ignored" in done.stderr
-    assert "GPUOP_WIDEN='maybe' is neither 0 nor 1, and is ignored" in done.stderr
+@pytest.mark.parametrize(
+    ("name", "given", "values"),
+    [
+        ("GPUOP_DEBUG", "yes", "0, 1, 2, 3, 4, 5"),
+        ("GPUOP_DEBUG", "7", "0, 1, 2, 3, 4, 5"),
+        ("GPUOP_WIDEN", "maybe", "1, 0"),
+        ("GPUOP_SCHEDULE", "PLAIN", "auto, plain"),
+        ("GPUOP_VERIFY", "on", "0, 1"),
+    ],
+)
+def test_settings_that_are_none(name, given, values):
+    """They are refused when a device is first used, or text is generated for another; importing gpuop does not fail."""
+    code = (
+        "import gpuop as gp\nfrom gpuop.evaluation import source\n"
+        "x = gp.ScalarField([1, 2])\n"
+        "for use in (lambda: (x + 1).numpy(), lambda: source([x + 1], 'cuda')):\n"
+        "    try: use()\n    except gp.GpuopError as error: print(error)"
+    )
+    message = f"{name}={given} is none of its values; one of {values}"
+    assert python("-c", code, GPUOP_DEVICE="reference", **{name: given}).stdout.splitlines() == [message] * 2
 
 
 @needs_opencl
