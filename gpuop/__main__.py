@@ -33,7 +33,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--types", nargs="*", default=[], metavar="TYPE", help=TYPES)
     for command in (source, passes):
         command.add_argument(
-            "--target", help="opencl, cuda (sm_90), or an architecture as sm_75; by default the device's"
+            "--target",
+            help="cuda (sm_90) or an architecture as sm_75: as a GPU of it runs them; opencl: as any device takes them; "
+            "by default what the device in use runs",
         )
     passes.add_argument("--after", metavar="PASS", help="only after passes of this name, as simplify")
     bundle.add_argument("--targets", required=True, help="separated by commas: opencl, and architectures as sm_80")

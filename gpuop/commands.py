@@ -23,8 +23,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.dsl.operators.operator import Operator
 from gpuop.errors import SemanticError, described
-from gpuop.evaluation import kernels_for, source
-from gpuop.fusion.plan import plan
+from gpuop.evaluation import kernels_for, plan_for_text, source
 from gpuop.fusion.program import program
 from gpuop.fusion.report.workload import NEIGHBOUR, OPERATION
 from gpuop.ir.kernel import Kernel
@@ -104,7 +103,7 @@ def print_passes(where: str, types: Sequence[str], target: str | None, after: st
         raise SemanticError(f"there is no pass {after!r}; one of {', '.join(names)}")
     _, _, results = _applied(where, types)
     fields = results if isinstance(results, tuple) else (results,)
-    chosen, kernels = kernels_for(plan(program([f.node for f in fields])), target)
+    chosen, kernels = kernels_for(plan_for_text(fields, target), target)
     for n, kernel in enumerate(kernels):
         print("\n" * (n > 0) + "\n".join(_passes(kernel, chosen, after)))
 

@@ -17,6 +17,7 @@ from gpuop.dsl.fields.field_names import names_given
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.for_target import plan_for
 from gpuop.fusion.iteration import kernels
+from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, LEAST, limits_of
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
 from gpuop.interop import layouts_of, own
@@ -236,7 +237,17 @@ def source_of(what: Plan, target: str | None) -> str:
 
 def source(fields: Sequence[Field], target: str | None) -> str:
     """The text generated for fields; None: for the device in use."""
-    return source_of(plan(program([f.node for f in fields])), target)
+    return source_of(plan_for_text(fields, target), target)
+
+
+def plan_for_text(fields: Sequence[Field], target: str | None) -> Plan:
+    """The plan that the device in use has for fields, or one of a target by its name; for "opencl", what every device takes."""
+    if target is None:
+        limits = current().limits
+    else:
+        named = target_named(target)
+        limits = limits_of(named, CUDA_ARGUMENTS) if named.architecture else LEAST
+    return plan(program([f.node for f in fields]), limits=replace(limits, pin=pinned()))
 
 
 def buffer(field: Field) -> Buffer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from pathlib import Path
@@ -33,6 +34,15 @@ def shifted(field, by, border="clamp"):
 
 def edges(image, *others):
     return shifted(image, 1) - shifted(image, -1) + sum(others, 0 * image), image.max()
+
+
+@gp.operator
+def summed(field):
+    return _sum([_readTensor(field, _row + y, _column + x) for y in range(-3, 4) for x in range(-3, 4)])
+
+
+def summed_twice(field):
+    return summed(summed(field))
 
 
 def halved(field):
@@ -141,6 +151,22 @@ def test_source_of_several_kernels_and_of_architectures(folder, capsys):
     assert text.count("__kernel") > 1
     old, new = (printed(capsys, "source", "filters.py:example", "--target", t) for t in ("cuda:sm_75", "cuda:sm_90"))
     assert "/ 2.0f" in old and "/ 2.0f" not in new and "* 0.5f" in new
+
+
+def test_source_by_default_is_what_a_graph_runs_on_the_device(folder, capsys, device):
+    sys.path.insert(0, str(folder))
+    summed_twice = importlib.import_module("filters").summed_twice
+    field = gp.ScalarField(np.zeros((90, 256), "f"))
+    with gp.ComputeGraph() as graph:
+        graph.probe(summed_twice(field))
+    assert printed(capsys, "source", "filters.py:summed_twice", "--types", "float32[90x256]") == graph.source()
+
+
+def test_source_for_an_architecture_is_fused_as_on_a_gpu_of_it(folder, capsys):
+    """For "opencl" it is what every device takes: there are schedules for none of them."""
+    command = ("source", "filters.py:summed_twice", "--types", "float32[90x256]", "--target")
+    assert printed(capsys, *command, "cuda:sm_80").count("__global__") == 1
+    assert printed(capsys, *command, "opencl").count("__kernel") == 2
 
 
 def test_source_of_a_pipeline(folder, capsys):

@@ -9,6 +9,9 @@ from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
 from gpuop.passes.schedules import PLAIN
 
+REGISTERS = 240  # a GPU's thread has 255 or 256, and compilers need some for themselves
+CUDA_ARGUMENTS = 500  # arguments of 8 bytes in the 4 KiB that every driver takes
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -32,6 +35,12 @@ class Limits:
     def has_stages(self) -> bool:
         """Whether kernels may have stages, and iterations take two turns at once."""
         return self.target is not None and PLAIN not in (config.schedule, self.pin and self.pin.method)
+
+
+def limits_of(target: Target, arguments: int) -> Limits:
+    """What one kernel may use of a device; where there are schedules for them, it may have stages."""
+    staged = target if target.device == "gpu" or target.vector_length > 1 else None
+    return Limits(arguments, target.local_memory_bytes, REGISTERS if target.device == "gpu" else None, staged)
 
 
 LEAST = Limits()

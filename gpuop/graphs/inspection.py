@@ -99,7 +99,7 @@ class Inspection(ABC):
         return explain(self.plan, format, self._ends().labels, target_in_use(), facts_in_use())
 
     def source(self, target: str | None = None) -> str:
-        """The generated text of all kernels.
+        """The generated text of all kernels, as they are fused for the device of the graph.
 
         Args:
             target: "opencl", "cuda", or an architecture as "cuda:sm_75"; by default that of the device in use.

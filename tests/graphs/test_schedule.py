@@ -19,6 +19,7 @@ from gpuop.fusion.report.explain import explain
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
+from gpuop.ir.throughput import DeviceFacts
 from gpuop.passes import schedules
 from gpuop.passes.schedules.method import Method
 from gpuop.passes.schedules.pinning import pinned
@@ -148,6 +149,20 @@ def test_a_pin_that_does_not_suit_is_told(monkeypatch: pytest.MonkeyPatch) -> No
         assert "pinned" not in text
     monkeypatch.setattr(config, "schedule", "plain")
     assert "\n  pinned: roll, which does not suit: GPUOP_SCHEDULE is plain\n" in explained("roll")[0]
+
+
+def test_where_the_setting_is_plain_no_other_schedule_is_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = target_named("cuda")
+    facts = DeviceFacts(1e-6, ((10**9, 1.0),), lambda kind: 1e-12)
+    made = plan(program([down(gp.ScalarField(np.ones((1024, 1024), np.float32))).node]), limits=Limits(target=target))
+
+    def methods() -> list[str]:
+        found = json.loads(explain(made, "json", target=target, device=facts))["kernels"][0]["predictions"]
+        return [each["method"] for each in found]
+
+    assert set(methods()) > {"plain"}
+    monkeypatch.setattr(config, "schedule", "plain")
+    assert methods() == ["plain"]
 
 
 @pytest.mark.usefixtures("halves")

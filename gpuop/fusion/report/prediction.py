@@ -52,7 +52,12 @@ def predictions(kernel: Kernel, target: Target, facts: DeviceFacts) -> list[Pred
 def _alternatives(
     kernel: Kernel, target: Target, settings: tuple[object, ...]
 ) -> tuple[tuple[str, Parameters, Kernel], ...]:
-    """The schedules that suit a kernel, each with the kernel that it is pinned of; the chosen one first."""
+    """The schedules that suit a kernel, each with the kernel that it is pinned of; the chosen one first.
+
+    Where GPUOP_SCHEDULE is plain, there are no others.
+    """
+    if config.schedule == PLAIN:
+        return ((PLAIN, NOTHING, kernel),)
     chosen = scheduled(kernel, target)
     ready = unscheduled(kernel, target)
     suits = {m.name: m.candidates(ready)[0] for m in METHODS if kernel.domain.threads and not m.refuse(ready)}

@@ -17,7 +17,7 @@ from gpuop.codegen.c.dialect import Source
 from gpuop.codegen.cuda.cuda_dialect import OPTIONS
 from gpuop.config import config
 from gpuop.errors import DeviceError
-from gpuop.fusion.kernel_limits import Limits
+from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, limits_of
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base import dlpack
@@ -31,9 +31,6 @@ from gpuop.runtime.cuda.cuda_launch import KernelLaunch, LoadedFunction, fill_ou
 from gpuop.runtime.cuda.cuda_memory import CudaMemory, returned
 from gpuop.runtime.cuda.nvrtc import architectures, compile_cuda
 from gpuop.runtime.disk import cache
-
-MOST_ARGUMENTS = 500  # arguments of 8 bytes in the 4 KiB that every driver takes
-REGISTERS = 240  # a thread has 255, and compilers need some for themselves
 
 
 def missing() -> str | None:
@@ -97,7 +94,7 @@ class Cuda(CompilingBackend):
         self.target = Target(
             "cuda", 10 * major + minor, "gpu", of(facts.WARP_SIZE), local, has_fp16=True, widening="unrolled"
         )
-        self.limits = Limits(MOST_ARGUMENTS, local, REGISTERS, self.target)
+        self.limits = limits_of(self.target, CUDA_ARGUMENTS)
         self.memory, self.refusals = CudaMemory(name, ordinal), (drv.Error,)
         self.timed = False
         self.programs = WeakValueDictionary()

@@ -14,13 +14,14 @@ import numpy as np
 from gpuop.codegen.c.dialect import Source, scalars_of
 from gpuop.config import config
 from gpuop.errors import DeviceError
+from gpuop.fusion.kernel_limits import limits_of
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Part, as_device_errors
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.disk import cache
-from gpuop.runtime.opencl.opencl_discovery import LATE, groups_of, limits_of, target_of
+from gpuop.runtime.opencl.opencl_discovery import LATE, groups_of, target_of
 from gpuop.runtime.opencl.opencl_programs import OpenCLCode, binary_of, built, finish
 
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
@@ -42,7 +43,8 @@ class OpenCL(CompilingBackend):
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
         self.target = target_of(platform, device)
-        self.limits = limits_of(device, self.target)
+        words = device.max_parameter_size // 8 - 1  # checked execution has an argument of its own
+        self.limits = limits_of(self.target, words)
         self.features = frozenset({"double"} if device.double_fp_config else ())
         self.groups = groups_of(name, self.description, device)
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []

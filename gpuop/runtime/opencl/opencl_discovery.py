@@ -9,14 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from gpuop.fusion.kernel_limits import Limits
 from gpuop.ir.target import Target
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.opencl import icd
 
 GPU = 1 << 2  # CL_DEVICE_TYPE_GPU
 WARP = 32
-REGISTERS = 240  # a GPU's thread has 255 or 256, and compilers need some for themselves
 # Measured against one point per thread (4096², two cores). Intel's compiler makes vectors of neighbouring threads by itself, but
 # written ones of plain arithmetic are 1.1 to 1.5 times as fast, and functions no slower. PoCL's functions of vectors are 14 to
 # 17 times as fast as those of scalars, while arithmetic of own points gains nothing, and vectors of doubles give wrong remainders.
@@ -72,13 +70,6 @@ def target_of(platform: str, device: Any) -> Target:
         has_fp64=bool(device.double_fp_config),
         widening="unrolled" if gpu else CPU_LANES.get(platform, "scalar"),
     )
-
-
-def limits_of(device: Any, target: Target) -> Limits:
-    """What one kernel may use; where there are schedules for them, it may have stages."""
-    words = device.max_parameter_size // 8 - 1  # checked execution has an argument of its own
-    staged = target if target.device == "gpu" or target.vector_length > 1 else None
-    return Limits(words, device.local_mem_size, REGISTERS if target.device == "gpu" else None, staged)
 
 
 def groups_of(name: str, description: str, device: Any) -> GroupLimits:
