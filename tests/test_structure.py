@@ -23,7 +23,7 @@ BASE = {"errors", "config", "bounded"}
 CORE = BASE | {"ir", "passes", "codegen", "fusion", "dsl", "show", "runtime", "ops"}
 BELOW = {  # what each part may import
     "errors": set[str](),
-    "config": set[str](),
+    "config": {"errors"},
     "bounded": set[str](),
     "ir": BASE,
     "passes": BASE | {"ir"},
