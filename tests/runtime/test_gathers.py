@@ -96,6 +96,34 @@ def test_places_of_bytes(device):
         np.testing.assert_array_equal(turned(gp.Field(table)).numpy(), want)
 
 
+def mirrored_twice(x):
+    """Places that follow from lanes and are mirrored, of a stage that is computed where it is read."""
+
+    @gp.operator
+    def left(f):
+        return _readTensor(f, _row, _column - 1)
+
+    @gp.operator
+    def mirrored(f):
+        return _readTensor(f, _row // 2, _column - 1, border="reflect")
+
+    return mirrored(left(gp.Field(x)))
+
+
+@pytest.mark.parametrize("columns", [33, 128])
+def test_mirrored_places(device, columns):
+    x = rng.random((40, columns), np.float32)
+    want = away(away(x, 0, -1), 0, -1, border="reflect")[np.arange(40) // 2]
+    with gathering():
+        np.testing.assert_array_equal(mirrored_twice(x).numpy(), want)
+
+
+def test_text_of_mirrored_places():
+    """`abs` gives unsigned integers, which a cast to `int` makes no vector of."""
+    (step,) = plan(program([mirrored_twice(np.ones((40, 128), "f")).node])).launches
+    assert "as_int8(abs(" in generate(step.kernel, TARGET).text
+
+
 def test_text():
     at = gp.Field(places((8, 64), 0, 9))
     for border, reason in (("clamp", ""), ("unchecked", "no constant offsets")):

@@ -131,6 +131,8 @@ class VectorExpressions(Expressions):
             return f"nan(convert_uint{n}({self.text(args[0])}))", CALL
         if expr.op == "remquo_bits":
             return f"{expr.op}{'_double' * (kind.c == 'double')}{n}({', '.join(map(self.text, args))})", CALL
+        if expr.op == "abs":  # which gives unsigned integers
+            return f"as_{self.type(expr.type)}(abs({self.text(args[0])}))", CALL
         if expr.op in self.dialect.calls:
             return self.dialect.calls[expr.op].format(*map(self.text, args)), CALL
         if not row.text:
