@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuop.passes.schedules import METHODS, PLAIN
+
 ROOT = Path(__file__).parent.parent
 PAGES = ["docs/ARCHITECTURE.md"]
 BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.S)
@@ -48,3 +50,12 @@ def test_page_prints_what_it_shows(page: str, request: pytest.FixtureRequest) ->
     pairs = run(path)
     assert pairs, "the page shows nothing"
     compare(path, pairs, request.config.getoption("--update-golden"))
+
+
+def test_the_readme_lists_all_schedules() -> None:
+    table = re.search(r"\| schedule \| for \|.*?\n\n", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert table is not None
+    assert set(re.findall(r"^\| ([a-z ]+) \|", table[0], re.MULTILINE)[1:]) == {
+        PLAIN,
+        *(method.name for method in METHODS),
+    }
