@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+OTHERS = (PACKAGE, os.path.dirname(np.__file__) + os.sep)  # whose lines the user did not write
 OPERATORS = os.path.join(PACKAGE, "ops") + os.sep  # the library's own kernels, written as a user would
 
 
@@ -40,9 +43,9 @@ class Loc:
 
 
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
-    """The nearest frame outside this package, from the given one outwards: the line that the user wrote."""
+    """The nearest frame outside this package and NumPy, from the given one outwards: the line that the user wrote."""
     frame = frame or sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(OTHERS):
         frame = frame.f_back
     return frame
 
@@ -57,7 +60,7 @@ def kernel_frame() -> FrameType | None:
 
 def writes_kernels(frame: FrameType) -> bool:
     file = frame.f_code.co_filename
-    return not file.startswith(PACKAGE) or file.startswith(OPERATORS)
+    return not file.startswith(OTHERS) or file.startswith(OPERATORS)
 
 
 _blamed = threading.local()

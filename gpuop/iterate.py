@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,9 +108,20 @@ def _is_count(n: Any) -> bool:
     return isinstance(n, (int, np.integer)) and not isinstance(n, (bool, np.bool_))
 
 
+def _of_states(function: Callable[..., Any], states: Sequence[Field], what: str) -> Any:
+    """What a function gives for the states, which it must take as arguments."""
+    with suppress(ValueError):  # builtins have no signature
+        try:
+            inspect.signature(function).bind(*states)
+        except TypeError as wrong:
+            count = "1 field" if len(states) == 1 else f"{len(states)} fields"
+            raise SemanticError(f"iterate: {what}: {wrong}; it gets {count}, as many as iterate starts from") from None
+    return function(*states)
+
+
 def _nexts(name: str, function: Callable[..., Any], states: Sequence[Field], several: bool) -> list[Node]:
     """What a turn makes of the states."""
-    returned = function(*states)
+    returned = _of_states(function, states, f"`{name}`")
     if isinstance(returned, (tuple, list)) != several or (several and len(returned) != len(states)):
         got = f"a tuple of {len(returned)}" if isinstance(returned, (tuple, list)) else described(returned)
         wanted = f"a tuple of {len(states)} Fields" if several else "a Field"
@@ -138,7 +151,7 @@ def _remedy(state: Field, following: Field) -> str:
 
 
 def _condition(name: str, until: Callable[..., Any], states: Sequence[Field]) -> list[Node]:
-    ends = until(*states)
+    ends = _of_states(until, states, f"the condition of `{name}`")
     if not isinstance(ends, Field) or ends.type.array_shape or ends.dtype == "complex64":
         what = f"a {ends.type} field" if isinstance(ends, Field) else described(ends)
         raise SemanticError(

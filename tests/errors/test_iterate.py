@@ -19,6 +19,27 @@ def no_end():
     gp.iterate(twice, SCALAR)  # here
 
 
+@WRONGS.add("iterate: `turn`: missing a required argument: 'v'; it gets 1 field, as many as iterate starts from")
+def too_few_states():
+    def turn(u, v):
+        return v, u
+
+    gp.iterate(turn, SCALAR, times=3)  # here
+
+
+@WRONGS.add("iterate: `twice`: too many positional arguments; it gets 2 fields, as many as iterate starts from")
+def too_many_states():
+    gp.iterate(twice, (SCALAR, SCALAR), times=3)  # here
+
+
+@WRONGS.add("iterate: the condition of `turn`: too many positional arguments; it gets 2 fields")
+def a_condition_of_one_state():
+    def turn(u, v):
+        return v, u
+
+    gp.iterate(turn, (SCALAR, SCALAR), until=lambda u: u.max() > 9)  # here
+
+
 @WRONGS.add("`times=` is the number of turns, an integer that is not negative, not -1")
 def negative_times():
     gp.iterate(twice, SCALAR, times=-1)  # here

@@ -173,6 +173,61 @@ def numpy_function():
     gp.operator(lambda f: np.sqrt(_readTensor(f)))(SCALAR)  # here
 
 
+@WRONGS.add("numpy.maximum does not take kernel values; kernels have functions of their own, as `_max(a, b)`")
+def numpy_extreme():
+    gp.operator(lambda f: np.maximum(_readTensor(f), 0))(SCALAR)  # here
+
+
+# NumPy functions that are written in Python: the line is the user's, not NumPy's.
+OF_SEVERAL = (
+    "makes a table for computed indices, as in `table[i]`; `_sum(values)`, `_min` and `_max` take lists of values"
+)
+
+
+@WRONGS.add(OF_SEVERAL)
+def numpy_sum():
+    gp.operator(lambda f: np.sum([_readTensor(f), _readTensor(f)]))(SCALAR)  # here
+
+
+@WRONGS.add(OF_SEVERAL)
+def numpy_mean():
+    gp.operator(lambda f: np.mean([_readTensor(f), 1]))(SCALAR)  # here
+
+
+@WRONGS.add(OF_SEVERAL)
+def numpy_percentile():
+    gp.operator(lambda f: np.percentile([_readTensor(f), 1], 50))(SCALAR)  # here
+
+
+@WRONGS.add("a value of 3 components is unpacked into 3 names, not into 2; `v.xy` has the first two, `v[i]` has one")
+def unpacked_into_too_few():
+    @gp.operator
+    def two(field):
+        x, y = _readTensor(field)  # here
+        return x + y
+
+    two(gp.VectorField(np.zeros((4, 5, 3))))
+
+
+@WRONGS.add("a value of 3 components is unpacked into 3 names, not into 4")
+def unpacked_into_too_many():
+    @gp.operator
+    def four(field):
+        x, y, z, w = _readTensor(field)  # here
+        return x + y + z + w
+
+    four(gp.VectorField(np.zeros((4, 5, 3))))
+
+
+@WRONGS.add("what this calls ends in itself without end; a kernel repeats by `with _for(n) as i:`")
+def calls_itself():
+    @gp.operator
+    def endless(field):
+        return endless(field)  # here
+
+    endless(SCALAR)
+
+
 @pytest.mark.parametrize("wrong", WRONGS.all)
 def test_message(wrong):
     wrong.check()

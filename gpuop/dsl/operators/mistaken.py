@@ -1,15 +1,20 @@
-"""What an UnboundLocalError in a body comes from: a nested function that assigns a name of the function around it."""
+"""What errors of Python's in a body come from: nested functions that assign names around them, and calls without end."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from traceback import walk_tb
 from types import FrameType
 
 from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.value import Value
-from gpuop.errors import Loc, SemanticError
+from gpuop.errors import OTHERS, Loc, SemanticError
+
+ENDLESS = (
+    "what this calls ends in itself without end; a kernel repeats by `with _for(n) as i:` or `with _while(condition):`"
+)
 
 
 @contextmanager
@@ -17,9 +22,17 @@ def explained() -> Iterator[None]:
     """Meanwhile such errors say what to write."""
     try:
         yield
+    except RecursionError as error:
+        raise SemanticError(ENDLESS, _written(error)) from None
     except UnboundLocalError as error:
         explain(error)
         raise
+
+
+def _written(error: BaseException) -> Loc | None:
+    """The line of the body that an error comes from."""
+    lines = (Loc(f.f_code.co_filename, n) for f, n in walk_tb(error.__traceback__))
+    return next((loc for loc in lines if not loc.file.startswith(OTHERS)), None)
 
 
 def explain(error: BaseException | None) -> None:

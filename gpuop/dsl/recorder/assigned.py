@@ -31,6 +31,12 @@ def assigned(code: CodeType, offset: int) -> Names | None:
     return found[1]
 
 
+def unpacked(frame: FrameType) -> int | None:
+    """How many names a running `x, y = …` has, without a star; None where that is not what runs."""
+    instruction = instruction_at(frame.f_code, frame.f_lasti)
+    return int(instruction.argval) if instruction.opname == "UNPACK_SEQUENCE" else None
+
+
 def _assigned(code: CodeType, offset: int) -> Names | None:
     first = position(code, offset) + 1
     following = instructions(code)[first : first + MOST_FOLLOWED]

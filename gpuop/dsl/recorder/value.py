@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 
 from gpuop.dsl.recorder.arithmetic import Arithmetic
+from gpuop.dsl.recorder.assigned import unpacked
 from gpuop.dsl.recorder.components import SWIZZLE, component, lane_of
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.outputs import OutputRef
@@ -28,6 +30,7 @@ KERNEL_NAMES = {
     "greater_equal": "ge", "equal": "eq", "not_equal": "ne", "logical_not": "not",
 }  # fmt: skip
 SAME_NAMES = ("add", "power", "absolute", "invert", "left_shift", "right_shift")
+EXTREMES = {"maximum": "_max(a, b)", "fmax": "_max(a, b)", "minimum": "_min(a, b)", "fmin": "_min(a, b)"}
 ADVICE = {complex: "write it as `_float2(real, imaginary)`", type(None): "did a function forget its `return`?"}
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 Operand = Any  # a Value, a number, or a 0D scalar Field: what may stand in kernel arithmetic
@@ -91,8 +94,9 @@ class Value(Arithmetic["Value"]):
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Value:
         """Arithmetic with NumPy's scalars on the left ends up here; NumPy's other functions do not work on values."""
         if method != "__call__" or options or ufunc.__name__ not in (*KERNEL_NAMES, *SAME_NAMES):
+            own = EXTREMES.get(ufunc.__name__, "_sqrt(x)")
             raise UnsupportedError(
-                f"numpy.{ufunc.__name__} does not take kernel values; kernels have functions of their own, as `_sqrt(x)`"
+                f"numpy.{ufunc.__name__} does not take kernel values; kernels have functions of their own, as `{own}`"
             )
         return self._operate(ufunc.__name__, *operands)
 
@@ -117,6 +121,12 @@ class Value(Arithmetic["Value"]):
             raise SemanticError(
                 "a scalar value cannot be unpacked or iterated over; use `with _for(n) as i:` for loops on the device"
             )
+        wanted = unpacked(sys._getframe(1))
+        if wanted not in (None, self.type.lanes):
+            raise SemanticError(
+                f"a value of {self.type.lanes} components is unpacked into {self.type.lanes} names, not into {wanted}; "
+                "`v.xy` has the first two, `v[i]` has one"
+            )
         return iter([self[i] for i in range(self.type.lanes)])
 
     # --- what Python would do silently ----------------------------------------------------------------------------
@@ -136,7 +146,8 @@ class Value(Arithmetic["Value"]):
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise UnsupportedError(
             "a recorded value is nothing to NumPy, and no index of its arrays: it exists only on the device; "
-            "`table = _constantArray(array)` makes a table for computed indices, as in `table[i]`"
+            "`table = _constantArray(array)` makes a table for computed indices, as in `table[i]`; `_sum(values)`, `_min` and "
+            "`_max` take lists of values"
         )
 
     def __int__(self) -> NoReturn:
