@@ -307,8 +307,8 @@ def test_run_a_file_and_a_module(folder, capsys):
         (["source", "none.py:f"], "there is no file none.py; write FILE:FUNCTION, as `filters.py:sharpen`"),
         (
             ["source", "filters.py:CONSTANT"],
-            ("filters.py has no function of fields 'CONSTANT'; it has shifted, edges, halved, example, stretched, swapped, "
-            "coloured, number, wrong"),
+            ("filters.py has no function of fields 'CONSTANT'; it has shifted, edges, summed, summed_twice, halved, example, "
+            "stretched, swapped, coloured, number, wrong"),
         ),
         (["source", "filters.py:number"], "`number` gives an int; name a function that gives a Field, or a tuple of them"),
         (
@@ -346,7 +346,7 @@ def test_run_a_file_and_a_module(folder, capsys):
             ["passes", "filters.py:example", "--target", "metal"],
             "there is no target 'metal'; one of opencl, cuda, or an architecture as in cuda:sm_90",
         ),
-        (["passes", "filters.py:half"], "filters.py has no function of fields 'half'; it has shifted, edges, halved, "),
+        (["passes", "filters.py:half"], "filters.py has no function of fields 'half'; it has shifted, edges, "),
         (["passes", "filters.py:number"], "`number` gives an int; name a function that gives a Field, or a tuple of them"),
         (["passes", "filters.py:halved", "--types", "float31[3]"], "fields have no dtype 'float31'; one of bool, int8, "),
         (["run", "none.py"], "there is no file or module none.py; give a path, as `gpuop run examples/unsharp.py`"),
@@ -361,7 +361,7 @@ def test_messages(folder, capsys, arguments, message):
 
 def test_an_error_names_the_line_of_the_file(folder, capsys):
     assert main(["source", "filters.py:wrong", "--types", "float32[4]"]) == 1
-    assert 'filters.py:53\n    return halved(field + "x")\n' in capsys.readouterr().err
+    assert 'filters.py:62\n    return halved(field + "x")\n' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("which", [found.name for found in gp.devices()])

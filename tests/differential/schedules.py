@@ -20,6 +20,7 @@ from .values import Val
 PINS: dict[str, dict[str, tuple[int, ...]]] = {  # methods, with parameters to try
     "plain": {},
     "roll": {"columns": (1, 2, 4, 8), "rows": (1, 3, 8, 64), "turn": (1, 2, 3), "width": (32, 128)},
+    "layers": {"columns": (1, 2, 4, 8), "layers": (1, 3, 64), "width": (1, 8, 32)},
     "transpose": {
         "size": (1, 16, 24, 64), "lanes": (1, 2, 3, 16), "rows": (1, 4, 7, 64), "columns": (1, 4, 16), "align": (1, 4, 8),
     },
@@ -116,8 +117,8 @@ def _tap(maker: Maker, given: Val, places: tuple[Place, ...], border: Any) -> Ta
     return Tap(weight, places, "zero" if given.unorm and border == 7 else border)
 
 
-def _offset(maker: Maker) -> int:
-    most = maker.one_of((1, 1, 2, 2, 5))
+def _offset(maker: Maker, distances: tuple[int, ...] = (1, 1, 2, 2, 5)) -> int:
+    most = maker.one_of(distances)
     return int(maker.rng.integers(-most, most + 1))
 
 
@@ -144,21 +145,30 @@ def a_row_reduction(maker: Maker, border: Any) -> bool:
     return maker.add(Reduce(maker.name(), of, maker.one_of(REDUCTIONS), len(maker.value(of).grid) - 1))
 
 
+def a_stencil_of_a_stencil(maker: Maker, border: Any) -> bool:
+    """Along layers and rows both."""
+    of, axes = maker.input(maker.one_of(("float32", "int32")), ()), range(len(maker.grid))
+    places = lambda: tuple(Place(k, _offset(maker, (0, 1))) for k in axes)  # noqa: E731
+    return _gathered(maker, of, places, border) and _gathered(maker, list(maker.env.values)[-1], places, border)
+
+
 NUMBERS = ("float32", "float32", "uint8", "int32", "int16", "float16", "float64")
 MADE_FOR = {
     "transpose": a_transpose, "resample": a_resampling, "privatize": a_scatter, "interchange": a_column_reduction,
-    "group lanes": a_row_reduction,
+    "group lanes": a_row_reduction, "layers": a_stencil_of_a_stencil,
 }  # fmt: skip
 
 
 def a_ragged_grid(rng: np.random.Generator, method: str) -> tuple[int, ...]:
     """Extents about the lengths of vectors, groups and tiles, and down to 1; often some that the method is for."""
-    count = int(rng.choice((1, 2, 2, 2, 2, 3)))
+    count = 3 if method == "layers" else int(rng.choice((1, 2, 2, 2, 2, 3)))
     columns = int(rng.choice((1, 2, 3, 8, 15, 16, 17, 31, 33, 40, 64, 67, 130)))
     others = [int(n) for n in rng.choice((1, 2, 3, 4, 5, 7, 9, 16, 18), count - 1)]
     if rng.random() < 0.8:
         if method in ("resample", "group lanes"):
             columns = int(rng.choice((150, 171, 320, 333)))
+        elif method == "layers":
+            columns = int(rng.choice((4, 12, 32, 68, 132)))
         elif method in ("transpose", "interchange"):
             others[-1:] = [int(rng.choice((17, 33, 64, 70, 131)))]
     return (*others, columns)
