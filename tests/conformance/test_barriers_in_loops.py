@@ -129,3 +129,93 @@ def test_a_barrier_in_the_condition_of_a_loop(device: str) -> None:
         return turns
 
     same(counted(gp.ScalarField(a)), a * a[np.arange(20) // 8 * 8])
+
+
+ARRAYS = {"uint8": _ucharArray, "int32": _intArray, "float32": _floatArray}
+
+
+@pytest.mark.parametrize(("group", "dtype"), [(7, "float32"), (8, "int32"), (8, "uint8"), (64, "int32")])
+def test_turns_that_end_before_they_wait(device: str, group: int, dtype: str) -> None:
+    a = rng.integers(1, 256, 4 * group).astype(dtype)
+
+    @gp.operator
+    def least(f):
+        _localThreads(group)
+        shared, noughts, x = _local(ARRAYS[dtype](group)), _local(ARRAYS[dtype](group)), _var(_readTensor(f))
+        with _if(_localColumn < 4):
+            noughts[_localColumn] = 0
+        _syncThreadsLocal()
+        x @= _max(x, noughts[_localColumn % 4])
+        _syncThreadsLocal()
+        q = _var(0)
+        with _while(q < 3):
+            q @= q + 1
+            with _if(q == 2):
+                _continue()
+            shared[_localColumn] = x
+            _syncThreadsLocal()
+            last = _var(shared[group - 1])
+            _syncThreadsLocal()
+            x @= _min(x, last)
+        return x
+
+    same(least(gp.Field(a)), np.minimum(a, a[group - 1 :: group].repeat(group)))
+
+
+def walked(x: np.ndarray) -> np.ndarray:
+    """What the loop below does to rows of threads."""
+    for q in range(1, 6):
+        x = x + np.roll(x, -3, 1)
+        if q > 1:
+            x = x * 3 + q
+        if q == 2:
+            continue
+        x = (x ^ 5) + np.roll(x ^ 5, -1, 1)
+        if q == 5:
+            return x + 1000
+        if q != 4:
+            x = x & 0xFFFF
+            x = x + np.roll(x, -2, 1)
+    return x
+
+
+def test_turns_that_end_in_the_middle_and_loops_that_are_left(device: str) -> None:
+    """`continue` among conditions, before and behind barriers, and `break` beside it; the condition waits too."""
+    a = rng.integers(0, 99, 32).astype(np.int32)
+
+    @gp.operator
+    def walk(f):
+        _localThreads(8)
+        shared, x, q = _local(_intArray(8)), _var(_readTensor(f)), _var(0)
+
+        def exchanged(distance):
+            nonlocal x
+            shared[_localColumn] = x
+            _syncThreadsLocal()
+            x @= x + shared[(_localColumn + distance) % 8]
+            _syncThreadsLocal()
+
+        def more():
+            exchanged(3)
+            return q < 9
+
+        with _while(more):
+            q += 1
+            with _if(q > 1):
+                x @= x * 3 + q
+                with _if(q == 2):
+                    _continue()
+                x @= x ^ 5
+            with _else():
+                x @= x ^ 5
+            exchanged(1)
+            with _if(q == 4):
+                _continue()
+            with _if(q == 5):
+                x += 1000
+                _break()
+            x @= x & 0xFFFF
+            exchanged(2)
+        return x
+
+    same(walk(gp.Field(a)), walked(a.reshape(-1, 8)).ravel().astype(np.int32))

@@ -10,10 +10,11 @@ from gpuop.ir.nodes import GRID_AXES, Barrier, Declare, Expr, If, Index, Stmt
 from gpuop.ir.visit import walk
 from gpuop.passes.regions.lift import lift_barriers
 from gpuop.passes.regions.masking import Masking
+from gpuop.passes.regions.turns import complete_turns
 
 
 def guard_domain(kernel: Kernel) -> Kernel:
-    kernel = lift_barriers(replace(kernel, group=kernel.work_group))
+    kernel = lift_barriers(complete_turns(replace(kernel, group=kernel.work_group)))
     head: list[Stmt] = [stmt for stmt in kernel.body if _is_shared(stmt)]
     body = tuple(stmt for stmt in kernel.body if not _is_shared(stmt))
     b = collector(head, hint="inside")

@@ -1,0 +1,70 @@
+"""In OpenCL, turns of `while` loops that wait run to their end: what follows a `continue` stands under a condition.
+
+Intel's compiler for CPUs, which makes loops over the threads of a work-group between two barriers, computes wrongly where a turn
+of a `while` may end before its barriers. All threads of a work-group end it alike, so waiting once more does no harm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuop.ir.build import collector, constant
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Assign, Barrier, Block, Break, Continue, If, Let, Ref, Stmt, Var, While
+from gpuop.ir.types import BOOL, Type
+from gpuop.ir.visit import leaving, map_blocks, walk
+
+FALSE, TRUE = constant(False, BOOL), constant(True, BOOL)
+
+
+def complete_turns(kernel: Kernel) -> Kernel:
+    opencl = kernel.target is None or kernel.target.backend == "opencl"
+    found = opencl and any(isinstance(stmt, While) and _goes_on(stmt) for stmt in walk(kernel.body))
+    return replace(kernel, body=_block(kernel.body)) if found else kernel
+
+
+def _block(block: Block) -> Block:
+    inner = (map_blocks(stmt, _block) for stmt in block)
+    return tuple(_Turn().of(stmt) if isinstance(stmt, While) and _goes_on(stmt) else stmt for stmt in inner)
+
+
+def _goes_on(loop: While) -> bool:
+    """Whether a loop that waits has a `continue`."""
+    waits = any(isinstance(stmt, Barrier) for stmt in walk((loop,)))
+    return waits and any(isinstance(stmt, Continue) for stmt in leaving(loop.body))
+
+
+class _Turn:
+    """A turn of a loop.
+
+    Attributes:
+        over: whether it does nothing more.
+        last: whether it is the last one, as there was a `break`; the loop is left at its end, outside of all conditions.
+    """
+
+    def __init__(self) -> None:
+        self.over = Var("over", Type(BOOL), mutable=True)
+        self.last = Var("last", Type(BOOL), mutable=True)
+
+    def of(self, loop: While) -> While:
+        body: Block = (Let(self.over, FALSE), *self.block(loop.body))
+        if any(isinstance(stmt, Break) for stmt in leaving(loop.body)):
+            body = (Let(self.last, FALSE), *body, If(Ref(self.last), (Break(loop.loc),), loc=loop.loc))
+        return replace(loop, body=body)
+
+    def block(self, block: Block) -> Block:
+        """A block of the turn; what it does after it may have ended the turn stands under a condition."""
+        out: list[Stmt] = []
+        for k, stmt in enumerate(block):
+            if isinstance(stmt, (Break, Continue)):
+                out += [Assign(self.last, TRUE, stmt.loc)] if isinstance(stmt, Break) else []
+                return (*out, Assign(self.over, TRUE, stmt.loc))
+            if not any(leaving((stmt,))):
+                out.append(stmt)
+                continue
+            out.append(map_blocks(stmt, self.block))
+            rest = self.block(block[k + 1 :])
+            if rest:
+                out.append(If(collector(out, stmt.loc).apply("not", Ref(self.over)), rest, loc=stmt.loc))
+            break
+        return tuple(out)
