@@ -31,6 +31,7 @@ HALVES = Method(
     ("rows", "lanes"),
     lambda kernel: "" if kernel.intermediates else "it has no stages",
     lambda kernel: ({"rows": 4, "lanes": 2}, {"rows": 8, "lanes": 1}),
+    lambda kernel, parameters: parameters,
     lambda kernel, parameters: replace(without_intermediates(kernel), name=f"halves_{parameters['rows']}"),
 )
 

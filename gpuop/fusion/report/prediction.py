@@ -22,7 +22,7 @@ from gpuop.ir.target import Target
 from gpuop.ir.throughput import DeviceFacts
 from gpuop.passes import unscheduled
 from gpuop.passes.resolve import resolve_target
-from gpuop.passes.schedules import METHODS, PLAIN
+from gpuop.passes.schedules import METHODS, NOTHING, PLAIN, parameters_of
 from gpuop.passes.schedules.method import Parameters
 
 SHARP = {"cpu": 4.0, "gpu": 1.5}  # the greater, the more the shorter of the two hides behind the longer
@@ -34,7 +34,6 @@ SCALAR = 0.5  # of an operation on a vector's lanes, what one takes that is comm
 WAITS = 32.0  # and a barrier
 DEPTH = 8  # of a CPU's operations that wait for one another
 Prediction = dict[str, Any]
-NOTHING: Parameters = {}
 
 
 def predictions(kernel: Kernel, target: Target, facts: DeviceFacts) -> list[Prediction]:
@@ -60,7 +59,7 @@ def _alternatives(
         return ((PLAIN, NOTHING, kernel),)
     chosen = scheduled(kernel, target)
     ready = unscheduled(kernel, target)
-    suits = {m.name: m.candidates(ready)[0] for m in METHODS if kernel.domain.threads and not m.refuse(ready)}
+    suits = {m.name: parameters_of(m, ready) for m in METHODS if kernel.domain.threads and not m.refuse(ready)}
     name, given = (PLAIN, NOTHING) if chosen is None else (chosen[0].name, chosen[1])
     others = {each: best for each, best in suits.items() if each != name} | ({PLAIN: NOTHING} if chosen else {})
     pinned = ((each, best, replace(kernel, pin=Pin(each, tuple(best.items())))) for each, best in others.items())

@@ -23,6 +23,7 @@ from gpuop.passes.schedules.tile import TILE
 from gpuop.passes.schedules.transpose import TRANSPOSE
 from gpuop.passes.schedules.vector_rows import VECTOR_ROWS
 
+NOTHING: Parameters = {}
 PLAIN = "plain"  # each thread computes its own point
 METHODS: tuple[Method, ...] = (
     ROLL,
@@ -52,10 +53,14 @@ def choice(kernel: Kernel) -> tuple[Method, Parameters] | None:
     if kernel.target is None or PLAIN in (config.schedule, pin and pin.method) or not kernel.domain.threads:
         return None
     if pin is not None and not unpinned(kernel):
-        method = _named(pin)
-        best = method.candidates(_few_will_do(kernel))[0]
-        return method, {**best, **{name: value for name, value in pin.parameters if name in best}}
-    return next(((method, method.candidates(kernel)[0]) for method in METHODS if not method.refuse(kernel)), None)
+        return _named(pin), parameters_of(_named(pin), _few_will_do(kernel), dict(pin.parameters))
+    return next(((method, parameters_of(method, kernel)) for method in METHODS if not method.refuse(kernel)), None)
+
+
+def parameters_of(method: Method, kernel: Kernel, wanted: Parameters = NOTHING) -> Parameters:
+    """What a method that suits a kernel runs it with: its best guess, or what is wanted, as far as that will do."""
+    best = method.candidates(kernel)[0]
+    return method.taken(kernel, {**best, **{name: n for name, n in wanted.items() if name in best}})
 
 
 def unpinned(kernel: Kernel) -> str:

@@ -52,14 +52,17 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     return tuple({"vectors": n} for n in VECTORS if n <= most and n * values <= MOST_VALUES)
 
 
-def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    """A pinned number is taken down to the most that will do."""
+def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
     assert kernel.target is not None
     most = kernel.work_group[-1] // kernel.target.vector_length
-    return _GroupLanes(kernel, 1 << min(parameters["vectors"], most).bit_length() - 1).kernel()
+    return {"vectors": 1 << min(parameters["vectors"], most).bit_length() - 1}
 
 
-GROUP_LANES = Method("group lanes", ("vectors",), refuse, candidates, apply)
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    return _GroupLanes(kernel, parameters["vectors"]).kernel()
+
+
+GROUP_LANES = Method("group lanes", ("vectors",), refuse, candidates, taken, apply)
 
 
 class _GroupLanes:

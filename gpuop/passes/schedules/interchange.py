@@ -99,13 +99,19 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     )
 
 
+def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
+    """No more vectors than a row has."""
+    assert kernel.target is not None
+    lanes = kernel.target.vector_length
+    most = min(HELD // max(_size(_kept(kernel)) * lanes, 1), -(-kernel.domain.extent("column") // lanes))
+    return {"vectors": min(parameters["vectors"], max(most, 1))}
+
+
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    """A pinned number is taken down to the most that will do."""
-    most = HELD // (_size(_kept(kernel)) * kernel.target.vector_length) if kernel.target is not None else 1
-    return _Interchange(kernel, min(parameters["vectors"], max(most, 1))).kernel()
+    return _Interchange(kernel, parameters["vectors"]).kernel()
 
 
-INTERCHANGE = Method("interchange", ("vectors",), refuse, candidates, apply)
+INTERCHANGE = Method("interchange", ("vectors",), refuse, candidates, taken, apply)
 
 
 def _loops(kernel: Kernel) -> Iterator[For]:

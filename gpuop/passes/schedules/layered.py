@@ -62,12 +62,17 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     return tuple({"columns": columns, "layers": n, "width": WIDTH} for n in best)
 
 
-def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    """Pinned numbers that are none of the candidates' are taken down to the next that will do."""
-    windows, extent = windows_of(kernel, exchanged=True), kernel.domain.extent("column")
+def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
+    extent = kernel.domain.extent("column")
     columns = math.gcd(min(1 << parameters["columns"].bit_length() - 1, MOST_COLUMNS), extent)
+    layers = min(parameters["layers"], kernel.domain.extent(windows_of(kernel, exchanged=True).axis))
     width = min(1 << parameters["width"].bit_length() - 1, power_of_two(extent // columns), WIDTH)
-    group = _group(kernel, columns, width) or _group(kernel, columns, WIDTH)
+    return {"columns": columns, "layers": layers, "width": width if _group(kernel, columns, width) else WIDTH}
+
+
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    windows, columns = windows_of(kernel, exchanged=True), parameters["columns"]
+    group = _group(kernel, columns, parameters["width"])
     assert group is not None
     access, beside = 1 if kernel.layouts else columns, around(windows, columns)
     walk = Walk(windows.axis, parameters["layers"], 1, columns, access, 1, 0, 0, group, around=beside)
@@ -96,4 +101,4 @@ def _widest(kernel: Kernel) -> int:
     return max(ACCESS // max(field.type.storage.bits // 8 for field in fields), 1)
 
 
-LAYERED = Method("layers", ("columns", "layers", "width"), refuse, candidates, apply)
+LAYERED = Method("layers", ("columns", "layers", "width"), refuse, candidates, taken, apply)

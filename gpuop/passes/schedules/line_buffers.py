@@ -149,10 +149,15 @@ def _shares_rows(stage: Kernel) -> bool:
     return any(f is not None and len(f.low) > 1 and f.high[-2] > f.low[-2] for f in footprints(stage).values())
 
 
-def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    """As the parameters say, as far as they suit."""
+def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
+    """As the parameters say, as far as they suit; strips are as wide as one another."""
     found, wanted = leads(kernel), _suited(kernel, parameters)
-    return _strips(kernel, found, wanted if _suit(kernel, found, wanted) else candidates(kernel)[0]).kernel()
+    given = wanted if _suit(kernel, found, wanted) else candidates(kernel)[0]
+    return {**given, "columns": _strips(kernel, found, given).width}
 
 
-LINE_BUFFERS = Method("line buffers", ("columns", "rows", "layers", "together"), refuse, candidates, apply)
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    return _strips(kernel, leads(kernel), parameters).kernel()
+
+
+LINE_BUFFERS = Method("line buffers", ("columns", "rows", "layers", "together"), refuse, candidates, taken, apply)

@@ -19,11 +19,13 @@ class Method:
         parameters: the names of what may be chosen; not all kernels have each of them.
         refuse: why it does not suit a kernel, as the end of a sentence; empty where it does.
         candidates: parameters worth trying for a kernel that it suits, the best guess first.
-        apply: the kernel as its threads run it, recorded too; equal bits whatever the parameters.
+        taken: any whole numbers above 0 as the kernel can have them: the next that will do, which stay as they are.
+        apply: the kernel as its threads run it, recorded too, with parameters that were taken; equal bits whatever they are.
     """
 
     name: str
     parameters: tuple[str, ...]
     refuse: Callable[[Kernel], str]
     candidates: Callable[[Kernel], tuple[Parameters, ...]]
+    taken: Callable[[Kernel, Parameters], Parameters]
     apply: Callable[[Kernel, Parameters], Kernel]

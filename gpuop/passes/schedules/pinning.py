@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
+from operator import index
+from typing import SupportsIndex
 
 from gpuop.errors import SemanticError
 from gpuop.ir.pin import Pin
@@ -13,7 +15,7 @@ from gpuop.passes.schedules import METHODS, PLAIN
 _pin: ContextVar[Pin | None] = ContextVar("pin", default=None)
 
 
-def schedule(method: str, **parameters: int) -> AbstractContextManager[None]:
+def schedule(method: str, **parameters: SupportsIndex) -> AbstractContextManager[None]:
     """Pin a schedule inside a `with`, for experts and tests: kernels that it suits run so, whatever the cost model says.
 
     It holds for what is planned in the block by this thread: fields that are evaluated, pipelines that are called, graphs that
@@ -23,7 +25,7 @@ def schedule(method: str, **parameters: int) -> AbstractContextManager[None]:
     Args:
         method: "plain" (each value is computed by the thread of its point), or the name of a method that `explain` prints.
         parameters: whole numbers that stand for the method's own choice of them; larger ones than will do are taken
-            down, and those that a kernel has no use for left out, as `layers` where it has none. `explain` has them in
+            down, and those that a kernel has no use for left out, as `layers` where it has none. `explain` has what was taken in
             brackets after the method's name, as `rows` of "vector rows (rows 4)".
 
     Returns:
@@ -40,10 +42,15 @@ def schedule(method: str, **parameters: int) -> AbstractContextManager[None]:
     unknown = next((name for name in parameters if name not in known[method]), None)
     if unknown is not None:
         raise SemanticError(f"the schedule {method!r} has no parameter {unknown}; it has {', '.join(known[method])}")
-    for name, value in parameters.items():
-        if type(value) is not int or value < 1:
-            raise SemanticError(f"the parameter {name} of a schedule is a whole number above 0, not {value!r}")
-    return _pinning(Pin(method, tuple(sorted(parameters.items()))))
+    return _pinning(Pin(method, tuple(sorted((name, _counted(name, n)) for name, n in parameters.items()))))
+
+
+def _counted(name: str, value: SupportsIndex) -> int:
+    if not isinstance(value, bool):
+        with suppress(TypeError):
+            if (number := index(value)) > 0:
+                return number
+    raise SemanticError(f"the parameter {name} of a schedule is a whole number above 0, not {value!r}")
 
 
 @contextmanager

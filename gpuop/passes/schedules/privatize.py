@@ -76,16 +76,21 @@ def lanes(kernel: Kernel, strips: int) -> int:
     return count if several else 1
 
 
+def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
+    """The strips and the points that come of dividing the grid."""
+    kernel = without_dead_code(kernel)
+    if "strips" not in parameters:
+        return {"points": OfGroups(kernel, parameters["points"]).of_thread}
+    strips, copies = parameters["strips"], min(parameters["copies"], COPIES, max(COPIED // nbytes(kernel), 1))
+    count = lanes(kernel, strips) if parameters["lanes"] > 1 else 1
+    return {"strips": OfThreads(kernel, strips, copies, count).strips, "copies": copies, "lanes": count}
+
+
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    """Pinned numbers are taken down to the most that will do."""
     kernel = without_dead_code(kernel)
     if "strips" in parameters:
-        strips = parameters["strips"]
-        count = lanes(kernel, strips) if parameters["lanes"] > 1 else 1
-        return OfThreads(
-            kernel, strips, min(parameters["copies"], COPIES, max(COPIED // nbytes(kernel), 1)), count
-        ).kernel()
+        return OfThreads(kernel, parameters["strips"], parameters["copies"], parameters["lanes"]).kernel()
     return OfGroups(kernel, parameters["points"]).kernel()
 
 
-PRIVATIZE = Method("privatize", ("strips", "copies", "lanes", "points"), refuse, candidates, apply)
+PRIVATIZE = Method("privatize", ("strips", "copies", "lanes", "points"), refuse, candidates, taken, apply)

@@ -36,7 +36,7 @@ from gpuop.passes.schedules.axis_patterns import SHORTEST, axis_patterns
 from gpuop.passes.schedules.edge_vectors import counted
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.placed import Placed, positions, without_tables
-from gpuop.passes.schedules.vector_rows import ROW, RowsOfVectors, most_rows, unjoined
+from gpuop.passes.schedules.vector_rows import ROW, RowsOfVectors, most_rows, taken, unjoined
 
 COLUMN = Index("global", "column")
 NEAR = "it reads neighbours, or its own points"
@@ -88,7 +88,6 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    """A pinned number is taken down to the most that will do."""
     return _Resampled(kernel, parameters["rows"]).kernel()
 
 
@@ -203,4 +202,4 @@ class _AtColumns(Placed):
         return self.expr(expr)
 
 
-RESAMPLE = Method("resample", ("rows",), refuse, candidates, apply)
+RESAMPLE = Method("resample", ("rows",), refuse, candidates, taken, apply)

@@ -95,24 +95,30 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     return tuple({"columns": columns, "rows": rows, "turn": n, "width": GROUP} for rows in best for n in turns)
 
 
-def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    """Pinned numbers that are none of the candidates' are taken down to the next that will do."""
+def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
     windows, extent = windows_of(kernel), kernel.domain.extent("column")
     columns = min(1 << parameters["columns"].bit_length() - 1, MOST_COLUMNS)
     access = access_of(kernel, columns)
-    cycle, (slack, shift) = cycle_of(kernel, access), shifts(kernel, access)
+    cycle = cycle_of(kernel, access)
     turn = min(parameters["turn"], MOST_TURN) if access > 1 else 1
     if cycle > 1:
         turn = min(1 << turn.bit_length() - 1, cycle)
+    whole = math.lcm(turn, cycle) * unrolled(windows, columns, math.lcm(turn, cycle))
+    rows = min(parameters["rows"] // whole, -(-kernel.domain.extent(windows.axis) // whole))
+    rows = max(rows, -(-max(windows.early) // whole), 1) * whole
+    most = GROUP // 2 if windows.axis == "layer" else MOST_WIDE  # rows beside one another share what they read
+    width = min(1 << parameters["width"].bit_length() - 1, power_of_two(-(-extent // columns)), most)
+    return {"columns": columns, "rows": rows, "turn": turn, "width": width}
+
+
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    windows, (columns, rows, turn, width) = windows_of(kernel), (parameters[name] for name in ROLL.parameters)
+    access = access_of(kernel, columns)
+    cycle, (slack, shift) = cycle_of(kernel, access), shifts(kernel, access)
     step = math.lcm(turn, cycle)
     turns = unrolled(windows, columns, step)
-    rows = max(parameters["rows"] // (step * turns), -(-max(windows.early) // (step * turns)), 1) * step * turns
-    width = min(1 << parameters["width"].bit_length() - 1, power_of_two(-(-extent // columns)), MOST_WIDE)
-    if windows.axis == "layer":  # rows beside one another share what they read
-        width = min(width, GROUP // 2)
-        group = Shape(1, 2 * GROUP // width, width)
-    else:
-        group = Shape(1, max(GROUP // width, 1), width)
+    threads = GROUP if windows.axis == "row" else 2 * GROUP
+    group = Shape(1, max(threads // width, 1), width)
     walk = Walk(windows.axis, rows, turn, columns, access, cycle, shift, slack, group, step // turn)
     inner = replace(walk, unrolled=walk.unrolled * turns, interior=True)
     if not is_split(kernel, walk):
@@ -216,4 +222,4 @@ def computed(windows: Windows, columns: int) -> float:
     return max(total, 1.0)
 
 
-ROLL = Method("roll", ("columns", "rows", "turn", "width"), refuse, candidates, apply)
+ROLL = Method("roll", ("columns", "rows", "turn", "width"), refuse, candidates, taken, apply)

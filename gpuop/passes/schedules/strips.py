@@ -128,9 +128,13 @@ class OfGroups(Strips):
         piece = self.count[axis] * self.size[axis]
         return -(-self.extents[axis] // piece) * self.size[axis]
 
+    @property
+    def of_thread(self) -> int:
+        """The points that a thread handles."""
+        return math.prod(self.count.values()) * self.lanes
+
     def title(self) -> str:
-        n = math.prod(self.count.values()) * self.lanes
-        return f"{n} points of {self.shown}, and a copy of what they update for a work-group"
+        return f"{self.of_thread} points of {self.shown}, and a copy of what they update for a work-group"
 
     def body(self) -> Block:
         out: list[Stmt] = []

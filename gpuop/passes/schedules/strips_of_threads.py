@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from gpuop.ir.build import collector, constant
@@ -27,6 +28,10 @@ class OfThreads(Strips):
             n = -(-extent // min(extent, left))
             self.length[axis] = min(-(-n // lanes) * lanes, extent) if axis == "column" else n
             left = max(left // self.threads(axis), 1)
+
+    @property
+    def strips(self) -> int:
+        return math.prod(map(self.threads, self.extents)) * self.source.domain.elements
 
     def obstacle(self) -> str:
         """Why vectors do not find what is updated; "" if they do."""

@@ -82,19 +82,26 @@ def _tall(chain: TileChain) -> int:
     return 2 * TALL if down and few else TALL
 
 
-def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    """Pinned numbers are taken to the next that will do."""
+def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
     assert kernel.target is not None
     lanes = next(n for n in (8, 4, 2, 1) if n <= parameters["lanes"])
     tall = min(parameters["tall"], MOST_TALL)
     rows = parameters["rows"] if len(kernel.domain.shape) > 1 else 1
     columns = -(-parameters["columns"] // lanes) * lanes
-    chain, wide = _chain(kernel), _is_wide(kernel, lanes)
-    larger = _large_enough(Tiles(chain, rows, columns, tall, lanes, wide), kernel)
-    tiles = Tiles(chain, *larger, tall, lanes, wide)
-    if tiles.nbytes > kernel.target.local_memory_bytes:
-        return apply(kernel, candidates(kernel)[0])
-    return Tiled(chain.source, tiles).kernel()
+    while (larger := _large_enough(_tiles(kernel, rows, columns, tall, lanes), kernel)) != (rows, columns):
+        rows, columns = larger
+    if _tiles(kernel, rows, columns, tall, lanes).nbytes > kernel.target.local_memory_bytes:
+        return candidates(kernel)[0]
+    return {"rows": rows, "columns": columns, "tall": tall, "lanes": lanes}
+
+
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    tiles = _tiles(kernel, *(parameters[name] for name in TILE.parameters))
+    return Tiled(tiles.chain.source, tiles).kernel()
+
+
+def _tiles(kernel: Kernel, rows: int, columns: int, tall: int, lanes: int) -> Tiles:
+    return Tiles(_chain(kernel), rows, columns, tall, lanes, _is_wide(kernel, lanes))
 
 
 @lru_cache(maxsize=16)
@@ -115,7 +122,7 @@ def _large_enough(tiles: Tiles, kernel: Kernel) -> tuple[int, int]:
     far = [max(region.computed.far[k] for region in tiles.regions) for k in (0, 1)]
     found = []
     for axis, size, reach in zip(("row", "column"), (tiles.rows, tiles.columns), far, strict=True):
-        step = 1 if size == 1 else tiles.tall if axis == "row" else tiles.lanes
+        step = tiles.tall if axis == "row" else tiles.lanes
         found.append(size if kernel.domain.extent(axis) <= size else max(size, -(-reach // step) * step))
     return found[0], found[1]
 
@@ -129,4 +136,4 @@ def _is_odd(stmt: object) -> bool:
     return elsewhere or (isinstance(stmt, Declare) and stmt.array.space == "local")
 
 
-TILE = Method("tile", ("rows", "columns", "tall", "lanes"), refuse, candidates, apply)
+TILE = Method("tile", ("rows", "columns", "tall", "lanes"), refuse, candidates, taken, apply)

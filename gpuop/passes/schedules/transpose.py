@@ -5,8 +5,6 @@ The threads of a work-group of a GPU fill a tile in local memory and wait for on
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import HALF
 from gpuop.ir.visit import walk
@@ -113,19 +111,22 @@ def _sizes(kernel: Kernel) -> list[int]:
 
 def _transposing(kernel: Kernel, parameters: Parameters) -> Transposing:
     tiling = Tiling(turned_axis(kernel), **parameters)
-    if tiling.words and not suits_words(kernel):  # of pinned numbers
-        tiling = replace(tiling, align=1)
     return (TransposingWords if tiling.words else Transposing)(kernel, tiling, list(turned(kernel)))
 
 
-def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    """Pinned numbers that are none of the candidates' are taken down to powers of two of the next one that will do."""
+def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
+    """Powers of two, and no more than the next candidate has."""
     tried = candidates(kernel)
     best = next((each for each in tried if each["size"] <= parameters["size"]), tried[-1])
     given = {name: min(1 << parameters[name].bit_length() - 1, best[name]) for name in best} | {"size": best["size"]}
     given["columns"] = min(given["columns"], given["size"] // given["lanes"])
-    transposing = _transposing(kernel, given)
-    return (transposing if transposing.nbytes <= _room(kernel) else _transposing(kernel, best)).kernel()
+    if Tiling(turned_axis(kernel), **given).words and not suits_words(kernel):
+        given["align"] = 1
+    return given if _transposing(kernel, given).nbytes <= _room(kernel) else best
+
+
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    return _transposing(kernel, parameters).kernel()
 
 
 def _room(kernel: Kernel) -> int:
@@ -133,4 +134,4 @@ def _room(kernel: Kernel) -> int:
     return CACHED if kernel.target.device == "cpu" else kernel.target.local_memory_bytes
 
 
-TRANSPOSE = Method("transpose", ("size", "lanes", "rows", "columns", "align"), refuse, candidates, apply)
+TRANSPOSE = Method("transpose", ("size", "lanes", "rows", "columns", "align"), refuse, candidates, taken, apply)

@@ -95,8 +95,11 @@ def _shares_rows(kernel: Kernel) -> bool:
     return len(together) <= 3 * len(places)
 
 
+def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
+    return {"rows": min(parameters["rows"], MOST_ROWS, kernel.domain.extent("row"))}
+
+
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    """A pinned number is taken down to the most that will do."""
     return _VectorRows(kernel, vector_length(kernel), parameters["rows"]).kernel()
 
 
@@ -104,13 +107,12 @@ class RowsOfVectors(ABC):
     """A kernel whose threads have a vector of columns, of some rows.
 
     Attributes:
-        rows: of a thread, no more than there are.
+        rows: of a thread.
         first, top: the column of the first lane, and the first row.
     """
 
     def __init__(self, kernel: Kernel, lanes: int, rows: int) -> None:
-        self.source, self.lanes = kernel, lanes
-        self.rows = min(rows, MOST_ROWS, kernel.domain.extent("row"))
+        self.source, self.lanes, self.rows = kernel, lanes, rows
         self.first, self.top = Var("first", Type(INT)), Var("top", Type(INT))
 
     def kernel(self) -> Kernel:
@@ -183,4 +185,4 @@ def least(x: Expr, y: int) -> Expr:
     return Apply("min", (x, constant(y, INT)), Type(INT))
 
 
-VECTOR_ROWS = Method("vector rows", ("rows",), refuse, candidates, apply)
+VECTOR_ROWS = Method("vector rows", ("rows",), refuse, candidates, taken, apply)
