@@ -54,14 +54,18 @@ def share(array: Any, kind: FieldType, backend: Backend) -> Shared:
         DeviceError: the backend cannot use it.
     """
     borrowed = backend.borrow(array)
-    split = len(kind.field_shape)
-    if kind.dtype == "complex64" and borrowed.array.strides[split:] != row_major(kind.tensor_shape):
+    if not has_layout(kind, borrowed.array.strides):
         raise DeviceError(
             "complex vectors and matrices are taken where each lies in one piece; make the array contiguous"
         )
     layout = layout_of(kind, borrowed.array.strides)
     own = layout == planar(kind) and int(borrowed) % ALIGNED == 0
     return Shared(backend, borrowed, None if own else layout)
+
+
+def has_layout(kind: FieldType, strides: tuple[int, ...]) -> bool:
+    """Whether an array with these strides, in elements, can be used as it lies: complex tensors only in one piece each."""
+    return kind.dtype != "complex64" or strides[len(kind.field_shape) :] == row_major(kind.tensor_shape)
 
 
 def numpy_dtype(array: Any) -> np.dtype[Any]:

@@ -100,6 +100,8 @@ def streamed(body: Block) -> set[FieldParam]:
 def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPerThread:
     """Lanes in rows where they divide these and positions matter, so that there is no division; else in the flat grid."""
     columns, points = kernel.domain.extent("column"), kernel.domain.shape.points
+    if kernel.layouts:  # whose rows lie apart
+        return PointsPerThread(count, form, False, reason)
     flat = points <= MOST_POINTS and not (columns % count == 0 and _knows_positions(kernel))
     aligned = math.gcd(count, points if flat else columns)
     if form == "wide" and 1 < aligned >= count // 2:
@@ -153,11 +155,18 @@ def _refusal(kernel: Kernel) -> str:
 
 def refusal_of_thread(kernel: Kernel) -> str:
     """Why a thread's statements are not to be copied for several points, whatever they read."""
-    if kernel.layouts:
-        return "an array of the user's does not lie in planes"
+    if refused := refused_layouts(kernel):
+        return refused
     if tells_groups(kernel):
         return "it can tell its work-groups"
     return next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), "")
+
+
+def refused_layouts(kernel: Kernel) -> str:
+    """Why vectors do not load and store an array of the user's: those of CPUs begin anywhere, but columns are neighbours."""
+    vectors = kernel.target is not None and kernel.target.vector_length > 1
+    rows = all(layout.point[-1:] in ((), (1,)) for _, layout in kernel.layouts)
+    return "" if not kernel.layouts or (vectors and rows) else "an array of the user's does not lie in planes"
 
 
 def tells_groups(kernel: Kernel) -> bool:

@@ -13,15 +13,18 @@ from gpuop.dsl.fields.sources import Deferred
 from gpuop.errors import SemanticError, described
 from gpuop.evaluation import argument, copy_into, prepare
 from gpuop.fusion.program import Program
-from gpuop.interop import array_like, lend, library_of, numpy_dtype, share
-from gpuop.ir.layout import Layout, interleaved
-from gpuop.ir.types import FieldType
+from gpuop.interop import array_like, has_layout, lend, library_of, numpy_dtype, share
+from gpuop.ir.layout import Layout, interleaved, layout_of, planar
+from gpuop.ir.types import HALF, FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.passes.points_per_thread import ACCESS
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, download, planes_of, stored
 from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.execute import Prepared
+
+LEAST_STRIDED = 1 << 16  # bytes: copies of smaller arrays take no time, and kernels for their strides do to compile
+MOST_STRIDED = 8  # strides of a pipeline's arguments that kernels are compiled for; others are copied
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +36,26 @@ class Traced:
             functions, iterations), and arguments that are results.
         several: whether a tuple is returned.
         prepared: what was compiled, by device and the layouts of arrays.
+        strided: how NumPy's arrays lie that are used in place and are not contiguous, by the number of the leaf and their strides.
     """
 
     program: Program
     planar: frozenset[int]
     several: bool
     prepared: dict[Any, Prepared] = field(default_factory=dict)
+    strided: dict[tuple[int, tuple[int, ...]], Layout] = field(default_factory=dict)
+
+    def layout(self, number: int, kind: FieldType, array: Array) -> Layout | None:
+        """How a NumPy array lies whose memory kernels read as it is; None if it is to be copied."""
+        if array.flags.c_contiguous:
+            return interleaved(kind) if kind.planes > 1 else planar(kind)
+        key = number, array.strides
+        found = self.strided.get(key)
+        if found is None and len(self.strided) < MOST_STRIDED and array.nbytes >= LEAST_STRIDED:
+            found = _layout(kind, array)
+            if found is not None:
+                self.strided[key] = found
+        return found
 
 
 class PipelineCall:
@@ -85,12 +102,14 @@ class PipelineCall:
             array.dtype == kind.array_dtype
             and array.shape == tuple(kind.array_shape)
             and number not in self.traced.planar
+            and array.flags.aligned
             and self._suits(kind)
         ):
-            wrapped = self.backend.wrap(stored(kind, array))
+            layout = self.traced.layout(number, kind, array)
+            wrapped = None if layout is None else self.backend.wrap(array)
             if wrapped is not None:
-                if kind.planes > 1:
-                    self.layouts[number] = interleaved(kind)
+                if layout is not None and layout != planar(kind):
+                    self.layouts[number] = layout
                 return wrapped
         kind, values = source.make(array)
         return self.backend.upload(kind, planes_of(kind, values))
@@ -166,6 +185,21 @@ class PipelineCall:
 
     def _lent(self, value: int, buffer: Buffer) -> Any:
         return lend(self.backend, buffer, self.program.types[value], self.layouts.get(value))
+
+
+def _layout(kind: FieldType, array: Array) -> Layout | None:
+    """The layout of an array whose rows lie apart, each as in planes or in a contiguous array; None of any other.
+
+    Elsewhere, and for halves, which some compilers cannot load from anywhere, schedules for planes do more than a copy costs.
+    """
+    forward = all(step > 0 for n, step in zip(array.shape, array.strides, strict=True) if n > 1)
+    strides = tuple(step // array.itemsize for step in array.strides)
+    whole = all(step % array.itemsize == 0 for step in array.strides)
+    if not (forward and whole and has_layout(kind, strides)) or kind.storage is HALF:
+        return None
+    layout = layout_of(kind, strides)
+    columns = layout.point[-1:]
+    return layout if columns == (1,) or (layout.element == 1 and columns == (kind.planes,)) else None
 
 
 def _unfit(array: Any, kind: FieldType) -> str:

@@ -156,7 +156,12 @@ def test_nothing_is_copied_where_the_device_works_in_the_hosts_memory(device, mo
     for name in ("upload", "write", "download"):
         monkeypatch.setattr(type(backend), name, refuse)
     image = rng.random((45, 67), np.float32)
-    np.testing.assert_array_equal(gp.pipeline(lambda a: gp.ScalarField(a) * 2)(image), 2 * image)
+    double = gp.pipeline(lambda a: gp.ScalarField(a) * 2)
+    base = rng.random((259, 270), np.float32)
+    for given in (image, base[1:-1, 3:], base[::2]):
+        np.testing.assert_array_equal(double(given), 2 * given)
+        given.flags.writeable = False
+        np.testing.assert_array_equal(double(given), 2 * given)
     if backend.target.widening != "functions":  # whose vectors only planes have
         vectors = rng.random((45, 67, 3), np.float32)
         np.testing.assert_array_equal(blend(vectors)[0], expected(vectors)[0])
@@ -212,6 +217,86 @@ def test_results_that_are_filled_first(device, dtype):
     assert (
         np.array_equal(pipeline(a), want) and np.array_equal(pipeline(a, out=out), want) and np.array_equal(out, want)
     )
+
+
+@gp.operator
+def turned(f):
+    return _readTensor(f, _column, _row)
+
+
+COMPUTED = {
+    "stencil": (
+        lambda f: gp.operator(lambda g: _readTensor(g, _row, _column + 1) - _readTensor(g, _row - 1, _column))(f),
+        lambda a: np.pad(a, ((0, 0), (0, 1)), "edge")[:, 1:] - np.pad(a, ((1, 0), (0, 0)), "edge")[:-1],
+    ),
+    "reduction": (lambda f: f.max(axis=0), lambda a: a.max(axis=0)),
+    "sum": (lambda f: f.sum(), lambda a: a.sum()),
+    "turned": (turned, lambda a: a.T),
+}
+STRIDED = {
+    "offset": np.s_[1:-2, 3:-1],
+    "rows": np.s_[1::2],
+    "columns": np.s_[:, ::2],
+    "backwards": np.s_[::-1, 2:],
+    "mirrored": np.s_[2:, ::-1],
+    "one column": np.s_[:, 5:6],
+    "one row": np.s_[7:8, 1:],
+    "none": np.s_[:, 3:3],
+}
+
+
+@pytest.mark.parametrize("view", STRIDED)
+def test_strided_views_of_many_elements(device, view):
+    given = rng.integers(0, 100, (259, 270)).astype(np.float32)[STRIDED[view]]
+    double = gp.pipeline(lambda a: gp.ScalarField(a) * 2)
+    for array in (given, np.broadcast_to(given[:1], given.shape)):  # read-only, as one row is there for all
+        np.testing.assert_array_equal(double(array), array * 2)
+
+
+@pytest.mark.parametrize("what", COMPUTED)
+def test_schedules_for_rows_that_lie_apart(device, what):
+    """Vectors begin anywhere, and what lies between rows is not the array's."""
+    compute, expected = COMPUTED[what]
+    given = rng.integers(0, 100, (259, 270)).astype(np.float32)[1:258, 3:260]
+    np.testing.assert_array_equal(gp.pipeline(lambda a: compute(gp.ScalarField(a)))(given), expected(given))
+
+
+def test_crops_of_images_and_volumes(device):
+    image, volume = rng.integers(0, 255, (120, 230, 3), np.uint8), rng.random((20, 40, 50), np.float32)
+    inverted = gp.pipeline(lambda a: ~gp.VectorField(a))
+    for crop in (image[5:110, 7:220], image[5:110, ::-1], image[..., ::-1]):
+        np.testing.assert_array_equal(inverted(crop), ~crop)
+    planes = np.moveaxis(np.ascontiguousarray(np.moveaxis(image, -1, 0)), 0, -1)
+    np.testing.assert_array_equal(inverted(planes[3:, 5:]), ~planes[3:, 5:])
+    plane = gp.pipeline(lambda a: ~gp.ScalarField(a))
+    np.testing.assert_array_equal(plane(image[..., 0]), ~image[..., 0])
+    double = gp.pipeline(lambda a: gp.ScalarField(a) * 2)
+    for crop in (volume[1:-1, 2:-3, 5:], volume[::2, ::3, 1:-1]):
+        np.testing.assert_array_equal(double(crop), crop * 2)
+
+
+def test_elements_at_odd_places(device):
+    """Of records, and of buffers where elements are not aligned."""
+    double = gp.pipeline(lambda a: gp.ScalarField(a) * 2)
+    records = np.zeros((150, 160), np.dtype([("flag", "u1"), ("value", "f4")]))
+    records["value"] = rng.random((150, 160))
+    odd = np.frombuffer(bytearray(4 * 30000 + 1), np.float32, 30000, 1).reshape(150, 200)
+    odd[...] = rng.random((150, 200))
+    for given in (records["value"], odd, odd[1:, 3:]):
+        np.testing.assert_array_equal(double(given), given * 2)
+
+
+def test_views_of_many_strides_are_compiled_for_some(device, monkeypatch):
+    """What comes later is copied, and computed by kernels that are there already."""
+    backend, compiled = current(), []
+    compile_ = type(backend).compile
+    monkeypatch.setattr(type(backend), "compile", lambda self, kernel: compiled.append(1) or compile_(self, kernel))
+    double = gp.pipeline(lambda a: gp.ScalarField(a) * 2)
+    for width in range(171, 187):
+        base = rng.random((130, width), np.float32)
+        for given in (base[1:, 1:171], base[:-1, :170]):
+            np.testing.assert_array_equal(double(given), given * 2)
+    assert len(compiled) <= 10
 
 
 @pytest.mark.parametrize("dtype", ["bool", "complex64"])

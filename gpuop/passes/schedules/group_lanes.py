@@ -15,7 +15,7 @@ from gpuop.ir.nodes import Array, Block, Comment, Declare, Expr, For, Index, Let
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import changed, walk
 from gpuop.passes.obstacles import doubles, halves
-from gpuop.passes.points_per_thread import MOST_VALUES
+from gpuop.passes.points_per_thread import MOST_VALUES, refused_layouts
 from gpuop.passes.schedules.group_parts import (
     GroupPart,
     common_to_parts,
@@ -36,8 +36,8 @@ def refuse(kernel: Kernel) -> str:
         return "the device has no vectors"
     if kernel.intermediates:
         return "it has stages"
-    if kernel.layouts:
-        return "an array of the user's does not lie in planes"
+    if refused := refused_layouts(kernel):
+        return refused
     if kernel.shared_memory or kernel.whole or kernel.group is None:
         return "its threads are not joined by work-groups of their own"
     wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""

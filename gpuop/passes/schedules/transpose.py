@@ -8,7 +8,7 @@ from __future__ import annotations
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import HALF
 from gpuop.ir.visit import walk
-from gpuop.passes.points_per_thread import ACCESS, SMALL, tells_groups, unrepeatable
+from gpuop.passes.points_per_thread import ACCESS, SMALL, refused_layouts, tells_groups, unrepeatable
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.square_tiles import Tiling
 from gpuop.passes.schedules.transposing import Transposing
@@ -30,8 +30,8 @@ def refuse(kernel: Kernel) -> str:
         return "it has stages"
     if tells_groups(kernel) or kernel.whole:
         return "it can tell its work-groups"
-    if kernel.layouts:
-        return "an array of the user's does not lie in planes"
+    if refused := refused_layouts(kernel):
+        return refused
     found = next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), "")
     if found:
         return found

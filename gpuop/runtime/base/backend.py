@@ -121,9 +121,9 @@ class Backend(ABC):
         """Wait for everything enqueued."""
 
     def wrap(self, array: Array) -> Buffer | None:
-        """A contiguous array of the host as a buffer, where the device works in the host's memory; None where it does not.
+        """The memory from an array's first element to its last as a buffer, where the device works in the host's; else None.
 
-        The array must live, and stay as it is, until `settle`.
+        No stride may be negative. The array must live, and stay as it is, until `settle`.
         """
         return None
 

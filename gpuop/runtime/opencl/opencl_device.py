@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -25,6 +26,12 @@ from gpuop.runtime.opencl.opencl_discovery import LATE, groups_of, target_of
 from gpuop.runtime.opencl.opencl_programs import OpenCLCode, binary_of, built, finish
 
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+
+
+def memory_of(array: Array) -> Any:
+    """The bytes from an array's first element to its last: pyopencl takes no other array that has gaps or is read-only."""
+    reach = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))
+    return (ctypes.c_char * (reach + array.itemsize)).from_address(array.ctypes.data)
 
 
 class OpenCL(CompilingBackend):
@@ -120,12 +127,12 @@ class OpenCL(CompilingBackend):
 
     def wrap(self, array: Array) -> Buffer | None:
         cl = self.cl
-        usable = array.size and array.flags.c_contiguous and array.flags.writeable  # pyopencl refuses others
-        if self.target.device != "cpu" or not usable:
+        if self.target.device != "cpu" or not array.size:
             return None
+        memory = array if array.flags.c_contiguous and array.flags.writeable else memory_of(array)
         if self.device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM:
-            return cl.SVM(array)
-        return cl.Buffer(self.context, cl.mem_flags.USE_HOST_PTR | cl.mem_flags.READ_WRITE, hostbuf=array)
+            return cl.SVM(memory)
+        return cl.Buffer(self.context, cl.mem_flags.USE_HOST_PTR | cl.mem_flags.READ_WRITE, hostbuf=memory)
 
     def settle(self, buffers: Iterable[Buffer]) -> None:
         self._wait()
