@@ -27,7 +27,9 @@ from gpuop.runtime.reference.reference_device import Reference
 BUILD_LOG = 0x1183  # CL_PROGRAM_BUILD_LOG
 LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
 # What most tests of graphs test lies above the drivers, of which the best is enough; in these files drivers count.
-DRIVERS_COUNT = {f"tests.graphs.test_{name}" for name in ("in_place", "iterate", "pipeline_memory", "state")}
+DRIVERS_COUNT = {
+    f"tests.graphs.test_{name}" for name in ("in_place", "iterate", "pipeline_memory", "pipeline_views", "state")
+}
 # made of what is the same everywhere, and long to compile
 ONE_DRIVER = {f"tests.conformance.test_{name}" for name in ("complex", "sample", "several")}
 

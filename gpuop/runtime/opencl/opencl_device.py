@@ -28,10 +28,14 @@ from gpuop.runtime.opencl.opencl_programs import OpenCLCode, binary_of, built, f
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 
 
+def reach(array: Array) -> int:
+    """The bytes from an array's first element to its last, where no stride is negative."""
+    return int(sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))) + array.itemsize
+
+
 def memory_of(array: Array) -> Any:
-    """The bytes from an array's first element to its last: pyopencl takes no other array that has gaps or is read-only."""
-    reach = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))
-    return (ctypes.c_char * (reach + array.itemsize)).from_address(array.ctypes.data)
+    """What an array reaches over, as bytes: pyopencl takes no other array that has gaps or is read-only."""
+    return (ctypes.c_char * reach(array)).from_address(array.ctypes.data)
 
 
 class OpenCL(CompilingBackend):
@@ -132,6 +136,8 @@ class OpenCL(CompilingBackend):
         memory = array if array.flags.c_contiguous and array.flags.writeable else memory_of(array)
         if self.device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM:
             return cl.SVM(memory)
+        if reach(array) > self.device.max_mem_alloc_size:  # as where few rows of much memory are taken
+            return None
         return cl.Buffer(self.context, cl.mem_flags.USE_HOST_PTR | cl.mem_flags.READ_WRITE, hostbuf=memory)
 
     def settle(self, buffers: Iterable[Buffer]) -> None:
