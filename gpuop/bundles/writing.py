@@ -145,7 +145,7 @@ class _Packing:
             "entry": source.entry,
             "threads": source.threads,
             "group": source.group,
-            "arguments": _parameters(source.arguments),
+            "arguments": _parameters((*kernel.inputs, *kernel.written)),  # not as the text may count their points
             "fills": {str(k): fill for k, fill in source.fills.items()},
             "needs": sorted(source.needs),
         }

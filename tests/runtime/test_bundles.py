@@ -242,6 +242,16 @@ def test_equal_bundles_are_equal_files(tmp_path: Path) -> None:
     assert first.read_bytes() == second.read_bytes()
 
 
+@needs_nvrtc
+def test_threads_that_have_several_points(tmp_path: Path) -> None:
+    """The kernel's grid is a row of points there, its fields are not."""
+    path = saved(tmp_path / "f.gpuop", by_target, gp.FieldType((512, 512)), targets=("cuda:sm_90",))
+    (step,) = reading.read(path).code["cuda:sm_90"].launches
+    (taken,) = step.kernel.inputs
+    assert taken.type.field_shape == (512, 512)
+    assert np.prod(step.kernel.source.threads) < 512 * 512
+
+
 CHOSEN = {  # by what a bundle is made for: what devices get
     (75, 80, 90): {75: "75 cubin", 80: "80 cubin", 86: "80 cubin", 90: "90 cubin", 100: "90 ptx", 120: "90 ptx"},
     (75, 90): {75: "75 cubin", 80: "75 ptx", 86: "75 ptx", 89: "75 ptx", 90: "90 cubin", 120: "90 ptx"},
