@@ -34,11 +34,15 @@ def _parser() -> argparse.ArgumentParser:
     for command in (source, passes):
         command.add_argument(
             "--target",
-            help="cuda (sm_90) or an architecture as sm_75: as a GPU of it runs them; opencl: as any device takes them; "
-            "by default what the device in use runs",
+            help="cuda (sm_90) or an architecture as sm_75: as a GPU of it runs them; opencl:cpu: as CPUs run them; "
+            "opencl: as any device takes them; by default what the device in use runs",
         )
     passes.add_argument("--after", metavar="PASS", help="only after passes of this name, as simplify")
-    bundle.add_argument("--targets", required=True, help="separated by commas: opencl, and architectures as sm_80")
+    bundle.add_argument(
+        "--targets",
+        required=True,
+        help="separated by commas: opencl (any device, plain kernels), opencl:cpu, and architectures as sm_80",
+    )
     bundle.add_argument("-o", "--output", required=True, help="the file to write, as sharpen.gpuop")
     run = subparsers.add_parser("run", help="run an example")
     run.add_argument("--device", help="as `gpuop devices` names it; by default the best")

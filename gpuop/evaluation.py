@@ -17,7 +17,7 @@ from gpuop.dsl.fields.field_names import names_given
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.for_target import plan_for
 from gpuop.fusion.iteration import kernels
-from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, LEAST, limits_of
+from gpuop.fusion.kernel_limits import limits_ahead
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
 from gpuop.interop import layouts_of, own
@@ -242,11 +242,7 @@ def source(fields: Sequence[Field], target: str | None) -> str:
 
 def plan_for_text(fields: Sequence[Field], target: str | None) -> Plan:
     """The plan that the device in use has for fields, or one of a target by its name; for "opencl", what every device takes."""
-    if target is None:
-        limits = current().limits
-    else:
-        named = target_named(target)
-        limits = limits_of(named, CUDA_ARGUMENTS) if named.architecture else LEAST
+    limits = current().limits if target is None else limits_ahead(target_named(target))
     return plan(program([f.node for f in fields]), limits=replace(limits, pin=pinned()))
 
 

@@ -169,6 +169,13 @@ def test_source_for_an_architecture_is_fused_as_on_a_gpu_of_it(folder, capsys):
     assert printed(capsys, *command, "opencl").count("__kernel") == 2
 
 
+def test_source_for_cpus_is_fused_and_in_vectors(folder, capsys):
+    command = ("source", "filters.py:summed_twice", "--types", "float32[90x256]", "--target")
+    text = printed(capsys, *command, "opencl:cpu")
+    assert text.count("__kernel") == 1 and "float16" in text
+    assert "float16" not in printed(capsys, *command, "opencl")
+
+
 def test_source_of_a_pipeline(folder, capsys):
     text = printed(capsys, "source", "filters.py:stretched", "--types", "float32[9x70]x3", "2.5", "--target", "opencl")
     assert "* 2.5f" in text and "tensorElements = 3" in text
@@ -183,7 +190,10 @@ def test_where_there_is_no_line_of_the_users(folder, capsys):
     """What the command line itself was given wrongly is in no file."""
     assert main(("source", "filters.py:example", "--target", "cude")) == 1
     said = capsys.readouterr().err
-    assert said == "gpuop: there is no target 'cude'; one of opencl, cuda, or an architecture as in cuda:sm_90\n"
+    assert (
+        said
+        == "gpuop: there is no target 'cude'; one of opencl, opencl:cpu, cuda, or an architecture as in cuda:sm_90\n"
+    )
 
 
 def test_a_file_of_something_else(folder, capsys):
@@ -327,11 +337,11 @@ def test_run_a_file_and_a_module(folder, capsys):
         ),
         (
             ["source", "filters.py:example", "--target", "metal"],
-            "there is no target 'metal'; one of opencl, cuda, or an architecture as in cuda:sm_90",
+            "there is no target 'metal'; one of opencl, opencl:cpu, cuda, or an architecture as in cuda:sm_90",
         ),
         (
             ["compile", "filters.py:example", "--targets", "opencl,metal", "-o", "x"],
-            "there is no target 'metal'; one of opencl, cuda, or an architecture as in cuda:sm_90",
+            "there is no target 'metal'; one of opencl, opencl:cpu, cuda, or an architecture as in cuda:sm_90",
         ),
         (
             ["compile", "filters.py:coloured", "--types", "uint8[4x5]x3", "--targets", "opencl", "-o", "x"],
@@ -344,7 +354,7 @@ def test_run_a_file_and_a_module(folder, capsys):
         ),
         (
             ["passes", "filters.py:example", "--target", "metal"],
-            "there is no target 'metal'; one of opencl, cuda, or an architecture as in cuda:sm_90",
+            "there is no target 'metal'; one of opencl, opencl:cpu, cuda, or an architecture as in cuda:sm_90",
         ),
         (["passes", "filters.py:half"], "filters.py has no function of fields 'half'; it has shifted, edges, "),
         (["passes", "filters.py:number"], "`number` gives an int; name a function that gives a Field, or a tuple of them"),

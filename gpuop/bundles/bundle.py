@@ -14,7 +14,6 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.decorated import bind
 from gpuop.errors import SemanticError, described
 from gpuop.evaluation import arrays, boxed, compute
-from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.graphs.defining import open_graphs
 from gpuop.ir.target import Target
@@ -50,7 +49,7 @@ def save_bundle(
     scalars = frozenset(v for v, leaf in leaves.items() if leaf.by_value)
     constants = dict(zip(leaves, values, strict=True))
     interface = writing.Interface(name, given, constants, scalars, isinstance(results, tuple))
-    writing.write(path, interface, plan(what), targets)
+    writing.write(path, interface, what, targets)
 
 
 class Bundle:
@@ -60,7 +59,7 @@ class Bundle:
 
     Attributes:
         name: of the function.
-        targets: what it has code for, as "opencl" and "cuda:sm_90".
+        targets: what it has code for, as "opencl", "opencl:cpu" and "cuda:sm_90".
         types: the FieldType of each argument, by name.
     """
 

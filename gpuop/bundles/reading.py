@@ -25,7 +25,7 @@ class Contents:
     """What a bundle holds.
 
     Attributes:
-        code: a plan by the name of its target, as "opencl" and "cuda:sm_90".
+        code: a plan by the name of its target, as "opencl", "opencl:cpu" and "cuda:sm_90".
         portable: plans of PTX by their architecture; later ones run it too.
     """
 
@@ -136,6 +136,7 @@ def _target(name: str, item: Item) -> Target:
 
 def plan_on(contents: Contents, target: Target) -> Plan:
     """The plan for a device. On CUDA a cubin of its major architecture, else PTX; of these the newest that is not newer than it.
+    On a CPU what is for CPUs, else what is for any OpenCL device.
 
     Raises:
         DeviceError: there is none.
@@ -145,11 +146,12 @@ def plan_on(contents: Contents, target: Target) -> Plan:
         newest = max(architectures)
         same = newest // 10 == target.architecture // 10
         return contents.code[f"cuda:sm_{newest}"] if same else contents.portable[newest]
-    if target.backend in contents.code:
-        return contents.code[target.backend]
+    for name in (str(target), target.backend):
+        if name in contents.code:
+            return contents.code[name]
     if target.backend == "reference":
         raise DeviceError(NO_BUNDLES.format(target))
-    wanted = f"sm_{target.architecture}" if target.architecture else target.backend
+    wanted = f"sm_{target.architecture}" if target.architecture else target
     raise DeviceError(
         f"bundle `{contents.interface.name}` has no code for {target}: it has {', '.join(contents.code)}; "
         f"add it with `gpuop compile --targets {wanted},…`"

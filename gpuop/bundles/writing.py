@@ -1,4 +1,4 @@
-"""Compiled plans in files: a zip of a plan for several targets, which runs without what it was recorded from.
+"""Compiled plans in files: a zip of plans for several targets, which runs without what it was recorded from.
 
 `bundle.json` has arguments, results, the types of values, and for each target its launches in order, those of iterations
 within. Beside it lie the texts, CUDA's binaries (of each architecture a cubin, and PTX for later ones), and the constants;
@@ -23,8 +23,9 @@ from gpuop.codegen.generate import generate
 from gpuop.errors import CompileError, SemanticError
 from gpuop.fusion.for_target import plan_for
 from gpuop.fusion.iteration import Iteration, Part
-from gpuop.fusion.kernel_limits import LEAST
-from gpuop.fusion.plan import Plan
+from gpuop.fusion.kernel_limits import limits_ahead
+from gpuop.fusion.plan import Plan, plan
+from gpuop.fusion.program import Program
 from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
@@ -56,16 +57,16 @@ class Interface:
     several: bool
 
 
-def write(path: Path, interface: Interface, plan: Plan, targets: Sequence[Target]) -> None:
-    """Compile a plan for targets, and write the bundle, replacing the file at once.
+def write(path: Path, interface: Interface, program: Program, targets: Sequence[Target]) -> None:
+    """Plan and compile a program for targets, and write the bundle, replacing the file at once.
 
     Raises:
-        SemanticError: part of the plan runs on the host.
+        SemanticError: part of the program runs on the host.
         CompileError, DeviceError: CUDA's compiler refuses a kernel, or knows no such architecture.
     """
     members = {f"constants/{v}.npy": _npy(array) for v, array in interface.constants.items()}
-    kinds = plan.program.types
-    code = {str(t): _Packing(t, members).plan(plan) for t in targets}
+    kinds = program.types
+    code = {str(t): _Packing(t, members).program(program) for t in targets}
     head: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -117,17 +118,21 @@ class _Packing:
 
     def __init__(self, target: Target, members: dict[str, bytes]) -> None:
         self.target, self.members, self.count = target, members, 0
+        self.limits = limits_ahead(target)
         self.binaries = ("cubin", "ptx") if target.backend == "cuda" else ()
 
-    def plan(self, plan: Plan) -> dict[str, Any]:
-        plan = plan_for(plan, self.target)
-        values = {v for launch in plan.launches for v in (*launch.inputs, *launch.outputs)} | set(plan.program.wanted)
+    def program(self, program: Program) -> dict[str, Any]:
+        return self.plan(plan(program, limits=self.limits))
+
+    def plan(self, made: Plan) -> dict[str, Any]:
+        made = plan_for(made, self.target)
+        values = {v for launch in made.launches for v in (*launch.inputs, *launch.outputs)} | set(made.program.wanted)
         return {
-            "wanted": plan.program.wanted,
-            "types": {str(v): described(plan.program.types[v]) for v in sorted(values | set(plan.program.leaves))},
+            "wanted": made.program.wanted,
+            "types": {str(v): described(made.program.types[v]) for v in sorted(values | set(made.program.leaves))},
             "steps": [
                 {"inputs": launch.inputs, "outputs": launch.outputs, **self.kernel(launch.kernel)}
-                for launch in plan.launches
+                for launch in made.launches
             ],
         }
 
@@ -163,7 +168,10 @@ class _Packing:
         }
 
     def part(self, part: Part) -> dict[str, Any]:
-        return {"given": {str(v): position for v, position in part.given.items()}, "plan": self.plan(part.plan(LEAST))}
+        return {
+            "given": {str(v): position for v, position in part.given.items()},
+            "plan": self.plan(part.plan(self.limits)),
+        }
 
 
 def _parameters(params: Sequence[FieldParam]) -> list[Any]:

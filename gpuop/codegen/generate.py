@@ -11,7 +11,7 @@ from gpuop.codegen.c.dialect import Dialect, Source
 from gpuop.codegen.c.expressions import Expressions
 from gpuop.codegen.c.printer import Printer
 from gpuop.codegen.cuda.cuda_dialect import CUDA
-from gpuop.codegen.opencl.opencl_dialect import CPU, OPENCL, VECTOR_CPU
+from gpuop.codegen.opencl.opencl_dialect import CPU, OPENCL
 from gpuop.codegen.opencl.vectors import VectorExpressions
 from gpuop.config import config
 from gpuop.errors import SemanticError
@@ -22,9 +22,7 @@ from gpuop.passes import lower, lowering
 
 
 def _opencl(target: Target) -> Dialect:
-    if target.device != "cpu":
-        return OPENCL
-    return VECTOR_CPU if target.widening == "vector" else CPU
+    return CPU if target.device == "cpu" else OPENCL
 
 
 EXPRESSIONS: dict[str, Callable[[Target], Expressions]] = {
@@ -35,21 +33,28 @@ NEWEST = 90  # the architecture that "cuda" means where no device is asked
 WARP = 32
 SOURCES_KEPT = 256
 SHARED = 49152  # bytes of local memory that every CUDA device gives a block
+FLOATS = 8  # in a register of nearly any CPU
 
 _sources: BoundedCache[Any, Source] = BoundedCache(SOURCES_KEPT)
 
 
 def target_named(name: str) -> Target:
-    """ "opencl", "cuda", or an architecture as "cuda:sm_75" or "sm_75".
+    """ "opencl", "opencl:cpu", "cuda", or an architecture as "cuda:sm_75" or "sm_75".
+
+    Vectors of "opencl:cpu" are where PoCL's are right and fast: on other drivers they are too.
 
     Raises:
         SemanticError: there is no such target.
     """
     if name == "opencl":
         return Target("opencl")
+    if name == "opencl:cpu":
+        return Target("opencl", device="cpu", simd_width=FLOATS, widening="functions")
     match = re.fullmatch(r"cuda|(?:cuda:)?sm_(\d{2,3})", str(name))
     if match is None:
-        raise SemanticError(f"there is no target {name!r}; one of opencl, cuda, or an architecture as in cuda:sm_90")
+        raise SemanticError(
+            f"there is no target {name!r}; one of opencl, opencl:cpu, cuda, or an architecture as in cuda:sm_90"
+        )
     return Target("cuda", int(match[1] or NEWEST), "gpu", WARP, SHARED, has_fp16=True, widening="unrolled")
 
 

@@ -44,3 +44,10 @@ def limits_of(target: Target, arguments: int) -> Limits:
 
 
 LEAST = Limits()
+
+
+def limits_ahead(target: Target) -> Limits:
+    """What one kernel may use of all devices of a target, where none is at hand."""
+    if target.widening == "scalar":
+        return LEAST
+    return limits_of(target, CUDA_ARGUMENTS if target.backend == "cuda" else LEAST.arguments)

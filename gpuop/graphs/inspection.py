@@ -102,7 +102,7 @@ class Inspection(ABC):
         """The generated text of all kernels, as they are fused for the device of the graph.
 
         Args:
-            target: "opencl", "cuda", or an architecture as "cuda:sm_75"; by default that of the device in use.
+            target: "opencl", "opencl:cpu", "cuda", or an architecture as "cuda:sm_75"; by default that of the device in use.
 
         Returns:
             A str.

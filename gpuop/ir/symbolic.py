@@ -118,8 +118,9 @@ def _chosen(table: Choice, target: Target) -> Plain:
         return table.entries[0][1]
     if table.otherwise is None:
         keys = ", ".join(key for key, _ in table.entries)
+        wanted = target if target.architecture else target.backend
         raise SemanticError(
-            f"the table has no entry for {target}: it has {keys}; add one, or give the table a `default=`", table.loc
+            f"the table has no entry for {wanted}: it has {keys}; add one, or give the table a `default=`", table.loc
         )
     return table.otherwise
 

@@ -48,4 +48,6 @@ class Target:
         return self.widening != "functions"
 
     def __str__(self) -> str:
-        return f"{self.backend}:sm_{self.architecture}" if self.architecture else self.backend
+        if self.architecture:
+            return f"{self.backend}:sm_{self.architecture}"
+        return "opencl:cpu" if (self.backend, self.device) == ("opencl", "cpu") else self.backend

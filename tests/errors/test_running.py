@@ -319,7 +319,7 @@ def pipeline_without_return():
     nothing(ARRAY)
 
 
-@WRONGS.add("there is no target 'metal'; one of opencl, cuda, or an architecture as in cuda:sm_90")
+@WRONGS.add("there is no target 'metal'; one of opencl, opencl:cpu, cuda, or an architecture as in cuda:sm_90")
 def unknown_target():
     gp.operator(lambda f: _readTensor(f) + 1).source(SCALAR.type, target="metal")  # here
 

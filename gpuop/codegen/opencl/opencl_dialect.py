@@ -210,7 +210,6 @@ CPU = replace(
         "store half": "vstore_half{n}(vload{n}(0, {lanes}), 0, {pointer})",
         "stream": "stream_{type}{n}(vload{n}(0, {lanes}), {pointer})",
     },
+    # Intel's compiler makes lanes of threads, and loses what these do with lanes of their own
+    wide_kernel="__kernel __attribute__((intel_reqd_sub_group_size(1))) void",
 )
-
-# of a compiler that makes lanes of threads, and loses what these do with lanes of their own
-VECTOR_CPU = replace(CPU, wide_kernel="__kernel __attribute__((intel_reqd_sub_group_size(1))) void")

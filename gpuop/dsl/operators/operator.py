@@ -96,8 +96,8 @@ class Operator(Decorated):
 
         Args:
             field_types: a FieldType or a Field for each Field; other arguments as they are.
-            target: "cuda" or an architecture as "cuda:sm_75", as a GPU of it runs them; "opencl", as any device takes them;
-                by default what the current device runs.
+            target: "cuda" or an architecture as "cuda:sm_75", as a GPU of it runs them; "opencl:cpu", as CPUs run them; "opencl",
+                as any device takes them; by default what the current device runs.
 
         Returns:
             A str: the kernels, one after the other; OpenCL's for the reference.
