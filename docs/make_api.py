@@ -15,9 +15,9 @@ from typing import Any
 import gpuop as gp
 from gpuop.dsl.fields.reduction_methods import Reductions
 from gpuop.dsl.operators.operator import Operator
-from gpuop.graphs.profiling import KernelTimes, Profile
 from gpuop.pipelines.pipeline import Pipeline
 from gpuop.runtime.devices import Device
+from gpuop.runtime.profiling import KernelTimes, Profile
 
 PAGE = Path(__file__).with_name("api.md")
 HEAD = """# The reference of `gpuop`
@@ -41,7 +41,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
 GIVEN_BY = {  # what has no name in `gp`
     Operator: "made by `gp.operator`",
     Pipeline: "made by `gp.pipeline`",
-    Profile: "made by `graph.profile`",
+    Profile: "made by `graph.profile` and `pipeline.profile`",
     KernelTimes: "a row of a Profile",
     Device: "listed by `gp.devices`",
 }

@@ -20,7 +20,7 @@ from gpuop.fusion.iteration import kernels
 from gpuop.fusion.kernel_limits import limits_ahead
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
-from gpuop.interop import layouts_of, own
+from gpuop.interop import own
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
 from gpuop.ir.pin import Pin
@@ -102,10 +102,20 @@ def prepare(
     Args:
         planned: gives a plan that the caller keeps.
     """
-    layouts = {**layouts, **layouts_of(what)}
-    key = (what.key, backend, optimize, pin, frozenset(layouts.items()))
-    planned = planned or (lambda: plan(what, optimize, replace(backend.limits, pin=pin), layouts))
-    return _plans.find(key, lambda: Prepared(backend, planned(), layouts))
+    key = (what.key, backend, optimize, pin, frozenset({**layouts, **what.layouts}.items()))
+    planned = planned or (lambda: plan_on(backend, what, pin, optimize, layouts))
+    return _plans.find(key, lambda: Prepared(backend, planned()))
+
+
+def plan_on(
+    backend: Backend,
+    what: Program,
+    pin: Pin | None,
+    optimize: bool = True,
+    layouts: Mapping[int, Layout] = MappingProxyType({}),
+) -> Plan:
+    """The plan that a device has for a program."""
+    return plan(what, optimize, replace(backend.limits, pin=pin), layouts)
 
 
 def refuse_state(leaf: Leaf) -> None:

@@ -15,7 +15,6 @@ from gpuop.dsl.fields.arrays import Array, Placeholder
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.errors import DeviceError, SemanticError
-from gpuop.fusion.program import Program
 from gpuop.ir.layout import Layout, layout_of, planar, row_major
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
@@ -26,12 +25,6 @@ from gpuop.runtime.devices import current
 
 ALIGNED = 256  # bytes; what kernels may count on of memory that has no layout of its own
 IMMUTABLE = ("jax", "jaxlib")  # libraries whose arrays never change
-
-
-def layouts_of(what: Program) -> dict[int, Layout]:
-    """Those of leaves in others' memory."""
-    layouts = {v: n.source.layout for v, n in what.leaves.items() if isinstance(n, Leaf)}
-    return {v: layout for v, layout in layouts.items() if layout is not None}
 
 
 def own(node: Node) -> Node:

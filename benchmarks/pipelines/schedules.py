@@ -19,9 +19,9 @@ from gpuop.errors import GpuopError
 from gpuop.evaluation import target_in_use
 from gpuop.fusion.measure import before
 from gpuop.fusion.scheduling import scheduled
-from gpuop.graphs.profiling import KernelTimes
 from gpuop.ir.kernel import Kernel
 from gpuop.passes.schedules import METHODS, PLAIN, schedule
+from gpuop.runtime.profiling import KernelTimes
 
 from .catalogue import CATALOGUE
 from .pipeline import Pipeline

@@ -16,7 +16,7 @@ from gpuop.fusion.program import Op, Program
 from gpuop.fusion.rates import Invariant, Rates
 from gpuop.fusion.recompute import Recomputing
 from gpuop.fusion.refusals import refuse
-from gpuop.fusion.scheduling import ill_staged
+from gpuop.fusion.scheduling import ill_staged, laid_out
 from gpuop.fusion.split import Piece, Splitting
 from gpuop.fusion.staging import unstaged
 from gpuop.fusion.thread_per_element import with_elements
@@ -60,8 +60,10 @@ def plan(
     Where no schedule suits a kernel with intermediates, it is cut at those that are the fewest bytes, and all is fused anew.
 
     Args:
-        layouts: of the values that do not lie in memory as gpuop's own do, which schedules may not be for.
+        layouts: of the values that do not lie in memory as gpuop's own do, besides leaves in others' memory: schedules may not
+            be for them.
     """
+    layouts = {**layouts, **program.layouts}
     program, spread = with_elements(program) if optimize else (program, frozenset())
     memory: set[int] = set()  # values that are no intermediates
     while True:
@@ -78,7 +80,7 @@ def plan(
         if not cut:
             break
         memory |= cut
-    launches = [_launched(piece, spread, limits.pin) for piece in pieces]
+    launches = [_launched(piece, spread, limits.pin, layouts) for piece in pieces]
     apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
     apart += [Apart(*each) for each in splitting.apart]
     return Plan(program, tuple(_timed(launches, program) if optimize else launches), tuple(apart), limits)
@@ -88,13 +90,13 @@ def _ill_staged(pieces: Iterable[Piece], limits: Limits, layouts: Mapping[int, L
     return set[int]().union(*(ill_staged(piece, limits, layouts) for piece in pieces))
 
 
-def _launched(piece: Piece, spread: frozenset[int], pin: Pin | None) -> PlannedLaunch:
+def _launched(piece: Piece, spread: frozenset[int], pin: Pin | None, layouts: Mapping[int, Layout]) -> PlannedLaunch:
     ops = {op.number for each in piece.ops for op in (each, *each.recomputed)}
     kernel = piece.kernel
     if isinstance(kernel, Kernel) and not spread.isdisjoint(ops):
         kernel = shared_once(kernel)
-    if isinstance(kernel, Kernel) and pin is not None:
-        kernel = replace(kernel, pin=pin)
+    if isinstance(kernel, Kernel):
+        kernel = laid_out(kernel if pin is None else replace(kernel, pin=pin), piece, layouts)
     return PlannedLaunch(kernel, piece.inputs, piece.outputs, piece.ops)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from gpuop.errors import Loc
 from gpuop.fusion.prune import pruned
 from gpuop.ir.kernel import EXACT, Kernel, Launchable
+from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, Node, Result, calls
 
@@ -79,6 +80,12 @@ class Program:
     key: tuple[Any, ...]
     names: dict[int, str]
     cycle: Cycle | None = None
+
+    @property
+    def layouts(self) -> dict[int, Layout]:
+        """Those of leaves in others' memory."""
+        layouts = {v: n.source.layout for v, n in self.leaves.items() if isinstance(n, Leaf)}
+        return {v: layout for v, layout in layouts.items() if layout is not None}
 
     def repeated(self, states: Sequence[Leaf]) -> Program:
         """The program, to be evaluated at every step of a graph; the values that these states take next are its last ones."""

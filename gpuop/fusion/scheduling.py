@@ -36,11 +36,15 @@ def ill_staged(piece: Piece, limits: Limits, layouts: Mapping[int, Layout]) -> s
     if limits.target is None or not isinstance(kernel, Kernel) or not kernel.intermediates:
         return set()
     pinned = kernel if limits.pin is None else replace(kernel, pin=limits.pin)
-    values = zip((*kernel.inputs, *kernel.written), (*piece.inputs, *piece.outputs), strict=True)
-    if elsewhere := tuple((param, layouts[value]) for param, value in values if value in layouts):
-        pinned = replace(pinned, layouts=elsewhere)
-    if scheduled(pinned, limits.target) is not None:
+    if scheduled(laid_out(pinned, piece, layouts), limits.target) is not None:
         return set()
     value = dict(zip(kernel.intermediates, staged(piece.ops), strict=True))
     fewest = min(levels(kernel), key=lambda level: sum(param.type.nbytes for param in level))
     return {value[param] for param in fewest}
+
+
+def laid_out(kernel: Kernel, piece: Piece, layouts: Mapping[int, Layout]) -> Kernel:
+    """The kernel of a piece, with the layouts of the values that do not lie in memory as gpuop's own do."""
+    values = zip((*kernel.inputs, *kernel.written), (*piece.inputs, *piece.outputs), strict=True)
+    elsewhere = tuple((param, layouts[value]) for param, value in values if value in layouts)
+    return replace(kernel, layouts=elsewhere) if elsewhere else kernel

@@ -14,8 +14,8 @@ from gpuop.evaluation import facts_in_use, source_of, target_in_use
 from gpuop.fusion.iteration import launches
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.report.explain import explain
-from gpuop.graphs.profiling import Profile, profile
 from gpuop.graphs.stepper import Stepper
+from gpuop.runtime.profiling import Profile, profile
 from gpuop.show.graph_picture import Ends, draw_plan
 from gpuop.show.html import field_html, no_values_html
 from gpuop.show.raster import write_png
@@ -166,7 +166,8 @@ class Inspection(ABC):
         Raises:
             SemanticError: `steps` is not 1 or more.
         """
-        return profile(self._live(), steps)
+        stepper = self._live()
+        return profile(stepper.bound.prepared, steps, stepper.through)
 
     def _scene(self) -> Scene:
         return draw_plan(self.plan, self._ends())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 
@@ -114,15 +114,25 @@ class Stepper:
         self.bound.evaluate()
 
     @contextmanager
-    def through(self, prepared: Prepared) -> Iterator[None]:
-        """Meanwhile steps launch this preparation of the same plan, and nobody else steps."""
+    def through(self, prepared: Prepared) -> Iterator[Callable[[], bool]]:
+        """Meanwhile steps launch this preparation of the same plan, and nobody else steps.
+
+        Yields:
+            What steps, and runs the kernels too that do not run at every step.
+        """
         with self._step_lock:
             own = self.bound.prepared
             try:
                 self._rebind(prepared, False)
-                yield
+                if self.tick is None:
+                    self.reset()
+                yield self._whole_step
             finally:
                 self._rebind(own, not self._has_streams)
+
+    def _whole_step(self) -> bool:
+        self.bound.renew()
+        return self.step()
 
     def _rebind(self, prepared: Prepared, plain: bool) -> None:
         with self._buffer_lock:

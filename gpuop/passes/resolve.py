@@ -31,6 +31,7 @@ def resolve_target(kernel: Kernel) -> Kernel:
     resolved = replace(
         kernel,
         inputs=tuple(p for p in kernel.inputs if p not in unread),
+        layouts=tuple((p, layout) for p, layout in kernel.layouts if p not in unread),
         body=_Resolving(body, target).copy(),
         group=group,
     )

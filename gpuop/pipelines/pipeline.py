@@ -19,12 +19,16 @@ from gpuop.dsl.recorder.frames import def_line, return_line
 from gpuop.dsl.recorder.looks import looks
 from gpuop.dsl.recorder.precisions import choosing, chosen
 from gpuop.errors import SemanticError, described
-from gpuop.evaluation import PLANS_KEPT
+from gpuop.evaluation import PLANS_KEPT, facts_in_use, source_of, target_in_use
 from gpuop.fusion.program import Program, program
+from gpuop.fusion.report.explain import explain
 from gpuop.interop import library_of, numpy_dtype, own
 from gpuop.ir.values import Leaf
-from gpuop.pipelines.pipeline_call import PipelineCall, Traced
+from gpuop.pipelines.device_call import DeviceCall
+from gpuop.pipelines.host_call import HostCall
+from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out
 from gpuop.runtime.devices import current
+from gpuop.runtime.profiling import Profile
 
 
 class Pipeline(Decorated):
@@ -42,23 +46,99 @@ class Pipeline(Decorated):
         self.traced: BoundedCache[Any, tuple[Snapshot, Traced]] = BoundedCache(PLANS_KEPT)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        out = kwargs.pop("out", None) if "out" not in self.signature.parameters else None
-        try:
-            bound = self.bind(args, kwargs)
-        except TypeError as wrong:
-            raise SemanticError(f"pipeline `{self.name}`: {wrong}") from None
-        given = {name: value for name, value in bound.arguments.items() if is_array(value)}
+        out = self._out(kwargs)
+        bound, given = self._bound(args, kwargs)
         if self._is_plain(bound, given):
             if out is not None:
                 raise SemanticError(
                     f"pipeline `{self.name}` gives Fields here, which have no memory yet; leave out `out=`"
                 )
             return self._result(bound)
+        call = self._called(bound, given, out)
+        results = call.results()
+        return tuple(results) if call.traced.several else results[0]
+
+    def _out(self, kwargs: dict[str, Any]) -> Any:
+        """`out=` of a call's arguments, which have it no more, unless it is the function's own."""
+        return kwargs.pop("out", None) if "out" not in self.signature.parameters else None
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[inspect.BoundArguments, dict[str, Any]]:
+        """A call's arguments, and those of them that are arrays."""
+        try:
+            bound = self.bind(args, kwargs)
+        except TypeError as wrong:
+            raise SemanticError(f"pipeline `{self.name}`: {wrong}") from None
+        return bound, {name: value for name, value in bound.arguments.items() if is_array(value)}
+
+    def _called(self, bound: inspect.BoundArguments, given: dict[str, Any], out: Any) -> PipelineCall:
         device = self._on_device(given)
         traced = self._trace(bound, given, device)
-        call = PipelineCall(traced, list(given.values()), device, current())
-        results = call.results() if out is None else call.into(out, self.name)
-        return tuple(results) if traced.several else results[0]
+        outs = None if out is None else check_out(self.name, out, traced.program)
+        return (DeviceCall if device else HostCall)(traced, list(given.values()), current(), outs)
+
+    # --- what runs ----------------------------------------------------------------------------------------------
+
+    def explain(self, *arguments: Any, format: str = "text", **named: Any) -> str:
+        """What runs when the pipeline is called with these arguments, on the current device, of arrays that lie as these do.
+
+        Nothing is run, and the arrays are as they were.
+
+        Args:
+            arguments, named: of the call, `out=` too; the function's own argument that is called `format` is given by position.
+            format: "text" or "json", as of `ComputeGraph.explain`, which says what both tell; a step is a call here.
+
+        Returns:
+            A str.
+
+        Raises:
+            SemanticError: what a call with these arguments raises, another format, or Fields instead of arrays.
+        """
+        return explain(self._inspected(arguments, named).plan, format, None, target_in_use(), facts_in_use())
+
+    def source(self, *arguments: Any, target: str | None = None, **named: Any) -> str:
+        """The generated text of all kernels that a call with these arguments runs, as they are fused for the current device.
+
+        Args:
+            arguments, named: as of `explain`.
+            target: as of `ComputeGraph.source`.
+
+        Returns:
+            A str.
+
+        Raises:
+            SemanticError: what a call with these arguments raises, an unknown target, or Fields instead of arrays.
+        """
+        return source_of(self._inspected(arguments, named).plan, target)
+
+    def profile(self, *arguments: Any, steps: int = 20, **named: Any) -> Profile:
+        """Measure how long each kernel takes, with the device's own clock, when the pipeline is called with these arguments.
+
+        Results go to memory that nobody else has; host functions are called each time.
+
+        Args:
+            arguments, named: as of `explain`, but for `out=`.
+            steps: how many calls; 1 or more.
+
+        Returns:
+            What `ComputeGraph.profile` gives.
+
+        Raises:
+            SemanticError: what a call with these arguments raises, `steps` is not 1 or more, `out=`, or Fields instead of arrays.
+        """
+        if self._out(named) is not None:
+            raise SemanticError(f"pipeline `{self.name}` is measured with results of its own; leave out `out=`")
+        return self._inspected(arguments, named).profile(steps)
+
+    def _inspected(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PipelineCall:
+        out = self._out(kwargs)
+        bound, given = self._bound(args, kwargs)
+        if self._is_plain(bound, given):
+            raise SemanticError(
+                f"pipeline `{self.name}` is a plain function of Fields here, and has no plan of its own; give it arrays"
+            )
+        return self._called(bound, given, out)
+
+    # --- tracing ------------------------------------------------------------------------------------------------
 
     def settings(self) -> tuple[Any, ...]:
         return (self.precision,)

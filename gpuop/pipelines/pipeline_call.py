@@ -1,8 +1,10 @@
-"""Calls of pipelines: a pipeline that is traced and compiled, run on arrays of the caller's."""
+"""Calls of pipelines: a pipeline that is traced, planned for the caller's arrays, compiled and run on them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,17 +13,17 @@ import numpy as np
 from gpuop.dsl.fields.arrays import is_array
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.errors import SemanticError, described
-from gpuop.evaluation import argument, copy_into, prepare
+from gpuop.evaluation import argument, plan_on, prepare
+from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
-from gpuop.interop import array_like, has_layout, lend, library_of, numpy_dtype, share
+from gpuop.interop import has_layout, library_of, numpy_dtype
 from gpuop.ir.layout import Layout, interleaved, layout_of, planar
 from gpuop.ir.types import HALF, FieldType
 from gpuop.ir.values import Leaf, Node
-from gpuop.passes.points_per_thread import ACCESS
 from gpuop.passes.schedules.pinning import pinned
-from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, download, planes_of, stored
-from gpuop.runtime.base.device_sources import Shared
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer
 from gpuop.runtime.execute import Prepared
+from gpuop.runtime.profiling import Profile, profile
 
 LEAST_STRIDED = 1 << 16  # bytes: copies of smaller arrays take no time, and kernels for their strides do to compile
 MOST_STRIDED = 8  # strides of a pipeline's arguments that kernels are compiled for; others are copied
@@ -35,13 +37,14 @@ class Traced:
         planar: values that lie in planes, as in memory of gpuop's own: those that are taken or made by what has no body (host
             functions, iterations), and arguments that are results.
         several: whether a tuple is returned.
-        prepared: what was compiled, by device and the layouts of arrays.
+        plans, prepared: what was planned, and compiled, by device and the layouts of arrays.
         strided: how NumPy's arrays lie that are used in place and are not contiguous, by the number of the leaf and their strides.
     """
 
     program: Program
     planar: frozenset[int]
     several: bool
+    plans: dict[Any, Plan] = field(default_factory=dict)
     prepared: dict[Any, Prepared] = field(default_factory=dict)
     strided: dict[tuple[int, tuple[int, ...]], Layout] = field(default_factory=dict)
 
@@ -58,133 +61,105 @@ class Traced:
         return found
 
 
-class PipelineCall:
-    """One call of a pipeline, compiled for the layouts of its arrays.
+class PipelineCall(ABC):
+    """One call of a pipeline, planned for the layouts of its arrays.
+
+    Args:
+        given: the caller's arrays, in the order of the arguments.
+        out: the caller's arrays for the results; None: new ones.
 
     Attributes:
-        arrays: the caller's, in the order of the arguments; on the device, or NumPy's.
-        sample: one of them, if results are to be arrays of the same other library; None for NumPy's.
-        layouts: of the values that are used where the caller's arrays lie, and do not lie in planes there.
+        arrays: the caller's, as they are read.
+        sample: one of the arrays, if results are to be arrays of the same other library; None for NumPy's.
+        layouts: of the values that are used where arrays lie, and do not lie in planes there.
+        memory: of the results that kernels write where arrays lie.
         arguments: what each leaf of the program is passed as.
     """
 
-    def __init__(self, traced: Traced, given: Sequence[Any], device: bool, backend: Backend) -> None:
-        self.traced, self.program, self.backend, self.device = traced, traced.program, backend, device
-        self.arrays = list(given) if self.device else [np.asarray(array) for array in given]
+    def __init__(self, traced: Traced, given: Sequence[Any], backend: Backend, out: Sequence[Any] | None) -> None:
+        self.traced, self.program, self.backend, self.out = traced, traced.program, backend, out
+        self.arrays = [self._readable(array) for array in given]
         self.sample = given[0] if given and library_of(given[0]) != "numpy" else None
         self.layouts: dict[int, Layout] = {}
+        self.memory: dict[int, Buffer] = {}
         self.arguments = {number: self._argument(number, node) for number, node in self.program.leaves.items()}
+        self._place_results()
 
     def _argument(self, number: int, node: Node) -> Argument:
         if not isinstance(node, Leaf) or not isinstance(node.source, Deferred):
             return argument(node, self.backend)
-        array = self.arrays[node.source.placeholder.position]
-        if not self.device:
-            return self._of_host(number, node.type, node.source, array)
-        shared = share(array, node.type, self.backend)
-        if shared.layout is not None:
-            self.layouts[number] = shared.layout
-        return shared.memory
+        return self._of_array(number, node.type, node.source, self.arrays[node.source.placeholder.position])
 
-    def results(self) -> list[Any]:
-        """Arrays of the kind that was given; those on a device are not waited for."""
-        types = self.program.types
-        if not self.device:
-            arrays = self.on_host([np.empty(types[v].array_shape, types[v].array_dtype) for v in self.program.wanted])
-            return arrays if self.sample is None else [array_like(self.sample, array) for array in arrays]
-        layouts = {v: interleaved(types[v]) for v in self.program.wanted if types[v].planes > 1}
-        values = self._launched(layouts, {})
-        return [array_like(self.sample, self._lent(v, values[v])) for v in self.program.wanted]
+    @abstractmethod
+    def _readable(self, array: Any) -> Any:
+        """One of the caller's arrays, as a call reads it."""
 
-    def _of_host(self, number: int, kind: FieldType, source: Deferred, array: Array) -> Argument:
-        """An array of the host's, in its own memory where the device and the field's type can have it there."""
-        if (
-            array.dtype == kind.array_dtype
-            and array.shape == tuple(kind.array_shape)
-            and number not in self.traced.planar
-            and array.flags.aligned
-            and self._suits(kind)
-        ):
-            layout = self.traced.layout(number, kind, array)
-            wrapped = None if layout is None else self.backend.wrap(array)
-            if wrapped is not None:
-                if layout is not None and layout != planar(kind):
-                    self.layouts[number] = layout
-                return wrapped
-        kind, values = source.make(array)
-        return self.backend.upload(kind, planes_of(kind, values))
+    @abstractmethod
+    def _of_array(self, number: int, kind: FieldType, source: Deferred, array: Any) -> Argument:
+        """What a leaf of one of the caller's arrays is passed as."""
 
-    def _suits(self, kind: FieldType) -> bool:
-        """Whether kernels are about as fast on NumPy's arrays: only planes make vectors, which some functions need."""
-        return kind.planes == 1 or self.backend.target.widening != "functions"
+    @abstractmethod
+    def _place_results(self) -> None:
+        """Decide which results are written where arrays lie, and how these lie."""
 
-    def on_host(self, outs: Sequence[Array]) -> list[Array]:
-        """Compute into arrays of the host's, in their own memory where the device can."""
-        wanted, types = self.program.wanted, self.program.types
-        memory: dict[int, Buffer] = {}
-        in_place: dict[int, Array] = {}
-        for v, array in zip(wanted, outs, strict=True):
-            apart = not any(np.may_share_memory(array, given) for given in self.arrays)
-            aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # as kernels store past the caches
-            usable = apart and aligned and self._suits(types[v])
-            if usable and v not in memory and v not in self.traced.planar:
-                wrapped = self.backend.wrap(stored(types[v], array))
-                if wrapped is not None:
-                    memory[v], in_place[v] = wrapped, array
-        values = self._launched({v: interleaved(types[v]) for v in memory if types[v].planes > 1}, memory)
-        self.backend.settle(memory.values())
-        for v, array in zip(wanted, outs, strict=True):
-            if array is not in_place.get(v):
-                array[...] = in_place[v] if v in in_place else download(types[v], values[v], self.backend)
-        return list(outs)
+    @abstractmethod
+    def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
+        """The arrays of the results, from what was computed."""
 
-    def into(self, out: Any, name: str) -> Sequence[Any]:
-        """Write the results into arrays of the caller's."""
-        outs = out if isinstance(out, (tuple, list)) else (out,)
-        wanted, types = self.program.wanted, self.program.types
-        if len(outs) != len(wanted):
-            raise SemanticError(
-                f"pipeline `{name}`: `out=` takes an array for each result, {len(wanted)}, not {len(outs)}"
-            )
-        for v, array in zip(wanted, outs, strict=True):
-            wrong = _unfit(array, types[v])
-            if wrong:
-                raise SemanticError(f"pipeline `{name}`: {wrong}")
-        if _overlap(outs):
-            raise SemanticError(
-                f"pipeline `{name}`: the arrays of `out=` lie in the same memory; give each result its own"
-            )
-        if not self.device:
-            self.on_host([np.asarray(array) for array in outs])
-            return outs
-        shared = [share(array, types[v], self.backend) for v, array in zip(wanted, outs, strict=True)]
-        direct = {
-            v: s for v, s in zip(wanted, shared, strict=True) if v not in self.traced.planar and self._is_apart(s)
-        }
-        layouts = {v: s.layout for v, s in direct.items() if s.layout is not None}
-        values = self._launched(layouts, {v: s.memory for v, s in direct.items()})
-        for v, s, array in zip(wanted, shared, outs, strict=True):
-            if direct.get(v) is not s:
-                copy_into(s, Shared(self.backend, values[v], self.layouts.get(v)), types[v])
-            array_like(array, lend(self.backend, s.memory, types[v], s.layout))  # so that the caller's stream waits
-        return outs
+    def results(self) -> Sequence[Any]:
+        """Compute, and return arrays of the kind that was given, or those of the caller's."""
+        return self._taken(self._prepared().run(self.arguments, self.memory))
 
-    def _is_apart(self, out: Shared) -> bool:
-        """Whether no argument of the call lies where a result goes."""
-        first, last = out.memory.array.span
-        spans = (a.array.span for a in self.arguments.values() if hasattr(a, "array"))
-        return all(end <= first or start >= last for start, end in spans)
+    @property
+    def plan(self) -> Plan:
+        """What runs."""
+        key = self._key()
+        if key not in self.traced.plans:
+            self.traced.plans[key] = plan_on(self.backend, self.program, pinned(), layouts=self.layouts)
+        return self.traced.plans[key]
 
-    def _launched(self, layouts: dict[int, Layout], memory: dict[int, Buffer]) -> dict[int, Buffer]:
-        self.layouts |= {v: layout for v, layout in layouts.items() if v not in self.traced.planar}
-        pin = pinned()
-        key = (self.backend, pin, tuple(self.layouts.items()))
+    def _key(self) -> Any:
+        return self.backend, pinned(), tuple(self.layouts.items())
+
+    def _prepared(self) -> Prepared:
+        key = self._key()
         if key not in self.traced.prepared:
-            self.traced.prepared[key] = prepare(self.program, self.backend, pin, layouts=self.layouts)
-        return self.traced.prepared[key].run(self.arguments, memory)
+            self.traced.prepared[key] = prepare(
+                self.program, self.backend, pinned(), layouts=self.layouts, planned=lambda: self.plan
+            )
+        return self.traced.prepared[key]
 
-    def _lent(self, value: int, buffer: Buffer) -> Any:
-        return lend(self.backend, buffer, self.program.types[value], self.layouts.get(value))
+    def profile(self, times: int) -> Profile:
+        """Run that often, and tell how long the kernels took."""
+        return profile(self._prepared(), times, self._through)
+
+    @contextmanager
+    def _through(self, prepared: Prepared) -> Iterator[Callable[[], bool]]:
+        """What runs another preparation of the plan; it has run once."""
+
+        def run() -> bool:
+            prepared.run(dict(self.arguments), self.memory)
+            return True
+
+        self.backend.synchronize()
+        run()
+        yield run
+
+
+def check_out(name: str, out: Any, what: Program) -> Sequence[Any]:
+    """The arrays that a caller gave for the results of a pipeline of this name; SemanticError where these do not go there."""
+    outs: Sequence[Any] = out if isinstance(out, (tuple, list)) else (out,)
+    if len(outs) != len(what.wanted):
+        raise SemanticError(
+            f"pipeline `{name}`: `out=` takes an array for each result, {len(what.wanted)}, not {len(outs)}"
+        )
+    for v, array in zip(what.wanted, outs, strict=True):
+        wrong = _unfit(array, what.types[v])
+        if wrong:
+            raise SemanticError(f"pipeline `{name}`: {wrong}")
+    if _overlap(outs):
+        raise SemanticError(f"pipeline `{name}`: the arrays of `out=` lie in the same memory; give each result its own")
+    return outs
 
 
 def _layout(kind: FieldType, array: Array) -> Layout | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -16,7 +16,6 @@ from gpuop.fusion.plan import Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.report.explain import explain
 from gpuop.ir.kernel import HostFunction, Kernel, Launchable
-from gpuop.ir.layout import Layout
 from gpuop.ir.text import content, show
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, download, planes_of
 from gpuop.runtime.base.trace import note_launch
@@ -37,16 +36,11 @@ class Prebuilt(Launchable):
 
 
 class Prepared:
-    """A compiled plan. `run` allocates; a compute graph binds the launches to buffers of its own instead.
+    """A compiled plan. `run` allocates; a compute graph binds the launches to buffers of its own instead."""
 
-    Args:
-        layouts: of the values that do not lie in memory as gpuop's own do.
-    """
-
-    def __init__(self, backend: Backend, plan: Plan, layouts: Mapping[int, Layout] = MappingProxyType({})) -> None:
+    def __init__(self, backend: Backend, plan: Plan) -> None:
         self.backend = backend
         self.plan = plan = plan_for(plan, backend.target)
-        self.layouts = layouts
         config.trace(2, lambda: f"gpuop: {explain(plan, target=backend.target)}")
         config.trace(
             3, lambda: "\n".join(show(step.kernel) for step in plan.launches if isinstance(step.kernel, Kernel))
@@ -61,7 +55,10 @@ class Prepared:
     def _compiled(self, step: PlannedLaunch, known: dict[Any, Any]) -> Any:
         match step.kernel:
             case Kernel() as kernel:
-                return self._compiled_kernel(kernel, step, known)
+                key = content(kernel)
+                if key not in known:  # chains of operators make many equal kernels
+                    known[key] = self.backend.compile(kernel)
+                return known[key]
             case Iteration() as kernel:
                 return CompiledIteration(
                     self.backend, kernel, self.plan.limits, lambda plan: Prepared(self.backend, plan)
@@ -71,16 +68,6 @@ class Prepared:
             case HostFunction():
                 return None
         raise AssertionError(f"no plan launches {step.kernel}")
-
-    def _compiled_kernel(self, kernel: Kernel, step: PlannedLaunch, known: dict[Any, Any]) -> Any:
-        params = zip((*kernel.inputs, *kernel.written), (*step.inputs, *step.outputs), strict=True)
-        elsewhere = tuple((param, self.layouts[value]) for param, value in params if value in self.layouts)
-        if elsewhere:
-            return self.backend.compile(replace(kernel, layouts=elsewhere))
-        key = content(kernel)
-        if key not in known:  # chains of operators make many equal kernels
-            known[key] = self.backend.compile(kernel)
-        return known[key]
 
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
         """A step of the plan with these values."""

@@ -49,10 +49,14 @@ def explain(
     if format not in ("text", "json"):
         raise SemanticError(f'there is no format {format!r}; one of "text" and "json"')
     facts = report(plan, labels, target, device)
-    return _text(facts) if format == "text" else json.dumps(facts, indent=2, ensure_ascii=False)
+    return (
+        _text(facts, plan.program.cycle is not None)
+        if format == "text"
+        else json.dumps(facts, indent=2, ensure_ascii=False)
+    )
 
 
-def _text(facts: Facts) -> str:
+def _text(facts: Facts, steps: bool) -> str:
     lines = [f"{_count(facts['kernel_count'], 'kernel')} for {_count(facts['operator_count'], 'operator')}"]
     for kernel in facts["kernels"]:
         lines += _kernel(kernel)
@@ -64,7 +68,7 @@ def _text(facts: Facts) -> str:
         lines.append(f"states that take a buffer, and copy nothing: {_taking(taken)}")
     if facts["kernels"]:
         moved, floor = amount(facts["moved_bytes"]), amount(facts["floor_bytes"])
-        who = "a step moves" if facts["step_bytes"] == facts["moved_bytes"] else "the kernels move"
+        who = "a step moves" if steps and facts["step_bytes"] == facts["moved_bytes"] else "the kernels move"
         lines.append(f"{who} {moved}; inputs and outputs alone are {floor} (ratio {facts['ratio']:.3g})")
         if 0 < facts["step_bytes"] < facts["moved_bytes"]:
             lines.append(f"a step moves {amount(facts['step_bytes'])} of that: not all of them run at every step")

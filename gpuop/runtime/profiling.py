@@ -1,8 +1,9 @@
-"""How long the kernels of a ComputeGraph take."""
+"""How long the kernels of a plan take."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import repeat
 from statistics import median, quantiles
@@ -14,7 +15,6 @@ from gpuop.fusion.plan import Plan
 from gpuop.fusion.rates import Rate
 from gpuop.fusion.report.plan_report import RUNS, moved_bytes
 from gpuop.fusion.report.prediction import expected
-from gpuop.graphs.stepper import Stepper
 from gpuop.runtime.base.backend import CALL, Argument, Array, Buffer, Launch, Part, indivisible
 from gpuop.runtime.device_facts import facts_of
 from gpuop.runtime.execute import Prepared
@@ -65,11 +65,11 @@ class UploadTimes:
 
 @dataclass(frozen=True)
 class Profile:
-    """The times of a graph's kernels, in the order of their launches; prints as a table.
+    """The times of the kernels of a graph, or of a pipeline, in the order of their launches; prints as a table.
 
     Attributes:
         device: its name.
-        steps: how many were measured.
+        steps: how many were measured, of a pipeline how many calls.
         rows: the KernelTimes.
         uploads: the UploadTimes of the sensors that had frames.
     """
@@ -120,6 +120,9 @@ class _Measured(Prepared):
         self.runs: list[tuple[int, list[Any], float]] = []
         self.uploads: dict[int, list[float]] = {}
 
+    def _once(self, number: int, values: Mapping[int, Argument]) -> None:
+        self.backend.launch(self.bind(number, values).parts)
+
     def upload(self, value: int, buffer: Buffer, planes: Array) -> Part:
         write = super().upload(value, buffer, planes)
 
@@ -163,35 +166,31 @@ def _noted(part: Part, ran: list[Any]) -> Part:
     return noting if indivisible(part) else lambda: noting()
 
 
-def profile(stepper: Stepper, steps: int) -> Profile:
-    """Step a graph, and tell how long its kernels took.
+def profile(
+    prepared: Prepared, steps: int, through: Callable[[Prepared], AbstractContextManager[Callable[[], bool]]]
+) -> Profile:
+    """Run a plan several times, and tell how long its kernels took.
+
+    Args:
+        through: gives, for a preparation of the same plan, what runs it once; that says whether it did.
 
     Raises:
         SemanticError: `steps` is not 1 or more.
     """
     if steps < 1:
         raise SemanticError(f"profile takes a number of steps, 1 or more, not {steps!r}")
-    prepared = stepper.bound.prepared
     measured = _Measured(prepared)
     taken: list[list[float]] = [[] for _ in prepared.plan.launches]
     done = 0
-    with stepper.through(measured):
-        if stepper.tick is None:
-            stepper.reset()
+    with through(measured) as run:
         measured.seconds()
         measured.uploads.clear()
-        while done < steps and _stepped(stepper):
+        while done < steps and run():
             done += 1
             for number, seconds in measured.seconds():
                 taken[number].append(1e3 * seconds)
     rows = _rows(prepared.plan, taken, _predicted(prepared))
     return Profile(prepared.backend.name, done, rows, _uploads(prepared.plan, measured.uploads))
-
-
-def _stepped(stepper: Stepper) -> bool:
-    """Step, with the kernels too that do not run at every step."""
-    stepper.bound.renew()
-    return stepper.step()
 
 
 def _predicted(prepared: Prepared) -> list[float]:

@@ -1,0 +1,79 @@
+"""Calls of pipelines with arrays of the host's: NumPy's, and those that NumPy can read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.fields.sources import Deferred
+from gpuop.interop import array_like
+from gpuop.ir.layout import interleaved, planar
+from gpuop.ir.types import FieldType
+from gpuop.passes.points_per_thread import ACCESS
+from gpuop.pipelines.pipeline_call import PipelineCall
+from gpuop.runtime.base.backend import Argument, Array, Buffer, download, planes_of, stored
+
+
+class HostCall(PipelineCall):
+    """A call whose arrays are in the host's memory, which the device uses where it can.
+
+    Attributes:
+        outs: NumPy's arrays that results go to, the caller's or new ones.
+        in_place: those of them that kernels write to, by their values.
+    """
+
+    def _readable(self, array: Any) -> Array:
+        return np.asarray(array)
+
+    def _of_array(self, number: int, kind: FieldType, source: Deferred, array: Array) -> Argument:
+        """An array of the host's, in its own memory where the device and the field's type can have it there."""
+        if (
+            array.dtype == kind.array_dtype
+            and array.shape == tuple(kind.array_shape)
+            and number not in self.traced.planar
+            and array.flags.aligned
+            and self._suits(kind)
+        ):
+            layout = self.traced.layout(number, kind, array)
+            wrapped = None if layout is None else self.backend.wrap(array)
+            if wrapped is not None:
+                if layout is not None and layout != planar(kind):
+                    self.layouts[number] = layout
+                return wrapped
+        kind, values = source.make(array)
+        return self.backend.upload(kind, planes_of(kind, values))
+
+    def _suits(self, kind: FieldType) -> bool:
+        """Whether kernels are about as fast on NumPy's arrays: only planes make vectors, which some functions need."""
+        return kind.planes == 1 or self.backend.target.widening != "functions"
+
+    def _place_results(self) -> None:
+        wanted, types = self.program.wanted, self.program.types
+        if self.out is None:
+            self.outs = [np.empty(types[v].array_shape, types[v].array_dtype) for v in wanted]
+        else:
+            self.outs = [np.asarray(array) for array in self.out]
+        self.in_place: dict[int, Array] = {}
+        for v, array in zip(wanted, self.outs, strict=True):
+            apart = not any(np.may_share_memory(array, given) for given in self.arrays)
+            aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # as kernels store past the caches
+            usable = apart and aligned and self._suits(types[v])
+            if usable and v not in self.memory and v not in self.traced.planar:
+                wrapped = self.backend.wrap(stored(types[v], array))
+                if wrapped is not None:
+                    self.memory[v], self.in_place[v] = wrapped, array
+                    if types[v].planes > 1:
+                        self.layouts[v] = interleaved(types[v])
+
+    def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
+        self.backend.settle(self.memory.values())
+        for v, array in zip(self.program.wanted, self.outs, strict=True):
+            if array is not self.in_place.get(v):
+                array[...] = (
+                    self.in_place[v] if v in self.in_place else download(self.program.types[v], values[v], self.backend)
+                )
+        if self.out is not None:
+            return self.out
+        return self.outs if self.sample is None else [array_like(self.sample, array) for array in self.outs]

@@ -1,0 +1,182 @@
+"""What a call of a pipeline runs: `explain`, `source` and `profile`, of arrays as they lie."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.bounded import BoundedCache
+from gpuop.config import config
+from gpuop.dsl import *
+from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
+from gpuop.ir.layout import Layout, interleaved
+from gpuop.ir.values import Leaf, LeafSource
+from gpuop.runtime.base.compiled import CompilingBackend
+from gpuop.runtime.devices import current
+
+from .harness import image, same_bits
+
+
+@gp.operator
+def luma(photo):
+    c = _readTensor(photo)
+    return 0.299 * c.x + 0.587 * c.y + 0.114 * c.z
+
+
+@gp.operator
+def across(f):
+    return sum(_readTensor(f, _row, _column + k) for k in range(-3, 4))
+
+
+@gp.operator
+def down(f):
+    return sum(_readTensor(f, _row + k, _column) for k in range(-3, 4))
+
+
+@gp.pipeline
+def light(photo, gain=1.0):
+    return down(across(luma(gp.VectorField(photo)))) * gain
+
+
+@gp.pipeline
+def planes(plane, gain=2.0):
+    f = gp.ScalarField(plane)
+    return across(f) * gain, f.sum(axis=0)
+
+
+@gp.pipeline
+def toned(photo):
+    return gp.VectorField(photo) * 0.75
+
+
+@gp.pipeline
+def framed(plane):
+    """A pipeline in a pipeline, a host function and an iteration."""
+    first = planes(plane, 1.5)[0]
+    flipped = gp.HostOperator(np.flipud, first, outputs=first.type)
+    return gp.iterate(lambda u: across(u) * 0.125, flipped, times=3)
+
+
+PHOTO, PLANE = image(65, 96, 3), image(65, 96)
+CALLS = {
+    "interleaved": (light, (PHOTO,), {}),
+    "transposed": (light, (np.asfortranarray(PHOTO),), {"gain": 3.0}),
+    "parameter": (light, (PHOTO, gp.Parameter(1.25)), {}),
+    "several": (planes, (PLANE,), {}),
+    "views": (planes, (PLANE[::2, ::-1],), {}),
+    "results": (toned, (PHOTO,), {}),
+    "into an array": (toned, (PHOTO[:, :31],), {"out": np.full((65, 31, 3), 7, "f")}),
+    "into a view": (toned, (PHOTO[:, :33],), {"out": np.full((65, 66, 3), 7, "f")[:, ::2]}),
+    "nested": (framed, (PLANE,), {}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_told_is_what_runs(device, name, tmp_path, monkeypatch):
+    function, arrays, options = CALLS[name]
+    pipeline = gp.pipeline(function.function)
+    before = [np.copy(each) for each in (*arrays, options.get("out")) if isinstance(each, np.ndarray)]
+    told, text = json.loads(pipeline.explain(*arrays, format="json", **options)), pipeline.source(*arrays, **options)
+    after = [each for each in (*arrays, options.get("out")) if isinstance(each, np.ndarray)]
+    assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True)), "nothing ran"
+    assert all(f"// {kernel['name']}: " in text for kernel in told["kernels"] if kernel["lanes"] or kernel["schedule"])
+    monkeypatch.setattr("gpuop.evaluation._plans", BoundedCache(1))  # what ran before would not be compiled
+    monkeypatch.setattr(config, "dump", str(tmp_path))
+    pipeline(*arrays, **options)
+    ran = [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()]
+    if isinstance(current(), CompilingBackend):
+        assert ran and all(each in text for each in ran)
+        assert len(text) == sum(map(len, ran)) + len(ran) - 1, "and nothing else"
+
+
+def test_profile(device):
+    out = np.full_like(PHOTO, 7)
+    result = toned.profile(PHOTO, steps=3)
+    assert result.steps == 3 and [row.name for row in result.rows] == ["multiply"] and result.rows[0].median_ms > 0
+    assert result.rows[0].nbytes == 2 * PHOTO.nbytes and result.rows[0].runs == "at every step"
+    same_bits(toned(PHOTO), PHOTO * np.float32(0.75))
+    names = [row.name for row in framed.profile(PLANE, steps=2).rows]
+    assert "flipud" in names and names == [
+        k["name"] for k in json.loads(framed.explain(PLANE, format="json"))["kernels"]
+    ]
+    with pytest.raises(
+        gp.SemanticError, match="pipeline `toned` is measured with results of its own; leave out `out=`"
+    ):
+        toned.profile(PHOTO, out=out)
+    with pytest.raises(gp.SemanticError, match="profile takes a number of steps, 1 or more, not 0"):
+        toned.profile(PHOTO, steps=0)
+    assert (out == 7).all()
+
+
+def test_arrays_as_they_lie(device):
+    """The text has the strides of a photo, whichever the target; a graph of a copy has planes."""
+    with gp.ComputeGraph() as graph:
+        graph.probe(luma(gp.VectorField(PHOTO)))
+    grey = gp.pipeline(lambda photo: luma(gp.VectorField(photo)))
+    wrapped = current().target.device == "cpu" and isinstance(current(), CompilingBackend)
+    if wrapped and current().target.widening != "functions":
+        assert "photo_columnStride = 3" in grey.source(PHOTO, target="cuda").replace("image_", "photo_")
+    assert "columnStride" not in graph.source("cuda")
+
+
+def test_schedules_are_those_that_are_pinned_at_the_call(device):
+    with gp.schedule("plain"):
+        assert "schedule:" not in planes.explain(PLANE)
+    if current().target.device == "cpu" and isinstance(current(), CompilingBackend):
+        assert "schedule:" in planes.explain(PLANE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((), {}),
+        ((PHOTO, 1, 2), {}),
+        ((PHOTO,), {"gian": 2}),
+        ((PHOTO, [PHOTO]), {}),
+        ((PHOTO, {}), {}),
+        ((PHOTO,), {"out": PHOTO}),
+        ((PHOTO,), {"out": (PLANE, PLANE)}),
+        ((gp.VectorField(PHOTO), PLANE), {}),
+        ((gp.FieldType((65, 96), 3),), {}),
+    ],
+)
+def test_wrong_arguments_are_told_as_of_a_call(arguments, named):
+    with pytest.raises(gp.SemanticError) as called:
+        light(*arguments, **named)
+    for word in (light.explain, light.source):
+        with pytest.raises(gp.SemanticError) as asked:
+            word(*arguments, **named)
+        assert asked.value.message == called.value.message
+
+
+def test_other_errors():
+    with pytest.raises(
+        gp.SemanticError, match="`light` is a plain function of Fields here, and has no plan of its own"
+    ):
+        light.explain(gp.VectorField(PHOTO))
+    with pytest.raises(gp.SemanticError, match="there is no format 'xml'"):
+        light.explain(PHOTO, format="xml")
+    with pytest.raises(gp.SemanticError, match="there is no target 'metal'"):
+        light.source(PHOTO, target="metal")
+
+
+@dataclass(frozen=True, eq=False)
+class Interleaved(LeafSource):
+    """Another library's memory."""
+
+    layout: Layout | None
+
+    def read(self):
+        raise AssertionError("it stays where it is")
+
+
+def test_a_plan_knows_how_borrowed_fields_lie():
+    kind = gp.FieldType((4, 5), (3,))
+    field = gp.Field.of(Leaf(kind, Interleaved(interleaved(kind))))
+    kernel = plan(program([luma(field).node])).launches[0].kernel
+    assert kernel.layouts == ((kernel.inputs[0], interleaved(kind)),)
