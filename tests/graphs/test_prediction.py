@@ -176,6 +176,23 @@ def test_each_schedule_that_suits_is_told_of(method: str, target: Target) -> Non
     assert all(each["ms"] > 1e-3 for each in found)
 
 
+def test_schedules_that_only_suit_by_a_pin_are_told_of() -> None:
+    """As those of grids that are small: who reads a time knows what to pin."""
+    chosen, *others = predictions(kernel_of(across(field(40, 50)), CPU), CPU, EVEN)
+    assert chosen["method"] == "plain" and [each["method"] for each in others] == ["vector rows"]
+
+
+def test_strips_of_as_many_vectors_as_a_thread_has_at_most() -> None:
+    """What is computed of a column does not depend on how many threads share the work, but for strips at the ends."""
+    kernel = kernel_of(field(764, 1152).sum(axis=0), CPU)
+    counts = [
+        (work := workload(replace(kernel, pin=Pin("interchange", (("vectors", n),))), CPU)).threads
+        * work.lanes["operation"]
+        for n in (1, 2, 8)
+    ]
+    assert counts[0] >= 764 * 1152 and max(counts) <= 1.2 * min(counts)
+
+
 def test_stages_that_go_through_memory_move_more() -> None:
     kernel = kernel_of(along(across(field())), CPU)
     moving = DeviceFacts(0.0, ((1, 1e-9),), lambda kind: 0.0)

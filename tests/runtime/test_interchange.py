@@ -27,7 +27,7 @@ rng = np.random.default_rng(17)
 CPU = replace(Vectorized.target, device="cpu")
 FORMS = ["cpu", *(d.name for d in gp.devices() if d.name.startswith("opencl"))]
 NAMES = ("sum", "mean", "min", "max", "argmin", "argmax")
-SHAPES = [(300, 40), (131, 17), (3, 70, 33), (70, 3, 33)]
+SHAPES = [(300, 40), (131, 17), (3, 70, 33), (70, 3, 33), (530, 40)]  # the last in two steps, of one kernel
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def dtypes_of(form: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("shape", [(150, 45), (1, 400), (67, 9, 31)], ids=str)
+@pytest.mark.parametrize("shape", [(150, 45), (1, 400), (67, 9, 31), (530, 45)], ids=str)
 def test_bits(form, shape):
     """What is computed on the way, several reductions in one kernel, parameters, positions, NaN and signed zeros."""
     x = rng.random(shape, np.float32)
@@ -135,15 +135,17 @@ def test_refusals():
     assert reason(summed(f, border="clamp")) == "it reads beyond borders"
     assert reason(summed(f, border="unchecked")) == ""
     assert reason(gp.ScalarField(np.zeros((100, 200), np.float32)).sum(axis=0)) == "it is small"
+    assert reason(gp.ScalarField(np.zeros((764, 1152), np.uint8)).sum(axis=0)) == ""  # whose steps read 64 rows a turn
+    assert reason(summed(f, inner=65)) == "a turn of its loops reads more than 64 rows"
     few = {"least_threads": 65536}  # as many values as a thread reads, it counts as several
     assert reason(gp.ScalarField(np.zeros((500, 500), np.float32)).sum(axis=0), **few) == ""
     assert reason(gp.ScalarField(np.zeros((200, 200), np.float32)).sum(axis=0), **few).startswith("its grid is small")
 
 
 @gp.operator
-def summed(f, *, border):
+def summed(f, *, border="unchecked", inner=8):
     total = _var(0.0)
-    with _for(64) as i:
-        with _for(8) as j:
-            total += _readTensor(f, i * 8 + j, _column, border=border)
+    with _for(2000 // inner) as i:
+        with _for(inner) as j:
+            total += _readTensor(f, i * inner + j, _column, border=border)
     return total

@@ -22,7 +22,7 @@ from gpuop.ir.target import Target
 from gpuop.ir.throughput import DeviceFacts
 from gpuop.passes import unscheduled
 from gpuop.passes.resolve import resolve_target
-from gpuop.passes.schedules import METHODS, NOTHING, PLAIN, parameters_of
+from gpuop.passes.schedules import METHODS, NOTHING, PLAIN, choice, unpinned
 from gpuop.passes.schedules.method import Parameters
 
 SHARP = {"cpu": 4.0, "gpu": 1.5}  # the greater, the more the shorter of the two hides behind the longer
@@ -51,7 +51,7 @@ def predictions(kernel: Kernel, target: Target, facts: DeviceFacts) -> list[Pred
 def _alternatives(
     kernel: Kernel, target: Target, settings: tuple[object, ...]
 ) -> tuple[tuple[str, Parameters, Kernel], ...]:
-    """The schedules that suit a kernel, each with the kernel that it is pinned of; the chosen one first.
+    """The schedules that suit a kernel, if pinned, each with the kernel that it is pinned of; the chosen one first.
 
     Where GPUOP_SCHEDULE is plain, there are no others.
     """
@@ -59,7 +59,8 @@ def _alternatives(
         return ((PLAIN, NOTHING, kernel),)
     chosen = scheduled(kernel, target)
     ready = unscheduled(kernel, target)
-    suits = {m.name: parameters_of(m, ready) for m in METHODS if kernel.domain.threads and not m.refuse(ready)}
+    pins = [replace(ready, pin=Pin(method.name)) for method in METHODS]  # who pins one may do so where grids are small
+    suits = {found[0].name: found[1] for pin in pins if not unpinned(pin) and (found := choice(pin))}
     name, given = (PLAIN, NOTHING) if chosen is None else (chosen[0].name, chosen[1])
     others = {each: best for each, best in suits.items() if each != name} | ({PLAIN: NOTHING} if chosen else {})
     pinned = ((each, best, replace(kernel, pin=Pin(each, tuple(best.items())))) for each, best in others.items())

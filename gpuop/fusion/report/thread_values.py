@@ -137,6 +137,8 @@ class ThreadValues:
                 return len(range(start, stop, step))
             if other is None and self.extent(stmt.start) is not None:  # threads take turns
                 return len(range(0, stop, step))
+            if base is None and (most := self.extent(stmt.stop)) is not None:  # the last thread may take fewer
+                return len(range(start, most - 1, step))
         return TURNS if known is None else known
 
     def sum(self, expr: Expr) -> tuple[Expr | None, int]:
@@ -174,4 +176,6 @@ class ThreadValues:
                 a, b = self.extent(x), self.extent(y)
                 if a is not None and b is not None:
                     return a + b - 1 if op == "add" else (a - 1) * (b - 1) + 1
+            case Apply(op="min", args=args) if expr.type.integer:
+                return min((n for n in map(self.extent, args) if n is not None), default=None)
         return None

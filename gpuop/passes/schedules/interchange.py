@@ -31,7 +31,7 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.types import HALF, INT, Shape, Type
-from gpuop.ir.visit import bound, changed, expressions, loop_values, walk
+from gpuop.ir.visit import bound, changed, expressions, loop_values
 from gpuop.passes.obstacles import doubles, obstacle
 from gpuop.passes.points_per_thread import is_own
 from gpuop.passes.schedules.lane_places import LanePlaces
@@ -42,7 +42,7 @@ from gpuop.passes.schedules.vector_rows import least, unjoined
 VECTORS = (64, 32, 16, 8, 4, 2, 1)  # of a thread, the best guess first
 HELD = 1 << 14  # bytes that they keep, which stay in the nearest cache
 THREADS = 32  # at least: a few for each core
-ROWS = 32  # that a turn reads at most: more are more places in memory at a time than CPUs foresee
+ROWS = 64  # that a turn reads at most: more are more places in memory at a time than CPUs foresee
 LEAST = 4  # turns of all loops together that are worth it
 MANY = 32  # values that a thread reads of its column, from which on it counts as several
 
@@ -55,8 +55,10 @@ def refuse(kernel: Kernel) -> str:
         return "it has stages"
     if not all(isinstance(stmt, (Let, Assign, For, Write, Comment)) for stmt in kernel.body):
         return "it does more than loops over rows"
-    if sum(map(_turns, _loops(kernel))) < LEAST or any(_rows(loop) > ROWS for loop in _loops(kernel)):
+    if sum(map(_turns, _loops(kernel))) < LEAST:
         return "it has no loops over rows"
+    if any(_rows(loop) > ROWS for loop in _loops(kernel)):
+        return f"a turn of its loops reads more than {ROWS} rows"
     wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
     values = sum(_turns(loop) * _rows(loop) for loop in _loops(kernel))
     found = (
@@ -129,8 +131,8 @@ def _turns(loop: For) -> int:
 
 def _rows(loop: For) -> int:
     """How many rows a turn reads of a field, at most."""
-    inner = [stmt for stmt in walk(loop.body) if isinstance(stmt, For)]
-    return prod(_turns(stmt) for stmt in inner) if inner else 1
+    inner = [stmt for stmt in loop.body if isinstance(stmt, For)]
+    return sum(_turns(stmt) * _rows(stmt) for stmt in inner) if inner else 1
 
 
 def _read(loop: For) -> int:
