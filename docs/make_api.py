@@ -35,6 +35,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
     "Operators": (gp.operator, Operator, gp.GPUOperator, gp.HostOperator, gp.precision),
     "Pipelines and bundles": (gp.pipeline, Pipeline, gp.load_bundle, gp.Bundle),
     "Graphs": (gp.ComputeGraph, gp.Sensor, gp.Actuator, Profile, KernelTimes),
+    "Time and queues": (gp.submit, gp.Event, gp.queue, gp.pinned),
     "Devices": (gp.devices, gp.device, gp.use_device, gp.schedule, Device),
     "Errors": (gp.GpuopError, gp.SemanticError, gp.CompileError, gp.DeviceError),
 }
@@ -47,7 +48,7 @@ GIVEN_BY = {  # what has no name in `gp`
 }
 OWN = {  # members that are for gpuop itself
     *("storage", "element", "parts", "planes", "stored", "of", "node", "frames", "leaf", "set_next", "join", "plan"),
-    *("bind", "settings", "portable", "recorded_by", "conjugate"),
+    *("before", "bind", "settings", "portable", "recorded_by", "conjugate"),
 }
 PARTS = {"Args:": "Arguments", "Returns:": "Returns", "Raises:": "Raises", "Attributes:": "Attributes"}
 ITEM = re.compile(r"    (\w[\w, ]*): (.*)")

@@ -1,4 +1,4 @@
-"""Evaluation: from lazy fields to planned, compiled, launched kernels. The one place that sees fusion and runtime both."""
+"""Computation: from lazy fields to planned, compiled, launched kernels. The one place that sees fusion and runtime both."""
 
 from __future__ import annotations
 
@@ -42,14 +42,25 @@ PLANS_KEPT = 256
 
 @dataclass(frozen=True)
 class DeviceValue:
-    """A computed or uploaded value on its device; it holds while the parameters beneath it have not changed."""
+    """A computed or uploaded value on its device; it holds while the parameters beneath it have not changed.
+
+    Attributes:
+        backend: the queue that it was enqueued in.
+        mark: as `Backend.take` takes it.
+    """
 
     backend: Backend
     buffer: Buffer
     versions: tuple[tuple[LeafSource, int], ...]
+    mark: Any
 
     def holds_on(self, backend: Backend) -> bool:
-        return self.backend is backend and all(source.version == version for source, version in self.versions)
+        same = self.backend.main is backend.main
+        return same and all(source.version == version for source, version in self.versions)
+
+    def taken(self, backend: Backend) -> Buffer:
+        """The buffer, for a queue of the device."""
+        return backend.take(self.buffer, self.backend, self.mark)
 
 
 _computed: WeakKeyDictionary[Call, dict[int, DeviceValue]] = WeakKeyDictionary()
@@ -102,9 +113,9 @@ def prepare(
     Args:
         planned: gives a plan that the caller keeps.
     """
-    key = (what.key, backend, optimize, pin, frozenset({**layouts, **what.layouts}.items()))
+    key = (what.key, backend.main, optimize, pin, frozenset({**layouts, **what.layouts}.items()))
     planned = planned or (lambda: plan_on(backend, what, pin, optimize, layouts))
-    return _plans.find(key, lambda: Prepared(backend, planned()))
+    return _plans.find(key, lambda: Prepared(backend, planned())).on(backend)
 
 
 def plan_on(
@@ -145,27 +156,46 @@ def argument(node: Node, backend: Backend) -> Argument:
 def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[LeafSource, int], ...]) -> Buffer:
     found = _uploaded.get(leaf)
     if found is None or not found.holds_on(backend):
-        _uploaded[leaf] = found = DeviceValue(backend, backend.upload(leaf.type, planes_of(leaf.type, array)), versions)
-    return found.buffer
+        buffer = backend.upload(leaf.type, planes_of(leaf.type, array))
+        _uploaded[leaf] = found = DeviceValue(backend, buffer, versions, marked(backend))
+    return found.taken(backend)
+
+
+def marked(backend: Backend) -> Any:
+    """A mark behind what was enqueued, for other queues; None where there are none."""
+    return backend.record() if backend.queues else None
 
 
 # --- evaluation ---------------------------------------------------------------------------------------------------
 
 
+class Computation:
+    """Values that are to be computed together, planned and compiled for a queue."""
+
+    def __init__(self, nodes: Sequence[Node], backend: Backend) -> None:
+        self.nodes, self.backend = [own(node) for node in nodes], backend
+        given = _ComputedBefore(backend)
+        self.versions = given.versions(
+            self.nodes
+        )  # before anything is read: a parameter set meanwhile makes the values stale
+        self.what, self.found = program(self.nodes, given), given.found
+        self.prepared = prepare(self.what, backend, pinned())
+
+    def run(self) -> list[Buffer]:
+        """Compute; the values stay on the device, and the next evaluation finds them."""
+        backend, leaves, found = self.backend, self.what.leaves.items(), self.found
+        passed = {n: found[node].taken(backend) if node in found else argument(node, backend) for n, node in leaves}
+        values, mark = self.prepared.run(passed), marked(backend)
+        wanted = [(node, values[number]) for node, number in zip(self.nodes, self.what.wanted, strict=True)]
+        for node, value in wanted:
+            if isinstance(node, Result):
+                _computed.setdefault(node.call, {})[node.index] = DeviceValue(backend, value, self.versions, mark)
+        return [boxed(node.type, value, backend) for node, value in wanted]
+
+
 def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
-    """Evaluate values together; they stay on the device, and the next evaluation finds them."""
-    nodes = [own(node) for node in nodes]
-    given = _ComputedBefore(backend)
-    versions = given.versions(nodes)  # before anything is read: a parameter set meanwhile makes the values stale
-    what = program(nodes, given)
-    prepared = prepare(what, backend, pinned())
-    found = given.found
-    passed = {n: found[node].buffer if node in found else argument(node, backend) for n, node in what.leaves.items()}
-    values = prepared.run(passed)
-    for node, number in zip(nodes, what.wanted, strict=True):
-        if isinstance(node, Result):
-            _computed.setdefault(node.call, {})[node.index] = DeviceValue(backend, values[number], versions)
-    return [boxed(node.type, values[number], backend) for node, number in zip(nodes, what.wanted, strict=True)]
+    """Evaluate values together."""
+    return Computation(nodes, backend).run()
 
 
 def copy_into(target: Shared, source: Shared, kind: FieldType) -> None:
@@ -209,10 +239,10 @@ def evaluate(*fields: Field) -> Any:
         if not isinstance(f, Field):
             raise SemanticError(f"evaluate wants Fields, not {described(f)}")
     backend = current()
-    buffers = compute([f.node for f in fields], backend)
+    buffers, mark = compute([f.node for f in fields], backend), marked(backend)
     names = names_given(len(fields)) or tuple(f.name for f in fields)
     leaves = tuple(
-        Field.of(Leaf(f.type, Evaluated(f.type, backend, b), name=name))
+        Field.of(Leaf(f.type, Evaluated(f.type, backend, b, mark), name=name))
         for f, b, name in zip(fields, buffers, names, strict=True)
     )
     return leaves[0] if len(leaves) == 1 else leaves
@@ -263,4 +293,6 @@ def buffer(field: Field) -> Buffer:
 
 def keep(field: Field) -> Field:
     """The field as a leaf whose values are on the device in use."""
-    return Field.of(Leaf(field.type, Evaluated(field.type, current(), buffer(field)), name=field.name))
+    backend = current()
+    (found,) = compute([field.node], backend)
+    return Field.of(Leaf(field.type, Evaluated(field.type, backend, found, marked(backend)), name=field.name))

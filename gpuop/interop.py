@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.fields import services
-from gpuop.dsl.fields.arrays import Array, Placeholder
+from gpuop.dsl.fields.arrays import Array, Placeholder, is_array
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.sources import Deferred
-from gpuop.errors import DeviceError, SemanticError
+from gpuop.errors import DeviceError, SemanticError, described
 from gpuop.ir.layout import Layout, layout_of, planar, row_major
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
@@ -145,3 +145,19 @@ def export(field: Field) -> Any:
         return lend(backend, buffer, field.type, None)
     except DeviceError:
         return field.numpy()
+
+
+def unfit(array: Any, kind: FieldType) -> str:
+    """Why a result cannot go into an array; empty where it can."""
+    expected = f"`out=` takes an array of shape {tuple(kind.array_shape)} and dtype {kind.array_dtype}"
+    if not is_array(array):
+        return f"{expected}, not {described(array)}"
+    if tuple(array.shape) != tuple(kind.array_shape) or numpy_dtype(array) != kind.array_dtype:
+        return f"{expected}, not one of shape {tuple(array.shape)} and dtype {numpy_dtype(array)}"
+    if isinstance(array, np.ndarray) and not array.flags.writeable:
+        return f"{expected} that can be written to; this one is read-only"
+    if isinstance(array, np.ndarray) and any(
+        n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True)
+    ):
+        return f"{expected} whose elements lie apart; those of this one share memory"
+    return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuop import evaluation, interop
+from gpuop import evaluation, interop, submission
 from gpuop.dsl.fields import services
 from gpuop.graphs import defining, inspection
 
@@ -11,6 +11,7 @@ class Providers:
     """Services: a type checker compares the signatures where they are set."""
 
     evaluate = staticmethod(evaluation.arrays)
+    fetch = staticmethod(submission.fetch)
     keep = staticmethod(evaluation.keep)
     buffer = staticmethod(evaluation.buffer)
     source = staticmethod(evaluation.source)

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any, ClassVar, NoReturn
 
 from numpy.typing import NDArray
 
@@ -19,12 +19,6 @@ from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType
 
 made = count()  # numbers what is made, in its order
-
-
-class NamedDevice(Protocol):
-    """A device as far as sources know it: by its name."""
-
-    name: str
 
 
 class LeafSource(ABC):
@@ -48,8 +42,8 @@ class LeafSource(ABC):
     def borrowed(self) -> bool:
         return False
 
-    def buffer(self, device: NamedDevice) -> Any | None:
-        """The device's handle of memory that has the value; None where there is none yet.
+    def buffer(self, device: Any) -> Any | None:
+        """A device's handle of memory that has the value; None where there is none yet.
 
         Raises:
             DeviceError: it is in memory that this device cannot use.

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.fields.arrays import is_array
 from gpuop.dsl.fields.sources import Deferred
-from gpuop.errors import SemanticError, described
+from gpuop.errors import SemanticError
 from gpuop.evaluation import argument, plan_on, prepare
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
-from gpuop.interop import has_layout, library_of, numpy_dtype
+from gpuop.interop import has_layout, library_of, unfit
 from gpuop.ir.layout import Layout, interleaved, layout_of, planar
 from gpuop.ir.types import HALF, FieldType
 from gpuop.ir.values import Leaf, Node
@@ -119,7 +118,7 @@ class PipelineCall(ABC):
         return self.traced.plans[key]
 
     def _key(self) -> Any:
-        return self.backend, pinned(), tuple(self.layouts.items())
+        return self.backend.main, pinned(), tuple(self.layouts.items())
 
     def _prepared(self) -> Prepared:
         key = self._key()
@@ -127,7 +126,7 @@ class PipelineCall(ABC):
             self.traced.prepared[key] = prepare(
                 self.program, self.backend, pinned(), layouts=self.layouts, planned=lambda: self.plan
             )
-        return self.traced.prepared[key]
+        return self.traced.prepared[key].on(self.backend)
 
     def profile(self, times: int) -> Profile:
         """Run that often, and tell how long the kernels took."""
@@ -154,7 +153,7 @@ def check_out(name: str, out: Any, what: Program) -> Sequence[Any]:
             f"pipeline `{name}`: `out=` takes an array for each result, {len(what.wanted)}, not {len(outs)}"
         )
     for v, array in zip(what.wanted, outs, strict=True):
-        wrong = _unfit(array, what.types[v])
+        wrong = unfit(array, what.types[v])
         if wrong:
             raise SemanticError(f"pipeline `{name}`: {wrong}")
     if _overlap(outs):
@@ -175,22 +174,6 @@ def _layout(kind: FieldType, array: Array) -> Layout | None:
     layout = layout_of(kind, strides)
     columns = layout.point[-1:]
     return layout if columns == (1,) or (layout.element == 1 and columns == (kind.planes,)) else None
-
-
-def _unfit(array: Any, kind: FieldType) -> str:
-    """Why a result cannot go into an array; empty where it can."""
-    expected = f"`out=` takes an array of shape {tuple(kind.array_shape)} and dtype {kind.array_dtype}"
-    if not is_array(array):
-        return f"{expected}, not {described(array)}"
-    if tuple(array.shape) != tuple(kind.array_shape) or numpy_dtype(array) != kind.array_dtype:
-        return f"{expected}, not one of shape {tuple(array.shape)} and dtype {numpy_dtype(array)}"
-    if isinstance(array, np.ndarray) and not array.flags.writeable:
-        return f"{expected} that can be written to; this one is read-only"
-    if isinstance(array, np.ndarray) and any(
-        n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True)
-    ):
-        return f"{expected} whose elements lie apart; those of this one share memory"
-    return ""
 
 
 def _overlap(outs: Sequence[Any]) -> bool:

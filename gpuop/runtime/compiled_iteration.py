@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, repeat
@@ -21,6 +22,8 @@ class CompiledPlan(Protocol):
     """A compiled plan."""
 
     plan: Plan
+
+    def on(self, backend: Backend) -> CompiledPlan: ...
 
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch: ...
 
@@ -42,6 +45,14 @@ class CompiledIteration:
         self.count = count
         self.bodies = {turns: prepare(part.plan(limits)) for turns, part in self.parts.items()}
         self.until = prepare(kernel.until.plan(limits)) if kernel.until is not None else None
+
+    def on(self, backend: Backend) -> CompiledIteration:
+        """The same for another queue of the device."""
+        other = copy.copy(self)
+        other.backend = backend
+        other.bodies = {turns: body.on(backend) for turns, body in self.bodies.items()}
+        other.until = self.until.on(backend) if self.until is not None else None
+        return other
 
     def launched(self) -> Iterator[int]:
         """The turns of each launch."""

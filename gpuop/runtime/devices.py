@@ -15,6 +15,7 @@ from gpuop.config import config
 from gpuop.errors import DeviceError, GpuopError
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.base.patience import abandon
+from gpuop.runtime.base.queue_in_use import in_use
 from gpuop.runtime.cuda import cuda_device
 from gpuop.runtime.opencl.opencl_device import OpenCL
 from gpuop.runtime.opencl.opencl_discovery import device_list
@@ -131,7 +132,9 @@ def examined() -> list[Device]:
 
 
 def open_device(name: str | None = None, checked: bool = False) -> Backend:
-    """The device of a name, opened and tested once; without a name the one in use. Checked execution has one of its own.
+    """The device of a name, opened and tested once, as its queue in use; without a name the device in use.
+
+    Checked execution has a device of its own.
 
     Args:
         name: "cuda:0", "opencl:1", "opencl:gpu", "gpu", "reference"… (`devices` lists them).
@@ -163,7 +166,7 @@ def open_device(name: str | None = None, checked: bool = False) -> Backend:
                 except DeviceError as failed:
                     _failed[device.name] = str(failed)
                     raise
-            return _open[key]
+            return in_use(_open[key])
     found = [device for device, _ in discover()]
     names = ", ".join(n for device in found if device.problem is None for n in (device.name, *device.aliases))
     missing = "".join(f"; not {device.name}: {device.problem}" for device in found if device.problem is not None)
@@ -244,7 +247,7 @@ class _Inherited(Backend):
     """What an open device becomes in a process that was forked."""
 
     def __getattribute__(self, name: str) -> Any:
-        if name in ("name", "__class__"):
+        if name in ("name", "main", "__class__"):
             return super().__getattribute__(name)
         raise DeviceError(f"{self.name}: {FORKED}")
 
@@ -262,8 +265,8 @@ def _in_child() -> None:
         for device, opener in _found
     ]
     abandon()
-    for backend in _open.values():
-        if not isinstance(backend, Reference):
+    for device in _open.values():
+        for backend in () if isinstance(device, Reference) else (*device.queues.values(), device):
             backend.__class__ = _Inherited  # type: ignore[type-abstract]
 
 

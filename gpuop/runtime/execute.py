@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -51,6 +52,15 @@ class Prepared:
         used = [dict.fromkeys((*step.inputs, *step.outputs)) for step in plan.launches]
         last = {value: n for n, values in enumerate(used) for value in values if value not in wanted}
         self.done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # after each step
+
+    def on(self, backend: Backend) -> Prepared:
+        """The same for another queue of the device."""
+        if backend is self.backend:
+            return self
+        other = copy.copy(self)
+        other.backend = backend
+        other.programs = [p.on(backend) if isinstance(p, CompiledIteration) else p for p in self.programs]
+        return other
 
     def _compiled(self, step: PlannedLaunch, known: dict[Any, Any]) -> Any:
         match step.kernel:

@@ -20,7 +20,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.pin import Pin
 from gpuop.runtime.base.backend import CALL, indivisible
-from gpuop.runtime.cuda import cuda_device, cuda_memory
+from gpuop.runtime.cuda import cuda_device, cuda_driver
 from gpuop.runtime.execute import Prepared
 from tests.golden.nvrtc import compile_cuda
 
@@ -217,12 +217,12 @@ def test_a_step_after_memory_ran_out(backend):
 
 def test_a_call_of_c_alone(monkeypatch):
     """What launches CUDA graphs: nothing of Python runs in it, and a status is an error. Here it is the C library's `abs`."""
-    monkeypatch.setattr(cuda_memory, "DRIVER", None)
+    monkeypatch.setattr(cuda_driver, "DRIVER", None)
     monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace())
     monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=SimpleNamespace(CUresult=str)))
-    monkeypatch.setattr(cuda_memory, "_text", lambda status: "")
-    absolute = cuda_memory.alone("abs", ctypes.c_int)
-    part = cuda_memory.keeping(owner := SimpleNamespace(), partial(absolute, 0))
+    monkeypatch.setattr(cuda_driver, "_text", lambda status: "")
+    absolute = cuda_driver.alone("abs", ctypes.c_int)
+    part = cuda_driver.keeping(owner := SimpleNamespace(), partial(absolute, 0))
     assert indivisible(part) and part() is None
     ran = []
     with pytest.raises(AttributeError):  # there is no name of the status -3 here

@@ -27,6 +27,9 @@ def evaluated(): return before.numpy()[3]
 def pipelined(): return pipeline(np.arange(4, dtype="f"))[3]
 def read(): return graph.read("s")[0]
 def stop(): return graph.stop()
+def event(): return done.result()[3]
+def queued():
+    with gp.queue("io"): return eager()
 def defined():
     with gp.ComputeGraph() as another:
         t = gp.ScalarField(np.zeros(3, "f"))
@@ -57,7 +60,9 @@ with gp.use_device(device):
         s.next = twice(s) * 0.25 + 1
         graph.probe(s, "s")
     graph.step(20)
-    for name in (eager, evaluated, pipelined, read, stop, defined, default, reference, listed):
+    done = gp.submit(twice(before))
+    queued()
+    for name in (eager, event, queued, evaluated, pipelined, read, stop, defined, default, reference, listed):
         if name is stop: graph.run()
         child = os.fork()
         if not child:
@@ -96,6 +101,8 @@ def test_everything_in_a_child(on, tmp_path):
     mine = on == "reference"
     assert said == {
         "eager": "6.0" if mine else lost,
+        "event": "12.0" if mine else lost,
+        "queued": "6.0" if mine else lost,
         "evaluated": "6.0" if mine else lost,
         "pipelined": "6.0" if mine else lost,
         "read": ran,

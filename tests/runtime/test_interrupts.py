@@ -126,7 +126,7 @@ def test_what_is_compiled_at_the_first_launch_is_interrupted(name, monkeypatch, 
         f = rare(0.987)
         rare(0.987).numpy()  # its compilation is another matter
         monkeypatch.setattr(opencl_device, "finish", finish)
-        devices.current().fresh = "tripled_add"
+        devices.current().fresh.append("tripled_add")
         for _ in range(2):
             with interrupted():
                 f.numpy()

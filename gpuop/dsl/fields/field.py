@@ -147,6 +147,22 @@ class Field(FieldLike, Arithmetic["Field"], Reductions, Conversions, Lending, Co
         values_seen()
         return services.above.evaluate(self)[0]
 
+    def fetch(self, out: Array | None = None) -> Any:
+        """Evaluate and copy the values to the host, without waiting: `f.fetch().result()`, or `await f.fetch()`.
+
+        Args:
+            out: takes the values: a C-contiguous NumPy array of `field_shape + tensor_shape` and the field's dtype, to be left
+                alone until the Event is done. On CUDA only arrays of `gp.pinned` are copied to without waiting. None: a new one.
+
+        Returns:
+            An Event, whose result is the array.
+
+        Raises:
+            SemanticError, CompileError, DeviceError: as of `numpy`; an `out` of another shape or dtype.
+        """
+        values_seen()
+        return services.above.fetch(self, out)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         array = self.numpy()
         return array if dtype is None else array.astype(dtype)

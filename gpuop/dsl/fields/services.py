@@ -20,6 +20,10 @@ class Services(Protocol):
         """Evaluate fields together, wait, and give their arrays: `gpuop/evaluation.py: arrays`."""
         ...
 
+    def fetch(self, field: Field, out: Array | None) -> Any:
+        """An Event of copying the field's values to the host: `gpuop/submission.py: fetch`."""
+        ...
+
     def keep(self, field: Field) -> Field:
         """The field, evaluated and kept on the device in use: `gpuop/evaluation.py: keep`."""
         ...

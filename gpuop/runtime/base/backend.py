@@ -25,6 +25,8 @@ Buffer = Any  # a device's own handle of memory
 NO_BUNDLES = "{} interprets what was recorded, which is not in a bundle; use a device of OpenCL or CUDA"
 Argument = Any  # a Buffer, or the tuple of scalars of a by-value parameter
 Part = Callable[[], Any]
+PAGE = 4096  # bytes
+Queue = TypeVar("Queue", bound="Backend")
 Method = TypeVar("Method", bound=Callable[..., Any])
 CALL: Callable[[Part], Any] = getattr(operator, "call", operator.methodcaller("__call__"))  # without a bytecode
 
@@ -66,15 +68,27 @@ class Launch:
 
 
 class Backend(ABC):
-    """A device. Buffers hold fields as planes: one contiguous grid for each tensor element."""
+    """A queue of a device, which runs in order. Buffers hold fields as planes: one contiguous grid for each tensor element.
+
+    Attributes:
+        main: the device's first queue; all of a device have the same memory and programs.
+        queues: the others, by name and priority.
+    """
 
     name: str
+    main: Backend
+    queues: dict[tuple[str, str], Backend]
     description: str
     target: Target  # the target that code is generated for
     identity = ""  # device, driver, compiler and options: together they determine the binary of a text
     limits = LEAST  # what a kernel that is planned for it may use
     refusals: tuple[type[Exception], ...] = ()  # the driver's own exceptions
     only_enqueues: bool = True  # a launch that raises has written nothing, so it may update a state in place
+
+    def __new__(cls: type[Queue], *_: Any, **__: Any) -> Queue:
+        self = super().__new__(cls)
+        self.main, self.queues = self, {}
+        return self
 
     @abstractmethod
     def empty(self, kind: FieldType) -> Buffer:
@@ -131,6 +145,54 @@ class Backend(ABC):
         """Wait for all launches, and until what they wrote to wrapped buffers is in the arrays that these wrap."""
         self.synchronize()
 
+    # --- time -----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def record(self) -> Any:
+        """A mark in the queue: it is reached when what was enqueued before is done."""
+
+    @abstractmethod
+    def reached(self, mark: Any) -> bool:
+        """Whether what was enqueued before a mark is done, or has failed."""
+
+    @abstractmethod
+    def wait(self, mark: Any) -> None:
+        """Wait on the host until a mark is reached; DeviceError where what was enqueued failed."""
+
+    @abstractmethod
+    def between(self, first: Any, last: Any) -> float:
+        """Seconds from one mark to another one by the device's clock; both are reached."""
+
+    @abstractmethod
+    def follow(self, mark: Any) -> None:
+        """What is enqueued from now on waits, on the device, for a mark of another queue."""
+
+    @abstractmethod
+    def another(self, priority: str) -> Backend:
+        """Another queue of the device, of a priority ("high", "normal", "low") where the driver has such."""
+
+    def take(self, buffer: Buffer, owner: Backend, mark: Any) -> Buffer:
+        """A buffer of another queue's for what is enqueued here, which waits for its values.
+
+        Args:
+            mark: behind what computes them; None: whatever that queue has now.
+        """
+        if owner is not self:
+            self.follow(owner.record() if mark is None else mark)
+        return buffer
+
+    def fetch(self, kind: FieldType, buffer: Buffer, array: Array) -> None:
+        """Enqueue a copy of a buffer to a contiguous array of the host, which lies alike; both are kept until that is done."""
+        raise AssertionError(f"{self.name} does not only enqueue")
+
+    def host_memory(self, nbytes: int) -> Array:
+        """Bytes of the host that copies to and from the device are fastest with; here they begin a page."""
+        whole = np.empty(nbytes + PAGE, np.uint8)
+        start = -whole.ctypes.data % PAGE
+        return whole[start : start + nbytes]
+
+    # --- memory of others -----------------------------------------------------------------------------------------
+
     def borrow(self, array: Any) -> Any:
         """The memory of another library's array, as a buffer whose `.array` says how it lies; launches wait for its values.
 
@@ -147,7 +209,7 @@ class Backend(ABC):
         raise DeviceError(f"other libraries do not know the memory of {self.name}")
 
     def measuring(self) -> Backend:
-        """The same device and memory, where `seconds` knows how long a launch took, if the device can say so."""
+        """The same queue, where `seconds` knows how long a launch took, if the device can say so."""
         return self
 
     def sequence(self, launches: Sequence[Launch]) -> list[Part]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gpuop.errors import DeviceError
 from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType
-from gpuop.ir.values import LeafSource, NamedDevice
+from gpuop.ir.values import LeafSource
 from gpuop.runtime.base.backend import Array, Backend, Buffer, array_of
 
 
@@ -19,9 +19,10 @@ class Evaluated(LeafSource):
     kind: FieldType
     backend: Backend
     memory: Buffer
+    mark: Any = None  # as `Backend.take` takes it
 
-    def buffer(self, device: NamedDevice) -> Buffer | None:
-        return self.memory if device is self.backend else None
+    def buffer(self, device: Backend) -> Buffer | None:
+        return device.take(self.memory, self.backend, self.mark) if device.main is self.backend.main else None
 
     def read(self) -> tuple[Array, None]:
         return array_of(self.kind, self.backend.download(self.kind, self.memory)), None
@@ -39,10 +40,10 @@ class Shared(LeafSource):
     def borrowed(self) -> bool:
         return True
 
-    def buffer(self, device: NamedDevice) -> Buffer:
-        if device is not self.backend:
+    def buffer(self, device: Backend) -> Buffer:
+        if device.main is not self.backend.main:
             raise DeviceError(f"this field is in memory of {self.backend.name}, and {device.name} cannot use it")
-        return self.memory
+        return device.take(self.memory, self.backend, None)
 
     def read(self) -> NoReturn:
         raise AssertionError("what is shared is used where it is")

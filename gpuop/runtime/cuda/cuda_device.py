@@ -21,14 +21,16 @@ from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, limits_of
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base import dlpack
-from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Part, as_device_errors
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, as_device_errors
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.cuda.cuda_arrays import Borrowed, Lent, borrow
+from gpuop.runtime.cuda.cuda_driver import returned
 from gpuop.runtime.cuda.cuda_graph import Graph
 from gpuop.runtime.cuda.cuda_launch import KernelLaunch, LoadedFunction, fill_outputs, kernel_launch, launch_once
-from gpuop.runtime.cuda.cuda_memory import CudaMemory, returned
+from gpuop.runtime.cuda.cuda_memory import CudaMemory, Taken
+from gpuop.runtime.cuda.cuda_stream import CudaMark
 from gpuop.runtime.cuda.nvrtc import architectures, compile_cuda
 from gpuop.runtime.disk import cache
 
@@ -139,7 +141,7 @@ class Cuda(CompilingBackend):
         """Errors of kernels that ran come out when something waits for them."""
         try:
             action()
-        except self.memory.drv.Error as failed:
+        except DeviceError as failed:
             raise DeviceError(f"{self.name}: {failed}; CUDA is lost to this process, start another one") from None
 
     # --- kernels ------------------------------------------------------------------------------------------------
@@ -200,9 +202,43 @@ class Cuda(CompilingBackend):
         return other
 
     def seconds(self, ran: Sequence[Any]) -> float:
-        start, end = ran
+        return self.between(*ran)
+
+    def record(self) -> CudaMark:
+        return self.memory.mark()
+
+    def reached(self, mark: CudaMark) -> bool:
         with self.memory.active():
-            return 1e-3 * float(start.time_till(end))
+            return mark.reached()
+
+    def wait(self, mark: CudaMark) -> None:
+        with self.memory.active():
+            self._reported(mark.wait)
+
+    def between(self, first: CudaMark, last: CudaMark) -> float:
+        with self.memory.active():
+            return first.seconds_till(last)
+
+    def follow(self, mark: CudaMark) -> None:
+        with self.memory.active():
+            self.memory.stream.follow(mark)
+
+    def another(self, priority: str) -> Cuda:
+        other = copy.copy(self)
+        other.memory = self.memory.another(priority)
+        return other
+
+    def take(self, buffer: Buffer, owner: Backend, mark: Any) -> Buffer:
+        if owner is self:
+            return buffer
+        return Taken(self.memory, super().take(buffer, owner, mark))
+
+    def fetch(self, kind: FieldType, buffer: Buffer, array: Array) -> None:
+        if kind.nbytes:
+            self._reported(lambda: self.memory.fetch(buffer, array))
+
+    def host_memory(self, nbytes: int) -> Array:
+        return self.memory.host_memory(max(nbytes, 1))[:nbytes]
 
 
 def _unload(memory: CudaMemory, module: Any) -> None:

@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any
 
 from gpuop.runtime.base.backend import CALL, Part
+from gpuop.runtime.cuda.cuda_driver import alone, keeping, returned
 from gpuop.runtime.cuda.cuda_launch import Fill, KernelLaunch
-from gpuop.runtime.cuda.cuda_memory import CudaMemory, alone, keeping, returned
+from gpuop.runtime.cuda.cuda_memory import CudaMemory
 
 
 class Graph:

@@ -15,7 +15,8 @@ from gpuop.codegen.cuda.cuda_dialect import grid_of
 from gpuop.config import config
 from gpuop.runtime.base.backend import Argument, Launch, Part
 from gpuop.runtime.base.trace import note_launch
-from gpuop.runtime.cuda.cuda_memory import CudaMemory, alone, keeping, returned
+from gpuop.runtime.cuda.cuda_driver import alone, keeping, returned
+from gpuop.runtime.cuda.cuda_memory import CudaMemory
 
 
 class LoadedFunction:

@@ -1,8 +1,9 @@
-"""A CUDA device's memory: the primary context, one stream, a pool, and staging for arrays of the host."""
+"""A CUDA device's memory: the primary context, a pool, and for each stream what it frees, and staging for arrays of the host."""
 
 from __future__ import annotations
 
 import atexit
+import copy
 import ctypes
 import gc
 import os
@@ -12,7 +13,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -21,59 +21,11 @@ import numpy as np
 from gpuop.errors import DeviceError
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Array, Buffer
+from gpuop.runtime.cuda.cuda_driver import alone, returned
+from gpuop.runtime.cuda.cuda_stream import UNTIMED, CudaMark, CudaStream
 
-DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 LEGACY = (0, 1)  # the numbers of the legacy default stream; the second is DLPack's
 STAGE = 1 << 22  # bytes of each of two staging buffers: one is filled while the other is copied
-
-
-def returned(result: tuple[Any, ...]) -> Any:
-    """What a call of the driver returns beside its status.
-
-    Raises:
-        DeviceError: it failed.
-    """
-    status, *values = result
-    if status:
-        raise DeviceError(f"CUDA: {status.name}: {_text(status)}")
-    return values[0] if values else None
-
-
-def _text(status: Any) -> str:
-    from cuda.bindings import driver as cu
-
-    _, text = cu.cuGetErrorString(status)
-    return text.decode() if text else "an error that the driver does not know"
-
-
-class _Statuses(dict[int, None]):
-    """What a status is taken for: None for 0, an error for others."""
-
-    def __missing__(self, status: int) -> None:
-        from cuda.bindings import driver as cu
-
-        returned((cu.CUresult(status),))
-
-
-def alone(name: str, *arguments: Any) -> Callable[..., None]:
-    """A function of the driver's, as a call of C's alone: cuda-bindings' may run Python, where handlers of signals run too.
-
-    Args:
-        arguments: their types, of `ctypes`.
-
-    Raises:
-        DeviceError: the call failed; from what is returned.
-    """
-    function = ctypes.CDLL(DRIVER)[name]
-    function.argtypes = arguments
-    function.restype = _Statuses({0: None}).__getitem__
-    return function
-
-
-def keeping(owner: Any, part: partial[Any]) -> partial[Any]:
-    """A part, by which what it needs lives."""
-    vars(part)["owner"] = owner
-    return part
 
 
 class Block:
@@ -86,6 +38,21 @@ class Block:
 
     def __int__(self) -> int:
         return self.address
+
+
+class Taken:
+    """Memory of another stream's, kept until what is enqueued here has used it."""
+
+    __slots__ = ("__weakref__", "memory", "owner")
+
+    def __init__(self, memory: CudaMemory, owner: Buffer) -> None:
+        self.memory, self.owner = memory, owner
+
+    def __int__(self) -> int:
+        return int(self.owner)
+
+    def __del__(self) -> None:
+        self.memory.retire(self.owner)
 
 
 def _leave(context: Any, process: int) -> None:
@@ -114,7 +81,8 @@ class CudaMemory:
 
     It is current only while something of ours needs it: a user's own context is as it was afterwards, and none is left
     when the process ends, which PyCUDA would not survive. Launches and copies go to one stream, in order; it waits for the
-    legacy default stream, and that for it.
+    legacy default stream, and that for it. What a stream has allocated is freed in its order; another one that uses it keeps
+    it until that is done (`Taken`).
     """
 
     def __init__(self, name: str, ordinal: int) -> None:
@@ -126,20 +94,34 @@ class CudaMemory:
         self._active = Active(self.context.push, drv.Context.pop)
         if drv.Context.get_current() is None:
             atexit.register(_leave, drv.Context, os.getpid())
-        self.lock = threading.RLock()
-        self.retired: deque[tuple[Any, Any]] = deque()  # events, and what may be given back when they have happened
-        self.events: list[Any] = []  # events that have happened and may be recorded again
-        self.blocks: dict[weakref.ref[Block], int] = {}  # and their addresses
-        self.ended: deque[weakref.ref[Block]] = deque()  # those that nobody refers to
+        self.retiring = threading.RLock()
+        self.retired: deque[tuple[CudaMark, Any]] = deque()  # marks, and what may be given back when they are reached
+        self.marks: list[CudaMark] = []  # that are reached and may be recorded again
+        self.streams: list[CudaMemory] = []  # what each of the device's streams has
         self.free = alone("cuMemFreeAsync", ctypes.c_uint64, ctypes.c_void_p)
         with self.active():
-            self.stream = drv.Stream()
-            self.handle = self.stream.handle
-            self.cu_stream = cu.CUstream(self.handle)
             self.pool = self._make_pool(ordinal)
-            self.staging = [(drv.pagelocked_empty(STAGE, np.uint8), drv.Event()) for _ in range(2)]
-            self.copying = False  # through the staging buffers
-            self.event = returned(cu.cuEventCreate(cu.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+            self._begin("normal")
+
+    def _begin(self, priority: str) -> None:
+        """Have a stream of its own, and what goes with it."""
+        self.lock = threading.RLock()
+        self.blocks: dict[weakref.ref[Block], int] = {}  # and their addresses
+        self.ended: deque[weakref.ref[Block]] = deque()  # those that nobody refers to
+        self.stream = CudaStream(self.cu, self._active, priority)
+        self.handle = self.stream.handle
+        self.cu_stream = self.cu.CUstream(self.handle)
+        self.staging = [(self.drv.pagelocked_empty(STAGE, np.uint8), self._recorded()) for _ in range(2)]
+        self.copying = False  # through the staging buffers
+        self.event = returned(self.cu.cuEventCreate(UNTIMED))
+        self.streams.append(self)
+
+    def another(self, priority: str) -> CudaMemory:
+        """The same memory for another stream."""
+        other = copy.copy(self)
+        with self.active():
+            other._begin(priority)
+        return other
 
     def active(self) -> Active:
         """The context is current in this thread, inside a `with`."""
@@ -153,9 +135,12 @@ class CudaMemory:
         address = self._from_pool(size)
         if address is None:
             gc.collect()  # buffers in cycles go back to the pool
+            self._synchronize_all()  # raises the error of what failed
             with self.active():
-                self._give_back()
-            self.synchronize()  # raises the error of what failed
+                self._release()
+                for each in self.streams:
+                    each._give_back()
+            self._synchronize_all()
             with self.active():
                 returned(self.cu.cuMemPoolTrimTo(self.pool, 0))
             address = self._from_pool(size)
@@ -174,6 +159,8 @@ class CudaMemory:
 
     def _from_pool(self, size: int) -> int | None:
         with self.active():
+            if self.retired:
+                self._release()
             self._give_back()
             status, address = self.cu.cuMemAllocFromPoolAsync(size, self.pool, self.cu_stream)
         if status == self.cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
@@ -213,10 +200,10 @@ class CudaMemory:
             for n, start in enumerate(range(0, flat.size, STAGE)):
                 part = flat[start : start + STAGE]
                 stage, done = self.staging[n % 2]
-                done.synchronize()
+                done.wait()
                 stage[: part.size] = part
-                self.drv.memcpy_htod_async(int(buffer) + start, stage[: part.size], self.stream)
-                done.record(self.stream)
+                self.stream.send(stage.ctypes.data, int(buffer) + start, part.size)
+                self.stream.record(done)
             self.copying = False
 
     def receive(self, buffer: Buffer, array: Array) -> None:
@@ -228,50 +215,70 @@ class CudaMemory:
             for n, start in enumerate([*starts, *range(flat.size, flat.size + STAGE, STAGE)]):
                 if start < flat.size:
                     stage, done = self.staging[n % 2]
-                    done.synchronize()
-                    size = min(STAGE, flat.size - start)
-                    self.drv.memcpy_dtoh_async(stage[:size], int(buffer) + start, self.stream)
-                    done.record(self.stream)
+                    done.wait()
+                    self.stream.receive(int(buffer) + start, stage.ctypes.data, min(STAGE, flat.size - start))
+                    self.stream.record(done)
                 if n:  # the one before has arrived while this one is on its way
                     stage, done = self.staging[(n - 1) % 2]
-                    done.synchronize()
+                    done.wait()
                     part = flat[(n - 1) * STAGE : n * STAGE]
                     part[:] = stage[: part.size]
             self.copying = False
 
     def _begin_copying(self) -> None:
         if self.copying:  # it was interrupted: no event may tell when the last copy is done
-            self.stream.synchronize()
+            self.stream.finish()
         self.copying = True
+
+    def fetch(self, buffer: Buffer, array: Array) -> None:
+        """Enqueue a copy to a contiguous array of the host, which waits only where that is not page-locked."""
+        with self.active():
+            self.stream.receive(int(buffer), array.ctypes.data, array.nbytes)
+        self.retire((buffer, array))
+
+    def host_memory(self, nbytes: int) -> Array:
+        """Page-locked bytes of the host, for all contexts."""
+        with self.active():
+            flags = self.drv.host_alloc_flags.PORTABLE
+            return np.asarray(self.drv.pagelocked_empty(nbytes, np.uint8, mem_flags=flags))
 
     def copy(self, source: Buffer, target: Buffer, nbytes: int) -> None:
         with self.active():
-            self.drv.memcpy_dtod_async(int(target), int(source), nbytes, self.stream)
+            self.stream.copy(int(source), int(target), nbytes)
 
     def synchronize(self) -> None:
         try:
             with self.active():
-                self.stream.synchronize()
-        except self.drv.Error as failed:
+                self.stream.finish()
+        except DeviceError as failed:
             raise DeviceError(f"{self.name}: {failed}; the device's memory is lost to this process") from None
 
-    def mark(self) -> Any:
-        """An event that happens when what is enqueued now is done."""
+    def _synchronize_all(self) -> None:
+        for each in self.streams:
+            each.synchronize()
+
+    def mark(self) -> CudaMark:
+        """Reached when what is enqueued now is done."""
         with self.active():
-            event = self.drv.Event()
-            event.record(self.stream)
-        return event
+            return self._recorded()
+
+    def _recorded(self) -> CudaMark:
+        return self.stream.record(self.stream.new_mark(0))
 
     def retire(self, owner: Any) -> None:
         """Keep somebody's memory until what is enqueued now is done."""
         if sys.is_finalizing():
             return
-        with self.lock, self.active():
-            while self.retired and self.retired[0][0].query():
-                self.events.append(self.retired.popleft()[0])
-            event = self.events.pop() if self.events else self.drv.Event(self.drv.event_flags.DISABLE_TIMING)
-            event.record(self.stream)
-            self.retired.append((event, owner))
+        with self.retiring, self.active():
+            self._release()
+            mark = self.marks.pop() if self.marks else self.stream.new_mark(UNTIMED)
+            self.retired.append((self.stream.record(mark), owner))
+
+    def _release(self) -> None:
+        """Let go of what is not needed any more."""
+        with self.retiring:
+            while self.retired and self.retired[0][0].reached():
+                self.marks.append(self.retired.popleft()[0])
 
     # --- other streams ------------------------------------------------------------------------------------------
 

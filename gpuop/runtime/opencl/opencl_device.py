@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -26,6 +27,8 @@ from gpuop.runtime.opencl.opencl_discovery import LATE, groups_of, target_of
 from gpuop.runtime.opencl.opencl_programs import OpenCLCode, binary_of, built, finish
 
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+PRIORITY = 0x1096  # CL_QUEUE_PRIORITY_KHR
+PRIORITIES = {"high": 1, "normal": 2, "low": 4}
 
 
 def reach(array: Array) -> int:
@@ -52,7 +55,7 @@ class OpenCL(CompilingBackend):
         self.device = device
         self.description = f"{device.name.strip()} ({platform}, {device.version.strip()})"
         self.context = cl.Context([device])
-        self.queue = cl.CommandQueue(self.context)
+        self.queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
         self.target = target_of(platform, device)
         words = device.max_parameter_size // 8 - 1  # checked execution has an argument of its own
         self.limits = limits_of(self.target, words)
@@ -62,7 +65,9 @@ class OpenCL(CompilingBackend):
         self.options = ["-cl-std=CL1.2", *divide]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
         self.programs = WeakValueDictionary()
-        self.fresh, self.late = "", platform in LATE  # fresh: the kernel compiled last, until it has surely run
+        self.fresh: list[str] = []  # kernels that are compiled, and may not have run
+        self.late = platform in LATE
+        self.fetched: deque[tuple[Any, Any]] = deque()  # copies to the host, and what they need until they are done
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -79,12 +84,15 @@ class OpenCL(CompilingBackend):
 
     def _wait(self, launched: bool = True) -> None:
         """Let signals through before waiting in the driver, where they wait too; `launched` is False before a launch."""
-        if self.fresh:
-            kernel = self.fresh if self.late else ""
-            patiently(
-                self.queue, partial(finish, self.queue), self.name, kernel, "compiling or running for the first time"
-            )
-            self.fresh = "" if launched else self.fresh
+        self._patiently(self.queue, partial(finish, self.queue), launched)
+
+    def _patiently(self, what: Any, wait: Callable[[], None], launched: bool = True) -> None:
+        fresh = self.fresh[-1:]
+        if fresh:
+            kernel = fresh[0] if self.late else ""
+            patiently(what, wait, self.name, kernel, "compiling or running for the first time")
+            if launched:
+                self.fresh.clear()
 
     def _no_memory(self, kind: FieldType) -> DeviceError:
         total = self.device.global_mem_size
@@ -178,7 +186,7 @@ class OpenCL(CompilingBackend):
             program = patiently((self.context, name), build, self.name, source.name)
         except RuntimeError as refused:
             raise source.refused(self.name, str(refused)) from None
-        self.fresh = source.name
+        self.fresh.append(source.name)
         return OpenCLCode(program)
 
     def _built(self, name: str, text: str) -> Any:
@@ -239,10 +247,47 @@ class OpenCL(CompilingBackend):
         self._wait()
         self.queue.finish()
 
-    def measuring(self) -> OpenCL:
-        other = copy.copy(self)
-        other.queue = self.cl.CommandQueue(self.context, properties=self.cl.command_queue_properties.PROFILING_ENABLE)
-        return other
+    # --- time ---------------------------------------------------------------------------------------------------
 
     def seconds(self, ran: Sequence[Any]) -> float:
         return 1e-9 * float(sum(event.profile.end - event.profile.start for event in ran))
+
+    @as_device_errors
+    def record(self) -> Any:
+        mark = self.cl.enqueue_marker(self.queue)
+        self.queue.flush()  # other queues wait only for what the device has got
+        return mark
+
+    @as_device_errors
+    def reached(self, mark: Any) -> bool:
+        return bool(mark.command_execution_status <= self.cl.command_execution_status.COMPLETE)
+
+    @as_device_errors
+    def wait(self, mark: Any) -> None:
+        self._patiently(mark, mark.wait)
+        mark.wait()
+
+    @as_device_errors
+    def between(self, first: Any, last: Any) -> float:
+        return 1e-9 * float(last.profile.end - first.profile.end)
+
+    @as_device_errors
+    def follow(self, mark: Any) -> None:
+        self.cl.enqueue_barrier(self.queue, wait_for=[mark])
+
+    @as_device_errors
+    def another(self, priority: str) -> OpenCL:
+        cl, other = self.cl, copy.copy(self)
+        properties = [cl.queue_properties.PROPERTIES, cl.command_queue_properties.PROFILING_ENABLE]
+        if "cl_khr_priority_hints" in self.device.extensions:
+            properties += [PRIORITY, PRIORITIES[priority]]
+        other.queue = cl.CommandQueue(self.context, properties=properties)
+        return other
+
+    @as_device_errors
+    def fetch(self, kind: FieldType, buffer: Buffer, array: Array) -> None:
+        if kind.nbytes:
+            while self.fetched and self.reached(self.fetched[0][0]):
+                self.fetched.popleft()
+            copied = self.cl.enqueue_copy(self.queue, array, buffer, is_blocking=False)
+            self.fetched.append((copied, (array, buffer)))

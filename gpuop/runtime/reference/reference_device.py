@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,8 @@ from gpuop.runtime.reference.unused import without_unused
 
 
 class Reference(Backend):
+    """Everything is done when it is enqueued."""
+
     name = "reference"
     description = "NumPy interpreter of the recorded program"
     target = Target("reference", device="cpu", simd_width=1)
@@ -77,3 +81,21 @@ class Reference(Backend):
 
     def synchronize(self) -> None:
         pass
+
+    def record(self) -> float:
+        return perf_counter()
+
+    def reached(self, mark: float) -> bool:
+        return True
+
+    def wait(self, mark: float) -> None:
+        pass
+
+    def between(self, first: float, last: float) -> float:
+        return last - first
+
+    def follow(self, mark: float) -> None:
+        pass
+
+    def another(self, priority: str) -> Reference:
+        return copy.copy(self)

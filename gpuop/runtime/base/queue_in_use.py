@@ -1,0 +1,24 @@
+"""Which queue of a device is in use: a matter of each thread, and of each task of asyncio."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+from gpuop.runtime.base.backend import Backend
+
+Key = tuple[str, str]  # name and priority
+
+chosen: ContextVar[Key | None] = ContextVar("queue of gpuop", default=None)
+
+
+def in_use(device: Backend) -> Backend:
+    """The queue of a device that is in use; its main one, if none was chosen."""
+    key = chosen.get()
+    return device.main if key is None else queue_of(device, key)
+
+
+def queue_of(device: Backend, key: Key) -> Backend:
+    """A queue of a device, made when it is first asked for."""
+    main = device.main
+    found = main.queues.get(key)
+    return found or main.queues.setdefault(key, main.another(key[1]))

@@ -1,0 +1,62 @@
+"""Calls of CUDA's driver: their statuses as errors, and calls that run nothing of Python's."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from gpuop.errors import DeviceError
+
+DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+
+
+def returned(result: tuple[Any, ...]) -> Any:
+    """What a call of the driver returns beside its status.
+
+    Raises:
+        DeviceError: it failed.
+    """
+    status, *values = result
+    if status:
+        raise DeviceError(f"CUDA: {status.name}: {_text(status)}")
+    return values[0] if values else None
+
+
+def _text(status: Any) -> str:
+    from cuda.bindings import driver as cu
+
+    _, text = cu.cuGetErrorString(status)
+    return text.decode() if text else "an error that the driver does not know"
+
+
+class _Statuses(dict[int, None]):
+    """What a status is taken for: None for 0, an error for others."""
+
+    def __missing__(self, status: int) -> None:
+        from cuda.bindings import driver as cu
+
+        returned((cu.CUresult(status),))
+
+
+def alone(name: str, *arguments: Any) -> Callable[..., None]:
+    """A function of the driver's, as a call of C's alone: cuda-bindings' may run Python, where handlers of signals run too.
+
+    Args:
+        arguments: their types, of `ctypes`.
+
+    Raises:
+        DeviceError: the call failed; from what is returned.
+    """
+    function = ctypes.CDLL(DRIVER)[name]
+    function.argtypes = arguments
+    function.restype = _Statuses({0: None}).__getitem__
+    return function
+
+
+def keeping(owner: Any, part: partial[Any]) -> partial[Any]:
+    """A part, by which what it needs lives."""
+    vars(part)["owner"] = owner
+    return part

@@ -1,0 +1,160 @@
+"""Events: what was enqueued in a queue, until it is done; waited for by threads, and by tasks of asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from itertools import count
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+from gpuop.errors import GpuopError
+from gpuop.runtime.base.backend import Backend
+
+_numbers = count()
+
+
+class Event:
+    """Work that a device has been given. `await event` gives its result too, in asyncio, while other tasks run.
+
+    Dropping an event drops nothing that is enqueued.
+
+    Args:
+        queue: what it is in.
+        began, ended: marks around it.
+        results: gives the result, once it is done.
+    """
+
+    def __init__(self, queue: Backend, began: Any, ended: Any, results: Callable[[], Any]) -> None:
+        self._queue, self._began, self._ended, self._results = queue, began, ended, results
+        self._result: tuple[Any] | None = None
+        self._number = next(_numbers)
+        _waiter_of(queue).add(self)
+
+    def __repr__(self) -> str:
+        return f"<Event on {self._queue.name}>"
+
+    @property
+    def done(self) -> bool:
+        """Whether the device is done with it; does not wait."""
+        return self._queue.reached(self._ended)
+
+    def wait(self) -> None:
+        """Wait until it is done.
+
+        Raises:
+            DeviceError: the device failed at it.
+        """
+        self._queue.wait(self._ended)
+
+    @property
+    def seconds(self) -> float:
+        """How long the device took from when it came to this work until it was done, by its own clock; waits."""
+        self.wait()
+        return self._queue.between(self._began, self._ended)
+
+    def result(self) -> Any:
+        """What comes of it; waits.
+
+        Returns:
+            Of `submit`, the arrays that `.numpy()` gives: one for one field, else a tuple; of `fetch`, the array that was filled.
+            The same whenever it is asked for.
+
+        Raises:
+            DeviceError: the device failed at it.
+        """
+        self.wait()
+        if self._result is None:
+            self._result = (self._results(),)
+        return self._result[0]
+
+    def before(self, queue: Backend) -> None:
+        """Have what a queue is given from now on wait for this: on the device, where it is the same one."""
+        if queue.main is self._queue.main:
+            queue.follow(self._ended)
+        else:
+            self.wait()
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._arrived().__await__()
+
+    async def _arrived(self) -> Any:
+        if not self.done:
+            loop = asyncio.get_running_loop()
+            arrival = loop.create_future()
+
+            def arrive() -> None:
+                if not arrival.done():  # as it is when the task was cancelled
+                    arrival.set_result(None)
+
+            def tell() -> None:
+                with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    loop.call_soon_threadsafe(arrive)
+
+            _waiter_of(self._queue).ask(self, tell)
+            await arrival
+        return await asyncio.to_thread(self.result)  # which may copy much
+
+
+class _Waiter:
+    """Tells those who wait for events of a queue, in a thread that is there while anybody does.
+
+    The thread takes the queue's events in their order, which is that of their ends. Callbacks of the driver's would come in
+    its own threads, which then wait for Python's lock, and the device with them.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: deque[tuple[int, ref[Event]]] = deque()
+        self._asked: dict[int, list[Callable[[], None]]] = {}  # by the events' numbers
+        self._thread: threading.Thread | None = None
+
+    def add(self, event: Event) -> None:
+        """Note an event when it is enqueued."""
+        with self._lock:
+            while self._thread is None and self._events and ((first := self._events[0][1]()) is None or first.done):
+                self._events.popleft()
+            self._events.append((event._number, ref(event)))
+
+    def ask(self, event: Event, tell: Callable[[], None]) -> None:
+        """Have `tell` called once an event is done."""
+        with self._lock:
+            if not event.done:
+                self._asked.setdefault(event._number, []).append(tell)
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._serve, name="gpuop waits for a queue")
+                    self._thread.start()  # no daemon: it must not be in a driver when the interpreter is gone
+                return
+        tell()
+
+    def _serve(self) -> None:
+        while True:
+            with self._lock:
+                if not self._asked:
+                    self._thread = None
+                    return
+                number, event = self._events[0][0], self._events[0][1]()
+            if event is not None:
+                with suppress(GpuopError):  # who asks for the result gets it
+                    event.wait()
+                del event
+            with self._lock:
+                self._events.popleft()
+                told = self._asked.pop(number, [])
+            for tell in told:
+                tell()
+
+
+_waiters: WeakKeyDictionary[Backend, _Waiter] = WeakKeyDictionary()
+
+
+def _waiter_of(queue: Backend) -> _Waiter:
+    return _waiters.get(queue) or _waiters.setdefault(queue, _Waiter())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_waiters.clear)  # threads stay with the parent

@@ -1,0 +1,253 @@
+"""Queues: each in order, with values that all of them share, and memory that lives as long as any needs it."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.runtime.devices import current
+
+from .held import OPENCL, held
+
+rng = np.random.default_rng(17)
+DEVICES = [device.name for device in gp.devices()]
+each_driver = pytest.mark.parametrize("opened", OPENCL, indirect=True)
+
+
+@gp.operator
+def twice(f):
+    return _readTensor(f) * 2
+
+
+@gp.operator
+def mirror(f):
+    return _readTensor(f, _columns - 1 - _column)
+
+
+@pytest.fixture
+def opened(request):
+    with gp.use_device(request.param) as backend:
+        yield backend
+
+
+def array_of(n):
+    return rng.random(n, np.float32)
+
+
+# --- which one ------------------------------------------------------------------------------------------------------
+
+
+def test_a_queue_is_of_the_device_in_use(device):
+    main = current()
+    with gp.queue("one") as one, gp.queue("two", priority="low") as two:
+        assert one.main is two.main is main.main and one is not two and current() is gp.device() is two
+        with gp.queue("one") as again:
+            assert again is one
+        with gp.queue("one", priority="high") as other:
+            assert other is not one
+        if device in DEVICES:
+            assert gp.device(device) is two
+    assert current() is main
+    with pytest.raises(ZeroDivisionError), gp.queue("one"):
+        _ = 1 / 0
+    assert current() is main
+
+
+def test_the_device_may_change_inside():
+    with gp.queue("io"):
+        for name in DEVICES:
+            with gp.use_device(name) as backend:
+                assert backend.name == name and backend is not backend.main
+                assert twice(gp.ScalarField([1.0, 2.0])).numpy().tolist() == [2, 4]
+
+
+def test_threads_have_their_own():
+    found = {}
+
+    def work(name):
+        with gp.queue(name):
+            ready.wait()
+            found[name] = current(), twice(gp.ScalarField(np.full(100, 3, "f"))).numpy().sum()
+            ready.wait()
+
+    def plain():
+        found["plain"] = current(), 0
+
+    ready = threading.Barrier(3)
+    with gp.queue("outer"):
+        threads = [threading.Thread(target=work, args=(f"queue {k}",)) for k in range(3)]
+        threads.append(threading.Thread(target=plain))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len({id(queue) for queue, _ in found.values()}) == 4
+    assert found.pop("plain")[0] is current().main
+    assert [total for _, total in found.values()] == [600] * 3
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"name": ""}, 'a queue has a name, as in `gp.queue\\("io"\\)`'),
+        ({"name": 3}, "a queue has a name"),
+        ({"name": "io", "priority": "urgent"}, 'the priority of a queue is "high", "normal" or "low", not \'urgent\''),
+        ({"name": "io", "after": [3]}, "`after=` takes Events, which `gp.submit` and `fetch` give, not "),
+    ],
+)
+def test_wrong_queues(given, says):
+    with pytest.raises(gp.SemanticError, match=says), gp.queue(**given):
+        pass
+    assert current() is current().main
+
+
+# --- what runs there ------------------------------------------------------------------------------------------------
+
+
+def test_everything_runs_in_a_queue(device):
+    a = array_of(50)
+    gain = gp.Parameter(3.0)
+
+    @gp.pipeline
+    def scaled(array):
+        return mirror(gp.ScalarField(array)) * gain
+
+    outside = gp.evaluate(twice(gp.ScalarField(a)))
+    with gp.queue("work") as queue:
+        inside = gp.evaluate(mirror(outside))
+        np.testing.assert_array_equal(inside.numpy(), (a * 2)[::-1])
+        np.testing.assert_array_equal(scaled(a), a[::-1] * 3)
+        np.testing.assert_array_equal(gp.iterate(twice, inside, times=3).numpy(), (a * 16)[::-1])
+        with gp.ComputeGraph() as graph:
+            state = gp.ScalarField(a)
+            state.next = state + outside
+            graph.probe(state, "state")
+        graph.step(2)
+        assert graph._stepper.bound.backend is queue
+    graph.step()
+    np.testing.assert_allclose(graph.read("state"), a * 7, rtol=1e-6)
+    np.testing.assert_array_equal((inside + outside).numpy(), (a * 2)[::-1] + a * 2)
+    gain.set(5.0)
+    np.testing.assert_array_equal(scaled(a), a[::-1] * 5)
+
+
+def test_compiled_once_for_all_queues(monkeypatch):
+    f = gp.ScalarField(a := array_of(40))
+    np.testing.assert_array_equal((mirror(f) - 7).numpy(), a[::-1] - 7)
+    main = current()
+    monkeypatch.setattr(type(main), "compile", None)
+    for name in ("first", "second"):
+        with gp.queue(name):
+            np.testing.assert_array_equal((mirror(gp.ScalarField(a + 1)) - 7).numpy(), (a + 1)[::-1] - 7)
+
+
+# --- order ----------------------------------------------------------------------------------------------------------
+
+
+@each_driver
+def test_values_of_one_queue_are_waited_for_in_another(opened):
+    """Those that it uses, and no others: it runs while the other is held."""
+    a = array_of(500)
+    f, warm = gp.evaluate(gp.ScalarField(a), gp.ScalarField(a + 1))
+    for each in (twice(warm), mirror(twice(warm)), mirror(warm)):
+        each.numpy()
+    with gp.queue("other") as other:
+        before = gp.evaluate(twice(f))
+        with held(other) as let_go:
+            late = gp.evaluate(twice(f + 0))
+            with gp.queue("third"):
+                early = gp.submit(mirror(before))
+                assert np.array_equal(early.result(), a[::-1] * 2)
+                after = gp.submit(mirror(late))
+                assert not after.done
+            let_go()
+            assert np.array_equal(after.result(), a[::-1] * 2)
+
+
+@each_driver
+def test_a_queue_waits_for_events(opened):
+    a = array_of(500)
+    f = gp.evaluate(gp.ScalarField(a))
+    mirror(f + 2).numpy()
+    twice(f).numpy()
+    with held(opened) as let_go:
+        first = gp.submit(twice(f))
+        with gp.queue("free"):
+            assert np.array_equal(gp.submit(f + 2).result(), a + 2)
+        with gp.queue("bound", after=first):
+            second = gp.submit(mirror(f + 2))
+        with gp.queue("also bound", after=[second, first]):
+            third = gp.submit(twice(f) * 1)
+        assert not first.done and not second.done and not third.done
+        let_go()
+        assert np.array_equal(third.result(), a * 2) and first.done and second.done
+    assert np.array_equal(second.result(), a[::-1] + 2)
+
+
+@pytest.mark.skipif(len(DEVICES) < 2, reason="there is one device")
+def test_events_of_another_device():
+    with gp.use_device(DEVICES[0]):
+        done = gp.submit(twice(gp.ScalarField(array_of(2000))))
+    with gp.use_device(DEVICES[1]), gp.queue("after", after=[done]):
+        assert done.done
+        assert twice(gp.ScalarField([1.0])).numpy().tolist() == [2]
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+@each_driver
+def test_memory_lives_until_all_queues_have_used_it(opened):
+    """Fields are dropped while another queue, which is held, is to read them; new fields come meanwhile."""
+    a = array_of(20_000)
+    given = [gp.ScalarField(a + k) for k in range(4)]
+    gp.evaluate(*(twice(f) for f in given))
+    with gp.queue("reader") as reader:
+        (mirror(gp.evaluate(twice(gp.ScalarField(a)))) + 1).numpy()
+    outs = [np.zeros(20_000, "f") for _ in given]
+    with held(reader) as let_go:
+        for k, out in enumerate(outs):
+            (value,) = (gp.evaluate(twice(given[k])),)
+            with gp.queue("reader"):
+                done = (mirror(value) + 1).fetch(out)
+            del value
+        given.clear()
+        gc.collect()
+        for _ in range(10):
+            gp.ScalarField(np.full(20_000, -1, "f")).sum().numpy()
+        assert not done.done and not any(out.any() for out in outs)
+        let_go()
+        done.wait()
+    for k, out in enumerate(outs):
+        assert np.array_equal(out, (a + k)[::-1] * 2 + 1)
+
+
+def test_threads_that_share_fields(device):
+    """Queues that evaluate the same lazy fields at once."""
+    a = array_of(3000)
+    wrong = []
+    shared = [mirror(gp.ScalarField(a)) + k for k in range(4)]
+
+    def work(name):
+        try:
+            with gp.queue(name):
+                for k in range(8):
+                    f, n = shared[k % 4], float(k)
+                    done = gp.submit(twice(f) + n, f)
+                    whole, part = done.result()
+                    assert np.array_equal(whole, (a[::-1] + np.float32(k % 4)) * 2 + np.float32(n))
+                    assert np.array_equal(part, a[::-1] + np.float32(k % 4))
+        except BaseException as failed:  # noqa: BLE001 - told by the thread that waits
+            wrong.append(failed)
+
+    threads = [threading.Thread(target=work, args=(f"worker {k}",)) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
