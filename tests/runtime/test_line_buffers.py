@@ -239,7 +239,7 @@ def blurred(u):
     return sum(_readTensor(u, *own(u, *step), border="wrap") for step in steps) / len(steps)
 
 
-@pytest.mark.parametrize("shape", [(96, 97, 98), (48, 65, 66), (255, 317), (1000, 1001)])
+@pytest.mark.parametrize("shape", [(96, 97, 98), (48, 65, 66), (655, 717), (1000, 1001)])
 def test_blocks_compute_few_points_that_others_compute_too(shape: tuple[int, ...]) -> None:
     """Rows and layers around the block of a stage that one other reads, and blocks that overlap: not half as many again."""
     kernel = kernel_of(blurred(blurred(gp.ScalarField(np.zeros(shape, np.float32)))))
@@ -249,6 +249,21 @@ def test_blocks_compute_few_points_that_others_compute_too(shape: tuple[int, ...
     around = [(best[axis] + 2) * count for axis, count in blocks.items()]
     assert np.prod(list(blocks.values())) >= 16
     assert np.prod(computed) + np.prod(around) < 1.5 * 2 * np.prod(shape[:-1])
+
+
+def test_small_grids_are_not_shared_out_among_cores_unless_points_take_long() -> None:
+    """Blocks of few rows would compute most of their stages for one another."""
+
+    @gp.operator
+    def slow(u):
+        total = _var(_readTensor(u, _row - 1, _column, border="wrap"))
+        with _for(1000):
+            total @= total * 0.5 + _readTensor(u)
+        return total
+
+    field = gp.ScalarField(np.zeros((64, 100), np.float32))
+    quick, late = (LINE_BUFFERS.candidates(kernel_of(body(blurred(field))))[0]["rows"] for body in (blurred, slow))
+    assert (quick, late) == (64, 4)
 
 
 @pytest.mark.parametrize("shape", [(96, 97, 98), (48, 65, 700), (255, 317), (1000, 1001), (40, 1700), (3001,)])

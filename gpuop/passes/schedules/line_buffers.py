@@ -14,10 +14,10 @@ from itertools import product
 
 from gpuop.ir.footprints import footprints
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Assign, FieldParam, Let, Read
+from gpuop.ir.nodes import Assign, Block, FieldParam, Let, Read
 from gpuop.ir.stages import stages
 from gpuop.ir.types import BOOL
-from gpuop.ir.visit import expressions, walk
+from gpuop.ir.visit import blocks, expressions, times, walk
 from gpuop.passes.obstacles import doubles, obstacle
 from gpuop.passes.points_per_thread import MOST_VALUES
 from gpuop.passes.schedules.column_strips import ColumnStrips, even_width
@@ -35,7 +35,9 @@ ROWS = (32, 16, 8, 4)  # rows of a block that is walked along layers
 MOST_BYTES = 1 << 18  # of rows that a thread keeps: a part of the second cache
 LOWEST = 32  # rows of a block that computes none anew: its windows read more than it has
 ENOUGH = 32  # times as many rows as are computed anew above each block
-THREADS = 16  # that keep the cores of a CPU busy
+THREADS = 16  # that keep the cores of a CPU busy,
+WORTH = 1 << 18  # if each has so many values to compute at least: to wake another core takes as long
+TURNS = 16  # that a loop whose bounds are not known is taken to make
 FEW = 1.15  # times as many points as are needed, at which it matters little how many are computed
 
 
@@ -94,9 +96,16 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
         tried = ({"columns": c} for c in (*LONG, *widths))
     suited = (_suited(kernel, _even(kernel, found.lanes, p)) for p in tried)
     good = [p for p in suited if _suit(kernel, found, p)]
-    busy = [p for p in good if _strips(kernel, found, p).domain.points >= THREADS]
+    threads = min(max(_values(kernel.body) * kernel.domain.threads // WORTH, 1), THREADS)
+    busy = [p for p in good if _strips(kernel, found, p).domain.points >= threads]
     cheap = sorted(busy or good, key=lambda p: max(_strips(kernel, found, p).computed, FEW))
     return tuple({tuple(p.items()): p for p in cheap}.values())
+
+
+def _values(block: Block) -> int:
+    """The values that are computed for a point."""
+    own = sum(stmt.var.type.lanes for stmt in block if isinstance(stmt, (Let, Assign)))
+    return own + sum(sum(map(_values, blocks(stmt))) * (times(stmt) or TURNS) for stmt in block)
 
 
 def _element(kernel: Kernel) -> int:
