@@ -70,8 +70,7 @@ class Inspection(ABC):
                 kernels: a list, in the order of launches, of objects with
                     number (from 1), name, threads (text), thread_count, work_group (a list), host (a Python function),
                     operators: a list of {number, name, precision, file, line, method, part}; the method is "alone",
-                    "registers", "stage", "side by side" or "recomputed", and operators of one part pass values on to one
-                    another,
+                    "registers", "stage", "side by side" or "recomputed", and operators of one part pass on values,
                     inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)},
                     read_bytes, written_bytes, operations, operations_exact, registers, local_bytes,
                     runs ("at every step", "once", or "when set": when a parameter is), in_place (a list of outputs),
@@ -88,7 +87,8 @@ class Inspection(ABC):
                 states: a list of {value, name, next, next_name, kernel (that makes the next value, or null), takes: "in place"
                     (written over the state), "buffer" (the state's buffer is then the next value's) or "copy"};
                 kernel_count (as the attribute), operator_count, moved_bytes, step_bytes (of that, what every step moves),
-                floor_bytes (were all one kernel), ratio, buffers and buffer_bytes (the memory of what kernels write).
+                floor_bytes (were all one kernel), ratio, buffers, buffer_bytes (the memory of what kernels write), predicted
+                (null where nothing is fused or little known, else {ms, unfused_ms, unfused_kernel_count}: of `optimize=False`).
 
         Returns:
             A str.

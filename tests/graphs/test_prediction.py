@@ -14,7 +14,8 @@ from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.fusion.report import workload as workload_module
-from gpuop.fusion.report.prediction import predictions
+from gpuop.fusion.report.explain import explain
+from gpuop.fusion.report.prediction import predictions, totals
 from gpuop.fusion.report.workload import workload
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.pin import Pin
@@ -217,3 +218,25 @@ def test_a_second_report_lowers_nothing(monkeypatch):
     assert predictions(given, CPU, EVEN) == first
     slower = predictions(given, CPU, replace(EVEN, seconds=lambda kind: 1e-9))
     assert [each["ms"] > before["ms"] for each, before in zip(slower, first, strict=True)] == [True] * len(first)
+
+
+def test_a_plan_is_compared_with_one_that_fuses_nothing() -> None:
+    """Of two pointwise operators, which move twice as much apart; nothing is compared where nothing is fused, and of many."""
+
+    def compared(operators: int, optimize: bool = True) -> dict[str, float] | None:
+        result = field()
+        for _ in range(operators):
+            result = doubled(result)
+        return totals(plan(program([result.node]), optimize, Limits(target=CPU)), CPU, EVEN)
+
+    found = compared(2)
+    assert found is not None
+    assert found["unfused_kernel_count"] == 2
+    assert found["unfused_ms"] == pytest.approx(2 * found["ms"], rel=0.01)
+    assert found["ms"] == pytest.approx(1e3 * (1e-6 + 2 * field().type.nbytes / 10**9), rel=0.01)
+    assert compared(1) is compared(2, optimize=False) is compared(33) is None
+    told = explain(plan(program([doubled(doubled(field())).node]), True, Limits(target=CPU)), target=CPU, device=EVEN)
+    assert (
+        f"\npredicted: {found['ms']:.3g} ms in all; with a kernel for each operator {found['unfused_ms']:.3g} ms in 2 kernels"
+        in told
+    )

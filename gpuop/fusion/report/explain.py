@@ -75,7 +75,15 @@ def _text(facts: Facts, steps: bool) -> str:
         lines.append(
             f"what kernels write takes {amount(facts['buffer_bytes'])} in {_count(facts['buffers'], 'buffer')}"
         )
+    if facts["predicted"]:
+        lines.append(_totals(facts["predicted"]))
     return "\n".join(lines)
+
+
+def _totals(predicted: Facts) -> str:
+    """What is predicted of all kernels, and of one for each operator."""
+    apart = f"{predicted['unfused_ms']:.3g} ms in {_count(predicted['unfused_kernel_count'], 'kernel')}"
+    return f"predicted: {predicted['ms']:.3g} ms in all; with a kernel for each operator {apart}"
 
 
 def _taking(states: list[Facts]) -> str:

@@ -12,7 +12,7 @@ from gpuop.fusion.plan import Apart, Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Op
 from gpuop.fusion.rates import Rate
-from gpuop.fusion.report.prediction import Prediction, predictions
+from gpuop.fusion.report.prediction import Prediction, predictions, totals
 from gpuop.fusion.report.state_report import states
 from gpuop.fusion.scheduling import pin_refusal, scheduled
 from gpuop.fusion.staging import staged
@@ -50,9 +50,9 @@ def report(
         kernel_count: how many are launched, as `iteration.launches` counts; operator_count: as in the plan.
         moved_bytes: what the kernels read and write, an iteration's at each of its turns (at most);
             step_bytes: of that, what those that run at every step move;
-            floor_bytes: values from outside read once, and values wanted written once; ratio: of the two (1.0 where
-            nothing moves).
+            floor_bytes: values from outside read once, and values wanted written once; ratio: of the two (1.0 of none).
         buffers, buffer_bytes: the memory of what kernels write; values share it that are not needed together.
+        predicted: as `_predicted` says.
     """
     names = dict(plan.program.names) | dict(labels or {})
     made = {value: n for n, launch in enumerate(plan.launches, 1) for value in launch.outputs}
@@ -66,7 +66,13 @@ def report(
         "apart": [_apart(plan, apart, names) for apart in plan.apart],
         "states": states(plan, names, made),
         **_totals(plan, set(made)),
+        "predicted": _predicted(plan, target, device),
     }
+
+
+def _predicted(plan: Plan, target: Target | None, device: DeviceFacts | None) -> Prediction | None:
+    """What `prediction.totals` says; null without a device."""
+    return totals(plan, target, device) if target is not None and device is not None else None
 
 
 def _predictions(kernel: Launchable, target: Target | None, device: DeviceFacts | None) -> list[Prediction] | None:

@@ -11,8 +11,9 @@ from functools import lru_cache
 from typing import Any
 
 from gpuop.config import config
-from gpuop.fusion.iteration import Iteration
+from gpuop.fusion.iteration import Iteration, launches
 from gpuop.fusion.kernel_limits import Limits
+from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.report.workload import ACCESS, ATOMIC, BARRIER, FAR, NEIGHBOUR, OPERATION, Workload, workload
 from gpuop.fusion.scheduling import scheduled
 from gpuop.ir.kernel import Kernel, Launchable
@@ -33,6 +34,7 @@ ALONE = (NEIGHBOUR, ATOMIC)  # what is measured as it occurs
 SCALAR = 0.5  # of an operation on a vector's lanes, what one takes that is common to them
 WAITS = 32.0  # and a barrier
 DEPTH = 8  # of a CPU's operations that wait for one another
+MOST_UNFUSED = 32  # operators of a plan that is compared with one of as many kernels
 Prediction = dict[str, Any]
 
 
@@ -76,6 +78,22 @@ def expected(kernel: Launchable, limits: Limits, target: Target, facts: DeviceFa
     part, together = kernel.together(limits)
     turn = [expected(launch.kernel, limits, target, facts) for launch in part.plan(limits).launches]
     return sum(turn) * kernel.times / together if all(turn) else 0.0
+
+
+def totals(made: Plan, target: Target, facts: DeviceFacts) -> Prediction | None:
+    """What all launches of a plan should take, and its operators as kernels of their own: {ms, unfused_ms, unfused_kernel_count}.
+
+    None where that is not known, where nothing was fused, and where so many kernels would be lowered for it that it takes long.
+    """
+    if not len(made.launches) < len(made.program.ops) <= MOST_UNFUSED:
+        return None
+    unfused = plan(made.program, False, made.limits)
+    together, alone = (
+        [expected(launch.kernel, made.limits, target, facts) for launch in each.launches] for each in (made, unfused)
+    )
+    if not (all(together) and all(alone)):
+        return None
+    return {"ms": 1e3 * sum(together), "unfused_ms": 1e3 * sum(alone), "unfused_kernel_count": launches(unfused)}
 
 
 def duration(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
