@@ -36,6 +36,7 @@ SECTIONS = {
     "Conditions": "_and _or _not _where",
     "Sums": "_sum",
     "Variables of any type": "_var _tensorVar _tensorArray _tensorElementVar _tensorElementArray _vector _convert _constantArray",
+    "Indices": "_index _ravel _unravel",
     "Work-groups": "_localThreads _globalThreads _local _volatile _syncThreadsLocal _syncThreadsGlobal",
     "Atomic functions": "_pointerTo _atomic_add _atomic_sub _atomic_inc _atomic_dec _atomic_xchg _atomic_cmpxchg _atomic_compxchg "
     "_atomic_min _atomic_max _atomic_and _atomic_or _atomic_xor",
@@ -48,6 +49,7 @@ CONSTANTS = {
     "_localLayer _localRow _localColumn": "the thread's place in its work-group",
     "_localLayers _localRows _localColumns": "the extents of a work-group; they may be dimensions of arrays",
     "_groupLayer _groupRow _groupColumn": "the place of the work-group among the work-groups",
+    "_groupLayers _groupRows _groupColumns": "how many work-groups there are; they may be dimensions of arrays",
     "_tensorElement": "the element of the innermost `_forEachTensorElement`, else of the thread, else 0",
     "_tensorElements": "the number of elements of that tensor",
     " ".join(f"_out{k}" for k in range(10)): "the outputs",

@@ -13,6 +13,7 @@ from gpuop.dsl.words import (
     debug,
     declare,
     functions,
+    indices,
     loops,
     sample,
     shared_memory,
@@ -45,6 +46,7 @@ _NAMES: dict[str, Any] = {
     },
     **{name: getattr(functions, name) for name in ("_and", "_or", "_not", "_where", "_sum")},
     **{name: getattr(threads, name) for name in ("_localThreads", "_globalThreads")},
+    **{name: getattr(indices, name) for name in ("_index", "_ravel", "_unravel")},
     **{
         name: getattr(shared_memory, name)
         for name in ("_local", "_volatile", "_constantArray", "_syncThreadsLocal", "_syncThreadsGlobal")

@@ -34,6 +34,9 @@ from gpuop.dsl.words.functions import _not as _not
 from gpuop.dsl.words.functions import _or as _or
 from gpuop.dsl.words.functions import _sum as _sum
 from gpuop.dsl.words.functions import _where as _where
+from gpuop.dsl.words.indices import _index as _index
+from gpuop.dsl.words.indices import _ravel as _ravel
+from gpuop.dsl.words.indices import _unravel as _unravel
 from gpuop.dsl.words.loops import _break as _break
 from gpuop.dsl.words.loops import _continue as _continue
 from gpuop.dsl.words.loops import _for as _for
@@ -255,8 +258,11 @@ __all__ = [
     "_forEachTensorElement",
     "_globalThreads",
     "_groupColumn",
+    "_groupColumns",
     "_groupLayer",
+    "_groupLayers",
     "_groupRow",
+    "_groupRows",
     "_hadd",
     "_half2",
     "_half2Array",
@@ -272,6 +278,7 @@ __all__ = [
     "_hypot",
     "_if",
     "_ilogb",
+    "_index",
     "_int2",
     "_int2Array",
     "_int2Var",
@@ -359,6 +366,7 @@ __all__ = [
     "_powr",
     "_print",
     "_radians",
+    "_ravel",
     "_readTensor",
     "_readTensorElement",
     "_remainder",
@@ -439,6 +447,7 @@ __all__ = [
     "_ulong4Var",
     "_ulongArray",
     "_ulongVar",
+    "_unravel",
     "_ushort2",
     "_ushort2Array",
     "_ushort2Var",
@@ -843,10 +852,16 @@ def _fmod(x: Operand, y: Operand, /) -> Value:
     "OpenCL's fmod: x - y · trunc(x / y)."
 _groupColumn: Value
 'The place of the work-group among the work-groups.'
+_groupColumns: Value
+'How many work-groups there are; they may be dimensions of arrays.'
 _groupLayer: Value
 'The place of the work-group among the work-groups.'
+_groupLayers: Value
+'How many work-groups there are; they may be dimensions of arrays.'
 _groupRow: Value
 'The place of the work-group among the work-groups.'
+_groupRows: Value
+'How many work-groups there are; they may be dimensions of arrays.'
 def _hadd(x: Operand, y: Operand, /) -> Value:
     "OpenCL's hadd: (x + y) >> 1 without overflow."
 def _half2(*parts: Operand) -> Value:

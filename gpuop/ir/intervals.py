@@ -41,14 +41,24 @@ def interval(op: str, args: Sequence[Range], dtype: DType) -> Range:  # noqa: C9
             return pick(low, rest[0][0]), pick(high, rest[0][1])
         case "choose":
             return min(r[0] for r in rest), max(r[1] for r in rest)
-        case "div" | "mod" if rest[0][0] > 0:
-            bound = rest[0][1] - 1 if op == "mod" else max(abs(low), abs(high)) // rest[0][0]
-            least = low // rest[0][1] if op == "div" else 0
-            return (-bound if low < 0 else least), (bound if high > 0 else 0)
+        case "div" if rest[0][0] > 0:  # the lesser divisor takes a number further from 0, the greater one closer
+            least, most = rest[0]
+            return _truncated(low, least if low < 0 else most), _truncated(high, most if high < 0 else least)
+        case "mod" if rest[0][0] > 0:
+            most = rest[0][1] - 1
+            inside = -rest[0][0] < low and high < rest[0][0]  # it stays what it is
+            return (low, high) if inside else (max(min(low, 0), -most), min(max(high, 0), most))
         case "or" | "xor" if min(low, rest[0][0]) >= 0:
             return 0, (1 << max(high, rest[0][1]).bit_length()) - 1
         case "shr" if 0 <= rest[0][0] == rest[0][1] < dtype.bits:
             return low >> rest[0][0], high >> rest[0][0]
         case "and" if max(low, rest[0][0]) >= 0:  # no more than one that is not negative
             return 0, min(most for least, most in (args[0], rest[0]) if least >= 0)
+        case "shl" if low >= 0 and rest[0][0] >= 0 and rest[0][1] < dtype.bits:
+            return low << rest[0][0], high << rest[0][1]
     return LIMITS[dtype] if op != "shl" else (LIMITS[dtype][0] - 1, LIMITS[dtype][1])
+
+
+def _truncated(x: int, y: int) -> int:
+    """C's quotient by a number above 0."""
+    return x // y if x >= 0 else -(-x // y)

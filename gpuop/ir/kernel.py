@@ -173,15 +173,15 @@ class Kernel(Launchable):
         extent = self.domain.extent(index.axis)
         size = (self.group or self.domain.group)[AXES.index(index.axis)] if index.axis != "element" else 1
         if not isinstance(size, int):  # any size: a group has a thread at least
-            low = 1 if index.kind == "local_size" else index.offset
-            most = extent - 1 if index.kind in ("global", "group") else MOST_THREADS
+            low = 1 if index.kind in ("local_size", "group_count") else index.offset
+            most = {"global": extent - 1, "group": extent - 1, "group_count": extent}.get(index.kind, MOST_THREADS)
             return low, index.offset + most + (MOST_THREADS if self.whole and index.kind == "global" else 0)
         if self.whole and index.kind == "global":
             extent = -(-extent // size) * size
         high = {"global": extent - 1, "local": size - 1, "group": -(-extent // size) - 1}.get(index.kind)
         if high is not None:
             return index.offset, high + index.offset
-        count = extent if index.kind == "global_size" else size
+        count = {"global_size": extent, "local_size": size, "group_count": -(-extent // size)}[index.kind]
         return count, count
 
     @property

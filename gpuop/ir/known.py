@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuop.ir import meaning
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import AXES, Apply, Array, Bits, Cast, Const, Expr, Index, Lane, Load, Pack, Ref, Var
+from gpuop.ir.nodes import Apply, Array, Bits, Cast, Const, Expr, Index, Lane, Load, Pack, Ref, Var
 from gpuop.ir.ops import OPS
 
 Mask = NDArray[np.bool_]
@@ -136,10 +136,8 @@ class Evaluation:
         return self.unknown(expr)  # nothing is claimed of expressions of other kinds
 
     def index(self, index: Index) -> Known:
-        if index.kind == "global_size":
-            return self.number(self.kernel.domain.extent(index.axis), index)
-        if index.kind == "local_size":
-            return self.number(self.kernel.work_group[AXES.index(index.axis)], index)
+        if index.kind in ("global_size", "local_size", "group_count"):
+            return self.number(self.kernel.bounds(index)[0], index)
         if (index.kind, index.axis) not in self.places:
             return self.unknown(index)[0]
         return self.exactly((self.places[index.kind, index.axis] + index.offset).astype(np.int32))

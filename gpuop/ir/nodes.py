@@ -103,7 +103,7 @@ class Ref:
 class Index:
     """A thread identity constant. `_row + 1` is the atom Index("global", "row", 1): that is how stencils are seen.
 
-    kind: "global" | "local" | "group" position, "global_size" | "local_size" extent.
+    kind: "global" | "local" | "group" position, "global_size" | "local_size" | "group_count" extent.
     """
 
     kind: str

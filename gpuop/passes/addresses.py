@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, constant
-from gpuop.ir.intervals import LIMITS, interval
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import GRID_AXES, Apply, Array, Cast, Const, Expr, FieldParam, For, Index, Load, Ref, Stride, Var
+from gpuop.ir.nodes import GRID_AXES, Const, Expr, FieldParam, Index, Stride
 from gpuop.ir.types import INT, LONG, Type
-from gpuop.ir.visit import loop_values
+from gpuop.passes.ranges import Ranges
 
 EXTENTS = {"layer": "layers", "row": "rows", "column": "columns"}
 
@@ -19,13 +16,13 @@ class Addresses:
     """Records the arithmetic of addresses; operands are scalars.
 
     Attributes:
-        ranges: the least and the greatest value of counters with known bounds, of narrow integers, and of their sums.
+        ranges: of what was bound, which is to be met in order.
     """
 
     def __init__(self, kernel: Kernel, b: Builder) -> None:
         self.kernel = kernel
         self.b = b
-        self.ranges: dict[Var, tuple[int, int]] = {}
+        self.ranges = Ranges(kernel)
 
     def all_of(self, tests: list[Expr | None]) -> Expr | None:
         needed = [t for t in tests if t is not None]
@@ -54,48 +51,12 @@ class Addresses:
         given = point if point is not None else [Index("global", axis) for axis in axes]
         out = []
         for axis, at, n in zip(axes, given, grid, strict=True):
-            low, high = (0, n - 1) if point is None and not self.kernel.whole else self.range(at)
+            low, high = (0, n - 1) if point is None and not self.kernel.whole else self.ranges.range(at)
             out.append(Coordinate(at, Stride(field, EXTENTS[axis], n, Type(INT)), n, low, high))
         return out
 
-    def range(self, at: Expr) -> tuple[int | None, int | None]:
-        """The values that a coordinate can take, where they are known."""
-        match at:
-            case Const(value=value):
-                return int(value), int(value)
-            case Index():
-                return self.kernel.bounds(at)
-            case Ref(var=var) if var in self.ranges:
-                return self.ranges[var]
-        return None, None
-
-    def note_range(self, var: Var, value: Expr) -> None:
-        """An int that comes from a narrow integer has its range, and what is computed of such has its own."""
-        match value:
-            case Cast(arg=arg) if arg.type.kind in "iu" and arg.type.dtype.bits < 32:
-                info = np.iinfo(arg.type.dtype.numpy)
-                self.ranges[var] = int(info.min), int(info.max)
-            case Load(memory=Array(space="constant", values=values)):
-                self.ranges[var] = int(min(values)), int(max(values))
-            case Apply(op=op, args=args):
-                known = [(0, 1) if a.type.kind == "b" else self.range(a) for a in args]
-                ranges = [(low, high) for low, high in known if low is not None and high is not None]
-                low, high = interval(op, ranges, INT) if len(ranges) == len(known) else LIMITS[INT]
-                if max(-low, high) < 2**31:
-                    self.ranges[var] = low, high
-
-    def note_counter(self, loop: For) -> None:
-        """A loop's counter is between the least start and the greatest end, where it counts up and these are known."""
-        known = loop_values(loop)
-        if known is not None:
-            self.ranges[loop.var] = (min(known, default=0), max(known, default=0))
-        elif isinstance(loop.step, Const) and loop.step.value > 0:
-            (low, _), (_, high) = self.range(loop.start), self.range(loop.stop)
-            if low is not None and high is not None:
-                self.ranges[loop.var] = low, max(high - 1, low)
-
     def element(self, field: FieldParam, at: Expr) -> Coordinate:
-        low, high = self.range(at)
+        low, high = self.ranges.range(at)
         count = field.type.planes
         return Coordinate(at, Stride(field, "tensorElements", count, Type(INT)), count, low, high)
 

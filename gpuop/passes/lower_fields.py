@@ -83,9 +83,9 @@ class _Lowering:
     def bound(self, expr: Expr) -> Expr:
         hint, temporary = self.name
         var = Var(hint, expr.type, temporary=temporary)
-        self.out.append(Let(var, expr, self.loc))
-        if expr.type == Type(INT):
-            self.at.note_range(var, expr)
+        let = Let(var, expr, self.loc)
+        self.out.append(let)
+        self.at.ranges.meet(let)
         return Ref(var)
 
     @contextmanager
@@ -139,7 +139,7 @@ class _Lowering:
                 bounds = [self.scalar(e) for e in (start, stop, step)]
                 self.lanes_of[var] = [Ref(var)]
                 loop = replace(stmt, start=bounds[0], stop=bounds[1], step=bounds[2])
-                self.at.note_counter(loop)
+                self.at.ranges.meet(loop)
                 self.out.append(replace(loop, body=self.block(body)))
             case While(head=head, cond=cond, body=body):
                 lowered = self.block(head)

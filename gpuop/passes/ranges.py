@@ -6,6 +6,7 @@ from gpuop.ir.intervals import LIMITS, Range, interval
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Array, Cast, Const, Expr, For, Index, Let, Load, Ref, Stmt, Stride, Var
 from gpuop.ir.types import INT, DType
+from gpuop.ir.visit import loop_values
 
 
 class Ranges:
@@ -49,6 +50,8 @@ class Ranges:
 
     def counter(self, loop: For) -> Range:
         """The range of a loop's counter inside the loop."""
+        if turns := loop_values(loop):
+            return min(turns), max(turns)
         start, stop, step = (self.range(e) for e in (loop.start, loop.stop, loop.step))
         if step[0] > 0:
             return start[0], max(stop[1] - 1, start[0])

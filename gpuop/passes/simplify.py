@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gpuop.ir.build import fold, fold_cast
 from gpuop.ir.dead_code import without_dead_code
-from gpuop.ir.intervals import LIMITS
+from gpuop.ir.intervals import Range
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     ATOMS,
@@ -20,7 +20,6 @@ from gpuop.ir.nodes import (
     Const,
     Expr,
     If,
-    Index,
     Let,
     Load,
     Pack,
@@ -33,6 +32,8 @@ from gpuop.ir.nodes import Lane as LaneOf
 from gpuop.ir.ops import MIRRORED, OPS
 from gpuop.ir.types import BOOL, Type
 from gpuop.ir.visit import map_blocks, map_values, operands, walk, with_operands
+from gpuop.passes.integer_rules import IntegerRules
+from gpuop.passes.ranges import Ranges
 
 
 def simplify(kernel: Kernel) -> Kernel:
@@ -53,6 +54,8 @@ class _Numbering:
         self.copies: dict[Var, tuple[Var, int]] = {}  # temporaries that hold a variable as it was at a moment
         self.moment = 0  # how often variables may have changed
         self.known: list[dict[Expr, Var]] = []
+        self.first: list[Stmt] = []  # what is bound for a statement, before it
+        self.integers = IntegerRules(kernel, self.bind)
 
     def varies(self, expr: Expr) -> bool:
         """Whether the value may differ between two places: it depends on a variable or on a thread's memory."""
@@ -77,14 +80,8 @@ class _Numbering:
 
     def simpler(self, expr: Expr) -> Expr:
         match expr:
-            case Apply(op="choose", args=(Ref(var=var), a, b)) if var in self.orders:
-                return identity(extreme(self.orders[var], a, b) or expr)
-            case Apply(op=op, args=args, type=type_):
-                if op not in DECIDED and Const not in map(type, args):
-                    return expr
-                folded = fold(OPS[op], args, [a.type for a in args], type_)
-                known = folded if folded is not None else decided(self.as_held(expr), self.kernel)
-                return known if known is not None else identity(expr)
+            case Apply():
+                return self.operation(expr)
             case Cast(arg=Const() as arg, type=type_, saturate=saturate) if type_.lanes == 1:
                 return fold_cast(arg, type_, saturate)
             case Cast(arg=Ref(var=var), type=type_, saturate=False) if _undone(self.casts.get(var), type_):
@@ -93,6 +90,19 @@ class _Numbering:
                 return self.packs[var].args[lane]
         return expr
 
+    def operation(self, expr: Apply) -> Expr:
+        match expr:
+            case Apply(op="choose", args=(Ref(var=var), a, b)) if var in self.orders:
+                expr = extreme(self.orders[var], a, b) or expr
+        simpler = self.known_or_same(expr) if expr.op in DECIDED or Const in map(type, expr.args) else expr
+        return self.integers.simpler(simpler) if isinstance(simpler, Apply) else simpler
+
+    def known_or_same(self, expr: Apply) -> Expr:
+        """A constant, or the operand that an operation does not change."""
+        folded = fold(OPS[expr.op], expr.args, [a.type for a in expr.args], expr.type)
+        known = folded if folded is not None else decided(self.as_held(expr), self.integers.ranges)
+        return known if known is not None else identity(expr)
+
     def as_held(self, expr: Apply) -> Apply:
         """A comparison of the variables that temporaries hold, where both were copied at one moment."""
         held = [self.copies.get(arg.var) for arg in expr.args if isinstance(arg, Ref)]
@@ -100,9 +110,23 @@ class _Numbering:
             return expr
         return replace(expr, args=(expr.args[0],) * 2)
 
+    def bind(self, value: Expr) -> Expr:
+        """A name for a value that is needed before a statement."""
+        for table in self.known:
+            if value in table:
+                return Ref(table[value])
+        stmt = Let(Var("t", value.type, temporary=True), value)
+        self.first += self.let(stmt, stmt.var, value)
+        return Ref(stmt.var)
+
     def stmt(self, stmt: Stmt) -> Block:
         if not isinstance(stmt, While):
             stmt = map_values(stmt, self.expr)
+        first, self.first = self.first, []
+        return (*first, *self.rest(stmt))
+
+    def rest(self, stmt: Stmt) -> Block:
+        """A statement with simple values."""
         self.moment += isinstance(stmt, Assign | While)
         match stmt:
             case Let(var=var, value=value) if var not in self.assigned:
@@ -117,6 +141,7 @@ class _Numbering:
                 done = replace(stmt, head=first, cond=self.expr(cond), body=self.block(body))
                 self.known.pop()
                 return (done,)
+        self.integers.meet(stmt, varies=True)
         return (map_blocks(stmt, self.block),)
 
     def let(self, stmt: Let, var: Var, value: Expr) -> Block:
@@ -138,6 +163,7 @@ class _Numbering:
                 self.casts[var] = value
             if isinstance(value, Apply) and value.op in EXTREMES:
                 self.orders[var] = value
+        self.integers.meet(stmt, varies)
         return (stmt,)
 
 
@@ -153,7 +179,7 @@ def _undone(cast: Cast | None, type_: Type) -> bool:
     return cast.type.integer and type_.integer and cast.type.dtype.bits == type_.dtype.bits
 
 
-def decided(expr: Apply, kernel: Kernel) -> Const | None:
+def decided(expr: Apply, ranges: Ranges) -> Const | None:
     """The constant result of an operation on integers or bools that no operand changes; compilers would warn of it."""
     if expr.type.lanes > 1 or any(arg.type.kind == "f" for arg in expr.args):
         return None
@@ -162,10 +188,8 @@ def decided(expr: Apply, kernel: Kernel) -> Const | None:
             return Const(0, expr.type)
         case Apply(op=op, args=(x, y)) if op in COMPARED and x == y:
             return Const(op in ("eq", "le", "ge"), expr.type)
-        case Apply(op=op, args=(Const(value=end), y)) if op in MIRRORED:
-            return compared(MIRRORED[op], bounds(y, kernel), end)
-        case Apply(op=op, args=(x, Const(value=end))) if op in MIRRORED:
-            return compared(op, bounds(x, kernel), end)
+        case Apply(op=op, args=(x, y)) if op in MIRRORED:
+            return compared(op, ranges.range(x), ranges.range(y))
         case Apply(op="and", args=(x, Const(value=False)) | (Const(value=False), x)) if _bool(x):
             return Const(False, expr.type)
         case Apply(op="or", args=(x, Const(value=True)) | (Const(value=True), x)) if _bool(x):
@@ -192,18 +216,13 @@ EXTREMES = {"lt": "min", "le": "min", "gt": "max", "ge": "max"}
 COMPARED: dict[str, Callable[[float, float], bool]] = {name: getattr(operator, name) for name in MIRRORED}
 
 
-def bounds(expr: Expr, kernel: Kernel) -> tuple[int, int]:
-    """The least and the greatest value of a thread constant, or of a type."""
-    return kernel.bounds(expr) if isinstance(expr, Index) else LIMITS[expr.type.dtype]
-
-
-def compared(op: str, between: tuple[int, int], end: float) -> Const | None:
-    """The result of comparing values between two bounds with a number, where it is the same for all of them."""
-    low, high = between
+def compared(op: str, x: Range, y: Range) -> Const | None:
+    """The result of comparing numbers of two ranges, where it is the same for all of them."""
     if op in ("eq", "ne"):
-        return Const((op == "eq") == (low == end), Type(BOOL)) if low == high or not low <= end <= high else None
-    first = COMPARED[op](low, end)
-    return Const(first, Type(BOOL)) if first == COMPARED[op](high, end) else None
+        apart, one = x[1] < y[0] or y[1] < x[0], x[0] == x[1] == y[0] == y[1]
+        return Const((op == "eq") == one, Type(BOOL)) if apart or one else None
+    least, most = (COMPARED[op](*ends) for ends in ((x[0], y[1]), (x[1], y[0])))
+    return Const(least, Type(BOOL)) if least == most else None
 
 
 def identity(expr: Apply) -> Expr:

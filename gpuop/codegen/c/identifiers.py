@@ -18,6 +18,7 @@ INDEX_NAMES = {
     "group": "_group{Axis}",
     "global_size": "_{axis}s",
     "local_size": "_local{Axis}s",
+    "group_count": "_group{Axis}s",
 }
 
 

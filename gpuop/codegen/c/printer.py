@@ -11,7 +11,7 @@ from gpuop.codegen.c.identifiers import comment, index_name
 from gpuop.codegen.c.statements import Statements
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.layout import planar
-from gpuop.ir.nodes import GRID_AXES, Declare, FieldParam, Index, Wide
+from gpuop.ir.nodes import Declare, FieldParam, Index, Wide
 from gpuop.ir.types import HALF, FieldType, Shape
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.packed_lanes import LANES
@@ -51,7 +51,7 @@ class Printer(Statements):
         for param in (*kernel.inputs, *kernel.written):
             if not param.by_value:
                 self.field(param)
-        self.threads(group)
+        self.threads()
         self.put(0, "")
         self.block(kernel.body, 1)
         self.put(0, "}")
@@ -138,7 +138,7 @@ class Printer(Statements):
         number = self.dialect.type("long" if big else "int")
         self.put(1, f"const {number} {', '.join(f'{name}_{what} = {n}' for what, n in strides)};")
 
-    def threads(self, group: Shape) -> None:
+    def threads(self) -> None:
         """The thread grid and this thread's place in it."""
         domain = self.kernel.domain
         axes = domain.axes
@@ -164,16 +164,20 @@ class Printer(Statements):
                 "const int _tensorElement = "
                 f"(int){self.place('global', 2)}{' % _tensorElements' if 'layer' in axes else ''};",
             )
+        self.of_groups()
+
+    def of_groups(self) -> None:
+        """This thread's place in its work-group, and that of its group, as far as they are used."""
         wanted = {e for e in expressions(self.kernel.body) if isinstance(e, Index)}
-        sizes = dict(zip(GRID_AXES, group, strict=True))
-        for axis in axes:
+        for axis in self.kernel.domain.axes:
             for kind in ("local", "group"):
                 if Index(kind, axis) in wanted:
                     self.put(
                         1, f"const int {index_name(Index(kind, axis), self.e.threads)} = {self.position(kind, axis)};"
                     )
-            if Index("local_size", axis) in wanted:
-                self.put(1, f"const int {index_name(Index('local_size', axis), self.e.threads)} = {sizes[axis]};")
+            for kind in ("local_size", "group_count"):
+                if (size := Index(kind, axis)) in wanted:
+                    self.put(1, f"const int {index_name(size, self.e.threads)} = {self.kernel.bounds(size)[0]};")
 
     def position(self, kind: str, axis: str) -> str:
         text = f"(int){self.place(kind, DIMENSIONS[axis])}"

@@ -76,7 +76,7 @@ def finish(recorder: Recorder, precision: str) -> Kernel:
 def _knows_groups(body: Block) -> bool:
     """Whether the result may depend on the shape of the work-groups."""
     shared = any(isinstance(s, Barrier) or (isinstance(s, Declare) and s.array.space == "local") for s in walk(body))
-    return shared or any(isinstance(e, Index) and e.kind in ("local", "group", "local_size") for e in expressions(body))
+    return shared or any(isinstance(e, Index) and e.kind not in ("global", "global_size") for e in expressions(body))
 
 
 def _element_axis(recorder: Recorder, body: Block) -> tuple[Block, Domain]:

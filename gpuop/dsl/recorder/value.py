@@ -276,6 +276,11 @@ def _number(value: Number, target: DType) -> Const:
 
 def integer(value: Operand, what: str) -> Expr:
     """An int atom for an index, a bound or an extent."""
+    return current().build.cast(whole(value, what), Type(INT))
+
+
+def whole(value: Operand, what: str) -> Expr:
+    """An atom of a scalar integer type."""
     expr = literal_atom(value)
     if not expr.type.integer or expr.type.lanes > 1:
         divided = isinstance(value, float)  # Python's, as no integer becomes one otherwise
@@ -283,7 +288,7 @@ def integer(value: Operand, what: str) -> Expr:
         raise SemanticError(
             f"{what} is a scalar integer, not {article(str(expr.type))}; {advice}convert with `_convert_int(x)`"
         )
-    return current().build.cast(expr, Type(INT))
+    return expr
 
 
 def _shift(op: str, value: Operand, amount: Operand) -> Value:

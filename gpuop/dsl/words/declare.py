@@ -66,6 +66,9 @@ def launch_constant(recorder: Recorder, expr: Expr) -> Extent | None:
             return recorder.domain.extent(axis)
         case Index(kind="local_size", axis=axis):
             return recorder.work_group[AXES.index(axis)]
+        case Index(kind="group_count", axis=axis):
+            size = recorder.work_group[AXES.index(axis)]
+            return -(-recorder.domain.extent(axis) // size) if isinstance(size, int) else None
         case Ref(var=var) if var in recorder.values:
             return launch_constant(recorder, recorder.values[var])
         case Cast(arg=arg) if expr.type.kind == "i" and arg.type.kind in "iu":

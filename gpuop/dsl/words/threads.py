@@ -141,7 +141,7 @@ def _extents(given: Any) -> Shape:
 
 
 def generated() -> dict[str, Value]:
-    """`_row`, `_rows`, `_localRow`, `_localRows`, `_groupRow` and their like."""
+    """`_row`, `_rows`, `_localRow`, `_localRows`, `_groupRow`, `_groupRows` and their like."""
     names: dict[str, Callable[[Recorder], Expr]] = {}
     for axis in GRID_AXES:
         capital = axis.capitalize()
@@ -150,6 +150,7 @@ def generated() -> dict[str, Value]:
         names[f"_local{capital}"] = _position("local", axis, 0)
         names[f"_local{capital}s"] = _position("local_size", axis, 1)
         names[f"_group{capital}"] = _position("group", axis, 0)
+        names[f"_group{capital}s"] = _position("group_count", axis, 1)
     names["_tensorElement"] = Recorder.tensor_element
     names["_tensorElements"] = _element_count
     return {name: ThreadConstant(name, resolve) for name, resolve in names.items()}

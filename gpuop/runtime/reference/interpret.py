@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from gpuop.ir import meaning
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
-    AXES,
     Action,
     Apply,
     Argument,
@@ -253,15 +252,14 @@ class Threads:
                 assert_never(expr)
 
     def index(self, index: Index) -> NDArray[Any]:
-        axis, sizes = index.axis, dict(zip(AXES, self.kernel.work_group, strict=False))
+        axis = index.axis
         found: dict[str, Callable[[], Any]] = {
             "global": lambda: self.where.at[axis] + index.offset,
             "local": lambda: self.where.local[axis],
             "group": lambda: self.where.group[axis],
-            "global_size": lambda: self.kernel.domain.extent(axis),
-            "local_size": lambda: sizes[axis],
         }
-        return np.asarray(found[index.kind](), np.int32)
+        extent = self.kernel.bounds(index)[0]
+        return np.asarray(found[index.kind]() if index.kind in found else extent, np.int32)
 
     def apply(self, expr: Apply) -> Lanes:
         row, operands = OPS[expr.op], [self.lanes(a) for a in expr.args]

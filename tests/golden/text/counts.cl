@@ -49,10 +49,7 @@ __kernel void gpuop_counts(
         const uchar level = levels[_row * levels_rowStride + _column];
         atomic_add_local(&total, weights[_row & 1][(int)(((uchar)(level << 2) | level >> 6) & 3)]);
         const uchar t = (uchar)(level + level);
-        int t_1 = (int)((t < level ? 255 : t) >> 4);
-        if (t_1 < out0_columns) {
-            atomic_add(&out0[t_1], 1);
-        }
+        atomic_add(&out0[(int)((t < level ? 255 : t) >> 4)], 1);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (inside && first) {

@@ -38,10 +38,7 @@ extern "C" __global__ void __launch_bounds__(256) gpuop_counts(
         const unsigned char level = levels[_row * levels_rowStride + _column];
         atomicAdd(&total, weights[_row & 1][(int)(((unsigned char)(level << 2) | level >> 6) & 3)]);
         const unsigned char t = (unsigned char)(level + level);
-        int t_1 = (int)((t < level ? 255 : t) >> 4);
-        if (t_1 < out0_columns) {
-            atomicAdd(&out0[t_1], 1);
-        }
+        atomicAdd(&out0[(int)((t < level ? 255 : t) >> 4)], 1);
     }
     __syncthreads();
     if (inside && first) {

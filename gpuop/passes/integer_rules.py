@@ -1,0 +1,204 @@
+"""What integer arithmetic comes to where ranges are known: quotients, remainders and limits that change nothing go.
+
+A linear index that was put together from positions, `(row * 64 + column)`, is taken apart again into these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpuop.ir.build import constant, fold
+from gpuop.ir.intervals import interval
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Expr, Let, Ref, Stmt, Var
+from gpuop.ir.ops import OPS
+from gpuop.passes.ranges import Ranges, fits
+
+
+@dataclass(frozen=True)
+class Digits:
+    """A number that is `high` × `base` + `low`, where 0 ≤ low < base, 0 ≤ high, and nothing overflows."""
+
+    high: Expr
+    base: int
+    low: Expr
+
+
+class IntegerRules:
+    """Simplifies operations on scalars whose operands are atoms; what is bound is to be met in order.
+
+    Args:
+        bind: names an operation that stands before the one that is simplified.
+
+    Attributes:
+        ranges: of what was met.
+        made: the operations behind names, of values that do not change.
+    """
+
+    def __init__(self, kernel: Kernel, bind: Callable[[Apply], Expr]) -> None:
+        self.ranges = Ranges(kernel)
+        self.bind = bind
+        self.made: dict[Var, Apply] = {}
+
+    def meet(self, stmt: Stmt, varies: bool = False) -> None:
+        self.ranges.meet(stmt)
+        if isinstance(stmt, Let) and isinstance(stmt.value, Apply) and stmt.value.type.integer and not varies:
+            self.made[stmt.var] = stmt.value
+
+    def simpler(self, expr: Apply) -> Expr:
+        if not expr.type.integer or expr.type.lanes > 1:
+            return expr
+        found = RULES[expr.op](self, *expr.args) if expr.op in RULES else None
+        if found is not None and found.type == expr.type:
+            return found
+        number, computed = self.value(expr), any(self.value(e) is None for e in expr.args if e.type.kind in "iub")
+        return expr if number is None or not computed else constant(number, expr.type.dtype)
+
+    # --- operations -----------------------------------------------------------------------------------------------
+
+    def quotient(self, x: Expr, y: Expr) -> Expr | None:
+        n = self.value(y)
+        if n is None or n < 1:
+            return None
+        if n == 1:
+            return x
+        least, most = self.ranges.range(x)
+        if -n < least and most < n:
+            return constant(0, x.type.dtype)
+        match self.operation(x):
+            case Apply(op="div", args=(inner, by)) if (k := self.positive(by)) and self.holds(x, k * n):
+                return self.apply("div", inner, k * n)
+        parts = self.digits(x)
+        if parts is not None and n % parts.base == 0:
+            return self.apply("div", parts.high, n // parts.base)
+        return None
+
+    def rest(self, x: Expr, y: Expr) -> Expr | None:
+        n = self.value(y)
+        if n is None or n < 1:
+            return None
+        least, most = self.ranges.range(x)
+        if -n < least and most < n:
+            return x
+        match self.operation(x):
+            case Apply(op="mod", args=(inner, by)) if (k := self.positive(by)) and k % n == 0:
+                return self.apply("mod", inner, n)
+            case Apply(op="div", args=(inner, by)) if k := self.positive(by):
+                parts = self.digits(inner)
+                if parts is not None and parts.base % (k * n) == 0:
+                    return self.apply("mod", self.apply("div", parts.low, k), n)
+        parts = self.digits(x)
+        if parts is not None and parts.base % n == 0:
+            return self.apply("mod", parts.low, n)
+        return None
+
+    def total(self, x: Expr, y: Expr) -> Expr | None:
+        """`a / n * n + a % n` is a."""
+        return self.whole(x, y) or self.whole(y, x)
+
+    def whole(self, multiple: Expr, rest: Expr) -> Expr | None:
+        product, remainder = self.multiple(multiple), self.operation(rest)
+        if product is None or remainder is None or remainder.op != "mod":
+            return None
+        (quotient, n), (x, by) = product, remainder.args
+        return x if self.value(by) == n and self.is_quotient(quotient, x, n) else None
+
+    def difference(self, x: Expr, y: Expr) -> Expr | None:
+        """`a - a / n * n` is a % n."""
+        product = self.multiple(y)
+        if product is not None and self.is_quotient(product[0], x, product[1]):
+            return self.apply("mod", x, product[1])
+        return None
+
+    def least(self, x: Expr, y: Expr) -> Expr | None:
+        (least_x, most_x), (least_y, most_y) = self.ranges.range(x), self.ranges.range(y)
+        return x if most_x <= least_y else y if most_y <= least_x else None
+
+    def greatest(self, x: Expr, y: Expr) -> Expr | None:
+        (least_x, most_x), (least_y, most_y) = self.ranges.range(x), self.ranges.range(y)
+        return x if most_y <= least_x else y if most_x <= least_y else None
+
+    def masked(self, x: Expr, y: Expr) -> Expr | None:
+        """Low bits of a number that has no others."""
+        for number, mask in ((x, y), (y, x)):
+            bits, (least, most) = self.value(mask), self.ranges.range(number)
+            if bits is not None and bits & (bits + 1) == 0 and least >= 0 and most <= bits:
+                return number
+        return None
+
+    # --- what is known ----------------------------------------------------------------------------------------------
+
+    def operation(self, expr: Expr) -> Apply | None:
+        return self.made.get(expr.var) if isinstance(expr, Ref) else None
+
+    def value(self, expr: Expr) -> int | None:
+        """The number that an integer is."""
+        low, high = self.ranges.range(expr)
+        return low if low == high else None
+
+    def positive(self, expr: Expr) -> int:
+        """The number that a divisor is; 0 where it is not known or not above 0."""
+        return max(self.value(expr) or 0, 0)
+
+    def holds(self, like: Expr, number: int) -> bool:
+        return fits((number, number), like.type.dtype)
+
+    def multiple(self, expr: Expr) -> tuple[Expr, int] | None:
+        """A number and the constant that it is multiplied by."""
+        match self.operation(expr):
+            case Apply(op="mul", args=(x, y)):
+                if n := self.positive(y):
+                    return x, n
+                if n := self.positive(x):
+                    return y, n
+        return None
+
+    def is_quotient(self, expr: Expr, x: Expr, n: int) -> bool:
+        """Whether a number is x / n, perhaps as one division of what x was divided from."""
+        divided, inner = self.operation(expr), self.operation(x)
+        if divided is None or divided.op != "div":
+            return False
+        of, by = divided.args
+        if of == x and self.value(by) == n:
+            return True
+        first = inner is not None and inner.op == "div" and inner.args[0] == of and self.positive(inner.args[1])
+        return bool(first) and self.value(by) == first * n
+
+    def digits(self, expr: Expr) -> Digits | None:
+        """A sum, or a product, taken apart."""
+        match self.operation(expr):
+            case Apply(op="mul"):
+                return self.digit_sum(expr, constant(0, expr.type.dtype))
+            case Apply(op="add", args=(x, y)):
+                return self.digit_sum(x, y) or self.digit_sum(y, x)
+        return None
+
+    def digit_sum(self, product: Expr, low: Expr) -> Digits | None:
+        found = self.multiple(product)
+        if found is None or found[0].type != product.type:
+            return None
+        high, base = found
+        ranges = self.ranges
+        upper, lower = ranges.range(high), ranges.range(low)
+        most = interval("mul", [upper, (base, base)], product.type.dtype)[1] + lower[1]
+        inside = upper[0] >= 0 and lower[0] >= 0 and lower[1] < base
+        return Digits(high, base, low) if inside and self.holds(product, most) else None
+
+    def apply(self, op: str, x: Expr, n: int) -> Expr:
+        """An operation with a constant, as simple as it is."""
+        number = constant(n, x.type.dtype)
+        folded = fold(OPS[op], (x, number), (x.type, x.type), x.type)
+        found = self.simpler(Apply(op, (x, number), x.type)) if folded is None else folded
+        return self.bind(found) if isinstance(found, Apply) else found
+
+
+RULES: dict[str, Callable[[IntegerRules, Expr, Expr], Expr | None]] = {
+    "div": IntegerRules.quotient,
+    "mod": IntegerRules.rest,
+    "add": IntegerRules.total,
+    "sub": IntegerRules.difference,
+    "min": IntegerRules.least,
+    "max": IntegerRules.greatest,
+    "and": IntegerRules.masked,
+}

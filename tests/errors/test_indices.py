@@ -1,0 +1,101 @@
+"""Wrong indices: each message, and the line that it names."""
+
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+
+from .wrong import SCALAR, Wrongs
+
+WRONGS = Wrongs()
+
+
+@WRONGS.add('`_index` is "global", "local" or "group", not \'row\'')
+def index_of_a_row():
+    @gp.operator
+    def wrong(f):
+        return _index("row")  # here
+
+    wrong(SCALAR)
+
+
+@WRONGS.add("`_index` belongs in an operator's body")
+def index_outside():
+    _index()  # here
+
+
+@WRONGS.add("`_ravel` takes a coordinate for each of 3 dimensions, not 2")
+def too_few_coordinates():
+    @gp.operator
+    def wrong(f):
+        return _ravel((_row, _column), (2, 3, 4))  # here
+
+    wrong(SCALAR)
+
+
+@WRONGS.add("`_ravel` takes a coordinate for each dimension, as `_ravel((row, column), dims)`, not a computed value")
+def one_coordinate():
+    @gp.operator
+    def wrong(f):
+        return _ravel(_row + 1, (2, 3))  # here
+
+    wrong(SCALAR)
+
+
+@WRONGS.add("a coordinate is a scalar integer, not a float; convert with `_convert_int(x)`")
+def broken_coordinate():
+    @gp.operator
+    def wrong(f):
+        return _ravel((_readTensor(f), 1), (2, 3))  # here
+
+    wrong(SCALAR)
+
+
+@WRONGS.add("an index to `_unravel` is a scalar integer, not a float")
+def broken_index():
+    @gp.operator
+    def wrong(f):
+        return _unravel(_readTensor(f), (2, 3))  # here
+
+    wrong(SCALAR)
+
+
+@WRONGS.add("dimensions are a Shape or a tuple of extents, not 'yx'")
+def dimensions_by_name():
+    @gp.operator
+    def wrong(f):
+        return _unravel(_column, "yx")  # here
+
+    wrong(SCALAR)
+
+
+@WRONGS.add("dimensions are a Shape or a tuple of extents, not None")
+def no_dimensions():
+    @gp.operator
+    def wrong(f):
+        return _unravel(_column, None)  # here
+
+    wrong(SCALAR)
+
+
+@WRONGS.add("an extent is not negative, as -3 is")
+def negative_extent():
+    @gp.operator
+    def wrong(f):
+        return _unravel(_column, (2, -3))  # here
+
+    wrong(SCALAR)
+
+
+@WRONGS.add("an extent is a scalar integer, not a float; Python's `/` of its integers gives a float, write `//`;")
+def broken_extent():
+    @gp.operator
+    def wrong(f):
+        return _ravel((_row, _column), (2, 6 / 2))  # here
+
+    wrong(SCALAR)
+
+
+@pytest.mark.parametrize("wrong", WRONGS.all)
+def test_message(wrong):
+    wrong.check()
