@@ -123,8 +123,8 @@ def digits(rng: random.Random, do: Callable[..., Number], made: list[Number]) ->
 
 def twice(rng: random.Random, do: Callable[..., Number], made: list[Number]) -> Number:
     """Two quotients or remainders, of one another."""
-    first, second = rng.choice(((2, 3), (6, 4), (12, 4), (4, 12), (65537, 65537), (46341, 46341), (-3, 5), (5, -1)))
-    x = made[2] if first * second > 2**31 else one_of(rng, made)
+    first, second = rng.choice(((2, 3), (6, 4), (12, 4), (4, 12), (2, 2**30), (65536, 32768), (-3, 5), (5, -1)))
+    x = made[2] if first * second == 2**31 else one_of(rng, made)
     return do(rng.choice("//%"), do(rng.choice("//%"), x, first), second)
 
 

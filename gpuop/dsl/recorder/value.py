@@ -276,11 +276,6 @@ def _number(value: Number, target: DType) -> Const:
 
 def integer(value: Operand, what: str) -> Expr:
     """An int atom for an index, a bound or an extent."""
-    return current().build.cast(whole(value, what), Type(INT))
-
-
-def whole(value: Operand, what: str) -> Expr:
-    """An atom of a scalar integer type."""
     expr = literal_atom(value)
     if not expr.type.integer or expr.type.lanes > 1:
         divided = isinstance(value, float)  # Python's, as no integer becomes one otherwise
@@ -288,7 +283,7 @@ def whole(value: Operand, what: str) -> Expr:
         raise SemanticError(
             f"{what} is a scalar integer, not {article(str(expr.type))}; {advice}convert with `_convert_int(x)`"
         )
-    return expr
+    return current().build.cast(expr, Type(INT))
 
 
 def _shift(op: str, value: Operand, amount: Operand) -> Value:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.record import Recorder, current
-from gpuop.dsl.recorder.value import Operand, Value, whole
+from gpuop.dsl.recorder.value import Operand, Value, integer, literal_atom
 from gpuop.dsl.words.declare import launch_constant
 from gpuop.dsl.words.shared_memory import shown
 from gpuop.errors import SemanticError
@@ -152,8 +152,9 @@ def _given(what: Any) -> str:
 
 def _integer(value: Operand, what: str) -> Expr:
     """A scalar of an integer type that is not narrower than int."""
-    expr = whole(value, what)
-    return current().build.cast(expr, Type(INT)) if expr.type.dtype.bits < INT.bits else expr
+    expr = literal_atom(value)
+    kept = expr.type.integer and expr.type.lanes == 1 and expr.type.dtype.bits >= INT.bits
+    return expr if kept else integer(value, what)
 
 
 def _extents(dims: Any) -> list[int | Expr]:
