@@ -40,6 +40,7 @@ EXAMPLES = [
     "unsharp",
     "upside_down",
 ]
+OF_ARRAYS = ["xpose_filts"]  # no pictures
 SHORT = {
     "background_subtraction": ["--steps", "6"],
     "game_of_life": ["--generations", "40"],
@@ -56,7 +57,7 @@ def _examples_importable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(ROOT / "examples")
     monkeypatch.setattr("common.step_times", lambda *graphs, **_: [1e-3] * len(graphs))  # measuring takes time
     yield
-    for name in ("common", *EXAMPLES):
+    for name in ("common", *EXAMPLES, *OF_ARRAYS):
         sys.modules.pop(name, None)
 
 
@@ -95,6 +96,21 @@ def test_script(script: str, name: str, small: Array, tmp_path: Path, capsys: py
     assert written.dtype == np.uint8
     assert written.std() > 20
     assert written.shape[1] > 150, "several panels side by side"
+
+
+@pytest.mark.parametrize("channels", [96, 100, 5])
+def test_filters_in_blocks(name: str, channels: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """CUCL's worked example, and with channels that fill no whole block."""
+    xpose = example("xpose_filts")
+    filters = np.random.default_rng(channels).standard_normal((channels, 3, 11, 11)).astype(np.float32)
+    count = -(-channels // 96)
+    expected = np.zeros((count, 3, 11, 11, 8, 12), np.float32)
+    for channel, values in enumerate(filters):
+        expected[channel // 96, ..., channel % 8, channel // 8 % 12] = values
+    for operator in (xpose.xpose_filts, xpose.xpose_filts_of_cucl):
+        assert np.array_equal(xpose.reblock(filters, name, operator).read("blocked"), expected.ravel())
+    assert xpose.main(["--device", name, "--channels", str(channels)]) == 0
+    assert capsys.readouterr().out.endswith(f"{channels}×3×11×11 in blocks of {count}×3×11×11×8×12: right\n")
 
 
 def test_grading_is_one_kernel(name: str, small: Array) -> None:
@@ -420,5 +436,5 @@ def test_readme_and_gallery_show_every_example() -> None:
     gallery = (ROOT / "docs" / "make_gallery.py").read_text()
     for script in EXAMPLES:
         assert f"import {script}\n" in gallery
-    assert sorted(p.stem for p in (ROOT / "examples").glob("*.py")) == sorted(["common", *EXAMPLES])
+    assert sorted(p.stem for p in (ROOT / "examples").glob("*.py")) == sorted(["common", *EXAMPLES, *OF_ARRAYS])
     assert (ROOT / "docs" / "gallery.png").stat().st_size < 600_000
