@@ -30,7 +30,7 @@ def pin_refusal(kernel: Kernel, target: Target) -> str:
 def ill_staged(piece: Piece, limits: Limits, layouts: Mapping[int, Layout]) -> set[int]:
     """The values that should not be intermediates of a kernel that no schedule of the target suits; none where one does.
 
-    They are those of one level of its stages, which are the fewest bytes.
+    They are those of one level of its stages, which are the fewest bytes; of equal ones the middle, so that it takes few rounds.
     """
     kernel = piece.kernel
     if limits.target is None or not isinstance(kernel, Kernel) or not kernel.intermediates:
@@ -39,7 +39,9 @@ def ill_staged(piece: Piece, limits: Limits, layouts: Mapping[int, Layout]) -> s
     if scheduled(laid_out(pinned, piece, layouts), limits.target) is not None:
         return set()
     value = dict(zip(kernel.intermediates, staged(piece.ops), strict=True))
-    fewest = min(levels(kernel), key=lambda level: sum(param.type.nbytes for param in level))
+    found = levels(kernel)
+    middle = (len(found) - 1) / 2
+    fewest = min(enumerate(found), key=lambda at: (sum(param.type.nbytes for param in at[1]), abs(at[0] - middle)))[1]
     return {value[param] for param in fewest}
 
 
