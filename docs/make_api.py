@@ -18,6 +18,7 @@ from gpuop.dsl.operators.operator import Operator
 from gpuop.pipelines.pipeline import Pipeline
 from gpuop.runtime.devices import Device
 from gpuop.runtime.profiling import KernelTimes, Profile
+from gpuop.runtime.timeline import KernelSum, LaunchTime, Timeline
 
 PAGE = Path(__file__).with_name("api.md")
 HEAD = """# The reference of `gpuop`
@@ -35,7 +36,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
     "Operators": (gp.operator, Operator, gp.GPUOperator, gp.HostOperator, gp.precision),
     "Pipelines and bundles": (gp.pipeline, Pipeline, gp.load_bundle, gp.Bundle),
     "Graphs": (gp.ComputeGraph, gp.Sensor, gp.Actuator, Profile, KernelTimes),
-    "Time and queues": (gp.submit, gp.Event, gp.queue, gp.pinned),
+    "Time and queues": (gp.submit, gp.Event, gp.queue, gp.pinned, gp.profile, Timeline, KernelSum, LaunchTime),
     "Devices": (gp.devices, gp.device, gp.use_device, gp.schedule, Device),
     "Errors": (gp.GpuopError, gp.SemanticError, gp.CompileError, gp.DeviceError),
 }
@@ -44,11 +45,14 @@ GIVEN_BY = {  # what has no name in `gp`
     Pipeline: "made by `gp.pipeline`",
     Profile: "made by `graph.profile` and `pipeline.profile`",
     KernelTimes: "a row of a Profile",
+    Timeline: "given by `gp.profile`",
+    KernelSum: "a row of a Timeline",
+    LaunchTime: "a launch of a Timeline",
     Device: "listed by `gp.devices`",
 }
 OWN = {  # members that are for gpuop itself
     *("storage", "element", "parts", "planes", "stored", "of", "node", "frames", "leaf", "set_next", "join", "plan"),
-    *("before", "bind", "settings", "portable", "recorded_by", "conjugate"),
+    *("add", "before", "begin", "bind", "settings", "portable", "recorded_by", "conjugate"),
 }
 PARTS = {"Args:": "Arguments", "Returns:": "Returns", "Raises:": "Raises", "Attributes:": "Attributes"}
 ITEM = re.compile(r"    (\w[\w, ]*): (.*)")

@@ -29,6 +29,7 @@ from gpuop.runtime.devices import devices, use_device
 from gpuop.runtime.devices import open_device as device
 from gpuop.runtime.events import Event
 from gpuop.runtime.queues import queue
+from gpuop.runtime.timeline import profile
 from gpuop.submission import pinned, submit
 
 __version__ = "0.1.0"
@@ -36,7 +37,7 @@ __all__ = [
     "Actuator", "Bundle", "ColorField", "CompileError", "ComplexField", "ComputeGraph", "DeviceError", "Event", "Field",
     "FieldType", "GPUOperator", "GpuopError", "HostOperator", "MatrixField", "Parameter", "ScalarField", "SemanticError", "Sensor",
     "Shape", "VectorField", "device", "devices", "evaluate", "fromfunction", "is_big_tensor", "iterate", "load_bundle", "operator",
-    "pinned", "pipeline", "precision", "queue", "schedule", "submit", "use_device",
+    "pinned", "pipeline", "precision", "profile", "queue", "schedule", "submit", "use_device",
 ]  # fmt: skip
 
 

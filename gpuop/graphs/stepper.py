@@ -14,7 +14,7 @@ from gpuop.graphs.graph_threads import FairLock, Loop, Worker
 from gpuop.graphs.streams import Actuator, Frames, Outlets
 from gpuop.ir.values import Leaf
 from gpuop.runtime.base.backend import Array, Part
-from gpuop.runtime.execute import Prepared
+from gpuop.runtime.execute import Prepared, followers
 
 UNSEEN = 4  # steps that a graph in a thread may enqueue before it waits for the device
 
@@ -43,6 +43,8 @@ class Stepper:
         first = len(bound.readable) - len(actuators)
         self._outlets = Outlets(actuators, lambda number: self._read(first + number))
         self._loop: Loop | None = None
+        self._own = bound.prepared
+        self._followed = self._measured = False  # by profiles that are open; by `through`
 
     @property
     def tick(self) -> int | None:
@@ -52,6 +54,7 @@ class Stepper:
 
     def reset(self) -> None:
         with self._step_lock:
+            self._follow()
             self._settle()
             for frames in self.sensors:
                 frames.fetch(self._worker)
@@ -69,6 +72,8 @@ class Stepper:
     def step(self, n: int = 1) -> bool:
         """False, having done less, once a sensor is exhausted."""
         bound, lock = self.bound, self._buffer_lock
+        if bool(followers) is not self._followed:
+            self._follow()
         if n == 1:
             with lock:  # one step without streams needs no more
                 if self._is_plain and bound.now[0] is not None:
@@ -123,12 +128,22 @@ class Stepper:
         with self._step_lock:
             own = self.bound.prepared
             try:
+                self._measured = True
                 self._rebind(prepared, False)
                 if self.tick is None:
                     self.reset()
                 yield self._whole_step
             finally:
                 self._rebind(own, not self._has_streams)
+                self._measured = False
+
+    def _follow(self) -> None:
+        """Have launches noted by profiles that were opened, or no more."""
+        with self._step_lock:
+            now = bool(followers)
+            if now is not self._followed and not self._measured:
+                self._rebind(self._own.launching() if now else self._own, not self._has_streams)
+                self._followed = now
 
     def _whole_step(self) -> bool:
         self.bound.renew()

@@ -23,8 +23,6 @@ class CompiledPlan(Protocol):
 
     plan: Plan
 
-    def on(self, backend: Backend) -> CompiledPlan: ...
-
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch: ...
 
 
@@ -46,12 +44,12 @@ class CompiledIteration:
         self.bodies = {turns: prepare(part.plan(limits)) for turns, part in self.parts.items()}
         self.until = prepare(kernel.until.plan(limits)) if kernel.until is not None else None
 
-    def on(self, backend: Backend) -> CompiledIteration:
-        """The same for another queue of the device."""
+    def through(self, backend: Backend, each: Callable[[Any], CompiledPlan]) -> CompiledIteration:
+        """The same for another queue of the device, with what a function makes of each compiled plan in it."""
         other = copy.copy(self)
         other.backend = backend
-        other.bodies = {turns: body.on(backend) for turns, body in self.bodies.items()}
-        other.until = self.until.on(backend) if self.until is not None else None
+        other.bodies = {turns: each(body) for turns, body in self.bodies.items()}
+        other.until = each(self.until) if self.until is not None else None
         return other
 
     def launched(self) -> Iterator[int]:

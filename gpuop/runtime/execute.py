@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -36,6 +36,9 @@ class Prebuilt(Launchable):
         return False
 
 
+followers: list[Callable[[Prepared], Prepared]] = []  # what is made of plans that run, while profiles are open
+
+
 class Prepared:
     """A compiled plan. `run` allocates; a compute graph binds the launches to buffers of its own instead."""
 
@@ -55,11 +58,17 @@ class Prepared:
 
     def on(self, backend: Backend) -> Prepared:
         """The same for another queue of the device."""
-        if backend is self.backend:
-            return self
+        return self if backend is self.backend else self.through(backend, lambda body: body.on(backend))
+
+    def launching(self) -> Prepared:
+        """What launches this plan now: itself, or what its launches are noted by."""
+        return followers[-1](self) if followers else self
+
+    def through(self, backend: Backend, each: Callable[[Prepared], Prepared]) -> Prepared:
+        """The same for another queue of the device, with what a function makes of the compiled plans in iterations."""
         other = copy.copy(self)
         other.backend = backend
-        other.programs = [p.on(backend) if isinstance(p, CompiledIteration) else p for p in self.programs]
+        other.programs = [p.through(backend, each) if isinstance(p, CompiledIteration) else p for p in self.programs]
         return other
 
     def _compiled(self, step: PlannedLaunch, known: dict[Any, Any]) -> Any:
@@ -104,11 +113,11 @@ class Prepared:
         self, values: dict[int, Argument], memory: Mapping[int, Buffer] = MappingProxyType({})
     ) -> dict[int, Buffer]:
         """Launch everything; `values` holds the leaves and gains the wanted values, in `memory` where that has a place for them."""
-        types = self.plan.program.types
+        types, launching = self.plan.program.types, self.launching()
         for number, step in enumerate(self.plan.launches):
             for value in step.outputs:
                 values[value] = memory[value] if value in memory else self.backend.empty(types[value])
-            self._once(number, values)
+            launching._once(number, values)
             for value in self.done[number]:
                 del values[value]
         return values

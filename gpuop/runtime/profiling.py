@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import repeat
 from statistics import median, quantiles
 from time import perf_counter
-from typing import Any
 
 from gpuop.errors import SemanticError
+from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.rates import Rate
 from gpuop.fusion.report.plan_report import RUNS, moved_bytes
 from gpuop.fusion.report.prediction import expected
-from gpuop.runtime.base.backend import CALL, Argument, Array, Buffer, Launch, Part, indivisible
+from gpuop.ir.kernel import Launchable
+from gpuop.runtime.base.backend import Array, Backend, Buffer, Part
 from gpuop.runtime.device_facts import facts_of
 from gpuop.runtime.execute import Prepared
+from gpuop.runtime.noting import Noting, Ran
 
 HEADS = ("kernel", "ms", "± ms", "predicted", "GB/s", "share")
 
@@ -100,15 +101,19 @@ class Profile:
         ]
         rate = _rate(sum(r.nbytes for r in shared), total)
         cells.append(("all kernels" if self.uploads else "all", f"{total:.4f}", "", "", f"{rate:.3g}", ""))
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells]
-        return "\n".join([f"{self.device}, {self.steps} steps", *lines])
+        return "\n".join([f"{self.device}, {self.steps} steps", *table(cells)])
 
     __repr__ = __str__
 
 
-class _Measured(Prepared):
-    """A plan on a device that measures its launches.
+def table(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of rows in columns, all but the first to the right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells]
+
+
+class _Measured(Noting):
+    """A plan on a device that measures its launches, iterations as a whole.
 
     Attributes:
         runs: launches since the last step: (kernel, what it returned, seconds).
@@ -116,12 +121,9 @@ class _Measured(Prepared):
     """
 
     def __init__(self, prepared: Prepared) -> None:
-        super().__init__(prepared.backend.measuring(), prepared.plan)
-        self.runs: list[tuple[int, list[Any], float]] = []
+        super().__init__(prepared, Prepared.launching)
+        self.runs: list[tuple[int, Ran, float]] = []
         self.uploads: dict[int, list[float]] = {}
-
-    def _once(self, number: int, values: Mapping[int, Argument]) -> None:
-        self.backend.launch(self.bind(number, values).parts)
 
     def upload(self, value: int, buffer: Buffer, planes: Array) -> Part:
         write = super().upload(value, buffer, planes)
@@ -135,22 +137,11 @@ class _Measured(Prepared):
 
         return run
 
-    def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
-        launch, kernel = super().bind(number, values), self.plan.launches[number].kernel
-        wait = self.backend.synchronize if kernel.apart else lambda: None  # the host takes part in it
-        starts: list[float] = []
-        ran: list[Any] = []
+    def waits(self, kernel: Launchable) -> bool:
+        return bool(kernel.apart)
 
-        def begin() -> None:
-            wait()
-            ran.clear()
-            starts[:] = [perf_counter()]
-
-        def end() -> None:
-            wait()
-            self.runs.append((number, [r for r in ran if r is not None], perf_counter() - starts[0]))
-
-        return Launch((begin, *(_noted(part, ran) for part in launch.parts), end), launch.adjust)
+    def note(self, number: int, ran: Ran, began: float, ended: float) -> None:
+        self.runs.append((number, ran, ended - began))
 
     def seconds(self) -> list[tuple[int, float]]:
         """What the launches took, by kernel: by the device's clock, or the host's if it has none or ran nothing."""
@@ -158,12 +149,6 @@ class _Measured(Prepared):
         done, self.runs = self.runs, []
         device = (self.backend.seconds(ran) if ran else None for _, ran, _ in done)
         return [(n, host if known is None else known) for (n, _, host), known in zip(done, device, strict=True)]
-
-
-def _noted(part: Part, ran: list[Any]) -> Part:
-    """A part whose results are noted; what is `indivisible` stays so."""
-    noting: Part = map(ran.append, map(CALL, repeat(part))).__next__
-    return noting if indivisible(part) else lambda: noting()
 
 
 def profile(
@@ -189,18 +174,17 @@ def profile(
             done += 1
             for number, seconds in measured.seconds():
                 taken[number].append(1e3 * seconds)
-    rows = _rows(prepared.plan, taken, _predicted(prepared))
+    predicted = [
+        predicted_ms(launch.kernel, prepared.plan.limits, prepared.backend) for launch in prepared.plan.launches
+    ]
+    rows = _rows(prepared.plan, taken, predicted)
     return Profile(prepared.backend.name, done, rows, _uploads(prepared.plan, measured.uploads))
 
 
-def _predicted(prepared: Prepared) -> list[float]:
-    """The predicted milliseconds of each launch; 0 where there is no prediction."""
-    backend, plan = prepared.backend, prepared.plan
+def predicted_ms(kernel: Launchable, limits: Limits, backend: Backend) -> float:
+    """The predicted milliseconds of a launch; 0 where there is no prediction."""
     facts = facts_of(backend)
-    seconds = (
-        expected(launch.kernel, plan.limits, backend.target, facts) if facts else 0.0 for launch in plan.launches
-    )
-    return [1e3 * each for each in seconds]
+    return 1e3 * expected(kernel, limits, backend.target, facts) if facts else 0.0
 
 
 def _rows(plan: Plan, taken: list[list[float]], predicted: list[float]) -> tuple[KernelTimes, ...]:

@@ -72,10 +72,12 @@ class Backend(ABC):
 
     Attributes:
         main: the device's first queue; all of a device have the same memory and programs.
+        queue_name: "" of the main one.
         queues: the others, by name and priority.
     """
 
     name: str
+    queue_name = ""
     main: Backend
     queues: dict[tuple[str, str], Backend]
     description: str
@@ -162,6 +164,14 @@ class Backend(ABC):
     @abstractmethod
     def between(self, first: Any, last: Any) -> float:
         """Seconds from one mark to another one by the device's clock; both are reached."""
+
+    def span(self, ran: Sequence[Any], since: Any) -> tuple[float, float]:
+        """When a launch began, in seconds since a mark, and how long it took, of what its parts returned; it is done."""
+        raise AssertionError(f"{self.name} does not only enqueue")
+
+    def label(self, name: str) -> Part:
+        """Show a name in the vendor's tools for what the host does from now on, until the call of what is returned."""
+        return bool
 
     @abstractmethod
     def follow(self, mark: Any) -> None:

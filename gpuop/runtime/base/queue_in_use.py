@@ -21,4 +21,8 @@ def queue_of(device: Backend, key: Key) -> Backend:
     """A queue of a device, made when it is first asked for."""
     main = device.main
     found = main.queues.get(key)
-    return found or main.queues.setdefault(key, main.another(key[1]))
+    if found is None:
+        made = main.another(key[1])
+        made.queue_name = key[0]
+        found = main.queues.setdefault(key, made)  # another thread may have been first
+    return found

@@ -8,7 +8,7 @@ import shutil
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -32,6 +32,7 @@ from gpuop.runtime.cuda.cuda_launch import KernelLaunch, LoadedFunction, fill_ou
 from gpuop.runtime.cuda.cuda_memory import CudaMemory, Taken
 from gpuop.runtime.cuda.cuda_stream import CudaMark
 from gpuop.runtime.cuda.nvrtc import architectures, compile_cuda
+from gpuop.runtime.cuda.nvtx import nvtx_range
 from gpuop.runtime.disk import cache
 
 
@@ -98,7 +99,7 @@ class Cuda(CompilingBackend):
         )
         self.limits = limits_of(self.target, CUDA_ARGUMENTS)
         self.memory, self.refusals = CudaMemory(name, ordinal), (drv.Error,)
-        self.timed = False
+        self.timed, self.measured = False, cast("Cuda | None", None)
         self.programs = WeakValueDictionary()
 
     # --- memory -------------------------------------------------------------------------------------------------
@@ -197,12 +198,20 @@ class Cuda(CompilingBackend):
     # --- time ---------------------------------------------------------------------------------------------------
 
     def measuring(self) -> Cuda:
-        other = copy.copy(self)
-        other.timed = True
-        return other
+        if self.measured is None:
+            other = copy.copy(self)
+            other.timed, other.measured = True, other
+            self.measured = other
+        return self.measured
 
     def seconds(self, ran: Sequence[Any]) -> float:
         return self.between(*ran)
+
+    def span(self, ran: Sequence[Any], since: CudaMark) -> tuple[float, float]:
+        return self.between(since, ran[0]), self.between(*ran)
+
+    def label(self, name: str) -> Part:
+        return nvtx_range(name)
 
     def record(self) -> CudaMark:
         return self.memory.mark()
@@ -225,7 +234,7 @@ class Cuda(CompilingBackend):
 
     def another(self, priority: str) -> Cuda:
         other = copy.copy(self)
-        other.memory = self.memory.another(priority)
+        other.memory, other.measured = self.memory.another(priority), None
         return other
 
     def take(self, buffer: Buffer, owner: Backend, mark: Any) -> Buffer:

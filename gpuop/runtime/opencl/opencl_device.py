@@ -252,6 +252,10 @@ class OpenCL(CompilingBackend):
     def seconds(self, ran: Sequence[Any]) -> float:
         return 1e-9 * float(sum(event.profile.end - event.profile.start for event in ran))
 
+    def span(self, ran: Sequence[Any], since: Any) -> tuple[float, float]:
+        began, ended = min(event.profile.start for event in ran), max(event.profile.end for event in ran)
+        return 1e-9 * float(began - since.profile.end), 1e-9 * float(ended - began)
+
     @as_device_errors
     def record(self) -> Any:
         mark = self.cl.enqueue_marker(self.queue)

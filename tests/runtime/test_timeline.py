@@ -1,0 +1,243 @@
+"""`gp.profile`: which launches are told of, when they were, and what they are told of as."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.runtime import timeline
+from gpuop.runtime.cuda import nvtx
+
+rng = np.random.default_rng(17)
+DEVICES = [device.name for device in gp.devices()]
+A = rng.random((30, 40), np.float32)
+
+
+@gp.operator
+def twice(f):
+    return _readTensor(f) * 2
+
+
+@gp.operator
+def mirror(f):
+    return _readTensor(f, _row, _columns - 1 - _column)
+
+
+def stepping():
+    with gp.ComputeGraph() as graph:
+        state = gp.ScalarField(A)
+        state.next = mirror(state) * 0.5
+        graph.probe(state, "state")
+    return graph
+
+
+def counted(times):
+    return {(row.name, row.count) for row in times.rows}
+
+
+# --- what is told of ------------------------------------------------------------------------------------------------
+
+
+def test_fields_pipelines_graphs_and_iterations(device):
+    @gp.pipeline
+    def brighter(array):
+        return mirror(gp.ScalarField(array)) + 1
+
+    f, graph = gp.ScalarField(A), stepping()
+    graph.step()
+    began = time.perf_counter()
+    with gp.profile() as times:
+        for _ in range(3):
+            np.testing.assert_array_equal(brighter(A), A[:, ::-1] + 1)
+        np.testing.assert_array_equal((twice(f) - 1).numpy(), A * 2 - 1)
+        graph.step(4)
+        with gp.schedule("plain"):
+            np.testing.assert_array_equal(gp.iterate(mirror, f, times=5).numpy(), A[:, ::-1])
+        flipped = gp.HostOperator(np.flipud, twice(f), outputs=f.type)
+        np.testing.assert_array_equal(flipped.numpy(), A[::-1] * 2)
+    wall = 1e3 * (time.perf_counter() - began)
+    assert counted(times) == {
+        ("mirror_add", 3), ("twice_subtract", 1), ("mirror_multiply", 4), ("mirror", 5), ("twice", 1), ("flipud", 1)
+    }  # fmt: skip
+    assert {row.name: row.operators for row in times.rows}["mirror_add"] == ("mirror", "add")
+    assert len(times.launches) == 15
+    assert sum(row.ms for row in times.rows) == pytest.approx(times.total_ms)
+    for launch in times.launches:
+        assert launch.device == gp.device().name and launch.queue == ""
+        assert 0 < launch.ms < wall and -5 < launch.start_ms < wall + 5
+    for first, second in zip(times.launches, times.launches[1:], strict=False):
+        assert first.start_ms + first.ms <= second.start_ms + 1e-3, "a queue runs in order"
+    for row in times.rows:
+        assert (row.predicted_ms > 0) == (device in DEVICES and device != "reference" and row.name != "flipud")
+    np.testing.assert_array_equal(graph.read("state"), A[:, ::-1] / 32)
+
+
+def test_operators_that_are_computed_again_are_told(device):
+    f = gp.ScalarField(A)
+    with gp.profile() as times:
+        (twice(f) + mirror(f)).sum(axis=1).numpy()
+    assert set(times.rows[0].operators) >= {"twice", "mirror", "add", "sum"}
+
+
+def test_only_what_is_inside(device):
+    graph = stepping()
+    graph.step(2)
+    own = graph._stepper.bound.prepared
+    with gp.profile() as times:
+        graph.step(3)
+        assert times.rows[0].count == 3, "rows may be read meanwhile"
+        graph.step()
+    graph.step(2)
+    assert graph._stepper.bound.prepared is own
+    twice(gp.ScalarField(A)).numpy()
+    assert [row.count for row in times.rows] == [4]
+    np.testing.assert_array_equal(graph.read("state"), A / 2**8)
+    with gp.profile() as again:
+        graph.reset()
+        graph.step()
+    assert [row.count for row in again.rows] == [2], "both evaluate"
+    np.testing.assert_array_equal(graph.read("state"), A[:, ::-1] / 2)
+
+
+def test_profiles_in_profiles(device):
+    f, graph = gp.ScalarField(A), stepping()
+    with gp.profile() as outer:
+        twice(f).numpy()
+        with gp.profile() as inner:
+            mirror(f).numpy()
+        assert graph.profile(2).rows[0].median_ms > 0
+        graph.step()
+        (f - 1).numpy()
+    assert counted(inner) == {("mirror", 1)}
+    assert counted(outer) >= {("twice", 1), ("mirror", 1), ("subtract", 1), ("mirror_multiply", 1)}
+
+
+def test_what_fails_inside():
+    f = gp.ScalarField(A)
+    with pytest.raises(gp.SemanticError), gp.profile() as times:
+        twice(f).numpy().reshape(gp.Shape(-1))
+    mirror(f).numpy()
+    assert counted(times) == {("twice", 1)}
+
+
+def test_graphs_in_threads(device):
+    graph = stepping()
+    graph.step()
+    with gp.profile() as times:
+        graph.run()
+        try:
+            for _ in range(5):
+                seen = times.launches  # while the thread launches
+            while not times.launches:
+                time.sleep(0.001)
+        finally:
+            graph.stop()
+    assert len(seen) <= len(times.launches)
+    assert times.rows[0].name == "mirror_multiply" and times.rows[0].count <= graph.tick
+
+
+def test_threads_and_queues(device):
+    def work(name):
+        with gp.queue(name):
+            for k in range(4):
+                (twice(gp.ScalarField(A + k)) - 1).numpy()
+
+    with gp.profile() as times:
+        threads = [threading.Thread(target=work, args=(f"queue {k}",)) for k in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(launch.queue for launch in times.launches) == ["queue 0"] * 4 + ["queue 1"] * 4
+    assert counted(times) == {("twice_subtract", 8)}
+
+
+def test_kernels_of_one_name_that_differ():
+    with gp.profile() as times:
+        twice(gp.ScalarField(A)).numpy()
+        twice(gp.ScalarField(A[0])).numpy()
+        twice(gp.ScalarField(A[1])).numpy()
+    assert sorted(row.count for row in times.rows) == [1, 2]
+
+
+def test_many_launches(device, monkeypatch):
+    monkeypatch.setattr(timeline, "UNREAD", 3)
+    f = gp.ScalarField(A)
+    with gp.profile() as times:
+        for k in range(10):
+            (f + gp.Parameter(float(k))).numpy()
+    assert counted(times) == {("add", 10)}
+
+
+# --- how it is shown ------------------------------------------------------------------------------------------------
+
+
+def test_the_table():
+    f = gp.ScalarField(A)
+    with gp.profile() as times:
+        for name in DEVICES:
+            with gp.use_device(name):
+                (twice(f) - 1).numpy()
+                gp.evaluate(mirror(f), twice(mirror(f) + mirror(f)))
+    tables = str(times).split("\n\n")
+    assert [table.splitlines()[0] for table in tables] == DEVICES and repr(times) == str(times)
+    for table in tables:
+        head, *rows, last = table.splitlines()[1:]
+        assert head.split() == ["kernel", "count", "ms", "predicted", "share", "operators"]
+        assert rows[0].startswith("twice_subtract ") and rows[0].endswith("  twice, subtract")
+        assert last.split()[:2] == ["all", str(len(rows))]
+        assert len({row.index("%") for row in rows}) == 1, "the columns are aligned"
+
+
+def test_no_launches(tmp_path):
+    with gp.profile() as times:
+        pass
+    assert str(times) == "no kernel" and times.rows == () and times.total_ms == 0
+    times.save(tmp_path / "empty.json")
+    assert json.loads((tmp_path / "empty.json").read_text())["traceEvents"] == []
+
+
+def test_the_trace(device, tmp_path):
+    """As the trace event format says: complete events in microseconds, and names of processes and threads."""
+    f = gp.ScalarField(A)
+    with gp.profile() as times:
+        twice(f).numpy()
+        with gp.queue("io"):
+            mirror(f).numpy()
+    times.save(str(tmp_path / "trace.json"))
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    names = [e for e in trace["traceEvents"] if e["ph"] == "M"]
+    assert [(e["name"], e["args"]["name"]) for e in names] == [
+        ("process_name", gp.device().name), ("thread_name", "main queue"), ("thread_name", "io")
+    ]  # fmt: skip
+    first, second = (e for e in trace["traceEvents"] if e["ph"] == "X")
+    for event, launch in zip((first, second), times.launches, strict=True):
+        assert event["ts"] == pytest.approx(1e3 * launch.start_ms) and event["dur"] == pytest.approx(1e3 * launch.ms)
+        assert event["name"] == launch.name and event["args"] == {"operators": launch.name}
+    assert first["pid"] == second["pid"] and first["tid"] != second["tid"]
+
+
+def test_ranges_for_nvidias_tools(monkeypatch):
+    told = []
+    package = SimpleNamespace(
+        start_range=lambda name: told.append(("start", name)) or len(told), end_range=lambda n: told.append(("end", n))
+    )
+    monkeypatch.setitem(sys.modules, "nvtx", package)
+    nvtx._functions.cache_clear()
+    first, second = nvtx.nvtx_range("a"), nvtx.nvtx_range("b")
+    first()
+    second()
+    assert told == [("start", "a"), ("start", "b"), ("end", 1), ("end", 2)]
+    monkeypatch.setitem(sys.modules, "nvtx", None)
+    monkeypatch.setattr(nvtx, "LIBRARIES", ("libnothing.so.1",))
+    nvtx._functions.cache_clear()
+    nvtx.nvtx_range("c")()
+    nvtx._functions.cache_clear()
