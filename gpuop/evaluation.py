@@ -115,7 +115,7 @@ def prepare(
     """
     key = (what.key, backend.main, optimize, pin, frozenset({**layouts, **what.layouts}.items()))
     planned = planned or (lambda: plan_on(backend, what, pin, optimize, layouts))
-    return _plans.find(key, lambda: Prepared(backend, planned())).on(backend)
+    return _plans.find(key, lambda: Prepared(backend.main, planned())).on(backend)
 
 
 def plan_on(

@@ -96,11 +96,11 @@ def _unfit(out: Any, kind: FieldType) -> str:
 
 
 def pinned(shape: Any, dtype: Any = "float32") -> Array:
-    """An array of the host for `fetch(out=…)`, and for what goes to the device: in page-locked memory if that is CUDA's.
+    """An array of the host for `fetch(out=…)`: in page-locked memory where the device in use is CUDA's.
 
-    Copies between page-locked memory and the device run beside the host's work, about twice as fast as others. It takes long
-    to make, and the system has that much less memory for all programs: make few, and use them again. On other devices it is
-    ordinary memory that begins a page.
+    What is copied to page-locked memory arrives beside the work of the host and of other queues. It takes long to make, and
+    the system has that much less memory for all programs: make few, and use them again. On other devices it is ordinary
+    memory that begins a page.
 
     Args:
         shape: an int or a tuple.

@@ -107,7 +107,11 @@ class PipelineCall(ABC):
 
     def results(self) -> Sequence[Any]:
         """Compute, and return arrays of the kind that was given, or those of the caller's."""
-        return self._taken(self._prepared().run(self.arguments, self.memory))
+        try:
+            return self._taken(self._prepared().run(self.arguments, self.memory))
+        except BaseException:
+            self.backend.keep(self)  # what is enqueued may still use the arrays
+            raise
 
     @property
     def plan(self) -> Plan:

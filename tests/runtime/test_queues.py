@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -225,6 +227,56 @@ def test_memory_lives_until_all_queues_have_used_it(opened):
         done.wait()
     for k, out in enumerate(outs):
         assert np.array_equal(out, (a + k)[::-1] * 2 + 1)
+
+
+@each_driver
+def test_arrays_live_until_kernels_have_used_them(opened):
+    """Kernels read and write NumPy's arrays where they lie; the call fails before it has waited for them."""
+
+    def fails(number):
+        raise ValueError("no")
+
+    fine = gp.HostOperator(lambda number: number, gp.Parameter(1.0), outputs=gp.FieldType(()))
+    broken = gp.HostOperator(fails, gp.Parameter(1.0), outputs=gp.FieldType(()))
+
+    @gp.pipeline
+    def both(array, works):
+        return twice(gp.ScalarField(array)), fine if works else broken
+
+    both(array_of(30_000), True)
+    with pytest.raises(ValueError, match="no"):
+        both(array_of(30_000), False)
+    given = array_of(30_000)
+    lives = weakref.ref(given)
+    with held(opened) as let_go:
+        with pytest.raises(ValueError, match="no"):
+            both(given, False)
+        del given
+        gc.collect()
+        assert lives() is not None
+        let_go()
+        opened.synchronize()
+    opened.keep(None)
+    gc.collect()
+    assert lives() is None
+
+
+def test_tasks_have_their_own(device):
+    """Each task of asyncio is in the queue that it chose, whichever task ran in between."""
+    a = array_of(60)
+
+    async def work(name):
+        with gp.queue(name) as queue:
+            for k in range(3):
+                result = await gp.submit(twice(gp.ScalarField(a + k)))
+                assert current() is queue and np.array_equal(result, (a + np.float32(k)) * 2)
+                await asyncio.sleep(0)
+        return queue
+
+    async def main():
+        return await asyncio.gather(*(work(f"task {k}") for k in range(3)))
+
+    assert len({id(queue) for queue in asyncio.run(main())}) == 3
 
 
 def test_threads_that_share_fields(device):

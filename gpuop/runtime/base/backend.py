@@ -195,6 +195,10 @@ class Backend(ABC):
         """Enqueue a copy of a buffer to a contiguous array of the host, which lies alike; both are kept until that is done."""
         raise AssertionError(f"{self.name} does not only enqueue")
 
+    @abstractmethod
+    def keep(self, owner: Any) -> None:
+        """Keep memory of the host's until what is enqueued now is done."""
+
     def host_memory(self, nbytes: int) -> Array:
         """Bytes of the host that copies to and from the device are fastest with; here they begin a page."""
         whole = np.empty(nbytes + PAGE, np.uint8)

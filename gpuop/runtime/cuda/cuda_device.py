@@ -246,6 +246,9 @@ class Cuda(CompilingBackend):
         if kind.nbytes:
             self._reported(lambda: self.memory.fetch(buffer, array))
 
+    def keep(self, owner: Any) -> None:
+        self.memory.retire(owner)
+
     def host_memory(self, nbytes: int) -> Array:
         return self.memory.host_memory(max(nbytes, 1))[:nbytes]
 

@@ -60,3 +60,18 @@ def keeping(owner: Any, part: partial[Any]) -> partial[Any]:
     """A part, by which what it needs lives."""
     vars(part)["owner"] = owner
     return part
+
+
+class Active:
+    """Makes a context current in the thread that enters."""
+
+    __slots__ = ("pop", "push")
+
+    def __init__(self, push: Callable[[], None], pop: Callable[[], None]) -> None:
+        self.push, self.pop = push, pop
+
+    def __enter__(self) -> None:
+        self.push()
+
+    def __exit__(self, *_: object) -> None:
+        self.pop()

@@ -11,7 +11,6 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import repeat
 from typing import Any
@@ -21,7 +20,7 @@ import numpy as np
 from gpuop.errors import DeviceError
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Array, Buffer
-from gpuop.runtime.cuda.cuda_driver import alone, returned
+from gpuop.runtime.cuda.cuda_driver import Active, alone, returned
 from gpuop.runtime.cuda.cuda_stream import UNTIMED, CudaMark, CudaStream
 
 LEGACY = (0, 1)  # the numbers of the legacy default stream; the second is DLPack's
@@ -59,21 +58,6 @@ def _leave(context: Any, process: int) -> None:
     """Let no context be current when the process ends: the exception of a signal's handler may have come before one was left."""
     while os.getpid() == process and context.get_current() is not None:
         context.pop()
-
-
-class Active:
-    """Makes a context current in the thread that enters."""
-
-    __slots__ = ("pop", "push")
-
-    def __init__(self, push: Callable[[], None], pop: Callable[[], None]) -> None:
-        self.push, self.pop = push, pop
-
-    def __enter__(self) -> None:
-        self.push()
-
-    def __exit__(self, *_: object) -> None:
-        self.pop()
 
 
 class CudaMemory:
@@ -232,9 +216,11 @@ class CudaMemory:
 
     def fetch(self, buffer: Buffer, array: Array) -> None:
         """Enqueue a copy to a contiguous array of the host, which waits only where that is not page-locked."""
-        with self.active():
-            self.stream.receive(int(buffer), array.ctypes.data, array.nbytes)
-        self.retire((buffer, array))
+        try:
+            with self.active():
+                self.stream.receive(int(buffer), array.ctypes.data, array.nbytes)
+        finally:
+            self.retire((buffer, array))
 
     def host_memory(self, nbytes: int) -> Array:
         """Page-locked bytes of the host, for all contexts."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from gpuop.errors import DeviceError
-from gpuop.runtime.cuda.cuda_driver import DRIVER, alone, returned
+from gpuop.runtime.cuda.cuda_driver import DRIVER, Active, alone, returned
 
 UNTIMED, BLOCKING = 2, 0  # CU_EVENT_DISABLE_TIMING; CU_STREAM_DEFAULT: it and the legacy default stream take turns
 NOT_READY = 600  # CUDA_ERROR_NOT_READY
@@ -38,7 +38,7 @@ class CudaMark:
 
     __slots__ = ("active", "calls", "handle")
 
-    def __init__(self, cu: Any, calls: StreamCalls, active: AbstractContextManager[None], flags: int) -> None:
+    def __init__(self, cu: Any, calls: StreamCalls, active: Active, flags: int) -> None:
         self.calls, self.active = calls, active
         self.handle = int(returned(cu.cuEventCreate(flags)))
 
@@ -67,7 +67,7 @@ class CudaStream:
     CUDA's least priority is the usual one, so that a stream of "low" priority is like one of "normal".
     """
 
-    def __init__(self, cu: Any, active: AbstractContextManager[None], priority: str) -> None:
+    def __init__(self, cu: Any, active: Active, priority: str) -> None:
         status, _, greatest = cu.cuCtxGetStreamPriorityRange()
         returned((status,))
         self.handle = int(returned(cu.cuStreamCreateWithPriority(BLOCKING, greatest if priority == "high" else 0)))

@@ -25,10 +25,9 @@ from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.disk import cache
 from gpuop.runtime.opencl.opencl_discovery import LATE, groups_of, target_of
 from gpuop.runtime.opencl.opencl_programs import OpenCLCode, binary_of, built, finish
+from gpuop.runtime.opencl.opencl_queue import new_queue
 
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
-PRIORITY = 0x1096  # CL_QUEUE_PRIORITY_KHR
-PRIORITIES = {"high": 1, "normal": 2, "low": 4}
 
 
 def reach(array: Array) -> int:
@@ -55,7 +54,7 @@ class OpenCL(CompilingBackend):
         self.device = device
         self.description = f"{device.name.strip()} ({platform}, {device.version.strip()})"
         self.context = cl.Context([device])
-        self.queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        self.queue = new_queue(cl, self.context, device, "normal")
         self.target = target_of(platform, device)
         words = device.max_parameter_size // 8 - 1  # checked execution has an argument of its own
         self.limits = limits_of(self.target, words)
@@ -67,7 +66,7 @@ class OpenCL(CompilingBackend):
         self.programs = WeakValueDictionary()
         self.fresh: list[str] = []  # kernels that are compiled, and may not have run
         self.late = platform in LATE
-        self.fetched: deque[tuple[Any, Any]] = deque()  # copies to the host, and what they need until they are done
+        self.kept: deque[tuple[Any, Any]] = deque()  # marks, and what is needed until they are reached
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -281,17 +280,20 @@ class OpenCL(CompilingBackend):
 
     @as_device_errors
     def another(self, priority: str) -> OpenCL:
-        cl, other = self.cl, copy.copy(self)
-        properties = [cl.queue_properties.PROPERTIES, cl.command_queue_properties.PROFILING_ENABLE]
-        if "cl_khr_priority_hints" in self.device.extensions:
-            properties += [PRIORITY, PRIORITIES[priority]]
-        other.queue = cl.CommandQueue(self.context, properties=properties)
+        other = copy.copy(self)
+        other.queue = new_queue(self.cl, self.context, self.device, priority)
         return other
 
     @as_device_errors
     def fetch(self, kind: FieldType, buffer: Buffer, array: Array) -> None:
         if kind.nbytes:
-            while self.fetched and self.reached(self.fetched[0][0]):
-                self.fetched.popleft()
-            copied = self.cl.enqueue_copy(self.queue, array, buffer, is_blocking=False)
-            self.fetched.append((copied, (array, buffer)))
+            self._keep(self.cl.enqueue_copy(self.queue, array, buffer, is_blocking=False), (array, buffer))
+
+    def keep(self, owner: Any) -> None:
+        with suppress(DeviceError):  # a device that fails runs nothing
+            self._keep(self.record(), owner)
+
+    def _keep(self, mark: Any, owner: Any) -> None:
+        while self.kept and self.reached(self.kept[0][0]):
+            self.kept.popleft()
+        self.kept.append((mark, owner))

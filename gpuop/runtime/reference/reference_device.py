@@ -97,5 +97,8 @@ class Reference(Backend):
     def follow(self, mark: float) -> None:
         pass
 
+    def keep(self, owner: object) -> None:
+        pass
+
     def another(self, priority: str) -> Reference:
         return copy.copy(self)
