@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -149,6 +150,18 @@ def test_text():
         and edge.count("load_private_float8(&f_line") == 3 * 4
     )
     assert schedules.schedule(kernel).domain.shape == (16, 8)
+
+
+def test_far_columns_are_brought_alone(device):
+    """What is read far beside a vector's own columns: lines are as long as vectors, not as what lies between."""
+    x = data((5, 700))
+    far = gp.operator(lambda f, away: _readTensor(f, _row, _column - away, border="wrap"))
+    for away_by in (300, -300, 65, -65):
+        field = far(gp.ScalarField(x), away_by)
+        text = generate(VECTOR_ROWS.apply(kernel_of(field), {"rows": 1}), TARGET).text
+        assert [int(n) for n in re.findall(r"float f_line\[(\d+)\]", text)] == [8]
+        with vectors(), gp.schedule("vector rows", rows=1):
+            assert np.array_equal(field.numpy(), np.roll(x, away_by, axis=1))
 
 
 def test_rows_that_share_little_are_apart():

@@ -33,6 +33,7 @@ from gpuop.ir.types import INT, Type
 from gpuop.passes.points_per_thread import elements
 from gpuop.passes.schedules.lane_places import LanePlaces
 
+NEAR = 64  # columns, of which a vector has no more
 At = Callable[[Expr], Expr]  # what an expression is at a point of a copy
 
 
@@ -99,7 +100,7 @@ class EdgeLines:
                 out.append(Store(array, (place,), b.bind(read)))
 
         beside = [(low, self.lanes + high)]
-        if line.field.type.field_shape[-1] >= self.found.columns:
+        if low <= 0 <= high and line.field.type.field_shape[-1] >= self.found.columns:
             beside = [(low, 0), (self.lanes, self.lanes + high)]
             if known:
                 lane, inner = Var("lane", Type(INT)), list[Stmt]()
@@ -131,7 +132,7 @@ class LinePlaces:
 
     Attributes:
         interior: the first column, and the one behind the last, where no read leaves its field.
-        spans: the least and the greatest offset of each line's columns, 0 among them.
+        spans: the least and the greatest offset of each line's columns; 0 is among them where it is near.
         shared: whether the rows lie below one another, so that they share lines.
     """
 
@@ -145,7 +146,8 @@ class LinePlaces:
                 continue
             if place.low < 0 or place.high > 0 or read.field.type.field_shape[-1] < self.columns:
                 for line in (line_of(read, row) for row in range(rows if shared else 1)):
-                    low, high = self.spans.get(line, (0, 0))
+                    near = place.low <= NEAR and place.high >= -NEAR
+                    low, high = self.spans.get(line, (0, 0) if near else (place.low, place.high))
                     self.spans[line] = min(low, place.low), max(high, place.high)
 
     def vector(self, first: Expr, lanes: int, copies: Copies) -> Block:
