@@ -33,6 +33,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
         *(gp.Field, gp.ScalarField, gp.VectorField, gp.MatrixField, gp.ColorField, gp.ComplexField, gp.Parameter),
         *(gp.fromfunction, gp.is_big_tensor, gp.evaluate, gp.iterate),
     ),
+    "Fields made on the device": (gp.zeros, gp.ones, gp.full, gp.arange, gp.linspace, gp.meshgrid, gp.updated),
     "Operators": (gp.operator, Operator, gp.GPUOperator, gp.HostOperator, gp.precision),
     "Pipelines and bundles": (gp.pipeline, Pipeline, gp.load_bundle, gp.Bundle),
     "Graphs": (gp.ComputeGraph, gp.Sensor, gp.Actuator, Profile, KernelTimes),

@@ -23,6 +23,9 @@ from gpuop.graphs.compute_graph import ComputeGraph
 from gpuop.graphs.streams import Actuator, Sensor
 from gpuop.ir.types import FieldType, Shape
 from gpuop.iterate import iterate
+from gpuop.ops.evenly_spaced import arange, linspace, meshgrid
+from gpuop.ops.making import full, ones, zeros
+from gpuop.ops.updating import updated
 from gpuop.passes.schedules.pinning import schedule
 from gpuop.pipelines.pipeline import pipeline
 from gpuop.runtime.devices import devices, use_device
@@ -35,9 +38,10 @@ from gpuop.submission import pinned, submit
 __version__ = "0.1.0"
 __all__ = [
     "Actuator", "Bundle", "ColorField", "CompileError", "ComplexField", "ComputeGraph", "DeviceError", "Event", "Field",
-    "FieldType", "GPUOperator", "GpuopError", "HostOperator", "MatrixField", "Parameter", "ScalarField", "SemanticError", "Sensor",
-    "Shape", "VectorField", "device", "devices", "evaluate", "fromfunction", "is_big_tensor", "iterate", "load_bundle", "operator",
-    "pinned", "pipeline", "precision", "profile", "queue", "schedule", "submit", "use_device",
+    "FieldType", "GPUOperator", "GpuopError", "HostOperator", "MatrixField", "Parameter", "ScalarField", "SemanticError",
+    "Sensor", "Shape", "VectorField", "arange", "device", "devices", "evaluate", "fromfunction", "full", "is_big_tensor",
+    "iterate", "linspace", "load_bundle", "meshgrid", "ones", "operator", "pinned", "pipeline", "precision", "profile", "queue",
+    "schedule", "submit", "updated", "use_device", "zeros",
 ]  # fmt: skip
 
 

@@ -51,6 +51,7 @@ BELOW = {  # what each part may import
         "evaluation",
         "submission",
         "iterate",
+        "ops",
         "passes",
         "pipelines",
         "graphs",

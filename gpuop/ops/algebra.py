@@ -21,6 +21,7 @@ from gpuop.errors import SemanticError
 from gpuop.ir.build import number
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
 from gpuop.ops import complex_algebra, numpy_functions
+from gpuop.ops.layouts import grids_spread
 from gpuop.ops.refused import refuse_negative, told
 
 Operand = Any  # a Field or a number
@@ -77,8 +78,8 @@ def apply(name: str, *operands: Operand) -> Field:
     """
     rule_name, function = numpy_functions.EVERY[name]
     rule = RULES[rule_name]
-    given, operands = operands, _beside(operands)
-    common = _common(name, operands)
+    given, operands = operands, _beside(name, operands)
+    common = common_dtype(operands)
     if common == "complex64":
         return complex_algebra.apply(
             name, [_checked(name, o, common) for o in operands], _result_type(name, operands, common)
@@ -146,12 +147,14 @@ def _dtype_of(operand: Operand) -> str:
     return "float32" if operand.dtype == "unorm8" else str(operand.dtype)
 
 
-def _beside(operands: Sequence[Operand]) -> tuple[Operand, ...]:
-    """The operands; an array, a list or a tuple of the shape of a field's tensors is one for every point."""
+def _beside(name: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+    """The operands, on one grid; an array, a list or a tuple of the shape of a field's tensors is one for every point."""
     tensors = {tuple(o.tensor_shape) for o in operands if isinstance(o, Field)} - {()}
-    return tuple(
+    beside = [
         _one_tensor(o) if isinstance(o, (np.ndarray, list, tuple)) and _shape(o) in tensors else o for o in operands
-    )
+    ]
+    _check_operands(name, beside)
+    return tuple(grids_spread(name, beside))
 
 
 def _shape(value: Operand) -> tuple[int, ...] | None:
@@ -177,10 +180,9 @@ def _check_operands(name: str, operands: Sequence[Operand]) -> None:
         raise SemanticError(f"{name} of a Field and {told(o, tensors)}")
 
 
-def _common(name: str, operands: Sequence[Operand]) -> str:
+def common_dtype(operands: Sequence[Operand]) -> str:
     """NumPy's common dtype, with float32 where NumPy would turn integers into float64; numbers are weak."""
     fields = [o for o in operands if isinstance(o, Field)]
-    _check_operands(name, operands)
     dtypes = [_dtype_of(f) for f in fields]
     common = np.result_type(*dtypes).name
     if common == "float64" and "float64" not in dtypes:
@@ -207,23 +209,16 @@ def _checked(name: str, operand: Operand, dtype: str) -> Any:
 
 def _result_type(name: str, operands: Sequence[Operand], dtype: str) -> FieldType:
     fields = [o for o in operands if isinstance(o, Field)]
-    return FieldType(
-        _joint(name, "grids", [f.field_shape for f in fields]),
-        _joint(name, "tensors", [f.tensor_shape for f in fields]),
-        dtype,
-    )
+    grid = next((f.field_shape for f in fields if f.field_shape), Shape())
+    return FieldType(grid, _one_tensor_shape(name, fields), dtype)
 
 
-def _joint(name: str, what: str, shapes: Sequence[Shape]) -> Shape:
-    """The common shape: all equal, but for 0D ones, which spread."""
-    distinct = list(dict.fromkeys(s for s in shapes if s))
+def _one_tensor_shape(name: str, fields: Sequence[Field]) -> Shape:
+    """The common tensor shape: all equal, but for scalars, which spread."""
+    distinct = list(dict.fromkeys(f.tensor_shape for f in fields if f.tensor_shape))
     if len(distinct) > 1:
         listed = " and ".join("×".join(map(str, s)) for s in distinct)
-        smaller = what == "grids" and len({len(s) for s in distinct}) > 1
-        advice = "; an operator reads the smaller one where it wants, as `_readTensor(m, _column)`" if smaller else ""
-        raise SemanticError(
-            f"{name}: the {what} differ, {listed}; they must be equal, or one side {'0D' if what == 'grids' else 'scalar'}{advice}"
-        )
+        raise SemanticError(f"{name}: the tensors differ, {listed}; they must be equal, or one side scalar")
     return distinct[0] if distinct else Shape()
 
 
@@ -234,10 +229,9 @@ def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
     """numpy.where with three arguments."""
     if a is None or b is None:
         raise SemanticError("where of a Field takes three arguments: where(condition, a, b)")
-    condition, a, b = _beside((condition, a, b))
-    _check_operands("where", (condition, a, b))
+    condition, a, b = _beside("where", (condition, a, b))
     known = any(isinstance(o, Field) for o in (a, b))
-    computed = _common("where", (a, b)) if known else host_array([a, b]).dtype.name
+    computed = common_dtype((a, b)) if known else host_array([a, b]).dtype.name
     mask = condition if isinstance(condition, Field) else Field(bool(condition))
     values = [mask, _checked("where", a, computed), _checked("where", b, computed)]
     out = _result_type("where", (mask, a, b), computed)
@@ -270,9 +264,9 @@ def copied(field: Field, kind: FieldType | None = None) -> Field:
     return library_call("copy", (kind or field.type,), [field], lambda: _copy(field), ())[0]
 
 
-def astype(field: Field, dtype: Any) -> Field:
+def astype(x: Field, dtype: Any) -> Field:
     """A field of another dtype."""
-    kind = field.type.replace(dtype=dtype)
+    field, kind = x, x.type.replace(dtype=dtype)
     if field.dtype == "complex64" and kind.dtype != "complex64":
         raise SemanticError(f"a complex64 field does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(f)`")
     if kind.dtype == "complex64" != field.dtype:

@@ -163,6 +163,6 @@ def _constant(reducer: Reducer, kind: FieldType) -> Field:
     return library_call(reducer.name, (out,), [], body, (reducer, "empty"))[0]
 
 
-services.algebra.update({name: functools.partial(reduced, name) for name in NAMES})
-services.algebra.update({name: functools.partial(truth, name) for name in ("any", "all")})
-services.algebra.update(amin=services.algebra["min"], amax=services.algebra["max"])
+FUNCTIONS = {name: functools.partial(reduced, name) for name in NAMES}
+FUNCTIONS |= {name: functools.partial(truth, name) for name in ("any", "all")}
+services.algebra.update(FUNCTIONS)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-import gpuop.dsl as k
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.fields.kinds_of_field import is_big_tensor
-from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.value import Value
 from gpuop.errors import SemanticError, described
-from gpuop.ir.types import Shape
+from gpuop.ir.types import FieldType
+from gpuop.ops.axes import Axis, axes_of, type_of
+from gpuop.ops.gather import Place, gathered
 
 ADVICE = "`.numpy()` gives an array, which takes every index of NumPy's"
 
@@ -35,13 +33,68 @@ class Cut:
             return own + self.start if self.start else own
         return self.start + self.step * own
 
+    def away(self, at: Any) -> Any:
+        """How far a coordinate in the field lies behind the first one that is taken, in the direction of the steps."""
+        return at - self.start if self.step > 0 else self.start - at
+
+    def among(self, at: Any) -> Any:
+        """The coordinate in the result of one in the field that is taken."""
+        away, step = self.away(at), abs(self.step)
+        return away if step == 1 else away // step if isinstance(away, int) else away / step
+
+
+@dataclass(frozen=True)
+class FieldIndex:
+    """What an index takes of a field.
+
+    Attributes:
+        cuts: one for each axis of the field.
+        new: the places of new axes, each the number of axes of the field before it.
+    """
+
+    cuts: tuple[Cut, ...]
+    new: tuple[int, ...] = ()
+
+    def axes(self, kind: FieldType) -> list[Axis]:
+        """The axes of the result: a new one is the grid's, unless it stands behind one of the tensor's."""
+        axes, given = list[Axis](), axes_of(kind)
+        for n in range(len(given) + 1):
+            axes += [Axis(1, any(axis.tensor for axis in axes))] * self.new.count(n)
+            if n < len(given) and (count := self.cuts[n].count) is not None:
+                axes.append(Axis(count, given[n].tensor))
+        return axes
+
+    def place(self, own: Place) -> list[Any]:
+        """The place in the field of one in the result."""
+        kept, found = iter(own), list[Any]()
+        for n, cut in enumerate(self.cuts):
+            for _ in range(self.new.count(n)):
+                next(kept)
+            found.append(cut.start if cut.count is None else cut.place(next(kept)))
+        return found
+
+    def among(self, at: Place) -> list[Any]:
+        """The place in the result of one in the field that is taken."""
+        found = list[Any]()
+        for n, cut in enumerate(self.cuts[: len(at)]):
+            found += [0] * self.new.count(n)
+            if cut.count is not None:
+                found.append(cut.among(at[n]))
+        return found + [0] * self.new.count(len(at))
+
+    def whole(self, kind: FieldType) -> bool:
+        """Whether tensors stay as they are."""
+        first = len(kind.field_shape)
+        tensor = kind.tensor_shape
+        return self.cuts[first:] == tuple(Cut(0, 1, n) for n in tensor) and not any(n > first for n in self.new)
+
 
 def sliced(field: Field, index: Any) -> Field:
-    """`field[index]` for integers, slices and an ellipsis; the field itself where that is all of it.
+    """`field[index]` for integers, slices, `np.newaxis` and an ellipsis; the field itself where that is all of it.
 
     Args:
         index: one index for each axis of `array_shape`, from the first on, or fewer. An integer takes its axis away
-            (of the grid, or of the tensor), a slice keeps it.
+            (of the grid, or of the tensor), a slice keeps it, None makes one.
 
     Returns:
         A field of the same dtype, without points where a grid axis keeps none.
@@ -49,37 +102,31 @@ def sliced(field: Field, index: Any) -> Field:
     Raises:
         SemanticError: other indices, one outside, more of them than axes, or a slice that keeps no tensor element.
     """
-    shape = field.type.array_shape
-    cuts = _cuts(field, index)
-    if all(cut == Cut(0, 1, n) for cut, n in zip(cuts, shape, strict=True)):
+    found = index_of(field, index)
+    kind = field.type
+    if found == FieldIndex(tuple(Cut(0, 1, n) for n in kind.array_shape)):
         return field
-    grid, tensor = cuts[: len(field.field_shape)], cuts[len(field.field_shape) :]
-    if 0 in (cut.count for cut in tensor):
-        raise SemanticError(f"this slice keeps no tensor element of a {field.type} field; a tensor has at least one")
-    out = field.type.replace(field_shape=_kept(grid), tensor_shape=_kept(tensor))
-    tensor = [*tensor, *(Cut(0, 1, n) for n in field.type.parts[len(tensor) :])]
-    whole = _elements(field, tensor) == list(range(field.type.planes))
-
-    def body() -> None:
-        point = _point(grid)
-        if is_big_tensor(out):
-            with k._forEachTensorElement(out.planes):
-                element = _computed(field, tensor)
-                k._writeTensorElement(k._out0, k._readTensorElement(field, *point, element, border="unchecked"))
-        elif whole and not is_big_tensor(field):
-            k._writeTensor(k._out0, k._readTensor(field, *point, border="unchecked"))
-        else:
-            for n, element in enumerate(_elements(field, tensor)):
-                k._writeTensorElement(k._out0, k._readTensorElement(field, *point, element, border="unchecked"), n)
-
-    return library_call("slice", (out,), [field], body, tuple(cuts))[0]
+    if 0 in (cut.count for cut in found.cuts[len(kind.field_shape) :]):
+        raise SemanticError(f"this slice keeps no tensor element of a {kind} field; a tensor has at least one")
+    out, whole = type_of("this index", found.axes(kind), kind.dtype), found.whole(kind)
+    first = len(kind.field_shape)
+    return gathered(
+        "slice",
+        out,
+        [field],
+        lambda at, read: read.at(
+            field, found.place(at) if not whole else FieldIndex(found.cuts[:first], found.new).place(at)
+        ),
+        found,
+        whole,
+    )
 
 
 # --- what is taken --------------------------------------------------------------------------------------------------
 
 
-def _cuts(field: Field, index: Any) -> list[Cut]:
-    """A cut for every axis."""
+def index_of(field: Field, index: Any) -> FieldIndex:
+    """What an index means, as NumPy has it."""
     shape = field.type.array_shape
     given = list(index) if isinstance(index, tuple) else [index]
     for i in given:
@@ -87,29 +134,45 @@ def _cuts(field: Field, index: Any) -> list[Cut]:
     dots = [n for n, i in enumerate(given) if i is Ellipsis]
     if len(dots) > 1:
         raise SemanticError("an index has at most one ellipsis (`...`)")
-    if len(given) - len(dots) > len(shape):
+    count = sum(i is not None and i is not Ellipsis for i in given)
+    if count > len(shape):
         raise SemanticError(
-            f"{len(given) - len(dots)} indices for a {field.type} field, which has {len(shape)} axes "
+            f"{count} indices for a {field.type} field, which has {len(shape)} axes "
             f"({len(field.field_shape)} of the grid, {len(field.tensor_shape)} of the tensor)"
         )
     at = dots[0] if dots else len(given)
-    given[at : at + 1] = [slice(None)] * (len(shape) - len(given) + len(dots))
-    return [_cut(i, n, axis) for axis, (i, n) in enumerate(zip(given, shape, strict=True))]
+    given[at : at + 1] = [slice(None)] * (len(shape) - count)
+    cuts, new = list[Cut](), list[int]()
+    for i in given:
+        if i is None:
+            new.append(len(cuts))
+        else:
+            cuts.append(_cut(i, shape[len(cuts)], len(cuts)))
+    return FieldIndex(tuple(cuts), tuple(new))
 
 
 def _check_kind(index: Any) -> None:
-    """Refuse what is neither an integer, a slice of integers, nor an ellipsis."""
-    parts = (index.start, index.stop, index.step) if isinstance(index, slice) else (index,)
+    """Refuse what is neither an integer, a slice of integers, None, nor an ellipsis."""
+    parts: Sequence[Any] = (index.start, index.stop, index.step) if isinstance(index, slice) else (index,)
     for part in parts:
         if isinstance(part, Value):
             raise SemanticError(
                 "a Field is indexed by Python's integers and slices; in a kernel read it with `_readTensor(f, row, column)`"
             )
         whole = isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_))
-        if whole or (part is None and isinstance(index, slice)) or part is Ellipsis is index:
+        if whole or part is None or part is Ellipsis is index:
             continue
-        what = "None (`np.newaxis`)" if part is None else described(part)
-        raise SemanticError(f"a Field is indexed by integers, slices and `...`, not by {what}; {ADVICE}")
+        raise SemanticError(
+            f"a Field is indexed by integers, slices, `np.newaxis` and `...`, not by {described(part)}; {_advice(part)}"
+        )
+
+
+def _advice(index: Any) -> str:
+    if isinstance(index, Field) and index.dtype == "bool":
+        return "`np.where(mask, a, b)` chooses between values"
+    if isinstance(index, (Field, np.ndarray, list)):
+        return "`np.take(f, indices, axis)` takes what indices name"
+    return ADVICE
 
 
 def _cut(index: Any, n: int, axis: int) -> Cut:
@@ -119,49 +182,10 @@ def _cut(index: Any, n: int, axis: int) -> Cut:
         start, stop, step = index.indices(n)
         count = len(range(start, stop, step))
         return Cut(start, step if count > 1 else 1, count)  # of one point or none no step matters, however large
-    at = operator.index(index)
+    at = int(index)
     if not -n <= at < n:
         raise SemanticError(f"index {at} is out of bounds for axis {axis} with size {n}")
     return Cut(at % n)
-
-
-def _kept(cuts: Sequence[Cut]) -> Shape:
-    return Shape(cut.count for cut in cuts if cut.count is not None)
-
-
-# --- where it is ----------------------------------------------------------------------------------------------------
-
-
-def _point(cuts: Sequence[Cut]) -> list[Any]:
-    """Coordinates in the field of the thread's own point; none where they are the same."""
-    own = iter((k._layer, k._row, k._column)[3 - len(_kept(cuts)) :])
-    return [cut.start if cut.count is None else cut.place(next(own)) for cut in cuts]
-
-
-def _strides(field: Field) -> list[int]:
-    parts = field.type.parts
-    return [Shape(parts[axis + 1 :]).points for axis in range(len(parts))]
-
-
-def _elements(field: Field, cuts: Sequence[Cut]) -> list[int]:
-    """The numbers in the field's tensor of the result's elements, in their order."""
-    taken = np.arange(field.type.planes).reshape(tuple(field.type.parts))
-    for axis, cut in reversed(list(enumerate(cuts))):
-        taken = taken.take(cut.start if cut.count is None else cut.start + cut.step * np.arange(cut.count), axis)
-    found: list[int] = taken.ravel().tolist()
-    return found
-
-
-def _computed(field: Field, cuts: Sequence[Cut]) -> Any:
-    """The number in the field's tensor of the result's element that the thread is at."""
-    rest, number = k._tensorElement, 0
-    for cut, stride in reversed(list(zip(cuts, _strides(field), strict=True))):
-        if cut.count is None:
-            number = number + cut.start * stride
-            continue
-        number = number + cut.place(rest % cut.count) * stride
-        rest = rest / cut.count
-    return number
 
 
 services.algebra["getitem"] = sliced

@@ -10,17 +10,19 @@ from .wrong import INTEGER, SCALAR, VECTOR2, VECTOR3, Wrongs
 WRONGS = Wrongs()
 
 
-@WRONGS.add("add: the grids differ, 4×5 and 5×4; they must be equal, or one side 0D")
+@WRONGS.add(
+    "add: the grids differ, 4×5 and 5×4; counted from the last axis, their extents must be equal, or one side 1"
+)
 def grids_differ():
     SCALAR + gp.ScalarField(np.ones((5, 4), "f"))  # here
 
 
 @WRONGS.add(
-    "subtract: the grids differ, 4×5 and 5; they must be equal, or one side 0D; "
-    "an operator reads the smaller one where it wants, as `_readTensor(m, _column)`"
+    "subtract: the grids differ, 4×5 and 4; counted from the last axis, their extents must be equal, or one side 1; "
+    "`f[:, np.newaxis]` makes an axis of extent 1"
 )
-def means_of_columns():
-    SCALAR - SCALAR.mean(axis=0)  # here
+def means_of_rows():
+    SCALAR - SCALAR.mean(axis=1)  # here
 
 
 @WRONGS.add(
@@ -162,27 +164,9 @@ def complex_as_real():
     gp.ComplexField(np.ones(3)).astype("float32")  # here
 
 
-@WRONGS.add("numpy.flipud does not take Fields; slices with negative steps turn axes round, as `f[::-1]`")
-def flipped():
-    np.flipud(SCALAR)  # here
-
-
-@WRONGS.add('numpy.roll does not take Fields; `_readTensor(f, _row, _column - n, border="wrap")` in an operator shifts')
-def rolled():
-    np.roll(SCALAR, 1)  # here
-
-
 @WRONGS.add("numpy.cumsum does not take Fields; evaluate first, with `.numpy()`")
 def running_sums():
     np.cumsum(SCALAR)  # here
-
-
-@WRONGS.add(
-    "a Field has no attribute 'T'; an operator with `outputs=lambda f: f.type.replace(field_shape=f.field_shape[::-1])` "
-    "that returns `_readTensor(f, _column, _row)` transposes"
-)
-def transposed():
-    SCALAR.T  # here
 
 
 @WRONGS.add(

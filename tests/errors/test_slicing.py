@@ -33,17 +33,14 @@ def two_ellipses():
     SCALAR[..., ...]  # here
 
 
-@WRONGS.add("not by None (`np.newaxis`); `.numpy()` gives an array, which takes every index of NumPy's")
-def new_axis():
-    SCALAR[:, None]  # here
-
-
-@WRONGS.add("a Field is indexed by integers, slices and `...`, not by a list; `.numpy()` gives an array")
+@WRONGS.add(
+    "a Field is indexed by integers, slices, `np.newaxis` and `...`, not by a list; `np.take(f, indices, axis)` takes"
+)
 def list_of_indices():
     SCALAR[[0, 1]]  # here
 
 
-@WRONGS.add("not by an ndarray; `.numpy()` gives an array")
+@WRONGS.add("not by an ndarray; `np.take(f, indices, axis)` takes what indices name")
 def array_of_indices():
     SCALAR[np.array([0, 1])]  # here
 
@@ -53,7 +50,7 @@ def boolean_index():
     SCALAR[True]  # here
 
 
-@WRONGS.add("not by a Field; `.numpy()` gives an array")
+@WRONGS.add("not by a Field; `np.where(mask, a, b)` chooses between values")
 def mask():
     SCALAR[SCALAR > 3]  # here
 

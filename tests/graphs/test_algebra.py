@@ -400,7 +400,7 @@ def test_refusals():
     for refused, message in (
         (
             lambda: f + gp.ScalarField(np.zeros((4, 3))),
-            "add: the grids differ, 3×4 and 4×3; they must be equal, or one side 0D",
+            "add: the grids differ, 3×4 and 4×3; counted from the last axis",
         ),
         (
             lambda: gp.VectorField(np.zeros((3, 2))) * gp.VectorField(np.zeros((3, 3))),

@@ -20,7 +20,8 @@ from gpuop.dsl.fields.conversions import Conversions
 from gpuop.dsl.fields.copying import Copying
 from gpuop.dsl.fields.dlpack_methods import Lending
 from gpuop.dsl.fields.field_names import names_given
-from gpuop.dsl.fields.instead import ATTRIBUTES, FUNCTIONS, WAYS
+from gpuop.dsl.fields.instead import ATTRIBUTES, WAYS
+from gpuop.dsl.fields.layout_methods import Layouts
 from gpuop.dsl.fields.reduction_methods import Reductions
 from gpuop.dsl.fields.sources import Deferred, HostArray
 from gpuop.dsl.recorder.arithmetic import Arithmetic
@@ -32,7 +33,7 @@ from gpuop.ir.types import DTypeName, FieldType, Shape
 from gpuop.ir.values import Leaf, Node, label
 
 
-class Field(FieldLike, Arithmetic["Field"], Reductions, Conversions, Lending, Copying):
+class Field(FieldLike, Arithmetic["Field"], Reductions, Layouts, Conversions, Lending, Copying):
     """A grid of 0 to 3 dimensions (layers, rows, columns) with a tensor of order 0 to 2 at every point.
 
     Args:
@@ -177,7 +178,9 @@ class Field(FieldLike, Arithmetic["Field"], Reductions, Conversions, Lending, Co
         return services.algebra["getitem"](self, index)
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
-        raise SemanticError("a Field is immutable: operators make new ones; `np.where(c, a, b)` chooses between values")
+        raise SemanticError(
+            "a Field is immutable: `gp.updated(f, index, values)` makes a new one, and `np.where(c, a, b)` chooses between values"
+        )
 
     # --- host algebra -------------------------------------------------------------------------------------------
 
@@ -204,7 +207,9 @@ class Field(FieldLike, Arithmetic["Field"], Reductions, Conversions, Lending, Co
         return self._operate(ufunc.__name__, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if function.__name__ not in FUNCTIONS:
-            advice = WAYS.get(function.__name__, "evaluate first, with `.numpy()`")
-            raise UnsupportedError(f"numpy.{function.__name__} does not take Fields; {advice}")
-        return services.algebra[function.__name__](*args, **kwargs)
+        name = function.__name__
+        if name not in services.array_functions:
+            raise UnsupportedError(
+                f"numpy.{name} does not take Fields; {WAYS.get(name, 'evaluate first, with `.numpy()`')}"
+            )
+        return services.array_functions[name](name, args, kwargs)

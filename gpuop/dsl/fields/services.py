@@ -63,4 +63,6 @@ class Services(Protocol):
 
 
 above: Services
+# NumPy's functions that take fields, called with a name, arguments and keywords: `gpuop/ops/array_functions.py`
+array_functions: dict[str, Callable[[str, Any, Any], Any]] = {}
 algebra: dict[str, Callable[..., Field]] = {}  # host algebra by NumPy's names, filled in by the modules of `gpuop/ops/`

@@ -1,0 +1,73 @@
+"""Makes docs/arrays.md: NumPy's functions that take fields, from the table of `gpuop/ops/array_functions.py`.
+
+python docs/make_arrays.py
+"""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+from gpuop.ops import numpy_functions
+from gpuop.ops.array_functions import TABLE, ArrayFunction
+
+PAGE = Path(__file__).with_name("arrays.md")
+HEAD = """# NumPy's functions of fields
+
+A field is an array to NumPy: of the grid's extents, then of the tensor's (`f.type.array_shape`), and axes are counted over all of
+them. These functions take fields, with NumPy's names, arguments and meaning; any other raises and says what to do. They give lazy
+fields, which are operators like others: what is written as a chain of them runs as few kernels, and a transpose is read in tiles
+where the device gains by it. Nothing is a view, and nothing is copied that is not needed.
+
+```python
+f, g = gp.ScalarField(image), gp.ScalarField(np.ones((480, 640), "f"))
+framed = np.pad(np.roll(f, 1, axis=0) - f, 2, mode="reflect")
+colours = np.dstack([f, g, f.T.reshape(480, 640)])                   # a field of vectors
+planes = np.transpose(colours, (2, 0, 1))                            # a field of 3×480×640 scalars
+ramp = gp.linspace(0, 1, 480)[:, np.newaxis] * gp.arange(640)        # grids broadcast
+patched = gp.updated(f, np.s_[2:5, ::2], 0.5)                        # what `f[2:5, ::2] = 0.5` would mean
+```
+
+**Which axes are the tensor's.** An axis stays what it is, the grid's or the tensor's, wherever it goes; but the grid's come first,
+so a tensor's axis that comes to stand before one of the grid's is the grid's from then on. A result has at most 3 axes of the grid
+and 2 of the tensor: more are an error. New axes are the grid's, unless they stand behind one of the tensor's; `np.stack` and
+`np.dstack` make a tensor's axis where the new one stands behind all of the grid's. `f.reshape(shape)` keeps tensors where the last
+axes of the shape hold just what a tensor holds, else all axes are the grid's.
+
+**Broadcasting.** In host algebra grids broadcast as in NumPy: counted from the last axis, extents are equal, or 1, or missing.
+Tensors are equal, or one side has scalars. `np.broadcast_to` takes the axes of both.
+
+**Values.** Fields of several dtypes are joined in host algebra's common one, which is float32 where NumPy would turn integers into
+float64. Numbers that stand beside a field's must fit its dtype; those of a "unorm8" field are 0 to 1.
+
+`gp.zeros`, `gp.ones`, `gp.full`, `gp.arange`, `gp.linspace` and `gp.meshgrid` are computed where they are used, and take no memory
+unless they are a result. `gp.updated` names places as slices do. They are in [api.md](api.md).
+"""
+TAIL = """
+## Elementwise
+
+ufuncs, as calls without options: {ufuncs}.
+"""
+
+
+def takes(function: ArrayFunction) -> str:
+    """The arguments, as NumPy calls them; of reductions the field and the axis."""
+    if function.group == "Reductions":
+        return "a, axis=None"
+    given = inspect.signature(function.call)
+    kept = [p.replace(annotation=p.empty) for p in given.parameters.values()]
+    return str(given.replace(parameters=kept, return_annotation=inspect.Signature.empty))[1:-1]
+
+
+def page() -> str:
+    lines = [HEAD]
+    for group in dict.fromkeys(row.group for row in TABLE.values()):
+        lines.append(f"\n## {group}\n\n| function | of fields |\n|---|---|\n")
+        rows = ((name, row) for name, row in TABLE.items() if row.group == group)
+        lines += [f"| `np.{name}({takes(row)})` | {row.about} |\n" for name, row in rows]
+    lines.append(TAIL.format(ufuncs=", ".join(f"`{name}`" for name in sorted(numpy_functions.TABLE) if name != "clip")))
+    return "".join(lines)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

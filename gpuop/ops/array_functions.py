@@ -1,0 +1,86 @@
+"""NumPy's functions that take fields, but for the elementwise ones: a row for each, which docs/arrays.md lists."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gpuop.dsl.fields import services
+from gpuop.errors import UnsupportedError
+from gpuop.ops import algebra, along, evenly_spaced, joining, layouts, making, padding, reductions
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class ArrayFunction:
+    """A function of NumPy's.
+
+    Attributes:
+        call: what it does with fields; its parameters are NumPy's, by their names.
+        about: what users must know besides NumPy's meaning.
+        group: where docs/arrays.md has it.
+    """
+
+    call: Function
+    group: str
+    about: str = ""
+
+    def __call__(self, name: str, args: Any, kwargs: Any) -> Any:
+        try:
+            inspect.signature(self.call).bind(*args, **kwargs)
+        except TypeError as wrong:
+            taken = ", ".join(inspect.signature(self.call).parameters)
+            raise UnsupportedError(f"numpy.{name} of Fields takes {taken}: {wrong}") from None
+        return self.call(*args, **kwargs)
+
+
+def _reduction(name: str) -> ArrayFunction:
+    return ArrayFunction(reductions.FUNCTIONS[name], "Reductions", f"as `.{name}`")
+
+
+ORDER, SHAPES, JOINING = "Axes and order", "Shapes", "Joining and splitting"
+POINTS, MAKING, CHOICES = "Points", "New fields", "Choices and parts"
+NEW_AXIS = "a new axis is the grid's, unless it stands behind one of the tensor's"
+TABLE = {
+    "where": ArrayFunction(algebra.where, CHOICES, "with three arguments"),
+    "clip": ArrayFunction(algebra.clip, CHOICES, "None leaves a side open"),
+    "real": ArrayFunction(services.algebra["real"], CHOICES),
+    "imag": ArrayFunction(services.algebra["imag"], CHOICES),
+    "angle": ArrayFunction(algebra.angle, CHOICES),
+    "astype": ArrayFunction(algebra.astype, CHOICES, "as kernels write: integers truncate and saturate"),
+    **{name: _reduction(name) for name in reductions.FUNCTIONS},
+    "transpose": ArrayFunction(layouts.transpose, ORDER, "a tensor's axis before one of the grid's is the grid's; also `f.T`"),
+    "swapaxes": ArrayFunction(layouts.swapaxes, ORDER),
+    "moveaxis": ArrayFunction(layouts.moveaxis, ORDER),
+    "flip": ArrayFunction(along.flip, ORDER),
+    "fliplr": ArrayFunction(along.fliplr, ORDER),
+    "flipud": ArrayFunction(along.flipud, ORDER),
+    "rot90": ArrayFunction(along.rot90, ORDER),
+    "roll": ArrayFunction(along.roll, ORDER),
+    "reshape": ArrayFunction(layouts.reshape, SHAPES, "tensors stay where the last axes of the shape are just theirs"),
+    "ravel": ArrayFunction(layouts.ravel, SHAPES, "in row-major order"),
+    "expand_dims": ArrayFunction(layouts.expand_dims, SHAPES, NEW_AXIS + "; also `f[:, np.newaxis]`"),
+    "squeeze": ArrayFunction(layouts.squeeze, SHAPES),
+    "broadcast_to": ArrayFunction(layouts.broadcast_to, SHAPES),
+    "concatenate": ArrayFunction(joining.concatenate, JOINING, "of dtypes host algebra's common one"),
+    "stack": ArrayFunction(joining.stack, JOINING, "behind the grid's axes the new one is the tensor's: scalars become vectors"),
+    "vstack": ArrayFunction(joining.vstack, JOINING),
+    "hstack": ArrayFunction(joining.hstack, JOINING),
+    "dstack": ArrayFunction(joining.dstack, JOINING, "scalars on planes become vectors"),
+    "split": ArrayFunction(joining.split, JOINING),
+    "array_split": ArrayFunction(joining.array_split, JOINING),
+    "pad": ArrayFunction(padding.pad, POINTS, "modes constant, edge, reflect, symmetric and wrap"),
+    "take": ArrayFunction(along.take, POINTS, 'a Field\'s indices take `mode="clip"` or `"wrap"`'),
+    "repeat": ArrayFunction(along.repeat, POINTS),
+    "tile": ArrayFunction(along.tile, POINTS),
+    "diff": ArrayFunction(joining.diff, POINTS),
+    "zeros_like": ArrayFunction(making.zeros_like, MAKING),
+    "ones_like": ArrayFunction(making.ones_like, MAKING),
+    "full_like": ArrayFunction(making.full_like, MAKING),
+    "meshgrid": ArrayFunction(evenly_spaced.meshgrid, MAKING, "of fields of one dimension; also `gp.meshgrid`"),
+}  # fmt: skip
+TABLE |= {"amin": TABLE["min"], "amax": TABLE["max"]}
+services.array_functions.update(TABLE)

@@ -1,0 +1,79 @@
+"""docs/arrays.md is what the table of NumPy's functions says, its rows have NumPy's arguments, and each has a test."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl.operators.constants import is_constant
+from gpuop.ops import numpy_functions
+from gpuop.ops.array_functions import TABLE
+
+from .graphs.layout_calls import NAMES
+from .test_language import script
+
+HERE = Path(__file__).parent
+ELSEWHERE = {"full_like": "test_making.py", "meshgrid": "test_making.py", "astype": "test_algebra.py"}
+
+
+@pytest.fixture(scope="module")
+def maker() -> ModuleType:
+    return script("make_arrays")
+
+
+def test_the_page_is_what_the_table_says(maker: ModuleType, request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--update-golden"):
+        maker.PAGE.write_text(maker.page())
+    assert maker.page() == maker.PAGE.read_text(encoding="utf-8"), "run docs/make_arrays.py"
+
+
+def test_the_program_of_the_page_runs(maker: ModuleType) -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", maker.HEAD, re.DOTALL)
+    image = np.random.default_rng(3).random((480, 640), np.float32)
+    scope = {"np": np, "gp": gp, "image": image}
+    exec(program, scope)
+    assert np.array_equal(scope["framed"].numpy(), np.pad(np.roll(image, 1, axis=0) - image, 2, mode="reflect"))
+    assert scope["colours"].type == gp.FieldType((480, 640), 3)
+    assert np.array_equal(scope["planes"].numpy()[2], image.T.reshape(480, 640))
+    assert scope["ramp"].field_shape == (480, 640)
+    image[2:5, ::2] = 0.5
+    assert np.array_equal(scope["patched"].numpy(), image)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_row_has_numpys_arguments(name: str) -> None:
+    """What a function takes is what NumPy's takes, in its order; `clip` and reductions look at the rest themselves."""
+    function, numpys = TABLE[name], inspect.signature(getattr(np, name))
+    if function.group == "Reductions" or name in ("where", "real", "imag"):
+        return
+    own, theirs = inspect.signature(function.call).parameters, numpys.parameters
+    assert [p for p in theirs if p in own] == list(own)
+    for parameter in own.values():
+        place = theirs[parameter.name]
+        assert parameter.kind in (place.kind, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and place.kind is not parameter.kind:
+            assert place.kind is inspect.Parameter.POSITIONAL_ONLY
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_row_has_a_test(name: str) -> None:
+    files = [HERE / "graphs" / ELSEWHERE[name]] if name in ELSEWHERE else (HERE / "graphs").glob("test_*.py")
+    used = re.compile(rf"\bnp\.{name}\(|getattr\(np, \w+\)|\.{name}\(")
+    assert name in NAMES or any(used.search(path.read_text(encoding="utf-8")) for path in files)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_row_keeps_functions_from_being_traced_again(name: str) -> None:
+    assert is_constant(getattr(np, name))
+
+
+def test_every_ufunc_of_the_page_is_one(maker: ModuleType) -> None:
+    listed = re.findall(r"`(\w+)`", maker.page().split("## Elementwise")[1])
+    assert set(listed) == set(numpy_functions.TABLE) - {"clip"}
+    assert all(isinstance(getattr(np, name), np.ufunc) for name in listed)
