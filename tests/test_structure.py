@@ -69,6 +69,7 @@ ROOMS = {  # the same, for the folders of a part; a folder imports nothing of th
     "dsl/operators": {"dsl/recorder", "dsl/words", "dsl/fields"},
     "fusion/report": {"fusion"},
     "ir/expansions": {"ir"},
+    "passes/collectives": set[str](),
     "passes/regions": {"passes"},
     "passes/schedules": {"passes"},
     "runtime/base": set[str](),
@@ -88,7 +89,7 @@ WAIT = {  # packages that only these files may import, and only inside functions
     "pycuda": {"runtime/cuda/cuda_device.py", "runtime/cuda/cuda_memory.py"},
     "cuda": {"runtime/cuda/cuda_driver.py", "runtime/cuda/cuda_memory.py"},
 }
-MOST_LINES = {"ir/nodes.py": 391, "ir/ops.py": 330}
+MOST_LINES = {"ir/nodes.py": 422, "ir/ops.py": 330}
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 
 

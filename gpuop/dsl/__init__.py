@@ -10,6 +10,7 @@ from gpuop.dsl.words import (
     atomics,
     blocks,
     codegen_blocks,
+    collectives,
     debug,
     declare,
     functions,
@@ -51,6 +52,7 @@ _NAMES: dict[str, Any] = {
         name: getattr(shared_memory, name)
         for name in ("_local", "_volatile", "_constantArray", "_syncThreadsLocal", "_syncThreadsGlobal")
     },
+    **{word.__name__: word for word in collectives.WORDS},
     "_pointerTo": atomics._pointerTo,
     "_print": debug._print,
     "_assert": debug._assert,

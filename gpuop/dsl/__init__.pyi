@@ -20,6 +20,17 @@ from gpuop.dsl.words.blocks import _if as _if
 from gpuop.dsl.words.codegen_blocks import _codegenElse as _codegenElse
 from gpuop.dsl.words.codegen_blocks import _codegenElseif as _codegenElseif
 from gpuop.dsl.words.codegen_blocks import _codegenIf as _codegenIf
+from gpuop.dsl.words.collectives import _allGroup as _allGroup
+from gpuop.dsl.words.collectives import _anyGroup as _anyGroup
+from gpuop.dsl.words.collectives import _broadcastGroup as _broadcastGroup
+from gpuop.dsl.words.collectives import _countGroup as _countGroup
+from gpuop.dsl.words.collectives import _reduceGroup as _reduceGroup
+from gpuop.dsl.words.collectives import _scanGroup as _scanGroup
+from gpuop.dsl.words.collectives import _selectGroup as _selectGroup
+from gpuop.dsl.words.collectives import _shuffleGroup as _shuffleGroup
+from gpuop.dsl.words.collectives import _shuffleGroupDown as _shuffleGroupDown
+from gpuop.dsl.words.collectives import _shuffleGroupUp as _shuffleGroupUp
+from gpuop.dsl.words.collectives import _shuffleGroupXor as _shuffleGroupXor
 from gpuop.dsl.words.debug import _assert as _assert
 from gpuop.dsl.words.debug import _print as _print
 from gpuop.dsl.words.declare import _convert as _convert
@@ -59,8 +70,10 @@ __all__ = [
     "_acospi",
     "_add_sat",
     "_all",
+    "_allGroup",
     "_and",
     "_any",
+    "_anyGroup",
     "_as_char",
     "_as_char2",
     "_as_char3",
@@ -130,6 +143,7 @@ __all__ = [
     "_boolArray",
     "_boolVar",
     "_break",
+    "_broadcastGroup",
     "_cbrt",
     "_ceil",
     "_char2",
@@ -210,6 +224,7 @@ __all__ = [
     "_cos",
     "_cosh",
     "_cospi",
+    "_countGroup",
     "_cross",
     "_degrees",
     "_distance",
@@ -369,6 +384,7 @@ __all__ = [
     "_ravel",
     "_readTensor",
     "_readTensorElement",
+    "_reduceGroup",
     "_remainder",
     "_remquo",
     "_rhadd",
@@ -380,7 +396,9 @@ __all__ = [
     "_rows",
     "_rsqrt",
     "_sampleTensor",
+    "_scanGroup",
     "_select",
+    "_selectGroup",
     "_short2",
     "_short2Array",
     "_short2Var",
@@ -392,6 +410,10 @@ __all__ = [
     "_short4Var",
     "_shortArray",
     "_shortVar",
+    "_shuffleGroup",
+    "_shuffleGroupDown",
+    "_shuffleGroupUp",
+    "_shuffleGroupXor",
     "_sign",
     "_signbit",
     "_sin",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Declare, Expr, For, If, Let, Ref, Stmt, Var, While
+from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Collective, Declare, Expr, For, If, Let, Ref, Stmt, Var, While
 from gpuop.ir.stages import stages
 from gpuop.ir.target import Target
 from gpuop.ir.visit import blocks, operands, times, values, walk, walk_expr
@@ -105,7 +105,7 @@ class _Liveness:
                 live = set(self.nested(stmt, frozenset(live)))
                 size = sum(map(_size, live))
             else:
-                made = stmt.var if isinstance(stmt, (Let, Assign, Atomic)) else None
+                made = stmt.var if isinstance(stmt, (Let, Assign, Atomic, Collective)) else None
                 if made in live:
                     live.remove(made)
                     size -= _size(made)

@@ -23,6 +23,7 @@ from gpuop.ir.nodes import (
     Bits,
     Break,
     Cast,
+    Collective,
     Comment,
     Const,
     Continue,
@@ -95,6 +96,8 @@ def _statement(stmt: Stmt) -> str:  # noqa: C901 - a case for each kind of node
             return "updates memory atomically"
         case Barrier():
             return "waits for its own work-groups"
+        case Collective():
+            return "works on values of its work-groups"
         case Declare(array=array) if array.space == "local":
             return "has local memory"
         case _ if stmt.effect:

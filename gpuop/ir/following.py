@@ -22,6 +22,7 @@ from gpuop.ir.nodes import (
     Barrier,
     Block,
     Break,
+    Collective,
     Comment,
     Continue,
     Declare,
@@ -126,6 +127,8 @@ class Following:
                 self.write(array, index, may)
             case Atomic():
                 self.atomic(stmt, may, sure)
+            case Collective(var=var):
+                self.eval.vars[var] = self.eval.unknown(Ref(var))
             case If(cond=cond, then=then, orelse=orelse):
                 c = self.eval.scalar(cond)
                 for branch, holds in ((then, c.value != 0), (orelse, c.value == 0)):

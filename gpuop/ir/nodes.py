@@ -15,6 +15,7 @@ from enum import Flag, auto
 from typing import ClassVar, NoReturn, TypeAlias
 
 from gpuop.errors import Loc
+from gpuop.ir.combination import Combination
 from gpuop.ir.symbolic import Extent, TargetConst, numbers
 from gpuop.ir.types import HALF, INT, FieldType, Type
 
@@ -305,6 +306,36 @@ class Barrier:
     loc: Loc | None = facts(default=None, compare=False)
 
 
+SHUFFLES = ("warp shuffle", "warp up", "warp down")  # what targets whose warps exchange values have words for
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """The threads of a work-group, or those of each part of it, make something of one another's values: all come here together.
+
+    Threads of a part are numbered in row-major order; those that the grid has not are none. For a known target all are made of
+    other statements, of which some are collective again: those of SHUFFLES, by `over` lanes of a warp.
+
+    kind: "reduce" combines all values, for all threads or ("first") for the first one; "scan" those up to a thread's own, and
+    "before" those before it; "select" gives the one that is `at` in their order; "broadcast" and "shuffle" the value of the
+    thread whose number is `at`, "up", "down" and "xor" of the one that is so far before or after, or whose number differs so.
+    over: what a part is: "" the work-group, the name of an axis along which the threads are, or how many threads in a row.
+    outside: what the first thread gets of "before".
+    word: what the user has written.
+    """
+
+    effect: ClassVar[Effect] = Effect.THREADS
+    kind: str
+    var: Var
+    value: Expr
+    over: Extent | str = ""
+    at: Expr | None = None
+    outside: Expr | None = None
+    combination: Combination | None = None
+    word: str = ""
+    loc: Loc | None = facts(default=None, compare=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Print:
     """Write a line from the device: C's format, a scalar for each of its conversions."""
@@ -381,7 +412,7 @@ class Comment:
     loc: Loc | None = facts(default=None, compare=False)
 
 
-Action: TypeAlias = Declare | Write | Store | Atomic | Wide | Barrier | Print | Assert | Comment
+Action: TypeAlias = Declare | Write | Store | Atomic | Wide | Barrier | Collective | Print | Assert | Comment
 Stmt: TypeAlias = Let | Assign | Action | If | For | While | Break | Continue
 Block: TypeAlias = tuple[Stmt, ...]
 

@@ -38,6 +38,11 @@ class Target:
         return min(2 * self.simd_width, 16) if self.widening in ("vector", "functions") else 1
 
     @property
+    def shuffles(self) -> bool:
+        """Whether the threads of a warp exchange values without memory, as CUDA's do."""
+        return self.architecture > 0
+
+    @property
     def gathers(self) -> bool:
         """Whether vectors load elements that lie anywhere: compilers that make vectors of threads do so themselves."""
         return self.widening == "functions"

@@ -18,6 +18,7 @@ from gpuop.ir.nodes import (
     Block,
     Break,
     Cast,
+    Collective,
     Comment,
     Const,
     Continue,
@@ -105,6 +106,8 @@ class KernelText:
                     self.put(depth, f"-- {text}")
             case Atomic() | Wide() | Barrier() | Print() | Assert():
                 self.put(depth, self.effect(stmt))
+            case Collective():
+                self.collective(stmt, depth)
             case If() | For() | While():
                 self.nested(stmt, depth)
             case Break() | Continue():
@@ -128,6 +131,16 @@ class KernelText:
                 return f"assert {self.expr(cond)} {message!r}"
             case _:
                 assert_never(stmt)
+
+    def collective(self, stmt: Collective, depth: int) -> None:
+        given = [f" {what} {self.expr(e)}" for what, e in (("at", stmt.at), ("outside", stmt.outside)) if e is not None]
+        over = f" over {stmt.over}" if stmt.over else ""
+        call = f"{stmt.kind} {self.expr(stmt.value)}{over}{''.join(given)}"
+        self.put(depth, f"let {self.name(stmt.var)}: {stmt.var.type} = {call}")
+        if (made := stmt.combination) is not None:
+            self.put(depth, f"by {self.name(made.left)}, {self.name(made.right)} {made.name}".rstrip())
+            self.block(made.body, depth + 1)
+            self.put(depth, f"gives {self.expr(made.result)}")
 
     def nested(self, stmt: If | For | While, depth: int) -> None:
         match stmt:

@@ -19,6 +19,7 @@ from gpuop.ir.nodes import (
     Block,
     Break,
     Cast,
+    Collective,
     Comment,
     Const,
     Continue,
@@ -63,6 +64,7 @@ class Uniformity:
         self.several = {axis for axis, size in zip(AXES, sizes, strict=False) if size != 1}
         if grid and domain.elements > 1:
             self.several.add("element")
+        self.grid = grid
         self.positions = {"global", "local", "group"} if grid else {"global", "local"}
         self.varying: set[Var | Array] = set()
         self.divergent: dict[int, Stmt] = {}
@@ -109,6 +111,8 @@ class Uniformity:
                 self.varying.add(array)
             case Atomic(memory=memory, var=var):
                 self.varying |= {s for s in (memory, var) if isinstance(s, (Var, Array))}
+            case Collective(var=var) if not self._is_common(stmt):
+                self.varying.add(var)
             case If():
                 self._each(stmt, cause or (stmt if differs else None))
             case For(var=counter):
@@ -120,12 +124,19 @@ class Uniformity:
                 self._each(stmt, cause or self._left(stmt) or (stmt if self.varies(stmt.cond) else None))
             case Let() | Assign() | Store() | Declare() | Write() | Barrier() | Print() | Assert() | Comment():
                 pass
+            case Collective():
+                pass
             case Break() | Continue():
                 pass  # `_left` looks for them from the loop
             case Wide():
                 raise AssertionError("uniformity is a question about the recorded form")
             case _:
                 assert_never(stmt)
+
+    def _is_common(self, stmt: Collective) -> bool:
+        """Whether all threads get one value of what they do together."""
+        everywhere = not stmt.over or self.several <= {stmt.over}
+        return stmt.kind in ("reduce", "select", "broadcast") and everywhere and not self.grid
 
     def _each(self, stmt: Stmt, cause: Stmt | None) -> None:
         for block in blocks(stmt):

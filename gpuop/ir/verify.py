@@ -20,6 +20,7 @@ from gpuop.ir.nodes import (
     Block,
     Break,
     Cast,
+    Collective,
     Comment,
     Const,
     Continue,
@@ -135,6 +136,8 @@ class _Checker:
                 self.atomic(stmt)
             case Wide():
                 self.wide(stmt)
+            case Collective():
+                self.collective(stmt)
             case Assert(cond=cond):
                 if cond.type != Type(BOOL):
                     raise VerifyError(f"an assertion's condition is a {cond.type}")
@@ -173,6 +176,11 @@ class _Checker:
             if var.type != element_type(memory):
                 raise VerifyError(f"{var.hint}: {var.type} is bound to an element of {memory.hint}")
             self.bind(var)
+
+    def collective(self, stmt: Collective) -> None:
+        if stmt.var.type != stmt.value.type:
+            raise VerifyError(f"{stmt.var.hint}: {stmt.var.type} is what a {stmt.kind} makes of {stmt.value.type}")
+        self.bind(stmt.var)
 
     def wide(self, stmt: Wide) -> None:
         field, array = stmt.field, stmt.array

@@ -15,6 +15,7 @@ from gpuop.ir.nodes import (
     Barrier,
     Block,
     Break,
+    Collective,
     Comment,
     Const,
     Continue,
@@ -134,7 +135,7 @@ def bound(block: Block) -> set[Var | Array]:
 def bound_by(stmt: Stmt) -> Var | Array | None:
     """What a statement makes itself, not in its blocks."""
     match stmt:
-        case Let() | For() | Atomic():
+        case Let() | For() | Atomic() | Collective():
             return stmt.var
         case Declare():
             return stmt.array
@@ -163,7 +164,7 @@ def written_by(stmt: Stmt) -> Symbol | None:
             return stmt.field
         case Wide():
             return stmt.array if stmt.loads else stmt.field
-        case Let() | Declare() | Barrier() | Print() | Assert() | Comment():
+        case Let() | Declare() | Barrier() | Collective() | Print() | Assert() | Comment():
             return None
         case If() | For() | While() | Break() | Continue():
             return None
@@ -185,7 +186,9 @@ def read_by(stmt: Stmt) -> Array | FieldParam | None:
             return stmt.memory
         case Wide():
             return stmt.field if stmt.loads else stmt.array
-        case Let() | Assign() | Declare() | Write() | Store() | Barrier() | Print() | Assert() | Comment():
+        case Let() | Assign() | Declare() | Write() | Store() | Barrier() | Collective():
+            return None
+        case Print() | Assert() | Comment():
             return None
         case If() | For() | While() | Break() | Continue():
             return None
@@ -233,8 +236,8 @@ def changes(cond: Expr, turn: Block) -> bool:
                     return True
                 seen.add(e.var)
                 waiting += [made[e.var]] if e.var in made else []
-    atomics = {stmt.var for stmt in walk(turn) if isinstance(stmt, Atomic)}
-    return not seen.isdisjoint(atomics)
+    of_others = {stmt.var for stmt in walk(turn) if isinstance(stmt, (Atomic, Collective))}
+    return not seen.isdisjoint(of_others)
 
 
 class Copier:

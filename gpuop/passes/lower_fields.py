@@ -22,6 +22,7 @@ from gpuop.ir.nodes import (
     Block,
     Break,
     Cast,
+    Collective,
     Comment,
     Const,
     Continue,
@@ -106,7 +107,7 @@ class _Lowering:
 
     # --- statements ---------------------------------------------------------------------------------------------
 
-    def stmt(self, stmt: Stmt) -> None:
+    def stmt(self, stmt: Stmt) -> None:  # noqa: C901 - a case for each kind of node
         match stmt:
             case Let(var=var, value=value):
                 self.let(var, value)
@@ -118,6 +119,9 @@ class _Lowering:
                 self.out.append(replace(stmt, array=self.arrays[array]))
             case Atomic():
                 self.atomic(stmt)
+            case Collective(var=var):
+                self.lanes_of[var] = [Ref(var)]
+                self.out.append(map_values(stmt, self.scalar))
             case Wide():
                 self.wide(stmt)
             case Store():

@@ -11,6 +11,7 @@ from gpuop.ir.nodes import (
     Barrier,
     Block,
     Break,
+    Collective,
     Comment,
     Continue,
     Declare,
@@ -41,7 +42,7 @@ def obstacle(body: Block) -> str:
                 return "it has arrays"
             case Let() | Assign() | Write() | Store() | If() | For() | Comment():
                 pass
-            case Atomic() | Wide() | Barrier() | Print() | Assert():
+            case Atomic() | Wide() | Barrier() | Collective() | Print() | Assert():
                 raise AssertionError("threads of such kernels have one point")
             case _:
                 assert_never(stmt)

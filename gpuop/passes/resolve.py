@@ -1,4 +1,5 @@
-"""Target expressions become numbers, and of each `_codegenIf` one branch is left, with nothing that only the others need."""
+"""Target expressions become numbers, of each `_codegenIf` one branch is left, with nothing that only the others need, and
+collective operations become what the target has for them."""
 
 from __future__ import annotations
 
@@ -7,11 +8,12 @@ from dataclasses import replace
 from gpuop.errors import Loc, SemanticError
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Array, Block, Break, Continue, Declare, Expr, For, If, Stmt
+from gpuop.ir.nodes import Array, Block, Break, Collective, Continue, Declare, Expr, For, If, Stmt
 from gpuop.ir.ragged import check_tiles
 from gpuop.ir.symbolic import GENERIC, SYMBOLIC, Extent, TargetConst, evaluate
 from gpuop.ir.target import Target
 from gpuop.ir.visit import Copier, changed, fields_read, loaded, map_blocks, values, walk
+from gpuop.passes.collectives.spell import is_spelled, spell_collectives
 
 
 def resolve_target(kernel: Kernel) -> Kernel:
@@ -20,8 +22,10 @@ def resolve_target(kernel: Kernel) -> Kernel:
     Raises:
         SemanticError: a table has no entry for the target, an extent is not positive, or tiles are not complete.
     """
-    if not is_open(kernel):
-        return kernel
+    return spell_collectives(_decided(kernel) if is_open(kernel) else kernel)
+
+
+def _decided(kernel: Kernel) -> Kernel:
     target = kernel.target or GENERIC
     body = _chosen(kernel.body, target)
     unused = _touched(kernel.body) - _touched(body)
@@ -42,7 +46,8 @@ def resolve_target(kernel: Kernel) -> Kernel:
 
 def for_target(kernel: Kernel, target: Target) -> Kernel:
     """A recorded kernel as it is for a target; the same object where that decides nothing."""
-    return replace(resolve_target(replace(kernel, target=target)), target=None) if is_open(kernel) else kernel
+    decides = is_open(kernel) or not is_spelled(kernel)
+    return replace(resolve_target(replace(kernel, target=target)), target=None) if decides else kernel
 
 
 def is_open(kernel: Kernel) -> bool:
@@ -57,6 +62,8 @@ def _decides(stmt: Stmt) -> bool:
         extents = stmt.array.shape
     elif isinstance(stmt, For):
         extents = (stmt.unroll,)
+    elif isinstance(stmt, Collective) and not isinstance(stmt.over, str):
+        extents = (stmt.over,)
     return any(isinstance(v, TargetConst) for v in values(stmt)) or any(isinstance(n, SYMBOLIC) for n in extents)
 
 
@@ -110,4 +117,6 @@ class _Resolving(Copier):
         if isinstance(stmt, For) and isinstance(stmt.unroll, SYMBOLIC):
             turns = evaluate(stmt.unroll, self.target)
             stmt = replace(stmt, unroll=0 if turns is True else max(int(turns), 1))
+        if isinstance(stmt, Collective) and isinstance(stmt.over, SYMBOLIC):
+            stmt = replace(stmt, over=_extent(stmt.over, "`over=`", self.target, stmt.loc))
         return super().stmt(stmt)

@@ -24,6 +24,7 @@ from gpuop.ir.nodes import (
     Block,
     Break,
     Cast,
+    Collective,
     Comment,
     Const,
     Continue,
@@ -150,7 +151,7 @@ class _Vectors:
                 self.out.append(stmt)
             case While() | Break() | Continue() | Declare() | Write() | Atomic() | Wide():
                 raise AssertionError(f"a {type(stmt).__name__} is an obstacle to vectors")
-            case Barrier() | Print() | Assert():
+            case Barrier() | Collective() | Print() | Assert():
                 raise AssertionError(f"a {type(stmt).__name__} is an obstacle to several points a thread")
             case _:
                 assert_never(stmt)

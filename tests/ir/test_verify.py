@@ -26,6 +26,7 @@ from gpuop.ir.nodes import (
     Block,
     Break,
     Cast,
+    Collective,
     Const,
     Continue,
     Declare,
@@ -164,6 +165,7 @@ CASES = [
          (Atomic("add", OUT, (ROW, COLUMN), (ONE,)),)),
     Case("n: int is bound to an element of out", (Atomic("add", OUT, (ROW, COLUMN), (ONE,), N),),
          (Atomic("add", OUT, (ROW, COLUMN), (ONE,), X),)),
+    Case("n: int is what a reduce makes of float", (Collective("reduce", N, ONE),), (Collective("reduce", X, ONE),)),
     # several points of a thread
     Case("out is not accessed so", (DECLARED, Wide(OUT, ARRAY, True, (ROW, COLUMN))),
          (DECLARED, Wide(F, ARRAY, True, (ROW, COLUMN)))),

@@ -41,6 +41,7 @@ class Dialect:
         atomics: an atomic operation ("add"), or that of a type ("add float") or a type and memory ("add float local"), with
             `{p}` for the pointer and `{0}` for operands.
         most_groups: along rows and along layers; None where there is no limit. Beyond it all are counted along columns.
+        shuffles: those of `SHUFFLES`, with `{0}` for the value, `{1}` for the lane or the distance and `{n}` for the lanes.
         wide: the accesses "load", "store", "load half" and "store half" of `{n}` neighbouring elements at `{pointer}`, into or
             from the private array `{lanes}`; and "stream", a store past the caches, of large outputs, where there is such.
         wide_kernel: the qualifiers of an entry point that has wide accesses or vectors; "" for those of others.
@@ -74,6 +75,7 @@ class Dialect:
     wide: Mapping[str, str]
     volatile: str
     long: str
+    shuffles: Mapping[str, str] = field(default_factory=dict)
     most_groups: int | None = None
     wide_kernel: str = ""
 

@@ -20,6 +20,7 @@ from gpuop.ir.nodes import (
     Barrier,
     Block,
     Break,
+    Collective,
     Comment,
     Const,
     Continue,
@@ -84,7 +85,7 @@ class Statements:
             case _:
                 self.effect(stmt, depth)
 
-    def effect(self, stmt: Action, depth: int) -> None:
+    def effect(self, stmt: Action, depth: int) -> None:  # noqa: C901 - a case for each kind of node
         match stmt:
             case Declare(array=array):
                 if array.space != "constant":
@@ -97,6 +98,8 @@ class Statements:
                 self.put(depth, f"{self.wide(stmt)};", stmt.loc)
             case Print(format=text, args=args):
                 self.put(depth, f"printf({', '.join([self.quoted(text), *map(self.e.text, args)])});", stmt.loc)
+            case Collective():
+                self.put(depth, self.shuffle(stmt), stmt.loc)
             case Barrier():
                 self.put(depth, f"{self.dialect.barrier[stmt.fence]};", stmt.loc)
             case Comment():
@@ -144,6 +147,11 @@ class Statements:
         form = next(self.dialect.atomics[name] for name in forms if name in self.dialect.atomics)
         call = form.format(*map(self.e.text, stmt.args), p=pointer)
         return f"{call};" if stmt.var is None else f"const {self.e.type(kind)} {self.e.names.of(stmt.var)} = {call};"
+
+    def shuffle(self, stmt: Collective) -> str:
+        assert stmt.at is not None
+        call = self.dialect.shuffles[stmt.kind].format(self.e.text(stmt.value), self.e.text(stmt.at), n=stmt.over)
+        return f"const {self.e.type(stmt.var.type)} {self.e.names.of(stmt.var)} = {call};"
 
     def wide(self, stmt: Wide) -> str:
         kind = element_type(stmt.field).dtype

@@ -211,6 +211,7 @@ CLZ = {
     "clz ulong": "(unsigned long long)__clzll({0})",
 }
 
+SHUFFLE = "__shfl{}_sync(~0u, {{0}}, {{1}}, {{n}})"
 MOST_BLOCKS = 65535  # along rows and layers; columns have 2³¹ - 1
 
 
@@ -286,6 +287,7 @@ CUDA = Dialect(
         "cmpxchg": "atomicCAS({p}, {0}, {1})", "min": "atomicMin({p}, {0})", "max": "atomicMax({p}, {0})",
         "and": "atomicAnd({p}, {0})", "or": "atomicOr({p}, {0})", "xor": "atomicXor({p}, {0})",
     },
+    shuffles={"warp shuffle": SHUFFLE.format(""), "warp up": SHUFFLE.format("_up"), "warp down": SHUFFLE.format("_down")},
     wide={
         "load": "neighbours<{type}, {n}>::load({lanes}, {pointer})",
         "store": "neighbours<{type}, {n}>::store({pointer}, {lanes})",

@@ -9,7 +9,7 @@ from gpuop.dsl.operators.written import counted
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.errors import Loc, SemanticError
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Atomic, Barrier, Block, Const, For, If, Index, Stmt, Write
+from gpuop.ir.nodes import Atomic, Barrier, Block, Collective, Const, For, If, Index, Stmt, Write
 from gpuop.ir.size import MOST_NESTED, deepest
 from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import Shape
@@ -38,20 +38,27 @@ def check_barriers(kernel: Kernel) -> None:
     Raises:
         SemanticError: at a barrier under a condition, or in a loop, that may differ between them.
     """
-    barriers = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Barrier)]
+    barriers = [stmt for stmt in walk(kernel.body) if isinstance(stmt, (Barrier, Collective))]
     if not barriers:
         return
     uniformity = Uniformity(kernel.body, kernel.domain, kernel.group or kernel.domain.group)
     for barrier in barriers:
         cause = uniformity.cause(barrier)
         if cause is not None:
-            name = "_syncThreadsLocal" if barrier.fence == "local" else "_syncThreadsGlobal"
             what, where = _described(cause)
+            it = "the barrier" if isinstance(barrier, Barrier) else "it"
             raise SemanticError(
-                f"`{name}()` is not reached by all threads of a work-group together: {what}{where} may differ between them; "
-                "put the barrier outside, and what depends on the thread inside",
+                f"`{_word(barrier)}` is not reached by all threads of a work-group together: {what}{where} may differ between "
+                f"them; put {it} outside, and what depends on the thread inside",
                 barrier.loc,
             )
+
+
+def _word(stmt: Barrier | Collective) -> str:
+    """What the user has written."""
+    if isinstance(stmt, Collective):
+        return f"{stmt.word}(…)"
+    return "_syncThreadsLocal()" if stmt.fence == "local" else "_syncThreadsGlobal()"
 
 
 def _described(cause: Stmt) -> tuple[str, str]:

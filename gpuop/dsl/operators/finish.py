@@ -19,6 +19,7 @@ from gpuop.ir.nodes import (
     Assign,
     Barrier,
     Block,
+    Collective,
     Const,
     Declare,
     Expr,
@@ -75,8 +76,10 @@ def finish(recorder: Recorder, precision: str) -> Kernel:
 
 def _knows_groups(body: Block) -> bool:
     """Whether the result may depend on the shape of the work-groups."""
-    shared = any(isinstance(s, Barrier) or (isinstance(s, Declare) and s.array.space == "local") for s in walk(body))
-    return shared or any(isinstance(e, Index) and e.kind not in ("global", "global_size") for e in expressions(body))
+    waits = any(isinstance(s, (Barrier, Collective)) for s in walk(body))
+    shared = any(isinstance(s, Declare) and s.array.space == "local" for s in walk(body))
+    known = (isinstance(e, Index) and e.kind not in ("global", "global_size") for e in expressions(body))
+    return waits or shared or any(known)
 
 
 def _element_axis(recorder: Recorder, body: Block) -> tuple[Block, Domain]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gpuop.ir.build import collector
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import GRID_AXES, Barrier, Declare, Expr, If, Index, Stmt
+from gpuop.ir.nodes import GRID_AXES, Barrier, Collective, Declare, Expr, If, Index, Stmt
 from gpuop.ir.visit import walk
 from gpuop.passes.regions.lift import lift_barriers
 from gpuop.passes.regions.masking import Masking
@@ -25,7 +25,7 @@ def guard_domain(kernel: Kernel) -> Kernel:
             test = one if test is None else b.apply("and", test, one)
     if test is None:
         return kernel
-    if any(isinstance(stmt, Barrier) for stmt in walk(body)):
+    if any(isinstance(stmt, (Barrier, Collective)) for stmt in walk(body)):
         return replace(kernel, body=(*head, *Masking(kernel, test).block(body)))
     return replace(kernel, body=(*head, If(test, body)))
 

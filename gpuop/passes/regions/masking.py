@@ -17,6 +17,7 @@ from gpuop.ir.nodes import (
     Barrier,
     Block,
     Break,
+    Collective,
     Comment,
     Continue,
     Declare,
@@ -67,8 +68,10 @@ class Masking(RegionGuard):
                 case Break() | Continue():
                     matters = leaving
                 case _:
-                    matters = isinstance(stmt, Barrier) or self._is_needed(stmt)
-            if matters:
+                    matters = isinstance(stmt, (Barrier, Collective)) or self._is_needed(stmt)
+            if matters and not isinstance(
+                stmt, Collective
+            ):  # whose lanes that are no threads of the grid give anything
                 self.needed |= {symbol for v in values(stmt) for symbol in _symbols(v)}
             # an assignment or a barrier makes all threads run the block around it, a binding does not
             found |= matters and not isinstance(stmt, Let)
@@ -80,7 +83,7 @@ class Masking(RegionGuard):
                 return var in self.needed
             case Store(memory=memory):
                 return memory in self.needed
-            case Declare() | Write() | Atomic() | Wide() | Barrier() | Print() | Assert() | Comment():
+            case Declare() | Write() | Atomic() | Wide() | Barrier() | Collective() | Print() | Assert() | Comment():
                 return False  # no barrier depends on an atomic operation's result, which differs between threads
             case If() | For() | While() | Break() | Continue():
                 return False
@@ -88,7 +91,7 @@ class Masking(RegionGuard):
                 assert_never(stmt)
 
     def is_for_all(self, stmt: Stmt) -> bool:
-        wanted = isinstance(stmt, (Barrier, Break, Continue)) or id(stmt) in self.for_all
+        wanted = isinstance(stmt, (Barrier, Collective, Break, Continue)) or id(stmt) in self.for_all
         return wanted or self._is_needed(stmt)
 
 

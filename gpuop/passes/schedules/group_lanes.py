@@ -79,7 +79,7 @@ class _GroupLanes:
         self.parts = parts_of(kernel)
         self.common = common_to_parts(kernel)
         shared = [stmt.array for stmt in kernel.shared("local")]
-        self.own = {array: replace(array, shape=array.extents[1:], space="private") for array in shared}
+        self.own = {array: replace(array, shape=array.extents[-1:], space="private") for array in shared}
         kept = kept_between(kernel)
         self.kept = {var: Array(f"{var.hint}_kept", var.type, (self.width,)) for var in kept}
 
@@ -173,10 +173,10 @@ class _Lane(Placed):
 
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Load) and expr.memory in self.lanes.own:
-            expr = replace(expr, index=expr.index[1:])
+            expr = replace(expr, index=expr.index[-1:])
         return super().expr(expr)
 
     def stmt(self, stmt: Stmt) -> Block:
         if isinstance(stmt, Store) and stmt.memory in self.lanes.own:
-            stmt = replace(stmt, index=stmt.index[1:])
+            stmt = replace(stmt, index=stmt.index[-1:])
         return super().stmt(stmt)

@@ -129,11 +129,12 @@ def _of_rows(kernel: Kernel) -> str:
     numbers = [*(array.type for array in shared), *(var.type for var in kept_between(kernel))]
     if any(type_.kind == "b" or type_.lanes > 1 or type_.dtype is HALF for type_ in numbers):
         return "it keeps what is no number"
-    if any(array.volatile or len(array.shape) != 2 for array in shared):
+    rows = 2 if kernel.work_group[1] > 1 else 1
+    if any(array.volatile or not rows <= len(array.shape) <= 2 for array in shared):
         return "its local memory has no row for each row of threads"
     places = [e.index for e in expressions(kernel.body) if isinstance(e, Load) and e.memory in shared]
     places += [stmt.index for stmt in walk(kernel.body) if isinstance(stmt, Store)]
-    if any(index[0] != ROW for index in places):
+    if any(len(index) > 1 and index[0] != ROW for index in places):
         return "rows of threads use the memory of others"
     rows = sum(e == ROW for e in expressions(kernel.body))
     if rows > len(places):

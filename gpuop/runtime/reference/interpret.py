@@ -29,6 +29,7 @@ from gpuop.ir.nodes import (
     Block,
     Break,
     Cast,
+    Collective,
     Comment,
     Const,
     Continue,
@@ -147,6 +148,10 @@ class Threads:
                 self.memory.store(memory, self.point(index) or [], self.lanes(value), self.active)
             case Atomic():
                 self.atomic(stmt)
+            case Collective(var=var):
+                assert isinstance(stmt.over, int) and stmt.at is not None
+                at, own = self.all_of(stmt.at), self.all_of(stmt.value)
+                self.vars[var] = [own[self.where.lane(stmt.kind, at, stmt.over, self.kernel.work_group.points)]]
             case Wide():
                 self.wide(stmt)
             case Print(format=text, args=args):
@@ -155,6 +160,10 @@ class Threads:
                 pass  # all threads take each statement together; assertions are for checked execution
             case _:
                 assert_never(stmt)
+
+    def all_of(self, expr: Expr) -> NDArray[Any]:
+        """A scalar's value in each thread."""
+        return np.broadcast_to(self.lanes(expr)[0], self.count)
 
     def atomic(self, stmt: Atomic) -> None:
         args = [np.broadcast_to(self.lanes(a)[0], self.count) for a in stmt.args]

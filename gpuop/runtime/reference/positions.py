@@ -39,6 +39,14 @@ class Positions:
     member: Ints
     first: int = 0
 
+    def lane(self, kind: str, at: Ints, width: int, threads: int) -> Ints:
+        """The thread whose value each gets by a shuffle, of so many lanes, in work-groups of so many threads that all run."""
+        own = np.arange(self.count) % threads
+        lane = own % width
+        wanted = {"warp shuffle": at % width, "warp up": lane - at, "warp down": lane + at}[kind]
+        there = (wanted >= 0) & (wanted < width) & (own - lane + wanted < threads)
+        return np.arange(self.count) + np.where(there, wanted - lane, 0)
+
 
 def chunks(kernel: Kernel, surplus: bool) -> Iterator[Positions]:
     """The threads of a launch. `surplus`: those too that rounding up to whole groups adds, as devices have them."""
