@@ -31,7 +31,7 @@ GROUPS = {  # of functions: title, and the tests that go through all of them
 }
 SECTIONS = {
     "Reading and writing": "_readTensor _readTensorElement _sampleTensor _writeTensor _writeTensorElement",
-    "Blocks": "_if _elseif _else _for _while _forEachTensorElement _break _continue",
+    "Blocks": "_if _elseif _else _for _while _forEachTensorElement _break _continue _return",
     "Targets": "_target _codegenIf _codegenElseif _codegenElse",
     "Conditions": "_and _or _not _where",
     "Sums": "_sum",

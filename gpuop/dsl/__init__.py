@@ -32,7 +32,10 @@ _NAMES: dict[str, Any] = {
     **{name: getattr(blocks, name) for name in ("_if", "_elseif", "_else")},
     **{name: getattr(codegen_blocks, name) for name in ("_codegenIf", "_codegenElseif", "_codegenElse")},
     "_target": target_facts._target,
-    **{name: getattr(loops, name) for name in ("_for", "_while", "_forEachTensorElement", "_break", "_continue")},
+    **{
+        name: getattr(loops, name)
+        for name in ("_for", "_while", "_forEachTensorElement", "_break", "_continue", "_return")
+    },
     **{
         name: getattr(declare, name)
         for name in (

@@ -88,6 +88,21 @@ def function_that_reads():
     total(SCALAR)
 
 
+@WRONGS.add("it reads and writes no memory, and knows no other value of the kernel's")
+def function_that_assigns():
+    @gp.operator
+    def total(field):
+        count = _var(0)
+
+        def counted(a, b):
+            count.assign(count + 1)
+            return a + b
+
+        return _reduceGroup(_readTensor(field), counted) + count  # here
+
+    total(SCALAR)
+
+
 @WRONGS.add("_scanGroup of a function takes `identity=`, which the first thread gets")
 def exclusive_scan_without_identity():
     @gp.operator

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.dsl.operators.checks import check_barriers, check_cover, check_nesting, check_races, target
+from gpuop.dsl.operators.returns import without_returns
 from gpuop.dsl.operators.write_coverage import writes_all
 from gpuop.dsl.operators.written import covers
 from gpuop.dsl.recorder.fills import Fill, of_element, uniform
@@ -48,7 +49,7 @@ def finish(recorder: Recorder, precision: str) -> Kernel:
             what surplus threads would have written.
     """
     recorder.check_pending()
-    body, domain = _element_axis(recorder, (*recorder.shared, *recorder.scopes[0].statements))
+    body, domain = _element_axis(recorder, (*recorder.shared, *without_returns(recorder)))
     check_nesting(body)
     body = _Elements(body, recorder.volatile).copy()
     group = recorder.work_group if recorder.group or _knows_groups(body) else None

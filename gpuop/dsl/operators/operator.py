@@ -32,6 +32,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.text import identity
 from gpuop.ir.types import BOOL, FLOAT, DType, FieldType, Shape
 from gpuop.ir.values import Leaf, Node
+from gpuop.ir.visit import walk
 
 MANY_CONSTANTS = 8
 MOST_KEPT = 4096  # kernels of gpuop's own operators: numbers that change at every call make one each
@@ -196,7 +197,7 @@ class Operator(Decorated):
         """Write the returned values at the thread's own point."""
         if any(
             getattr(stmt, "field", None) in [s.param for s in recorder.outputs]
-            for stmt in recorder.scopes[0].statements
+            for stmt in walk(tuple(recorder.scopes[0].statements))
         ):
             raise SemanticError(f"operator `{self.name}` both writes outputs and returns a value; do one of them")
         values = returned if isinstance(returned, (tuple, list)) else (returned,)

@@ -19,7 +19,7 @@ T = TypeVar("T")
 Position = tuple[int, CodeType, int]
 MOST_DECORATOR_LINES = 20
 MOST_CODE = 1024  # functions that are remembered
-MUST_CALL = ("_break", "_continue", "_syncThreadsLocal", "_syncThreadsGlobal")
+MUST_CALL = ("_break", "_continue", "_return", "_syncThreadsLocal", "_syncThreadsGlobal")
 
 
 def once_per_code(make: Callable[[CodeType], T]) -> Callable[[CodeType], T]:

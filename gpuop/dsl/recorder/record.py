@@ -16,7 +16,7 @@ from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.errors import Loc, SemanticError, here, kernel_frame
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Domain
-from gpuop.ir.nodes import AXES, Array, Break, Continue, Declare, Expr, FieldParam, For, If, Index, Let, Ref, Stmt, Var
+from gpuop.ir.nodes import AXES, Array, Declare, Expr, FieldParam, For, If, Index, Let, Ref, Stmt, Var
 from gpuop.ir.size import MOST_NESTED, MOST_STATEMENTS
 from gpuop.ir.symbolic import Extent, numbers
 from gpuop.ir.types import INT, Shape
@@ -34,6 +34,7 @@ class Scope:
     open: bool = True
     statements: list[Stmt] = field(default_factory=list)
     marks: list[tuple[Position, ...]] = field(default_factory=list)
+    left: str = ""  # `_break`, `_continue` or `_return`, where that is the last statement
     chain: If | None = None  # the `_if` chain at the end of `statements` that `_elseif` and `_else` may extend
 
 
@@ -62,6 +63,7 @@ class Recorder:
         self.elements: list[tuple[Expr, int]] = []  # the loops over tensor elements that are open
         self.element_loop: For | None = None
         self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
+        self.returned: Var | None = None  # whether a thread has called `_return()`
         self.idle = False  # whether there are values that an integer 0 leaves without a use
         self.naming = True
         self.root: FrameType | None = None
@@ -87,10 +89,9 @@ class Recorder:
     def emit(self, stmt: Stmt) -> None:
         """Append a statement to the open block."""
         self.check_pending()
-        if self.scope.statements and isinstance(self.scope.statements[-1], (Break, Continue)):
-            name = "_break" if isinstance(self.scope.statements[-1], Break) else "_continue"
+        if self.scope.left:
             raise SemanticError(
-                f"nothing that follows `{name}()` in its block runs; put it before, or into an `_else` block"
+                f"nothing that follows `{self.scope.left}()` in its block runs; put it before, or into an `_else` block"
             )
         self.scope.statements.append(stmt)
         self.scope.marks.append(trail(kernel_frame(), self.root))

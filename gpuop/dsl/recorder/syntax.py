@@ -35,7 +35,7 @@ def _check(node: ast.AST, file: str, block: str) -> None:
     if isinstance(node, ast.Return) and block:
         raise SemanticError(
             f"`return` inside a `with {block}(…)` block ends the recording whatever the condition is; "
-            "assign a variable inside (`v @= …`) and return it at the end",
+            "assign a variable inside (`v @= …`) and return it at the end, or write outputs and call `_return()`",
             Loc(file, node.lineno),
         )
     if isinstance(node, ast.With):

@@ -15,7 +15,7 @@ from gpuop.errors import SemanticError, described, here
 from gpuop.ir.combination import Combination
 from gpuop.ir.nodes import Assign, Break, Continue, Expr, For, If, Index, Let, Load, Read, Ref, Var, While
 from gpuop.ir.types import Type
-from gpuop.ir.visit import bound, expressions, walk, walk_expr
+from gpuop.ir.visit import bound, changed, expressions, walk, walk_expr
 
 Function = Callable[[Any, Any], Any]
 _FUNCTIONS = functions()
@@ -77,7 +77,7 @@ def _check_alone(word: str, made: Combination) -> None:
     own = {made.left, made.right, *bound(made.body)}
     used = [*expressions(made.body), *walk_expr(made.result)]
     foreign = any((isinstance(e, Ref) and e.var not in own) or isinstance(e, (Read, Load, Index)) for e in used)
-    if foreign or not all(isinstance(stmt, ORDERED) for stmt in walk(made.body)):
+    if foreign or not changed(made.body) <= own or not all(isinstance(stmt, ORDERED) for stmt in walk(made.body)):
         raise SemanticError(
             f"the function that {word} combines values by uses only these two and constants: it runs in any thread; "
             "it reads and writes no memory, and knows no other value of the kernel's"

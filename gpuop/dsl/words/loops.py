@@ -17,9 +17,9 @@ from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, integer
 from gpuop.dsl.recorder.variable import Variable
 from gpuop.errors import SemanticError, here
 from gpuop.ir.build import constant
-from gpuop.ir.nodes import Block, Break, Const, Continue, Expr, For, Ref, Stmt, Var, While
+from gpuop.ir.nodes import Assign, Block, Break, Const, Continue, Expr, For, Ref, Stmt, Var, While
 from gpuop.ir.symbolic import TargetConst
-from gpuop.ir.types import INT, SMALL_TENSOR, Shape, ShapeLike, Type
+from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, Shape, ShapeLike, Type
 from gpuop.ir.visit import Copier, changes, leaving
 
 COUNT = "count in a variable, as in `n = _var(0)` before it and `n += 1` inside"
@@ -178,6 +178,7 @@ def _leave(name: str, stmt: Break | Continue) -> None:
             f"`{name}()` cannot leave `_forEachTensorElement`: its elements are handled independently; use `_if`"
         )
     recorder.emit(stmt)
+    recorder.scope.left = name
 
 
 def _break() -> None:
@@ -188,3 +189,22 @@ def _break() -> None:
 def _continue() -> None:
     """Start the next turn of the innermost loop."""
     _leave("_continue", Continue(here()))
+
+
+def _return() -> None:
+    """End what this thread does, under a condition or in a loop: what follows is for the others.
+
+    An output that it has not written needs a `default=`. Barriers and collective operations may follow where all threads of a
+    work-group return, or none.
+    """
+    recorder = current("`_return`")
+    if any(scope.kind == "_forEachTensorElement" for scope in recorder.scopes):
+        raise SemanticError(
+            "`_return()` cannot leave `_forEachTensorElement`: its elements are handled independently; use `_if`"
+        )
+    if recorder.returned is None:
+        recorder.returned = Var("returned", Type(BOOL), mutable=True)
+    recorder.emit(Assign(recorder.returned, constant(True, BOOL), here()))
+    if any(scope.kind in ("_for", "_while") for scope in recorder.scopes):
+        recorder.emit(Break(here()))
+    recorder.scope.left = "_return"
