@@ -52,6 +52,7 @@ from gpuop.dsl.words.loops import _break as _break
 from gpuop.dsl.words.loops import _continue as _continue
 from gpuop.dsl.words.loops import _for as _for
 from gpuop.dsl.words.loops import _forEachTensorElement as _forEachTensorElement
+from gpuop.dsl.words.loops import _return as _return
 from gpuop.dsl.words.loops import _while as _while
 from gpuop.dsl.words.sample import _sampleTensor as _sampleTensor
 from gpuop.dsl.words.shared_memory import _constantArray as _constantArray
@@ -387,6 +388,7 @@ __all__ = [
     "_reduceGroup",
     "_remainder",
     "_remquo",
+    "_return",
     "_rhadd",
     "_rint",
     "_rootn",
@@ -615,7 +617,7 @@ def _atomic_add(pointer: Pointer, x: Operand, /) -> Value:
 def _atomic_and(pointer: Pointer, x: Operand, /) -> Value:
     'Atomically replace what the pointer shows by old & x; gives what was there before.'
 def _atomic_cmpxchg(pointer: Pointer, compare: Operand, x: Operand, /) -> Value:
-    'Atomically replace what the pointer shows by x where old == compare, else old; operands: compare, x; gives what was there before.'
+    'Atomically replace what the pointer shows by x where old == compare (floats: the same bits), else old; operands: compare, x; gives what was there before.'
 def _atomic_compxchg(pointer: Pointer, compare: Operand, x: Operand, /) -> Value:
     'Atomically replace what the pointer shows by x where old == compare, else old, as `_atomic_cmpxchg` does; gives what was there before.'
 def _atomic_dec(pointer: Pointer, /) -> Value:
@@ -623,9 +625,9 @@ def _atomic_dec(pointer: Pointer, /) -> Value:
 def _atomic_inc(pointer: Pointer, /) -> Value:
     'Atomically replace what the pointer shows by old + 1; gives what was there before.'
 def _atomic_max(pointer: Pointer, x: Operand, /) -> Value:
-    'Atomically replace what the pointer shows by max(old, x); gives what was there before.'
+    'Atomically replace what the pointer shows by max(old, x), of floats the one that is a number, and 0 before -0; gives what was there before.'
 def _atomic_min(pointer: Pointer, x: Operand, /) -> Value:
-    'Atomically replace what the pointer shows by min(old, x); gives what was there before.'
+    'Atomically replace what the pointer shows by min(old, x), of floats the one that is a number, and -0 before 0; gives what was there before.'
 def _atomic_or(pointer: Pointer, x: Operand, /) -> Value:
     'Atomically replace what the pointer shows by old | x; gives what was there before.'
 def _atomic_sub(pointer: Pointer, x: Operand, /) -> Value:

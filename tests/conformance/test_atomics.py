@@ -15,7 +15,7 @@ from .compare import all_same, same
 from .cuda import compiled_as_cuda  # noqa: F401
 
 rng = np.random.default_rng(11)
-BITS = 2**32
+DTYPES = {"int": "int32", "uint": "uint32", "long": "int64", "ulong": "uint64"}
 
 # an update with x, which is one of the threads' numbers, and what it leaves: after all, their order does not matter
 UPDATES: dict[str, tuple[Callable[..., Any], Callable[[int, int], int]]] = {
@@ -36,10 +36,10 @@ COUNT, START = len(UPDATES), 37
 NUMBERS = range(20, 70)
 
 
-@pytest.mark.parametrize("word", ["int", "uint"])
+@pytest.mark.parametrize("word", DTYPES)
 def test_every_function_everywhere(device: str, word: str) -> None:
     """Local variables and arrays, outputs' and tensors' elements, 0D outputs; results ignored."""
-    dtype = f"{word}32"
+    dtype = DTYPES[word]
     kinds = (gp.FieldType(COUNT, 3, dtype), gp.FieldType((2, COUNT), (), dtype), gp.FieldType((COUNT, 2), (), dtype))
     single = gp.FieldType((), (), dtype)
 
@@ -72,18 +72,18 @@ def test_every_function_everywhere(device: str, word: str) -> None:
     for _, meaning in UPDATES.values():
         value = START
         for x in NUMBERS:
-            value = meaning(value, x) % BITS if word == "uint" else meaning(value, x)
+            value = meaning(value, x) % 2 ** (8 * np.dtype(dtype).itemsize) if word[0] == "u" else meaning(value, x)
         values.append(value)
-    done = np.array(values).astype(dtype)
+    done = np.array(values, dtype)
     vectors, image = np.full((COUNT, 3), START, dtype), np.full((2, COUNT), START, dtype)
     vectors[:, 2] = image[1] = done
     all_same(updates(), (vectors, image, np.stack([done, done], -1), *done[:7]))
 
 
-@pytest.mark.parametrize("word", ["int", "uint"])
+@pytest.mark.parametrize("word", DTYPES)
 def test_of_a_threads_own_memory(device: str, word: str) -> None:
     """A variable and an array's element; the result is what was there."""
-    dtype = f"{word}32"
+    dtype = DTYPES[word]
 
     @gp.operator(outputs=gp.FieldType((COUNT, len(NUMBERS)), 4, dtype))
     def own():
@@ -130,6 +130,56 @@ def test_floats(device: str) -> None:
     all_same(
         sums(gp.ScalarField(a)), (np.float32([total, -total, 7, 0]), np.float32(2.5 - total), 1 + 1 + a + 2000 - a)
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_of_floats(device: str, dtype: str) -> None:
+    """Extremes leave NaN out, and -0 is less than 0, so the order does not matter; what is compared are bits."""
+    a = rng.integers(-9, 10, 300).astype(dtype) / 4
+    a[::7] = np.nan
+    zeros = np.where(np.arange(300) % 2 == 0, 0.0, -0.0).astype(dtype)
+    kind = gp.FieldType(8, (), dtype)
+    word = {"float32": "float", "float64": "double"}[dtype]
+
+    @gp.operator(outputs=(kind, kind, gp.FieldType(300, (), dtype)), default=np.nan)
+    def updates(f, g):
+        _localThreads(64)
+        _globalThreads(300)
+        x, zero = _readTensor(f, _column), _readTensor(g, _column)
+        local, own = _local(globals()[f"_{word}Array"](8)), globals()[f"_{word}Var"](1)
+        with _if(_localColumn < 8):
+            local[_localColumn] = 0.0
+        _syncThreadsLocal()
+        _atomic_min(_pointerTo(_out0, 0), x)
+        _atomic_max(_pointerTo(_out0, 1), x)
+        _atomic_min(_pointerTo(_out0, 2), zero)
+        _atomic_max(_pointerTo(_out0, 3), zero)
+        _atomic_xchg(_pointerTo(_out0, 4), zero * zero + 3)
+        _atomic_add(_pointerTo(_out0, 5), x * 0)
+        _atomic_min(_pointerTo(local[0]), x)
+        _atomic_max(_pointerTo(local[1]), x)
+        _atomic_min(_pointerTo(local[2]), zero)
+        _atomic_cmpxchg(_pointerTo(local[3]), -0.0, 1)
+        _atomic_cmpxchg(_pointerTo(local[4]), 0.0, 2)
+        _syncThreadsLocal()
+        with _if((_localColumn < 8) & (_groupColumn == 0)):
+            _writeTensor(_out1, local[_localColumn], _localColumn)
+        was = _atomic_min(_pointerTo(own), x) + 10 * _atomic_cmpxchg(_pointerTo(own), 1, 5)
+        _writeTensor(_out2, was + own * 100, _column)
+
+    first = a[:64]
+    least = np.fmin(a, 1)
+    expected = (1 + least * 10 + np.where(least == 1, 5, least) * 100).astype(dtype)
+    all_same(
+        updates(gp.ScalarField(a), gp.ScalarField(zeros)),
+        (
+            np.array([np.nanmin(a), np.nanmax(a), -0.0, 0.0, 3, np.nan, np.nan, np.nan], dtype),
+            np.array([min(0, np.nanmin(first)), max(0, np.nanmax(first)), -0.0, 0, 2, 0, 0, 0], dtype),
+            expected,
+        ),
+    )
+    made = updates(gp.ScalarField(a), gp.ScalarField(zeros))[0].numpy()
+    assert np.signbit(made[2]) and not np.signbit(made[3])
 
 
 def test_tickets(device: str) -> None:

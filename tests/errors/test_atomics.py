@@ -103,20 +103,20 @@ def too_many_operands():
         _atomic_inc(_pointerTo(_out0, 0, 0), 1)  # here
 
 
-@WRONGS.add("_atomic_min works on int, uint, not on a float")
+@WRONGS.add("_atomic_and works on int, uint, long, ulong, not on a float")
 def atomics_on_floats():
     with gp.GPUOperator(SCALAR.type):
-        _atomic_min(_pointerTo(_out0, 0, 0), 1)  # here
+        _atomic_and(_pointerTo(_out0, 0, 0), 1)  # here
 
 
-@WRONGS.add("_atomic_add works on int, uint, float, not on a short")
+@WRONGS.add("_atomic_add works on int, uint, long, ulong, float, double, not on a short")
 def atomics_on_shorts():
     with gp.GPUOperator(SCALAR.type):
         shared = _local(_shortVar())
         _atomic_add(_pointerTo(shared), 1)  # here
 
 
-@WRONGS.add("_atomic_or works on int, uint, not on an int4")
+@WRONGS.add("_atomic_or works on int, uint, long, ulong, not on an int4")
 def atomics_on_vectors():
     with gp.GPUOperator(SCALAR.type):
         v = _int4Array(3)

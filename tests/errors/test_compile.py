@@ -88,6 +88,6 @@ def test_a_type_that_the_device_lacks(name, monkeypatch):
         sharpened(precise).numpy()
     assert str(caught.value) == (
         f"operator `sharpened` computes with double, which {name} ({backend.description}) lacks; "
-        "use float32 fields, or another device"
+        "use types of 32 bits, or another device"
     )
     check_usable(name)

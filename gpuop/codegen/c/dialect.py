@@ -101,6 +101,9 @@ class Dialect:
         return frozenset(re.findall(r"(?<![.:\w])[A-Za-z_]\w*", re.sub(r"{\w*}", " ", text)))
 
 
+ATOMICS_OF_64_BITS = "atomic operations of 64 bits"
+
+
 @dataclass(frozen=True)
 class Source:
     """Generated text and what a backend needs to launch it.
@@ -111,7 +114,7 @@ class Source:
         arguments: the parameters in order, the first `inputs` of them read; a by-value field is as many scalars as it has planes.
         fills: what outputs hold before the launch, by position among the arguments.
         lines: the user's line behind a line of the text (counted from 1).
-        needs: features of a device, such as "double".
+        needs: features of a device: "double", and ATOMICS_OF_64_BITS.
     """
 
     entry: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuop.codegen.c.dialect import Dialect
-from gpuop.codegen.cuda import halves
+from gpuop.codegen.cuda import cuda_atomics, halves
 
 OPTIONS = ("--std=c++17", "--fmad=false")
 
@@ -274,7 +274,7 @@ CUDA = Dialect(
         "loaded": LOADED,
         "rootn": ROOTN, "powr": POWR, "native_exp2": NATIVE.format(name="exp2", instruction="ex2"),
         "nan_min": NAN_EXTREME.format(name="min"), "nan_max": NAN_EXTREME.format(name="max"),
-        "native_sqrt": NATIVE.format(name="sqrt", instruction="sqrt"), **halves.HELPERS,
+        "native_sqrt": NATIVE.format(name="sqrt", instruction="sqrt"), **halves.HELPERS, **cuda_atomics.HELPERS,
     },
     head="// compile with --fmad=false: results equal those of every other device\n"
     "#pragma nv_diag_suppress 39, 128, 177, 550  // x / 0.0f is infinite; what is named need not be used",
@@ -282,11 +282,7 @@ CUDA = Dialect(
     local="__shared__ __align__(16)",  # so that neighbours are accessed at once
     constant="static __constant__",
     barrier={"local": "__syncthreads()", "global": "__syncthreads()"},
-    atomics={
-        "add": "atomicAdd({p}, {0})", "sub": "atomicSub({p}, {0})", "xchg": "atomicExch({p}, {0})",
-        "cmpxchg": "atomicCAS({p}, {0}, {1})", "min": "atomicMin({p}, {0})", "max": "atomicMax({p}, {0})",
-        "and": "atomicAnd({p}, {0})", "or": "atomicOr({p}, {0})", "xor": "atomicXor({p}, {0})",
-    },
+    atomics=cuda_atomics.ATOMICS,
     shuffles={"warp shuffle": SHUFFLE.format(""), "warp up": SHUFFLE.format("_up"), "warp down": SHUFFLE.format("_down")},
     wide={
         "load": "neighbours<{type}, {n}>::load({lanes}, {pointer})",

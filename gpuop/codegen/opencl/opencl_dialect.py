@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.codegen.c.dialect import Dialect
-from gpuop.codegen.opencl import saturation
+from gpuop.codegen.opencl import opencl_atomics, saturation
 from gpuop.codegen.opencl.vectors import HELPERS
 
 ROUND_HALF = """
@@ -55,19 +55,6 @@ int remquo_bits(float x, float y)
     remquo(x, y, &quotient);
     return quotient % 128;
 }
-"""
-ATOMIC_FLOAT = """
-// adds to a float by compare and swap; the old value
-float atomic_add_{space}(volatile __{space} float *p, float x)
-{{
-    volatile __{space} uint *bits = (volatile __{space} uint *)p;
-    uint old = *bits, seen;
-    do {{
-        seen = old;
-        old = atomic_cmpxchg(bits, seen, as_uint(as_float(seen) + x));
-    }} while (old != seen);
-    return as_float(old);
-}}
 """
 BYTES_OF = """
 // the word of four bytes of two words, which the digits of the selector number
@@ -168,8 +155,7 @@ OPENCL = Dialect(
         "round_double": ROUND_DOUBLE,
         "pack_half": PACK_HALF,
         "unpack_half": UNPACK_HALF,
-        "atomic_add_local": ATOMIC_FLOAT.format(space="local"),
-        "atomic_add_global": ATOMIC_FLOAT.format(space="global"),
+        **opencl_atomics.HELPERS,
         "hidden": HIDDEN,
         "bytes_of": BYTES_OF,
         "halves_max": HALVES.format(op="max"),
@@ -185,12 +171,7 @@ OPENCL = Dialect(
         "local": "barrier(CLK_LOCAL_MEM_FENCE)",
         "global": "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
     },
-    atomics={
-        **{op: f"atomic_{op}({{p}}, {{0}})" for op in ("add", "sub", "xchg", "min", "max", "and", "or", "xor")},
-        "cmpxchg": "atomic_cmpxchg({p}, {0}, {1})",
-        "add float local": "atomic_add_local({p}, {0})",
-        "add float global": "atomic_add_global({p}, {0})",
-    },
+    atomics=opencl_atomics.ATOMICS,
     wide={  # vloada and a dereferenced vector promise the alignment, which vload does not
         "load": "vstore{n}(*(const __global {type}{n} *){pointer}, 0, {lanes})",
         "store": "*(__global {type}{n} *){pointer} = vload{n}(0, {lanes})",

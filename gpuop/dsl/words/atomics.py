@@ -14,24 +14,26 @@ from gpuop.dsl.recorder.variable import Variable
 from gpuop.dsl.words.access import output_place
 from gpuop.dsl.words.shared_memory import LocalVariable, shown
 from gpuop.errors import SemanticError, article, here
-from gpuop.ir.build import literal
+from gpuop.ir.build import Builder, literal
 from gpuop.ir.nodes import Array, Assign, Atomic, Expr, FieldParam, Lane, Load, Ref, Store, Var
-from gpuop.ir.types import FLOAT, INT, UINT, Type
+from gpuop.ir.types import DOUBLE, FLOAT, INT, LONG, UINT, ULONG, Type
 
 # name: the operation, operands, the types of memory that it works on, what it does (`old` being what was read)
+WHOLE = (INT, UINT, LONG, ULONG)
+ANY = (*WHOLE, FLOAT, DOUBLE)
 FUNCTIONS: dict[str, tuple[str, int, tuple[Any, ...], str]] = {
-    "add": ("add", 1, (INT, UINT, FLOAT), "old + x"),
-    "sub": ("sub", 1, (INT, UINT, FLOAT), "old - x"),
-    "xchg": ("xchg", 1, (INT, UINT, FLOAT), "x"),
-    "inc": ("add", 0, (INT, UINT), "old + 1"),
-    "dec": ("sub", 0, (INT, UINT), "old - 1"),
-    "cmpxchg": ("cmpxchg", 2, (INT, UINT), "x where old == compare, else old; operands: compare, x"),
-    "compxchg": ("cmpxchg", 2, (INT, UINT), "x where old == compare, else old, as `_atomic_cmpxchg` does"),
-    "min": ("min", 1, (INT, UINT), "min(old, x)"),
-    "max": ("max", 1, (INT, UINT), "max(old, x)"),
-    "and": ("and", 1, (INT, UINT), "old & x"),
-    "or": ("or", 1, (INT, UINT), "old | x"),
-    "xor": ("xor", 1, (INT, UINT), "old ^ x"),
+    "add": ("add", 1, ANY, "old + x"),
+    "sub": ("sub", 1, ANY, "old - x"),
+    "xchg": ("xchg", 1, ANY, "x"),
+    "inc": ("add", 0, WHOLE, "old + 1"),
+    "dec": ("sub", 0, WHOLE, "old - 1"),
+    "cmpxchg": ("cmpxchg", 2, ANY, "x where old == compare (floats: the same bits), else old; operands: compare, x"),
+    "compxchg": ("cmpxchg", 2, ANY, "x where old == compare, else old, as `_atomic_cmpxchg` does"),
+    "min": ("min", 1, ANY, "min(old, x), of floats the one that is a number, and -0 before 0"),
+    "max": ("max", 1, ANY, "max(old, x), of floats the one that is a number, and 0 before -0"),
+    "and": ("and", 1, WHOLE, "old & x"),
+    "or": ("or", 1, WHOLE, "old | x"),
+    "xor": ("xor", 1, WHOLE, "old ^ x"),
 }
 
 
@@ -95,12 +97,26 @@ def _private(recorder: Recorder, op: str, memory: Var | Array, index: tuple[Expr
     if op == "xchg":
         new = args[0]
     elif op == "cmpxchg":
-        new = build.apply("choose", build.apply("eq", old, args[0]), args[1], old)
+        new = build.apply("choose", build.apply("eq", _bits(build, old), _bits(build, args[0])), args[1], old)
+    elif op in ("min", "max") and memory.type.kind == "f":
+        new = _extreme(build, op, old, args[0])
     else:
         new = build.apply(op, old, args[0])
     done = Assign(memory, new, here()) if isinstance(memory, Var) else Store(memory, index, new, here())
     recorder.emit(done)
     return Value(old)
+
+
+def _bits(build: Builder, x: Expr) -> Expr:
+    return x if x.type.integer else build.bits(x, Type(LONG if x.type.dtype is DOUBLE else INT))
+
+
+def _extreme(build: Builder, op: str, old: Expr, x: Expr) -> Expr:
+    """As shared memory is updated: in whatever order threads come, the last one leaves the same."""
+    sign = build.apply("lt" if op == "min" else "ge", _bits(build, x), 0)
+    tied = build.apply("and", build.apply("eq", x, old), sign)
+    wins = build.apply("or", build.apply("lt" if op == "min" else "gt", x, old), tied)
+    return build.apply("choose", build.apply("or", wins, build.apply("ne", old, old)), x, old)
 
 
 def _shared(recorder: Recorder, op: str, pointer: Pointer, args: list[Expr]) -> Value:

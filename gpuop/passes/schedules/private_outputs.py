@@ -52,7 +52,8 @@ def updates(kernel: Kernel) -> dict[FieldParam, str]:
         return {}
     for stmt in walk(without_dead_code(kernel).body):
         if isinstance(stmt, Atomic) and isinstance(stmt.memory, FieldParam):
-            ordered = stmt.var is not None or stmt.op not in IDENTITIES or stmt.memory.type.storage.kind == "f"
+            number = stmt.memory.type.storage
+            ordered = stmt.var is not None or stmt.op not in IDENTITIES or number not in (INT, UINT)
             found.setdefault(stmt.memory, set()).add("" if ordered else SUMS.get(stmt.op, stmt.op))
         elif isinstance(stmt, Write):
             found.setdefault(stmt.field, set()).add("")

@@ -51,5 +51,5 @@ class GroupLimits:
         if missing:
             raise DeviceError(
                 f"operator `{name}` computes with {', '.join(sorted(missing))}, which {self.name} ({self.description}) "
-                "lacks; use float32 fields, or another device"
+                "lacks; use types of 32 bits, or another device"
             )

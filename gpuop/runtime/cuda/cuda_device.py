@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from gpuop.codegen.c.dialect import Source
+from gpuop.codegen.c.dialect import ATOMICS_OF_64_BITS, Source
 from gpuop.codegen.cuda.cuda_dialect import OPTIONS
 from gpuop.config import config
 from gpuop.errors import DeviceError
@@ -71,7 +71,7 @@ def device_list() -> list[str]:
 class Cuda(CompilingBackend):
     """One CUDA device."""
 
-    suffix, features = "cu", frozenset({"double"})
+    suffix, features = "cu", frozenset({"double", ATOMICS_OF_64_BITS})
 
     def __init__(self, name: str, ordinal: int, checked: bool = False) -> None:
         import pycuda.driver as drv

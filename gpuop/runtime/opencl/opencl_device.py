@@ -23,7 +23,7 @@ from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.disk import cache
-from gpuop.runtime.opencl.opencl_discovery import LATE, groups_of, target_of
+from gpuop.runtime.opencl.opencl_discovery import LATE, features_of, groups_of, target_of
 from gpuop.runtime.opencl.opencl_programs import OpenCLCode, binary_of, built, finish
 from gpuop.runtime.opencl.opencl_queue import new_queue
 
@@ -58,7 +58,7 @@ class OpenCL(CompilingBackend):
         self.target = target_of(platform, device)
         words = device.max_parameter_size // 8 - 1  # checked execution has an argument of its own
         self.limits = limits_of(self.target, words)
-        self.features = frozenset({"double"} if device.double_fp_config else ())
+        self.features = features_of(device)
         self.groups = groups_of(name, self.description, device)
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
         self.options = ["-cl-std=CL1.2", *divide]

@@ -9,10 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from gpuop.codegen.c.dialect import ATOMICS_OF_64_BITS
 from gpuop.ir.target import Target
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.opencl import icd
 
+INT64_ATOMICS = {"cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"}
 GPU = 1 << 2  # CL_DEVICE_TYPE_GPU
 WARP = 32
 # Measured against one point per thread (4096², two cores). Intel's compiler makes vectors of neighbouring threads by itself, but
@@ -80,3 +82,9 @@ def groups_of(name: str, description: str, device: Any) -> GroupLimits:
         tuple(device.max_work_item_sizes),
         {"local": device.local_mem_size, "constant": device.max_constant_buffer_size},
     )
+
+
+def features_of(device: Any) -> frozenset[str]:
+    """What it has of `Source.needs`."""
+    wide = {*device.extensions.split()} >= INT64_ATOMICS
+    return frozenset({"double"} if device.double_fp_config else ()) | ({ATOMICS_OF_64_BITS} if wide else set())

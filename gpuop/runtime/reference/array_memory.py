@@ -175,7 +175,7 @@ class ArrayMemory:
             where, inside = self.place(memory, index)
             flat, where, keep = lane.reshape(-1), where * lane.shape[1] + self.owner(memory), active & inside
         old = np.zeros(self.count, flat.dtype)
-        if not wanted and op in UPDATES:
+        if not wanted and op in UPDATES and (flat.dtype.kind != "f" or op == "add"):
             UPDATES[op].at(flat, where[keep], args[0][keep])
             return old
         for thread in np.flatnonzero(keep):
@@ -201,5 +201,9 @@ def updated(op: str, old: Any, *args: Any) -> Any:
     if op == "xchg":
         return args[0]
     if op == "cmpxchg":
-        return args[1] if old == args[0] else old
+        return args[1] if np.asarray(old).tobytes() == np.asarray(args[0]).tobytes() else old
+    if op in ("min", "max") and np.asarray(old).dtype.kind == "f":
+        less = (args[0] < old) if op == "min" else (args[0] > old)
+        zero = args[0] == old and bool(np.signbit(args[0])) == (op == "min")
+        return args[0] if less or zero or np.isnan(old) else old
     return UPDATES[op](old, args[0])

@@ -1,0 +1,68 @@
+"""Atomic operations: OpenCL's own on 32 bits, those of the extensions on 64, and on floats what compare and swap makes."""
+
+from __future__ import annotations
+
+SPACES = ("local", "global")
+INT64 = """
+#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
+"""
+NEW = {  # of what was there, which is y; of floats NaN is no number, and -0 is less than 0
+    "add": "y + x",
+    "min": "x < y || y != y || (x == y && signbit(x)) ? x : y",
+    "max": "x > y || y != y || (x == y && !signbit(x)) ? x : y",
+}
+UPDATE = """
+// {op} of a {type} by compare and swap; the old value
+{type} {name}(volatile __{space} {type} *p, {type} x)
+{{
+    volatile __{space} {bits} *bits = (volatile __{space} {bits} *)p;
+    {bits} old = *bits, seen;
+    do {{
+        seen = old;
+        const {type} y = as_{type}(seen);
+        old = {swap}(bits, seen, as_{bits}({new}));
+    }} while (old != seen);
+    return as_{type}(old);
+}}
+"""
+SWAP = """
+// x where the bits are those of compare; the old value
+{type} {name}(volatile __{space} {type} *p, {type} compare, {type} x)
+{{
+    return as_{type}({swap}((volatile __{space} {bits} *)p, as_{bits}(compare), as_{bits}(x)));
+}}
+"""
+EXCHANGE = """
+double {name}(volatile __{space} double *p, double x)
+{{
+    return as_double(atom_xchg((volatile __{space} ulong *)p, as_ulong(x)));
+}}
+"""
+OPERATIONS = ("add", "sub", "xchg", "min", "max", "and", "or", "xor")
+ATOMICS = {
+    **{op: f"atomic_{op}({{p}}, {{0}})" for op in OPERATIONS},
+    "cmpxchg": "atomic_cmpxchg({p}, {0}, {1})",
+    **{f"{op} {kind}": f"atom_{op}({{p}}, {{0}})" for op in OPERATIONS for kind in ("long", "ulong")},
+    **{f"cmpxchg {kind}": "atom_cmpxchg({p}, {0}, {1})" for kind in ("long", "ulong")},
+}
+HELPERS = {f"atom_{op}": INT64 for op in (*OPERATIONS, "cmpxchg")}
+for _space in SPACES:
+    for _type, _bits, _swap, _mark in (
+        ("float", "uint", "atomic_cmpxchg", ""),
+        ("double", "ulong", "atom_cmpxchg", "double_"),
+    ):
+        for _op in (*NEW, "cmpxchg", *(("xchg",) if _type == "double" else ())):
+            _name = f"atomic_{_op}_{_mark}{_space}"
+            _form = {"cmpxchg": SWAP, "xchg": EXCHANGE}.get(_op, UPDATE)
+            _facts = {
+                "op": _op,
+                "type": _type,
+                "name": _name,
+                "space": _space,
+                "bits": _bits,
+                "swap": _swap,
+                "new": NEW.get(_op),
+            }
+            HELPERS[_name] = (INT64 if _type == "double" else "") + _form.format(**_facts)
+            ATOMICS[f"{_op} {_type} {_space}"] = f"{_name}({{p}}, {{0}}{', {1}' * (_op == 'cmpxchg')})"
