@@ -40,7 +40,7 @@ EXAMPLES = [
     "unsharp",
     "upside_down",
 ]
-OF_ARRAYS = ["xpose_filts"]  # no pictures
+OF_ARRAYS = ["group_sums", "xpose_filts"]  # no pictures
 SHORT = {
     "background_subtraction": ["--steps", "6"],
     "game_of_life": ["--generations", "40"],
@@ -111,6 +111,18 @@ def test_filters_in_blocks(name: str, channels: int, capsys: pytest.CaptureFixtu
         assert np.array_equal(xpose.reblock(filters, name, operator).read("blocked"), expected.ravel())
     assert xpose.main(["--device", name, "--channels", str(channels)]) == 0
     assert capsys.readouterr().out.endswith(f"{channels}×3×11×11 in blocks of {count}×3×11×11×8×12: right\n")
+
+
+@pytest.mark.parametrize(("size", "group"), [(1000, 256), (1, 64), (700, 87)])
+def test_sums_of_groups(name: str, size: int, group: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """katsdpsigproc's worked example, in groups of any size."""
+    sums = example("group_sums")
+    values = np.random.default_rng(size).integers(-1000, 1000, size).astype(np.int32)
+    graph = sums.summed(values, group, name)
+    assert np.array_equal(graph.read("sums"), [values[k : k + group].sum() for k in range(0, size, group)])
+    assert np.array_equal(graph.read("total"), [values.sum()])
+    assert sums.main(["--device", name, "--size", str(size), "--group", str(group)]) == 0
+    assert capsys.readouterr().out.endswith(f"{-(-size // group)} groups of {group}: right\n")
 
 
 def test_grading_is_one_kernel(name: str, small: Array) -> None:

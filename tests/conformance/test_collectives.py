@@ -420,3 +420,23 @@ def test_fused(device: str) -> None:
     y = 2 * x + 1
     shares = by_groups(y, 64, lambda g: g * 1000 // g.sum())
     same(graph.read("made"), (shares + by_groups(3 - x, 64, np.maximum.accumulate)).astype(np.int32))
+
+
+def test_rows_of_threads_are_lanes() -> None:
+    """On CPUs a thread runs a row of threads that reduce what they have read, as it does those of fields' reductions."""
+    f = gp.FieldType((64, 4096))
+
+    @gp.operator(outputs=gp.FieldType(64))
+    def sums(f):
+        _globalThreads(64, 32)
+        _localThreads(8, 32)
+        total = _var(0.0)
+        with _for(128) as i:
+            total += _readTensor(f, _row, _localColumn + i * 32, border="unchecked")
+        total @= _reduceGroup(total, "add", over="column")
+        with _if(_localColumn == 0):
+            _writeTensor(_out0, total, _row)
+
+    text = sums.source(f, target="opencl:cpu")
+    assert "the 32 threads of a row of a work-group, in vectors of 16" in text
+    assert "barrier" not in text

@@ -195,6 +195,22 @@ def counts() -> object:
 
 
 @golden
+def collectives() -> object:
+    """A reduction of a work-group that lacks threads at the edge, parts of it, a scan, and a selection."""
+
+    @gp.operator(outputs=lambda f: (f.type, f.type, f.type, f.type))
+    def collectives(values):
+        _localThreads(4, 32)
+        x = _readTensor(values)
+        _writeTensor(_out0, x - _reduceGroup(x, "add"))
+        _writeTensor(_out1, _reduceGroup(x, "max", over="column"))
+        _writeTensor(_out2, _scanGroup(x, "add", inclusive=False, over=8))
+        _writeTensor(_out3, _selectGroup(x, 16, over="column"))
+
+    return collectives(field((10, 50), name="values"))
+
+
+@golden
 def targets() -> object:
     """What a target decides: a branch with its field and its table, the work-groups, an array, a loop that is expanded."""
 

@@ -144,6 +144,8 @@ class _Group:
         number, members = b.apply("sub", place, first), constant(size, INT)
         if not ends:
             return PartOfGroup(size, threads // size, which, number, members, None, True)
+        if self.sizes["column"] % size == 0:
+            return self.of_a_row(size, threads, which)
         before = self.counted(first)
         inside = self.inside()
         number = b.apply("sub", self.counted(place), before)
@@ -152,6 +154,15 @@ class _Group:
         members_left = b.apply("sub", self.counted(end), before)
         row = len([axis for axis in GRID_AXES if self.sizes[axis] > 1]) == 1
         return PartOfGroup(size, threads // size, which, number, members_left, inside, row)
+
+    def of_a_row(self, size: int, threads: int, which: Expr) -> PartOfGroup:
+        """So many threads of a row, of which those that the grid has come first."""
+        b, column, have = self.b, self.local("column"), self.have["column"]
+        number = b.apply("mod", column, size)
+        members: Expr = constant(size, INT)
+        if not isinstance(have, Const):
+            members = b.apply("min", b.apply("sub", have, b.apply("sub", column, number)), size)
+        return PartOfGroup(size, threads // size, which, number, members, self.inside(), True)
 
     def counted(self, place: Expr) -> Expr:
         """How many threads before a place in row-major order the grid has."""
