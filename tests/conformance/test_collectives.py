@@ -440,3 +440,24 @@ def test_rows_of_threads_are_lanes() -> None:
     text = sums.source(f, target="opencl:cpu")
     assert "the 32 threads of a row of a work-group, in vectors of 16" in text
     assert "barrier" not in text
+
+
+def test_median_of_non_zeros(device: str) -> None:
+    """What is left out goes behind all others, and counts tell where the middle is."""
+    x = np.where(rng.random((6, 41)) < 0.4, 0, rng.integers(-50, 50, (6, 41))).astype(np.float32)
+    x[3] = 0
+
+    @gp.operator(outputs=gp.FieldType(6))
+    def medians(f):
+        _globalThreads(f)
+        _localThreads(2, 41)
+        x = _readTensor(f)
+        count = _countGroup(x, over="column")
+        kept = _where(x != 0, x, np.inf)
+        low = _selectGroup(kept, (count - 1) / 2, over="column")
+        high = _selectGroup(kept, count / 2, over="column")
+        with _if(_column == 0):
+            _writeTensor(_out0, _where(count > 0, (low + high) / 2, 0), _row)
+
+    expected = [np.median(row[row != 0]) if row.any() else 0 for row in x]
+    same(medians(gp.ScalarField(x)), np.float32(expected))
