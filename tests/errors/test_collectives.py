@@ -164,19 +164,20 @@ def test_parts_that_only_a_target_has():
         total.source(f.type, target="opencl")
 
 
-def test_checked_execution_finds_nothing_wrong():
-    """Neither races nor memory that nobody wrote, in groups that lack threads, and from turn to turn."""
+@pytest.mark.parametrize("whole", [False, True])
+def test_checked_execution_finds_nothing_wrong(whole):
+    """Neither races nor memory that nobody wrote, in groups and parts that lack threads, and from turn to turn."""
 
     @gp.operator
     def together(f):
-        _localThreads(4, 10)
+        _localThreads(4, 10, whole_groups=whole)
         x = _var(_readTensor(f))
         with _for(3):
-            x @= (
-                _scanGroup(x, "add", over="row")
-                - _reduceGroup(x, "max")
-                + _selectGroup(x, 7)
-                + _shuffleGroupXor(x, 5, over=20)
+            x @= _scanGroup(x, "add", over="row") - _reduceGroup(x, "max") + _selectGroup(x, 7, over=5)
+            x += (
+                _shuffleGroupXor(x, 5, over=20)
+                + _scanGroup(x, "max", inclusive=False)
+                - _broadcastGroup(x, 3, over="column")
             )
         return x
 

@@ -58,7 +58,7 @@ class GroupOperation(GroupValues):
         if not self.stored:
             self.under([self.b.apply("eq", self.number, 0)], (self.store(zero, total),))
         self.wait()
-        return self.load(zero)
+        return self.load_for_all(zero)
 
     def reduce_in_memory(self, reach: int, count: int, again: bool) -> None:
         """The first threads take what some of the others have; those that are left combine it `again`."""
@@ -122,7 +122,7 @@ class GroupOperation(GroupValues):
             found = self.shuffle("warp up", Ref(self.held), constant(1, INT))
         else:
             self.wait()
-            found = self.load(self.b.apply("max", self.b.apply("sub", self.number, 1), 0))
+            found = self.load_for_all(self.b.apply("max", self.b.apply("sub", self.number, 1), 0), common=False)
         return self.b.apply("choose", later, found, self.stmt.outside)
 
     def scan_in_warp(self, distance: int) -> None:
@@ -167,12 +167,11 @@ class GroupOperation(GroupValues):
         count = self.b.apply("add", Ref(place), self.b.cast(first, Type(INT)))
         self.out.append(Assign(place, count, stmt.loc))
         zero, one = constant(0, INT), constant(1, INT)
-        loop = For(turn, zero, part.members, one, tuple(self.rejoin(before)), 1, stmt.loc)
-        self.out.append(loop)
+        self.under([], (For(turn, zero, part.members, one, tuple(self.rejoin(before)), 1, stmt.loc),))
         self.wait()
         self.under([self.b.apply("eq", Ref(place), wanted)], (self.store(zero, stmt.value),))
         self.wait()
-        return self.load(zero)
+        return self.load_for_all(zero)
 
     def less(self, x: Expr, y: Expr) -> Expr:
         """NumPy's order, where NaN comes last."""
@@ -193,7 +192,7 @@ class GroupOperation(GroupValues):
         else:
             self.put(stmt.value)
             self.wait()
-            other = self.load(near)
+            other = self.load_for_all(near, common=stmt.kind == "broadcast")
         return other if stmt.kind == "broadcast" else b.apply("choose", b.apply("eq", at, near), other, stmt.value)
 
     def other(self, at: Expr) -> Expr:

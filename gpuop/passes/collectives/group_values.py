@@ -72,6 +72,17 @@ class GroupValues:
     def load(self, at: Expr) -> Expr:
         return self.b.bind(Load(self.memory, self.part.place(at), self.held.type))
 
+    def load_for_all(self, at: Expr, common: bool = True) -> Expr:
+        """What threads that the grid has not have no value for, unless it is `common` to the work-group, which has a thread."""
+        if self.part.inside is None or (common and self.part.parts == 1):
+            return self.load(at)
+        found = Var("other", self.held.type, mutable=True, temporary=True)
+        self.out.append(Let(found, self.stmt.value, self.stmt.loc))
+        before = self.apart()
+        self.out.append(Assign(found, self.load(at), self.stmt.loc))
+        self.under([], self.rejoin(before))
+        return Ref(found)
+
     def under(self, tests: list[Expr | None], body: Iterable[Stmt]) -> None:
         """Statements for the threads of the part for which conditions hold."""
         tests = [test for test in (*tests, self.part.inside) if test is not None]
