@@ -1,29 +1,52 @@
-"""Queues of OpenCL that are held: what is enqueued waits until they are let go, so what happens meanwhile is no matter of luck."""
+"""Queues that are held: what is enqueued waits until they are let go, so what happens meanwhile is no matter of luck."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-import gpuop as gp
+import numpy as np
 
-OPENCL = [d.name for d in gp.devices() if d.name.startswith("opencl")]
+import gpuop as gp
+from gpuop.runtime.cuda.cuda_driver import returned
+
+DRIVERS = [d.name for d in gp.devices() if d.name != "reference"]
 
 
 @contextmanager
-def held(queue: Any) -> Iterator[Any]:
-    """Nothing that this queue gets from now on runs before the call of what is given."""
-    gate = queue.cl.UserEvent(queue.context)
-    queue.follow(gate)
-    open_gates = []
+def held(queue: Any) -> Iterator[Callable[[], None]]:
+    """Nothing that this queue gets from now on runs before the call of what is given.
+
+    What loads code or locks pages may wait for all of CUDA's streams: it comes before.
+    """
+    gates = [_cuda_gate(queue) if queue.name.startswith("cuda") else _opencl_gate(queue)]
 
     def let_go() -> None:
-        if not open_gates:
-            open_gates.append(gate)
-            gate.set_status(queue.cl.command_execution_status.COMPLETE)
+        while gates:
+            gates.pop()()
 
     try:
         yield let_go
     finally:
         let_go()
+
+
+def _opencl_gate(queue: Any) -> Callable[[], None]:
+    gate = queue.cl.UserEvent(queue.context)
+    queue.follow(gate)
+    return partial(gate.set_status, queue.cl.command_execution_status.COMPLETE)
+
+
+_words: list[Any] = []  # which CUDA looks at until it sees 1
+
+
+def _cuda_gate(queue: Any) -> Callable[[], None]:
+    word = queue.host_memory(4).view(np.uint32)
+    word[0] = 0
+    _words.append(word)
+    memory, at_least = queue.memory, 0  # CU_STREAM_WAIT_VALUE_GEQ
+    with memory.active():
+        returned(memory.cu.cuStreamWaitValue32(memory.cu_stream, word.ctypes.data, 1, at_least))
+    return partial(word.__setitem__, 0, 1)
