@@ -145,8 +145,12 @@ class PipelineCall(ABC):
             return True
 
         self.backend.synchronize()
-        run()
-        yield run
+        try:
+            run()
+            yield run
+        except BaseException:
+            prepared.backend.keep(self)
+            raise
 
 
 def check_out(name: str, out: Any, what: Program) -> Sequence[Any]:

@@ -139,7 +139,7 @@ class Backend(ABC):
     def wrap(self, array: Array) -> Buffer | None:
         """The memory from an array's first element to its last as a buffer, where the device works in the host's; else None.
 
-        No stride may be negative. The array must live, and stay as it is, until `settle`.
+        No stride may be negative. The array must live, and stay as it is, until `settle`: nothing else keeps it.
         """
         return None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import ctypes
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -25,7 +24,7 @@ from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.disk import cache
 from gpuop.runtime.opencl.opencl_discovery import LATE, features_of, groups_of, target_of
 from gpuop.runtime.opencl.opencl_programs import OpenCLCode, binary_of, built, finish
-from gpuop.runtime.opencl.opencl_queue import new_queue
+from gpuop.runtime.opencl.opencl_queue import KeptOwners, new_queue
 
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 
@@ -66,7 +65,7 @@ class OpenCL(CompilingBackend):
         self.programs = WeakValueDictionary()
         self.fresh: list[str] = []  # kernels that are compiled, and may not have run
         self.late = platform in LATE
-        self.kept: deque[tuple[Any, Any]] = deque()  # marks, and what is needed until they are reached
+        self.kept = KeptOwners(self.reached)
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -156,6 +155,7 @@ class OpenCL(CompilingBackend):
                 )
                 mapped.base.release(self.queue)
         self.queue.finish()
+        self.kept.let_go()
 
     # --- kernels ------------------------------------------------------------------------------------------------
 
@@ -287,13 +287,8 @@ class OpenCL(CompilingBackend):
     @as_device_errors
     def fetch(self, kind: FieldType, buffer: Buffer, array: Array) -> None:
         if kind.nbytes:
-            self._keep(self.cl.enqueue_copy(self.queue, array, buffer, is_blocking=False), (array, buffer))
+            self.kept.add(self.cl.enqueue_copy(self.queue, array, buffer, is_blocking=False), (array, buffer))
 
     def keep(self, owner: Any) -> None:
         with suppress(DeviceError):  # a device that fails runs nothing
-            self._keep(self.record(), owner)
-
-    def _keep(self, mark: Any, owner: Any) -> None:
-        while self.kept and self.reached(self.kept[0][0]):
-            self.kept.popleft()
-        self.kept.append((mark, owner))
+            self.kept.add(self.record(), owner)
