@@ -14,10 +14,13 @@ from gpuop.codegen.cuda.cuda_dialect import CUDA
 from gpuop.codegen.opencl.opencl_dialect import CPU, OPENCL
 from gpuop.codegen.opencl.vectors import VectorExpressions
 from gpuop.config import config
-from gpuop.errors import SemanticError
+from gpuop.errors import DeviceError, SemanticError, located
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Expr
 from gpuop.ir.target import Target
 from gpuop.ir.text import content
+from gpuop.ir.types import DOUBLE
+from gpuop.ir.visit import values, walk, walk_expr
 from gpuop.passes import lower, lowering
 
 
@@ -66,4 +69,23 @@ def generate(kernel: Kernel, target: Target) -> Source:
 
 
 def _generated(kernel: Kernel, target: Target) -> Source:
-    return Printer(lower(kernel, target), EXPRESSIONS[target.backend](target)).source()
+    lowered = lower(kernel, target)
+    if not target.has_fp64:
+        _refuse_doubles(lowered, target)
+    return Printer(lowered, EXPRESSIONS[target.backend](target)).source()
+
+
+def _refuse_doubles(kernel: Kernel, target: Target) -> None:
+    """DeviceError at the user's line; what `_codegenIf` leaves out on this target is not there any more."""
+    stored = any(param.type.storage is DOUBLE for param in (*kernel.inputs, *kernel.written))
+    lines = [stmt.loc for stmt in walk(kernel.body) for e in values(stmt) if _has_double(e)]
+    if stored or lines:
+        message = (
+            f"operator `{kernel.name}` computes with double, which {target} lacks; use float32 fields, or let another branch of "
+            "`_codegenIf(_target.has_fp64)` do without"
+        )
+        raise DeviceError(located(message, kernel.loc if stored else lines[0]))
+
+
+def _has_double(expr: Expr) -> bool:
+    return any(e.type.dtype is DOUBLE for e in walk_expr(expr))

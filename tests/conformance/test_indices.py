@@ -67,6 +67,44 @@ def test_index_in_groups_and_of_groups(device: str, grid: tuple[int, ...], group
     )
 
 
+@pytest.mark.parametrize(("group", "counts"), [((8,), (5,)), ((4, 8), (3, 2)), ((2, 1, 4), (1, 3, 2))], ids=str)
+def test_a_grid_of_groups(device: str, group: tuple[int, ...], counts: tuple[int, ...]) -> None:
+    """So many work-groups, each of which writes one point: the grid is theirs, whatever the output's."""
+
+    @gp.operator(outputs=gp.FieldType(counts, dtype="int32"))
+    def totals():
+        _localThreads(*group, groups=counts)
+        count = _local(_intVar())
+        with _if(_index("local") == 0):
+            count @= 0
+        _syncThreadsLocal()
+        _atomic_add(_pointerTo(count), _index())
+        _syncThreadsLocal()
+        with _if(_index("local") == 0):
+            _writeTensor(_out0, count, *(_groupLayer, _groupRow, _groupColumn)[3 - len(group) :])
+
+    grid = tuple(n * size for n, size in zip(counts, group, strict=True))
+    index = np.arange(math.prod(grid), dtype=np.int32).reshape(grid)
+    split = index.reshape([n for pair in zip(counts, group, strict=True) for n in pair])
+    same(totals(), split.sum(axis=tuple(range(1, 2 * len(group), 2)), dtype=np.int32))
+
+
+def test_limits_of_the_device(device: str) -> None:
+    """A grid-stride loop over as many groups as the device runs at once."""
+    found = gp.device()
+    size = min(found.max_work_group_size, 64)
+    assert size >= 1 and found.compute_units >= 1
+
+    @gp.operator(outputs=gp.FieldType(1000), default=-1)
+    def squares(f):
+        _localThreads(size, groups=found.compute_units)
+        with _for(_index(), 1000, _columns) as i:
+            _writeTensor(_out0, _readTensor(f, i) * _readTensor(f, i), i)
+
+    values = np.arange(1000, dtype="f")
+    same(squares(gp.ScalarField(values)), values * values)
+
+
 def test_counts_of_default_groups(device: str) -> None:
     """They are the same whether anything else of a group is asked for, and are extents of arrays."""
 

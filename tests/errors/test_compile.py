@@ -1,9 +1,12 @@
 """Kernels that a driver refuses, and types and memory that a device lacks."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.codegen.generate import generate, target_named
 from gpuop.codegen.opencl.opencl_dialect import OPENCL
 from gpuop.config import config
 from gpuop.dsl import *
@@ -73,6 +76,39 @@ def test_refused_graph(name, monkeypatch):
     monkeypatch.undo()
     graph.step()
     assert np.allclose(graph.read("wave"), np.sin(2 * other.numpy()) + 1, atol=1e-5)
+
+
+@gp.operator
+def rooted(field):
+    with _codegenIf(_target.has_fp64):
+        x = _sqrt(_convert_double(_readTensor(field)))
+        _writeTensor(_out0, _convert_float(x))
+    with _codegenElse():
+        _writeTensor(_out0, _sqrt(_readTensor(field)))
+
+
+@gp.operator
+def always_rooted(field):
+    x = _convert_double(_readTensor(field))
+    return _convert_float(_sqrt(x) + 1)
+
+
+def test_a_target_without_doubles():
+    """It is refused when text is generated, at the user's line; what is for other targets counts for nothing."""
+    target = replace(target_named("opencl"), has_fp64=False)
+    single = gp.ScalarField(np.ones((4, 5), "f"))
+    assert "double" not in generate(rooted(single).node.call.kernel, target).text
+    with pytest.raises(gp.DeviceError) as caught:
+        generate(always_rooted(single).node.call.kernel, target)
+    message, *where = str(caught.value).splitlines()
+    assert message == (
+        "operator `always_rooted` computes with double, which opencl lacks; use float32 fields, or let another branch of "
+        "`_codegenIf(_target.has_fp64)` do without"
+    )
+    assert where[-1].strip() == "x = _convert_double(_readTensor(field))"
+    kept = gp.operator(lambda field: _readTensor(field), name="kept")(gp.ScalarField(np.ones(3)))
+    with pytest.raises(gp.DeviceError, match="operator `kept` computes with double, which opencl lacks"):
+        generate(kept.node.call.kernel, target)
 
 
 def test_a_type_that_the_device_lacks(name, monkeypatch):

@@ -96,6 +96,37 @@ def broken_extent():
     wrong(SCALAR)
 
 
+@WRONGS.add("`groups=` has a number for each extent of the work-groups, 2, not 1")
+def too_few_numbers_of_groups():
+    @gp.operator
+    def wrong(f):
+        _localThreads(4, 8, groups=3)  # here
+        return _row
+
+    wrong(SCALAR)
+
+
+@WRONGS.add("`groups=` says how many threads there are, and so does `_globalThreads`: give one of them")
+def two_grids():
+    @gp.operator
+    def wrong(f):
+        _globalThreads(f)
+        _localThreads(4, 8, groups=(2, 2))  # here
+        return _row
+
+    wrong(SCALAR)
+
+
+@WRONGS.add("`groups=` wants work-groups whose extents are known: the thread grid is the same on all targets")
+def groups_of_any_size():
+    @gp.operator
+    def wrong(f):
+        _localThreads(4, _target.simd_width, groups=(2, 2))  # here
+        return _row
+
+    wrong(SCALAR)
+
+
 @pytest.mark.parametrize("wrong", WRONGS.all)
 def test_message(wrong):
     wrong.check()

@@ -20,7 +20,8 @@ class Dialect:
     """How one language differs from C.
 
     Attributes:
-        kernel: the qualifiers of an entry point, with `{threads}` of a work-group, and behind a comma `Kernel.resident`.
+        kernel: the qualifiers of an entry point, with `{threads}` of a work-group, and behind a comma `Kernel.resident`; and with
+            `{group}`, which is `fixed_group` where a kernel knows its work-groups.
         pointer: a buffer argument, with `{const}`, `{type}`, `{restrict}` and `{name}`.
         restrict: the qualifier of pointers to memory that no other argument points to.
         types: C names of scalar types that are spelled differently.
@@ -45,6 +46,7 @@ class Dialect:
         wide: the accesses "load", "store", "load half" and "store half" of `{n}` neighbouring elements at `{pointer}`, into or
             from the private array `{lanes}`; and "stream", a store past the caches, of large outputs, where there is such.
         wide_kernel: the qualifiers of an entry point that has wide accesses or vectors; "" for those of others.
+        fixed_group: the qualifier that says a work-group's extents, along (columns, rows, layers × elements).
         volatile: the pointer to volatile memory, with `{p}` and `{type}`.
         long: how printf's conversions spell the size of 64-bit integers.
     """
@@ -78,6 +80,7 @@ class Dialect:
     shuffles: Mapping[str, str] = field(default_factory=dict)
     most_groups: int | None = None
     wide_kernel: str = ""
+    fixed_group: str = ""
 
     def type(self, c: str) -> str:
         return self.types.get(c, c)

@@ -106,7 +106,8 @@ class Printer(Statements):
         vectors = any(e.type.lanes > 1 for e in expressions(self.kernel.body))
         wide = self.dialect.wide_kernel if vectors or any(isinstance(s, Wide) for s in walk(self.kernel.body)) else ""
         threads = f"{group.points}, {self.kernel.resident}" if self.kernel.resident else f"{group.points}"
-        self.put(0, f"{(wide or self.dialect.kernel).format(threads=threads)} {self.entry}(")
+        fixed = self.dialect.fixed_group.format(*reversed(group)) if self.kernel.group is not None else ""
+        self.put(0, f"{(wide or self.dialect.kernel).format(threads=threads, group=fixed)} {self.entry}(")
         for n, parameter in enumerate(parameters, 1):
             self.put(1, parameter + ("," if n < len(parameters) else ")"))
 

@@ -106,7 +106,8 @@ FORKED, FORKED_HELPERS = _extremes("_apart", APART)
 
 OPENCL = Dialect(
     name="OpenCL C 1.2",
-    kernel="__kernel void",
+    kernel="__kernel {group}void",
+    fixed_group="__attribute__((reqd_work_group_size({}, {}, {}))) ",
     pointer="__global {const}{type} *{restrict}{name}",
     restrict="restrict ",
     types={},
@@ -192,5 +193,5 @@ CPU = replace(
         "stream": "stream_{type}{n}(vload{n}(0, {lanes}), {pointer})",
     },
     # Intel's compiler makes lanes of threads, and loses what these do with lanes of their own
-    wide_kernel="__kernel __attribute__((intel_reqd_sub_group_size(1))) void",
+    wide_kernel="__kernel {group}__attribute__((intel_reqd_sub_group_size(1))) void",
 )

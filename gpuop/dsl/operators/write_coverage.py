@@ -2,15 +2,17 @@
 
 A write is understood where its coordinates are, each but for a constant and a sign, one of the thread's position, its group's,
 its own in the group, or a loop's counter, and where the conditions around it fix others of these. It reaches every point when
-the ranges do and when, on every axis, there is a thread for each combination.
+the ranges do and when, on every axis, there is a thread for each combination. Places that are made of quotients and remainders of
+positions are for `digit_coverage.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gpuop.ir.kernel import Kernel
+from gpuop.dsl.operators.digit_coverage import reaches_all
+from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import (
     AXES,
     Apply,
@@ -29,7 +31,8 @@ from gpuop.ir.nodes import (
     Var,
     Write,
 )
-from gpuop.ir.visit import loop_values, walk
+from gpuop.ir.visit import expressions, loop_values, walk
+from gpuop.passes.simplify import simplify
 
 Key = tuple[str, str] | Var  # (kind, axis) of a thread's position, or a counter
 
@@ -49,9 +52,22 @@ def writes_all(kernel: Kernel, field: FieldParam) -> bool:
         return False
     if any(not isinstance(n, int) for n in kernel.group or ()):  # extents that only the target decides
         return False
+    return _covers(kernel, field) or (_divides(kernel) and _covers(_plain(kernel, field), field))
+
+
+def _covers(kernel: Kernel, field: FieldParam) -> bool:
     coverage = _Coverage(kernel, field)
     coverage.block(kernel.body, {})
     return len(coverage.elements) == field.type.planes
+
+
+def _divides(kernel: Kernel) -> bool:
+    return any(isinstance(e, Apply) and e.op == "div" and e.type.integer for e in expressions(kernel.body))
+
+
+def _plain(kernel: Kernel, field: FieldParam) -> Kernel:
+    """The kernel without what ranges show to be in vain, such as what `//` does to negative numbers."""
+    return simplify(replace(kernel, outputs=(Output(field),)))
 
 
 class _Coverage:
@@ -100,6 +116,8 @@ class _Coverage:
         reached = all(place is not None and self._spans(place, n) for place, (_, n) in zip(places, wanted, strict=True))
         if known and reached and all(self._together(axis, keys, fixed) for axis in AXES):
             self.elements |= done
+        elif not fixed and self.kernel.domain.elements == 1 and len(wanted) == len(shape):
+            self.elements |= done if reaches_all(self.kernel, self.known, point, shape) else frozenset()
 
     # --- coordinates ------------------------------------------------------------------------------------------------
 

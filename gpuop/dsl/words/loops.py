@@ -98,7 +98,8 @@ def _turns(unroll: Any) -> int:
 
 
 class _for(Guard):
-    """`with _for(stop) as i:` or `with _for(start, stop, step=1) as i:`; bounds bind at entry, i is read-only.
+    """`with _for(stop) as i:`, `with _for(start, stop, step=1, unroll=1) as i:`; bounds bind at entry, i is read-only; a target may
+    decide `unroll=`.
 
     Args:
         unroll: True, or a factor, which a target may decide; a hint, or the loop's full expansion where its bounds are constants.

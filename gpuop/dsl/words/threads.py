@@ -15,7 +15,7 @@ from gpuop.dsl.words.shared_memory import shown
 from gpuop.errors import SemanticError, here
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import GRID_AXES, Expr, Index
-from gpuop.ir.symbolic import Extent
+from gpuop.ir.symbolic import Extent, numbers
 from gpuop.ir.types import INT, FieldType, Shape
 
 
@@ -63,7 +63,7 @@ def _first(name: str) -> Recorder:
     return recorder
 
 
-def _localThreads(*shape: Any, whole_groups: bool = False) -> None:
+def _localThreads(*shape: Any, whole_groups: bool = False, groups: Any = None) -> None:
     """The shape of the work-groups: `_localThreads(rows, columns)`, or a Shape; missing extents are 1, and `_target` may decide.
 
     The number of threads is rounded up to whole groups. Surplus threads, beyond the grid, run nothing but barriers.
@@ -71,6 +71,8 @@ def _localThreads(*shape: Any, whole_groups: bool = False) -> None:
     Args:
         whole_groups: let surplus threads run too, so that groups at the edges load whole tiles: what they read follows the
             borders, at their own points too, and what they write outside is dropped.
+        groups: how many work-groups there are along each axis, a Shape or a number; then the thread grid is theirs, and there is
+            no `_globalThreads`.
 
     Raises:
         SemanticError: when the body ends, without `whole_groups`, if threads read local memory that only surplus threads
@@ -85,14 +87,32 @@ def _localThreads(*shape: Any, whole_groups: bool = False) -> None:
     if not isinstance(whole_groups, bool):
         raise SemanticError(f"`whole_groups=` is True or False, not {whole_groups!r}")
     recorder.group, recorder.whole = (extents, here()), whole_groups
+    if groups is not None:
+        recorder.grid, recorder.threads_given, recorder.grid_of = _grid_of_groups(recorder, extents, groups), True, ""
+
+
+def _grid_of_groups(recorder: Recorder, group: tuple[Extent, ...], groups: Any) -> Shape:
+    """The threads of so many work-groups."""
+    if recorder.threads_given:
+        raise SemanticError("`groups=` says how many threads there are, and so does `_globalThreads`: give one of them")
+    counts = _extents(groups)
+    if len(counts) != len(group):
+        raise SemanticError(
+            f"`groups=` has a number for each extent of the work-groups, {len(group)}, not {len(counts)}"
+        )
+    if any(not isinstance(n, int) for n in group):
+        raise SemanticError(
+            "`groups=` wants work-groups whose extents are known: the thread grid is the same on all targets"
+        )
+    return Shape(*(n * count for n, count in zip(numbers(group), counts, strict=True)))
 
 
 def _group_extents(given: tuple[Any, ...]) -> tuple[Extent, ...]:
     """Integers, some of them decided by the target."""
     flat = tuple(given[0]) if len(given) == 1 and isinstance(given[0], Iterable) else given
-    numbers = iter(Shape(*(n for n in flat if not isinstance(n, TargetExpression))))
+    known = iter(Shape(*(n for n in flat if not isinstance(n, TargetExpression))))
     what = "an extent of a work-group"
-    return tuple(extent(n, what) if isinstance(n, TargetExpression) else next(numbers) for n in flat)
+    return tuple(extent(n, what) if isinstance(n, TargetExpression) else next(known) for n in flat)
 
 
 def _globalThreads(*shape: Any, tensor: Any = None) -> None:

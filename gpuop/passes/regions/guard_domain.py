@@ -14,7 +14,7 @@ from gpuop.passes.regions.turns import complete_turns
 
 
 def guard_domain(kernel: Kernel) -> Kernel:
-    kernel = lift_barriers(complete_turns(replace(kernel, group=kernel.work_group)))
+    kernel = lift_barriers(complete_turns(kernel))
     head: list[Stmt] = [stmt for stmt in kernel.body if _is_shared(stmt)]
     body = tuple(stmt for stmt in kernel.body if not _is_shared(stmt))
     b = collector(head, hint="inside")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gpuop.codegen.c.dialect import Source
 from gpuop.errors import DeviceError
 from gpuop.fusion.kernel_limits import LEAST
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import MOST_THREADS, Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 
@@ -74,6 +74,8 @@ class Backend(ABC):
         main: the device's first queue; all of a device have the same memory and programs.
         queue_name: "" of the main one.
         queues: the others, by name and priority.
+        max_work_group_size: threads of a work-group, at most.
+        compute_units: what runs work-groups side by side.
     """
 
     name: str
@@ -83,6 +85,8 @@ class Backend(ABC):
     description: str
     target: Target  # the target that code is generated for
     identity = ""  # device, driver, compiler and options: together they determine the binary of a text
+    max_work_group_size = MOST_THREADS
+    compute_units = 1
     limits = LEAST  # what a kernel that is planned for it may use
     refusals: tuple[type[Exception], ...] = ()  # the driver's own exceptions
     only_enqueues: bool = True  # a launch that raises has written nothing, so it may update a state in place

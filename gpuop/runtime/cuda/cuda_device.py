@@ -92,6 +92,7 @@ class Cuda(CompilingBackend):
             (of(facts.MAX_BLOCK_DIM_X), of(facts.MAX_BLOCK_DIM_Y), of(facts.MAX_BLOCK_DIM_Z)),
             {"local": of(facts.MAX_SHARED_MEMORY_PER_BLOCK), "constant": of(facts.TOTAL_CONSTANT_MEMORY)},
         )
+        self.max_work_group_size, self.compute_units = self.groups.threads, of(facts.MULTIPROCESSOR_COUNT)
         local = self.groups.memory["local"]
         self.identity = "|".join([self.description, str(drv.get_driver_version()), *OPTIONS, *architectures()[-1:]])
         self.target = Target(

@@ -59,6 +59,7 @@ class OpenCL(CompilingBackend):
         self.limits = limits_of(self.target, words)
         self.features = features_of(device)
         self.groups = groups_of(name, self.description, device)
+        self.max_work_group_size, self.compute_units = self.groups.threads, device.max_compute_units
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
         self.options = ["-cl-std=CL1.2", *divide]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])

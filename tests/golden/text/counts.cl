@@ -15,7 +15,7 @@ float atomic_add_local(volatile __local float *p, float x)
 }
 __constant float weights[2][4] = {{0.5f, 1.0f, 2.0f, 4.0f}, {1.0f, 1.0f, 1.0f, 1.0f}};
 
-__kernel void gpuop_counts(
+__kernel __attribute__((reqd_work_group_size(64, 4, 1))) void gpuop_counts(
     __global const uchar *restrict levels,
     __global int *restrict out0,
     __global float *restrict out1)

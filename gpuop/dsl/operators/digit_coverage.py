@@ -1,0 +1,154 @@
+"""Whether places that threads compute by quotients and remainders of their linear index are all of a field: re-blockings.
+
+Such a place is a sum of digits of the index, each times a constant. It takes each value once where these constants are those of a
+number with digits of the same ranges, and the digits are independent of one another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Cast, Const, Expr, Index, Ref, Var
+from gpuop.ir.types import INT
+
+
+@dataclass(frozen=True, order=True)
+class Digit:
+    """`index / step % radix`, of the linear index of a thread."""
+
+    step: int
+    radix: int
+
+
+@dataclass(frozen=True)
+class DigitSum:
+    """Digits, each times a number above 0, and a number that is not below 0."""
+
+    parts: Mapping[Digit, int]
+    shift: int = 0
+
+    @property
+    def most(self) -> int:
+        return self.shift + sum(times * (digit.radix - 1) for digit, times in self.parts.items())
+
+
+def reaches_all(kernel: Kernel, known: Mapping[Var, Expr], point: Sequence[Expr], grid: Sequence[int]) -> bool:
+    """Whether the threads' places are, together, all points of a grid.
+
+    Args:
+        known: the values of variables that do not change.
+        point: a place, of each thread.
+    """
+    reader, whole = _Reader(kernel, known), DigitSum({})
+    for expr, extent in zip(point, grid, strict=True):
+        place = reader.read(expr)
+        if place is None or place.most >= extent:
+            return False
+        moved = _times(whole, extent)
+        total = None if moved is None else _sum(moved, place)
+        if total is None:
+            return False
+        whole = total
+    return _independent(whole) and _counts(whole, math.prod(grid))
+
+
+def _independent(place: DigitSum) -> bool:
+    """Whether the digits have all combinations of their values among the threads."""
+    digits = sorted(place.parts)
+    return all(b.step % (a.step * a.radix) == 0 for a, b in pairwise(digits))
+
+
+def _counts(place: DigitSum, points: int) -> bool:
+    """Whether each number below so many is the sum for some values of the digits."""
+    reached = 1
+    for times, radix in sorted((times, digit.radix) for digit, times in place.parts.items()):
+        if times != reached:
+            return False
+        reached *= radix
+    return reached == points
+
+
+class _Reader:
+    def __init__(self, kernel: Kernel, known: Mapping[Var, Expr]) -> None:
+        self.kernel, self.known = kernel, known
+
+    def read(self, expr: Expr) -> DigitSum | None:
+        """A number as digits; None where it is something else."""
+        match expr:
+            case Const(value=value) if expr.type.integer:
+                return DigitSum({}, int(value)) if value >= 0 else None
+            case Index(kind="global", axis=axis, offset=offset) if axis != "element" and offset >= 0:
+                axes = self.kernel.domain.axes
+                step = math.prod(self.kernel.domain.extent(a) for a in axes[axes.index(axis) + 1 :])
+                return _merged({Digit(step, self.kernel.domain.extent(axis)): 1}, offset)
+            case Index():
+                low, high = self.kernel.bounds(expr)
+                return DigitSum({}, low) if low == high >= 0 else None
+            case Ref(var=var) if var in self.known:
+                return self.read(self.known[var])
+            case Cast(arg=arg, type=type_) if type_.kind == arg.type.kind == "i" and type_.dtype.bits >= INT.bits:
+                return self.read(arg)
+            case Apply(op="add" | "mul" | "div" | "mod" as op, args=(x, y)) if expr.type.lanes == 1:
+                left, right = self.read(x), self.read(y)
+                return None if left is None or right is None else _applied(op, left, right)
+        return None
+
+
+def _applied(op: str, x: DigitSum, y: DigitSum) -> DigitSum | None:
+    if op == "add":
+        return _sum(x, y)
+    if op == "mul" and not x.parts:
+        x, y = y, x
+    if y.parts:
+        return None
+    return _times(x, y.shift) if op == "mul" else _part(op, x, y.shift)
+
+
+def _part(op: str, x: DigitSum, n: int) -> DigitSum | None:
+    """The quotient by a number, or the remainder, where each digit goes into one of them, or divides between the two."""
+    if n < 1:
+        return None
+    high, low = dict[Digit, int](), dict[Digit, int]()
+    for digit, times in x.parts.items():
+        lower = n // times if n % times == 0 else 0  # so many of its values are below n
+        if times % n == 0:
+            high[digit] = times // n
+        elif lower and digit.radix % lower == 0:
+            low[Digit(digit.step, lower)] = times
+            high[Digit(digit.step * lower, digit.radix // lower)] = 1
+        else:
+            low[digit] = times
+    rest = _merged(low, x.shift)
+    if rest is None or rest.most >= n:
+        return None
+    return rest if op == "mod" else _merged(high, 0)
+
+
+def _times(x: DigitSum, n: int) -> DigitSum | None:
+    return _merged({digit: times * n for digit, times in x.parts.items()} if n else {}, x.shift * n)
+
+
+def _sum(x: DigitSum, y: DigitSum) -> DigitSum | None:
+    if not x.parts.keys().isdisjoint(y.parts):
+        return None
+    return _merged({**x.parts, **y.parts}, x.shift + y.shift)
+
+
+def _merged(parts: dict[Digit, int], shift: int) -> DigitSum | None:
+    """Neighbouring digits become one; None where int may not hold the sum."""
+    done: dict[Digit, int] = {}
+    last: Digit | None = None
+    for digit in sorted(parts):
+        times = parts[digit]
+        if digit.radix == 1:
+            continue
+        if last is not None and digit.step == last.step * last.radix and times == done[last] * last.radix:
+            times = done.pop(last)
+            digit = Digit(last.step, last.radix * digit.radix)
+        done[digit], last = times, digit
+    found = DigitSum(done, shift)
+    return found if found.most <= 2**31 - 1 else None
