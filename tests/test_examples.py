@@ -27,7 +27,7 @@ from .test_docs import compare
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 SHOWN = re.compile(r"```(python|text|console)\n(.*?)```", re.S)
-LANES = re.compile(r"^  (16 points per thread|predicted).*\n", re.M)  # lines that the reference lacks
+LANES = re.compile(r"^ *(16 points per thread|predicted).*\n", re.M)  # lines that the reference lacks
 POINTS = re.compile(r"(?<=512 |per )thread")
 EXAMPLES = [
     "background_subtraction",
