@@ -141,8 +141,7 @@ def open_device(name: str | None = None, checked: bool = False) -> Backend:
         checked: one that checks the execution of kernels, as in `use_device`.
 
     Returns:
-        A Backend: its `name`, its `description`, `max_work_group_size` (threads of a work-group, at most) and `compute_units`
-        (OpenCL's, or multiprocessors) are for users, the rest is gpuop's own.
+        A Backend: `name`, `description`, `max_work_group_size` and `compute_units` are for users, the rest is gpuop's own.
 
     Raises:
         DeviceError: there is none of that name, or it fails the self-test.

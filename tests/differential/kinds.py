@@ -16,6 +16,7 @@ from .driving import a_graph
 from .fields import a_reduction, a_slice
 from .loops import HOST, Calls, Host, eager, parameters
 from .program import Input, Program, Show
+from .reblocks import a_reblocking
 from .schedules import PINS, a_near_stencil, a_pin, a_ragged_grid, suited
 from .stencils import a_sample, a_stencil
 from .turns import an_iteration
@@ -89,6 +90,16 @@ def kernels(rng: Rng) -> Maker:
     maker = Maker(rng, a_grid(rng, 60, (0, 1, 1, 1, 2, 2, 3)), float(rng.choice((0.05, 0.2))))
     for _ in range(int(rng.choice((1, 1, 2)))):
         a_kernel(maker)
+    return shown(maker)
+
+
+def reblockings(rng: Rng) -> Maker:
+    """Points in another order, of what others have computed, which compute of them."""
+    maker = Maker(rng, a_grid(rng, 200, (1, 2, 2, 3)), 0.05)
+    for _ in range(int(rng.integers(2, 6))):
+        if not maker.chance(0.6) or not a_reblocking(maker):
+            maker.let()
+    a_reblocking(maker)
     return shown(maker)
 
 
@@ -168,6 +179,7 @@ def shown(maker: Maker, most: int = 8) -> Maker:
 KINDS: dict[str, Callable[[Rng], Maker]] = {
     "algebra": algebra, "slices": slices, "reductions": reductions, "stencils": stencils, "schedules": schedules,
     "kernels": kernels, "loops": loops, "parameters": set_parameters, "turns": turns, "pipelines": pipelines, "graphs": graphs,
+    "reblockings": reblockings,
 }  # fmt: skip
 
 GRAPHS = ("graphs",)
