@@ -149,7 +149,15 @@ CASES = {
 }
 
 
-def launches(case: Case, backend: Backend) -> dict[str, Launch]:
+@dataclass(frozen=True)
+class Timed:
+    """A launch, with the buffers that it needs."""
+
+    launch: Launch
+    buffers: list[Any]
+
+
+def launches(case: Case, backend: Backend) -> dict[str, Timed]:
     """Of gpuop's kernel and of the one by hand, both of which have given NumPy's values."""
     values = np.random.default_rng(0).random(math.prod(case.dims), np.float32)
     field = gp.ScalarField(values)
@@ -158,8 +166,9 @@ def launches(case: Case, backend: Backend) -> dict[str, Launch]:
     hand = case.source(backend.target.backend, (*kernel.inputs, *kernel.written))
     for name, program in {"gpuop": backend.compile(kernel), "by hand": backend.load(hand, None)}.items():
         output = backend.empty(of_size((case.size,)))
-        found[name] = backend.bind(program, [given, output])
-        found[name].run()
+        buffers = [given, output]
+        found[name] = Timed(backend.bind(program, buffers), buffers)
+        found[name].launch.run()
         computed = backend.download(of_size((case.size,)), output).ravel()
         assert np.array_equal(computed, case.expected(values)), f"{name} computes other values"
     return found
@@ -177,8 +186,8 @@ def measured(case: Case, backend: Backend, runs: int) -> dict[str, np.ndarray]:
     timed: dict[str, list[float]] = {"gpuop": [], "by hand": []}
     both = launches(case, backend)
     for _ in range(runs + WARM):
-        for name, launch in both.items():
-            timed[name].append(microseconds(backend, launch))
+        for name, one in both.items():
+            timed[name].append(microseconds(backend, one.launch))
     return {name: np.percentile(times[WARM:], [25, 50, 75]) for name, times in timed.items()}
 
 
