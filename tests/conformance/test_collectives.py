@@ -49,8 +49,10 @@ def ordered(values: Sequence[Any], size: int, combine: Combine) -> Any:
 
 
 def scanned(values: Sequence[Any], combine: Combine) -> list[Any]:
-    """The scan of a part: in blocks that double, the second half takes what the last of the first half has."""
-    found, half = list(values), 1
+    """The scan of a part: of 32 in a row at distances that double; then second halves of blocks take the last of the first."""
+    found, half = list(values), 32
+    for distance in (1, 2, 4, 8, 16):
+        found = [combine(found[k - distance], x) if k % 32 >= distance else x for k, x in enumerate(found)]
     while half < len(found):
         found = [combine(found[(k & -half) - 1], x) if k & half else x for k, x in enumerate(found)]
         half *= 2

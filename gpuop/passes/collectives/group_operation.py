@@ -1,8 +1,9 @@
 """Reductions, scans, selections and shuffles, step by step.
 
 The order in which values are combined is the same everywhere, so that bits are: a reduction first combines every 32nd value, then
-four values at equal distances at a time, neighbours first among these; a scan combines halves of blocks that double (J. Sklansky,
-IRE Transactions on Electronic Computers EC-9, 1960).
+four values at equal distances at a time, neighbours first among these; a scan combines values at distances that double among 32 in
+a row (W. Hillis, G. Steele, Communications of the ACM 29(12), 1986), then halves of blocks that double (J. Sklansky, IRE
+Transactions on Electronic Computers EC-9, 1960).
 """
 
 from __future__ import annotations
@@ -112,7 +113,8 @@ class GroupOperation(GroupValues):
                 if not self.stored:
                     self.put(Ref(self.held))
                 self.wait()
-                self.scan_in_memory(distance, again=before or 2 * distance < size)
+                combine = self.scan_in_order if distance < WARP else self.scan_in_halves
+                combine(distance, before or 2 * distance < size)
             distance *= 2
         if not before:
             return Ref(self.held)
@@ -126,27 +128,37 @@ class GroupOperation(GroupValues):
         return self.b.apply("choose", later, found, self.stmt.outside)
 
     def scan_in_warp(self, distance: int) -> None:
-        last = self.b.apply("and", self.last_before(distance), self.part.width - 1)
-        other = self.shuffle("warp shuffle", Ref(self.held), last)
+        other = self.shuffle("warp up", Ref(self.held), constant(distance, INT))
         both = self.combined(other, Ref(self.held))
-        self.set(self.b.apply("choose", self.is_second(distance), both, Ref(self.held)))
+        self.set(self.b.apply("choose", self.is_behind(distance), both, Ref(self.held)))
 
-    def scan_in_memory(self, distance: int, again: bool) -> None:
-        """Threads of the second half of a block take what the last one of the first half has; none of these changes."""
-        mine = self.is_second(distance)
+    def scan_in_order(self, distance: int, again: bool) -> None:
+        """The same in memory, by neighbouring threads from neighbours; what they make goes to another array."""
+        mine = self.is_behind(distance)
         before = self.apart()
-        other = self.load(self.last_before(distance))
+        other = self.load(self.b.apply("sub", self.number, distance))
+        self.set(self.combined(other, Ref(self.held)))
+        self.under([mine], self.rejoin(before))
+        if again:
+            self.turn = 1 - self.turn
+            self.under([], (self.store(self.number, Ref(self.held)),))
+            self.shared.used.add(self.memory)
+
+    def is_behind(self, distance: int) -> Expr:
+        """Whether a thread has one so far before it among the 32 in a row that it is one of."""
+        lane = self.number if self.part.size <= WARP else self.b.apply("and", self.number, WARP - 1)
+        return self.b.apply("ge", lane, distance)
+
+    def scan_in_halves(self, distance: int, again: bool) -> None:
+        """Threads of the second half of a block take what the last one of the first half has; none of these changes."""
+        mine = self.b.apply("ne", self.b.apply("and", self.number, distance), 0)
+        before = self.apart()
+        last = self.b.apply("sub", self.b.apply("and", self.number, -distance), 1)
+        other = self.load(last)
         self.set(self.combined(other, Ref(self.held)))
         if again:
             self.out.append(self.store(self.number, Ref(self.held)))
         self.under([mine], self.rejoin(before))
-
-    def is_second(self, distance: int) -> Expr:
-        return self.b.apply("ne", self.b.apply("and", self.number, distance), 0)
-
-    def last_before(self, distance: int) -> Expr:
-        """The number of the last thread of the first half."""
-        return self.b.apply("sub", self.b.apply("and", self.number, -distance), 1)
 
     # --- one thread's value -------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ class GroupMemory:
     """
 
     kernel: Kernel
-    arrays: dict[tuple[Type, tuple[int, ...]], Array] = field(default_factory=dict)
+    arrays: dict[tuple[Type, tuple[int, ...], int], Array] = field(default_factory=dict)
     used: set[Array] = field(default_factory=set)
 
 
@@ -33,6 +33,7 @@ class GroupValues:
     Attributes:
         held: the variable that has what the thread has so far.
         stored: whether local memory has that.
+        turn: which of two arrays has it, where one is written while the other is read.
     """
 
     def __init__(self, shared: GroupMemory, stmt: Collective, looping: bool) -> None:
@@ -46,14 +47,16 @@ class GroupValues:
         self.in_warp = shuffles and self.part.in_warp
         self.of_warps = shuffles and self.part.of_warps
         self.held = Var(stmt.var.hint, stmt.var.type, mutable=True, temporary=stmt.var.temporary)
-        self.stored = False
+        self.stored, self.turn = False, 0
 
     # --- local memory -------------------------------------------------------------------------------------------------
 
     @property
     def memory(self) -> Array:
         shape = self.part.shape
-        return self.shared.arrays.setdefault((self.held.type, shape), Array("together", self.held.type, shape, "local"))
+        return self.shared.arrays.setdefault(
+            (self.held.type, shape, self.turn), Array("together", self.held.type, shape, "local")
+        )
 
     def put(self, value: Expr) -> None:
         """Have all threads of the part store a value, once none of them reads what was there before."""

@@ -35,6 +35,7 @@ __kernel __attribute__((reqd_work_group_size(32, 4, 1))) void gpuop_collectives(
     __local float together[128];
     __local float together_1[4][32];
     __local float together_2[16][8];
+    __local float together_3[16][8];
     const bool inside = (_row < _rows) & (_column < _columns);
     // collectives
     float x = 0.0f;
@@ -154,24 +155,30 @@ __kernel __attribute__((reqd_work_group_size(32, 4, 1))) void gpuop_collectives(
         together_2[t_60][t_61] = t_62;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (inside && (t_61 & 1) != 0) {
-        t_62 = together_2[t_60][(t_61 & -1) - 1] + t_62;
+    if (inside) {
+        if (t_61 >= 1) {
+            t_62 = together_2[t_60][t_61 - 1] + t_62;
+        }
+        together_3[t_60][t_61] = t_62;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (inside) {
+        if (t_61 >= 2) {
+            t_62 = together_3[t_60][t_61 - 2] + t_62;
+        }
         together_2[t_60][t_61] = t_62;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (inside && (t_61 & 2) != 0) {
-        t_62 = together_2[t_60][(t_61 & -2) - 1] + t_62;
-        together_2[t_60][t_61] = t_62;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (inside && (t_61 & 4) != 0) {
-        t_62 = together_2[t_60][(t_61 & -4) - 1] + t_62;
-        together_2[t_60][t_61] = t_62;
+    if (inside) {
+        if (t_61 >= 4) {
+            t_62 = together_2[t_60][t_61 - 4] + t_62;
+        }
+        together_3[t_60][t_61] = t_62;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     const bool t_63 = t_61 > 0;
     if (inside) {
-        out2[_row * out2_rowStride + _column] = t_63 ? together_2[t_60][max(t_61 - 1, 0)] : 0.0f;
+        out2[_row * out2_rowStride + _column] = t_63 ? together_3[t_60][max(t_61 - 1, 0)] : 0.0f;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (inside) {

@@ -135,17 +135,17 @@ extern "C" __global__ void __launch_bounds__(128) gpuop_collectives(
         out1[_row * out1_rowStride + _column] = other_5;
         t_41 = x;
     }
-    const float other_6 = __shfl_sync(~0u, t_41, (t_40 & -1) - 1 & 7, 8);
+    const float other_6 = __shfl_up_sync(~0u, t_41, 1, 8);
     if (inside) {
-        t_41 = (t_40 & 1) != 0 ? other_6 + t_41 : t_41;
+        t_41 = t_40 >= 1 ? other_6 + t_41 : t_41;
     }
-    const float other_7 = __shfl_sync(~0u, t_41, (t_40 & -2) - 1 & 7, 8);
+    const float other_7 = __shfl_up_sync(~0u, t_41, 2, 8);
     if (inside) {
-        t_41 = (t_40 & 2) != 0 ? other_7 + t_41 : t_41;
+        t_41 = t_40 >= 2 ? other_7 + t_41 : t_41;
     }
-    const float other_8 = __shfl_sync(~0u, t_41, (t_40 & -4) - 1 & 7, 8);
+    const float other_8 = __shfl_up_sync(~0u, t_41, 4, 8);
     if (inside) {
-        t_41 = (t_40 & 4) != 0 ? other_8 + t_41 : t_41;
+        t_41 = t_40 >= 4 ? other_8 + t_41 : t_41;
     }
     const float other_9 = __shfl_up_sync(~0u, t_41, 1, 8);
     const bool t_42 = t_40 > 0;
