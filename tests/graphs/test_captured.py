@@ -420,7 +420,11 @@ ASK = {
     "devices",
     "evaluate",
     "load_bundle",
+    "pinned",
+    "profile",
+    "queue",
     "schedule",
+    "submit",
     "use_device",
 }  # a device, or what the caller has chosen
 
