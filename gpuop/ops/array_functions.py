@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,11 +31,14 @@ class ArrayFunction:
 
     def __call__(self, name: str, args: Any, kwargs: Any) -> Any:
         try:
-            inspect.signature(self.call).bind(*args, **kwargs)
+            _signature(self.call).bind(*args, **kwargs)
         except TypeError as wrong:
-            taken = ", ".join(inspect.signature(self.call).parameters)
+            taken = ", ".join(_signature(self.call).parameters)
             raise UnsupportedError(f"numpy.{name} of Fields takes {taken}: {wrong}") from None
         return self.call(*args, **kwargs)
+
+
+_signature = functools.cache(inspect.signature)
 
 
 def _reduction(name: str) -> ArrayFunction:

@@ -177,3 +177,26 @@ def calls(draw: Callable[..., Any], names: tuple[str, ...] = NAMES) -> Call:
             other[along] = draw(st.integers(1, 4))
         arrays.append(values(tuple(other), dtype, seed + n + 1))
     return Call(name, arrays, len(tensor), (along,) if name in ("concatenate", "stack") else (), {}, True)
+
+
+CHAINED = tuple(name for name in ARGUMENTS if name not in ("split", "array_split", "zeros_like", "ones_like"))
+
+
+@st.composite
+def chains(draw: Draw) -> tuple[np.ndarray, int, list[tuple[str, tuple[Any, ...]]]]:
+    """An array, how many of its axes are tensors', and functions with arguments, one after another."""
+    grid = draw(st.lists(st.integers(1, 6), min_size=1, max_size=2))
+    tensor = draw(st.sampled_from(((), (), (3,), (2, 2))))
+    first = values((*grid, *tensor), draw(st.sampled_from(("int32", "uint8", "int16"))), draw(st.integers(0, 99)))
+    steps, array = list[tuple[str, tuple[Any, ...]]](), first
+    for _ in range(draw(st.integers(2, 5))):
+        name = draw(st.sampled_from(CHAINED))
+        args = ARGUMENTS[name](draw, array.shape)
+        try:
+            after = getattr(np, name)(array, *args)
+        except (ValueError, IndexError):
+            continue
+        if 0 < after.size < 5000 and 0 < after.ndim < 4:
+            steps.append((name, args))
+            array = after
+    return first, len(tensor), steps

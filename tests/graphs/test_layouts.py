@@ -14,7 +14,7 @@ from gpuop.dsl import *
 from tests.fuzz.common import profile
 
 from .harness import fused, half_and_double, image, same_bits
-from .layout_calls import NAMES, Call, calls
+from .layout_calls import NAMES, Call, calls, chains
 
 # what fields refuse and arrays do not: more axes than they have, tensors without elements, axes of 0D arrays
 LIMITS = ("a field has at most", "a tensor has at least one", "keeps no tensor element", "out of bounds for a 0D")
@@ -68,6 +68,32 @@ def test_as_numpy(device):
         check(call)
 
     run()
+
+
+def test_chains(device):
+    """Functions one after another, with arithmetic between them, fused and looked at in part."""
+    kept: Counter[str] = Counter()
+
+    @profile(device, 150, 30)
+    @given(chains(), st.booleans())
+    def run(chain, between):
+        array, order, steps = chain
+        field = gp.Field(array, order)
+        looked_at = [(field, array)]
+        for name, args in steps:
+            f, a = looked_at[-1]
+            try:
+                f = getattr(np, name)(f * 2 + 1 if between else f, *args)
+            except gp.SemanticError:
+                break
+            looked_at.append((f, getattr(np, name)(a * 2 + 1 if between else a, *args)))
+        gp.evaluate(looked_at[-1][0])
+        kept[str(len(looked_at))] += 1
+        for f, a in looked_at[:0:-2]:
+            same_bits(f.numpy(), np.array(a, order="C"), str(steps))
+
+    run()
+    assert kept["4"] + kept["5"] + kept["6"] > 5, kept
 
 
 INDEX = st.one_of(
@@ -202,13 +228,31 @@ def test_states_are_updated_in_place(device):
     x = image(32, 48)
     with gp.ComputeGraph() as graph:
         state = gp.ScalarField(x)
-        state.next = gp.updated(state, np.s_[1:9, 2:20:3], graph_patch := gp.full((8, 6), 0.5) * 3)
+        state.next = gp.updated(state, np.s_[1:9, 2:20:3], gp.full((8, 6), 0.5) * 3)
         graph.probe(state, "state")
+    graph.reset()
+    assert "in place, when the next step begins: state.next" in graph.explain()
     graph.step(2)
     want = x.copy()
     want[1:9, 2:20:3] = 1.5
     same_bits(graph.read("state"), want)
-    assert graph_patch.field_shape == (8, 6)
+
+
+@pytest.mark.parametrize("channels", [96, 100])
+def test_filters_in_blocks(device, channels):
+    """Filters of output channels, in blocks of 16 that lie side by side for each weight: padded, split and transposed."""
+    x = image(channels, 363)  # 3×11×11 weights of each
+    blocks = -(-channels // 16)
+    _, results = fused(
+        lambda: {
+            "filters": np.transpose(
+                np.pad(gp.ScalarField(x), ((0, -channels % 16), (0, 0))).reshape(blocks, 16, 363), (0, 2, 1)
+            )
+        },
+        kernels=1,
+    )
+    padded = np.pad(x, ((0, -channels % 16), (0, 0)))
+    same_bits(results["filters"], np.ascontiguousarray(padded.reshape(blocks, 16, 363).transpose(0, 2, 1)))
 
 
 def test_in_graphs_and_pipelines(device):
