@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from gpuop.dsl.fields.sources import Deferred
+from gpuop.fusion.other_threads import access_pattern
 from gpuop.interop import array_like
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import interleaved, planar
 from gpuop.ir.types import FieldType
 from gpuop.passes.points_per_thread import ACCESS
@@ -22,6 +25,7 @@ class HostCall(PipelineCall):
     Attributes:
         outs: NumPy's arrays that results go to, the caller's or new ones.
         in_place: those of them that kernels write to, by their values.
+        around: values of kernels that read or write around their points.
     """
 
     def _readable(self, array: Any) -> Array:
@@ -34,7 +38,7 @@ class HostCall(PipelineCall):
             and array.shape == tuple(kind.array_shape)
             and number not in self.traced.planar
             and array.flags.aligned
-            and self._suits(kind)
+            and self._suits(number, kind)
         ):
             layout = self.traced.layout(number, kind, array)
             wrapped = None if layout is None else self.backend.wrap(array)
@@ -45,9 +49,22 @@ class HostCall(PipelineCall):
         kind, values = source.make(array)
         return self.backend.upload(kind, planes_of(kind, values))
 
-    def _suits(self, kind: FieldType) -> bool:
-        """Whether kernels are about as fast on NumPy's arrays: only planes make vectors, which some functions need."""
-        return kind.planes == 1 or self.backend.target.widening != "functions"
+    def _suits(self, number: int, kind: FieldType) -> bool:
+        """Whether kernels are about as fast on NumPy's arrays.
+
+        Only planes make vectors, which some functions need; and schedules, beside which copies take little time.
+        """
+        return kind.planes == 1 or (self.backend.target.widening != "functions" and number not in self.around)
+
+    @cached_property
+    def around(self) -> frozenset[int]:
+        return frozenset(
+            value
+            for launch in self._planned({}).launches
+            if isinstance(launch.kernel, Kernel)
+            and (access_pattern(launch.kernel).gathers or launch.kernel.intermediates)
+            for value in (*launch.inputs, *launch.outputs)
+        )
 
     def _place_results(self) -> None:
         wanted, types = self.program.wanted, self.program.types
@@ -59,7 +76,7 @@ class HostCall(PipelineCall):
         for v, array in zip(wanted, self.outs, strict=True):
             apart = not any(np.may_share_memory(array, given) for given in self.arrays)
             aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # as kernels store past the caches
-            usable = apart and aligned and self._suits(types[v])
+            usable = apart and aligned and self._suits(v, types[v])
             if usable and v not in self.memory and v not in self.traced.planar:
                 wrapped = self.backend.wrap(stored(types[v], array))
                 if wrapped is not None:

@@ -116,16 +116,19 @@ class PipelineCall(ABC):
     @property
     def plan(self) -> Plan:
         """What runs."""
-        key = self._key()
+        return self._planned(self.layouts)
+
+    def _planned(self, layouts: dict[int, Layout]) -> Plan:
+        key = self._key(layouts)
         if key not in self.traced.plans:
-            self.traced.plans[key] = plan_on(self.backend, self.program, pinned(), layouts=self.layouts)
+            self.traced.plans[key] = plan_on(self.backend, self.program, pinned(), layouts=layouts)
         return self.traced.plans[key]
 
-    def _key(self) -> Any:
-        return self.backend.main, pinned(), tuple(self.layouts.items())
+    def _key(self, layouts: dict[int, Layout]) -> Any:
+        return self.backend.main, pinned(), tuple(layouts.items())
 
     def _prepared(self) -> Prepared:
-        key = self._key()
+        key = self._key(self.layouts)
         if key not in self.traced.prepared:
             self.traced.prepared[key] = prepare(
                 self.program, self.backend, pinned(), layouts=self.layouts, planned=lambda: self.plan

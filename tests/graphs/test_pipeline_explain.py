@@ -124,6 +124,27 @@ def test_arrays_as_they_lie(device):
     assert "columnStride" not in graph.source("cuda")
 
 
+def test_photos_that_are_read_around_points_are_copied_to_planes(device):
+    """Also where only a result of the kernel is a photo; those that are read point by point are used as they lie."""
+    photo = np.random.default_rng(5).random((40, 70, 3), np.float32)
+
+    @gp.operator
+    def across(f):
+        return _readTensor(f, _row, _column + 1) - _readTensor(f, _row - 1, _column)
+
+    @gp.pipeline
+    def edges(image):
+        return across(gp.VectorField(image) * 2)
+
+    doubled = photo * 2
+    want = doubled[:, [*range(1, 70), 69]] - doubled[[0, *range(39)]]
+    np.testing.assert_array_equal(edges(photo), want)
+    out = np.empty_like(photo)
+    np.testing.assert_array_equal(edges(photo[:, ::-1], out=out), edges(np.ascontiguousarray(photo[:, ::-1])))
+    assert "columnStride" not in edges.source(photo) + edges.source(photo, out=out)
+    assert "does not lie in planes" not in edges.explain(photo)
+
+
 def test_schedules_are_those_that_are_pinned_at_the_call(device):
     with gp.schedule("plain"):
         assert "schedule:" not in planes.explain(PLANE)
