@@ -31,7 +31,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
     "Types": (gp.Shape, gp.FieldType),
     "Fields": (
         *(gp.Field, gp.ScalarField, gp.VectorField, gp.MatrixField, gp.ColorField, gp.ComplexField, gp.Parameter),
-        *(gp.fromfunction, gp.is_big_tensor, gp.evaluate, gp.iterate),
+        *(gp.fromfunction, gp.is_big_tensor, gp.reduce, gp.evaluate, gp.iterate),
     ),
     "Fields made on the device": (gp.zeros, gp.ones, gp.full, gp.arange, gp.linspace, gp.meshgrid, gp.updated),
     "Operators": (gp.operator, Operator, gp.GPUOperator, gp.HostOperator, gp.precision),
@@ -115,7 +115,7 @@ def entry(value: Any) -> Iterator[str]:
         yield f"```python\n{call(value, called(value))}\n```\n"
     yield from text(value.__doc__)
     if value is gp.Field:
-        yield "\n#### Reductions: `.sum`, `.mean`, `.min`, `.max`, `.any`, `.all`, `.argmin`, `.argmax`\n"
+        yield "\n#### Reductions: `.sum`, `.prod`, `.mean`, `.std`, `.var`, `.min`, `.max`, `.any`, `.all`, `.argmin`, `.argmax`\n"
         yield from text(Reductions.__doc__ or "")
     for name, member in members(value) if isinstance(value, type) else ():
         shown = f".{name}" if isinstance(member, property | cached_property) else call(member, f".{name}")

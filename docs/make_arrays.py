@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-from gpuop.ops import numpy_functions
+from gpuop.ops import numpy_functions, reduction_functions
 from gpuop.ops.array_functions import TABLE, ArrayFunction
 
 PAGE = Path(__file__).with_name("arrays.md")
@@ -48,12 +48,15 @@ TAIL = """
 
 ufuncs, as calls without options: {ufuncs}.
 """
+ALIASES = {"amin": "min", "amax": "max"}
+DEFAULTS = {"ddof": 0, "initial": None, "keepdims": False, "where": True}  # of the options of reductions
 
 
-def takes(function: ArrayFunction) -> str:
-    """The arguments, as NumPy calls them; of reductions the field and the axis."""
+def takes(name: str, function: ArrayFunction) -> str:
+    """The arguments, as NumPy calls them; of reductions the field, the axis, and options by their names."""
     if function.group == "Reductions":
-        return "a, axis=None"
+        options = reduction_functions.TABLE[ALIASES.get(name, name)].options
+        return ", ".join(("a, axis=None, *", *(f"{o}={DEFAULTS[o]}" for o in options)))
     given = inspect.signature(function.call)
     kept = [p.replace(annotation=p.empty) for p in given.parameters.values()]
     return str(given.replace(parameters=kept, return_annotation=inspect.Signature.empty))[1:-1]
@@ -64,7 +67,7 @@ def page() -> str:
     for group in dict.fromkeys(row.group for row in TABLE.values()):
         lines.append(f"\n## {group}\n\n| function | of fields |\n|---|---|\n")
         rows = ((name, row) for name, row in TABLE.items() if row.group == group)
-        lines += [f"| `np.{name}({takes(row)})` | {row.about} |\n" for name, row in rows]
+        lines += [f"| `np.{name}({takes(name, row)})` | {row.about} |\n" for name, row in rows]
     lines.append(TAIL.format(ufuncs=", ".join(f"`{name}`" for name in sorted(numpy_functions.TABLE) if name != "clip")))
     return "".join(lines)
 

@@ -25,6 +25,7 @@ from gpuop.ir.types import FieldType, Shape
 from gpuop.iterate import iterate
 from gpuop.ops.evenly_spaced import arange, linspace, meshgrid
 from gpuop.ops.making import full, ones, zeros
+from gpuop.ops.reduce_function import reduce
 from gpuop.ops.updating import updated
 from gpuop.passes.schedules.pinning import schedule
 from gpuop.pipelines.pipeline import pipeline
@@ -41,7 +42,7 @@ __all__ = [
     "FieldType", "GPUOperator", "GpuopError", "HostOperator", "MatrixField", "Parameter", "ScalarField", "SemanticError",
     "Sensor", "Shape", "VectorField", "arange", "device", "devices", "evaluate", "fromfunction", "full", "is_big_tensor",
     "iterate", "linspace", "load_bundle", "meshgrid", "ones", "operator", "pinned", "pipeline", "precision", "profile", "queue",
-    "schedule", "submit", "updated", "use_device", "zeros",
+    "reduce", "schedule", "submit", "updated", "use_device", "zeros",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuop.dsl.fields import services
 from gpuop.errors import UnsupportedError
-from gpuop.ops import algebra, along, evenly_spaced, joining, layouts, making, padding, reductions
+from gpuop.ops import algebra, along, evenly_spaced, joining, layouts, making, padding, reduction_functions
 
 Function = Callable[..., Any]
 
@@ -42,7 +42,8 @@ _signature = functools.cache(inspect.signature)
 
 
 def _reduction(name: str) -> ArrayFunction:
-    return ArrayFunction(reductions.FUNCTIONS[name], "Reductions", f"as `.{name}`")
+    about = reduction_functions.TABLE[name].about
+    return ArrayFunction(reduction_functions.FUNCTIONS[name], "Reductions", about or f"as `.{name}`")
 
 
 ORDER, SHAPES, JOINING = "Axes and order", "Shapes", "Joining and splitting"
@@ -55,7 +56,7 @@ TABLE = {
     "imag": ArrayFunction(services.algebra["imag"], CHOICES),
     "angle": ArrayFunction(algebra.angle, CHOICES),
     "astype": ArrayFunction(algebra.astype, CHOICES, "as kernels write: integers truncate and saturate"),
-    **{name: _reduction(name) for name in reductions.FUNCTIONS},
+    **{name: _reduction(name) for name in reduction_functions.FUNCTIONS},
     "transpose": ArrayFunction(layouts.transpose, ORDER, "a tensor's axis before one of the grid's is the grid's; also `f.T`"),
     "swapaxes": ArrayFunction(layouts.swapaxes, ORDER),
     "moveaxis": ArrayFunction(layouts.moveaxis, ORDER),

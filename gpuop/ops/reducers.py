@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ class Reducer:
         places: the dtype of positions while they are kept; empty where none are.
         divisor: of the mean.
         ordered: whether each item that is combined was found before the next one.
+        operation: what makes one value of two; None where one of them is chosen.
+        neutral: what changes no value by the operation.
+        key: of operations that are users', what tells them and their neutral values apart.
     """
 
     name: str
@@ -36,25 +40,20 @@ class Reducer:
     places: str = ""
     divisor: int = 0
     ordered: bool = False
-
-    @property
-    def adds(self) -> bool:
-        return self.name in ("sum", "mean")
+    operation: Callable[[Any, Any], Any] | None = field(default=None, compare=False)
+    neutral: float | int = field(default=0, compare=False)
+    key: str = ""
 
     @property
     def in_a_row(self) -> int:
         """How many values a compiler is asked to expand: Intel's dies of seven choices of integers in a row, or two times four."""
-        return FEW if self.name in ("min", "max") and np.dtype(self.held).kind != "f" else TURN
-
-    @property
-    def neutral(self) -> float | int:
-        """What changes no sum: of floating values -0, as only that leaves a -0 what it is."""
-        return -0.0 if np.dtype(self.held).kind == "f" else 0
+        choices = self.name in ("min", "max") or self.key
+        return FEW if choices and np.dtype(self.held).kind != "f" else TURN
 
     def combine(self, a: Item, b: Item) -> Item:
-        """The sum, the smaller or the greater one; where both are equal, the first or the one found first."""
-        if self.adds:
-            return (a[0] + b[0],)
+        """What the operation makes of them; or the smaller or the greater one, where both are equal the one found first."""
+        if self.operation is not None:
+            return (self.operation(a[0], b[0]),)
         if not self.places:
             return (_chosen(self._before(a[0], b[0]), a[0], b[0]),)
         first = self._before(a[0], b[0])
@@ -63,9 +62,11 @@ class Reducer:
         return _chosen(first, a[0], b[0]), _chosen(first, a[1], b[1])
 
     def _before(self, a: Any, b: Any) -> Any:
-        """Whether a is at least as extreme as b; NaN is more so than any number."""
+        """Whether a is at least as extreme as b; NaN is more so than any number, or less where it is left out."""
         ordered = a <= b if self.name.endswith("min") else a >= b
-        return ordered | (a != a) if np.dtype(self.held).kind == "f" else ordered
+        if np.dtype(self.held).kind != "f":
+            return ordered
+        return ordered | (b != b if self.name.startswith("nan") else a != a)
 
     def finished(self, item: Item) -> Any:
         """The result of a whole reduction."""
@@ -81,19 +82,27 @@ def _chosen(first: Any, a: Any, b: Any) -> Any:
     return k._where(first, a, b)
 
 
+# What makes one value of two, and what changes none: no sum is changed by -0 only, which leaves a -0 what it is.
+OPERATIONS: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
+    "sum": (operator.add, -0.0), "mean": (operator.add, -0.0), "prod": (operator.mul, 1.0),
+}  # fmt: skip
+
+
 def reducer_of(name: str, kind: FieldType, count: int) -> Reducer:
     """The reducer of a field's type; `count` values become one."""
     dtype = "float32" if kind.dtype in ("unorm8", "complex64", "float16") else kind.dtype
     result = "float32" if kind.dtype == "unorm8" else kind.dtype
     number = np.dtype(dtype)
-    if name in ("sum", "mean"):
+    if name in OPERATIONS:
         wide = {"b": "int64", "i": "int64", "u": "uint64"}.get(number.kind)
-        if name == "sum":
-            return Reducer(name, wide or dtype, wide or result)
-        exact = wide if 8 * number.itemsize < FEWEST_BITS else "float32"
-        return Reducer(name, (exact if wide else dtype) or dtype, "float32" if wide else result, divisor=count)
+        held, result = wide or dtype, wide or result
+        if name == "mean" and wide:
+            held, result = wide if 8 * number.itemsize < FEWEST_BITS else "float32", "float32"
+        operation, neutral = OPERATIONS[name]
+        whole = neutral if np.dtype(held).kind == "f" else int(neutral)
+        return Reducer(name, held, result, divisor=count * (name == "mean"), operation=operation, neutral=whole)
     held = "uint8" if dtype == "bool" else dtype
-    if name in ("min", "max"):
+    if name in ("min", "max", "nanmin", "nanmax"):
         return Reducer(name, held, result)
     return Reducer(name, held, "int64", places="int32" if kind.array_shape.points < 2**31 else "int64")
 
@@ -156,7 +165,7 @@ def share(reducer: Reducer, load: Load, parts: Split, chunk: Any, own: Any = 0) 
 
 def _started(reducer: Reducer, load: Load, first: Any) -> Item:
     """Variables for what is reduced; they hold nothing yet, or what is at the first position, which changes nothing."""
-    return tuple(map(k._var, (k._convert(reducer.neutral, reducer.held),) if reducer.adds else load(first)))
+    return tuple(map(k._var, (k._convert(reducer.neutral, reducer.held),) if reducer.operation else load(first)))
 
 
 def _take_turns(reducer: Reducer, total: Item, load: Load, first: Any, turns: int, width: int) -> None:
@@ -169,21 +178,21 @@ def _take_turns(reducer: Reducer, total: Item, load: Load, first: Any, turns: in
 
 
 def _take_turn(reducer: Reducer, total: Item, load: Load, first: Any, count: int, width: int) -> None:
-    """Reduce a turn of so many values into variables. Sums have one of its own: its error is that of fewer additions in a row.
+    """Reduce a turn of so many values into variables. What is added has one of its own: its error is that of fewer in a row.
 
     It is a loop, so that the text has what is reduced once, however long that is; compilers expand it where it is short.
     """
-    part = (k._var(k._convert(reducer.neutral, reducer.held)),) if reducer.adds else total
+    part = (k._var(k._convert(reducer.neutral, reducer.held)),) if reducer.operation else total
     with k._for(count, unroll=min(count, reducer.in_a_row)) as j:
         take(reducer, part, load(first + j * width))
-    if reducer.adds:
+    if reducer.operation:
         take(reducer, total, part)
 
 
 def _guarded(reducer: Reducer, load: Load, at: Any, count: int) -> Item:
     """What is at a position; behind the end nothing, or the last value, which changes nothing."""
     item = load(k._min(at, count - 1))
-    return (k._where(at < count, item[0], k._convert(reducer.neutral, reducer.held)),) if reducer.adds else item
+    return (k._where(at < count, item[0], k._convert(reducer.neutral, reducer.held)),) if reducer.operation else item
 
 
 def take(reducer: Reducer, total: Item, item: Item) -> None:

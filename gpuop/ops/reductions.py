@@ -1,68 +1,52 @@
-"""`sum`, `mean`, `min`, `max`, `any`, `all`, `argmin`, `argmax` of fields: which steps reduce which axes."""
+"""Reductions of fields: which steps reduce which axes."""
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 import gpuop.dsl as k
-from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
-from gpuop.errors import SemanticError, described
+from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType, Shape
+from gpuop.ops.axes import several
 from gpuop.ops.reduce_kernels import AT_ONCE, SHORT, Partial, by_elements, by_groups, by_threads
 from gpuop.ops.reducers import Reducer, reducer_of
-
-NAMES = ("sum", "mean", "min", "max", "argmin", "argmax")
 
 
 class EmptyError(SemanticError):
     """There is no value to choose."""
 
 
-def reduced(name: str, field: Any, axis: Any = None, *more: Any, **options: Any) -> Field:
-    """numpy.sum and its like over `array_shape`, as an operator of several kernels at most.
+def reduced(name: str, field: Field, axis: Any) -> Field:
+    """A reduction that `reducer_of` knows over `array_shape`, as an operator of several kernels at most.
 
     Raises:
-        SemanticError: an axis that is none, a dtype without an order, an empty axis where there is no value to choose, or
-            an option other than `axis`.
+        SemanticError: an axis that is none, a dtype that has not such a reduction, or an empty axis where there is no value
+            to choose.
     """
-    if not isinstance(field, Field):
-        raise SemanticError(f"{name} of {described(field)} and a Field: a Field is reduced into a new Field")
-    if more or options:
-        what = ", ".join(f"`{o}=`" for o in options) or "positional options"
-        raise SemanticError(
-            f"{name} of a Field takes `axis` and nothing else, not {what}; evaluate first, with `.numpy()`"
-        )
     kind = field.type
     if kind.dtype == "complex64" and name not in ("sum", "mean"):
-        raise SemanticError(f"{name} does not take complex64 fields: complex numbers have no order")
-    axes = _axes(name, kind, axis)
-    count = math.prod(kind.array_shape[a] for a in axes)
-    reducer = reducer_of(name, kind, count)
-    if not count and not reducer.adds:
-        raise EmptyError(f"{name} of a {kind} field: there is no value to choose along {_named(axis)}, which is empty")
+        why = ": complex numbers have no order" * (name != "prod")
+        raise SemanticError(f"{name} does not take complex64 fields{why}")
+    axes = axes_reduced(name, kind, axis)
+    reducer = reducer_of(name, kind, math.prod(kind.array_shape[a] for a in axes))
+    return reduced_by(reducer, field, axes, axis)
+
+
+def reduced_by(reducer: Reducer, field: Field, axes: list[int], axis: Any) -> Field:
+    """What a reducer makes of the values along axes, which are the user's `axis`."""
+    kind = field.type
+    if not math.prod(kind.array_shape[a] for a in axes) and not reducer.operation:
+        raise EmptyError(
+            f"{reducer.name} of a {kind} field: there is no value to choose along {_named(axis)}, which is empty"
+        )
     if not kind.field_shape.points:
         return _constant(reducer, _left(kind, axes))
     return _steps(reducer, field, axes, axis is None)
-
-
-def truth(name: str, field: Any, axis: Any = None, *more: Any, **options: Any) -> Field:
-    """numpy.any and numpy.all: the greatest and the least truth, and of nothing False and True."""
-    if isinstance(field, Field) and field.dtype != "bool":
-        field = services.algebra["not_equal"](field, 0)
-    try:
-        return reduced("max" if name == "any" else "min", field, axis, *more, **options)
-    except EmptyError:
-        counted = reduced("sum", field, axis)
-        return services.algebra["not_equal" if name == "any" else "equal"](counted, 0)
 
 
 def _steps(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field:
@@ -114,24 +98,14 @@ def _over_tensor(reducer: Reducer, given: Partial, axes: list[int]) -> Partial:
 # --- axes -------------------------------------------------------------------------------------------------------------
 
 
-def _axes(name: str, kind: FieldType, axis: Any) -> list[int]:
+def axes_reduced(name: str, kind: FieldType, axis: Any) -> list[int]:
     """The axes to reduce, in order."""
     dimensions = len(kind.array_shape)
     if axis is None:
         return list(range(dimensions))
     if isinstance(axis, tuple) and name.startswith("arg"):
         raise SemanticError(f"{name} takes one axis, or none for all of them, not a tuple")
-    found = []
-    for given in axis if isinstance(axis, tuple) else (axis,):
-        if isinstance(given, (bool, np.bool_)) or not isinstance(given, (int, np.integer)):
-            raise SemanticError(f"an axis is an integer, not {described(given)}")
-        number = operator.index(given)
-        if not -dimensions <= number < dimensions:
-            raise SemanticError(f"axis {number} is out of bounds for a {kind} field, which has {dimensions} axes")
-        found.append(number % dimensions)
-    if len(set(found)) < len(found):
-        raise SemanticError(f"an axis is given twice: {axis}")
-    return sorted(found)
+    return sorted(several(axis, dimensions, f"a {kind} field"))
 
 
 def _named(axis: Any) -> str:
@@ -148,8 +122,8 @@ def _left(kind: FieldType, axes: list[int]) -> FieldType:
 
 
 def _constant(reducer: Reducer, kind: FieldType) -> Field:
-    """What no values give: the sum 0, the mean NaN."""
-    value = math.nan if reducer.name == "mean" else 0
+    """What no values give: the neutral value, 0 of sums, and as the mean NaN."""
+    value = math.nan if reducer.name == "mean" else reducer.neutral + 0
     out = kind.replace(dtype=reducer.result)
 
     def body() -> None:
@@ -161,8 +135,3 @@ def _constant(reducer: Reducer, kind: FieldType) -> Field:
                 k._writeTensorElement(k._out0, value, element)
 
     return library_call(reducer.name, (out,), [], body, (reducer, "empty"))[0]
-
-
-FUNCTIONS = {name: functools.partial(reduced, name) for name in NAMES}
-FUNCTIONS |= {name: functools.partial(truth, name) for name in ("any", "all")}
-services.algebra.update(FUNCTIONS)

@@ -169,13 +169,6 @@ def running_sums():
     np.cumsum(SCALAR)  # here
 
 
-@WRONGS.add(
-    "a Field has no attribute 'std'; `((f - f.mean()) ** 2).mean()` is the variance, `np.sqrt` of it the deviation"
-)
-def deviation():
-    SCALAR.std()  # here
-
-
 @WRONGS.add("a Field has no attribute 'next'; `.next` is only set, inside a graph's `with`; `graph.read(f)` gives")
 def next_is_read():
     SCALAR.next  # here

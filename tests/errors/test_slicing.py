@@ -95,14 +95,84 @@ def several_axes_of_argmax():
     SCALAR.argmax(axis=(0, 1))  # here
 
 
-@WRONGS.add("sum of a Field takes `axis` and nothing else, not `keepdims=`; evaluate first, with `.numpy()`")
-def keepdims():
-    SCALAR.sum(axis=0, keepdims=True)  # here
-
-
-@WRONGS.add("mean of a Field takes `axis` and nothing else, not `out=`, `where=`; evaluate first, with `.numpy()`")
+@WRONGS.add("mean of a Field takes `axis` and `keepdims=`, `where=` by name, not `out=`, `dtype=`; evaluate first")
 def options_of_numpy():
-    np.mean(SCALAR, out=None, where=True)  # here
+    np.mean(SCALAR, out=None, where=True, dtype="f8")  # here
+
+
+@WRONGS.add("std of a Field takes `axis` and `ddof=`, `keepdims=`, `where=` by name, not positional options; evaluate")
+def positional_options():
+    np.std(SCALAR, 0, "f8")  # here
+
+
+@WRONGS.add("sum: `where=` is a Field of bools, not one of float32")
+def mask_of_floats():
+    SCALAR.sum(where=SCALAR)  # here
+
+
+@WRONGS.add("prod: `where=` is a Field of bools, not an ndarray")
+def mask_that_is_an_array():
+    SCALAR.prod(where=np.ones((4, 5), bool))  # here
+
+
+@WRONGS.add("sum: `where=`, a 3×4×5 bool field, does not broadcast to a 4×5 float32 field")
+def mask_of_more_axes():
+    SCALAR.sum(where=gp.ScalarField(np.ones((3, 4, 5), bool)))  # here
+
+
+@WRONGS.add("max with `where=` takes `initial=` too: what is nowhere chosen has no value")
+def extremes_of_what_may_be_nothing():
+    SCALAR.max(where=SCALAR > 0)  # here
+
+
+@WRONGS.add("sum: `initial=` makes float32 of int64; convert first, with `.astype`")
+def initial_of_another_dtype():
+    (SCALAR > 0).sum(initial=0.5)  # here
+
+
+@WRONGS.add("var: `ddof=` is a number, not a str")
+def degrees_of_freedom():
+    SCALAR.var(ddof="1")  # here
+
+
+@WRONGS.add("prod does not take complex64 fields")
+def product_of_complex_numbers():
+    np.prod(COMPLEX)  # here
+
+
+@WRONGS.add("gp.reduce takes a Field, not an ndarray; wrap arrays, as in `gp.ScalarField(a)`")
+def reduced_array():
+    gp.reduce(lambda a, b: a + b, np.ones(3), 0)  # here
+
+
+@WRONGS.add("gp.reduce does not take complex64 fields; reduce `.real` and `.imag`")
+def reduced_complex():
+    gp.reduce(lambda a, b: a + b, COMPLEX, 0)  # here
+
+
+@WRONGS.add("gp.reduce takes a function of two values, not a function")
+def function_of_one_value():
+    gp.reduce(lambda a: a, SCALAR, 0)  # here
+
+
+@WRONGS.add("gp.reduce: the function reads a field; it has its two values, and constants")
+def function_that_reads():
+    gp.reduce(lambda a, b: a + _readTensor(SCALAR, 0, 0), SCALAR, 0)  # here
+
+
+@WRONGS.add("gp.reduce: the function gives a value, not None")
+def function_without_a_value():
+    gp.reduce(lambda a, b: None, SCALAR, 0)  # here
+
+
+@WRONGS.add("gp.reduce: the function gives a float, and values are bool; convert it")
+def function_of_another_dtype():
+    gp.reduce(lambda a, b: a * 0.5, SCALAR > 0, False)  # here
+
+
+@WRONGS.add("gp.reduce: the identity of a uint8 field is a number of its, not 300")
+def identity_beyond_the_dtype():
+    gp.reduce(lambda a, b: a | b, gp.ScalarField(np.ones(3, "u1")), 300)  # here
 
 
 @WRONGS.add("min does not take complex64 fields: complex numbers have no order")

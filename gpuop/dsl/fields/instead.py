@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 _TYPE = "its grid is in `.field_shape`, its tensor in `.tensor_shape`"
-_DEVIATION = "`((f - f.mean()) ** 2).mean()` is the variance, `np.sqrt` of it the deviation"
 WAYS = {  # by NumPy's name of the function
-    "std": _DEVIATION, "var": _DEVIATION,
     "round": "`np.rint(f)` rounds", "around": "`np.rint(f)` rounds",
     "dot": "`(a * b).sum()` is the inner product; kernels have `_dot` of vectors",
     "matmul": "`(a * b).sum()` is the inner product; an operator that adds `_readTensor(a, _row, k) * _readTensor(b, k, _column)` "
@@ -16,5 +14,5 @@ ATTRIBUTES = {
     "next": "`.next` is only set, inside a graph's `with`; `graph.read(f)` gives what a field is after a step",
     "copy": "fields do not change: `f` itself serves as a copy", "item": "`float(f)` is the number of a 0D field",
     "clip": "`np.clip(f, low, high)` clips", "dot": WAYS["dot"],
-    **{name: WAYS[name] for name in ("std", "var", "round")},
+    **{name: WAYS[name] for name in ("round",)},
 }  # fmt: skip

@@ -20,11 +20,14 @@ class Reductions:
 
     Args:
         axis: an axis of `array_shape`, a tuple of them (one for argmin and argmax), or None.
-        options: none: those of NumPy's are refused by name.
+        options: NumPy's, by name. `keepdims=True` keeps reduced axes, with an extent of 1. `where=`, a field of bools that
+            broadcasts to this one, says which values count (not of argmin and argmax). `initial=` is a number that sums,
+            products and extremes start with; extremes that take `where=` need it. `ddof=` is what std and var take from the
+            number of values that they divide by.
 
     Raises:
         SemanticError: an axis that is none, a dtype without an order, an empty axis where there is no value to choose, or
-            an option of NumPy's other than `axis`.
+            an option that is not named above.
     """
 
     __slots__ = ()
@@ -36,9 +39,21 @@ class Reductions:
         """The sum: int64 of bool and signed integers, uint64 of unsigned ones, float32 of unorm8, else of the dtype."""
         return self._reduce("sum", axis, options)
 
+    def prod(self, axis: Axes = None, **options: Any) -> Field:
+        """The product: int64 of bool and signed integers, uint64 of unsigned ones, float32 of unorm8, else of the dtype."""
+        return self._reduce("prod", axis, options)
+
     def mean(self, axis: Axes = None, **options: Any) -> Field:
         """The mean: float32 of integers, bool and unorm8, else of the dtype."""
         return self._reduce("mean", axis, options)
+
+    def std(self, axis: Axes = None, **options: Any) -> Field:
+        """The standard deviation, the root of `.var`."""
+        return self._reduce("std", axis, options)
+
+    def var(self, axis: Axes = None, **options: Any) -> Field:
+        """The variance, in two passes over the values: float32 of integers, bool, unorm8 and complex64, else of the dtype."""
+        return self._reduce("var", axis, options)
 
     def min(self, axis: Axes = None, **options: Any) -> Field:
         """The least value; NaN if there is one."""
