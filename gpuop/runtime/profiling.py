@@ -160,9 +160,9 @@ def profile(
         through: gives, for a preparation of the same plan, what runs it once; that says whether it did.
 
     Raises:
-        SemanticError: `steps` is not 1 or more.
+        SemanticError: `steps` is no whole number, 1 or more.
     """
-    if steps < 1:
+    if not hasattr(steps, "__index__") or steps < 1:
         raise SemanticError(f"profile takes a number of steps, 1 or more, not {steps!r}")
     measured = _Measured(prepared)
     taken: list[list[float]] = [[] for _ in prepared.plan.launches]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from gpuop.errors import SemanticError, described
 from gpuop.runtime.base.backend import Backend
@@ -14,8 +14,9 @@ from gpuop.runtime.events import Event
 PRIORITIES = ("high", "normal", "low")
 
 
-@contextmanager
-def queue(name: str, *, priority: str = "normal", after: Event | Iterable[Event] = ()) -> Iterator[Backend]:
+def queue(
+    name: str, *, priority: str = "normal", after: Event | Collection[Event] = ()
+) -> AbstractContextManager[Backend]:
     """Give what is evaluated inside a `with` to another queue of the device, beside its main one, in this thread or task.
 
         with gp.queue("io", priority="low", after=[done]):
@@ -41,10 +42,16 @@ def queue(name: str, *, priority: str = "normal", after: Event | Iterable[Event]
         raise SemanticError(f'a queue has a name, as in `gp.queue("io")`, not {described(name)}')
     if priority not in PRIORITIES:
         raise SemanticError(f'the priority of a queue is "high", "normal" or "low", not {priority!r}')
-    events = [after] if isinstance(after, Event) else list(after)
-    for given in events:
-        if type(given) is not Event:
+    events: list[Event] = []
+    for given in after if isinstance(after, (list, tuple, set, frozenset)) else (after,):
+        if not isinstance(given, Event):
             raise SemanticError(f"`after=` takes Events, which `gp.submit` and `fetch` give, not {described(given)}")
+        events.append(given)
+    return _inside(name, priority, events)
+
+
+@contextmanager
+def _inside(name: str, priority: str, events: list[Event]) -> Iterator[Backend]:
     token = chosen.set((name, priority))
     try:
         backend = current()

@@ -100,11 +100,16 @@ def test_threads_have_their_own():
         ({"name": 3}, "a queue has a name"),
         ({"name": "io", "priority": "urgent"}, 'the priority of a queue is "high", "normal" or "low", not \'urgent\''),
         ({"name": "io", "after": [3]}, "`after=` takes Events, which `gp.submit` and `fetch` give, not "),
+        (
+            {"name": "io", "after": gp.ScalarField([1])},
+            "`after=` takes Events, which `gp.submit` and `fetch` give, not a ScalarField",
+        ),
     ],
 )
 def test_wrong_queues(given, says):
-    with pytest.raises(gp.SemanticError, match=says), gp.queue(**given):
-        pass
+    with pytest.raises(gp.SemanticError, match=says) as caught:
+        gp.queue(**given)
+    assert str(caught.value).endswith("gp.queue(**given)")  # the user's line
     assert current() is current().main
 
 
