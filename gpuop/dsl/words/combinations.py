@@ -55,7 +55,7 @@ def combination(word: str, op: Any, kind: Type) -> Combination:
         raise SemanticError(
             f"{word} has no operation {op!r}; it has {', '.join(OPERATIONS)}, and functions of two values"
         )
-    if not isinstance(op, str) and not callable(op):
+    if not isinstance(op, str) and (not callable(op) or isinstance(op, type)):
         raise SemanticError(f"{word} takes the name of an operation or a function of two values, not {described(op)}")
     function = OPERATIONS[op][0] if isinstance(op, str) else op
     left, right = Var("a", kind, temporary=True), Var("b", kind, temporary=True)
