@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from gpuop.codegen.c.atomic_updates import NEW
+
 ULL = "(unsigned long long)"
 POINTER = "(unsigned long long *)({p})"
-NEW = {  # of what was there, which is y; of floats NaN is no number, and -0 is less than 0
-    "add": "y + x",
-    "min": "x < y || y != y || (x == y && signbit(x)) ? x : y",
-    "max": "x > y || y != y || (x == y && !signbit(x)) ? x : y",
-}
 UPDATE = """
 // {op} of a {type} by compare and swap; the old value
 __device__ inline {type} atomic_{op}_{type}({type} *p, {type} x)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from gpuop.codegen.c.atomic_updates import NEW
+
 SPACES = ("local", "global")
 INT64 = """
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 #pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
 """
-NEW = {  # of what was there, which is y; of floats NaN is no number, and -0 is less than 0
-    "add": "y + x",
-    "min": "x < y || y != y || (x == y && signbit(x)) ? x : y",
-    "max": "x > y || y != y || (x == y && !signbit(x)) ? x : y",
-}
 UPDATE = """
 // {op} of a {type} by compare and swap; the old value
 {type} {name}(volatile __{space} {type} *p, {type} x)

@@ -1,0 +1,9 @@
+"""What atomic operations that compare and swap make write, equally in each dialect."""
+
+from __future__ import annotations
+
+NEW = {  # of what was there, which is y; of floats NaN is no number, and -0 is less than 0
+    "add": "y + x",
+    "min": "x < y || y != y || (x == y && signbit(x)) ? x : y",
+    "max": "x > y || y != y || (x == y && !signbit(x)) ? x : y",
+}
