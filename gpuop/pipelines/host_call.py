@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.fusion.other_threads import access_pattern
+from gpuop.fusion.plan import Plan
 from gpuop.interop import array_like
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import interleaved, planar
@@ -25,7 +26,6 @@ class HostCall(PipelineCall):
     Attributes:
         outs: NumPy's arrays that results go to, the caller's or new ones.
         in_place: those of them that kernels write to, by their values.
-        around: values of kernels that read or write around their points.
     """
 
     def _readable(self, array: Any) -> Array:
@@ -54,16 +54,8 @@ class HostCall(PipelineCall):
 
         Only planes make vectors, which some functions need; and schedules, beside which copies take little time.
         """
-        return kind.planes == 1 or (self.backend.target.widening != "functions" and number not in self.around)
-
-    @cached_property
-    def around(self) -> frozenset[int]:
-        return frozenset(
-            value
-            for launch in self._planned({}).launches
-            if isinstance(launch.kernel, Kernel)
-            and (access_pattern(launch.kernel).gathers or launch.kernel.intermediates)
-            for value in (*launch.inputs, *launch.outputs)
+        return kind.planes == 1 or (
+            self.backend.target.widening != "functions" and number not in _around(self._planned({}))
         )
 
     def _place_results(self) -> None:
@@ -94,3 +86,14 @@ class HostCall(PipelineCall):
         if self.out is not None:
             return self.out
         return self.outs if self.sample is None else [array_like(self.sample, array) for array in self.outs]
+
+
+@lru_cache(maxsize=256)
+def _around(plan: Plan) -> frozenset[int]:
+    """Values of kernels that read or write around their points."""
+    return frozenset(
+        value
+        for launch in plan.launches
+        if isinstance(launch.kernel, Kernel) and (access_pattern(launch.kernel).gathers or launch.kernel.intermediates)
+        for value in (*launch.inputs, *launch.outputs)
+    )
