@@ -150,7 +150,7 @@ def _kept(op: Op, needed: set[int], outputs: dict[int, Output]) -> dict[FieldPar
     for output, value in zip(op.kernel.outputs, op.outputs, strict=True):
         if value in needed or output.param in computed:
             kept[output.param] = FieldParam(f"out{len(outputs)}", output.param.type)
-            outputs[value] = Output(kept[output.param], output.fill)
+            outputs[value] = replace(output, param=kept[output.param])
     return kept
 
 

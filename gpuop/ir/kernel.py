@@ -74,11 +74,13 @@ class Output:
 
     Attributes:
         over: the input that it may share memory with: a thread reads there only what it writes, before it does.
+        complete: whether threads are to write all of it, though it starts from `fill`: nobody has said what else it holds.
     """
 
     param: FieldParam
     fill: float | None = None
     over: FieldParam | None = None
+    complete: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

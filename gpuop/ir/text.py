@@ -73,7 +73,8 @@ class KernelText:
             self.lines.append(f"in {self.name(param)}: {param.type}{' by value' if param.by_value else ''}")
         for output in kernel.outputs:
             over = "" if output.over is None else f" over {self.name(output.over)}"
-            self.lines.append(f"out {self.name(output.param)}: {output.param.type} fill {output.fill}{over}")
+            fill = f"{output.fill}{' complete' * output.complete}"
+            self.lines.append(f"out {self.name(output.param)}: {output.param.type} fill {fill}{over}")
         for param in kernel.intermediates:
             self.lines.append(f"intermediate {self.name(param)}: {param.type}")
         self.block(kernel.body, 1)

@@ -223,7 +223,8 @@ def use_device(name: str, checked: bool = False) -> Iterator[Backend]:
         name: as of `device`.
         checked: check the execution of kernels, as GPUOP_DEBUG does too: every device reports assertions that fail
             (`_assert`); the reference also reports accesses outside arrays, outside tensors and under border="unchecked",
-            local memory that is read before it is written, data races, divergent barriers, and integer division by zero.
+            local memory that is read before it is written, data races, outputs without a `default=` that are written in part,
+            divergent barriers, and integer division by zero.
 
     Returns:
         A context manager, which gives the Backend.

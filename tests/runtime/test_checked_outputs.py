@@ -58,7 +58,7 @@ def two_statements(right: bool) -> Any:
 def after_a_barrier(right: bool) -> Any:
     """A barrier orders the threads of one group."""
 
-    @gp.operator(outputs=gp.FieldType(8))
+    @gp.operator(outputs=gp.FieldType(5))
     def last(f):
         _globalThreads(40)
         _localThreads(8)
@@ -79,7 +79,7 @@ def after_a_barrier(right: bool) -> Any:
 def local_fence(right: bool) -> Any:
     """The fence of `_syncThreadsLocal` is for local memory."""
 
-    @gp.operator(outputs=gp.FieldType(8))
+    @gp.operator(outputs=gp.FieldType(5))
     def two(f):
         _globalThreads(40)
         _localThreads(8)
@@ -123,6 +123,47 @@ def elements(right: bool) -> Any:
         _writeTensor(_out0, _column * 1.0 if right else _column + _tensorElement * 0.5, point)  # here
 
     return threes(LINE)
+
+
+@bugs.add(
+    "no thread writes the output at (column 10), which has no `default=` to hold there; write all of it, by more threads or by "
+    "loops, or give the output a `default=`"
+)
+def too_few_threads(right: bool) -> Any:
+    @gp.operator(outputs=gp.FieldType(20))
+    def half(f):
+        _globalThreads(10)
+        with _for(2 if right else 1) as k:
+            _writeTensor(_out0, _readTensor(f, _column), _column + 10 * k)  # here
+
+    return half(LINE)
+
+
+@bugs.add(
+    "no thread writes the output at (row 0, column 15, element 1), which has no `default=` to hold there; write all of it, by "
+    "more threads or by loops, or give the output a `default=`"
+)
+def missing_element(right: bool) -> Any:
+    @gp.operator(outputs=gp.FieldType((16, 16), 2))
+    def written(f):
+        x = _readTensor(f)
+        _writeTensorElement(_out0, x, 15 - _row, _column, 0)  # here
+        with _if(_row + _column < (31 if right else 30)):
+            _writeTensorElement(_out0, x, 15 - _row, _column, 1)
+
+    return written(IMAGE * 2) + 1
+
+
+@bugs.add(
+    "no thread writes the output at (column 39), which has no `default=` to hold there; write all of it, by more threads or by "
+    "loops, or give the output a `default=`"
+)
+def default_says_so(right: bool) -> Any:
+    @gp.operator(outputs=lambda f: f.type, default=0 if right else None)
+    def moved(f):
+        _writeTensor(_out0, _readTensor(f) + 1, _column - 1)  # here
+
+    return moved(LINE)
 
 
 @pytest.mark.parametrize(("program", "message"), bugs.all)

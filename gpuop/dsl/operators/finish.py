@@ -18,6 +18,7 @@ from gpuop.ir.kernel import Domain, Kernel, Output
 from gpuop.ir.nodes import (
     Array,
     Assign,
+    Atomic,
     Barrier,
     Block,
     Collective,
@@ -140,8 +141,10 @@ def _settle(recorder: Recorder, slot: OutputSlot, kernel: Kernel) -> tuple[Block
     if slot.default is None:
         check_cover(kernel, slot, covered)
     if not all(_is_own(w, domain) for w in writes):
-        whole = covered or writes_all(kernel, field)
-        return body, Output(field, None if whole else _filled(slot))
+        if covered or writes_all(kernel, field):
+            return body, Output(field)
+        counts = any(isinstance(write, Atomic) for write in writes)
+        return body, Output(field, _filled(slot), complete=slot.default is None and not counts)
     if len(writes) == 1 and writes[0] in body and covered:
         return body, Output(field)
     return _one_write(body, slot, domain), Output(field)

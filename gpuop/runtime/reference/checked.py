@@ -1,8 +1,9 @@
 """Checked execution: the reference interpreter, which stops at the first thing that a kernel does wrong.
 
 It finds reads outside under border="unchecked", indices outside arrays and tensors, local memory that is read before it is
-written, data races, barriers that some threads of a work-group do not reach, integer division by zero, and assertions that do not
-hold. The error is a SemanticError with the user's line and the points of the threads.
+written, data races, outputs without `default=` of which a part is not written, barriers that some threads of a work-group do not
+reach, integer division by zero, and assertions that do not hold. The error is a SemanticError with the user's line and the points
+of the threads.
 """
 
 from __future__ import annotations
@@ -55,11 +56,15 @@ def run_checked(kernel: Kernel, fields: dict[FieldParam, NDArray[Any]]) -> None:
     """
     planes = {p: array.reshape(p.type.planes, -1) for p, array in fields.items()}
     say = Findings(kernel)
-    competing = (_competing(kernel, stmt) for stmt in walk(kernel.body))
-    outputs = {p: History(planes[p].size) for p in competing if p is not None}
+    touched = {_competing(kernel, stmt) for stmt in walk(kernel.body)} | {o.param for o in kernel.outputs if o.complete}
+    outputs = {p: History(planes[p].size) for p in touched if p is not None}
     for where in chunks(kernel, kernel.whole):
         with np.errstate(all="ignore"):
             CheckedThreads(kernel, where, CheckedMemory(where, planes, outputs, say)).block(kernel.body, None)
+    for output in kernel.outputs:
+        if output.complete and not outputs[output.param].written.all():
+            say.runs(next(stmt for stmt in walk(kernel.body) if written_by(stmt) is output.param))
+            say.incomplete(output.param, int(np.argmin(outputs[output.param].written)))
 
 
 def _competing(kernel: Kernel, stmt: Stmt) -> FieldParam | None:

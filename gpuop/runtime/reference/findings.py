@@ -77,6 +77,12 @@ class Findings:
             f"initialised; write it before, and wait with {SYNC}"
         )
 
+    def incomplete(self, field: FieldParam, cell: int) -> NoReturn:
+        self.fail(
+            f"no thread writes {_output(field, cell)}, which has no `default=` to hold there; write all of it, by more threads "
+            "or by loops, or give the output a `default=`"
+        )
+
     # --- order --------------------------------------------------------------------------------------------------
 
     def torn(self, fence: str, here: int, missing: int) -> NoReturn:

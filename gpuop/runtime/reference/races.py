@@ -82,14 +82,20 @@ class _Last:
 
 
 class History:
-    """Who touched the cells of an output."""
+    """Who touched the cells of an output.
+
+    Attributes:
+        written: the cells that any thread has written.
+    """
 
     def __init__(self, cells: int) -> None:
         self.cells = cells
         self.last: dict[str, _Last] = {}
+        self.written = np.zeros(cells, np.bool_)
 
     def update(self, access: MemoryAccess) -> Race | None:
         """Threads change cells atomically."""
+        self.written[access.cell] = True
         race = self._race(access, "updates", "writes") or self._race(access, "updates", "reads")
         self._note("updates", access)
         return race
@@ -101,6 +107,7 @@ class History:
             changed: where a thread's value is not what the cell held before.
             lost: where it is not what the cell holds now, after all of them.
         """
+        self.written[access.cell] = True
         race = self._race(access, "writes", "reads") or self._race(access, "writes", "updates")
         race = race or self._race(access, "writes", "writes", changed) or _between(access, lost)
         self._note("writes", access)
@@ -128,15 +135,10 @@ class History:
 
 
 class LocalHistory(History):
-    """Who touched the cells of an array in local memory: an element in each group, `cell % groups` being the group's number.
-
-    Attributes:
-        written: the cells that any thread has written.
-    """
+    """Who touched the cells of an array in local memory: an element in each group, `cell % groups` being the group's number."""
 
     def __init__(self, cells: int, threads: int) -> None:
         super().__init__(cells)
-        self.written = np.zeros(cells, np.bool_)
         self.threads = threads
         self.more = np.zeros(0, np.int64)  # (cell, thread) of the third and later threads that wrote an equal value
 
@@ -149,12 +151,7 @@ class LocalHistory(History):
         self._note("reads", access)
         return race
 
-    def update(self, access: MemoryAccess) -> Race | None:
-        self.written[access.cell] = True
-        return super().update(access)
-
     def write(self, access: MemoryAccess, changed: Mask, lost: Mask) -> Race | None:
-        self.written[access.cell] = True
         race = super().write(access, changed, lost)
         third = access.only(~self.last["writes"].holds(access))
         self.more = np.union1d(self.more, self._pairs(third))
