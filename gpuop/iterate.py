@@ -9,8 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.gpu_operator import results_of
 from gpuop.errors import SemanticError, described, here
@@ -19,7 +17,7 @@ from gpuop.fusion.program import program
 from gpuop.interop import own
 from gpuop.ir.kernel import Output
 from gpuop.ir.nodes import FieldParam
-from gpuop.ir.types import BY_NUMPY
+from gpuop.ir.types import BY_NUMPY, is_integer
 from gpuop.ir.values import Call, Leaf, Node, Result, calls
 from gpuop.ops.algebra import copied
 
@@ -96,16 +94,12 @@ def _check(function: Any, u: Any, times: Any, until: Any, every: Any) -> None:
         raise SemanticError(f"iterate starts from a Field or a tuple of Fields, not from {what}")
     if times is None and until is None:
         raise SemanticError("iterate never ends: give `times=`, or a condition `until=`")
-    if times is not None and (not _is_count(times) or times < 0):
+    if times is not None and (not is_integer(times) or times < 0):
         raise SemanticError(f"`times=` is the number of turns, an integer that is not negative, not {times!r}")
-    if not _is_count(every) or every < 1:
-        raise SemanticError(f"`every=` is a number of turns, at least 1, not {every!r}")
+    if not is_integer(every) or every < 1:
+        raise SemanticError(f"`every=` is a number of turns, an integer of 1 or more, not {every!r}")
     if until is not None and not callable(until):
         raise SemanticError(f"`until=` is a function of the fields, not {described(until)}: `until=lambda u: …`")
-
-
-def _is_count(n: Any) -> bool:
-    return isinstance(n, (int, np.integer)) and not isinstance(n, (bool, np.bool_))
 
 
 def _of_states(function: Callable[..., Any], states: Sequence[Field], what: str) -> Any:
@@ -124,7 +118,7 @@ def _nexts(name: str, function: Callable[..., Any], states: Sequence[Field], sev
     returned = _of_states(function, states, f"`{name}`")
     if isinstance(returned, (tuple, list)) != several or (several and len(returned) != len(states)):
         got = f"a tuple of {len(returned)}" if isinstance(returned, (tuple, list)) else described(returned)
-        wanted = f"a tuple of {len(states)} Fields" if several else "a Field"
+        wanted = f"a tuple of {len(states)}" if several else "a Field"
         raise SemanticError(
             f"iterate: `{name}` returns {got}, and gets {wanted}; one turn gives what the next one takes"
         )

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 
-import numpy as np
-
 from gpuop.errors import DeviceError, SemanticError
 from gpuop.graphs.bound_graph import BoundGraph
 from gpuop.graphs.graph_threads import FairLock, Loop, Worker
 from gpuop.graphs.streams import Actuator, Frames, Outlets
+from gpuop.ir.types import is_integer
 from gpuop.ir.values import Leaf
 from gpuop.runtime.base.backend import Array, Part
 from gpuop.runtime.execute import Prepared, followers
@@ -21,7 +20,7 @@ UNSEEN = 4  # steps that a graph in a thread may enqueue before it waits for the
 
 def times(n: object) -> int:
     """A number of steps; SemanticError for what is none."""
-    if not isinstance(n, (int, np.integer)) or n < 0:
+    if not is_integer(n) or n < 0:
         raise SemanticError(f"a graph steps a number of times, not {n!r}")
     return int(n)
 

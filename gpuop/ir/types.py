@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from gpuop.errors import SemanticError
 
 WIDE = 256  # with so many points and so many elements, a shape of two axes is rather a grid than a row of vectors
 SMALL_TENSOR = 4  # more elements than this make a big tensor, handled element by element
+
+
+def is_integer(value: object) -> TypeGuard[int | np.integer[Any]]:
+    """Whether it is an integer of Python's or NumPy's; truth values are none."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,11 +59,8 @@ CHAR, UCHAR = DType("int8", "char", "i", 8), DType("uint8", "uchar", "u", 8)
 SHORT, USHORT = DType("int16", "short", "i", 16), DType("uint16", "ushort", "u", 16)
 INT, UINT = DType("int32", "int", "i", 32), DType("uint32", "uint", "u", 32)
 LONG, ULONG = DType("int64", "long", "i", 64), DType("uint64", "ulong", "u", 64)
-HALF, FLOAT, DOUBLE = (
-    DType("float16", "half", "f", 16),
-    DType("float32", "float", "f", 32),
-    DType("float64", "double", "f", 64),
-)
+HALF, FLOAT = DType("float16", "half", "f", 16), DType("float32", "float", "f", 32)
+DOUBLE = DType("float64", "double", "f", 64)
 
 
 def _dtype(c: str) -> DType:
@@ -290,9 +292,7 @@ def dtype_name(dtype: Any) -> DTypeName:
     if isinstance(dtype, str) and dtype in FIELD_DTYPES:
         return FIELD_DTYPES[dtype]
     name = str(dtype)
-    if isinstance(
-        dtype, (str, type, np.dtype)
-    ):  # of others NumPy takes their `.dtype`, in some versions with a warning
+    if isinstance(dtype, (str, type, np.dtype)):  # of others NumPy takes their `.dtype`, in some versions warning
         with suppress(TypeError, ValueError):
             name = str(np.dtype(dtype).newbyteorder("=").name)
     if name not in FIELD_DTYPES or name == "unorm8":

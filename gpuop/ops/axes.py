@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError, UnsupportedError, described
-from gpuop.ir.types import FieldType, Shape
+from gpuop.ir.types import FieldType, Shape, is_integer
 
 MOST_GRID, MOST_TENSOR = 3, 2
 
@@ -63,9 +60,9 @@ def a_field(name: str, given: Any) -> Field:
 
 def whole_number(given: Any, what: str) -> int:
     """An integer of Python's or NumPy's; SemanticError says what it is for."""
-    if isinstance(given, (bool, np.bool_)) or not isinstance(given, (int, np.integer)):
+    if not is_integer(given):
         raise SemanticError(f"{what} is an integer, not {described(given)}")
-    return operator.index(given)
+    return int(given)
 
 
 def numbered(axis: Any, count: int, of: object) -> int:

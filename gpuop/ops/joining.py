@@ -13,6 +13,7 @@ from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.errors import SemanticError, described
+from gpuop.ir.types import is_integer
 from gpuop.ops.algebra import common_dtype
 from gpuop.ops.axes import Axis, a_field, axes_of, numbered, of_field, type_of, whole_number
 from gpuop.ops.gather import Place, Reading, gathered
@@ -164,7 +165,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Field]:
     field = a_field("split", ary)
     extent = field.type.array_shape[numbered(axis, *of_field(field))]
     count = indices_or_sections
-    if isinstance(count, (int, np.integer)) and count > 0 and extent % count:
+    if is_integer(count) and count > 0 and extent % count:
         raise SemanticError(
             f"split: {extent} points do not make {count} equal parts; `np.array_split` makes unequal ones"
         )

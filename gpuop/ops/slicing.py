@@ -12,7 +12,7 @@ from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import Value
 from gpuop.errors import SemanticError, described
-from gpuop.ir.types import FieldType
+from gpuop.ir.types import FieldType, is_integer
 from gpuop.ops.axes import Axis, axes_of, type_of
 from gpuop.ops.gather import Place, gathered
 
@@ -159,8 +159,7 @@ def _check_kind(index: Any) -> None:
             raise SemanticError(
                 "a Field is indexed by Python's integers and slices; in a kernel read it with `_readTensor(f, row, column)`"
             )
-        whole = isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_))
-        if whole or part is None or part is Ellipsis is index:
+        if is_integer(part) or part is None or part is Ellipsis is index:
             continue
         raise SemanticError(
             f"a Field is indexed by integers, slices, `np.newaxis` and `...`, not by {described(part)}; {_advice(part)}"

@@ -15,6 +15,7 @@ from gpuop.fusion.rates import Rate
 from gpuop.fusion.report.plan_report import RUNS, moved_bytes
 from gpuop.fusion.report.prediction import expected
 from gpuop.ir.kernel import Launchable
+from gpuop.ir.types import is_integer
 from gpuop.runtime.base.backend import Array, Backend, Buffer, Part
 from gpuop.runtime.device_facts import facts_of
 from gpuop.runtime.execute import Prepared
@@ -162,7 +163,7 @@ def profile(
     Raises:
         SemanticError: `steps` is no whole number, 1 or more.
     """
-    if not hasattr(steps, "__index__") or steps < 1:
+    if not is_integer(steps) or steps < 1:
         raise SemanticError(f"profile takes a number of steps, 1 or more, not {steps!r}")
     measured = _Measured(prepared)
     taken: list[list[float]] = [[] for _ in prepared.plan.launches]

@@ -50,7 +50,7 @@ def times_of_a_float():
     gp.iterate(twice, SCALAR, times=2.0)  # here
 
 
-@WRONGS.add("`every=` is a number of turns, at least 1, not 0")
+@WRONGS.add("`every=` is a number of turns, an integer of 1 or more, not 0")
 def never_looks():
     gp.iterate(twice, SCALAR, until=lambda u: u.max() > 9, every=0)  # here
 
@@ -78,12 +78,12 @@ def other_type():
     gp.iterate(lambda u: u * 0.5, INTEGER, times=2)  # here
 
 
-@WRONGS.add("iterate: `twice` returns a Field, and gets a tuple of 1 Fields; one turn gives what the next one takes")
+@WRONGS.add("iterate: `twice` returns a Field, and gets a tuple of 1; one turn gives what the next one takes")
 def field_for_a_tuple():
     gp.iterate(twice, (SCALAR,), times=2)  # here
 
 
-@WRONGS.add("iterate: `lambda` returns a tuple of 1, and gets a tuple of 2 Fields")
+@WRONGS.add("iterate: `lambda` returns a tuple of 1, and gets a tuple of 2;")
 def too_few():
     gp.iterate(lambda u, v: (u,), (SCALAR, VECTOR3), times=2)  # here
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import numpy as np
-
 from gpuop.errors import SemanticError, article
-from gpuop.ir.types import Type
+from gpuop.ir.types import Type, is_integer
 
 SWIZZLE = re.compile(r"[xyzw]{1,4}\Z")
 
 
 def component(type_: Type, index: Any) -> int:
     """The number of a component, which may be counted from the end."""
-    if not isinstance(index, (int, np.integer)):
+    if not is_integer(index):
         raise SemanticError(
             "a vector is indexed by a Python integer; name several components, as in `v.xy`, "
             "and use an array (`_floatArray(n)`) for computed indices"

@@ -21,7 +21,7 @@ from gpuop.ir.nodes import (
     Var,
 )
 from gpuop.ir.symbolic import Extent
-from gpuop.ir.types import INT, UCHAR, Type
+from gpuop.ir.types import INT, UCHAR, Type, is_integer
 
 
 def _made(word: str, kind: str, value: Expr, over: Any, **more: Any) -> Value:
@@ -43,7 +43,7 @@ def _parts(recorder: Recorder, word: str, over: Any) -> Extent | str:
         return over
     if isinstance(over, TargetExpression):
         return extent(over, "`over=`")
-    if isinstance(over, bool) or not isinstance(over, (int, np.integer)):
+    if not is_integer(over):
         raise SemanticError(f"{word}: `over=` is the name of an axis, or how many threads, not {described(over)}")
     sizes = recorder.work_group
     threads = int(np.prod([n for n in sizes if isinstance(n, int)]))

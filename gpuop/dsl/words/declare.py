@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from gpuop.dsl.recorder.assigned import assigned_name
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.record import Recorder, caller, current
@@ -19,7 +17,7 @@ from gpuop.ir.build import constant, fold
 from gpuop.ir.nodes import AXES, Apply, Array, Cast, Const, Declare, Expr, Index, Ref, Var
 from gpuop.ir.ops import OPS
 from gpuop.ir.symbolic import OPERATIONS, SYMBOLIC, Extent, Formula
-from gpuop.ir.types import BY_NUMPY, DTYPES, SMALL_TENSOR, Type, dtype_name
+from gpuop.ir.types import BY_NUMPY, DTYPES, SMALL_TENSOR, Type, dtype_name, is_integer
 
 VECTORS = (1, 2, 3, 4)
 
@@ -49,7 +47,7 @@ def _dimension(recorder: Recorder, given: Any) -> Extent:
     known = launch_constant(recorder, given.expr) if isinstance(given, Value) else given
     if isinstance(known, SYMBOLIC):
         return known
-    if isinstance(known, (bool, np.bool_)) or not isinstance(known, (int, np.integer)) or known < 1:
+    if not is_integer(known) or known < 1:
         raise SemanticError(
             "the dimensions of an array are positive Python integers, or constants of the launch "
             f"as `_localRows`, not {'a computed value' if isinstance(given, Value) else repr(given)}"

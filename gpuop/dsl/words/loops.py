@@ -19,7 +19,7 @@ from gpuop.errors import SemanticError, here
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import Assign, Block, Break, Const, Continue, Expr, For, Ref, Stmt, Var, While
 from gpuop.ir.symbolic import TargetConst
-from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, Shape, ShapeLike, Type
+from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, Shape, ShapeLike, Type, is_integer
 from gpuop.ir.visit import Copier, changes, leaving
 
 COUNT = "count in a variable, as in `n = _var(0)` before it and `n += 1` inside"
@@ -92,7 +92,7 @@ def _turns(unroll: Any) -> int:
     """How many turns of a loop become one; 0: all."""
     if isinstance(unroll, (bool, np.bool_)):
         return 0 if unroll else 1
-    if not isinstance(unroll, (int, np.integer)) or unroll < 1:
+    if not is_integer(unroll) or unroll < 1:
         raise SemanticError(f"`unroll=` is True, False, or how many turns become one, 1 or more, not {unroll!r}")
     return int(unroll)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.record import Recorder, current
 from gpuop.dsl.recorder.target_facts import TargetExpression, extent
@@ -16,7 +14,7 @@ from gpuop.errors import SemanticError, here
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import GRID_AXES, Expr, Index
 from gpuop.ir.symbolic import Extent, numbers
-from gpuop.ir.types import INT, FieldType, Shape
+from gpuop.ir.types import INT, FieldType, Shape, is_integer
 
 
 class ThreadConstant(Value):
@@ -142,7 +140,7 @@ def _globalThreads(*shape: Any, tensor: Any = None) -> None:
 
 def _shapes(given: tuple[Any, ...], tensor: Any) -> tuple[Any, Any]:
     """The shape of the grid and that of the tensor: extents side by side, or a shape and then a tensor's."""
-    if given and all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in given):
+    if given and all(map(is_integer, given)):
         return given, tensor
     if len(given) == 1:
         return given[0], tensor

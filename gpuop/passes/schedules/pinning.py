@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from operator import index
 from typing import SupportsIndex
 
 from gpuop.errors import SemanticError
 from gpuop.ir.pin import Pin
+from gpuop.ir.types import is_integer
 from gpuop.passes.schedules import METHODS, PLAIN
 
 _pin: ContextVar[Pin | None] = ContextVar("pin", default=None)
@@ -46,10 +46,8 @@ def schedule(method: str, **parameters: SupportsIndex) -> AbstractContextManager
 
 
 def _counted(name: str, value: SupportsIndex) -> int:
-    if not isinstance(value, bool):
-        with suppress(TypeError):
-            if (number := index(value)) > 0:
-                return number
+    if is_integer(value) and value > 0:
+        return int(value)
     raise SemanticError(f"the parameter {name} of a schedule is a whole number above 0, not {value!r}")
 
 
