@@ -78,11 +78,11 @@ def no_dimensions():
     wrong(SCALAR)
 
 
-@WRONGS.add("an extent is not negative, as -3 is")
-def negative_extent():
+@WRONGS.add("an extent is 1 or more, not 0: there is no place among these dimensions")
+def extent_of_nothing():
     @gp.operator
     def wrong(f):
-        return _unravel(_column, (2, -3))  # here
+        return _unravel(_column, (2, 0))  # here
 
     wrong(SCALAR)
 

@@ -55,10 +55,10 @@ def _ravel(place: Any, dims: Any) -> Value:
         An int, and a long where the dimensions hold more than 2³¹ places, or a coordinate is one.
 
     Raises:
-        SemanticError: not as many integers as dimensions, or something else than integers.
+        SemanticError: not as many integers as dimensions, something else than integers, or an extent below 1.
     """
     recorder = current("`_ravel`")
-    extents = _extents(dims)
+    extents = _extents(recorder, dims)
     if isinstance(place, (Value, str)) or not isinstance(place, Iterable):
         raise SemanticError(
             f"`_ravel` takes a coordinate for each dimension, as `_ravel((row, column), dims)`, not {shown(place)}"
@@ -86,10 +86,10 @@ def _unravel(at: Operand, dims: Any) -> tuple[Value, ...]:
         can be tested there, and that writes of such places are dropped.
 
     Raises:
-        SemanticError: something else than integers.
+        SemanticError: something else than integers, or an extent below 1.
     """
     recorder = current("`_unravel`")
-    index, extents = _integer(at, "an index to `_unravel`"), _extents(dims)
+    index, extents = _integer(at, "an index to `_unravel`"), _extents(recorder, dims)
     parts, inner = _positions(recorder, index), list[Expr]()
     natural = bool(parts) or index.type.kind == "u"
     while len(parts) > 1 and len(extents) > 1 and _counts(recorder, parts[-1], extents[-1]):
@@ -157,8 +157,8 @@ def _integer(value: Operand, what: str) -> Expr:
     return expr if kept else integer(value, what)
 
 
-def _extents(dims: Any) -> list[int | Expr]:
-    """Extents as Python's integers where they are known."""
+def _extents(recorder: Recorder, dims: Any) -> list[int | Expr]:
+    """Extents as Python's integers where they are known; of an empty grid they may be 0."""
     given = dims.type if isinstance(dims, FieldLike) else dims
     grid = given.field_shape if isinstance(given, FieldType) else given
     if isinstance(grid, str) or not isinstance(grid, (Iterable, int, np.integer)) or isinstance(grid, Value):
@@ -166,8 +166,8 @@ def _extents(dims: Any) -> list[int | Expr]:
     found: list[int | Expr] = []
     for n in grid if isinstance(grid, Iterable) else (grid,):
         expr = _integer(n, "an extent")
-        if isinstance(expr, Const) and expr.value < 0:
-            raise SemanticError(f"an extent is not negative, as {expr.value} is")
+        if isinstance(expr, Const) and expr.value < (1 if recorder.domain.shape.points else 0):
+            raise SemanticError(f"an extent is 1 or more, not {expr.value}: there is no place among these dimensions")
         found.append(int(expr.value) if isinstance(expr, Const) else expr)
     return found
 
