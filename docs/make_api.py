@@ -53,7 +53,7 @@ GIVEN_BY = {  # what has no name in `gp`
 }
 OWN = {  # members that are for gpuop itself
     *("storage", "element", "parts", "planes", "stored", "of", "node", "frames", "leaf", "set_next", "join", "plan"),
-    *("add", "before", "begin", "bind", "settings", "portable", "recorded_by", "conjugate"),
+    *("add", "before", "begin", "bind", "settings", "portable", "recorded_by", "users", "conjugate"),
 }
 PARTS = {"Args:": "Arguments", "Returns:": "Returns", "Raises:": "Raises", "Attributes:": "Attributes"}
 ITEM = re.compile(r"    (\w[\w, ]*): (.*)")

@@ -35,14 +35,15 @@ class Pipeline(Decorated):
     """What `@gp.pipeline` makes of a function: arrays in, arrays out.
 
     Args:
-        function, precision: as of `gp.pipeline`.
+        function, precision, optimize: as of `gp.pipeline`.
     """
 
     recorded_by = (*Decorated.recorded_by, "precision")
+    users = (*Decorated.users, "explain", "profile", "source")
 
-    def __init__(self, function: Callable[..., Any], precision: str | None) -> None:
+    def __init__(self, function: Callable[..., Any], precision: str | None, optimize: bool) -> None:
         super().__init__(function)
-        self.precision = precision
+        self.precision, self.optimize = precision, optimize
         self.traced: BoundedCache[Any, tuple[Snapshot, Traced]] = BoundedCache(PLANS_KEPT)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -141,7 +142,7 @@ class Pipeline(Decorated):
     # --- tracing ------------------------------------------------------------------------------------------------
 
     def settings(self) -> tuple[Any, ...]:
-        return (self.precision,)
+        return self.precision, self.optimize
 
     def _result(self, bound: inspect.BoundArguments) -> Any:
         with choosing(self.precision):
@@ -226,7 +227,7 @@ class Pipeline(Decorated):
         what = program([own(f.node) for f in fields])
         touched = (v for op in what.ops if op.kernel.apart for v in (*op.inputs, *op.outputs))
         planar = frozenset(touched) | what.leaves.keys() & set(what.wanted)
-        return Traced(what, planar, several)
+        return Traced(what, planar, several, self.optimize)
 
     def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:
         """Refuse arrays of other pipelines, and of other calls: there are only those of this one."""
@@ -242,8 +243,10 @@ class Pipeline(Decorated):
 @overload
 def pipeline(function: Callable[..., Any], /) -> Pipeline: ...
 @overload
-def pipeline(*, precision: str | None = None) -> Callable[[Callable[..., Any]], Pipeline]: ...
-def pipeline(function: Callable[..., Any] | None = None, /, *, precision: str | None = None) -> Any:
+def pipeline(*, precision: str | None = None, optimize: bool = True) -> Callable[[Callable[..., Any]], Pipeline]: ...
+def pipeline(
+    function: Callable[..., Any] | None = None, /, *, precision: str | None = None, optimize: bool = True
+) -> Any:
     """Make a pipeline of a function that builds Fields from its array arguments and returns a Field or a tuple of them.
 
     It is traced once per array types and other arguments. Called with Fields, or with what stands for an array while another
@@ -255,6 +258,7 @@ def pipeline(function: Callable[..., Any] | None = None, /, *, precision: str | 
         function: gets what stands for the arrays (with `.shape`, `.dtype` and `.ndim`, taken by Field constructors), and the
             other arguments as they are; returns a Field or a tuple of them.
         precision: how exactly its operators compute, as of `gp.precision`.
+        optimize: False leaves every operator a kernel of its own; in a pipeline that calls this one, that one decides.
 
     Returns:
         A Pipeline, called with the function's arguments; `out=` takes an array, or a tuple of them, to write the results to.
@@ -264,9 +268,7 @@ def pipeline(function: Callable[..., Any] | None = None, /, *, precision: str | 
             or results.
     """
     choosing(precision)
-    return partial(_pipeline_of, precision=precision) if function is None else _pipeline_of(function, precision)
-
-
-def _pipeline_of(function: Callable[..., Any], precision: str | None) -> Pipeline:
+    if function is None:
+        return partial(pipeline, precision=precision, optimize=optimize)
     check_function("a pipeline", function)
-    return Pipeline(function, precision)
+    return Pipeline(function, precision, optimize)

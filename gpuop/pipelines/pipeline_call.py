@@ -36,6 +36,7 @@ class Traced:
         planar: values that lie in planes, as in memory of gpuop's own: those that are taken or made by what has no body (host
             functions, iterations), and arguments that are results.
         several: whether a tuple is returned.
+        optimize: whether operators are fused.
         plans, prepared: what was planned, and compiled, by device and the layouts of arrays.
         strided: how NumPy's arrays lie that are used in place and are not contiguous, by the number of the leaf and their strides.
     """
@@ -43,6 +44,7 @@ class Traced:
     program: Program
     planar: frozenset[int]
     several: bool
+    optimize: bool
     plans: dict[Any, Plan] = field(default_factory=dict)
     prepared: dict[Any, Prepared] = field(default_factory=dict)
     strided: dict[tuple[int, tuple[int, ...]], Layout] = field(default_factory=dict)
@@ -121,7 +123,7 @@ class PipelineCall(ABC):
     def _planned(self, layouts: dict[int, Layout]) -> Plan:
         key = self._key(layouts)
         if key not in self.traced.plans:
-            self.traced.plans[key] = plan_on(self.backend, self.program, pinned(), layouts=layouts)
+            self.traced.plans[key] = plan_on(self.backend, self.program, pinned(), self.traced.optimize, layouts)
         return self.traced.plans[key]
 
     def _key(self, layouts: dict[int, Layout]) -> Any:
@@ -131,7 +133,7 @@ class PipelineCall(ABC):
         key = self._key(self.layouts)
         if key not in self.traced.prepared:
             self.traced.prepared[key] = prepare(
-                self.program, self.backend, pinned(), layouts=self.layouts, planned=lambda: self.plan
+                self.program, self.backend, pinned(), self.traced.optimize, self.layouts, lambda: self.plan
             )
         return self.traced.prepared[key].on(self.backend)
 

@@ -264,8 +264,18 @@ def where_of_an_array():
 
 
 @WRONGS.add("this is a Field already, use it as it is; its type is in `.type`, its values come with `.numpy()`")
-def field_of_a_field():
-    gp.ScalarField(SCALAR)  # here
+def parameter_of_a_field():
+    gp.Parameter(SCALAR)  # here
+
+
+@WRONGS.add("this is a Field already, a 4×5 float32 field, whose tensor_order is 0, not 1")
+def vectors_of_scalars():
+    gp.VectorField(SCALAR)  # here
+
+
+@WRONGS.add('this is a Field already, a 4×5 float32 field; `.astype("int32")` converts it')
+def integers_of_floats():
+    gp.ScalarField(SCALAR, dtype="int32")  # here
 
 
 @WRONGS.add("a list makes no array: setting an array element with a sequence")

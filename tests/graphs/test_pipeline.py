@@ -217,6 +217,8 @@ def test_a_pipeline_is_traced_into_one_that_calls_it(device, swapped):
         inner = ONES - x if swapped else x - ONES
         np.testing.assert_allclose(outer(x, y), inner * 10 + (y - x) + (x * 2 + y * 2) + 2, rtol=1e-6)
     np.testing.assert_allclose(difference(x, y), x - y)  # on its own it takes arrays as before
+    fields = gp.ScalarField(x), gp.ScalarField(y) * 2
+    np.testing.assert_allclose(difference(*fields).numpy(), x - y * 2)  # and Fields, which are made no others
 
 
 def test_what_stands_for_an_array_has_no_place_in_another_pipeline():

@@ -94,6 +94,15 @@ def test_what_is_told_is_what_runs(device, name, tmp_path, monkeypatch):
         assert len(text) == sum(map(len, ran)) + len(ran) - 1, "and nothing else"
 
 
+def test_a_kernel_for_each_operator():
+    """`optimize=False`; a pipeline that calls this one decides for both."""
+    apart = gp.pipeline(optimize=False)(light.function)
+    same_bits(apart(PHOTO), light(PHOTO))
+    assert apart.explain(PHOTO).startswith("4 kernels for 4 operators")
+    assert gp.pipeline(lambda photo: apart(photo)).explain(PHOTO).startswith("1 kernel for 4 operators")
+    assert [name for name in dir(apart) if name[0] != "_"] == ["explain", "name", "profile", "signature", "source"]
+
+
 def test_profile(device):
     out = np.full_like(PHOTO, 7)
     result = toned.profile(PHOTO, steps=3)
@@ -108,8 +117,9 @@ def test_profile(device):
         gp.SemanticError, match="pipeline `toned` is measured with results of its own; leave out `out=`"
     ):
         toned.profile(PHOTO, out=out)
-    with pytest.raises(gp.SemanticError, match="profile takes a number of steps, 1 or more, not 0"):
-        toned.profile(PHOTO, steps=0)
+    for wrong in (0, 2.5, True):
+        with pytest.raises(gp.SemanticError, match=f"profile takes a number of steps, 1 or more, not {wrong}"):
+            toned.profile(PHOTO, steps=wrong)
     assert (out == 7).all()
 
 

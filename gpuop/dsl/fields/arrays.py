@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpuop.dsl.recorder.arithmetic import Arithmetic
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.errors import SemanticError, described
-from gpuop.ir.types import BY_NUMPY, FLOAT, FieldType
+from gpuop.ir.types import BY_NUMPY, FLOAT, FieldType, is_integer
 
 ArrayLike = Any
 Array = NDArray[Any]
@@ -137,7 +137,7 @@ def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
 
 
 def as_field(array: Array, order: Any, dtype: Any, copy: bool = True) -> tuple[FieldType, Array]:
-    if not isinstance(order, (int, np.integer)) or not 0 <= order <= 2:
+    if not is_integer(order) or not 0 <= order <= 2:
         raise SemanticError(f"a tensor_order is 0, 1 or 2, not {order!r}")
     if array.ndim < order:
         raise SemanticError(f"an array of shape {array.shape} has no {order} tensor axes at its end")
@@ -153,6 +153,16 @@ def as_field(array: Array, order: Any, dtype: Any, copy: bool = True) -> tuple[F
             f"an array of {array.dtype.name} does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(a)`"
         )
     return kind, (np.array if copy else np.asarray)(array, dtype=kind.dtype, order="C")
+
+
+def check_fits(kind: FieldType, order: Any, dtype: Any) -> None:
+    """Refuse a Field of this type where one of other tensors is made, or of another dtype."""
+    if len(kind.tensor_shape) != order:
+        raise SemanticError(
+            f"this is a Field already, a {kind} field, whose tensor_order is {len(kind.tensor_shape)}, not {order}"
+        )
+    if dtype is not None and (wanted := kind.replace(dtype=dtype).dtype) != kind.dtype:
+        raise SemanticError(f'this is a Field already, a {kind} field; `.astype("{wanted}")` converts it')
 
 
 def as_color(array: Array) -> tuple[FieldType, Array]:

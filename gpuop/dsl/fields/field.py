@@ -13,6 +13,7 @@ from gpuop.dsl.fields.arrays import (
     ArrayLike,
     Placeholder,
     as_field,
+    check_fits,
     host_array,
     is_device_array,
 )
@@ -38,7 +39,8 @@ class Field(FieldLike, Arithmetic["Field"], Reductions, Layouts, Conversions, Le
 
     Args:
         array: anything array-like; the last `tensor_order` axes are the tensor's, the others the grid's. Arrays keep
-            their dtype and are copied; Python numbers and lists become int32 or float32.
+            their dtype and are copied; Python numbers and lists become int32 or float32. A Field whose tensors have so many
+            axes is taken as it is, so a function of arrays that makes its fields so is one of Fields too.
         tensor_order: 0, 1 or 2.
         dtype: converts to this dtype; "unorm8" reinterprets uint8.
         copy: False uses the array's own memory: it must not change while the field is in use. Arrays on a device (of CuPy,
@@ -50,14 +52,19 @@ class Field(FieldLike, Arithmetic["Field"], Reductions, Layouts, Conversions, Le
             state, which takes this Field's values, of the same type, at every step.
 
     Raises:
-        SemanticError: more dimensions than fields have, or a dtype that fields cannot have.
+        SemanticError: more dimensions than fields have, or a dtype that fields cannot have; a Field of other tensors or
+            another dtype.
     """
 
     __slots__ = ("__weakref__", "node")
     node: Node
 
     def __init__(self, array: ArrayLike, tensor_order: int = 0, dtype: Any = None, copy: bool = True) -> None:
-        self._from(array, lambda a: as_field(a, tensor_order, dtype, copy), copy)
+        if isinstance(array, Field):
+            check_fits(array.type, tensor_order, dtype)
+            object.__setattr__(self, "node", array.node)
+        else:
+            self._from(array, lambda a: as_field(a, tensor_order, dtype, copy), copy)
 
     def _from(self, array: ArrayLike, make: Callable[[Array], tuple[FieldType, Array]], copy: bool = True) -> None:
         name = "".join(names_given(1))

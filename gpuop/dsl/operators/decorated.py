@@ -22,9 +22,11 @@ class Decorated:
         receiver: the object that it is a method of, if it is one: the first argument.
         first, preset: the arguments of a `functools.partial` that it is made of.
         recorded_by: the attributes that decide what is recorded.
+        users: the names that are for users, which completion offers; all others are for gpuop itself.
     """
 
     recorded_by: ClassVar[tuple[str, ...]] = ("function", "receiver", "first", "preset")
+    users: ClassVar[tuple[str, ...]] = ("name", "signature")
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
         self.first: tuple[Any, ...] = ()
@@ -39,6 +41,9 @@ class Decorated:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}{self.signature}>"
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name.startswith("__") or name in self.users]
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
         """The arguments of a call, and those that are given already; TypeError as Python's."""

@@ -73,6 +73,7 @@ class Operator(Decorated):
     """
 
     recorded_by = (*Decorated.recorded_by, "declared", "name", "default", "precision")
+    users = (*Decorated.users, "source")
 
     def __init__(
         self, function: Callable[..., Any], outputs: Any, name: str | None, default: Any, precision: str | None
