@@ -41,7 +41,8 @@ def _parser() -> argparse.ArgumentParser:
     bundle.add_argument(
         "--targets",
         required=True,
-        help="separated by commas: opencl (any device, plain kernels), opencl:cpu, and architectures as sm_80",
+        help="separated by commas: opencl (any device, plain kernels), opencl:cpu, and architectures as sm_80, which newer GPUs "
+        "run too; cuda is sm_90",
     )
     bundle.add_argument("-o", "--output", required=True, help="the file to write, as sharpen.gpuop")
     run = subparsers.add_parser("run", help="run an example")

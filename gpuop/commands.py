@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.bundles.architectures import holes
 from gpuop.bundles.bundle import save_bundle
 from gpuop.codegen.generate import target_named
 from gpuop.config import config
@@ -126,9 +127,11 @@ def compile_bundle(where: str, types: Sequence[str], targets: str, output: str) 
     named = [target_named(t.strip()) for t in targets.split(",")]
     name, arguments, results = _applied(where, types)
     save_bundle(output, name, arguments, results, named)
-    oldest = min((target.architecture for target in named if target.architecture), default=None)
-    cuda = "" if oldest is None else f" (CUDA from sm_{oldest} on)"
+    cubins = {target.architecture for target in named if target.architecture}
+    cuda = f" (CUDA from sm_{min(cubins)} on)" if cubins else ""
     print(f"{output}: {name} for {', '.join(map(str, named))}{cuda}, {Path(output).stat().st_size} bytes")
+    for hole in holes(cubins):
+        print(f"gpuop: warning: {hole}", file=sys.stderr)
 
 
 def run_example(example: str, arguments: Sequence[str], device: str | None) -> None:

@@ -273,6 +273,15 @@ def test_compile_for_several_targets(folder, capsys):
     )
 
 
+@pytest.mark.skipif("sm_86" not in nvrtc.architectures(), reason="no NVRTC")
+def test_compile_warns_of_gpus_that_run_nothing(folder, capsys):
+    command = ["compile", "filters.py:stretched", "--types", "float32[4]x2", "2.5", "--targets", "sm_86", "-o", "p"]
+    assert main(command) == 0
+    assert capsys.readouterr().err == (
+        "gpuop: warning: sm_80 cannot run it: code for sm_86 is for newer GPUs; add --targets sm_80,…\n"
+    )
+
+
 def test_a_bundle_computes_what_the_function_does(folder, capsys):
     cards = [d.name for d in gp.devices() if d.name.startswith("opencl")]
     a, b = np.random.default_rng(1).integers(-9, 9, (2, 9, 70)).astype("f")

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gpuop.bundles.architectures import code_for
 from gpuop.bundles.plan_reading import PassedValue, PlanReader
 from gpuop.bundles.writing import FORMAT, HEAD, VERSION, Interface, digest
 from gpuop.codegen.generate import target_named
@@ -135,17 +136,15 @@ def _target(name: str, item: Item) -> Target:
 
 
 def plan_on(contents: Contents, target: Target) -> Plan:
-    """The plan for a device. On CUDA a cubin of its major architecture, else PTX; of these the newest that is not newer than it.
-    On a CPU what is for CPUs, else what is for any OpenCL device.
+    """The plan for a device: on CUDA as `code_for` says, on a CPU what is for CPUs, else what is for any OpenCL device.
 
     Raises:
         DeviceError: there is none.
     """
-    architectures = [n for n in contents.portable if n <= target.architecture]
-    if architectures:
-        newest = max(architectures)
-        same = newest // 10 == target.architecture // 10
-        return contents.code[f"cuda:sm_{newest}"] if same else contents.portable[newest]
+    found = code_for(target.architecture, contents.portable)
+    if found is not None:
+        newest, kind = found
+        return contents.code[f"cuda:sm_{newest}"] if kind == "cubin" else contents.portable[newest]
     for name in (str(target), target.backend):
         if name in contents.code:
             return contents.code[name]

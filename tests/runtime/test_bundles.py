@@ -14,6 +14,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.bundles import reading
+from gpuop.bundles.architectures import holes
 from gpuop.bundles.bundle import save_bundle
 from gpuop.codegen.generate import target_named
 from gpuop.dsl import *
@@ -273,6 +274,22 @@ def test_the_code_for_a_device(made: tuple[int, ...], tmp_path: Path) -> None:
         assert kind == "cubin" or f".target sm_{code}".encode() in step.kernel.binary
         found[architecture] = f"{code} {kind}"
     assert found == CHOSEN[made]
+
+
+HOLES = {
+    (75, 90): [
+        "sm_70, sm_72 cannot run it: code for sm_75 is for newer GPUs; add --targets sm_70,…",
+        "sm_80, sm_86, sm_87, sm_88, sm_89 run PTX of sm_75, which their driver compiles at the first call; add --targets sm_80,…",
+    ],
+    (86, 89): ["sm_80 cannot run it: code for sm_86 is for newer GPUs; add --targets sm_80,…"],
+    (80, 90): [],
+    (): [],
+}
+
+
+@pytest.mark.parametrize("made", HOLES, ids=str)
+def test_gpus_without_machine_code(made: tuple[int, ...]) -> None:
+    assert list(holes(made)) == HOLES[made]
 
 
 def kernels_for(contents: reading.Contents, architecture: int) -> list[Any]:
