@@ -89,7 +89,7 @@ WAIT = {  # packages that only these files may import, and only inside functions
     "pycuda": {"runtime/cuda/cuda_device.py", "runtime/cuda/cuda_memory.py"},
     "cuda": {"runtime/cuda/cuda_driver.py", "runtime/cuda/cuda_memory.py"},
 }
-MOST_LINES = {"ir/nodes.py": 422, "ir/ops.py": 330}
+MOST_LINES = {"ir/nodes.py": 423, "ir/ops.py": 330}
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 
 

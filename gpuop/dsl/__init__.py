@@ -19,6 +19,7 @@ from gpuop.dsl.words import (
     sample,
     shared_memory,
     threads,
+    tiles,
 )
 from gpuop.errors import MissingError
 
@@ -55,6 +56,7 @@ _NAMES: dict[str, Any] = {
         name: getattr(shared_memory, name)
         for name in ("_local", "_volatile", "_constantArray", "_syncThreadsLocal", "_syncThreadsGlobal")
     },
+    "_tile": tiles._tile,
     **{word.__name__: word for word in collectives.WORDS},
     "_pointerTo": atomics._pointerTo,
     "_print": debug._print,

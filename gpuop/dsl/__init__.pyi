@@ -62,6 +62,7 @@ from gpuop.dsl.words.shared_memory import _syncThreadsLocal as _syncThreadsLocal
 from gpuop.dsl.words.shared_memory import _volatile as _volatile
 from gpuop.dsl.words.threads import _globalThreads as _globalThreads
 from gpuop.dsl.words.threads import _localThreads as _localThreads
+from gpuop.dsl.words.tiles import _tile as _tile
 
 __all__ = [
     "_abs",
@@ -437,6 +438,7 @@ __all__ = [
     "_tensorElements",
     "_tensorVar",
     "_tgamma",
+    "_tile",
     "_trunc",
     "_uchar2",
     "_uchar2Array",

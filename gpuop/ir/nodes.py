@@ -299,11 +299,12 @@ class Wide:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """All threads of a work-group wait for one another; `fence` is the memory they share then, "local" or "global"."""
+    """All threads of a work-group wait for one another; `fence` is the memory they share then, `word` what waits besides."""
 
     effect: ClassVar[Effect] = Effect.THREADS
-    fence: str
+    fence: str  # "local" or "global"
     loc: Loc | None = facts(default=None, compare=False)
+    word: str = facts(default="", compare=False)
 
 
 SHUFFLES = ("warp shuffle", "warp up", "warp down")  # what targets whose warps exchange values have words for

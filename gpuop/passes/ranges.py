@@ -6,7 +6,7 @@ from gpuop.ir.intervals import LIMITS, Range, interval
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Array, Cast, Const, Expr, For, Index, Let, Load, Ref, Stmt, Stride, Var
 from gpuop.ir.types import INT, DType
-from gpuop.ir.visit import loop_values
+from gpuop.ir.visit import loop_values, walk
 
 
 class Ranges:
@@ -56,6 +56,16 @@ class Ranges:
         if step[0] > 0:
             return start[0], max(stop[1] - 1, start[0])
         return (min(stop[0] + 1, start[1]), start[1]) if step[1] < 0 else LIMITS[INT]
+
+
+def rising(kernel: Kernel) -> set[Var]:
+    """The counters of loops whose steps are above 0."""
+    ranges, found = Ranges(kernel), set[Var]()
+    for stmt in walk(kernel.body):
+        if isinstance(stmt, For) and ranges.range(stmt.step)[0] > 0:
+            found.add(stmt.var)
+        ranges.meet(stmt)
+    return found
 
 
 def fits(found: Range, dtype: DType) -> bool:

@@ -17,6 +17,7 @@ from gpuop.ir.verify import element_type
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.packed_lanes import LANES
 from gpuop.passes.points_per_thread import streamed
+from gpuop.passes.ranges import rising
 
 DIMENSIONS = {"column": 0, "row": 1, "layer": 2}
 
@@ -27,6 +28,7 @@ class Printer(Statements):
         self.kernel = kernel
         self.e.calls = calls_of(kernel.body, self.dialect)
         self.e.streamed = streamed(kernel.body)
+        self.rising = rising(kernel)
         self.entry = self.e.names.fresh(f"gpuop_{kernel.name}")
         for param in (*kernel.inputs, *kernel.written):
             self.e.names.of(param)

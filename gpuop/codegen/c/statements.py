@@ -31,6 +31,7 @@ from gpuop.ir.nodes import (
     Print,
     Stmt,
     Store,
+    Var,
     While,
     Wide,
     Write,
@@ -47,6 +48,7 @@ CONTROLS = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 class Statements:
     def __init__(self, expressions: Expressions) -> None:
         self.e, self.dialect = expressions, expressions.dialect
+        self.rising: set[Var] = set()  # counters
         self.lines: list[str] = []
         self.locs: dict[int, Loc] = {}
 
@@ -205,8 +207,8 @@ class Statements:
             name, stop, step = self.e.names.of(stmt.var), self.e.text(stmt.stop, 11), self.e.text(stmt.step)
             if stmt.unroll != 1:
                 self.put(depth, self.dialect.unroll.format(n=stmt.unroll or "").rstrip())
-            if isinstance(stmt.step, Const):
-                test = f"{name} {'<' if stmt.step.value > 0 else '>'} {stop}"
+            if stmt.var in self.rising or isinstance(stmt.step, Const):
+                test = f"{name} {'<' if stmt.var in self.rising else '>'} {stop}"
             else:
                 test = f"{step} > 0 ? {name} < {stop} : {step} < 0 && {name} > {stop}"
             self.put(depth, f"for (int {name} = {self.e.text(stmt.start)}; {test}; {name} += {step}) {{", stmt.loc)

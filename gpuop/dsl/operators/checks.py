@@ -8,10 +8,10 @@ from itertools import product
 from gpuop.dsl.operators.written import counted
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.errors import Loc, SemanticError
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Atomic, Barrier, Block, Collective, Const, For, If, Index, Stmt, Write
+from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.nodes import Atomic, Barrier, Block, Collective, Const, Expr, For, If, Index, Stmt, Write
 from gpuop.ir.size import MOST_NESTED, deepest
-from gpuop.ir.symbolic import TargetConst
+from gpuop.ir.symbolic import Extent, TargetConst
 from gpuop.ir.types import Shape
 from gpuop.ir.uniform import Uniformity
 from gpuop.ir.visit import blocks, walk
@@ -46,7 +46,7 @@ def check_barriers(kernel: Kernel) -> None:
         cause = uniformity.cause(barrier)
         if cause is not None:
             what, where = _described(cause)
-            it = "the barrier" if isinstance(barrier, Barrier) else "it"
+            it = "it" if barrier.word else "the barrier"
             raise SemanticError(
                 f"`{_word(barrier)}` is not reached by all threads of a work-group together: {what}{where} may differ between "
                 f"them; put {it} outside, and what depends on the thread inside",
@@ -54,10 +54,27 @@ def check_barriers(kernel: Kernel) -> None:
             )
 
 
+def check_alike(body: Block, domain: Domain, group: Sequence[Extent], alike: Sequence[tuple[Expr, Loc | None]]) -> None:
+    """What a whole work-group does at one place must have one place.
+
+    Raises:
+        SemanticError: it may differ between threads.
+    """
+    uniformity = Uniformity(body, domain, group) if alike else None
+    for place, loc in alike:
+        if uniformity is not None and uniformity.varies(place):
+            raise SemanticError(
+                "the whole work-group loads one tile, and `at=` or `element=` may differ between its threads: give the first point "
+                "of the block, as in `at=(_groupRow * 16, _groupColumn * 16)`",
+                loc,
+            )
+
+
 def _word(stmt: Barrier | Collective) -> str:
     """What the user has written."""
-    if isinstance(stmt, Collective):
+    if stmt.word:
         return f"{stmt.word}(…)"
+    assert isinstance(stmt, Barrier)
     return "_syncThreadsLocal()" if stmt.fence == "local" else "_syncThreadsGlobal()"
 
 

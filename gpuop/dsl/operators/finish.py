@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuop.dsl.operators.checks import check_barriers, check_cover, check_nesting, check_races, target
+from gpuop.dsl.operators.checks import check_alike, check_barriers, check_cover, check_nesting, check_races, target
 from gpuop.dsl.operators.returns import without_returns
 from gpuop.dsl.operators.write_coverage import writes_all
 from gpuop.dsl.operators.written import covers
@@ -52,6 +52,7 @@ def finish(recorder: Recorder, precision: str) -> Kernel:
     recorder.check_pending()
     body, domain = _element_axis(recorder, (*recorder.shared, *without_returns(recorder)))
     check_nesting(body)
+    check_alike(body, domain, recorder.work_group, recorder.alike)
     body = _Elements(body, recorder.volatile).copy()
     group = recorder.work_group if recorder.group or _knows_groups(body) else None
     kernel = Kernel(

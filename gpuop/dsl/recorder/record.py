@@ -50,6 +50,7 @@ class Recorder:
         self.threads_given = False
         self.whole = False  # whether the surplus threads of the last groups run too
         self.group: tuple[tuple[Extent, ...], Loc | None] | None = None  # the work-group that `_localThreads` asks for
+        self.alike: list[tuple[Expr, Loc | None]] = []  # what must be the same for all threads of a work-group
         self.shared: list[Declare] = []  # memory that is not a thread's own
         self.volatile: set[Var | Array] = set()
         self.values: dict[Var, Expr] = {}  # the expression of each name that never changes

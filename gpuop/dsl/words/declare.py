@@ -34,13 +34,13 @@ def array(type_: Type, dims: tuple[Any, ...]) -> ArrayVariable:
     recorder = current("an array")
     if not 1 <= len(dims) <= 3:
         raise SemanticError(f"an array has 1 to 3 dimensions, not {len(dims)}")
-    declared = Array(assigned_name(caller()) or "a", type_, tuple(_dimension(recorder, d) for d in dims))
+    declared = Array(assigned_name(caller()) or "a", type_, tuple(dimension(recorder, d) for d in dims))
     recorder.emit(Declare(declared, here()))
     recorder.scope_of[declared] = recorder.scope
     return ArrayVariable(declared)
 
 
-def _dimension(recorder: Recorder, given: Any) -> Extent:
+def dimension(recorder: Recorder, given: Any) -> Extent:
     """A Python integer, a constant of the launch such as `_localRows + 2`, or a target expression."""
     if isinstance(given, TargetExpression):
         return extent(given, "a dimension of an array")
@@ -94,7 +94,7 @@ def _var(value: Operand) -> Variable:
     return variable(expr.type, Value(expr))
 
 
-def _tensor_type(field: FieldLike, whole: bool) -> Type:
+def tensor_type(field: FieldLike, whole: bool) -> Type:
     if not isinstance(field, FieldLike):
         raise SemanticError(
             f"the tensor's type is that of a Field, not of {described(field)}; `_var(x)` copies a value"
@@ -107,22 +107,22 @@ def _tensor_type(field: FieldLike, whole: bool) -> Type:
 
 def _tensorVar(field: FieldLike) -> Variable:
     """A variable of the type of a field's tensors, zero."""
-    return variable(_tensor_type(field, True), 0)
+    return variable(tensor_type(field, True), 0)
 
 
 def _tensorArray(field: FieldLike, *dims: int) -> ArrayVariable:
     """An array of a field's tensors."""
-    return array(_tensor_type(field, True), dims)
+    return array(tensor_type(field, True), dims)
 
 
 def _tensorElementVar(field: FieldLike) -> Variable:
     """A variable of the type of a field's tensor elements, zero."""
-    return variable(_tensor_type(field, False), 0)
+    return variable(tensor_type(field, False), 0)
 
 
 def _tensorElementArray(field: FieldLike, *dims: int) -> ArrayVariable:
     """An array of a field's tensor elements."""
-    return array(_tensor_type(field, False), dims)
+    return array(tensor_type(field, False), dims)
 
 
 def vector(type_: Type, parts: tuple[Operand, ...]) -> Value:

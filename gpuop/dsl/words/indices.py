@@ -98,7 +98,7 @@ def _unravel(at: Operand, dims: Any) -> tuple[Value, ...]:
     if inner:
         recorder.idle = True  # what the index was made of may have no other use
         index = _linear(recorder, parts, index.type.dtype)
-    places = [_coordinate(recorder, index, extents, k, natural) for k in range(len(extents))]
+    places = [coordinate(recorder, index, extents, k, natural) for k in range(len(extents))]
     return tuple(map(Value, (*places, *inner)))
 
 
@@ -120,7 +120,7 @@ def _sum_of(b: Builder, at: Sequence[Expr], extents: Extents, dtype: DType) -> E
     return total
 
 
-def _coordinate(recorder: Recorder, index: Expr, extents: Extents, k: int, natural: bool) -> Expr:
+def coordinate(recorder: Recorder, index: Expr, extents: Extents, k: int, natural: bool) -> Expr:
     """The place of an index along one of the dimensions; `natural` if the index is not below 0."""
     return recorder.steps(lambda: _part_of(recorder.build, index, extents, k, natural))
 

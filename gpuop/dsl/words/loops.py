@@ -120,7 +120,7 @@ class _for(Guard):
         super().__init__("_for")
 
     def opens(self) -> Variable:
-        self.var = Var(assigned_name(self.frame) or "i", Type(INT))
+        self.var = Var((self.recorder.naming and assigned_name(self.frame)) or "i", Type(INT))
         self.recorder.scope_of[self.var] = self.recorder.scope
         return Variable(Ref(self.var))
 
