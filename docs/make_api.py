@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import gpuop as gp
+from gpuop import testing
 from gpuop.dsl.fields.reduction_methods import Reductions
 from gpuop.dsl.operators.operator import Operator
 from gpuop.pipelines.pipeline import Pipeline
@@ -39,6 +40,15 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
     "Graphs": (gp.ComputeGraph, gp.Sensor, gp.Actuator, Profile, KernelTimes),
     "Time and queues": (gp.submit, gp.Event, gp.queue, gp.pinned, gp.profile, Timeline, KernelSum, LaunchTime),
     "Devices": (gp.devices, gp.device, gp.use_device, gp.schedule, Device),
+    "Tests": (
+        testing.assert_allclose,
+        testing.errors,
+        testing.Errors,
+        testing.ulps,
+        testing.digest,
+        testing.noise,
+        testing.conformance,
+    ),
     "Errors": (gp.GpuopError, gp.SemanticError, gp.CompileError, gp.DeviceError),
 }
 GIVEN_BY = {  # what has no name in `gp`
@@ -50,6 +60,7 @@ GIVEN_BY = {  # what has no name in `gp`
     KernelSum: "a row of a Timeline",
     LaunchTime: "a launch of a Timeline",
     Device: "listed by `gp.devices`",
+    **dict.fromkeys((getattr(testing, name) for name in testing.__all__ if name != "PROGRAMS"), "of `gpuop.testing`"),
 }
 OWN = {  # members that are for gpuop itself
     *("storage", "element", "parts", "planes", "stored", "of", "node", "frames", "leaf", "set_next", "join", "plan"),

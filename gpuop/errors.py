@@ -17,7 +17,9 @@ import numpy as np
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 OTHERS = (PACKAGE, os.path.dirname(np.__file__) + os.sep)  # whose lines the user did not write
-OPERATORS = os.path.join(PACKAGE, "ops") + os.sep  # the library's own kernels, written as a user would
+OPERATORS = tuple(
+    os.path.join(PACKAGE, part) + os.sep for part in ("ops", "testing")
+)  # kernels as a user would write them
 
 
 @dataclass(frozen=True, slots=True)

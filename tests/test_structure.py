@@ -42,6 +42,7 @@ BELOW = {  # what each part may import
     "bundles": CORE | {"evaluation", "graphs"},
     "providers": {"dsl", "interop", "evaluation", "submission", "graphs"},
     "commands": CORE | {"evaluation", "pipelines", "bundles"},
+    "testing": BASE | {"dsl", "ir", "runtime"},
     "__main__": BASE | {"commands"},
     "__init__": {
         "errors",

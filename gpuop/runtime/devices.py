@@ -48,7 +48,7 @@ _open: dict[str, Backend] = {}
 _failed: dict[str, str] = {}  # why a device could not be opened
 _opening = threading.RLock()
 _found: list[tuple[Device, Any]] | None = None
-_chosen: list[tuple[str, bool]] = []
+_chosen: list[tuple[str | Backend, bool]] = []
 _forked = False  # after drivers were loaded
 
 
@@ -198,7 +198,8 @@ def current() -> Backend:
     """The device in use: `use_device`, else GPUOP_DEVICE, else the first that works."""
     checked = config.debug > 0
     if _chosen:
-        return open_device(*_chosen[-1])
+        name, checking = _chosen[-1]
+        return in_use(name) if isinstance(name, Backend) else open_device(name, checking)
     if config.device:
         try:
             return open_device(config.device, checked)
@@ -216,11 +217,11 @@ def current() -> Backend:
 
 
 @contextmanager
-def use_device(name: str, checked: bool = False) -> Iterator[Backend]:
+def use_device(name: str | Backend, checked: bool = False) -> Iterator[Backend]:
     """Use a device inside a `with`, in all threads of the process.
 
     Args:
-        name: as of `device`.
+        name: as of `device`; or a Backend, as `device` gives it or of one's own, which is used as it is.
         checked: check the execution of kernels, as GPUOP_DEBUG does too: every device reports assertions that fail
             (`_assert`); the reference also reports accesses outside arrays, outside tensors and under border="unchecked",
             local memory that is read before it is written, data races, outputs without a `default=` that are written in part,
@@ -233,7 +234,7 @@ def use_device(name: str, checked: bool = False) -> Iterator[Backend]:
         DeviceError: there is no such device, or it fails the self-test.
     """
     choice = (name, checked or config.debug > 0)
-    backend = open_device(*choice)
+    backend = in_use(name) if isinstance(name, Backend) else open_device(name, choice[1])
     _chosen.append(choice)
     try:
         yield backend

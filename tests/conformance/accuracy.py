@@ -12,8 +12,9 @@ import gpuop as gp
 from gpuop import dsl
 from gpuop.dsl import *
 from gpuop.dsl.words import functions as table
+from gpuop.testing import ulps
 
-from .compare import has_denormals, ulps
+from .compare import has_denormals
 from .functions import BINARY, IN_STEPS, LGAMMA, TERNARY, UNARY, WITH_INTEGER, Exact
 
 ENTRIES = {e.name.lstrip("_"): e for e in table.table()}

@@ -39,30 +39,6 @@ def compute(body: Callable[..., Any], *fields: gp.Field, outputs: Any = None) ->
     return made.numpy() if isinstance(made, gp.Field) else [r.numpy() for r in made]
 
 
-def ulps(got: Array, exact: Array, flush: bool = False) -> Array:
-    """The distance to the exact values in units of the result type's last place; infinity where NaN or ∞ differ.
-
-    Args:
-        exact: of a wider type, or rounded.
-        flush: denormal results may be zero.
-    """
-    info = np.finfo(got.dtype)
-    wide = np.longdouble
-    with np.errstate(all="ignore"):
-        rounded, got_wide, exact_wide = exact.astype(got.dtype), got.astype(wide), exact.astype(wide)
-        unit = np.spacing(np.maximum(np.abs(rounded), info.tiny)).astype(wide)
-        error = np.abs(got_wide - exact_wide) / unit
-        just_above = (
-            np.isfinite(exact)
-            & (np.abs(exact_wide) > wide(info.max) * (1 - 32 * wide(info.eps)))
-            & (np.sign(got) == np.sign(exact))
-        )
-    overflow, nan = np.isinf(rounded) | np.isinf(got), np.isnan(rounded) | np.isnan(got)
-    error = np.where(overflow, np.where((got == rounded) | just_above, 0, np.inf), error)
-    error = np.where(nan, np.where(np.isnan(rounded) & np.isnan(got), 0, np.inf), error)
-    return np.where(flush & (got == 0) & (np.abs(exact) <= info.tiny), 0, error)
-
-
 def has_denormals(kind: str) -> bool:
     """Whether the device in use computes with denormals of "single" or "double"."""
     device = getattr(current(), "device", None)

@@ -9,9 +9,10 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.testing import ulps
 
 from .accuracy import ENTRIES, denormals
-from .compare import all_same, has_double, same, ulps
+from .compare import all_same, has_double, same
 
 rng = np.random.default_rng(23)
 DTYPES = ("float32", "float16", "float64")

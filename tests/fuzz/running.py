@@ -16,7 +16,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.text import show
 from gpuop.runtime import devices
 from gpuop.runtime.reference.reference_device import Reference
-from tests.conformance.compare import ulps
+from gpuop.testing import ulps
 from tests.conftest import Lowered, Vectorized, Widened
 
 from .body import Body

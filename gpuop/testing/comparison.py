@@ -1,0 +1,78 @@
+"""Fields beside what they should hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.fields.field import Field
+from gpuop.errors import SemanticError
+from gpuop.runtime.devices import current
+from gpuop.testing.metrics import Array, both, difference, errors, ulps, values_of
+
+NUMPYS = 1e-7  # the relative tolerance of numpy.testing.assert_allclose
+
+
+def assert_allclose(
+    actual: Any, expected: Any, rtol: float | None = None, atol: float = 0, max_ulps: float | None = None
+) -> None:
+    """Assert that values are close to expected ones: `numpy.testing.assert_allclose` for Fields, which says where they are not.
+
+    A value is close where |a - e| <= atol + rtol·|e|, or where it is within `max_ulps`. NaN is close to NaN.
+
+    Args:
+        actual: a Field, which the device in use computes, or what NumPy makes an array of.
+        expected: the same; an array of the same shape, or one that spreads over it.
+        rtol, atol: the tolerance; `rtol` is 1e-7 where neither it nor `max_ulps` is given, else 0.
+        max_ulps: of floats, in units of the last place of the type of `actual`.
+
+    Raises:
+        AssertionError: with the first place that differs, the worst one, and the errors of the whole.
+    """
+    __tracebackhide__ = True
+    got, want = values_of(actual), values_of(expected)
+    told = _told(actual, got)
+    if rtol is None:
+        rtol = NUMPYS if max_ulps is None else 0.0
+    try:
+        spread = both(got, want)[0].shape
+    except SemanticError:
+        spread = ()
+    if spread != got.shape:
+        raise AssertionError(f"{told} is compared with values of shape {want.shape}")
+    wrong = _wrong(got, np.broadcast_to(want, got.shape), rtol, atol, max_ulps)
+    if wrong.any():
+        limits = [f"rtol={rtol:g}", f"atol={atol:g}"] + ([] if max_ulps is None else [f"max_ulps={max_ulps:g}"])
+        raise AssertionError(
+            f"{told} is not close to what is expected ({', '.join(limits)})\n{_where(got, want, wrong)}"
+        )
+
+
+def _told(actual: Any, got: Array) -> str:
+    if not isinstance(actual, Field):
+        return f"an array of shape {got.shape} and dtype {got.dtype}"
+    return f"{f'`{actual.name}`' if actual.name else 'a field'}, {actual.type}, on {current().name},"
+
+
+def _wrong(got: Array, want: Array, rtol: float, atol: float, max_ulps: float | None) -> Array:
+    off = difference(got, want)
+    with np.errstate(all="ignore"):
+        near = off <= atol + rtol * np.abs(want.astype(np.result_type(want, np.longdouble)))
+    if max_ulps is not None and got.dtype.kind == "f":
+        near |= ulps(got, want) <= max_ulps
+    wrong: Array = (off > 0) & (~near | np.isinf(off))
+    return wrong
+
+
+def _where(got: Array, want: Array, wrong: Array) -> str:
+    """The first place that differs, and the worst one."""
+    want = np.broadcast_to(want, got.shape)
+    first = tuple(int(n) for n in np.argwhere(wrong)[0])
+    worst = errors(np.where(wrong, got, want), want).worst
+    lines = [f"  at {int(wrong.sum()):,} of {got.size:,} places: {errors(got, want)}"]
+    for what, place in (("first", first), ("worst", worst)):
+        assert place is not None
+        at = f"[{', '.join(map(str, place))}]" if place else "its one value"
+        lines.append(f"  {what} at {at}: {got[place]}, not {want[place]}")
+    return "\n".join(lines)

@@ -1,0 +1,143 @@
+"""Digests of fields, and noise: both by hashes of numbers, made on the device, with the same bits on all of them.
+
+The hash is SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): a counter that goes
+up by GAMMA, and three rounds that mix its bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.kinds_of_field import Parameter
+from gpuop.dsl.operators.operator import operator
+from gpuop.errors import SemanticError, described
+from gpuop.ir.types import FieldType, is_integer
+
+GAMMA, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+NAN = 0x7FF8000000000000
+WORD = 2**64 - 1
+
+
+def _mixed(z: Any) -> Any:
+    """The hash of 64 bits, in kernels."""
+    z = (z ^ (z >> 30)) * FIRST
+    z = (z ^ (z >> 27)) * SECOND
+    return z ^ (z >> 31)
+
+
+def _mixed_here(z: int) -> int:
+    """The same of a Python integer."""
+    z = (z ^ (z >> 30)) * FIRST & WORD
+    z = (z ^ (z >> 27)) * SECOND & WORD
+    return z ^ (z >> 31)
+
+
+def _place(elements: int, element: Any) -> Any:
+    """The number of an element in row-major order of the array, from 1 on, as an ulong."""
+    return k._convert_ulong(k._index()) * elements + k._convert_ulong(element) + 1
+
+
+# --- digests ----------------------------------------------------------------------------------------------------------
+
+
+def _bits(value: Any, dtype: str) -> Any:
+    """A number as 64 bits: those of its type, widened; all NaNs have the same."""
+    if dtype in ("float16", "float32", "float64", "unorm8"):
+        real = value if dtype == "float64" else k._convert_float(value)
+        bits = k._as_ulong(real) if dtype == "float64" else k._convert_ulong(k._as_uint(real))
+        return k._where(real == real, bits, NAN)
+    return value if dtype == "uint64" else k._as_ulong(k._convert_long(value))
+
+
+@operator(outputs=lambda field, *_: field.type.replace(dtype="uint64"))
+def _hashes(field, seed, parts, part):  # type: ignore[no-untyped-def]
+    """The hash of each element with its place, of fields that are one of some parts."""
+    with k._forEachTensorElement(field.tensor_shape):
+        element = k._tensorElement
+        place = _place(field.type.tensor_points, element) * parts + part
+        bits = _bits(k._readTensorElement(field, element), field.dtype)
+        k._writeTensorElement(k._out0, _mixed(bits ^ _mixed(place * GAMMA + k._readTensor(seed))), element)
+
+
+def digest(field: Any) -> str:
+    """A digest of a field's values, made on the device: what is stored in the place of an array that a test expects.
+
+    It depends on the dtype, the shape of the array and each bit of its values, of which every NaN is the same one and 0.0 is not
+    -0.0. All devices give the same digest of the same values; it says nothing of values that are merely close.
+
+    Args:
+        field: a Field, or what `gp.ScalarField` takes.
+
+    Returns:
+        16 hexadecimal digits; for equal values also in later versions.
+
+    Raises:
+        SemanticError: what is no Field, nor becomes one.
+    """
+    given = field if isinstance(field, Field) else Field(field, max(np.ndim(field) - 3, 0))
+    name = f"{given.dtype} {tuple(given.type.array_shape)}"
+    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
+    reals = [given.real, given.imag] if given.dtype == "complex64" else [given]
+    of_parts = [_hashes(part, Parameter(np.uint64(seed)), len(reals), n) for n, part in enumerate(reals)]
+    total = sum(int(hashes.sum().numpy()) for hashes in of_parts)
+    return f"{_mixed_here((total + seed) & WORD):016x}"
+
+
+# --- noise ------------------------------------------------------------------------------------------------------------
+
+
+def _uniform(h: Any, dtype: str) -> Any:
+    """A number of a type from 64 random bits."""
+    match dtype:
+        case "float64":
+            return k._convert_double(h >> 11) * 2.0**-53
+        case "float32" | "complex64":
+            return k._convert_float(h >> 40) * 2.0**-24
+        case "float16":
+            return k._convert_float(h >> 53) * 2.0**-11
+        case "unorm8":
+            return k._convert_float(h >> 56) / 255
+        case "bool":
+            return (h >> 63) != 0
+    bits = 8 * np.dtype(dtype).itemsize
+    name = {8: "char", 16: "short", 32: "int", 64: "long"}[bits]
+    unsigned = k._convert(h >> (64 - bits), f"uint{bits}")
+    return unsigned if dtype.startswith("u") else getattr(k, f"_as_{name}")(unsigned)
+
+
+@operator(outputs=lambda kind, *_: kind)
+def _noise(kind, state):  # type: ignore[no-untyped-def]
+    parts = kind.planes
+    with k._forEachTensorElement(parts):
+        h = _mixed(_place(parts, k._tensorElement) * GAMMA + k._readTensor(state))
+        k._writeTensorElement(k._out0, _uniform(h, str(kind.dtype)), k._tensorElement)
+
+
+def noise(shape: Any, dtype: Any = None, seed: int = 0) -> Field:
+    """A field of noise, made on the device: each element is a hash of its place and the seed, so all devices give the same bits.
+
+    Another seed compiles nothing anew. The values are those that SplitMix64 gives one after another.
+
+    Args:
+        shape: of the grid: an int or a tuple, or a FieldType.
+        dtype: by default float32, or the FieldType's. Floats are uniform from 0 to below 1, both parts of complex numbers too;
+            integers have any value of their type, bools either.
+        seed: an integer.
+
+    Returns:
+        A lazy Field.
+
+    Raises:
+        SemanticError: a shape or a dtype that fields cannot have, or a seed that is no integer.
+    """
+    kind = shape if isinstance(shape, FieldType) else FieldType(shape)
+    if not is_integer(seed):
+        raise SemanticError(f"the seed of noise is an integer, not {described(seed)}")
+    state = Parameter(np.uint64(_mixed_here((int(seed) & WORD) ^ GAMMA)))
+    made: Field = _noise(kind if dtype is None else kind.replace(dtype=dtype), state)
+    return made

@@ -1,0 +1,148 @@
+"""How far values are from what they should be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.dsl.fields.field import Field
+from gpuop.errors import SemanticError
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Of one array beside another. NaN beside NaN, and equal infinities, are no error; beside anything else an infinite one.
+
+    Attributes:
+        size: how many values there are.
+        differing: how many are not equal.
+        max_abs: the greatest |a - e|.
+        max_rel: the greatest |a - e| / |e|.
+        mean_rel: the sum of |a - e| by the sum of |e|.
+        max_mixed: the greatest |a - e| / max(1, |a|, |e|): relative for large values, absolute for small ones.
+        max_ulps: the greatest difference in units of the last place, as of `ulps`.
+        first, worst: the places of the first value that is not equal, and of the greatest `max_abs`; None where all are equal.
+    """
+
+    size: int
+    differing: int
+    max_abs: float
+    max_rel: float
+    mean_rel: float
+    max_mixed: float
+    max_ulps: float
+    first: tuple[int, ...] | None
+    worst: tuple[int, ...] | None
+
+    def __str__(self) -> str:
+        return (
+            f"max abs {self.max_abs:.3g}, max rel {self.max_rel:.3g}, mean rel {self.mean_rel:.3g}, "
+            f"max mixed {self.max_mixed:.3g}, max ulps {self.max_ulps:.3g}"
+        )
+
+
+def values_of(given: Any) -> Array:
+    """The array of a Field, or of what NumPy makes one of."""
+    return given.numpy() if isinstance(given, Field) else np.asarray(given)
+
+
+def errors(actual: Any, expected: Any) -> Errors:
+    """Measure how far values are from expected ones.
+
+    Args:
+        actual, expected: Fields, or what NumPy makes arrays of, of shapes that spread over one another.
+
+    Returns:
+        An Errors, computed in NumPy's longest type.
+
+    Raises:
+        SemanticError: the shapes do not fit.
+    """
+    got, want = both(values_of(actual), values_of(expected))
+    off, size = difference(got, want), np.abs(_long(want))
+    differs = off > 0
+    with np.errstate(all="ignore"):
+        relative = np.where(differs, off / size, 0)
+        mixed = np.where(np.isinf(off), np.inf, off / np.maximum(np.fmax(np.abs(_long(got)), size), 1))
+        total = size[np.isfinite(size)].sum()
+        mean = off.sum() / total if total else (np.inf if differs.any() else 0.0)
+    return Errors(
+        got.size, int(differs.sum()), _greatest(off), _greatest(relative), float(mean), _greatest(np.where(differs, mixed, 0)),
+        _greatest(_places(got, want)), _place(differs), _place(differs & (off == off.max(initial=0))),
+    )  # fmt: skip
+
+
+def both(got: Array, want: Array) -> tuple[Array, Array]:
+    """Two arrays of one shape."""
+    try:
+        a, b = np.broadcast_arrays(got, want)
+    except ValueError:
+        raise SemanticError(f"values of shape {got.shape} are compared with some of shape {want.shape}") from None
+    return a, b
+
+
+def difference(got: Array, want: Array) -> Array:
+    """|got - want| in NumPy's longest type; infinite where one of them is NaN, or they are unlike infinities."""
+    a, b = _long(got), _long(want)
+    with np.errstate(all="ignore"):
+        off = np.abs(a - b)
+        off = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, off)
+    return np.where(np.isnan(off), np.inf, off)
+
+
+def _long(array: Array) -> Array:
+    return array.astype(np.clongdouble if array.dtype.kind == "c" else np.longdouble)
+
+
+def _greatest(values: Array) -> float:
+    return float(values.max(initial=0))
+
+
+def _place(found: Array) -> tuple[int, ...] | None:
+    """The first place in row-major order."""
+    return tuple(int(n) for n in np.argwhere(found)[0]) if found.any() else None
+
+
+def _places(got: Array, want: Array) -> Array:
+    """Differences in units of the last place: of complex numbers the greater one of both parts, of integers the difference."""
+    if got.dtype.kind == "c" or want.dtype.kind == "c":
+        got = got.astype(np.result_type(got.dtype, np.complex64))
+        return np.maximum(ulps(got.real, want.real), ulps(got.imag, want.imag))
+    if got.dtype.kind == "f":
+        return ulps(got, want)
+    return difference(got, want)
+
+
+def ulps(actual: Array, exact: Array, flush: bool = False) -> Array:
+    """The distance to exact values in units of the last place of the type of `actual`; infinity where NaN or ∞ differ.
+
+    What overflows although the exact value is just below does not count.
+
+    Args:
+        actual: an array of floats.
+        exact: an array of the same shape, of a wider type or rounded.
+        flush: denormal results may be zero.
+
+    Returns:
+        An array of that shape.
+    """
+    info = np.finfo(actual.dtype)
+    wide = np.longdouble
+    with np.errstate(all="ignore"):
+        rounded, got_wide, exact_wide = exact.astype(actual.dtype), actual.astype(wide), exact.astype(wide)
+        unit = np.spacing(np.maximum(np.abs(rounded), info.tiny)).astype(wide)
+        error = np.abs(got_wide - exact_wide) / unit
+        just_above = (
+            np.isfinite(exact)
+            & (np.abs(exact_wide) > wide(info.max) * (1 - 32 * wide(info.eps)))
+            & (np.sign(actual) == np.sign(exact))
+        )
+    overflow, nan = np.isinf(rounded) | np.isinf(actual), np.isnan(rounded) | np.isnan(actual)
+    error = np.where(overflow, np.where((actual == rounded) | just_above, 0, np.inf), error)
+    error = np.where(nan, np.where(np.isnan(rounded) & np.isnan(actual), 0, np.inf), error)
+    return np.where(flush & (actual == 0) & (np.abs(exact) <= info.tiny), 0, error)
