@@ -40,7 +40,7 @@ EXAMPLES = [
     "unsharp",
     "upside_down",
 ]
-OF_ARRAYS = ["group_sums", "xpose_filts"]  # no pictures
+OF_ARRAYS = ["group_sums", "transposes", "xpose_filts"]  # no pictures
 SHORT = {
     "background_subtraction": ["--steps", "6"],
     "game_of_life": ["--generations", "40"],
@@ -123,6 +123,17 @@ def test_sums_of_groups(name: str, size: int, group: int, capsys: pytest.Capture
     assert np.array_equal(graph.read("total"), [values.sum()])
     assert sums.main(["--device", name, "--size", str(size), "--group", str(group)]) == 0
     assert capsys.readouterr().out.endswith(f"{-(-size // group)} groups of {group}: right\n")
+
+
+def test_transposes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """katsdpsigproc's worked example and KernelAbstractions' two, of a size that no block divides."""
+    transposes = example("transposes")
+    values = np.random.default_rng(3).integers(-99, 100, (75, 110)).astype(np.float32)
+    for kind, graph in transposes.graphs(values, name).items():
+        assert np.array_equal(graph.read("turned"), (values.T * 2 + 1) / 2), kind
+        assert graph.kernel_count == (2 if kind == "coalesced" else 1), kind
+    assert transposes.main(["--device", "reference", "--rows", "9", "--columns", "5"]) == 0
+    assert capsys.readouterr().out.count(": right\n") == len(transposes.KINDS)
 
 
 def test_grading_is_one_kernel(name: str, small: Array) -> None:

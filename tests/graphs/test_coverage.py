@@ -87,16 +87,55 @@ def both_elements(f):
     _writeTensorElement(_out0, -_readTensor(f), _column, _row, 1)
 
 
+def blocks(rows, columns, step=2, groups=(3, 5)):
+    """Work-groups of 2×4 threads write blocks of so many rows and columns in strides, `step` rows and 4 columns."""
+
+    @gp.operator(outputs=kind(ROWS, COLUMNS), default=7)
+    def strided(f):
+        _localThreads(2, 4, groups=groups)
+        with _for(_localRow, rows, step) as r, _for(_localColumn, columns, 4) as c:
+            at = _groupRow * 3 + r, _groupColumn * 8 + c
+            _writeTensor(_out0, _readTensor(f, *at), *at)
+
+    return strided(a)
+
+
+@gp.operator(outputs=kind(ROWS, COLUMNS), default=7)
+def grid_stride(f):
+    _globalThreads(3, 7)
+    with _for(_row, ROWS, _rows) as r, _for(4) as k, _for(_column, 10, _columns) as c:
+        _writeTensor(_out0, _readTensor(f, r, 10 * k + 9 - c), r, 10 * k + 9 - c)
+
+
 WRITTEN: dict[str, tuple[Callable[[], gp.Field], np.ndarray]] = {
     "transposed": (lambda: transposed(a), x.T),
     "turned": (lambda: turned(a), x[::-1, ::-1]),
     "a thread of each group": (lambda: first_of_groups(a), x[:, ::8]),
     "groups and threads": (lambda: folded_in_row_3(a), x[3].reshape(5, 8)),
     "a loop": (lambda: row_by_row(a), x),
+    "blocks in strides": (lambda: blocks(3, 8), x),
+    "blocks that overlap": (lambda: blocks(4, 9), x),
+    "strides of the grid": (lambda: grid_stride(a), x),
     "elements": (lambda: transposed_vectors(gp.VectorField(vectors)), vectors.swapaxes(0, 1)),
     "element by element": (lambda: both_elements(a), np.stack([x.T, -x.T], -1)),
     "sliced": (lambda: a[::2, 3:] + 0, x[::2, 3:]),
 }
+
+
+@pytest.mark.parametrize("rows", [17, 32, 40])
+def test_transposes_of_blocks_are_not_filled(rows):
+    @gp.operator(outputs=kind(50, rows), default=7)
+    def turned_in_blocks(f):
+        _localThreads(4, 8, groups=(-(-rows // 16), 7))
+        t = _tile(f, 16, 8)
+        with _for(2, unroll=True) as i, _for(2) as k:
+            c, r = 4 * i + _localRow, 8 * k + _localColumn
+            _writeTensor(_out0, t[r, c], _groupColumn * 8 + c, _groupRow * 16 + r)
+
+    values = image(rows, 50)
+    field = turned_in_blocks(gp.ScalarField(values))
+    assert fills(field) == []
+    same_bits(field.numpy(), np.ascontiguousarray(values.T))
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -194,6 +233,8 @@ def holes(shape: tuple[int, ...], where: object, values: object) -> np.ndarray:
 
 
 few = np.arange(ROWS)
+rows = np.arange(ROWS)[np.arange(ROWS) % 3 < 2]
+columns = np.arange(COLUMNS)[np.arange(COLUMNS) % 8 < 6]
 LEFT: dict[str, tuple[Callable[[], gp.Field], np.ndarray]] = {
     "beyond the end": (lambda: shifted_away(a), holes(x.shape, np.s_[:, 1:], x[:, :-1])),
     "one position twice": (lambda: diagonal(a), holes(x.shape, (few, few), x[few, few])),
@@ -205,6 +246,10 @@ LEFT: dict[str, tuple[Callable[[], gp.Field], np.ndarray]] = {
         np.append(x[0, :17], np.full(7, 7, np.float32)).reshape(3, 8),
     ),
     "a fixed position": (lambda: own_row_is_fixed(a), holes((COLUMNS, 2), np.s_[:, 0], x[0])),
+    "blocks that are too low": (lambda: blocks(2, 8), holes(x.shape, rows, x[rows])),
+    "blocks that are too narrow": (lambda: blocks(3, 6), holes(x.shape, np.s_[:, columns], x[:, columns])),
+    "too few blocks": (lambda: blocks(3, 8, groups=(3, 4)), holes(x.shape, np.s_[:, :32], x[:, :32])),
+    "strides that are too long": (lambda: blocks(3, 8, step=3), holes(x.shape, rows, x[rows])),
     "some turns": (lambda: some_rows(a), holes(x.shape, np.s_[:4], x[:4])),
     "one element": (lambda: one_element(a), holes((COLUMNS, ROWS, 2), np.s_[..., 1], x.T)),
     "never": (lambda: contradicting(a), holes((COLUMNS, ROWS), np.s_[:0], 0)),

@@ -1,14 +1,14 @@
 """Whether the threads of a kernel together write all of an output, wherever each of them writes: then it is not filled before.
 
-A write is understood where its coordinates are, each but for a constant and a sign, one of the thread's position, its group's,
-its own in the group, or a loop's counter, and where the conditions around it fix others of these. It reaches every point when
-the ranges do and when, on every axis, there is a thread for each combination. Places that are made of quotients and remainders of
-positions are for `digit_coverage.py`.
+A write is understood where its coordinates are sums of the thread's position, its group's, its own in the group, and loops'
+counters, each times a constant, and where the conditions around it fix others of these. It reaches every point when the ranges
+do and when, on every axis, there is a thread for each combination. Loops of threads that go on in strides of their number reach
+what they go over. Places that are made of quotients and remainders of positions are for `digit_coverage.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuop.dsl.operators.digit_coverage import reaches_all
@@ -39,11 +39,10 @@ Key = tuple[str, str] | Var  # (kind, axis) of a thread's position, or a counter
 
 @dataclass(frozen=True)
 class AffinePlace:
-    """A coordinate: `sign` × key + `shift`; a constant has no key."""
+    """A coordinate: keys, each times a number, and `shift`; a constant has no keys."""
 
-    key: Key | None
+    parts: Mapping[Key, int]
     shift: int
-    sign: int = 1
 
 
 def writes_all(kernel: Kernel, field: FieldParam) -> bool:
@@ -71,12 +70,18 @@ def _plain(kernel: Kernel, field: FieldParam) -> Kernel:
 
 
 class _Coverage:
-    """Walks a body; `elements` are those of the tensor that are written at every point."""
+    """Walks a body.
+
+    Attributes:
+        counters: of loops, the values that each takes; all threads of an axis together, where it is `shared` among them.
+        elements: those of the tensor that are written at every point.
+    """
 
     def __init__(self, kernel: Kernel, field: FieldParam) -> None:
         self.kernel, self.field = kernel, field
         self.known: dict[Var, Expr] = {}
         self.counters: dict[Var, range] = {}
+        self.shared: dict[Var, tuple[str, str]] = {}
         self.elements: frozenset[int] = frozenset()
 
     def block(self, block: Block, fixed: dict[Key, int]) -> None:
@@ -92,10 +97,20 @@ class _Coverage:
                     if more is not None and _agree(fixed, more):
                         self.block(then, fixed | more)
                 case For(var=var, body=body):
-                    values = loop_values(stmt)
-                    if values and values.step == 1 and not any(isinstance(s, (Break, Continue)) for s in walk(body)):
+                    values = loop_values(stmt) or self._strided(stmt)
+                    if values and not any(isinstance(s, (Break, Continue)) for s in walk(body)):
                         self.counters[var] = values
                         self.block(body, fixed)
+
+    def _strided(self, loop: For) -> range | None:
+        """What threads go over together that begin at their own positions and go on by their number."""
+        stop, step = self._place(loop.stop), self._place(loop.step)
+        match loop.start:
+            case Index(kind="global" | "local" as kind, axis=axis, offset=0) if stop is not None and step is not None:
+                if not stop.parts and not step.parts and step.shift == len(self._values((kind, axis))):
+                    self.shared[loop.var] = kind, axis
+                    return range(stop.shift)
+        return None
 
     def _write(self, write: Write, fixed: dict[Key, int]) -> None:
         shape, planes = self.field.type.field_shape, self.field.type.planes
@@ -111,7 +126,8 @@ class _Coverage:
         elif write.element is not None:
             wanted.append((write.element, planes))
         places = [self._place(expr) for expr, _ in wanted]
-        keys = [place.key for place in places if place is not None and place.key is not None]
+        parts = [key for place in places if place is not None for key in place.parts]
+        keys = [*parts, *(self.shared[key] for key in parts if key in self.shared)]
         known = len(set(keys)) == len(keys) and not set(keys) & set(fixed)
         reached = all(place is not None and self._spans(place, n) for place, (_, n) in zip(places, wanted, strict=True))
         if known and reached and all(self._together(axis, keys, fixed) for axis in AXES):
@@ -125,17 +141,20 @@ class _Coverage:
         """What a coordinate is made of; None where that is not understood."""
         match expr:
             case Const(value=value) if expr.type.integer:
-                return AffinePlace(None, int(value))
+                return AffinePlace({}, int(value))
             case Index(kind="global" | "group" | "local" as kind, axis=axis, offset=offset):
-                return AffinePlace((kind, axis), offset)
+                return AffinePlace({(kind, axis): 1}, offset)
             case Index():
-                return AffinePlace(None, self.kernel.bounds(expr)[0] + expr.offset)
+                return AffinePlace({}, self.kernel.bounds(expr)[0] + expr.offset)
             case Ref(var=var) if var in self.counters:
-                return AffinePlace(var, 0)
+                values = self.counters[var]
+                return AffinePlace({var: values.step}, values.start)
             case Ref(var=var) if var in self.known:
                 return self._place(self.known[var])
             case Apply(op="add" | "sub" as op, args=(left, right)):
                 return _sum(self._place(left), self._place(right), 1 if op == "add" else -1)
+            case Apply(op="mul", args=(left, right)):
+                return _product(self._place(left), self._place(right))
         return None
 
     def _equalities(self, cond: Expr) -> dict[Key, int] | None:
@@ -149,21 +168,27 @@ class _Coverage:
                     return first | second
             case Apply(op="eq", args=(left, right)):
                 place = _sum(self._place(left), self._place(right), -1)
-                if place is not None and isinstance(place.key, tuple):
-                    return {place.key: -place.shift * place.sign}
+                if place is not None and len(place.parts) == 1:
+                    ((key, times),) = place.parts.items()
+                    return {key: -place.shift * times} if isinstance(key, tuple) and abs(times) == 1 else None
         return None
 
     # --- threads ----------------------------------------------------------------------------------------------------
 
     def _spans(self, place: AffinePlace, extent: int) -> bool:
-        """Whether the values of a coordinate reach from the first point of an axis to its last."""
-        values = self._values(place.key) if place.key is not None else range(1)
-        ends = sorted(place.sign * value + place.shift for value in (values[0], values[-1]))
-        return ends[0] <= 0 and extent - 1 <= ends[1]
+        """Whether the values of a coordinate reach from the first point of an axis to its last, without gaps."""
+        low, reached = place.shift, 1
+        for key, times in sorted(place.parts.items(), key=lambda part: abs(part[1])):
+            width = abs(times) * (len(self._values(key)) - 1)
+            if abs(times) > reached:
+                return False
+            low, reached = low - (width if times < 0 else 0), reached + width
+        return low <= 0 and extent <= low + reached
 
     def _values(self, key: Key) -> range:
+        """What is counted: numbers from 0 on."""
         if isinstance(key, Var):
-            return self.counters[key]
+            return range(len(self.counters[key]))
         kind, axis = key
         threads, size = self._axis(axis)
         return range({"global": threads, "group": -(-threads // size), "local": size}[kind])
@@ -189,15 +214,21 @@ class _Coverage:
 
 
 def _sum(left: AffinePlace | None, right: AffinePlace | None, sign: int) -> AffinePlace | None:
-    """left + sign × right, of which one is a constant."""
-    if left is None or right is None or (left.key is not None and right.key is not None):
+    """left + sign × right, which have no key in common."""
+    if left is None or right is None or left.parts.keys() & right.parts.keys():
         return None
-    shift = left.shift + sign * right.shift
-    return (
-        AffinePlace(left.key, shift, left.sign)
-        if right.key is None
-        else AffinePlace(right.key, shift, sign * right.sign)
-    )
+    return AffinePlace({**left.parts, **_times(right, sign).parts}, left.shift + sign * right.shift)
+
+
+def _product(left: AffinePlace | None, right: AffinePlace | None) -> AffinePlace | None:
+    """left × right, of which one is a constant."""
+    if left is None or right is None or (left.parts and right.parts):
+        return None
+    return _times(left, right.shift) if left.parts else _times(right, left.shift)
+
+
+def _times(place: AffinePlace, n: int) -> AffinePlace:
+    return AffinePlace({key: times * n for key, times in place.parts.items() if n}, place.shift * n)
 
 
 def _agree(first: dict[Key, int], second: dict[Key, int]) -> bool:
