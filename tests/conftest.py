@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -14,6 +15,8 @@ import pytest
 
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the session's
     os.environ["GPUOP_CACHE"] = tempfile.mkdtemp(prefix="gpuop-tests-")
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # each process that a test starts would compile all of gpuop
+        os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(os.environ["GPUOP_CACHE"], "bytecode")
 os.environ["GPUOP_VERIFY"] = "1"  # what every pass leaves, here and in processes that tests start
 
 import gpuop as gp
@@ -88,6 +91,12 @@ INTERPRETERS = {LOWERED: Lowered, WIDENED: Widened, VECTORIZED: Vectorized}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of generated text")
+
+
+def pytest_collection_finish() -> None:
+    """Tests that collect garbage need not look at what lives as long as the session, of which there is a second's worth."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure() -> None:

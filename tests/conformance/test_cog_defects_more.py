@@ -138,7 +138,9 @@ def test_14_fields_of_more_than_2_gib(device: str) -> None:
         return
     a = np.zeros(shape, np.uint8)
     a[-1, -3:] = 1, 2, 3
-    same(last(gp.ScalarField(a)), a[-1, -3:].copy())
+    np.testing.assert_array_equal(
+        gp.pipeline(lambda whole: last(gp.ScalarField(whole)))(a), a[-1, -3:]
+    )  # without a copy on CPUs
 
 
 def test_15_names_do_not_keep_equal_operators_apart(device: str) -> None:

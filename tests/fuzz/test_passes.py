@@ -69,17 +69,17 @@ def test_every_pass_alone_keeps_results(watching):
     changed.clear()
     running.computed(rare(), watching)
 
-    @profile("reference", 40, 0)
+    @profile("reference", 25, 0)
     @given(programs())
     def run_programs(program):
         running.computed(running.recorded(program), watching)
 
-    @profile("reference", 8, 0)
+    @profile("reference", 5, 0)
     @given(pairs())
     def run_pairs(pair):
         running.pair_in_a_graph(pair, watching, optimize=True)
 
-    @profile("reference", 15, 0)
+    @profile("reference", 8, 0)
     @given(graphs(6))
     def run_graphs(graph):
         with running.using(watching):

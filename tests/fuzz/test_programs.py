@@ -53,7 +53,7 @@ def test_recorded_lowered_and_compiled_agree(device):
     if device == "reference":
         pytest.skip("compared with itself")
 
-    @profile(device, 70, 14)
+    @profile(device, 120, 12)
     @given(programs())
     def run(program):
         running.check(program, device)
@@ -78,7 +78,7 @@ def test_pairs_fused_and_apart_agree(device):
     """One program reads another one's outputs: fusing changes no bit, of multiply-adds neither, and devices agree on them."""
     kernels = []
 
-    @profile(device, 14, 5)
+    @profile(device, 12, 4)
     @given(pairs(), sampled_from(("exact", "contract")))
     def run(pair, precision):
         with gp.precision(precision):

@@ -18,6 +18,7 @@ from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.values import Leaf
 from gpuop.passes.schedules.layered import LAYERED
 from tests.golden.nvrtc import ptx_of
 
@@ -123,7 +124,7 @@ def test_intermediates_round_as_memory_does(dtype):
 
 def test_refusals():
     def why(*windows, shape=(512, 512, 512), dtype="float32", local_memory_bytes=49152):
-        field = gp.Field(np.broadcast_to(np.dtype(dtype).type(0), shape))
+        field = gp.Field.of(Leaf(gp.FieldType(shape, (), dtype)))
         for window in windows:
             field = stencil("clamp", window)(field)
         return LAYERED.refuse(replace(staged(field), target=replace(CUDA, local_memory_bytes=local_memory_bytes)))
