@@ -20,6 +20,7 @@ from gpuop.pipelines.pipeline import Pipeline
 from gpuop.runtime.devices import Device
 from gpuop.runtime.profiling import KernelTimes, Profile
 from gpuop.runtime.timeline import KernelSum, LaunchTime, Timeline
+from gpuop.tune import Tuning
 
 PAGE = Path(__file__).with_name("api.md")
 HEAD = """# The reference of `gpuop`
@@ -49,7 +50,8 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
         testing.noise,
         testing.conformance,
     ),
-    "Errors": (gp.GpuopError, gp.SemanticError, gp.CompileError, gp.DeviceError),
+    "Tuning": (gp.tuning, gp.tune, Tuning),
+    "Errors": (gp.GpuopError, gp.SemanticError, gp.UnsupportedError, gp.CompileError, gp.DeviceError),
 }
 GIVEN_BY = {  # what has no name in `gp`
     Operator: "made by `gp.operator`",
@@ -59,12 +61,13 @@ GIVEN_BY = {  # what has no name in `gp`
     Timeline: "given by `gp.profile`",
     KernelSum: "a row of a Timeline",
     LaunchTime: "a launch of a Timeline",
+    Tuning: "given by `gp.tune`",
     Device: "listed by `gp.devices`",
     **dict.fromkeys((getattr(testing, name) for name in testing.__all__ if name != "PROGRAMS"), "of `gpuop.testing`"),
 }
 OWN = {  # members that are for gpuop itself
     *("storage", "element", "parts", "planes", "stored", "of", "node", "frames", "leaf", "set_next", "join", "plan"),
-    *("add", "before", "begin", "bind", "settings", "portable", "recorded_by", "users", "conjugate"),
+    *("add", "planned", "before", "begin", "bind", "settings", "portable", "recorded_by", "users", "conjugate"),
 }
 PARTS = {"Args:": "Arguments", "Returns:": "Returns", "Raises:": "Raises", "Attributes:": "Attributes"}
 ITEM = re.compile(r"    (\w[\w, ]*): (.*)")

@@ -13,11 +13,11 @@ from gpuop.dsl.fields.kinds_of_field import (
     fromfunction,
     is_big_tensor,
 )
+from gpuop.dsl.operators.decorator import operator
 from gpuop.dsl.operators.gpu_operator import GPUOperator
 from gpuop.dsl.operators.host import HostOperator
-from gpuop.dsl.operators.operator import operator
 from gpuop.dsl.recorder.precisions import precision
-from gpuop.errors import CompileError, DeviceError, GpuopError, SemanticError
+from gpuop.errors import CompileError, DeviceError, GpuopError, SemanticError, UnsupportedError
 from gpuop.evaluation import evaluate
 from gpuop.graphs.compute_graph import ComputeGraph
 from gpuop.graphs.streams import Actuator, Sensor
@@ -34,15 +34,59 @@ from gpuop.runtime.devices import open_device as device
 from gpuop.runtime.events import Event
 from gpuop.runtime.queues import queue
 from gpuop.runtime.timeline import profile
+from gpuop.runtime.tuning.modes import tuning
 from gpuop.submission import pinned, submit
+from gpuop.tune import tune
 
 __version__ = "0.1.0"
 __all__ = [
-    "Actuator", "Bundle", "ColorField", "CompileError", "ComplexField", "ComputeGraph", "DeviceError", "Event", "Field",
-    "FieldType", "GPUOperator", "GpuopError", "HostOperator", "MatrixField", "Parameter", "ScalarField", "SemanticError",
-    "Sensor", "Shape", "VectorField", "arange", "device", "devices", "evaluate", "fromfunction", "full", "is_big_tensor",
-    "iterate", "linspace", "load_bundle", "meshgrid", "ones", "operator", "pinned", "pipeline", "precision", "profile", "queue",
-    "reduce", "schedule", "submit", "updated", "use_device", "zeros",
+    "Actuator",
+    "Bundle",
+    "ColorField",
+    "CompileError",
+    "ComplexField",
+    "ComputeGraph",
+    "DeviceError",
+    "Event",
+    "Field",
+    "FieldType",
+    "GPUOperator",
+    "GpuopError",
+    "HostOperator",
+    "MatrixField",
+    "Parameter",
+    "ScalarField",
+    "SemanticError",
+    "Sensor",
+    "Shape",
+    "UnsupportedError",
+    "VectorField",
+    "arange",
+    "device",
+    "devices",
+    "evaluate",
+    "fromfunction",
+    "full",
+    "is_big_tensor",
+    "iterate",
+    "linspace",
+    "load_bundle",
+    "meshgrid",
+    "ones",
+    "operator",
+    "pinned",
+    "pipeline",
+    "precision",
+    "profile",
+    "queue",
+    "reduce",
+    "schedule",
+    "submit",
+    "tune",
+    "tuning",
+    "updated",
+    "use_device",
+    "zeros",
 ]  # fmt: skip
 
 

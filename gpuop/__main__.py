@@ -1,12 +1,14 @@
-"""The command line: `gpuop devices`, `gpuop source`, `gpuop passes`, `gpuop run`, `gpuop compile`."""
+"""The command line: `gpuop devices`, `gpuop source`, `gpuop passes`, `gpuop run`, `gpuop compile`, `gpuop tune`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from gpuop import commands
+from gpuop import commands, tune_commands
+from gpuop.config import config
 from gpuop.errors import GpuopError, SemanticError, here
 
 FUNCTION = "a function that gives Fields: an operator, a function of fields, or one without arguments"
@@ -28,7 +30,8 @@ def _parser() -> argparse.ArgumentParser:
         "passes", help="print the IR after each pass, from what is recorded to what is printed"
     )
     bundle = subparsers.add_parser("compile", help="compile for several targets, into a file for gpuop.load_bundle")
-    for command in (source, passes, bundle):
+    measured = _tune_parser(subparsers.add_parser("tune", help="measure what is fastest on a device, for later runs"))
+    for command in (source, passes, bundle, measured):
         command.add_argument("function", metavar="FILE:FUNCTION", help=FUNCTION)
         command.add_argument("--types", nargs="*", default=[], metavar="TYPE", help=TYPES)
     for command in (source, passes):
@@ -52,6 +55,43 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _tune_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Add the commands of `gpuop tune`; gives the one that measures."""
+    subparsers = parser.add_subparsers(dest="action", required=True)
+    run = subparsers.add_parser("run", help="measure the variants and schedules of a function")
+    run.add_argument("--device", help="as `gpuop devices` names it; by default the best")
+    run.add_argument("--seconds", type=float, help="of each operator and kernel, at most")
+    shown = subparsers.add_parser("show", help="print what was measured to be the fastest")
+    shown.add_argument("--tried", action="store_true", help="and what the others took")
+    merged = subparsers.add_parser("merge", help="take over what other files have, of equal entries the later ones")
+    merged.add_argument("files", metavar="FILE", nargs="+")
+    exported = subparsers.add_parser("export", help="write tables for `_target.choose`, as JSON")
+    exported.add_argument("-o", "--output", help="the file to write; by default they are printed")
+    for command in (run, shown, merged, exported):
+        command.add_argument("--store", help="the file of what was measured; by default GPUOP_TUNE_STORE")
+    return run
+
+
+def _tune(given: argparse.Namespace) -> None:
+    usual = config.tune_store
+    config.tune_store = usual if given.store is None else Path(given.store)
+    try:
+        _tune_action(given)
+    finally:
+        config.tune_store = usual
+
+
+def _tune_action(given: argparse.Namespace) -> None:
+    if given.action == "run":
+        tune_commands.run(given.function, given.types, given.device, given.seconds)
+    elif given.action == "show":
+        tune_commands.show(given.tried)
+    elif given.action == "merge":
+        tune_commands.merge(given.files)
+    else:
+        tune_commands.export(given.output)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
@@ -63,6 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             commands.compile_bundle(given.function, given.types, given.targets, given.output)
         elif given.command == "run":
             commands.run_example(given.example, given.arguments, given.device)
+        elif given.command == "tune":
+            _tune(given)
         else:
             commands.list_devices(given.measure)
     except (GpuopError, OSError) as failed:  # a file that cannot be read or written

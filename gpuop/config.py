@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +29,20 @@ def _one_of(name: str, *values: str) -> str:
     return given
 
 
+def _seconds(name: str, usual: float) -> float:
+    given = os.environ.get(name)
+    with suppress(ValueError):
+        if given is None or 0 < float(given) < float("inf"):
+            return usual if given is None else float(given)
+    _refused.append(f"{name}={given} is no time in seconds above 0")
+    return usual
+
+
+def _store() -> Path:
+    given = os.environ.get("GPUOP_TUNE_STORE")
+    return Path(given) if given else _cache() / "tuned.sqlite"
+
+
 def _debug() -> int:
     given = _one_of("GPUOP_DEBUG", *map(str, range(6)))
     return int(given) if given.isdecimal() else 0
@@ -44,6 +59,9 @@ class Config:
         cache: GPUOP_CACHE, the folder of compiled kernels.
         widen: GPUOP_WIDEN; 0: a thread handles one point, always.
         schedule: GPUOP_SCHEDULE, "auto" or "plain": each value is computed by the thread of its point, in a kernel without stages.
+        tune: GPUOP_TUNE, as of `gp.tuning`: whether what was measured before is used, and what was not is measured.
+        tune_store: GPUOP_TUNE_STORE, the file of what was measured; by default one beside compiled kernels.
+        tune_seconds: GPUOP_TUNE_SECONDS, how long one operator, or one kernel, is measured at most.
         verify: GPUOP_VERIFY; 1, or GPUOP_DEBUG: what each pass leaves is verified, not only what the first and the last one do.
     """
 
@@ -53,6 +71,9 @@ class Config:
     cache: Path = field(default_factory=_cache)
     widen: bool = _one_of("GPUOP_WIDEN", "1", "0") != "0"
     schedule: str = _one_of("GPUOP_SCHEDULE", "auto", "plain")
+    tune: str = _one_of("GPUOP_TUNE", "stored", "never", "auto", "force")
+    tune_store: Path = field(default_factory=_store)
+    tune_seconds: float = _seconds("GPUOP_TUNE_SECONDS", 10.0)
     verify: bool = _one_of("GPUOP_VERIFY", "0", "1") == "1"
 
     @property

@@ -147,7 +147,13 @@ class MissingError(SemanticError, AttributeError):
 
 
 class UnsupportedError(SemanticError, TypeError):
-    """A function of Python's or NumPy's that does not take fields or kernel values."""
+    """A function of Python's or NumPy's that does not take fields or kernel values.
+
+    A body that raises it, as `raise gp.UnsupportedError("the tile is too large")`, has no such variant (`tune=` of `gp.operator`).
+
+    Args:
+        message, loc: as of SemanticError.
+    """
 
 
 class CompileError(GpuopError):

@@ -17,7 +17,6 @@ from gpuop.dsl.fields.field_names import names_given
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.for_target import plan_for
 from gpuop.fusion.iteration import kernels
-from gpuop.fusion.kernel_limits import limits_ahead
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
 from gpuop.interop import own
@@ -35,6 +34,7 @@ from gpuop.runtime.base.device_sources import Evaluated, Shared
 from gpuop.runtime.device_facts import facts_of
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
+from gpuop.runtime.tuning.chooser import choices_on, limits_for, limits_on
 from gpuop.show.html import SourceText
 
 PLANS_KEPT = 256
@@ -113,7 +113,7 @@ def prepare(
     Args:
         planned: gives a plan that the caller keeps.
     """
-    key = (what.key, backend.main, optimize, pin, frozenset({**layouts, **what.layouts}.items()))
+    key = (what.key, choices_on(backend), optimize, pin, frozenset({**layouts, **what.layouts}.items()))
     planned = planned or (lambda: plan_on(backend, what, pin, optimize, layouts))
     return _plans.find(key, lambda: Prepared(backend.main, planned())).on(backend)
 
@@ -126,7 +126,7 @@ def plan_on(
     layouts: Mapping[int, Layout] = MappingProxyType({}),
 ) -> Plan:
     """The plan that a device has for a program."""
-    return plan(what, optimize, replace(backend.limits, pin=pin), layouts)
+    return plan(what, optimize, limits_on(backend, pin), layouts)
 
 
 def refuse_state(leaf: Leaf) -> None:
@@ -282,7 +282,7 @@ def source(fields: Sequence[Field], target: str | None) -> str:
 
 def plan_for_text(fields: Sequence[Field], target: str | None) -> Plan:
     """The plan that the device in use has for fields, or one of a target by its name; for "opencl", what every device takes."""
-    limits = current().limits if target is None else limits_ahead(target_named(target))
+    limits = limits_on(current(), pinned()) if target is None else limits_for(target_named(target))
     return plan(program([f.node for f in fields]), limits=replace(limits, pin=pinned()))
 
 

@@ -20,6 +20,7 @@ from scipy import ndimage
 from skimage import color, data, exposure, feature, filters, transform
 
 import gpuop as gp
+from gpuop.config import config
 
 from .borders import MODES
 from .test_docs import compare
@@ -40,7 +41,7 @@ EXAMPLES = [
     "unsharp",
     "upside_down",
 ]
-OF_ARRAYS = ["group_sums", "transposes", "xpose_filts"]  # no pictures
+OF_ARRAYS = ["group_sums", "parameter_table", "transposes", "tuned_transpose", "xpose_filts"]  # no pictures
 SHORT = {
     "background_subtraction": ["--steps", "6"],
     "game_of_life": ["--generations", "40"],
@@ -134,6 +135,39 @@ def test_transposes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert graph.kernel_count == (2 if kind == "coalesced" else 1), kind
     assert transposes.main(["--device", "reference", "--rows", "9", "--columns", "5"]) == 0
     assert capsys.readouterr().out.count(": right\n") == len(transposes.KINDS)
+
+
+def test_parameter_table(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Circle's worked example: eight architectures, four tunings; the grid is that of the target."""
+    table, n = example("parameter_table"), 1003
+    tunings = {}
+    for architecture in table.ARCHITECTURES:
+        threads, group = table.launch("float32", n, f"cuda:{architecture}")
+        values = {128: {92: 11, 67: 15}, 256: {144: 7, 67: 15}}[group][threads]
+        assert threads == -(-n // values)
+        tunings[architecture] = group, values
+    assert list(tunings.values()) == [(128, 11)] * 2 + [(128, 15)] + [(256, 7)] * 2 + [(256, 15)] * 3
+    assert table.launch("float64", n, "cuda:sm_61") == (-(-n // 5), 128)
+    assert table.main(["--device", name, "--values", str(n)]) == 0
+    assert capsys.readouterr().out.endswith("equals NumPy\n")
+
+
+def test_tuned_transpose(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """katsdpsigproc's worked example: every variant gives NumPy's values, and a second run measures nothing."""
+    transpose, picture = example("tuned_transpose"), np.random.default_rng(0).random((37, 53)).astype(np.float32)
+    variants = [(block, values) for block in (8, 16, 32) for values in (1, 2, 4) if block // values >= 4]
+    with gp.use_device("reference"):
+        for block, values in variants:
+            result = transpose.transposed(gp.ScalarField(picture), block=block, values=values)
+            assert np.array_equal(result.numpy(), picture.T)
+    monkeypatch.setattr(config, "tune_store", tmp_path / "tuned.sqlite")
+    monkeypatch.setattr(config, "tune_seconds", 0.01)
+    for said in (f"gpuop: measuring transposed on {name}: {len(variants)} variants\n", ""):
+        assert transpose.main(["--device", name, "--rows", "37", "--columns", "53"]) == 0
+        read = capsys.readouterr()
+        assert read.out.endswith("equals NumPy\n") and read.err == said
 
 
 def test_grading_is_one_kernel(name: str, small: Array) -> None:

@@ -41,9 +41,12 @@ BELOW = {  # what each part may import
     "graphs": CORE | {"interop", "evaluation"},
     "bundles": CORE | {"evaluation", "graphs"},
     "providers": {"dsl", "interop", "evaluation", "submission", "graphs"},
-    "commands": CORE | {"evaluation", "pipelines", "bundles"},
     "testing": BASE | {"dsl", "ir", "runtime"},
-    "__main__": BASE | {"commands"},
+    "tune": CORE | {"pipelines", "graphs"},
+    "commands": CORE | {"evaluation", "bundles", "named_functions"},
+    "named_functions": CORE | {"pipelines"},
+    "tune_commands": CORE | {"named_functions", "tune"},
+    "__main__": BASE | {"commands", "tune_commands"},
     "__init__": {
         "errors",
         "ir",
@@ -58,6 +61,7 @@ BELOW = {  # what each part may import
         "graphs",
         "bundles",
         "providers",
+        "tune",
     },
 }
 ROOMS = {  # the same, for the folders of a part; a folder imports nothing of the part's other folders but these
@@ -78,6 +82,7 @@ ROOMS = {  # the same, for the folders of a part; a folder imports nothing of th
     "runtime/reference": {"runtime/base"},
     "runtime/opencl": {"runtime/base", "runtime/disk"},
     "runtime/cuda": {"runtime/base", "runtime/disk"},
+    "runtime/tuning": {"runtime", "runtime/base"},
 }
 WAIT = {  # packages that only these files may import, and only inside functions
     "networkx": {"graphs/inspection.py"},
@@ -168,6 +173,7 @@ def test_kinds_of_what_is_launched():
         "HostFunction": "ir/kernel.py",
         "Iteration": "fusion/iteration.py",
         "Prebuilt": "runtime/execute.py",
+        "Variants": "ir/variants.py",
     }
     assert not any(kinds(kind) for kind in kinds("Launchable"))
 

@@ -23,7 +23,6 @@ from gpuop.codegen.generate import generate
 from gpuop.errors import CompileError, SemanticError
 from gpuop.fusion.for_target import plan_for
 from gpuop.fusion.iteration import Iteration, Part
-from gpuop.fusion.kernel_limits import limits_ahead
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program
 from gpuop.ir.kernel import Kernel, Launchable
@@ -34,6 +33,7 @@ from gpuop.runtime.base.backend import Array
 from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.cuda.nvrtc import compile_cuda
 from gpuop.runtime.disk.files import Path, replacing
+from gpuop.runtime.tuning.chooser import limits_for
 
 FORMAT = "gpuop bundle"
 VERSION = 2
@@ -118,7 +118,7 @@ class _Packing:
 
     def __init__(self, target: Target, members: dict[str, bytes]) -> None:
         self.target, self.members, self.count = target, members, 0
-        self.limits = limits_ahead(target)
+        self.limits = limits_for(target)
         self.binaries = ("cubin", "ptx") if target.backend == "cuda" else ()
 
     def program(self, program: Program) -> dict[str, Any]:

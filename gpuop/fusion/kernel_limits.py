@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuop.config import config
+from gpuop.fusion.choices import Choices, First
 from gpuop.ir.pin import Pin
+from gpuop.ir.symbolic import GENERIC
 from gpuop.ir.target import Target
 from gpuop.passes.schedules import PLAIN
 
+GENERAL = First(GENERIC)
 REGISTERS = 240  # a GPU's thread has 255 or 256, and compilers need some for themselves
 CUDA_ARGUMENTS = 500  # arguments of 8 bytes in the 4 KiB that every driver takes
 
@@ -23,6 +26,7 @@ class Limits:
         registers: of a thread, of 32 bits; None where it matters little how many values are kept, as caches hold them.
         target: what schedules are chosen for; None where kernels have no stages.
         pin: the schedule that a user chose.
+        choices: which variants of operators run, and how kernels do, by what was measured.
     """
 
     arguments: int = 96
@@ -30,6 +34,7 @@ class Limits:
     registers: int | None = None
     target: Target | None = None
     pin: Pin | None = None
+    choices: Choices = GENERAL
 
     @property
     def has_stages(self) -> bool:
@@ -40,7 +45,8 @@ class Limits:
 def limits_of(target: Target, arguments: int) -> Limits:
     """What one kernel may use of a device; where there are schedules for them, it may have stages."""
     staged = target if target.device == "gpu" or target.vector_length > 1 else None
-    return Limits(arguments, target.local_memory_bytes, REGISTERS if target.device == "gpu" else None, staged)
+    registers = REGISTERS if target.device == "gpu" else None
+    return Limits(arguments, target.local_memory_bytes, registers, staged, choices=First(target))
 
 
 LEAST = Limits()
@@ -49,5 +55,5 @@ LEAST = Limits()
 def limits_ahead(target: Target) -> Limits:
     """What one kernel may use of all devices of a target, where none is at hand."""
     if target.widening == "scalar":
-        return LEAST
+        return replace(LEAST, choices=First(target))
     return limits_of(target, CUDA_ARGUMENTS if target.backend == "cuda" else LEAST.arguments)

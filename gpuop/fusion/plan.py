@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from gpuop.fusion.choices import Choices, settled
 from gpuop.fusion.cost import LAUNCH
 from gpuop.fusion.groups import MOST_COMPARED, Groups
 from gpuop.fusion.inplace import in_place
@@ -64,6 +65,7 @@ def plan(
             be for them.
     """
     layouts = {**layouts, **program.layouts}
+    program = settled(program, limits.choices)
     program, spread = with_elements(program) if optimize else (program, frozenset())
     memory: set[int] = set()  # values that are no intermediates
     while True:
@@ -83,7 +85,9 @@ def plan(
     launches = [_launched(piece, spread, limits.pin, layouts) for piece in pieces]
     apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
     apart += [Apart(*each) for each in splitting.apart]
-    return Plan(program, tuple(_timed(launches, program) if optimize else launches), tuple(apart), limits)
+    timed = _timed(launches, program) if optimize else launches
+    chosen = timed if limits.pin is not None else [_chosen(launch, limits.choices) for launch in timed]
+    return Plan(program, tuple(chosen), tuple(apart), limits)
 
 
 def _ill_staged(pieces: Iterable[Piece], limits: Limits, layouts: Mapping[int, Layout]) -> set[int]:
@@ -98,6 +102,15 @@ def _launched(piece: Piece, spread: frozenset[int], pin: Pin | None, layouts: Ma
     if isinstance(kernel, Kernel):
         kernel = laid_out(kernel if pin is None else replace(kernel, pin=pin), piece, layouts)
     return PlannedLaunch(kernel, piece.inputs, piece.outputs, piece.ops)
+
+
+def _chosen(launch: PlannedLaunch, choices: Choices) -> PlannedLaunch:
+    """The launch with the schedule that was measured to be best, where one was."""
+    kernel = launch.kernel
+    pin = choices.pin(kernel) if isinstance(kernel, Kernel) else None
+    return (
+        replace(launch, kernel=replace(kernel, pin=pin)) if pin is not None and isinstance(kernel, Kernel) else launch
+    )
 
 
 def _timed(launches: list[PlannedLaunch], program: Program) -> list[PlannedLaunch]:

@@ -126,7 +126,7 @@ def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:
         for index, output in enumerate(op.outputs):
             values.setdefault(Result(call, index), output)
     ids = tuple(value(node) for node in wanted)
-    ops = _needed(list(merged.values()), ids)
+    ops = needed_ops(list(merged.values()), ids)
     used = {v for op in ops for v in op.inputs} | set(ids)
     leaves = {v: node for v, node in leaves.items() if v in used}
     leaf_key = tuple((i, n.type, isinstance(n, Leaf) and n.by_value) for i, n in leaves.items())
@@ -144,7 +144,7 @@ def _names(values: dict[Node, int], made: Iterable[Call]) -> dict[int, str]:
     return names
 
 
-def _needed(ops: list[Op], wanted: tuple[int, ...]) -> tuple[Op, ...]:
+def needed_ops(ops: list[Op], wanted: tuple[int, ...]) -> tuple[Op, ...]:
     """The operators with what is needed of them: an output that nobody reads, and what only it needs, is left out."""
     needed, kept = set(wanted), []
     for op in reversed(ops):

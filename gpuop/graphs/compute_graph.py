@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from types import TracebackType
@@ -31,6 +30,7 @@ from gpuop.ir.values import Leaf, made
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Array, Backend
 from gpuop.runtime.devices import FORKED, current, open_device
+from gpuop.runtime.tuning.chooser import limits_on
 from gpuop.show.graph_picture import Ends
 
 _owner: WeakKeyDictionary[Leaf, ref[ComputeGraph]] = WeakKeyDictionary()  # a graph holds its states: do not hold it
@@ -176,10 +176,10 @@ class ComputeGraph(Saving):
     def plan(self) -> Plan:
         """What runs at each step."""
         with self._lock:
-            return self._plan or self._plan_on(self._backend())
+            return self._plan if self._plan and self._stepper else self._plan_on(self._backend())
 
     def _plan_on(self, backend: Backend) -> Plan:
-        limits = replace(backend.limits, pin=self._pin)
+        limits = limits_on(backend, self._pin)
         if self._plan is None or self._plan.limits != limits:
             self._plan = plan(self._program(), self._optimize, limits)
         return self._plan

@@ -20,6 +20,7 @@ from gpuop.dsl.recorder.looks import looks
 from gpuop.dsl.recorder.precisions import choosing, chosen
 from gpuop.errors import SemanticError, described
 from gpuop.evaluation import PLANS_KEPT, facts_in_use, source_of, target_in_use
+from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program, program
 from gpuop.fusion.report.explain import explain
 from gpuop.interop import library_of, numpy_dtype, own
@@ -110,6 +111,10 @@ class Pipeline(Decorated):
             SemanticError: what a call with these arguments raises, an unknown target, or Fields instead of arrays.
         """
         return source_of(self._inspected(arguments, named).plan, target)
+
+    def planned(self, *arguments: Any) -> Plan:
+        """What a call with these arguments runs."""
+        return self._inspected(arguments, {}).plan
 
     def profile(self, *arguments: Any, steps: int = 20, **named: Any) -> Profile:
         """Measure how long each kernel takes, with the device's own clock, when the pipeline is called with these arguments.

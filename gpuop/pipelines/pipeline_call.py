@@ -23,6 +23,7 @@ from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer
 from gpuop.runtime.execute import Prepared
 from gpuop.runtime.profiling import Profile, profile
+from gpuop.runtime.tuning.chooser import choices_on
 
 LEAST_STRIDED = 1 << 16  # bytes: copies of smaller arrays take no time, and kernels for their strides do to compile
 MOST_STRIDED = 8  # strides of a pipeline's arguments that kernels are compiled for; others are copied
@@ -127,7 +128,7 @@ class PipelineCall(ABC):
         return self.traced.plans[key]
 
     def _key(self, layouts: dict[int, Layout]) -> Any:
-        return self.backend.main, pinned(), tuple(layouts.items())
+        return self.backend.main, pinned(), choices_on(self.backend), tuple(layouts.items())
 
     def _prepared(self) -> Prepared:
         key = self._key(self.layouts)

@@ -133,12 +133,12 @@ def _seconds(backend: Backend, timed: Sequence[Kernel]) -> tuple[list[float], bo
     taken: list[list[float]] = [[] for _ in bound]
     for _ in range(ROUNDS + 1):
         for (launch, _buffers), times in zip(bound, taken, strict=True):
-            times.append(_run(measuring, launch))
+            times.append(run_once(measuring, launch))
     ordered = [sorted(times[1:]) for times in taken]  # the first run compiles and touches memory
     return [times[0] for times in ordered], all(times[ROUNDS // 4] <= AGREEING * times[0] for times in ordered)
 
 
-def _run(backend: Backend, launch: Launch) -> float:
+def run_once(backend: Backend, launch: Launch) -> float:
     """Seconds of a launch, by the device's clock where it has one."""
     ran: list[Any] = []
     backend.synchronize()

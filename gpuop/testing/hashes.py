@@ -14,7 +14,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import Parameter
-from gpuop.dsl.operators.operator import operator
+from gpuop.dsl.operators.decorator import operator
 from gpuop.errors import SemanticError, described
 from gpuop.ir.types import FieldType, is_integer
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.fields.arrays import is_array
-from gpuop.dsl.recorder.target_facts import TargetExpression
+from gpuop.dsl.recorder.target_facts import TargetExpression, TargetRecord
 from gpuop.dsl.recorder.value import Value
 from gpuop.errors import SemanticError, described
 
@@ -104,7 +104,7 @@ def content(value: Any) -> Any:
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, (tuple, list)):
         return (type(value), *map(content, value))
-    plain = repr(value) if isinstance(value, TargetExpression) else value
+    plain = repr(value) if isinstance(value, (TargetExpression, TargetRecord)) else value
     return (type(value), plain, repr(value) if isinstance(value, EQUAL_BUT_OTHER) else "")
 
 

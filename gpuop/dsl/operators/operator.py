@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -13,22 +13,23 @@ from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators import arguments
+from gpuop.dsl.operators.alternatives import Recording, on_grids
 from gpuop.dsl.operators.closure_key import Snapshot, snapshot
-from gpuop.dsl.operators.decorated import Decorated, check_function
+from gpuop.dsl.operators.decorated import Decorated
 from gpuop.dsl.operators.finish import finish
 from gpuop.dsl.operators.gpu_operator import results_of, slots_of
 from gpuop.dsl.operators.mistaken import explained
 from gpuop.dsl.recorder.frames import check_called, def_line, return_line
 from gpuop.dsl.recorder.looks import looks
 from gpuop.dsl.recorder.outputs import OutputRef
-from gpuop.dsl.recorder.precisions import checked, chosen
+from gpuop.dsl.recorder.precisions import chosen
 from gpuop.dsl.recorder.record import Recorder
 from gpuop.dsl.recorder.syntax import check_returns
 from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
 from gpuop.dsl.recorder.value import NUMBERS, Value, literal_atom
 from gpuop.dsl.words.access import _writeTensor, _writeTensorElement
 from gpuop.errors import SemanticError, blaming, described, here
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.text import identity
 from gpuop.ir.types import BOOL, FLOAT, DType, FieldType, Shape
 from gpuop.ir.values import Leaf, Node
@@ -80,15 +81,18 @@ class Operator(Decorated):
     ) -> None:
         super().__init__(function, name)
         self.declared, self.default, self.precision = outputs, default, precision
-        self.memo: BoundedCache[Any, tuple[Snapshot, Kernel, str, tuple[str, ...]]] = BoundedCache(MOST_BODIES)
+        self.memo: BoundedCache[Any, tuple[Snapshot, Launchable, str, tuple[str, ...]]] = BoundedCache(MOST_BODIES)
         self.constants: dict[str, set[Any]] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         loc = here()
-        bound = self._bind(args, kwargs)
-        kernel, key, inputs = self._recorded(bound)
-        results = results_of(kernel, key, inputs, loc)
+        made = self._results(args, kwargs)
+        results = results_of(made.kernel, made.identity, made.inputs, loc)
         return results[0] if len(results) == 1 else results
+
+    def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recording:
+        """What a call's results are computed by."""
+        return self._recorded(self._bind(args, kwargs))
 
     def settings(self) -> tuple[Any, ...]:
         return self.declared, self.name, self.default, self.precision
@@ -146,7 +150,7 @@ class Operator(Decorated):
                 message = f"operator `{self.name}` is compiled anew for every value of `{name}`; "
                 warnings.warn(f"{message}pass {instead}, whose value can change", stacklevel=5)
 
-    def _recorded(self, bound: inspect.BoundArguments) -> tuple[Kernel, str, tuple[Node, ...]]:
+    def _recorded(self, bound: inspect.BoundArguments) -> Recording:
         given = arguments.members(bound)
         key = self._key(bound, given)
         constants = [v for v in given.values() if not isinstance(v, (Field, np.ndarray, list))]
@@ -156,17 +160,19 @@ class Operator(Decorated):
             _, kernel, digest, names = known
             if captured is not known[0]:
                 self.memo[key] = captured, kernel, digest, names
-            return kernel, digest, tuple(given[name].node for name in names)
+            return Recording(kernel, digest, tuple(given[name].node for name in names))
         seen = looks()
-        recorder = self._record(bound)
-        kernel = finish(recorder, self.precision or chosen())
-        digest = identity(kernel)
+        made = on_grids(lambda grid: self._finished(self._record(bound, grid)))
         by_node = {value.node: name for name, value in given.items() if isinstance(value, Field)}
-        if captured and looks() == seen and all(node in by_node for node in recorder.inputs):
-            self.memo[key] = (captured, kernel, digest, tuple(by_node[node] for node in recorder.inputs))
-        return kernel, digest, tuple(recorder.inputs)
+        if captured and looks() == seen and all(node in by_node for node in made.inputs):
+            self.memo[key] = (captured, made.kernel, made.identity, tuple(by_node[node] for node in made.inputs))
+        return made
 
-    def _record(self, bound: inspect.BoundArguments) -> Recorder:
+    def _finished(self, recorder: Recorder) -> Recording:
+        kernel = finish(recorder, self.precision or chosen())
+        return Recording(kernel, identity(kernel), tuple(recorder.inputs))
+
+    def _record(self, bound: inspect.BoundArguments, grid_chosen: tuple[int, ...] | None) -> Recorder:
         bound.arguments.update({name: arguments.own(value) for name, value in bound.arguments.items()})
         given = arguments.members(bound)
         fields = [v for v in given.values() if isinstance(v, Field)]
@@ -185,7 +191,7 @@ class Operator(Decorated):
             grid = None if first is None else first.field_shape
             grid_of = next((f"as `{name}` is, the first Field" for name, v in given.items() if v is first), "")
         recorder = Recorder(self.name, grid, loc, slots)
-        recorder.grid_of = grid_of
+        recorder.grid_of, recorder.grid_chosen = grid_of, grid_chosen
         recorder.hints = {v.node: name for name, v in reversed(given.items()) if isinstance(v, Field)}
         with recorder, explained():
             returned = self.function(*bound.args, **bound.kwargs)
@@ -235,47 +241,3 @@ def _type_of(grid: Shape, dtype: DType, lanes: int, known: Sequence[FieldType], 
     fitting = [axis] if axis else [kind.tensor_shape for kind in known if kind.tensor_points == lanes]
     tensor = fitting[0] if fitting else (() if lanes == 1 else (lanes,))
     return FieldType(grid, tensor, "bool" if dtype is BOOL else dtype.name)
-
-
-@overload
-def operator(function: Callable[..., Any], /) -> Operator: ...
-@overload
-def operator(
-    *, outputs: Any = None, name: str | None = None, default: Any = None, precision: str | None = None
-) -> Callable[[Callable[..., Any]], Operator]: ...
-def operator(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    outputs: Any = None,
-    name: str | None = None,
-    default: Any = None,
-    precision: str | None = None,
-) -> Any:
-    """Make an operator of a function that records a kernel body: `@gp.operator`, or `@gp.operator(outputs=…)`.
-
-    Args:
-        function: its arguments are Fields, and constants: numbers, text, Shapes, FieldTypes, small arrays, lists and tuples
-            of these. It returns the values of this thread's own point (a tuple for several outputs), or writes outputs.
-        outputs: a FieldType, a tuple of them, or a function of the arguments that gives them. Without it the types
-            follow from the returned values, or are the first Field's where the body writes `_out0`.
-        name: of the operator in generated text and in plans.
-        default: what an output holds where nothing is written; a number, or a tuple with one for each output.
-        precision: "exact", "contract" or "fast", as of `gp.precision`, whatever stands around a call.
-
-    Returns:
-        An Operator: called with Fields it gives a lazy Field, or a tuple of them if there are several outputs.
-
-    Raises:
-        SemanticError: an unknown precision; when called, for what is wrong in the body, at its line.
-    """
-    if precision is not None:
-        checked(precision)
-    if function is None:
-        return lambda f: operator_of(f, outputs, name, default, precision)
-    return operator_of(function, outputs, name, default, precision)
-
-
-def operator_of(function: Any, outputs: Any, name: str | None, default: Any, precision: str | None) -> Operator:
-    check_function("an operator", function)
-    return Operator(function, outputs, name, default, precision)

@@ -38,6 +38,12 @@ class Scope:
     chain: If | None = None  # the `_if` chain at the end of `statements` that `_elseif` and `_else` may extend
 
 
+class OpenGrid(SemanticError):
+    """The thread grid follows the target: the body is to be recorded for each grid that it may be."""
+
+    extents: tuple[Extent, ...] = ()
+
+
 class Recorder:
     """Records one kernel body. Use `with recorder:` around the body, then `finish`."""
 
@@ -48,6 +54,7 @@ class Recorder:
         self.grid_of = ""  # who decided it, where `_globalThreads` did not
         self.tensor = Shape()  # a thread's tensor axis: one thread for each of its elements
         self.threads_given = False
+        self.grid_chosen: tuple[int, ...] | None = None  # where targets decide on the grid, what it is recorded for
         self.whole = False  # whether the surplus threads of the last groups run too
         self.group: tuple[tuple[Extent, ...], Loc | None] | None = None  # the work-group that `_localThreads` asks for
         self.alike: list[tuple[Expr, Loc | None]] = []  # what must be the same for all threads of a work-group

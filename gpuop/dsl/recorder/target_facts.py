@@ -137,13 +137,15 @@ class Targets:
     def __repr__(self) -> str:
         return "_target"
 
-    def choose(self, table: Any, default: Any = None) -> TargetExpression:
+    def choose(self, table: Any, default: Any = None) -> Any:
         """The entry of a table that fits the target best.
 
         Args:
             table: numbers or texts by target: "opencl", "cuda", "reference", and architectures as "cuda:sm_80", which stand
-                for those above them too, up to the next entry.
-            default: what other targets get; without it they are an error when code is generated for them.
+                for those above them too, up to the next entry. Or records of them, as `{"cuda:sm_80": {"nt": 256, "vt": 7}}`:
+                what this gives then has a target expression for each member, as `p.nt`.
+            default: what other targets get; without it they are an error when code is generated for them. Of records it also
+                has the members that there are, with what they are where an entry leaves them out.
         """
         if not isinstance(table, Mapping) or not table:
             raise SemanticError(
@@ -153,13 +155,60 @@ class Targets:
             if not isinstance(key, str) or not KEY.fullmatch(key):
                 raise SemanticError(f"{key!r} names no target: entries are for opencl, cuda, cuda:sm_80 or reference")
             _check_architecture(key)
-        entries = tuple((key, _entry(value)) for key, value in table.items())
-        otherwise = None if default is None else _entry(default)
-        kinds = {type(v) for v in (*(v for _, v in entries), *([] if otherwise is None else [otherwise]))}
-        if len(kinds) > 1:
-            shown = ", ".join(sorted(k.__name__ for k in kinds))
-            raise SemanticError(f"the entries of a table are of one type, not of {shown}")
-        return TargetExpression(Choice(entries, otherwise, here()))
+        if any(isinstance(value, Mapping) for value in (*table.values(), default)):
+            return _record(table, default)
+        return _chosen(table, default)
+
+
+class TargetRecord:
+    """What `_target.choose` gives of a table of records: a target expression for each member."""
+
+    __slots__ = ("_members",)
+
+    def __init__(self, members: Mapping[str, TargetExpression]) -> None:
+        self._members = members
+
+    def __getattr__(self, name: str) -> TargetExpression:
+        if name.startswith("__"):  # Python asks for these
+            raise AttributeError(name)
+        if name in self._members:
+            return self._members[name]
+        raise MissingError(f"the records of this table have no member {name!r}; they have {', '.join(self._members)}")
+
+    def __repr__(self) -> str:
+        return f"record({', '.join(f'{name}={value!r}' for name, value in self._members.items())})"
+
+
+def _chosen(table: Mapping[str, Any], default: Any) -> TargetExpression:
+    entries = tuple((key, _entry(value)) for key, value in table.items())
+    otherwise = None if default is None else _entry(default)
+    kinds = {type(v) for v in (*(v for _, v in entries), *([] if otherwise is None else [otherwise]))}
+    if len(kinds) > 1:
+        shown = ", ".join(sorted(k.__name__ for k in kinds))
+        raise SemanticError(f"the entries of a table are of one type, not of {shown}")
+    return TargetExpression(Choice(entries, otherwise, here()))
+
+
+def _record(table: Mapping[str, Any], default: Any) -> TargetRecord:
+    """A choice for each member of records: all have the same ones, but for those that the default has for them."""
+    records = {**table, "`default=`": {} if default is None else default}
+    for key, record in records.items():
+        if not isinstance(record, Mapping) or not all(isinstance(name, str) for name in record):
+            raise SemanticError(f"the entries of a table are all records, or none: {key} has {described(record)}")
+    known = list(dict.fromkeys(name for record in table.values() for name in record) if default is None else default)
+    for key, record in table.items():
+        missing = [name for name in known if name not in record and default is None]
+        if missing:
+            raise SemanticError(f"the record for {key} has no {missing[0]}, which others have; give it to `default=`")
+        strange = [name for name in record if name not in known]
+        if strange:
+            raise SemanticError(f"the record for {key} has {strange[0]}, which `default=` lacks")
+
+    def member(name: str) -> TargetExpression:
+        entries = {key: record.get(name, (default or {}).get(name)) for key, record in table.items()}
+        return _chosen(entries, None if default is None else default[name])
+
+    return TargetRecord({name: member(name) for name in known})
 
 
 def _check_architecture(key: str) -> None:

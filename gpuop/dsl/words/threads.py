@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gpuop.dsl.recorder.field_like import FieldLike
-from gpuop.dsl.recorder.record import Recorder, current
+from gpuop.dsl.recorder.record import OpenGrid, Recorder, current
 from gpuop.dsl.recorder.target_facts import TargetExpression, extent
 from gpuop.dsl.recorder.value import Value
 from gpuop.dsl.words.shared_memory import shown
@@ -105,11 +105,10 @@ def _grid_of_groups(recorder: Recorder, group: tuple[Extent, ...], groups: Any) 
     return Shape(*(n * count for n, count in zip(numbers(group), counts, strict=True)))
 
 
-def _group_extents(given: tuple[Any, ...]) -> tuple[Extent, ...]:
+def _group_extents(given: tuple[Any, ...], what: str = "an extent of a work-group") -> tuple[Extent, ...]:
     """Integers, some of them decided by the target."""
     flat = tuple(given[0]) if len(given) == 1 and isinstance(given[0], Iterable) else given
     known = iter(Shape(*(n for n in flat if not isinstance(n, TargetExpression))))
-    what = "an extent of a work-group"
     return tuple(extent(n, what) if isinstance(n, TargetExpression) else next(known) for n in flat)
 
 
@@ -117,7 +116,8 @@ def _globalThreads(*shape: Any, tensor: Any = None) -> None:
     """The thread grid: one thread per point of a shape, or per element of the tensors at its points.
 
     `_globalThreads(rows, columns)` gives extents, `_globalThreads(shape[, tensor_shape])` a Shape, or a Field or FieldType, which
-    stands for its grid.
+    stands for its grid. Extents may follow the target, as in `_globalThreads(n // _target.choose({"opencl": 1, "cuda": 4}))`: the
+    operator is recorded for each grid that there is then.
 
     Args:
         tensor: the tensor's extents; `_tensorElement` is the thread's position in them, in row-major order.
@@ -127,7 +127,7 @@ def _globalThreads(*shape: Any, tensor: Any = None) -> None:
         raise SemanticError("`_globalThreads` is called twice; a kernel has one thread grid")
     field_shape, tensor_shape = _shapes(shape, tensor)
     given = field_shape.type if isinstance(field_shape, FieldLike) else field_shape
-    grid = given.field_shape if isinstance(given, FieldType) else _extents(given)
+    grid = given.field_shape if isinstance(given, FieldType) else _grid(recorder, given)
     if len(grid) > 3:
         raise SemanticError(
             f"threads have at most 3 dimensions (layers, rows, columns), not {len(grid)}; `tensor=` takes a tensor's extents"
@@ -140,7 +140,7 @@ def _globalThreads(*shape: Any, tensor: Any = None) -> None:
 
 def _shapes(given: tuple[Any, ...], tensor: Any) -> tuple[Any, Any]:
     """The shape of the grid and that of the tensor: extents side by side, or a shape and then a tensor's."""
-    if given and all(map(is_integer, given)):
+    if given and all(is_integer(n) or isinstance(n, TargetExpression) for n in given):
         return given, tensor
     if len(given) == 1:
         return given[0], tensor
@@ -150,6 +150,20 @@ def _shapes(given: tuple[Any, ...], tensor: Any) -> tuple[Any, Any]:
             "a tensor's shape follows that, or is given by `tensor=`"
         )
     return given
+
+
+def _grid(recorder: Recorder, given: Any) -> Shape:
+    """A thread grid, for one of the targets where they decide on it."""
+    if not isinstance(given, (tuple, list)) or not any(isinstance(n, TargetExpression) for n in given):
+        return _extents(given)
+    extents = _group_extents((given,), "an extent of a thread grid")
+    if recorder.grid_chosen is None:
+        grid = OpenGrid("the thread grid of a `gp.GPUOperator` is the same on all targets; make it a `@gp.operator`")
+        grid.extents = extents
+        raise grid
+    if min(recorder.grid_chosen) < 0:
+        raise SemanticError(f"an extent of a thread grid is 0 or more, and for a target {min(recorder.grid_chosen)}")
+    return Shape(recorder.grid_chosen)
 
 
 def _extents(given: Any) -> Shape:

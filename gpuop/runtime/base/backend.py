@@ -76,6 +76,8 @@ class Backend(ABC):
         queues: the others, by name and priority.
         max_work_group_size: threads of a work-group, at most.
         compute_units: what runs work-groups side by side.
+        model: the device's name, whatever its driver.
+        checked: whether kernels are checked while they run.
     """
 
     name: str
@@ -83,6 +85,8 @@ class Backend(ABC):
     main: Backend
     queues: dict[tuple[str, str], Backend]
     description: str
+    model = ""
+    checked = False
     target: Target  # the target that code is generated for
     identity = ""  # device, driver, compiler and options: together they determine the binary of a text
     max_work_group_size = MOST_THREADS
@@ -119,6 +123,10 @@ class Backend(ABC):
     @abstractmethod
     def compile(self, kernel: Kernel) -> Any:
         """Something that `bind` takes. CompileError with numbered source; DeviceError for types it lacks."""
+
+    def check(self, kernel: Kernel) -> None:
+        """DeviceError for a kernel that asks for more than the device has, as far as that is known without compiling it."""
+        return
 
     def load(self, source: Source, binary: bytes | None) -> Any:
         """Something that `bind` takes, of generated text, or of a binary (a cubin, PTX) where the bundle has one.

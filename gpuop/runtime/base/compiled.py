@@ -44,13 +44,11 @@ class CompilingBackend(Backend):
 
     Attributes:
         suffix: of files with its text.
-        checked: whether kernels report assertions that fail.
         groups: the largest work-groups, and memory of a work-group.
         features: those of `Source.needs` that it has.
     """
 
     suffix: ClassVar[str]
-    checked: bool
     groups: GroupLimits
     features: frozenset[str]
     programs: WeakValueDictionary[str, CompiledProgram]  # by their text
@@ -69,10 +67,16 @@ class CompilingBackend(Backend):
 
     def compile(self, kernel: Kernel) -> CompiledProgram:
         asserts = self._asserts(kernel)
+        return self._program(self._text(kernel, asserts), None, kernel, asserts)
+
+    def check(self, kernel: Kernel) -> None:
+        self._text(kernel, self._asserts(kernel))
+
+    def _text(self, kernel: Kernel, asserts: tuple[Assert, ...]) -> Source:
         source = generate(report_asserts(kernel) if asserts else kernel, self.target)
         self.groups.check_kernel(kernel)
         self.groups.check_types(kernel.name, source.needs - self.features)
-        return self._program(source, None, kernel, asserts)
+        return source
 
     def load(self, source: Source, binary: bytes | None) -> CompiledProgram:
         self.groups.check_types(source.entry, source.needs - self.features)

@@ -82,8 +82,9 @@ class Cuda(CompilingBackend):
         self.name, self.ordinal, self.checked = name, ordinal, checked
         major, minor = device.compute_capability()
         self.architecture, self.kind = _architecture(10 * major + minor)
+        self.model = device.name()
         self.description = (
-            f"{device.name()} (CUDA {'.'.join(map(str, drv.get_version()[:2]))}, compute capability {major}.{minor})"
+            f"{self.model} (CUDA {'.'.join(map(str, drv.get_version()[:2]))}, compute capability {major}.{minor})"
         )
         self.groups = GroupLimits(
             name,

@@ -51,6 +51,7 @@ class OpenCL(CompilingBackend):
         self.name = name
         self.checked, self.only_enqueues = checked, not checked
         self.device = device
+        self.model = device.name.strip()
         self.description = f"{device.name.strip()} ({platform}, {device.version.strip()})"
         self.context = cl.Context([device])
         self.queue = new_queue(cl, self.context, device, "normal")

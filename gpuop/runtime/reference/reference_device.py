@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from gpuop.errors import DeviceError
+from gpuop.fusion.choices import First
+from gpuop.fusion.kernel_limits import LEAST
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.stages import stages
 from gpuop.ir.target import Target
@@ -24,9 +27,10 @@ from gpuop.runtime.reference.unused import without_unused
 class Reference(Backend):
     """Everything is done when it is enqueued."""
 
-    name = "reference"
+    name = model = "reference"
     description = "NumPy interpreter of the recorded program"
     target = Target("reference", device="cpu", simd_width=1)
+    limits = replace(LEAST, choices=First(target))
     only_enqueues = False  # it runs in Python, and may be stopped anywhere
     lowered = False  # whether it is given lowered kernels
 

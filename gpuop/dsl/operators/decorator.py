@@ -1,0 +1,195 @@
+"""`@gp.operator`, and operators that are recorded for each choice of parameters, of which a device's fastest one runs."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, overload
+
+from gpuop.dsl.operators.alternatives import Recording, together
+from gpuop.dsl.operators.decorated import check_function
+from gpuop.dsl.operators.operator import MOST_BODIES, Operator
+from gpuop.dsl.recorder.precisions import checked
+from gpuop.errors import SemanticError, UnsupportedError, described
+from gpuop.ir.values import Node
+from gpuop.ir.variants import Parameters, Variant, shown
+
+MOST_VARIANTS = 1024
+Space = tuple[dict[str, Any], ...]
+
+
+class TunedOperator(Operator):
+    """An operator with parameters that a device chooses: it is recorded once for each choice, a variant.
+
+    Args:
+        space: the choices.
+    """
+
+    recorded_by = (*Operator.recorded_by, "space")
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        outputs: Any,
+        name: str | None,
+        default: Any,
+        precision: str | None,
+        space: Space,
+    ) -> None:
+        super().__init__(function, outputs, name, default, precision)
+        self.space = space
+        self.memo.most = MOST_BODIES * len(space)
+        unknown = [parameter for parameter in space[0] if not self._takes(parameter)]
+        if unknown:
+            raise SemanticError(f"operator `{self.name}` has no argument {unknown[0]}, which `tune=` has choices for")
+        given = [p for name, p in self.signature.parameters.items() if name not in space[0]]
+        self.__signature__ = self.signature.replace(parameters=given)  # what calls say
+
+    def _takes(self, parameter: str) -> bool:
+        kinds = [p.kind for p in self.signature.parameters.values()]
+        positional = inspect.Parameter.POSITIONAL_ONLY
+        found = self.signature.parameters.get(parameter)
+        return found.kind is not positional if found is not None else inspect.Parameter.VAR_KEYWORD in kinds
+
+    def settings(self) -> tuple[Any, ...]:
+        return (*super().settings(), self.space)
+
+    def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recording:
+        given = {name: value for name, value in self._given(args, kwargs).items() if name in self.space[0]}
+        if len(given) == len(self.space[0]):
+            return super()._results(args, kwargs)
+        fitting = [v for v in self.space if all(v[name] == value for name, value in given.items())]
+        if not fitting:
+            asked = shown(tuple(given.items()))
+            raise SemanticError(f"`tune=` of operator `{self.name}` has no choice with {asked}")
+        return self._all(args, kwargs, fitting)
+
+    def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments that a call says itself."""
+        try:
+            return self.signature.bind_partial(*self.receiver, *self.first, *args, **self.preset | kwargs).arguments
+        except TypeError as wrong:
+            raise SemanticError(f"operator `{self.name}`: {wrong}") from None
+
+    def _all(self, args: tuple[Any, ...], kwargs: dict[str, Any], space: Iterable[dict[str, Any]]) -> Recording:
+        """Every variant that can be recorded.
+
+        Raises:
+            UnsupportedError: none can; it is the last one's.
+        """
+        made: list[tuple[Variant, tuple[Node, ...]]] = []
+        refused = None
+        for choice in space:
+            try:
+                recording = super()._results(args, kwargs | choice)
+            except UnsupportedError as unsupported:
+                refused = unsupported
+                continue
+            made += recording.variants(tuple(choice.items()))
+        if not made:
+            assert refused is not None
+            raise refused
+        return together(made)
+
+    def _count(self, name: str, value: Any, constant: Any) -> None:
+        if name not in self.space[0]:
+            super()._count(name, value, constant)
+
+
+def space_of(tune: Any) -> Space:
+    """The choices that `tune=` means: all combinations of the values of a dict, or the dicts that are given.
+
+    Raises:
+        SemanticError: it is neither, has no choices or too many, or these are of other parameters than the first.
+    """
+    if isinstance(tune, Mapping):
+        values = [list(v) if isinstance(v, Iterable) and not isinstance(v, str) else None for v in tune.values()]
+        wrong = next((name for name, v in zip(tune, values, strict=True) if not v), None)
+        if wrong is not None:
+            raise SemanticError(
+                f"`tune=` has values for each parameter, as `(8, 16, 32)`, and for {wrong} {tune[wrong]!r}"
+            )
+        combined = itertools.product(*(v for v in values if v is not None))
+        space = [dict(zip(tune, choice, strict=True)) for choice in itertools.islice(combined, MOST_VARIANTS + 1)]
+    elif isinstance(tune, Iterable) and not isinstance(tune, str):
+        space = [dict(v) if isinstance(v, Mapping) else v for v in itertools.islice(tune, MOST_VARIANTS + 1)]
+    else:
+        raise SemanticError(
+            f'`tune=` takes a dict such as {{"block": (8, 16)}}, or several dicts, not {described(tune)}'
+        )
+    return _checked(space)
+
+
+def _checked(space: list[Any]) -> Space:
+    if not space or space[0] == {}:
+        raise SemanticError("`tune=` has no choices; leave it out")
+    if len(space) > MOST_VARIANTS:
+        raise SemanticError(f"`tune=` has more than {MOST_VARIANTS} choices, and each is recorded")
+    for choice in space:
+        if not isinstance(choice, dict) or not all(isinstance(name, str) for name in choice):
+            raise SemanticError(f"each choice of `tune=` is a dict of parameters by name, not {choice!r}")
+        if choice.keys() != space[0].keys():
+            names = " and ".join(", ".join(c) or "nothing" for c in (space[0], choice))
+            raise SemanticError(f"all choices of `tune=` are of the same parameters, not of {names}")
+    told: list[Parameters] = [tuple(sorted(choice.items())) for choice in space]
+    if len({shown(each) for each in told}) < len(told):
+        raise SemanticError("`tune=` has one choice twice")
+    return tuple({name: choice[name] for name in space[0]} for choice in space)
+
+
+@overload
+def operator(function: Callable[..., Any], /) -> Operator: ...
+@overload
+def operator(
+    *, outputs: Any = None, name: str | None = None, default: Any = None, precision: str | None = None, tune: Any = None
+) -> Callable[[Callable[..., Any]], Operator]: ...
+def operator(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    outputs: Any = None,
+    name: str | None = None,
+    default: Any = None,
+    precision: str | None = None,
+    tune: Any = None,
+) -> Any:
+    """Make an operator of a function that records a kernel body: `@gp.operator`, or `@gp.operator(outputs=…)`.
+
+    Args:
+        function: its arguments are Fields, and constants: numbers, text, Shapes, FieldTypes, small arrays, lists and tuples
+            of these. It returns the values of this thread's own point (a tuple for several outputs), or writes outputs.
+        outputs: a FieldType, a tuple of them, or a function of the arguments that gives them. Without it the types
+            follow from the returned values, or are the first Field's where the body writes `_out0`.
+        name: of the operator in generated text and in plans.
+        default: what an output holds where nothing is written; a number, or a tuple with one for each output.
+        precision: "exact", "contract" or "fast", as of `gp.precision`, whatever stands around a call.
+        tune: choices of some of the function's arguments, for each of which it is recorded: a dict such as `{"block": (8, 16),
+            "items": (1, 2)}`, of which all combinations are tried, or an iterable of dicts. A call leaves these arguments out,
+            and the fastest choice runs, as far as one was measured on such a device (`gp.tuning`, `gp.tune`), else the first
+            that the device can run; or it gives some of them. A body that raises `gp.UnsupportedError` has no such variant.
+            All give equal results, but for the rounding of sums in another order.
+
+    Returns:
+        An Operator: called with Fields it gives a lazy Field, or a tuple of them if there are several outputs.
+
+    Raises:
+        SemanticError: an unknown precision, or `tune=` without choices of arguments that there are; when called, for what is
+            wrong in the body, at its line.
+        UnsupportedError: when called, what the body raised for the last variant, where it did so for each.
+    """
+    if precision is not None:
+        checked(precision)
+    space = None if tune is None else space_of(tune)
+    if function is None:
+        return lambda f: operator_of(f, outputs, name, default, precision, space)
+    return operator_of(function, outputs, name, default, precision, space)
+
+
+def operator_of(
+    function: Any, outputs: Any, name: str | None, default: Any, precision: str | None, space: Space | None = None
+) -> Operator:
+    check_function("an operator", function)
+    if space is None:
+        return Operator(function, outputs, name, default, precision)
+    return TunedOperator(function, outputs, name, default, precision, space)

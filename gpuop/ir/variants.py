@@ -1,0 +1,64 @@
+"""A call of an operator that was recorded several times: which of its kernels runs is decided for a device, before any is fused."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from gpuop.ir.kernel import Kernel, Launchable
+from gpuop.ir.symbolic import Known, evaluate
+from gpuop.ir.target import Target
+
+Parameters = tuple[tuple[str, Any], ...]
+
+
+def shown(parameters: Parameters) -> str:
+    """Parameters as they are stored and told of."""
+    return ", ".join(f"{name}={value!r}" for name, value in parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A kernel, one of several that compute the same.
+
+    Attributes:
+        identity: of the kernel.
+        inputs: which of the call's inputs it reads.
+        parameters: what it was recorded with.
+        grid: target expressions that its grid was recorded for values of.
+    """
+
+    kernel: Kernel
+    identity: str
+    inputs: tuple[int, ...]
+    parameters: Parameters = ()
+    grid: tuple[tuple[Known, int], ...] = ()
+
+    def suits(self, target: Target) -> bool:
+        return all(evaluate(known, target) == n for known, n in self.grid)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Variants(Launchable):
+    """What stands for the kernel of a call until a plan is made; no plan launches it.
+
+    Attributes:
+        variants: the first of those that suit a target is what runs where nothing is known of them.
+    """
+
+    variants: tuple[Variant, ...]
+
+    @property
+    def acts(self) -> bool:
+        return any(variant.kernel.acts for variant in self.variants)
+
+    def fitting(self, target: Target) -> tuple[Variant, ...]:
+        """The variants whose grid is that of the target: one for each choice of parameters."""
+        return tuple(variant for variant in self.variants if variant.suits(target))
+
+
+def identity_of(variants: tuple[Variant, ...]) -> str:
+    """A digest that is equal for equal kernels with equal parameters."""
+    told = (repr((v.identity, v.inputs, shown(v.parameters), v.grid)) for v in variants)
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()

@@ -1,0 +1,123 @@
+"""Functions that the command line names, as FILE:FUNCTION, applied to fields of types that it gives."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.fields.arrays import Placeholder
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.sources import Deferred
+from gpuop.dsl.operators.operator import Operator
+from gpuop.errors import SemanticError, described
+from gpuop.fusion.program import program
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Leaf
+from gpuop.pipelines.pipeline import Pipeline
+from gpuop.runtime.base.backend import Array
+
+TYPE = re.compile(r"(?P<dtype>[a-z]+\d*)(\[(?P<grid>[\dx×,]*)\])?(x(?P<tensor>\d+([x×]\d+)?))?")
+
+
+def applied(where: str, types: Sequence[str]) -> tuple[str, dict[str, Field], Any]:
+    """A function's name, its arguments that are Fields, and what it gives for them."""
+    function, name = _function(where)
+    given = [_argument(text) for text in types]
+    try:
+        bound = inspect.signature(function).bind(*given)
+    except TypeError as wrong:
+        raise SemanticError(
+            f"`{name}`: {wrong}; `--types` gives the types of its fields, and its other arguments"
+        ) from None
+    if isinstance(function, Pipeline):
+        fields, results = _traced(name, function, bound.arguments)
+    else:
+        fields, results = _named(bound.arguments), function(*given)
+    for result in results if isinstance(results, tuple) else (results,):
+        if not isinstance(result, Field):
+            raise SemanticError(
+                f"`{name}` gives {described(result)}; name a function that gives a Field, or a tuple of them"
+            )
+    return name, fields, results
+
+
+def _named(arguments: Mapping[str, Any]) -> dict[str, Field]:
+    """The arguments that are Fields; those of `*fields` have numbers behind the name."""
+    flat: dict[str, Any] = {}
+    for name, value in arguments.items():
+        flat.update({f"{name}{k}": v for k, v in enumerate(value)} if isinstance(value, tuple) else {name: value})
+    return {name: value for name, value in flat.items() if isinstance(value, Field)}
+
+
+def _traced(name: str, pipeline: Pipeline, arguments: Mapping[str, Any]) -> tuple[dict[str, Field], Any]:
+    """The Fields that a pipeline makes of its arrays, by argument, and what it gives."""
+    fields = _named(arguments)
+    arrays = {n: _array(f.type) for n, f in fields.items()}
+    stand_ins = {n: Placeholder(k, a.shape, a.dtype) for k, (n, a) in enumerate(arrays.items())}
+    results = pipeline.function(**{**arguments, **stand_ins})
+    wanted = [f.node for f in (results if isinstance(results, tuple) else (results,)) if isinstance(f, Field)]
+    made: dict[str, Field] = {}
+    for leaf in program(wanted).leaves.values():
+        if isinstance(leaf, Leaf) and isinstance(leaf.source, Deferred):
+            argument = list(arrays)[leaf.source.placeholder.position]
+            given, taken = arrays[argument], leaf.source.make(arrays[argument])[1]
+            if argument in made or (taken.shape, taken.dtype) != (given.shape, given.dtype):
+                raise SemanticError(
+                    f"pipeline `{name}` converts its array `{argument}`, or makes several fields of it; "
+                    "a bundle takes the arrays of its fields: name a function of fields"
+                )
+            made[argument] = Field.of(leaf)
+    return {n: made.get(n, f) for n, f in fields.items()}, results
+
+
+def _array(kind: FieldType) -> Array:
+    return np.zeros(tuple(kind.array_shape), kind.array_dtype)
+
+
+def _function(where: str) -> tuple[Any, str]:
+    file, _, name = where.rpartition(":")
+    path = Path(file)
+    if not file or not name.isidentifier():
+        raise SemanticError(f"{where!r} names no function; write FILE:FUNCTION, as `filters.py:sharpen`")
+    if not path.is_file() or path.suffix != ".py":
+        found = f"{file} is no file of Python's" if path.is_file() else f"there is no file {file}"
+        raise SemanticError(f"{found}; write FILE:FUNCTION, as `filters.py:sharpen`")
+    sys.path.insert(0, str(path.parent.resolve()))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    function = getattr(module, name, None)
+    if not isinstance(function, (Operator, Pipeline)) and not inspect.isfunction(function):
+        functions = [n for n, v in vars(module).items() if _is_own(v, module.__name__)]
+        raise SemanticError(f"{file} has no function of fields {name!r}; it has {', '.join(functions) or 'none'}")
+    return function, name
+
+
+def _is_own(value: Any, module: str) -> bool:
+    return isinstance(value, (Operator, Pipeline, FunctionType)) and value.__module__ == module
+
+
+def _argument(text: str) -> Any:
+    """A Field of a type, or a Python literal."""
+    match = TYPE.fullmatch(text)
+    if match is not None and (match["grid"] is not None or not match["dtype"].isalpha()):
+        grid, tensor = (re.findall(r"\d+", match[part] or "") for part in ("grid", "tensor"))
+        return Field.of(Leaf(FieldType(tuple(map(int, grid)), tuple(map(int, tensor)), match["dtype"])))
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise SemanticError(
+            f"{text!r} is neither a field's type, as float32[480x640], uint8[480x640]x3 or float32[] for a number on the device, "
+            "nor a Python literal, as 0.5 or \"'clamp'\""
+        ) from None

@@ -1,0 +1,190 @@
+"""Choices for a device by what the store knows, or by measuring: what planning asks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpuop.bounded import BoundedCache
+from gpuop.config import config
+from gpuop.errors import DeviceError, GpuopError, SemanticError, warn
+from gpuop.fusion.choices import Choices, First
+from gpuop.fusion.kernel_limits import Limits, limits_ahead
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.pin import Pin
+from gpuop.ir.target import Target
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Node
+from gpuop.ir.variants import Variant, Variants, identity_of, shown
+from gpuop.passes.resolve import for_target
+from gpuop.runtime.base.backend import Array, Backend
+from gpuop.runtime.tuning.contest import Candidate, Contest, alike
+from gpuop.runtime.tuning.modes import AUTO, FORCE, NEVER, STORED, Mode, mode_in_use
+from gpuop.runtime.tuning.place import DevicePlace, place_ahead, place_of
+from gpuop.runtime.tuning.schedule_choices import key_of, read_pin
+from gpuop.runtime.tuning.store import SCHEDULE, VARIANT, TunedChoice, TuneStore, writes
+from gpuop.runtime.tuning.trial_values import value_of
+
+HERE, ANY_DRIVER = (0, 0), (1, 0)  # distances of a device from itself
+_measuring = threading.RLock()  # two that measure at once would measure one another
+_made: BoundedCache[Any, Choices] = BoundedCache(64)
+
+
+def choices_on(backend: Backend) -> Choices:
+    """What decides for a device now: the same object until something is stored, or another mode holds."""
+    mode = mode_in_use()
+    key = (backend.main, mode if mode.name == FORCE else mode.name, config.tune_store, writes[0])
+    return _made.find(key, lambda: Chooser(backend.target, place_of(backend), backend.main, mode, mode.name))
+
+
+def limits_on(backend: Backend, pin: Pin | None) -> Limits:
+    """What a device's plans are made by now."""
+    return replace(backend.limits, pin=pin, choices=choices_on(backend))
+
+
+def limits_for(target: Target) -> Limits:
+    """What plans are made by for a target, where no device is at hand."""
+    return replace(limits_ahead(target), choices=_choices_ahead(target))
+
+
+def _choices_ahead(target: Target) -> Choices:
+    """What decides for a target that no device is at hand for: what was measured on the most similar one."""
+    mode = mode_in_use()
+    if mode.name == NEVER:
+        return First(target)
+    return _made.find(
+        (target, config.tune_store, writes[0]), lambda: Chooser(target, place_ahead(target), None, mode, STORED)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Chooser(Choices):
+    """Looks into the store, and measures where the mode says so.
+
+    Attributes:
+        backend: None where only the target is known.
+    """
+
+    target: Target
+    place: DevicePlace
+    backend: Backend | None
+    mode: Mode
+    named: str
+
+    @property
+    def store(self) -> TuneStore:
+        return TuneStore(config.tune_store)
+
+    def variant(self, call: Variants, given: Sequence[Node | None]) -> Variant:
+        fitting = call.fitting(self.target)
+        if not fitting:
+            raise SemanticError(f"no thread grid of `{call.name}` is for {self.target}: give its table that", call.loc)
+        if len(fitting) == 1:
+            return fitting[0]
+        key = identity_of(fitting)
+        found = None if self.named == NEVER else self._stored(key, fitting)
+        if self._measures(key, found is not None and found[0] == HERE):
+            with _measuring:
+                measured = self._measured(call, fitting, key, given)
+            if measured is not None:
+                return measured
+        if found is not None:
+            return found[1]
+        return next((v for v in fitting if self._runs(v.kernel)), fitting[0])
+
+    def pin(self, kernel: Kernel) -> Pin | None:
+        if self.named == NEVER or kernel.pin is not None or not self._known(lambda: self.store.has(SCHEDULE), False):
+            return None
+        near = self._known(lambda: self.store.of(SCHEDULE, key_of(kernel), self.place), [])
+        own = [entry for distance, entry in near if distance <= ANY_DRIVER]  # predictions know more of others
+        return read_pin(own[0].choice) if own else None
+
+    # --- what is known ------------------------------------------------------------------------------------------
+
+    def _known(self, ask: Callable[[], Any], otherwise: Any) -> Any:
+        try:
+            return ask()
+        except GpuopError as failed:
+            warn(f"{failed}; nothing of it is used")
+            return otherwise
+
+    def _stored(self, key: str, fitting: Sequence[Variant]) -> tuple[tuple[int, int], Variant] | None:
+        """What was measured on the nearest device, and how near that is."""
+        named = {shown(variant.parameters): variant for variant in fitting}
+        for distance, entry in self._known(lambda: self.store.of(VARIANT, key, self.place), []):
+            variant = named.get(entry.choice)
+            if variant is not None and (distance == HERE or self._runs(variant.kernel)):
+                return distance, variant
+        return None
+
+    def _runs(self, kernel: Kernel) -> bool:
+        """Whether the device has what a kernel asks for."""
+        if self.backend is None:
+            return True
+        try:
+            self.backend.check(for_target(kernel, self.target))
+        except DeviceError:
+            return False
+        return True
+
+    # --- measuring ----------------------------------------------------------------------------------------------
+
+    def _measures(self, key: str, known: bool) -> bool:
+        if self.backend is None or self.backend.checked:
+            return False
+        if self.named == FORCE:
+            return (self.place, key) not in self.mode.done
+        return self.named == AUTO and not known
+
+    def _measured(
+        self, call: Variants, fitting: Sequence[Variant], key: str, given: Sequence[Node | None]
+    ) -> Variant | None:
+        """The fastest variant, which is stored; None where there is no memory for its arguments, or another thread was faster."""
+        assert self.backend is not None
+        found = self._stored(key, fitting)
+        if not self._measures(key, found is not None and found[0] == HERE):
+            return None if found is None else found[1]
+        candidates = [Candidate(shown(v.parameters), v.kernel, v.inputs) for v in fitting]
+        try:
+            arguments = [value_of(p, n, self.backend) for p, n in zip(call.inputs, given, strict=True)]
+        except (DeviceError, MemoryError):
+            return None
+        outputs = [param.type for param in call.written]
+        self.mode.begin(f"{call.name} on {self.backend.name}: {len(candidates)} variants")
+        until = time.monotonic() + (self.mode.seconds or config.tune_seconds)
+        contest = Contest(self.backend, arguments, outputs, until, self.mode.tell, _Equal(call, outputs))
+        winner = contest.winner(candidates)
+        self.mode.done.add((self.place, key))
+        assert winner is not None
+        types = ", ".join(str(param.type) for param in call.inputs)
+        tried = "\n".join(map(str, candidates))
+        told = (call.name, types, winner.name, winner.seconds, tried, time.time())
+        entry = TunedChoice(VARIANT, key, self.place, *told)
+        self._known(lambda: self.store.put([entry]), 0)
+        self.mode.stored.append(entry)
+        return fitting[candidates.index(winner)]
+
+
+class _Equal:
+    """Compares the results of variants with those of the first that ran."""
+
+    def __init__(self, call: Variants, kinds: Sequence[FieldType]) -> None:
+        self.call, self.kinds = call, kinds
+        self.first: tuple[str, list[Array]] | None = None
+
+    def __call__(self, candidate: Candidate, found: list[Array]) -> str:
+        if self.first is None:
+            self.first = candidate.name, found
+        name, wanted = self.first
+        for kind, a, b in zip(self.kinds, wanted, found, strict=True):
+            differ = alike(kind, a, b)
+            if differ:
+                raise SemanticError(
+                    f"the variants of operator `{self.call.name}` compute the same, and with {candidate.name} {differ} from "
+                    f"those with {name}",
+                    self.call.loc,
+                )
+        return ""

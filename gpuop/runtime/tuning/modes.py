@@ -1,0 +1,89 @@
+"""`gp.tuning`: whether choices that were measured are used, and whether others are measured."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from gpuop.config import config
+from gpuop.errors import SemanticError
+from gpuop.runtime.tuning.store import TunedChoice
+
+NEVER, STORED, AUTO, FORCE = MODES = ("never", "stored", "auto", "force")
+
+
+@dataclass(eq=False)
+class Mode:
+    """How it is now, in a `with`.
+
+    Attributes:
+        seconds: that one operator, or kernel, is measured for at most; None: as the settings say.
+        progress: gets a line for each choice; None: what is measured is said on stderr.
+        done: what was measured anew, by device and digest.
+        stored: of that.
+    """
+
+    name: str
+    seconds: float | None = None
+    progress: Callable[[str], None] | None = None
+    done: set[object] = field(default_factory=set)
+    stored: list[TunedChoice] = field(default_factory=list)
+
+    def begin(self, line: str) -> None:
+        """Say what is measured now."""
+        if self.progress is None:
+            sys.stderr.write(f"gpuop: measuring {line}\n")
+        else:
+            self.progress(line)
+
+    def tell(self, line: str) -> None:
+        if self.progress is not None:
+            self.progress(line)
+
+
+_of_settings = Mode(config.tune)
+_mode: ContextVar[Mode | None] = ContextVar("mode", default=None)
+
+
+def tuning(mode: str) -> AbstractContextManager[None]:
+    """Say inside a `with`, for this thread, which variants of operators with `tune=` run, in the place of GPUOP_TUNE.
+
+    It holds for what is planned in the block: fields that are evaluated, pipelines that are called, graphs that are first run.
+    What was measured lies in a file of SQLite's that processes share (GPUOP_TUNE_STORE), by what was recorded, the device and
+    its driver.
+
+    Args:
+        mode: "never": the first variant that the device can run, and the compiler's own choice of schedules. "stored", the
+            default: what was measured to be fastest, on this device or else on the most similar one of its kind. "auto":
+            that, and what was not yet measured on this device with this driver is, when it is first planned: each operator for
+            at most GPUOP_TUNE_SECONDS (10), which a line on stderr says. "force": everything is measured anew, once in the block.
+
+    Returns:
+        A context manager, which decorates functions too.
+
+    Raises:
+        SemanticError: there is no such mode; from what is evaluated, a variant that computes something else than the others.
+    """
+    if mode not in MODES:
+        raise SemanticError(f"there is no mode {mode!r}; one of {', '.join(MODES)}")
+    return using(Mode(mode))
+
+
+@contextmanager
+def using(mode: Mode) -> Iterator[None]:
+    token = _mode.set(mode)
+    try:
+        yield
+    finally:
+        _mode.reset(token)
+
+
+def mode_in_use() -> Mode:
+    """That of this thread's innermost `with`, or that of the settings."""
+    mode = _mode.get()
+    if mode is None:
+        _of_settings.name, mode = config.tune, _of_settings
+    return mode

@@ -1,0 +1,47 @@
+"""Devices as the store of tuned choices knows them, and how far they are from one another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuop.ir.target import Target
+from gpuop.runtime.base.backend import Backend
+
+
+@dataclass(frozen=True)
+class DevicePlace:
+    """A device, or the devices of a target.
+
+    Attributes:
+        kind: "gpu", "cpu" or "reference".
+        device, driver: empty for a target.
+    """
+
+    backend: str
+    architecture: int
+    kind: str
+    device: str = ""
+    driver: str = ""
+
+    def distance(self, other: DevicePlace) -> tuple[int, int] | None:
+        """How far away a device is whose choices are asked for: (0, 0) for this one; None where they say nothing of this one."""
+        if self.kind != other.kind:
+            return None
+        same = (self.backend == other.backend, self.device == other.device, self.driver == other.driver)
+        rank = 0 if all(same) else 1 if all(same[:2]) else 2 if same[1] else 3 if same[0] else 4
+        return rank, abs(self.architecture - other.architecture)
+
+    def __str__(self) -> str:
+        name = f"{self.backend}:sm_{self.architecture}" if self.architecture else self.backend
+        return f"{name} {self.device}".rstrip()
+
+
+def place_of(backend: Backend) -> DevicePlace:
+    ahead = place_ahead(backend.target)
+    return DevicePlace(ahead.backend, ahead.architecture, ahead.kind, backend.model, backend.identity)
+
+
+def place_ahead(target: Target) -> DevicePlace:
+    """The devices of a target, where none is at hand."""
+    kind = "reference" if target.backend == "reference" else target.device
+    return DevicePlace(target.backend, target.architecture, kind)

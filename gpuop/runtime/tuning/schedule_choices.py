@@ -1,0 +1,111 @@
+"""The compiler's own choices: which schedules suit a kernel of a plan, and which of them is the fastest on a device."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from gpuop.config import config
+from gpuop.fusion.iteration import kernels
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.scheduling import scheduled
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.pin import Pin
+from gpuop.ir.target import Target
+from gpuop.ir.text import identity
+from gpuop.passes import unscheduled
+from gpuop.passes.resolve import for_target
+from gpuop.passes.schedules import METHODS, PLAIN
+from gpuop.runtime.base.backend import Array, Backend
+from gpuop.runtime.tuning.contest import REFUSALS, Candidate, Contest
+from gpuop.runtime.tuning.modes import Mode
+from gpuop.runtime.tuning.place import place_of
+from gpuop.runtime.tuning.store import SCHEDULE, TunedChoice
+from gpuop.runtime.tuning.trial_values import value_of
+
+MOST = 6  # candidates of a method
+BETTER = 0.97  # of what the predicted one takes, above which that stays
+PREDICTED = ""  # the choice of what predictions choose
+
+
+def key_of(kernel: Kernel) -> str:
+    """A digest of a kernel of a plan, and of how its fields lie."""
+    places = {param: k for k, param in enumerate((*kernel.inputs, *kernel.written))}
+    layouts = [(places[param], layout) for param, layout in kernel.layouts]
+    return hashlib.sha256(repr((identity(replace(kernel, pin=None)), layouts)).encode()).hexdigest()
+
+
+def read_pin(text: str) -> Pin | None:
+    """The schedule of a choice; None where predictions choose, or there is none such any more."""
+    words = text.split()
+    method = " ".join(word for word in words if "=" not in word)
+    known = {each.name: each.parameters for each in METHODS} | {PLAIN: ()}
+    parameters = [word.partition("=") for word in words if "=" in word]
+    if method not in known or any(name not in known[method] or not n.isdecimal() for name, _, n in parameters):
+        return None
+    return Pin(method, tuple((name, int(n)) for name, _, n in parameters))
+
+
+def measured_schedules(plan: Plan, backend: Backend, mode: Mode) -> Iterator[TunedChoice]:
+    """Measure each kernel of a plan, and those that it repeats, with all schedules that suit it; what was the fastest."""
+    done = set()
+    for kernel in kernels(plan):
+        key = key_of(kernel)
+        if key in done or kernel.acts or kernel.layouts or kernel.precision == "fast" or plan.limits.pin is not None:
+            continue
+        done.add(key)
+        pins = list(pins_of(kernel, backend.target))
+        if pins:
+            yield from _measured(replace(kernel, pin=None), pins, key, backend, mode)
+
+
+def pins_of(kernel: Kernel, target: Target) -> Iterator[Pin]:
+    """The schedules that suit a kernel, besides the one that predictions choose."""
+    ready = unscheduled(for_target(kernel, target), replace(target, least_threads=1))
+    suiting = [method for method in METHODS if not method.refuse(ready)] if ready.domain.threads else []
+    usual = scheduled(for_target(kernel, target), target)
+    predicted = None if usual is None else (usual[0].name, usual[1])
+    for method in suiting:
+        for given in method.candidates(ready)[:MOST]:
+            if (method.name, given) != predicted:
+                yield Pin(method.name, tuple(sorted(given.items())))
+    if suiting and predicted is not None:
+        yield Pin(PLAIN)
+
+
+def _measured(kernel: Kernel, pins: Sequence[Pin], key: str, backend: Backend, mode: Mode) -> Iterator[TunedChoice]:
+    everything = tuple(range(len(kernel.inputs)))
+    candidates = [Candidate(PREDICTED, kernel, everything)]
+    candidates += [Candidate(str(pin), replace(kernel, pin=pin), everything) for pin in pins]
+    mode.begin(f"{kernel.name} on {backend.name}: {len(candidates)} schedules")
+    until = time.monotonic() + (mode.seconds or config.tune_seconds)
+    try:
+        arguments = [value_of(param, None, backend) for param in kernel.inputs]
+        outputs = [param.type for param in kernel.written]
+        winner = Contest(backend, arguments, outputs, until, mode.tell, _Same()).winner(candidates)
+    except REFUSALS as refused:  # no memory for it alone
+        mode.tell(f"{kernel.name}: {refused}")
+        return
+    predicted = candidates[0]
+    if winner is None or winner.seconds > BETTER * predicted.seconds:
+        winner = predicted
+    types = ", ".join(str(param.type) for param in kernel.inputs)
+    told = (kernel.name, types, winner.name, winner.seconds, "\n".join(map(str, candidates)), time.time())
+    yield TunedChoice(SCHEDULE, key, place_of(backend), *told)
+
+
+class _Same:
+    """Schedules give equal bits: one that does not is out."""
+
+    def __init__(self) -> None:
+        self.first: list[Array] | None = None
+
+    def __call__(self, candidate: Candidate, found: list[Array]) -> str:
+        self.first = self.first or found
+        pairs = zip(self.first, found, strict=True)
+        same = all(np.array_equal(a.view(np.uint8), b.view(np.uint8)) for a, b in pairs)
+        return "" if same else "skipped: other bits than predicted"

@@ -1,0 +1,171 @@
+"""What was measured, in a file of SQLite's: any number of processes read and write it, and each write is whole or not there.
+
+The file is one, without a log beside it, so that it can be copied; it may lie where nobody can write.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from gpuop.bounded import BoundedCache
+from gpuop.errors import GpuopError
+from gpuop.runtime.tuning.place import DevicePlace
+
+VERSION = 1
+PATIENCE = 30.0  # seconds for which others may write
+VARIANT, SCHEDULE = "variant", "schedule"
+KEY = ("what", "kernel", "backend", "architecture", "kind", "device", "driver")
+REST = ("name", "types", "choice", "seconds", "tried", "measured")
+MAKE = f"""CREATE TABLE IF NOT EXISTS tuned (
+    what TEXT, kernel TEXT, backend TEXT, architecture INTEGER, kind TEXT, device TEXT, driver TEXT,
+    name TEXT, types TEXT, choice TEXT, seconds REAL, tried TEXT, measured REAL, PRIMARY KEY ({", ".join(KEY)}))"""
+PUT = f"""INSERT INTO tuned VALUES ({", ".join("?" * len(KEY + REST))}) ON CONFLICT DO UPDATE SET
+    {", ".join(f"{name} = excluded.{name}" for name in REST)} WHERE excluded.measured >= measured"""
+
+
+@dataclass(frozen=True)
+class TunedChoice:
+    """A choice that was measured to be the fastest.
+
+    Attributes:
+        what: VARIANT, of an operator's parameters, or SCHEDULE, of a kernel's.
+        kernel: a digest of what was recorded.
+        name, types: of the operator, for people; its inputs' types.
+        choice: as it is written.
+        seconds: what it took.
+        tried: all choices and what they took, or why they were left, a line for each.
+        measured: when, in seconds since 1970.
+    """
+
+    what: str
+    kernel: str
+    place: DevicePlace
+    name: str
+    types: str
+    choice: str
+    seconds: float
+    tried: str
+    measured: float
+
+    @property
+    def row(self) -> tuple[object, ...]:
+        rest = (self.name, self.types, self.choice, self.seconds, self.tried, self.measured)
+        return (self.what, self.kernel, *astuple(self.place), *rest)
+
+
+Signature = tuple[int, ...]
+_read: BoundedCache[Path, tuple[Signature, dict[tuple[str, str], list[TunedChoice]]]] = BoundedCache(8)
+writes = [0]  # how often this process has stored something: plans that were made before may be outdated
+
+
+class TuneStore:
+    """A file of entries; where there is none it has none.
+
+    Raises:
+        GpuopError: from each method, where the file is none of these, or cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def entries(self) -> list[TunedChoice]:
+        """All of them, in the order of their names."""
+        found = (entry for entries in self._by_kernel().values() for entry in entries)
+        return sorted(found, key=lambda e: (e.name, e.types, e.what, str(e.place), e.measured))
+
+    def of(self, what: str, kernel: str, place: DevicePlace) -> list[tuple[tuple[int, int], TunedChoice]]:
+        """What is known of a kernel for a device, from the nearest device to the farthest, with the distances."""
+        found = self._by_kernel().get((what, kernel), ())
+        near = ((place.distance(entry.place), entry) for entry in found)
+        known = [(distance, entry) for distance, entry in near if distance is not None]
+        return sorted(known, key=lambda each: (each[0], -each[1].measured))
+
+    def has(self, what: str) -> bool:
+        return any(kind == what for kind, _ in self._by_kernel())
+
+    def put(self, entries: Iterable[TunedChoice]) -> int:
+        """Store entries, in one transaction; what was measured later stays. Gives how many are new here."""
+        rows = [entry.row for entry in entries]
+        with self._open(writing=True) as database:
+            before = database.total_changes
+            database.executemany(PUT, rows)
+            changed = database.total_changes - before
+        writes[0] += 1
+        return changed
+
+    # --- the file -----------------------------------------------------------------------------------------------
+
+    def _by_kernel(self) -> dict[tuple[str, str], list[TunedChoice]]:
+        try:
+            facts = self.path.stat()
+        except FileNotFoundError:
+            return {}
+        except OSError as failed:
+            raise GpuopError(f"the store of tuned choices {self.path}: {failed.strerror}") from None
+        signature = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+        known = _read.get(self.path)
+        if known is None or known[0] != signature:
+            found: dict[tuple[str, str], list[TunedChoice]] = {}
+            for entry in self._load():
+                found.setdefault((entry.what, entry.kernel), []).append(entry)
+            _read[self.path] = known = signature, found
+        return known[1]
+
+    def _load(self) -> list[TunedChoice]:
+        with self._open(writing=False) as database:
+            if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'tuned'").fetchall():
+                return []
+            rows = database.execute(f"SELECT {', '.join(KEY + REST)} FROM tuned").fetchall()
+        return [entry for entry in map(_entry, rows) if entry is not None]
+
+    @contextmanager
+    def _open(self, writing: bool) -> Iterator[sqlite3.Connection]:
+        try:
+            if writing:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            where = f"file:{quote(str(self.path))}?mode={'rwc' if writing else 'rw'}"
+            database = sqlite3.connect(where, PATIENCE, isolation_level=None, uri=True)
+            try:
+                with _transaction(database, writing):
+                    yield database
+            finally:
+                database.close()
+        except (sqlite3.Error, OSError) as failed:
+            raise GpuopError(f"the store of tuned choices {self.path}: {failed}") from None
+
+
+@contextmanager
+def _transaction(database: sqlite3.Connection, writing: bool) -> Iterator[None]:
+    """All that is done is done, or nothing: who is killed leaves what SQLite takes back when the file is next opened."""
+    database.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+    try:
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if version not in (0, VERSION):
+            raise sqlite3.DatabaseError(f"it is of version {version}, and this gpuop knows {VERSION}")
+        if writing:
+            database.execute(MAKE)
+            database.execute(f"PRAGMA user_version = {VERSION}")
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        database.rollback()
+        raise
+
+
+def _entry(row: tuple[object, ...]) -> TunedChoice | None:
+    """What a row says; None where it says what is never stored."""
+    what, kernel, backend, architecture, kind, device, driver, name, types, choice, seconds, tried, measured = row
+    texts = (what, kernel, backend, kind, device, driver, name, types, choice, tried)
+    if not all(isinstance(text, str) for text in texts) or not isinstance(architecture, int):
+        return None
+    if not isinstance(seconds, float) or not isinstance(measured, float) or not math.isfinite(seconds + measured):
+        return None
+    place = DevicePlace(str(backend), architecture, str(kind), str(device), str(driver))
+    told = (str(name), str(types), str(choice), seconds, str(tried), measured)
+    return TunedChoice(str(what), str(kernel), place, *told)
