@@ -41,7 +41,7 @@ EXAMPLES = [
     "unsharp",
     "upside_down",
 ]
-OF_ARRAYS = ["group_sums", "parameter_table", "transposes", "tuned_transpose", "xpose_filts"]  # no pictures
+OF_ARRAYS = ["group_sums", "mul2", "parameter_table", "transposes", "tuned_transpose", "xpose_filts"]  # no pictures
 SHORT = {
     "background_subtraction": ["--steps", "6"],
     "game_of_life": ["--generations", "40"],
@@ -131,8 +131,9 @@ def test_transposes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     transposes = example("transposes")
     values = np.random.default_rng(3).integers(-99, 100, (75, 110)).astype(np.float32)
     for kind, graph in transposes.graphs(values, name).items():
-        assert np.array_equal(graph.read("turned"), (values.T * 2 + 1) / 2), kind
         assert graph.kernel_count == (2 if kind == "coalesced" else 1), kind
+        if name == "reference" or "by hand" in kind:  # drivers take long to compile all of them
+            assert np.array_equal(graph.read("turned"), (values.T * 2 + 1) / 2), kind
     assert transposes.main(["--device", "reference", "--rows", "9", "--columns", "5"]) == 0
     assert capsys.readouterr().out.count(": right\n") == len(transposes.KINDS)
 
@@ -168,6 +169,17 @@ def test_tuned_transpose(
         assert transpose.main(["--device", name, "--rows", "37", "--columns", "53"]) == 0
         read = capsys.readouterr()
         assert read.out.endswith("equals NumPy\n") and read.err == said
+
+
+def test_doubling_in_place(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """KernelAbstractions' first kernel."""
+    mul2 = example("mul2")
+    graph = mul2.doubling(np.arange(30, dtype="f").reshape(5, 6), name)
+    graph.step(4)
+    assert np.array_equal(graph.read("a"), np.arange(0, 480, 16).reshape(5, 6))
+    assert mul2.main(["--device", name, "--rows", "7"]) == 0
+    printed = capsys.readouterr().out
+    assert "in place, when the next step begins: a.next" in printed and printed.endswith("doubled: right\n")
 
 
 def test_grading_is_one_kernel(name: str, small: Array) -> None:

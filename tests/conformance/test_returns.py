@@ -203,3 +203,20 @@ def test_mistakes() -> None:
     refused("_out0 is not written on every path", lacks)
     refused("both writes outputs and returns a value", both)
     refused("cannot leave `_forEachTensorElement`", elements)
+
+
+def test_updated_fields(device: str) -> None:
+    """They hold what a thread had written before it returned."""
+    a = np.arange(-5, 30, dtype=np.float32)
+
+    @gp.operator(inout="a")
+    def some(a):
+        with _if(_readTensor(a) < 0):
+            _return()
+        _writeTensor(a, 2 * _readTensor(a))
+        with _if(_column % 2 == 0):
+            _return()
+        _writeTensor(a, _readTensor(a) + 1)
+
+    expected = np.where(a < 0, a, 2 * a + np.arange(35) % 2)
+    np.testing.assert_array_equal(some(gp.ScalarField(a)).numpy(), expected)

@@ -35,9 +35,10 @@ class TunedOperator(Operator):
         name: str | None,
         default: Any,
         precision: str | None,
+        inout: Any,
         space: Space,
     ) -> None:
-        super().__init__(function, outputs, name, default, precision)
+        super().__init__(function, outputs, name, default, precision, inout)
         self.space = space
         self.memo.most = MOST_BODIES * len(space)
         unknown = [parameter for parameter in space[0] if not self._takes(parameter)]
@@ -142,7 +143,13 @@ def _checked(space: list[Any]) -> Space:
 def operator(function: Callable[..., Any], /) -> Operator: ...
 @overload
 def operator(
-    *, outputs: Any = None, name: str | None = None, default: Any = None, precision: str | None = None, tune: Any = None
+    *,
+    outputs: Any = None,
+    name: str | None = None,
+    default: Any = None,
+    precision: str | None = None,
+    tune: Any = None,
+    inout: Any = (),
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def operator(
     function: Callable[..., Any] | None = None,
@@ -153,14 +160,15 @@ def operator(
     default: Any = None,
     precision: str | None = None,
     tune: Any = None,
+    inout: Any = (),
 ) -> Any:
     """Make an operator of a function that records a kernel body: `@gp.operator`, or `@gp.operator(outputs=…)`.
 
     Args:
         function: its arguments are Fields, and constants: numbers, text, Shapes, FieldTypes, small arrays, lists and tuples
             of these. It returns the values of this thread's own point (a tuple for several outputs), or writes outputs.
-        outputs: a FieldType, a tuple of them, or a function of the arguments that gives them. Without it the types
-            follow from the returned values, or are the first Field's where the body writes `_out0`.
+        outputs: a FieldType, a tuple, or a function of the arguments that gives them. Without it types follow from the
+            returned values, or are the first Field's where the body writes `_out0`.
         name: of the operator in generated text and in plans.
         default: what an output holds where nothing is written; a number, or a tuple with one for each output.
         precision: "exact", "contract" or "fast", as of `gp.precision`, whatever stands around a call.
@@ -169,27 +177,22 @@ def operator(
             and the fastest choice runs, as far as one was measured on such a device (`gp.tuning`, `gp.tune`), else the first
             that the device can run; or it gives some of them. A body that raises `gp.UnsupportedError` has no such variant.
             All give equal results, but for the rounding of sums in another order.
+        inout: the names of arguments (a tuple, or one) that the body reads and writes at the thread's own point; it reads what
+            it wrote. They are the outputs, and there are no others; the caller's fields stay as they are.
 
     Returns:
         An Operator: called with Fields it gives a lazy Field, or a tuple of them if there are several outputs.
 
     Raises:
-        SemanticError: an unknown precision, or `tune=` without choices of arguments that there are; when called, for what is
-            wrong in the body, at its line.
+        SemanticError: an unknown precision, `tune=` without choices, names of no arguments; when called, for what is wrong in the
+            body, at its line.
         UnsupportedError: when called, what the body raised for the last variant, where it did so for each.
     """
-    if precision is not None:
-        checked(precision)
+    settings = outputs, name, default, None if precision is None else checked(precision), inout
     space = None if tune is None else space_of(tune)
-    if function is None:
-        return lambda f: operator_of(f, outputs, name, default, precision, space)
-    return operator_of(function, outputs, name, default, precision, space)
+    return operator_of(function, settings, space) if function else lambda f: operator_of(f, settings, space)
 
 
-def operator_of(
-    function: Any, outputs: Any, name: str | None, default: Any, precision: str | None, space: Space | None = None
-) -> Operator:
+def operator_of(function: Any, settings: tuple[Any, Any, Any, Any, Any], space: Space | None) -> Operator:
     check_function("an operator", function)
-    if space is None:
-        return Operator(function, outputs, name, default, precision)
-    return TunedOperator(function, outputs, name, default, precision, space)
+    return Operator(function, *settings) if space is None else TunedOperator(function, *settings, space)

@@ -50,7 +50,9 @@ def finish(recorder: Recorder, precision: str) -> Kernel:
             what surplus threads would have written.
     """
     recorder.check_pending()
-    body, domain = _element_axis(recorder, (*recorder.shared, *without_returns(recorder)))
+    begins = (stmt for updated in recorder.updated.values() for stmt in updated.begins())
+    ends = (stmt for updated in recorder.updated.values() for stmt in updated.ends())
+    body, domain = _element_axis(recorder, (*recorder.shared, *begins, *without_returns(recorder), *ends))
     check_nesting(body)
     check_alike(body, domain, recorder.work_group, recorder.alike)
     body = _Elements(body, recorder.volatile).copy()

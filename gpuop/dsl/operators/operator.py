@@ -18,6 +18,7 @@ from gpuop.dsl.operators.closure_key import Snapshot, snapshot
 from gpuop.dsl.operators.decorated import Decorated
 from gpuop.dsl.operators.finish import finish
 from gpuop.dsl.operators.gpu_operator import results_of, slots_of
+from gpuop.dsl.operators.inout import begin_updates, names_of, types_of
 from gpuop.dsl.operators.mistaken import explained
 from gpuop.dsl.recorder.frames import check_called, def_line, return_line
 from gpuop.dsl.recorder.looks import looks
@@ -70,17 +71,24 @@ class Operator(Decorated):
     """What `@gp.operator` makes of a function: called with its arguments it gives lazy Fields.
 
     Args:
-        function, outputs, name, default, precision: as of `gp.operator`.
+        function, outputs, name, default, precision, inout: as of `gp.operator`.
     """
 
-    recorded_by = (*Decorated.recorded_by, "declared", "name", "default", "precision")
+    recorded_by = (*Decorated.recorded_by, "declared", "name", "default", "precision", "updates")
     users = (*Decorated.users, "source")
 
     def __init__(
-        self, function: Callable[..., Any], outputs: Any, name: str | None, default: Any, precision: str | None
+        self,
+        function: Callable[..., Any],
+        outputs: Any,
+        name: str | None,
+        default: Any,
+        precision: str | None,
+        inout: Any,
     ) -> None:
         super().__init__(function, name)
         self.declared, self.default, self.precision = outputs, default, precision
+        self.updates = names_of(inout, self.signature, outputs, default)
         self.memo: BoundedCache[Any, tuple[Snapshot, Launchable, str, tuple[str, ...]]] = BoundedCache(MOST_BODIES)
         self.constants: dict[str, set[Any]] = {}
 
@@ -95,7 +103,7 @@ class Operator(Decorated):
         return self._recorded(self._bind(args, kwargs))
 
     def settings(self) -> tuple[Any, ...]:
-        return self.declared, self.name, self.default, self.precision
+        return self.declared, self.name, self.default, self.precision, self.updates
 
     def source(self, *field_types: Any, target: str | None = None) -> str:
         """The generated text for arguments of these FieldTypes.
@@ -181,6 +189,8 @@ class Operator(Decorated):
         check_returns(code)
         loc = def_line(code)
         declared = self.declared(*bound.args, **bound.kwargs) if callable(self.declared) else self.declared
+        if self.updates:
+            declared = types_of(self.name, {name: bound.arguments[name] for name in self.updates})
         if declared is not None:
             slots = slots_of(declared if isinstance(declared, (tuple, list)) else (declared,), self.default)
             grid: Shape | None = slots[0].param.type.field_shape
@@ -193,6 +203,7 @@ class Operator(Decorated):
         recorder = Recorder(self.name, grid, loc, slots)
         recorder.grid_of, recorder.grid_chosen = grid_of, grid_chosen
         recorder.hints = {v.node: name for name, v in reversed(given.items()) if isinstance(v, Field)}
+        bound = begin_updates(recorder, self.updates, bound)
         with recorder, explained():
             returned = self.function(*bound.args, **bound.kwargs)
             if returned is not None:
@@ -202,6 +213,8 @@ class Operator(Decorated):
 
     def _return(self, recorder: Recorder, returned: Any, fields: list[Field]) -> None:
         """Write the returned values at the thread's own point."""
+        if self.updates:
+            raise SemanticError(f"operator `{self.name}` updates its arguments, so it returns nothing; write them")
         if any(
             getattr(stmt, "field", None) in [s.param for s in recorder.outputs]
             for stmt in walk(tuple(recorder.scopes[0].statements))

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpuop.dsl.recorder.assigned import assigned_name
 from gpuop.dsl.recorder.field_like import FieldLike
@@ -21,6 +21,9 @@ from gpuop.ir.size import MOST_NESTED, MOST_STATEMENTS
 from gpuop.ir.symbolic import Extent, numbers
 from gpuop.ir.types import INT, Shape
 from gpuop.ir.values import Leaf, Node
+
+if TYPE_CHECKING:
+    from gpuop.dsl.recorder.updated import UpdatedField
 
 Steps = TypeVar("Steps", bound=Expr | tuple[Expr, ...])
 
@@ -63,6 +66,7 @@ class Recorder:
         self.values: dict[Var, Expr] = {}  # the expression of each name that never changes
         self.outputs = outputs
         self.inputs: dict[Node, FieldParam] = {}
+        self.updated: dict[Node, UpdatedField] = {}  # by what stands for them in the body
         self.hints: dict[Node, str] = {}
         self.scopes: list[Scope] = [Scope("body", loc)]
         self.emitted = 0  # statements

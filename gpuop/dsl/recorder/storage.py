@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gpuop.ir.build import Builder, constant
-from gpuop.ir.nodes import Expr, Read
+from gpuop.ir.nodes import Expr
 from gpuop.ir.types import FLOAT, UCHAR, FieldType, Type
 
 
-def fetch(build: Builder, field_type: FieldType, read: Read) -> Expr:
-    """Record a read and the conversion to the type that kernels see."""
+def fetch(build: Builder, field_type: FieldType, read: Expr) -> Expr:
+    """Record a read, or what is known of the field, and the conversion to the type that kernels see."""
     stored = build.bind(read)
     if field_type.dtype == "bool":
         return build.apply("ne", stored, 0)

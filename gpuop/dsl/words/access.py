@@ -10,6 +10,7 @@ from gpuop.dsl.recorder.fills import Fill, fill_of, numeric, of_element, uniform
 from gpuop.dsl.recorder.outputs import OutputRef, OutputSlot
 from gpuop.dsl.recorder.record import Recorder, current
 from gpuop.dsl.recorder.storage import fetch, stored
+from gpuop.dsl.recorder.updated import UpdatedField
 from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, atom, integer, literal_atom
 from gpuop.errors import SemanticError, article, described, here
 from gpuop.ir.borders import WORDS
@@ -37,6 +38,8 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp") -> Value
     recorder = current("`_readTensor`")
     if isinstance(field, NUMBERS) and not point:
         return Value(literal_atom(field))
+    if (updated := _updated(recorder, field, point)) is not None:
+        return Value(updated.read(None))
     param = _field(recorder, field)
     if param.type.planes > SMALL_TENSOR:
         raise SemanticError(
@@ -59,6 +62,8 @@ def _readTensorElement(field: Operand, *place: Operand, border: Any = "clamp") -
     Elements count in row-major order of the tensor. Borders apply to the grid's coordinates, never to the element.
     """
     recorder = current("`_readTensorElement`")
+    if (updated := _updated(recorder, field, place[:-1])) is not None:
+        return Value(updated.read(_place(recorder, updated.slot.param, place)[1]))
     param = _field(recorder, field)
     point, element = _place(recorder, param, place)
     rule, fill = _border(border, param.type)
@@ -90,6 +95,8 @@ def _element(
 def _writeTensor(out: Operand, value: Operand, *point: Operand) -> None:
     """Write a tensor of an output at the thread's own point or at `[layer, [row,]] column`; outside it is dropped."""
     recorder = current("`_writeTensor`")
+    if (updated := _updated(recorder, out, point)) is not None:
+        return updated.write(_converted(recorder, updated.slot, value, updated.var.type.lanes), None)
     slot = _output(recorder, out)
     kind, lanes = slot.param.type, slot.param.type.planes
     if lanes > SMALL_TENSOR:
@@ -104,6 +111,9 @@ def _writeTensor(out: Operand, value: Operand, *point: Operand) -> None:
 def _writeTensorElement(out: Operand, value: Operand, *place: Operand) -> None:
     """Write one element: `_writeTensorElement(_outK, v, [[layer, [row,]] column,] element)`, by default `_tensorElement`."""
     recorder = current("`_writeTensorElement`")
+    if (updated := _updated(recorder, out, place[:-1])) is not None:
+        element = _place(recorder, updated.slot.param, place)[1]
+        return updated.write(_converted(recorder, updated.slot, value, 1), element)
     slot = _output(recorder, out)
     point, element = _place(recorder, slot.param, place)
     converted = _converted(recorder, slot, value, 1)
@@ -168,9 +178,28 @@ def _field(recorder: Recorder, field: Operand) -> FieldParam:
     return recorder.param(field)
 
 
+def _updated(recorder: Recorder, field: Operand, point: tuple[Operand, ...]) -> UpdatedField | None:
+    """The field, if the operator updates it; a thread does so at its own point."""
+    updated = recorder.updated.get(field.node) if isinstance(field, FieldLike) else None
+    if updated is not None and _point(recorder, updated.slot.param, point, "write") is not None:
+        raise SemanticError(
+            f"`{updated.name}` is updated, so a thread reads and writes its own point of it; what other points held before is read "
+            "from the same field given as one more argument"
+        )
+    return updated
+
+
 def _output(recorder: Recorder, out: Operand) -> OutputSlot:
+    if isinstance(out, FieldLike):
+        raise SemanticError(
+            f"writes want an output, `_out0` … `_out9`, not {described(out)}: Fields are immutable, but for arguments that "
+            "`inout=` names"
+        )
     if not isinstance(out, OutputRef):
-        raise SemanticError(f"writes want an output, `_out0` … `_out9`, not {described(out)}: Fields are immutable")
+        raise SemanticError(f"writes want an output, `_out0` … `_out9`, not {described(out)}")
+    if recorder.updated:
+        names = ", ".join(f"`{updated.name}`" for updated in recorder.updated.values())
+        raise SemanticError(f"operator `{recorder.name}` updates {names}, and has no {out}: write the argument itself")
     return recorder.output(out.index)
 
 

@@ -1,0 +1,56 @@
+"""What `inout=` of an operator names: the arguments that it updates, which are its outputs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.recorder.record import Recorder
+from gpuop.dsl.recorder.updated import UpdatedField
+from gpuop.errors import SemanticError, described
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Leaf
+
+
+def names_of(inout: Any, signature: inspect.Signature, outputs: Any, default: Any) -> tuple[str, ...]:
+    """The names, in the order of the outputs.
+
+    Raises:
+        SemanticError: they are no arguments; or outputs or a default are given too.
+    """
+    names = (inout,) if isinstance(inout, str) else inout
+    if not isinstance(names, (tuple, list)) or not all(isinstance(name, str) for name in names):
+        raise SemanticError(f"`inout=` is the name of an argument, or a tuple of names, not {described(inout)}")
+    plain = [name for name, p in signature.parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    for k, name in enumerate(names):
+        if name not in plain or name in names[:k]:
+            again = "twice" if name in plain else f", which is no argument; these are {', '.join(plain) or 'none'}"
+            raise SemanticError(f"`inout=` names {name!r} {again}".replace(" ,", ","))
+    if names and (outputs is not None or default is not None):
+        given = "outputs" if outputs is not None else "default"
+        raise SemanticError(f"an operator that updates its arguments has them as outputs: leave out `{given}=`")
+    return tuple(names)
+
+
+def types_of(operator: str, updated: Mapping[str, Any]) -> tuple[FieldType, ...]:
+    """The types of the outputs.
+
+    Raises:
+        SemanticError: what is to be updated is no Field.
+    """
+    for name, value in updated.items():
+        if not isinstance(value, Field):
+            raise SemanticError(f"operator `{operator}` updates `{name}`, which is a Field, not {described(value)}")
+    return tuple(field.type for field in updated.values())
+
+
+def begin_updates(recorder: Recorder, names: Sequence[str], bound: inspect.BoundArguments) -> inspect.BoundArguments:
+    """The arguments of a body: fields that stand for those that are updated are in the place of these."""
+    given = dict(bound.arguments)
+    for name, slot in zip(names, recorder.outputs, strict=False):
+        stands = Field.of(Leaf(slot.param.type))
+        recorder.updated[stands.node] = UpdatedField(recorder, name, given[name], slot)
+        given[name] = stands
+    return inspect.BoundArguments(bound.signature, given)

@@ -1,0 +1,97 @@
+"""Operators that update fields and are written wrongly: each message, and the line that it names."""
+
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+
+from .wrong import BIG, SCALAR, Wrongs
+
+WRONGS = Wrongs()
+
+
+@WRONGS.add(
+    "`a` is updated, so a thread reads and writes its own point of it; what other points held before is read from the same"
+)
+def another_point():
+    @gp.operator(inout="a")
+    def shifted(a):
+        _writeTensor(a, _readTensor(a, _row, _column - 1))  # here
+
+    shifted(SCALAR)
+
+
+@WRONGS.add(
+    "`a` has big tensors (7 elements), which a thread updates one element of: write `_globalThreads(a, a.tensor_shape)`"
+)
+def big_tensors():
+    @gp.operator(inout="a")
+    def doubled(a):
+        with _forEachTensorElement(a.tensor_shape):
+            _writeTensorElement(a, 2 * _readTensorElement(a))  # here
+
+    doubled(BIG)
+
+
+@WRONGS.add("operator `nothing` never writes `a`, which `inout=` names; add `_writeTensor(a, …)`, or leave it out")
+def never_written():
+    @gp.operator(inout="a")
+    def nothing(a):  # here
+        _readTensor(a)
+
+    nothing(SCALAR)
+
+
+@WRONGS.add("operator `doubled` updates `a`, and has no _out0: write the argument itself")
+def an_output():
+    @gp.operator(inout="a")
+    def doubled(a):
+        _writeTensor(_out0, 2 * _readTensor(a))  # here
+
+    doubled(SCALAR)
+
+
+@WRONGS.add("operator `doubled` updates its arguments, so it returns nothing; write them")
+def a_returned_value():
+    @gp.operator(inout="a")
+    def doubled(a):
+        return 2 * _readTensor(a)  # here
+
+    doubled(SCALAR)
+
+
+@WRONGS.add("not a ScalarField: Fields are immutable, but for arguments that `inout=` names")
+def an_argument_that_is_not_named():
+    @gp.operator(inout="a")
+    def doubled(a, b):
+        _writeTensor(b, 2 * _readTensor(a))  # here
+
+    doubled(SCALAR, SCALAR)
+
+
+@WRONGS.add("operator `doubled` updates `a`, which is a Field, not a float")
+def a_number():
+    @gp.operator(inout="a")
+    def doubled(a):
+        _writeTensor(a, 2 * _readTensor(a))
+
+    doubled(2.0)  # here
+
+
+@WRONGS.add("`inout=` names 'b', which is no argument; these are a")
+def an_unknown_name():
+    @gp.operator(inout="b")  # here
+    def doubled(a):
+        _writeTensor(a, 2 * _readTensor(a))
+
+
+@WRONGS.add("an operator that updates its arguments has them as outputs: leave out `outputs=`")
+def outputs_too():
+    @gp.operator(inout="a", outputs=SCALAR.type)  # here
+    def doubled(a):
+        _writeTensor(a, 2 * _readTensor(a))
+
+
+@pytest.mark.parametrize("wrong", WRONGS.all)
+def test_message_and_line(wrong):
+    wrong.check()
