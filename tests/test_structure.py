@@ -8,17 +8,16 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
-import pytest
 
 import gpuop as gp
 import gpuop.dsl
 
 PACKAGE = Path(gp.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 BASE = {"errors", "config", "bounded"}
 CORE = BASE | {"ir", "passes", "codegen", "fusion", "dsl", "show", "runtime", "ops"}
 BELOW = {  # what each part may import
@@ -96,7 +95,12 @@ WAIT = {  # packages that only these files may import, and only inside functions
     "cuda": {"runtime/cuda/cuda_driver.py", "runtime/cuda/cuda_memory.py"},
 }
 MOST_LINES = {"ir/nodes.py": 423, "ir/ops.py": 330}
-each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Not parsed by workers that other tests run in."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 
 def name_of(path: Path) -> str:
@@ -124,12 +128,15 @@ def imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
 def module(name: str) -> Path | None:
     """The file of a module of gpuop's."""
     base = PACKAGE.parent.joinpath(*name.split("."))
-    return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path in TREES), None)
+    return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path in trees()), None)
 
 
-@each_file
-def test_imports_point_one_way(path):
-    for _, name in imports(TREES[path]):
+def imported() -> Iterator[tuple[Path, ast.stmt, str]]:
+    return ((path, node, name) for path, tree in trees().items() for node, name in imports(tree))
+
+
+def test_imports_point_one_way():
+    for path, _, name in imported():
         target = module(name)
         if target is not None and part(target) != part(path) and name != "gpuop":
             assert part(target) in BELOW[part(path)], f"{name_of(path)} imports {name}"
@@ -139,11 +146,9 @@ def test_every_part_is_listed():
     assert {part(path) for path in FILES} == set(BELOW)
 
 
-@each_file
-def test_rooms_import_one_way(path):
-    own = room(path)
-    for _, name in imports(TREES[path]):
-        target = module(name)
+def test_rooms_import_one_way():
+    for path, _, name in imported():
+        own, target = room(path), module(name)
         if own not in ROOMS or target is None or target.name == "__init__.py" or part(target) != part(path):
             continue
         assert room(target) == own or room(target) in ROOMS[own], f"{name_of(path)} imports {name}"
@@ -155,15 +160,19 @@ def test_every_room_is_listed():
 
 def test_a_name_is_one_file_and_one_class():
     files = Counter(path.name for path in FILES if path.name != "__init__.py")
-    classes = Counter(n.name for tree in TREES.values() for n in tree.body if isinstance(n, ast.ClassDef))
+    classes = Counter(n.name for tree in trees().values() for n in tree.body if isinstance(n, ast.ClassDef))
     assert [name for name, n in files.items() if n > 1] == []
     assert sorted(name for name, n in classes.items() if n > 1) == []
 
 
 def kinds(base: str) -> dict[str, str]:
     """The classes that name a class as their base, and their files."""
-    classes = ((path, n) for path, tree in TREES.items() for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
-    return {n.name: name_of(path) for path, n in classes if base in map(ast.unparse, n.bases)}
+    return {n.name: name_of(path) for path, n in classes() if base in map(ast.unparse, n.bases)}
+
+
+@cache
+def classes() -> list[tuple[Path, ast.ClassDef]]:
+    return [(path, n) for path, tree in trees().items() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
 
 
 def test_kinds_of_what_is_launched():
@@ -194,7 +203,7 @@ def test_kinds_of_sources():
 
 def test_no_cycles():
     graph = nx.DiGraph()
-    for file, tree in TREES.items():
+    for file, tree in trees().items():
         typing = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
         skipped = {node for block in typing for node in ast.walk(block)}
         targets = {module(name) for node, name in imports(tree) if node not in skipped} - {None, file}
@@ -202,24 +211,23 @@ def test_no_cycles():
     assert list(nx.simple_cycles(graph)) == []
 
 
-@each_file
-def test_heavy_packages_wait(path):
-    tree = TREES[path]
-    inside = {n for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)}
-    for node, name in imports(tree):
+def test_heavy_packages_wait():
+    functions = (f for tree in trees().values() for f in ast.walk(tree) if isinstance(f, ast.FunctionDef))
+    inside = {n for f in functions for n in ast.walk(f)}
+    for path, node, name in imported():
         package = name.split(".")[0]
         if package in WAIT:
             assert name_of(path) in WAIT[package] and node in inside, f"{name_of(path)}:{node.lineno} imports {package}"
         assert package != "gpuop" or node not in inside, f"{name_of(path)}:{node.lineno} imports {name} in a function"
 
 
-@each_file
-def test_length(path):
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= MOST_LINES.get(name_of(path), 300)
-    for node in ast.walk(TREES[path]):
-        if isinstance(node, ast.FunctionDef):
-            assert (node.end_lineno or 0) - node.lineno < 40, f"{node.name} has more than 40 lines"
+def test_length():
+    for path, tree in trees().items():
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        assert lines <= MOST_LINES.get(name_of(path), 300), f"{name_of(path)} has {lines} lines"
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                assert (node.end_lineno or 0) - node.lineno < 40, f"{node.name} has more than 40 lines"
 
 
 def test_import_is_light():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 from gpuop.errors import GpuopError, SemanticError
 from gpuop.ir.borders import BORDERS
@@ -69,6 +70,11 @@ def verify(kernel: Kernel, form: Form, after: str = "recording") -> Kernel:
     except VerifyError as broken:
         raise VerifyError(f"internal error in kernel {kernel.name!r} after {after}: {broken}") from broken
     return kernel
+
+
+def verifiable(kernel: Kernel, form: Form) -> tuple[Any, ...]:
+    """What `verify` looks at."""
+    return form, kernel.target, kernel.inputs, kernel.intermediates, kernel.outputs, kernel.body
 
 
 def element_type(memory: Array | FieldParam) -> Type:

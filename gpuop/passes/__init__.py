@@ -11,7 +11,7 @@ from gpuop.config import config
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.text import show
-from gpuop.ir.verify import Form, verify
+from gpuop.ir.verify import Form, verifiable, verify
 from gpuop.passes import schedules
 from gpuop.passes.asserts import drop_asserts
 from gpuop.passes.division import define_division
@@ -103,9 +103,11 @@ def _before_schedule(kernel: Kernel, target: Target, how: Lowering) -> tuple[Aft
 
 
 def _run(steps: Iterable[tuple[Pass, Form]], kernel: Kernel) -> Iterator[AfterPass]:
+    verified = None
     for step, form in steps:
         kernel = step(kernel)
-        if config.verify or config.debug or (step, form) in (PIPELINE[0], PIPELINE[-1]):
+        wanted = config.verify or config.debug or (step, form) in (PIPELINE[0], PIPELINE[-1])
+        if wanted and verified != (verified := verifiable(kernel, form)):  # most passes leave most kernels as they are
             verify(kernel, form, step.__name__)
         yield AfterPass(step.__name__, form, kernel)
 
