@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +28,8 @@ from gpuop.runtime.cuda import nvrtc
 from gpuop.runtime.opencl import opencl_device
 from gpuop.runtime.reference.reference_device import Reference
 
+RANDOM: list[Any] = []  # modules of tests that have a `rng`
+FRESH = np.random.default_rng(17).bit_generator.state
 BUILD_LOG = 0x1183  # CL_PROGRAM_BUILD_LOG
 LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
 # What most tests of graphs test lies above the drivers, of which the best is enough; in these files drivers count.
@@ -97,6 +100,7 @@ def pytest_collection_finish() -> None:
     """Tests that collect garbage need not look at what lives as long as the session, of which there is a second's worth."""
     gc.collect()
     gc.freeze()
+    RANDOM[:] = [module for name, module in sys.modules.items() if name.startswith("tests.") and hasattr(module, "rng")]
 
 
 def pytest_unconfigure() -> None:
@@ -119,8 +123,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     """Random data do not depend on the tests that ran before."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("tests.") and hasattr(module, "rng"):
+    for module in RANDOM:
+        if module.rng.bit_generator.state != FRESH:
             module.rng = np.random.default_rng(17)
 
 
