@@ -49,7 +49,9 @@ class Prepared:
         config.trace(
             3, lambda: "\n".join(show(step.kernel) for step in plan.launches if isinstance(step.kernel, Kernel))
         )
-        known: dict[Any, Any] = {}
+        # chains of operators make many equal kernels
+        kernels = {content(step.kernel): step.kernel for step in plan.launches if isinstance(step.kernel, Kernel)}
+        known = dict(zip(kernels, backend.compile_all(list(kernels.values())), strict=True))
         self.programs = [self._compiled(step, known) for step in plan.launches]
         wanted = set(plan.program.wanted)
         used = [dict.fromkeys((*step.inputs, *step.outputs)) for step in plan.launches]
@@ -71,13 +73,10 @@ class Prepared:
         other.programs = [p.through(backend, each) if isinstance(p, CompiledIteration) else p for p in self.programs]
         return other
 
-    def _compiled(self, step: PlannedLaunch, known: dict[Any, Any]) -> Any:
+    def _compiled(self, step: PlannedLaunch, known: Mapping[Any, Any]) -> Any:
         match step.kernel:
             case Kernel() as kernel:
-                key = content(kernel)
-                if key not in known:  # chains of operators make many equal kernels
-                    known[key] = self.backend.compile(kernel)
-                return known[key]
+                return known[content(kernel)]
             case Iteration() as kernel:
                 return CompiledIteration(
                     self.backend, kernel, self.plan.limits, lambda plan: Prepared(self.backend, plan)

@@ -118,6 +118,7 @@ class Source:
         fills: what outputs hold before the launch, by position among the arguments.
         lines: the user's line behind a line of the text (counted from 1).
         needs: features of a device: "double", and ATOMICS_OF_64_BITS.
+        shared: what stands before the kernel, and may stand before others too; nothing where that has tables of the kernel's own.
     """
 
     entry: str
@@ -129,6 +130,12 @@ class Source:
     fills: Mapping[int, float] = field(default_factory=dict)
     lines: Mapping[int, Loc] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
+    shared: tuple[str, ...] = ()
+
+    @property
+    def own(self) -> str:
+        """The kernel, without what is shared."""
+        return self.text[self.text.index(self.shared[-1]) + len(self.shared[-1]) :]
 
     @property
     def name(self) -> str:

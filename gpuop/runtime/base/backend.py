@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -127,6 +128,10 @@ class Backend(ABC):
     def check(self, kernel: Kernel) -> None:
         """DeviceError for a kernel that asks for more than the device has, as far as that is known without compiling it."""
         return
+
+    def compile_all(self, kernels: Sequence[Kernel]) -> list[Any]:
+        """What `compile` gives for each kernel of a plan."""
+        return [self.compile(kernel) for kernel in kernels]
 
     def load(self, source: Source, binary: bytes | None) -> Any:
         """Something that `bind` takes, of generated text, or of a binary (a cubin, PTX) where the bundle has one.
@@ -252,11 +257,7 @@ class Backend(ABC):
             DeviceError: the driver refuses a launch, as when memory is exhausted only now.
         """
         try:
-            if ran is None:
-                for part in parts:
-                    part()
-            else:
-                ran.extend(map(CALL, parts))
+            (deque(maxlen=0) if ran is None else ran).extend(map(CALL, parts))
         except self.refusals as refused:
             raise self.refused(refused) from None
 

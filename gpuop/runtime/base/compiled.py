@@ -6,20 +6,22 @@ import math
 import threading
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from weakref import WeakValueDictionary
 
 from gpuop.codegen.c.dialect import Source
 from gpuop.codegen.generate import generate
 from gpuop.config import config
+from gpuop.errors import CompileError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Assert
 from gpuop.ir.types import FieldType
 from gpuop.passes.asserts import assertions, failure, report_asserts
 from gpuop.runtime.base.backend import Argument, Backend, Buffer, Launch
 from gpuop.runtime.base.device_limits import GroupLimits
+from gpuop.runtime.base.program_text import ProgramCache, ProgramText
 from gpuop.runtime.base.trace import note_source
 
 _building = threading.Lock()  # nobody builds what another is building
@@ -51,11 +53,12 @@ class CompilingBackend(Backend):
     suffix: ClassVar[str]
     groups: GroupLimits
     features: frozenset[str]
+    kept_programs: ProgramCache
     programs: WeakValueDictionary[str, CompiledProgram]  # by their text
 
     @abstractmethod
-    def build(self, source: Source, binary: bytes | None) -> Any:
-        """The driver's code of a text, or of a bundle's binary of it. CompileError where the driver refuses the text."""
+    def build(self, program: ProgramText, binary: bytes | None) -> list[Any]:
+        """The driver's code of each kernel, of a text, or of a bundle's binary of it. CompileError where the driver refuses it."""
 
     @abstractmethod
     def bind_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> Launch:
@@ -66,8 +69,26 @@ class CompilingBackend(Backend):
         """Launch code once with these arguments, preparing no more than that takes."""
 
     def compile(self, kernel: Kernel) -> CompiledProgram:
+        return self.compile_all([kernel])[0]
+
+    def compile_all(self, kernels: Sequence[Kernel]) -> list[CompiledProgram]:
+        wanted = [self._generated(kernel) for kernel in kernels]
+        with _building:
+            found = {key: self.programs.get(key) for key, _ in wanted}
+            new = {key: program for key, program in wanted if found[key] is None}
+            codes = self._codes([program.source for program in new.values() if math.prod(program.source.threads)])
+            for key, program in new.items():
+                code = codes.get(program.source.identity)
+                found[key] = self.programs[key] = replace(program, code=code)
+        return [cast(CompiledProgram, found[key]) for key, _ in wanted]
+
+    def _generated(self, kernel: Kernel) -> tuple[str, CompiledProgram]:
+        """A key of what is compiled and reports alike, and the program that is to be compiled."""
         asserts = self._asserts(kernel)
-        return self._program(self._text(kernel, asserts), None, kernel, asserts)
+        source = self._text(kernel, asserts)
+        note_source(source, self.suffix)
+        key = "\n".join([source.identity, *(f"{s.loc} {s.message}" for s in asserts)])
+        return key, CompiledProgram(source, kernel, None)
 
     def check(self, kernel: Kernel) -> None:
         self._text(kernel, self._asserts(kernel))
@@ -78,21 +99,33 @@ class CompilingBackend(Backend):
         self.groups.check_types(kernel.name, source.needs - self.features)
         return source
 
+    def _codes(self, sources: Sequence[Source]) -> dict[str, Any]:
+        """The driver's code by the identities of sources."""
+        codes: dict[str, Any] = {}
+        for program in self.kept_programs.texts(sources):
+            made = self._built(program)
+            codes |= {source.identity: code for source, code in zip(program.sources, made, strict=True)}
+        return codes
+
+    def _built(self, program: ProgramText) -> list[Any]:
+        if len(program.sources) == 1:
+            return self.build(program, None)
+        try:
+            made = self.build(program, None)
+        except CompileError:  # whose message is to have the user's lines
+            return [self.build(ProgramText.of(source), None)[0] for source in program.sources]
+        self.kept_programs.note(program)
+        return made
+
     def load(self, source: Source, binary: bytes | None) -> CompiledProgram:
         self.groups.check_types(source.entry, source.needs - self.features)
         self.groups.check_group(source.entry, source.group[::-1])
-        return self._program(source, binary, None, ())
-
-    def _program(
-        self, source: Source, binary: bytes | None, kernel: Kernel | None, asserts: tuple[Assert, ...]
-    ) -> CompiledProgram:
         note_source(source, self.suffix)
-        key = "\n".join([source.identity, *(f"{s.loc} {s.message}" for s in asserts)])
         with _building:
-            program = self.programs.get(key)
+            program = self.programs.get(source.identity)
             if program is None:
-                code = self.build(source, binary) if math.prod(source.threads) else None
-                program = self.programs[key] = CompiledProgram(source, kernel, code)
+                code = self.build(ProgramText.of(source), binary)[0] if math.prod(source.threads) else None
+                program = self.programs[source.identity] = CompiledProgram(source, None, code)
         return program
 
     def bind(self, program: CompiledProgram, arguments: Sequence[Argument]) -> Launch:

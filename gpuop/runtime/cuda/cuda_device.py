@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from gpuop.codegen.c.dialect import ATOMICS_OF_64_BITS, Source
+from gpuop.codegen.c.dialect import ATOMICS_OF_64_BITS
 from gpuop.codegen.cuda.cuda_dialect import OPTIONS
 from gpuop.config import config
 from gpuop.errors import DeviceError
@@ -25,15 +25,24 @@ from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch,
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.patience import patiently
+from gpuop.runtime.base.program_text import ProgramText
 from gpuop.runtime.cuda.cuda_arrays import Borrowed, Lent, borrow
 from gpuop.runtime.cuda.cuda_driver import returned
 from gpuop.runtime.cuda.cuda_graph import Graph
-from gpuop.runtime.cuda.cuda_launch import KernelLaunch, LoadedFunction, fill_outputs, kernel_launch, launch_once
+from gpuop.runtime.cuda.cuda_launch import (
+    KernelLaunch,
+    LoadedFunction,
+    Module,
+    fill_outputs,
+    kernel_launch,
+    launch_once,
+)
 from gpuop.runtime.cuda.cuda_memory import CudaMemory, Taken
 from gpuop.runtime.cuda.cuda_stream import CudaMark
 from gpuop.runtime.cuda.nvrtc import architectures, compile_cuda
 from gpuop.runtime.cuda.nvtx import nvtx_range
 from gpuop.runtime.disk import cache
+from gpuop.runtime.disk.program_cache import DiskPrograms
 
 
 def missing() -> str | None:
@@ -102,7 +111,7 @@ class Cuda(CompilingBackend):
         self.limits = limits_of(self.target, CUDA_ARGUMENTS)
         self.memory, self.refusals = CudaMemory(name, ordinal), (drv.Error,)
         self.timed, self.measured = False, cast("Cuda | None", None)
-        self.programs = WeakValueDictionary()
+        self.programs, self.kept_programs = WeakValueDictionary(), DiskPrograms(self._cache_name)
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -149,25 +158,27 @@ class Cuda(CompilingBackend):
 
     # --- kernels ------------------------------------------------------------------------------------------------
 
-    def build(self, source: Source, binary: bytes | None) -> LoadedFunction:
-        """CUDA's function of a text; its module is unloaded with it."""
-        cu, code = self.memory.cu, binary or self._binary(source)
+    def build(self, program: ProgramText, binary: bytes | None) -> list[LoadedFunction]:
+        """CUDA's functions of a text; their module is unloaded with them."""
+        cu, code = self.memory.cu, binary or self._binary(program)
         with self.memory.active():
-            module = returned(cu.cuModuleLoadData(code))
-            function = returned(cu.cuModuleGetFunction(module, source.entry.encode()))
-        holder = LoadedFunction(function, source)
-        weakref.finalize(holder, _unload, self.memory, module).atexit = False
-        return holder
+            module = Module(returned(cu.cuModuleLoadData(code)))
+            weakref.finalize(module, _unload, self.memory, module.handle).atexit = False
+            functions = [returned(cu.cuModuleGetFunction(module.handle, entry.encode())) for entry in program.entries]
+        return [LoadedFunction(f, s, module) for f, s in zip(functions, program.sources, strict=True)]
 
-    def _binary(self, source: Source) -> bytes:
-        name = cache.key(source.text, self.architecture, self.kind, *OPTIONS, *architectures()[-1:])
+    def _cache_name(self, text: str) -> str:
+        return cache.key(text, self.architecture, self.kind, *OPTIONS, *architectures()[-1:])
+
+    def _binary(self, program: ProgramText) -> bytes:
+        name = self._cache_name(program.text)
         binary = cache.load(name)
         if binary is None:
             try:
-                compiled = partial(compile_cuda, source.text, self.architecture, self.kind)
-                binary = patiently(name, compiled, self.name, source.name)
+                compiled = partial(compile_cuda, program.text, self.architecture, self.kind)
+                binary = patiently(name, compiled, self.name, program.names)
             except RuntimeError as refused:
-                raise source.refused(self.name, str(refused)) from None
+                raise program.sources[0].refused(self.name, str(refused)) from None
             cache.store(name, binary)
         return binary
 

@@ -19,16 +19,23 @@ from gpuop.runtime.cuda.cuda_driver import alone, keeping, returned
 from gpuop.runtime.cuda.cuda_memory import CudaMemory
 
 
+@dataclass(frozen=True, eq=False)
+class Module:
+    """A loaded module, by the driver's handle."""
+
+    handle: Any
+
+
 class LoadedFunction:
-    """A function of a loaded module.
+    """A function of a loaded module, which is kept as long as one of its functions is.
 
     Attributes:
         size: blocks, and threads of a block.
         idle: arguments that no launch is bound to.
     """
 
-    def __init__(self, handle: Any, source: Source) -> None:
-        self.handle = handle
+    def __init__(self, handle: Any, source: Source, module: Module) -> None:
+        self.handle, self.module = handle, module
         self.size = (*grid_of(source.threads, source.group), *source.group)
         self.idle: list[Arguments] = []
 

@@ -20,8 +20,10 @@ from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Part, as_device_errors
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.patience import patiently
+from gpuop.runtime.base.program_text import ProgramText
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.disk import cache
+from gpuop.runtime.disk.program_cache import DiskPrograms
 from gpuop.runtime.opencl.opencl_discovery import LATE, features_of, groups_of, target_of
 from gpuop.runtime.opencl.opencl_programs import OpenCLCode, binary_of, built, finish
 from gpuop.runtime.opencl.opencl_queue import KeptOwners, new_queue
@@ -65,6 +67,7 @@ class OpenCL(CompilingBackend):
         self.options = ["-cl-std=CL1.2", *divide]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
         self.programs = WeakValueDictionary()
+        self.kept_programs = DiskPrograms(lambda text: cache.key(text, self.identity))
         self.fresh: list[str] = []  # kernels that are compiled, and may not have run
         self.late = platform in LATE
         self.kept = KeptOwners(self.reached)
@@ -172,7 +175,7 @@ class OpenCL(CompilingBackend):
         nothing = [(0,) * param.type.planes if param.by_value else None for param in source.arguments]
         given = source.flattened(nothing, lambda buffer: buffer)[0]
         try:
-            kernel = self.cl.Kernel(code.program, source.entry)
+            kernel = self.cl.Kernel(code.program, code.entry)
             if kernel.num_args != len(given):
                 raise source.refused(self.name, f"it takes {kernel.num_args} arguments, not {len(given)}")
             kernel.set_args(*given)
@@ -180,23 +183,23 @@ class OpenCL(CompilingBackend):
             raise source.refused(self.name, str(wrong)) from None
         code.idle.append(kernel)
 
-    def build(self, source: Source, binary: bytes | None) -> OpenCLCode:
-        name = cache.key(source.text, self.identity)
-        build = partial(self._built, name, source.text)
+    def build(self, program: ProgramText, binary: bytes | None) -> list[OpenCLCode]:
+        name = self.kept_programs.name(program.text)
+        build = partial(self._made, name, program.text)
         try:
-            program = patiently((self.context, name), build, self.name, source.name)
+            made = patiently((self.context, name), build, self.name, program.names)
         except RuntimeError as refused:
-            raise source.refused(self.name, str(refused)) from None
-        self.fresh.append(source.name)
-        return OpenCLCode(program)
+            raise program.sources[0].refused(self.name, str(refused)) from None
+        self.fresh.append(program.names)
+        return [OpenCLCode(made, entry) for entry in program.entries]
 
-    def _built(self, name: str, text: str) -> Any:
+    def _made(self, name: str, text: str) -> Any:
         inner, binary = self.cl._cl._Program, None if self.late else cache.load(name)
         if binary is not None:
             with suppress(self.cl.Error, RuntimeError):  # another driver's leftovers: build anew
                 return built(self.device, inner(self.context, [self.device], [binary]), self.options)
         program = built(self.device, inner(self.context, text), self.options)
-        binary = None if self.late else binary_of(program)
+        binary = b"" if self.late else binary_of(program)
         if binary is not None:
             cache.store(name, binary)
         return program
@@ -207,7 +210,7 @@ class OpenCL(CompilingBackend):
         parts: list[Part] = [partial(self._fill, *fill) for fill in source.filled(arguments)]
         if program.code is None:
             return Launch(tuple(parts), lambda position, scalars: None)
-        kernel = self.cl.Kernel(program.code.program, source.entry)
+        kernel = self.cl.Kernel(program.code.program, program.code.entry)
         flat, starts = source.flattened(arguments, lambda buffer: buffer)
         kernel.set_args(*flat)
         if config.debug:
@@ -230,7 +233,7 @@ class OpenCL(CompilingBackend):
         try:
             kernel = code.idle.pop()
         except IndexError:
-            kernel = self.cl.Kernel(code.program, source.entry)
+            kernel = self.cl.Kernel(code.program, code.entry)
         kernel.set_args(*source.flattened(arguments, lambda buffer: buffer)[0])
         for fill in source.filled(arguments):
             self._fill(*fill)

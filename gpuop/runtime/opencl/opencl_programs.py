@@ -12,13 +12,15 @@ BINARY_SIZES, BINARIES, BUILD_FAILURE = 0x1165, 0x1166, -11  # CL_PROGRAM_…, C
 
 @dataclass(frozen=True, eq=False)
 class OpenCLCode:
-    """pyopencl's program.
+    """A kernel of pyopencl's program.
 
     Attributes:
+        entry: its name there.
         idle: pyopencl's kernels that no launch is bound to: to make one takes far longer than to launch it.
     """
 
     program: Any
+    entry: str
     idle: list[Any] = field(default_factory=list)
 
 

@@ -1,0 +1,115 @@
+"""The kernels of a plan are compiled as few programs, and found in the cache one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.config import config
+from gpuop.dsl import *
+from gpuop.errors import CompileError
+from gpuop.evaluation import _plans
+
+CARDS = [d.name for d in gp.devices() if d.name != "reference"]
+
+
+@gp.operator
+def slopes(field, step):
+    return _readTensor(field, _row, _column + step) - _readTensor(field)
+
+
+@gp.operator
+def looked_up(field):
+    table = _constantArray([2.0, 3.0, 5.0, 7.0])
+    return table[_column % 4] * _readTensor(field, _row + 1, _column)
+
+
+def fields(count: int) -> tuple[list[Any], list[gp.Field], list[Any]]:
+    """Arrays, kernels of one name but of different shapes and texts, and what NumPy gives."""
+    arrays = [np.random.default_rng(k).random((9, 20 + k), np.float32) for k in range(count)]
+    made = [slopes(gp.ScalarField(a), 1) for a in arrays]
+    return arrays, made, [np.pad(a, ((0, 0), (0, 1)), mode="edge")[:, 1:] - a for a in arrays]
+
+
+@pytest.fixture(params=CARDS)
+def built(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
+    """The kernels of each program that is built from now on, with an empty cache."""
+    programs: list[list[str]] = []
+    with gp.use_device(request.param) as backend:
+        monkeypatch.setattr(config, "cache", tmp_path)
+        kind = type(backend)
+        build = kind.build
+
+        def noting(self: Any, program: Any, binary: bytes | None) -> list[Any]:
+            programs.append([source.name for source in program.sources])
+            return build(self, program, binary)
+
+        monkeypatch.setattr(kind, "build", noting)
+        forget(backend)
+        yield programs
+        forget(backend)
+
+
+def forget(backend: Any) -> None:
+    backend.programs.clear()
+    _plans.clear()
+
+
+def test_few_programs(built: list[list[str]]) -> None:
+    """Kernels of one name are told apart; one with a table of its own is compiled by itself."""
+    arrays, made, wanted = fields(5)
+    a = arrays[0]
+    results = gp.evaluate(*made, looked_up(gp.ScalarField(a)))
+    assert sorted(map(len, built)) == [1, 1, 4] and built.count(["looked_up"]) == 1
+    for result, right in zip(results, wanted, strict=False):
+        assert np.array_equal(result.numpy(), right)
+    assert np.array_equal(results[-1].numpy(), np.resize(np.float32([2, 3, 5, 7]), 20) * np.vstack([a[1:], a[-1:]]))
+
+
+def test_kernels_are_found_in_the_cache(built: list[list[str]]) -> None:
+    """Those of another plan are not compiled again, and new ones are compiled together."""
+    backend = gp.device()
+    gp.evaluate(*fields(2)[1])
+    files = sum(1 for _ in config.cache.rglob("*"))
+    forget(backend)
+    _, made, wanted = fields(2)
+    assert np.array_equal(made[1].numpy(), wanted[1])
+    assert sum(1 for _ in config.cache.rglob("*")) == files, "something was compiled"
+    forget(backend)
+    built.clear()
+    _, made, wanted = fields(4)
+    for result, right in zip(gp.evaluate(*made), wanted, strict=True):
+        assert np.array_equal(result.numpy(), right)
+    assert list(map(len, built)) == [2, 2]
+
+
+def test_what_a_program_was_is_lost(built: list[list[str]]) -> None:
+    """Kernels of a program whose text the cache has no more are new."""
+    gp.evaluate(*fields(2)[1])
+    for path in config.cache.rglob("*"):
+        if path.is_file() and b"slopes" in path.read_bytes() and len(path.read_bytes()) > 300:
+            path.write_bytes(b"")
+    forget(gp.device())
+    _, made, wanted = fields(2)
+    assert np.array_equal(gp.evaluate(*made)[1].numpy(), wanted[1])
+
+
+def test_a_program_that_is_refused(built: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kernels are compiled one by one, so that the message is that of the one which is wrong."""
+    kind = type(gp.device())
+    build = kind.build
+
+    def refusing(self: Any, program: Any, binary: bytes | None) -> list[Any]:
+        if len(program.sources) > 1:
+            raise CompileError("no", "")
+        return build(self, program, binary)
+
+    monkeypatch.setattr(kind, "build", refusing)
+    _, made, wanted = fields(2)
+    assert np.array_equal(gp.evaluate(*made)[0].numpy(), wanted[0])
+    assert built == [["slopes"], ["slopes"]]
