@@ -11,7 +11,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.values import Node
-from gpuop.ir.variants import Variant, Variants
+from gpuop.ir.variants import Variant, Variants, shown
 
 
 class Choices(ABC):
@@ -57,4 +57,5 @@ def _settled(op: Op, program: Program, choices: Choices) -> Op:
         return op
     variant = choices.variant(op.kernel, [program.leaves.get(v) for v in op.inputs])
     inputs = tuple(op.inputs[k] for k in variant.inputs)
-    return replace(op, kernel=variant.kernel, identity=variant.identity, inputs=inputs)
+    told = shown(variant.parameters)
+    return replace(op, kernel=variant.kernel, identity=variant.identity, inputs=inputs, variant=told)

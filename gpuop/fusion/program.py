@@ -20,6 +20,7 @@ class Op:
 
     Attributes:
         recomputed: operators whose values this one computes for itself, where it reads them.
+        variant: the parameters that were chosen for it.
     """
 
     number: int
@@ -29,6 +30,7 @@ class Op:
     outputs: tuple[int, ...]
     loc: Loc | None
     recomputed: tuple[Op, ...] = ()
+    variant: str = ""
 
     @property
     def fusible(self) -> Kernel:

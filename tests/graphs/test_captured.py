@@ -282,9 +282,9 @@ def test_what_cannot_change_is_recorded_once():
     record, trace = made._record, piped._traced
 
     def counted(what, call):
-        def calling(argument):
+        def calling(*arguments):
             counts[what] += 1
-            return call(argument)
+            return call(*arguments)
 
         return calling
 
@@ -425,6 +425,8 @@ ASK = {
     "queue",
     "schedule",
     "submit",
+    "tune",
+    "tuning",
     "use_device",
 }  # a device, or what the caller has chosen
 

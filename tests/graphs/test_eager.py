@@ -292,7 +292,7 @@ def test_pure_bodies_are_recorded_once():
     operator = gp.operator(body)
     traced = gp.operator(lambda f: (spy(1), _readTensor(f))[1])
     record, operator_record = [], operator._record
-    operator._record = lambda bound: (record.append(1), operator_record(bound))[1]
+    operator._record = lambda *given: (record.append(1), operator_record(*given))[1]
     for _ in range(5):
         operator(ONE, 4.0)
         traced(ONE)

@@ -146,6 +146,42 @@ def test_a_probed_intermediate_adds_no_kernel(device):
     assert "writes 15.3 KiB" in graph.explain()
 
 
+@gp.operator(outputs=lambda f, dims: gp.FieldType(f.field_shape.points))
+def turned(f, dims):
+    """Filters by tap, then channel."""
+    tap, channel = _unravel(_index(), dims[::-1])
+    return _readTensor(f, channel, tap)
+
+
+@gp.operator(outputs=lambda signal, filters, dims: gp.FieldType(gp.Shape(dims).points))
+def convolved(signal, filters, dims):
+    """A thread for each value of the output, which lies in blocks of channels."""
+    block, column, lane = _unravel(_index(), dims)
+    channels = dims[0] * dims[2]
+    total = _var(0.0)
+    with _for(3) as tap:
+        weight = _readTensor(filters, tap * channels + block * dims[2] + lane)
+        total += weight * _readTensor(signal, column + tap - 1, border="zero")
+    return total
+
+
+def test_layers_of_a_network(device):
+    """What follows a convolution is part of it, its output lies in blocks, and filters that several take are turned once."""
+    filters, signals = image(12, 3) - 0.5, [image(40) for _ in range(2)]
+    dims = 3, 40, 4
+
+    def build():
+        f = gp.ScalarField(filters)
+        return {
+            str(k): np.maximum(convolved(gp.ScalarField(s), turned(f, (12, 3)), dims), 0) for k, s in enumerate(signals)
+        }
+
+    _, results = fused(build, kernels=2)
+    for k, s in enumerate(signals):
+        layer = np.maximum([np.convolve(s, each[::-1], "same") for each in filters], 0)
+        np.testing.assert_allclose(results[str(k)].reshape(dims), layer.reshape(3, 4, 40).swapaxes(1, 2), atol=1e-5)
+
+
 def test_diamonds_and_several_outputs(device):
     def build():
         low, high = half_and_double(a)

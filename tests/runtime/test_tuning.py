@@ -85,6 +85,7 @@ def test_the_fastest_runs(device: str, store: TuneStore) -> None:
         graph.probe(wrapped(f, 3) + 1, "result")
     same(graph.read("result"), wanted + 1)
     assert graph.kernel_count == 1 and "1000" not in graph.source("opencl")
+    assert "wrapped [turns=1, block=4] (" in graph.explain()
 
 
 def test_force_measures_once_in_a_block(store: TuneStore) -> None:

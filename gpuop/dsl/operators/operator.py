@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -29,7 +28,7 @@ from gpuop.dsl.recorder.syntax import check_returns
 from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
 from gpuop.dsl.recorder.value import NUMBERS, Value, literal_atom
 from gpuop.dsl.words.access import _writeTensor, _writeTensorElement
-from gpuop.errors import SemanticError, blaming, described, here
+from gpuop.errors import SemanticError, blaming, described, here, warn
 from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.text import identity
 from gpuop.ir.types import BOOL, FLOAT, DType, FieldType, Shape
@@ -156,7 +155,7 @@ class Operator(Decorated):
             if len(seen) == MANY_CONSTANTS + 1:
                 instead = "a Field" if isinstance(value, np.ndarray) else "a gp.Parameter or another 0D field"
                 message = f"operator `{self.name}` is compiled anew for every value of `{name}`; "
-                warnings.warn(f"{message}pass {instead}, whose value can change", stacklevel=5)
+                warn(f"{message}pass {instead}, whose value can change")
 
     def _recorded(self, bound: inspect.BoundArguments) -> Recording:
         given = arguments.members(bound)

@@ -174,7 +174,8 @@ def _operators(operators: list[Facts]) -> list[str]:
     """A line for each method, and for each part that was put beside others."""
     lines: dict[tuple[str, int | None], list[str]] = {}
     for op in operators:
-        name = op["name"] if op["precision"] == EXACT else f"{op['name']} [{op['precision']}]"
+        chosen = ", ".join(filter(None, (op["variant"], op["precision"] if op["precision"] != EXACT else "")))
+        name = f"{op['name']} [{chosen}]" if chosen else op["name"]
         where = f"{name} ({op['file']}:{op['line']})" if op["file"] else str(name)
         part = op["part"] if op["method"] in ("registers", "stage") else None
         lines.setdefault((op["method"], part), []).append(where)

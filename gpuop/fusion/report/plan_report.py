@@ -102,7 +102,7 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, made: 
 
     Returns:
         number (from 1), name, threads ("480×640"), thread_count, work_group, host (whether it is a Python function),
-        operators: a list of {number, name, precision, file, line, method, part}: the method is "alone" (the only one),
+        operators: a list of {number, name, precision, variant, file, line, method, part}: the method is "alone" (the only one),
             "registers" (it passes values on to others, or takes them, in registers), "stage" (its values are intermediates,
             which other threads read), "side by side" (it only shares reads with others) or "recomputed" (its value is
             computed again where others read it); operators of one part depend on one another, and those that are recomputed
@@ -220,6 +220,7 @@ def _operator(op: Op, method: str, part: int | None) -> Facts:
         "number": op.number,
         "name": op.kernel.name,
         "precision": op.precision,
+        "variant": op.variant,
         "file": file,
         "line": line,
         "method": method,

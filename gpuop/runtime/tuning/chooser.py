@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -31,6 +32,9 @@ from gpuop.runtime.tuning.trial_values import value_of
 HERE, ANY_DRIVER = (0, 0), (1, 0)  # distances of a device from itself
 _measuring = threading.RLock()  # two that measure at once would measure one another
 _made: BoundedCache[Any, Choices] = BoundedCache(64)
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_measuring._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 def choices_on(backend: Backend) -> Choices:
