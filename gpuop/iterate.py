@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.gpu_operator import results_of
+from gpuop.dsl.recorder.functions_of import unbound
 from gpuop.errors import SemanticError, described, here
 from gpuop.fusion.iteration import Iteration, Part
 from gpuop.fusion.program import program
@@ -104,12 +103,9 @@ def _check(function: Any, u: Any, times: Any, until: Any, every: Any) -> None:
 
 def _of_states(function: Callable[..., Any], states: Sequence[Field], what: str) -> Any:
     """What a function gives for the states, which it must take as arguments."""
-    with suppress(ValueError):  # builtins have no signature
-        try:
-            inspect.signature(function).bind(*states)
-        except TypeError as wrong:
-            count = "1 field" if len(states) == 1 else f"{len(states)} fields"
-            raise SemanticError(f"iterate: {what}: {wrong}; it gets {count}, as many as iterate starts from") from None
+    if wrong := unbound(function, len(states)):
+        count = "1 field" if len(states) == 1 else f"{len(states)} fields"
+        raise SemanticError(f"iterate: {what}: {wrong}; it gets {count}, as many as iterate starts from")
     return function(*states)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -13,6 +12,7 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.finish import finish
 from gpuop.dsl.operators.gpu_operator import slots_of
+from gpuop.dsl.recorder.functions_of import check_two_values
 from gpuop.dsl.recorder.precisions import chosen
 from gpuop.dsl.recorder.record import Recorder
 from gpuop.dsl.recorder.value import NUMBERS, Value
@@ -55,8 +55,7 @@ def reduce(
         SemanticError: a function that gives no number of the field's dtype or reads a field, an identity that the dtype does
             not hold, an axis that is none, or a mask that does not broadcast.
     """
-    _check_field(field)
-    reducer = _reducer(function, field.type, identity)
+    reducer = reducer_by("reduce", function, field, identity)
     axes = axes_reduced("reduce", field.type, axis)
     mask = mask_of("reduce", field, where)
     counted = field if mask is None else chosen_where(mask, field, identity)
@@ -64,49 +63,48 @@ def reduce(
     return kept("reduce", result, field, axis) if keepdims else result
 
 
-def _check_field(field: Any) -> None:
+def reducer_by(name: str, function: Callable[[Any, Any], Any], field: Any, identity: Any) -> Reducer:
+    """The reducer of a function: half-precision values are kept as floats, and bools as bytes.
+
+    Raises:
+        SemanticError: as of `gp.reduce` and `gp.scan`, which `name` is of.
+    """
     if not isinstance(field, Field):
-        raise SemanticError(f"gp.reduce takes a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(a)`")
+        raise SemanticError(f"gp.{name} takes a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(a)`")
     if field.dtype == "complex64":
-        raise SemanticError("gp.reduce does not take complex64 fields; reduce `.real` and `.imag`")
-
-
-def _reducer(function: Callable[[Any, Any], Any], kind: FieldType, identity: Any) -> Reducer:
-    """The reducer of a function: half-precision values are kept as floats, and bools as bytes."""
+        raise SemanticError(f"gp.{name} does not take complex64 fields; {name} `.real` and `.imag`")
+    kind = field.type
     seen = "float32" if kind.dtype in ("unorm8", "float16") else kind.dtype
     number = identity.item() if isinstance(identity, np.generic) else identity
     if not isinstance(number, (bool, int, float)) or not BY_NUMPY[seen].holds(number):
-        raise SemanticError(f"gp.reduce: the identity of a {kind.dtype} field is a number of its, not {identity!r}")
+        raise SemanticError(f"gp.{name}: the identity of a {kind.dtype} field is a number of its, not {identity!r}")
     held = "uint8" if seen == "bool" else seen
 
     def operation(a: Any, b: Any) -> Any:
         return k._convert(function(k._convert(a, seen), k._convert(b, seen)), held)
 
     neutral = float(number) if np.dtype(held).kind == "f" else int(number)
-    key = f"{_recorded(function, seen)} {neutral!r}"
+    key = f"{_recorded(name, function, seen)} {neutral!r}"
     result = "float32" if kind.dtype == "unorm8" else kind.dtype
-    return Reducer("reduce", held, result, operation=operation, neutral=neutral, key=key)
+    return Reducer(name, held, result, operation=operation, neutral=neutral, key=key)
 
 
-def _recorded(function: Callable[[Any, Any], Any], dtype: str) -> str:
+def _recorded(name: str, function: Callable[[Any, Any], Any], dtype: str) -> str:
     """What tells the function from others: what it records of two values.
 
     Raises:
         SemanticError: it is no function, reads fields, or gives no number of the dtype.
     """
-    try:
-        inspect.signature(function).bind(None, None)
-    except (TypeError, ValueError):
-        raise SemanticError(f"gp.reduce takes a function of two values, not {described(function)}") from None
+    check_two_values(f"gp.{name} takes a function of two values", function)
     types = (FieldType((), (), dtype),)
-    recorder = Recorder("reduce", types[0].field_shape, here(), slots_of(types, None))
+    recorder = Recorder(name, types[0].field_shape, here(), slots_of(types, None))
     values = _two_values(dtype)
     with recorder:
         made = function(*map(k._readTensor, values))
-        _check(made, dtype)
+        _check(name, made, dtype)
         k._writeTensor(k._out0, k._convert(made, dtype))
     if set(recorder.inputs) - {value.node for value in values}:
-        raise SemanticError("gp.reduce: the function reads a field; it has its two values, and constants")
+        raise SemanticError(f"gp.{name}: the function reads a field; it has its two values, and constants")
     return identity_of(finish(recorder, chosen()))
 
 
@@ -116,10 +114,10 @@ def _two_values(dtype: str) -> tuple[Field, Field]:
     return Field(np.zeros((), dtype)), Field(np.ones((), dtype))
 
 
-def _check(made: Any, dtype: str) -> None:
+def _check(name: str, made: Any, dtype: str) -> None:
     if isinstance(made, NUMBERS):
         return
     if not isinstance(made, Value):
-        raise SemanticError(f"gp.reduce: the function gives a value, not {described(made)}")
+        raise SemanticError(f"gp.{name}: the function gives a value, not {described(made)}")
     if made.type.lanes > 1 or (made.type.kind == "f" and np.dtype(dtype).kind != "f"):
-        raise SemanticError(f"gp.reduce: the function gives a {made.type}, and values are {dtype}; convert it")
+        raise SemanticError(f"gp.{name}: the function gives a {made.type}, and values are {dtype}; convert it")

@@ -64,6 +64,11 @@ def operation_that_is_a_type():
     gp.operator(lambda field: _reduceGroup(_readTensor(field), np.float64))(SCALAR)  # here
 
 
+@WRONGS.add("_reduceGroup takes the name of an operation or a function of two values, not a function: too many positional")
+def operation_on_one_value():
+    gp.operator(lambda field: _reduceGroup(_readTensor(field), lambda a: a))(SCALAR)  # here
+
+
 @WRONGS.add("_scanGroup takes the name of an operation or a function of two values, not an int")
 def operation_that_is_a_number():
     gp.operator(lambda field: _scanGroup(_readTensor(field), 3))(SCALAR)  # here

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.dsl.recorder.functions_of import check_two_values
 from gpuop.dsl.recorder.record import Scope, current
 from gpuop.dsl.recorder.value import Operand, Value, convert
 from gpuop.dsl.words.functions import _where
 from gpuop.dsl.words.functions import generated as functions
-from gpuop.errors import SemanticError, described, here
+from gpuop.errors import SemanticError, here
 from gpuop.ir.combination import Combination
 from gpuop.ir.nodes import Assign, Break, Continue, Expr, For, If, Index, Let, Load, Read, Ref, Var, While
 from gpuop.ir.types import Type
@@ -55,8 +56,8 @@ def combination(word: str, op: Any, kind: Type) -> Combination:
         raise SemanticError(
             f"{word} has no operation {op!r}; it has {', '.join(OPERATIONS)}, and functions of two values"
         )
-    if not isinstance(op, str) and (not callable(op) or isinstance(op, type)):
-        raise SemanticError(f"{word} takes the name of an operation or a function of two values, not {described(op)}")
+    if not isinstance(op, str):
+        check_two_values(f"{word} takes the name of an operation or a function of two values", op)
     function = OPERATIONS[op][0] if isinstance(op, str) else op
     left, right = Var("a", kind, temporary=True), Var("b", kind, temporary=True)
     scope = Scope(word, here())
