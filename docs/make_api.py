@@ -33,7 +33,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
     "Types": (gp.Shape, gp.FieldType),
     "Fields": (
         *(gp.Field, gp.ScalarField, gp.VectorField, gp.MatrixField, gp.ColorField, gp.ComplexField, gp.Parameter),
-        *(gp.fromfunction, gp.is_big_tensor, gp.reduce, gp.evaluate, gp.iterate),
+        *(gp.fromfunction, gp.is_big_tensor, gp.reduce, gp.scan, gp.evaluate, gp.iterate),
     ),
     "Fields made on the device": (gp.zeros, gp.ones, gp.full, gp.arange, gp.linspace, gp.meshgrid, gp.updated),
     "Operators": (gp.operator, Operator, gp.GPUOperator, gp.HostOperator, gp.precision),

@@ -26,6 +26,7 @@ from gpuop.iterate import iterate
 from gpuop.ops.evenly_spaced import arange, linspace, meshgrid
 from gpuop.ops.making import full, ones, zeros
 from gpuop.ops.reduce_function import reduce
+from gpuop.ops.scans import scan
 from gpuop.ops.updating import updated
 from gpuop.passes.schedules.pinning import schedule
 from gpuop.pipelines.pipeline import pipeline
@@ -80,6 +81,7 @@ __all__ = [
     "profile",
     "queue",
     "reduce",
+    "scan",
     "schedule",
     "submit",
     "tune",

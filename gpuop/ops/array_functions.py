@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuop.dsl.fields import services
 from gpuop.errors import UnsupportedError
-from gpuop.ops import algebra, along, evenly_spaced, joining, layouts, making, padding, reduction_functions
+from gpuop.ops import algebra, along, evenly_spaced, joining, layouts, making, padding, reduction_functions, scans
 
 Function = Callable[..., Any]
 
@@ -46,6 +46,7 @@ def _reduction(name: str) -> ArrayFunction:
     return ArrayFunction(reduction_functions.FUNCTIONS[name], "Reductions", about or f"as `.{name}`")
 
 
+SCANS = "Scans"
 ORDER, SHAPES, JOINING = "Axes and order", "Shapes", "Joining and splitting"
 POINTS, MAKING, CHOICES = "Points", "New fields", "Choices and parts"
 NEW_AXIS = "a new axis is the grid's, unless it stands behind one of the tensor's"
@@ -57,6 +58,10 @@ TABLE = {
     "angle": ArrayFunction(algebra.angle, CHOICES),
     "astype": ArrayFunction(algebra.astype, CHOICES, "as kernels write: integers truncate and saturate"),
     **{name: _reduction(name) for name in reduction_functions.FUNCTIONS},
+    "cumsum": ArrayFunction(scans.cumsum, SCANS, "of dtypes as `.sum`; by functions: `gp.scan`"),
+    "cumprod": ArrayFunction(scans.cumprod, SCANS, "of dtypes as `.prod`"),
+    "nancumsum": ArrayFunction(scans.nancumsum, SCANS),
+    "nancumprod": ArrayFunction(scans.nancumprod, SCANS),
     "transpose": ArrayFunction(layouts.transpose, ORDER, "a tensor's axis before one of the grid's is the grid's; also `f.T`"),
     "swapaxes": ArrayFunction(layouts.swapaxes, ORDER),
     "moveaxis": ArrayFunction(layouts.moveaxis, ORDER),

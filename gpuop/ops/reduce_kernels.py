@@ -74,7 +74,7 @@ def _call(
     return Partial(outputs[0], outputs[1] if len(outputs) > 1 else None)
 
 
-def _planes(kind: FieldType) -> Shape:
+def planes_of(kind: FieldType) -> Shape:
     """The scalars of a point: what is reduced independently."""
     return Shape(kind.planes) if kind.planes > 1 else Shape()
 
@@ -91,7 +91,7 @@ def by_threads(reducer: Reducer, given: Partial, axis: int, last: bool) -> Parti
     def body(write: Callable[..., None]) -> None:
         own = list(AXES[3 - len(out) :])
         chunk: Any = own.pop(axis) if parts.chunks > 1 else 0
-        with k._forEachTensorElement(_planes(given.type)):
+        with k._forEachTensorElement(planes_of(given.type)):
             item = share(
                 given.read_by(reducer),
                 lambda at: given.load(reducer, (*own[:axis], at, *own[axis:]), k._tensorElement, at),
@@ -104,21 +104,21 @@ def by_threads(reducer: Reducer, given: Partial, axis: int, last: bool) -> Parti
     return _call(reducer, given, given.type.replace(field_shape=out), done, ("threads", axis), body)
 
 
-def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool) -> Partial:
+def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool, parts: Split | None = None) -> Partial:
     """Reduce the last grid axes together: threads side by side read a row of values, and a tree in local memory joins them.
 
     A row has up to 8,192 values; an axis of chunks stays where there are more. As few threads share it as keep a device
-    busy, so that trees are low; a work-group takes several rows.
+    busy, so that trees are low; a work-group takes several rows. Chunks that others go by are given as `parts`.
     """
     grid = given.type.field_shape
     kept, reduced = Shape(grid[: len(grid) - axes]), Shape(grid[len(grid) - axes :])
-    width = _width(reduced.points, kept.points)
-    parts = split(reduced.points, width, AT_ONCE // width, TURN)
+    width = parts.width if parts else _width(reduced.points, kept.points)
+    parts = parts or split(reduced.points, width, AT_ONCE // width, TURN)
     out = Shape((*kept, *([parts.chunks] if parts.chunks > 1 else [])))
     threads = (*kept, parts.chunks * width) if kept else (parts.chunks, width)
 
     def body(write: Callable[..., None]) -> None:
-        k._globalThreads(threads, _planes(given.type))
+        k._globalThreads(threads, planes_of(given.type))
         k._localThreads(min(WIDE // width, 1 << max(threads[-2] - 1, 0).bit_length()), width)
         own = AXES[3 - len(threads) : 2] if kept else ()
         chunk = k._groupColumn if kept else k._row
@@ -134,7 +134,7 @@ def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool) -> Partia
             write(joined, *own, *([chunk] if parts.chunks > 1 else []), k._tensorElement)
 
     done = last and parts.chunks == 1
-    return _call(reducer, given, given.type.replace(field_shape=out), done, ("groups", axes), body)
+    return _call(reducer, given, given.type.replace(field_shape=out), done, ("groups", axes, parts), body)
 
 
 def _width(count: int, rows: int) -> int:

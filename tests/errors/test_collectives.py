@@ -64,7 +64,9 @@ def operation_that_is_a_type():
     gp.operator(lambda field: _reduceGroup(_readTensor(field), np.float64))(SCALAR)  # here
 
 
-@WRONGS.add("_reduceGroup takes the name of an operation or a function of two values, not a function: too many positional")
+@WRONGS.add(
+    "_reduceGroup takes the name of an operation or a function of two values, not a function: too many positional"
+)
 def operation_on_one_value():
     gp.operator(lambda field: _reduceGroup(_readTensor(field), lambda a: a))(SCALAR)  # here
 

@@ -164,9 +164,9 @@ def complex_as_real():
     gp.ComplexField(np.ones(3)).astype("float32")  # here
 
 
-@WRONGS.add("numpy.cumsum does not take Fields; evaluate first, with `.numpy()`")
+@WRONGS.add("numpy.convolve does not take Fields; evaluate first, with `.numpy()`")
 def running_sums():
-    np.cumsum(SCALAR)  # here
+    np.convolve(SCALAR, SCALAR)  # here
 
 
 @WRONGS.add("a Field has no attribute 'next'; `.next` is only set, inside a graph's `with`; `graph.read(f)` gives")

@@ -155,6 +155,26 @@ def function_of_one_value():
     gp.reduce(lambda a: a, SCALAR, 0)  # here
 
 
+@WRONGS.add("gp.scan takes a function of two values, not an int")
+def scanned_by_a_number():
+    gp.scan(3, SCALAR, 0)  # here
+
+
+@WRONGS.add("gp.scan: `inclusive=` is True or False, not an int")
+def scanned_inclusively_by_a_number():
+    gp.scan(lambda a, b: a, SCALAR, 0, inclusive=1)  # here
+
+
+@WRONGS.add("cumprod does not take complex64 fields")
+def products_of_complex_numbers():
+    np.cumprod(COMPLEX)  # here
+
+
+@WRONGS.add("numpy.cumsum of Fields takes a, axis: got an unexpected keyword argument 'dtype'")
+def sums_of_another_dtype():
+    np.cumsum(SCALAR, dtype="float64")  # here
+
+
 @WRONGS.add("gp.reduce: the function reads a field; it has its two values, and constants")
 def function_that_reads():
     gp.reduce(lambda a, b: a + _readTensor(SCALAR, 0, 0), SCALAR, 0)  # here

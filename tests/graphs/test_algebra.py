@@ -420,7 +420,7 @@ def test_refusals():
     for refused in (
         lambda: np.add.reduce(f),
         lambda: np.add(f, 1, out=np.zeros((3, 4))),
-        lambda: np.cumsum(f),
+        lambda: np.convolve(f, f),
         lambda: np.modf(f),
     ):
         with pytest.raises(TypeError, match=r"\.numpy\(\)"):

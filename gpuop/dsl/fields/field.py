@@ -23,6 +23,7 @@ from gpuop.dsl.fields.dlpack_methods import Lending
 from gpuop.dsl.fields.field_names import names_given
 from gpuop.dsl.fields.instead import ATTRIBUTES, WAYS
 from gpuop.dsl.fields.layout_methods import Layouts
+from gpuop.dsl.fields.order_methods import Ordered
 from gpuop.dsl.fields.reduction_methods import Reductions
 from gpuop.dsl.fields.sources import Deferred, HostArray
 from gpuop.dsl.recorder.arithmetic import Arithmetic
@@ -34,7 +35,7 @@ from gpuop.ir.types import DTypeName, FieldType, Shape
 from gpuop.ir.values import Leaf, Node, label
 
 
-class Field(FieldLike, Arithmetic["Field"], Reductions, Layouts, Conversions, Lending, Copying):
+class Field(FieldLike, Arithmetic["Field"], Reductions, Ordered, Layouts, Conversions, Lending, Copying):
     """A grid of 0 to 3 dimensions (layers, rows, columns) with a tensor of order 0 to 2 at every point.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,26 +43,38 @@ _library: BoundedCache[Any, tuple[Kernel, str, tuple[int, ...]]] = BoundedCache(
 
 
 def library_call(
-    name: str, types: tuple[FieldType, ...], fields: Sequence[Field], body: Callable[[], None], key: Any
+    name: str,
+    types: tuple[FieldType, ...],
+    fields: Sequence[Field],
+    body: Callable[[], None],
+    key: Any,
+    whole: bool = False,
 ) -> tuple[Field, ...]:
-    """Record one of gpuop's own operators, once per `key` and field types: its body captures nothing that changes."""
+    """Record one of gpuop's own operators, once per `key` and field types: its body captures nothing that changes.
+
+    Args:
+        whole: all of the outputs is written, at places from which that is not seen.
+    """
     nodes = [f.node for f in fields]
-    whole = (
+    told = (
         name,
         types,
         key,
+        whole,
         chosen(),
         tuple((n.type, isinstance(n, Leaf) and n.by_value, nodes.index(n)) for n in nodes),
     )
     loc = here()
-    found = _library.get(whole)
+    found = _library.get(told)
     if found is None:
         recorder = Recorder(name, types[0].field_shape, loc, slots_of(types, None))
         recorder.hints = {n: "abc"[min(i, 2)] for i, n in reversed(list(enumerate(nodes)))}
         with recorder:
             body()
         kernel = finish(recorder, chosen())
-        found = _library[whole] = (kernel, identity(kernel), tuple(nodes.index(n) for n in recorder.inputs))
+        if whole:
+            kernel = replace(kernel, outputs=tuple(replace(out, fill=None) for out in kernel.outputs))
+        found = _library[told] = (kernel, identity(kernel), tuple(nodes.index(n) for n in recorder.inputs))
     kernel, digest, order = found
     return results_of(kernel, digest, tuple(nodes[i] for i in order), loc)
 
