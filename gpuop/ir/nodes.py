@@ -265,8 +265,8 @@ class Store:
 class Atomic:
     """Read, compute and write an element of memory as one step; `var` is bound to what was read, None where unused.
 
-    op: "add" | "sub" | "xchg" | "cmpxchg" | "min" | "max" | "and" | "or" | "xor"; `args` are its operands. In an output,
-    `index` is a point, with `element` of its tensor, until LOWERED makes it a flat offset.
+    op: "add" | "sub" | "xchg" | "cmpxchg" | "min" | "max" | "and" | "or" | "xor" | "read", which changes nothing; `args` are its
+    operands. In an output, `index` is a point, with `element` of its tensor, until LOWERED makes it a flat offset.
     """
 
     effect: ClassVar[Effect] = Effect.THREADS

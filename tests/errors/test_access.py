@@ -142,17 +142,36 @@ def element_outside():
     gp.operator(lambda f: _readTensorElement(f, 3))(VECTOR3)  # here
 
 
-@WRONGS.add("_out0 is write-only; keep what you wrote in a variable, or read it in a following operator")
-def read_an_output():
+@WRONGS.add("`border=` is for Fields; of _out0 the nearest point is read")
+def read_an_output_with_a_border():
     @gp.operator
     def twice(field):
         _writeTensor(_out0, _readTensor(field))
-        _writeTensor(_out0, _readTensor(_out0) * 2)  # here
+        _syncThreadsGlobal()
+        _writeTensor(_out0, _readTensor(_out0, _row, _column - 1, border="zero"))  # here
 
     twice(SCALAR)
 
 
-@WRONGS.add("_out0 cannot stand in a kernel; outputs are only written: keep what you wrote in a variable")
+@WRONGS.add("_out0 has big tensors (7 elements); read one by `_readTensorElement`")
+def read_a_big_output():
+    @gp.operator
+    def twice(field):
+        _writeTensor(_out0, _readTensor(_out0))  # here
+
+    twice(BIG)
+
+
+@WRONGS.add("operator `returned` both writes outputs and returns a value; do one of them")
+def read_an_output_that_is_returned():
+    @gp.operator
+    def returned(field):
+        return _readTensor(field) + _readTensor(_out0)  # here
+
+    returned(SCALAR)
+
+
+@WRONGS.add("_out0 cannot stand in a kernel; keep what you wrote in a variable, or read it by `_readTensor`")
 def output_in_arithmetic():
     @gp.operator
     def twice(field):

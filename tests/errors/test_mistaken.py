@@ -102,7 +102,7 @@ def output_like_an_array():
     op(SCALAR)
 
 
-@WRONGS.add("_out0 is write-only, and no array: keep what you wrote in a variable, or read it in a following operator")
+@WRONGS.add("_out0 is no array: keep what you wrote in a variable, or read it by `_readTensor(_out0, _row, _column)`")
 def output_read_like_an_array():
     @gp.operator
     def op(f):

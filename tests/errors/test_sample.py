@@ -22,7 +22,7 @@ def an_array():
     gp.operator(lambda f: _sampleTensor(SCALAR.numpy(), 0.5, 0.5))(SCALAR)  # here
 
 
-@WRONGS.add("_out0 is write-only")
+@WRONGS.add("_out0 is read by `_readTensor(_out0)`, or in a following operator")
 def an_output():
     gp.operator(outputs=SCALAR.type)(lambda: _sampleTensor(_out0, 0.5, 0.5))()  # here
 

@@ -29,6 +29,7 @@ class Printer(Statements):
         self.e.calls = calls_of(kernel.body, self.dialect)
         self.e.streamed = streamed(kernel.body)
         self.rising = rising(kernel)
+        self.read_back = {s.memory for s in walk(kernel.body) if isinstance(s, Atomic) and s.op == "read"}
         self.entry = self.e.names.fresh(f"gpuop_{kernel.name}")
         for param in (*kernel.inputs, *kernel.written):
             self.e.names.of(param)
@@ -76,7 +77,7 @@ class Printer(Statements):
         )
 
     def needs(self) -> frozenset[str]:
-        updates = (stmt.memory for stmt in walk(self.kernel.body) if isinstance(stmt, Atomic))
+        updates = (stmt.memory for stmt in walk(self.kernel.body) if isinstance(stmt, Atomic) and stmt.op != "read")
         wide = any(element_type(memory).dtype.bits == LONG.bits for memory in updates)
         return frozenset(({DOUBLE.c} if self.e.doubles else set()) | ({ATOMICS_OF_64_BITS} if wide else set()))
 
@@ -126,7 +127,7 @@ class Printer(Statements):
 
     def pointer(self, param: FieldParam, const: str) -> str:
         self.e.doubles |= param.type.storage.c == "double"
-        restrict = "" if param in self.kernel.shared_memory else self.dialect.restrict
+        restrict = "" if param in self.kernel.shared_memory or param in self.read_back else self.dialect.restrict
         kind = self.dialect.type(param.type.storage.c)
         return self.dialect.pointer.format(const=const, type=kind, restrict=restrict, name=self.e.names.of(param))
 

@@ -28,6 +28,7 @@ from gpuop.ir.nodes import (
     For,
     If,
     Let,
+    Load,
     Print,
     Stmt,
     Store,
@@ -141,6 +142,11 @@ class Statements:
     def atomic(self, stmt: Atomic) -> str:
         """The operation, and the variable that takes its result."""
         memory, kind = stmt.memory, element_type(stmt.memory)
+        if stmt.op == "read":
+            value = self.e.text(Load(memory, stmt.index, kind))
+            return (
+                f"const {self.e.type(kind)} {self.e.names.of(stmt.var)} = {value};" if stmt.var else f"(void){value};"
+            )
         space = memory.space if isinstance(memory, Array) else "global"
         pointer = f"&{self.e.names.of(memory)}{''.join(f'[{self.e.text(i)}]' for i in stmt.index)}"
         if isinstance(memory, Array) and memory.volatile:

@@ -191,4 +191,9 @@ def _check_one_place(kernel: Kernel, slot: OutputSlot, writes: list[Write]) -> N
 
 def target(stmt: Stmt) -> object:
     """The output that a statement writes."""
-    return stmt.field if isinstance(stmt, Write) else stmt.memory if isinstance(stmt, Atomic) else None
+    match stmt:
+        case Write(field=memory):
+            return memory
+        case Atomic(op=op, memory=memory) if op != "read":
+            return memory
+    return None

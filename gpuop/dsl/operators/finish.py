@@ -143,11 +143,15 @@ def _settle(recorder: Recorder, slot: OutputSlot, kernel: Kernel) -> tuple[Block
     check_races(kernel, slot, covered)
     if slot.default is None:
         check_cover(kernel, slot, covered)
+    first = next((n for n, stmt in enumerate(body) if _is_read(stmt, field)), len(body))
+    known = covers(body[:first], field, domain)  # what is read is there
     if not all(_is_own(w, domain) for w in writes):
-        if covered or writes_all(kernel, field):
+        if known or writes_all(replace(kernel, body=body[:first]), field):
             return body, Output(field)
         counts = any(isinstance(write, Atomic) for write in writes)
         return body, Output(field, _filled(slot), complete=slot.default is None and not counts)
+    if first < len(body):
+        return body, Output(field, None if known else _filled(slot))
     if len(writes) == 1 and writes[0] in body and covered:
         return body, Output(field)
     return _one_write(body, slot, domain), Output(field)
@@ -166,6 +170,11 @@ def _filled(slot: OutputSlot) -> float:
 
 def _default(slot: OutputSlot) -> Fill:
     return slot.default or (constant(0, slot.param.type.storage),)
+
+
+def _is_read(stmt: Stmt, field: FieldParam) -> bool:
+    """Whether a statement reads an output, of which threads see what others have written."""
+    return any(isinstance(s, Atomic) and s.op == "read" and s.memory is field for s in walk((stmt,)))
 
 
 def _is_own(write: Stmt, domain: Domain) -> bool:

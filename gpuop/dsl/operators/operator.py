@@ -228,7 +228,7 @@ class Operator(Decorated):
         if self.updates:
             raise SemanticError(f"operator `{self.name}` updates its arguments, so it returns nothing; write them")
         if any(
-            getattr(stmt, "field", None) in [s.param for s in recorder.outputs]
+            getattr(stmt, "field", getattr(stmt, "memory", None)) in [s.param for s in recorder.outputs]
             for stmt in walk(tuple(recorder.scopes[0].statements))
         ):
             raise SemanticError(f"operator `{self.name}` both writes outputs and returns a value; do one of them")

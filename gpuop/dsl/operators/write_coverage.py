@@ -47,7 +47,9 @@ class AffinePlace:
 
 def writes_all(kernel: Kernel, field: FieldParam) -> bool:
     """Whether every element of every point of an output is certain to be written."""
-    if not kernel.domain.threads or any(isinstance(s, Atomic) and s.memory is field for s in walk(kernel.body)):
+    if not kernel.domain.threads or any(
+        isinstance(s, Atomic) and s.op != "read" and s.memory is field for s in walk(kernel.body)
+    ):
         return False
     if any(not isinstance(n, int) for n in kernel.group or ()):  # extents that only the target decides
         return False

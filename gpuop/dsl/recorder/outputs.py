@@ -15,7 +15,7 @@ class OutputRef:
     """`_out0` … `_out9`: the outputs of the operator being recorded."""
 
     index: int
-    advice: ClassVar[str] = "outputs are only written: keep what you wrote in a variable"
+    advice: ClassVar[str] = "keep what you wrote in a variable, or read it by `_readTensor`"
 
     def __repr__(self) -> str:
         return f"_out{self.index}"
@@ -28,7 +28,7 @@ class OutputRef:
 
     def __getitem__(self, place: Any) -> NoReturn:
         raise SemanticError(
-            f"{self} is write-only, and no array: keep what you wrote in a variable, or read it in a following operator"
+            f"{self} is no array: keep what you wrote in a variable, or read it by `_readTensor({self}, _row, _column)`"
         )
 
 

@@ -15,7 +15,7 @@ from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, atom, integer, lit
 from gpuop.errors import SemanticError, article, described, here
 from gpuop.ir.borders import WORDS
 from gpuop.ir.build import constant
-from gpuop.ir.nodes import GRID_AXES, Const, Expr, FieldParam, Read, Write
+from gpuop.ir.nodes import GRID_AXES, Atomic, Const, Expr, FieldParam, Read, Ref, Var, Write
 from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, FieldType, Shape, Type
 
 BORDER_WORDS = ", ".join(WORDS)
@@ -29,7 +29,8 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp") -> Value
     """The tensor of a field at the thread's own point, or at explicit coordinates `[layer, [row,]] column`.
 
     Args:
-        field: a Field of small tensors (up to 4 elements), or a number, which is returned as it is.
+        field: a Field of small tensors (up to 4 elements), or a number, which is returned as it is; or an output, of which a
+            thread sees what it has written, and what its work-group has before `_syncThreadsGlobal()`.
         border: what is read outside: a number, or a name such as "clamp" or "wrap"; docs/language.md has all ("Borders").
 
     Returns:
@@ -38,6 +39,8 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp") -> Value
     recorder = current("`_readTensor`")
     if isinstance(field, NUMBERS) and not point:
         return Value(literal_atom(field))
+    if isinstance(field, OutputRef):
+        return _read_back(recorder, field, point, False, border)
     if (updated := _updated(recorder, field, point)) is not None:
         return Value(updated.read(None))
     param = _field(recorder, field)
@@ -62,6 +65,8 @@ def _readTensorElement(field: Operand, *place: Operand, border: Any = "clamp") -
     Elements count in row-major order of the tensor. Borders apply to the grid's coordinates, never to the element.
     """
     recorder = current("`_readTensorElement`")
+    if isinstance(field, OutputRef):
+        return _read_back(recorder, field, place, True, border)
     if (updated := _updated(recorder, field, place[:-1])) is not None:
         return Value(updated.read(_place(recorder, updated.slot.param, place)[1]))
     param = _field(recorder, field)
@@ -69,6 +74,30 @@ def _readTensorElement(field: Operand, *place: Operand, border: Any = "clamp") -
     rule, fill = _border(border, param.type)
     where = _point(recorder, param, point, "read")
     return Value(_element(recorder, param, where, element, rule, fill))
+
+
+def _read_back(recorder: Recorder, out: OutputRef, place: tuple[Operand, ...], one: bool, border: Any) -> Value:
+    """What an output holds now: what this thread has written, and others of its work-group before `_syncThreadsGlobal()`."""
+    slot = _output(recorder, out)
+    kind, build = slot.param.type, recorder.build
+    if border != "clamp":
+        raise SemanticError(f"`border=` is for Fields; of {slot.shown} the nearest point is read")
+    if not one and kind.planes > SMALL_TENSOR:
+        raise SemanticError(f"{slot.shown} has big tensors ({kind.planes} elements); read one by `_readTensorElement`")
+    point, element = _place(recorder, slot.param, place) if one else (place, None)
+    where = _point(recorder, slot.param, point, "write") if kind.field_shape else ()
+    inside = tuple(
+        at if where is None else build.apply("min", build.apply("max", at, 0), n - 1)
+        for at, n in zip(recorder.own_point() if where is None else where, kind.field_shape, strict=True)
+    )
+    elements = [element] if one else [constant(k, INT) if kind.planes > 1 else None for k in range(kind.planes)]
+    lanes: list[Expr] = []
+    for each in elements:
+        var = Var(f"{slot.param.hint}_now", Type(kind.storage), temporary=True)
+        recorder.scope_of[var] = recorder.scope
+        recorder.emit(Atomic("read", slot.param, inside, (), var, each, here()))
+        lanes.append(Ref(var))
+    return Value(fetch(build, kind, build.pack(lanes)))
 
 
 def _element(
@@ -170,9 +199,7 @@ def output_place(
 
 def _field(recorder: Recorder, field: Operand) -> FieldParam:
     if isinstance(field, OutputRef):
-        raise SemanticError(
-            f"{field} is write-only; keep what you wrote in a variable, or read it in a following operator"
-        )
+        raise SemanticError(f"{field} is read by `_readTensor({field})`, or in a following operator")
     if not isinstance(field, FieldLike):
         raise SemanticError(f"reads want a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(array)`")
     return recorder.param(field)

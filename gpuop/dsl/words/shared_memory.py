@@ -211,5 +211,8 @@ def _syncThreadsLocal() -> None:
 
 
 def _syncThreadsGlobal() -> None:
-    """Wait until every thread of the work-group is here; what they wrote to local and global memory is then seen by all."""
+    """Wait until every thread of the work-group is here; what they wrote to local and global memory is then seen by all.
+
+    Outputs are read as Fields are, by `_readTensor(_out0, _column)`.
+    """
     current("`_syncThreadsGlobal`").emit(Barrier("global", here()))

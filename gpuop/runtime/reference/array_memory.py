@@ -175,6 +175,9 @@ class ArrayMemory:
             where, inside = self.place(memory, index)
             flat, where, keep = lane.reshape(-1), where * lane.shape[1] + self.owner(memory), active & inside
         old = np.zeros(self.count, flat.dtype)
+        if op == "read":
+            old[keep] = flat[where[keep]]
+            return old
         if not wanted and op in UPDATES and (flat.dtype.kind != "f" or op == "add"):
             UPDATES[op].at(flat, where[keep], args[0][keep])
             return old

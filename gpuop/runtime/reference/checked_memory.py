@@ -117,7 +117,8 @@ class CheckedMemory(ArrayMemory):
     ) -> Values:
         if isinstance(memory, FieldParam):
             cells, keep = self.flat(memory, index, element, active)
-            self.check(memory, self.outputs[memory].update(self.access(cells, keep, "global")))
+            history, access = self.outputs[memory], self.access(cells, keep, "global")
+            self.check(memory, history.read(access) if op == "read" else history.update(access))
         else:
             cells = self.cells(memory, index, active, "updates")
             if memory in self.histories:

@@ -93,6 +93,14 @@ class History:
         self.last: dict[str, _Last] = {}
         self.written = np.zeros(cells, np.bool_)
 
+    def read(self, access: MemoryAccess) -> Race | None:
+        """Threads read. What a thread has written in this phase it may read: if others have too, they wrote the same."""
+        if "writes" in self.last:
+            access = access.only(~self.last["writes"].holds(access))
+        race = self._race(access, "reads", "writes") or self._race(access, "reads", "updates")
+        self._note("reads", access)
+        return race
+
     def update(self, access: MemoryAccess) -> Race | None:
         """Threads change cells atomically."""
         self.written[access.cell] = True
@@ -143,13 +151,7 @@ class LocalHistory(History):
         self.more = np.zeros(0, np.int64)  # (cell, thread) of the third and later threads that wrote an equal value
 
     def read(self, access: MemoryAccess) -> Race | None:
-        """Threads read. What a thread has written in this phase it may read: if others have too, they wrote the same."""
-        if "writes" in self.last:
-            more = np.isin(self._pairs(access), self.more)
-            access = access.only(~(self.last["writes"].holds(access) | more))
-        race = self._race(access, "reads", "writes") or self._race(access, "reads", "updates")
-        self._note("reads", access)
-        return race
+        return super().read(access.only(~np.isin(self._pairs(access), self.more)))
 
     def write(self, access: MemoryAccess, changed: Mask, lost: Mask) -> Race | None:
         race = super().write(access, changed, lost)
