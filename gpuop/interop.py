@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +25,7 @@ from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.devices import current
 
 ALIGNED = 256  # bytes; what kernels may count on of memory that has no layout of its own
+ACCESS = 16  # bytes of the widest access
 IMMUTABLE = ("jax", "jaxlib")  # libraries whose arrays never change
 
 
@@ -51,9 +53,12 @@ def share(array: Any, kind: FieldType, backend: Backend) -> Shared:
         raise DeviceError(
             "complex vectors and matrices are taken where each lies in one piece; make the array contiguous"
         )
-    layout = layout_of(kind, borrowed.array.strides)
-    own = layout == planar(kind) and int(borrowed) % ALIGNED == 0
-    return Shared(backend, borrowed, None if own else layout)
+    layout, address = layout_of(kind, borrowed.array.strides), int(borrowed)
+    if layout == planar(kind) and address % ALIGNED == 0:
+        return Shared(backend, borrowed, None)
+    size = kind.storage.bits // 8
+    behind = address % ACCESS // size if address % size == 0 else None
+    return Shared(backend, borrowed, replace(layout, behind=behind))
 
 
 def has_layout(kind: FieldType, strides: tuple[int, ...]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from gpuop.errors import Loc
-from gpuop.ir.layout import Layout, planar
+from gpuop.ir.layout import Layout, own
 from gpuop.ir.nodes import AXES, GRID_AXES, Block, Declare, Effect, FieldParam, Index
 from gpuop.ir.pin import Pin
 from gpuop.ir.symbolic import Extent, numbers
@@ -150,7 +150,11 @@ class Kernel(Launchable):
     precision: str = EXACT
 
     def layout(self, param: FieldParam) -> Layout:
-        return dict(self.layouts).get(param) or planar(param.type)
+        return dict(self.layouts).get(param) or own(param.type)
+
+    def aligned(self, count: int) -> bool:
+        """Whether one access takes so many columns of any array of users', as it does of rows of gpuop's own that are so long."""
+        return all(layout.aligned(count) for _, layout in self.layouts)
 
     @property
     def work_group(self) -> Shape:

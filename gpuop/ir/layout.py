@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from gpuop.ir.types import FieldType, Shape
@@ -17,11 +18,23 @@ class Layout:
         point: from one point to the next, along each axis of the grid.
         element: from one tensor element to the next.
         row: from one row of a matrix to the next, where it is not as far as its elements reach.
+        behind: how far the first element lies behind a multiple of 16 bytes; None where that is not known.
     """
 
     point: tuple[int, ...]
     element: int
     row: int | None = None
+    behind: int | None = None
+
+    def in_rows(self) -> bool:
+        """Whether points beside one another in a row are neighbours in memory."""
+        return self.point[-1:] in ((), (1,))
+
+    def aligned(self, count: int) -> bool:
+        """Whether one access takes so many neighbours, wherever they begin at a column that is a multiple of their number."""
+        if self.behind is None or not self.in_rows():
+            return count == 1
+        return math.gcd(count, self.behind, self.element, self.row or 0, *self.point[:-1]) == count
 
     def reach(self, kind: FieldType) -> int:
         """The greatest distance between two elements."""
@@ -37,6 +50,12 @@ class Layout:
 def planar(kind: FieldType) -> Layout:
     """A plane for each tensor element, which is how fields are stored."""
     return Layout(row_major(kind.field_shape), kind.field_shape.points)
+
+
+@lru_cache(maxsize=1024)
+def own(kind: FieldType) -> Layout:
+    """That of fields in memory of gpuop's own, which begins where it is aligned for anything."""
+    return replace(planar(kind), behind=0)
 
 
 @lru_cache(maxsize=1024)

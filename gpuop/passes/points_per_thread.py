@@ -101,7 +101,8 @@ def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPe
     """Lanes in rows where they divide these and positions matter, so that there is no division; else in the flat grid."""
     columns, points = kernel.domain.extent("column"), kernel.domain.shape.points
     if kernel.layouts:  # whose rows lie apart
-        return PointsPerThread(count, form, False, reason)
+        count = math.gcd(count, columns) if form == "wide" else count
+        return PointsPerThread(count, form if count > 1 else "scalar", False, reason)
     flat = points <= MOST_POINTS and not (columns % count == 0 and _knows_positions(kernel))
     aligned = math.gcd(count, points if flat else columns)
     if form == "wide" and 1 < aligned >= count // 2:
@@ -163,10 +164,9 @@ def refusal_of_thread(kernel: Kernel) -> str:
 
 
 def refused_layouts(kernel: Kernel) -> str:
-    """Why vectors do not load and store an array of the user's: those of CPUs begin anywhere, but columns are neighbours."""
-    vectors = kernel.target is not None and kernel.target.vector_length > 1
-    rows = all(layout.point[-1:] in ((), (1,)) for _, layout in kernel.layouts)
-    return "" if not kernel.layouts or (vectors and rows) else "an array of the user's does not lie in planes"
+    """Why threads do not have several points of an array of the user's: it begins anywhere, but columns must be neighbours."""
+    rows = all(layout.in_rows() for _, layout in kernel.layouts)
+    return "" if rows else "an array of the user's does not lie in planes"
 
 
 def tells_groups(kernel: Kernel) -> bool:

@@ -115,27 +115,36 @@ class _Widening:
     # --- memory -------------------------------------------------------------------------------------------------
 
     def wide(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
-        """Whole rows of lanes; a vector at the end may have less."""
+        """Whole rows of lanes; a vector at the end may have less, and on GPUs users' arrays are read where they are not aligned."""
         rows = () if self.thread.flat else tuple(Index("global", axis) for axis in self.source.domain.axes[:-1])
         left = Ref(self.left) if self.points % self.thread.count else None
-        return [
+        anywhere = self.thread.form == "vector" or self.thread.flat
+        each = {
+            (field, e): a
+            for (field, e), a in arrays.items()
+            if not anywhere and not self.source.layout(field).aligned(self.thread.count)
+        }
+        at_once: list[Stmt] = [
             Wide(self.fields.get(field, field), array, loads, (*rows, Ref(self.first)), element, left)
             for (field, element), array in arrays.items()
+            if (field, element) not in each
         ]
+        return at_once + self.spaced(each, loads)
 
     def spaced(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
-        """Lanes behind the last point load that, and store nothing."""
+        """One by one; lanes behind the last point load that, and store nothing."""
+        rows = () if self.thread.flat else tuple(Index("global", axis) for axis in self.source.domain.axes[:-1])
 
         def body(lane: Var, out: list[Stmt]) -> Block:
             point, b = self.point(lane, out), collector(out)
             for (field, element), array in arrays.items():
-                there, planar = (point,), None if field.type.planes == 1 else element
+                there, planar = (*rows, point), None if field.type.planes == 1 else element
                 if loads:
-                    value = b.bind(Read(self.fields[field], array.type, there, planar))
+                    value = b.bind(Read(self.fields.get(field, field), array.type, there, planar))
                     out.append(Store(array, (Ref(lane),), value))
                 else:
                     value = b.bind(Load(array, (Ref(lane),), array.type))
-                    out.append(Write(self.fields[field], value, there, planar))
+                    out.append(Write(self.fields.get(field, field), value, there, planar))
             return tuple(out)
 
         return [self.loop(body)] if arrays else []

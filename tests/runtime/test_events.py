@@ -176,8 +176,9 @@ def test_what_is_enqueued_outlives_its_fields(opened):
     """Fields, events and arrays are dropped before the device begins; other memory takes their place, if it is free."""
     a = array_of(5000)
     f = gp.evaluate(gp.ScalarField(a))
-    gp.submit(twice(f + 1), f - 1).result()
     out = gp.pinned(5000)
+    for each in (twice(f + 1), f - 1):
+        each.fetch(out).wait()
     out[...] = 0
     dropped = gp.pinned(5000)
     with held(opened) as let_go:

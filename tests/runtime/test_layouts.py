@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from unittest import mock
+
 import numpy as np
 import pytest
 
@@ -10,7 +13,10 @@ from gpuop import evaluation
 from gpuop.dsl import *
 from gpuop.fusion.program import program
 from gpuop.ir.layout import layout_of
+from gpuop.runtime import devices
+from gpuop.runtime.reference.array_memory import ArrayMemory
 from tests.conformance.compare import same
+from tests.conftest import Widened
 
 rng = np.random.default_rng(17)
 DRIVERS = [d.name for d in gp.devices() if d.name != "reference"]
@@ -58,3 +64,30 @@ def test_matrices(name: str, view: str) -> None:
     flat = array.reshape(*array.shape[:2], -1)
     left = np.maximum(np.arange(array.shape[1]) - 1, 0)
     same(got, flat @ np.arange(1, flat.shape[-1] + 1, dtype=np.float32) + 100 * flat[:, left, 1])
+
+
+@gp.operator
+def doubled(field):
+    return _readTensor(field) * 2 + 1
+
+
+@pytest.mark.parametrize("columns", [32, 30, 29])
+@pytest.mark.parametrize(("stride", "behind"), [(80, None), (80, 0), (80, 1), (82, 0), (43, 0)])
+def test_threads_have_neighbours_in_rows(columns: int, stride: int, behind: int | None) -> None:
+    """Read at once where they are aligned, and results written at once; as many as divide a row."""
+    memory = rng.integers(0, 100, 12 * stride + columns).astype(np.float32)
+    array = np.lib.stride_tricks.as_strided(memory, (13, columns), (4 * stride, 4))
+    spy = mock.patch.object(ArrayMemory, "wide", autospec=True, side_effect=ArrayMemory.wide)
+    with mock.patch.dict(devices._open, reference=Widened()), gp.use_device("reference") as backend, spy as wide:
+        what = program([doubled(gp.Field(np.ascontiguousarray(array))).node])
+        ((leaf, _),) = what.leaves.items()
+        buffer = backend.upload(gp.FieldType(memory.size), memory.reshape(1, -1))
+        layout = replace(layout_of(gp.FieldType(array.shape), (stride, 1)), behind=behind)
+        values = evaluation.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
+        (wanted,) = what.wanted
+        got = backend.download(what.types[wanted], values[wanted]).reshape(array.shape)
+    same(got, array * 2 + 1)
+    taken = {"loads" if call.args[3] else "stores" for call in wide.call_args_list}
+    count = np.gcd(columns, 4)
+    aligned = behind is not None and not (behind % count or stride % count)
+    assert taken == (set() if count == 1 else {"loads", "stores"} if aligned else {"stores"})

@@ -161,7 +161,7 @@ def test_values_of_one_queue_are_waited_for_in_another(opened):
     """Those that it uses, and no others: it runs while the other is held."""
     a = array_of(500)
     f, warm = gp.evaluate(gp.ScalarField(a), gp.ScalarField(a + 1))
-    for each in (twice(warm), mirror(twice(warm)), mirror(warm)):
+    for each in (twice(warm), twice(warm + 0), mirror(twice(warm)), mirror(warm)):
         gp.submit(each).result()
     with gp.queue("third"):
         twice(warm).numpy()

@@ -22,6 +22,7 @@ from gpuop.ir.layout import layout_of
 from gpuop.passes import schedules
 from gpuop.passes.schedules.roll import DEEP, ROLL
 from gpuop.runtime import devices
+from gpuop.runtime.reference.array_memory import ArrayMemory
 from tests.borders import CHECKED, PLACES
 from tests.conftest import Widened
 from tests.golden.nvrtc import ptx_of
@@ -208,22 +209,30 @@ def test_parameters(columns):
             np.testing.assert_array_equal(weighed(gp.ScalarField(x)).numpy(), weights(x))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_arrays_of_users(form):
-    """Their strides are any, so a thread has a column."""
-    memory = rng.integers(0, 100, (40, 40)).astype(np.float32)
-    array = memory[1:34:2, 3:-5]
-    with walking(form):
+STRIDED = [(80, None), (80, 0), (80, 1), (80, 3), (43, 0), (43, 2)]
+
+
+@pytest.mark.parametrize(
+    ("form", "stride", "behind"),
+    [(form, *where) for form in FORMS for where in STRIDED if form == "interpreted" or not where[1]],
+)
+@pytest.mark.parametrize("columns", [32, 30])
+def test_arrays_of_users(form, columns, stride, behind):
+    """Rows that begin anywhere are read in whole accesses where it is known how they are aligned; the interpreter looks."""
+    memory = rng.integers(0, 100, 12 * stride + columns).astype(np.float32)
+    array = np.lib.stride_tricks.as_strided(memory, (13, columns), (4 * stride, 4))
+    with walking(form), mock.patch.object(ArrayMemory, "wide", autospec=True, side_effect=ArrayMemory.wide) as wide:
         backend = devices.current()
         what = program([weighed(gp.Field(np.ascontiguousarray(array))).node])
         ((leaf, _),) = what.leaves.items()
-        buffer = backend.upload(gp.FieldType(memory.size - 43), memory.reshape(-1)[43:].reshape(1, -1))
-        values = evaluation.prepare(
-            what, backend, None, layouts={leaf: layout_of(gp.FieldType(array.shape), (80, 1))}
-        ).run({leaf: buffer})
+        buffer = backend.upload(gp.FieldType(memory.size), memory.reshape(1, -1))
+        layout = replace(layout_of(gp.FieldType(array.shape), (stride, 1)), behind=behind)
+        values = evaluation.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
         (wanted,) = what.wanted
         got = backend.download(what.types[wanted], values[wanted]).reshape(array.shape)
     np.testing.assert_array_equal(got, weights(array))
+    if form == "interpreted":
+        assert any(call.args[3] for call in wide.call_args_list) == (behind is not None)
 
 
 @pytest.mark.parametrize("columns", [16, 9])

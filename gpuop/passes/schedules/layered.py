@@ -74,7 +74,7 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     windows, columns = windows_of(kernel, exchanged=True), parameters["columns"]
     group = _group(kernel, columns, parameters["width"])
     assert group is not None
-    access, beside = 1 if kernel.layouts else columns, around(windows, columns)
+    access, beside = columns if kernel.aligned(columns) else 1, around(windows, columns)
     walk = Walk(windows.axis, parameters["layers"], 1, columns, access, 1, 0, 0, group, around=beside)
     return replace(rolled(kernel, walk, None), resident=RESIDENT)
 
@@ -93,7 +93,8 @@ def _group(kernel: Kernel, columns: int, width: int) -> Shape | None:
 
 def _columns(kernel: Kernel) -> int:
     """Of a thread: what one access takes, where rows are multiples of that."""
-    return 1 if kernel.layouts else math.gcd(_widest(kernel), kernel.domain.extent("column"))
+    columns = math.gcd(_widest(kernel), kernel.domain.extent("column"))
+    return columns if kernel.aligned(columns) else 1
 
 
 def _widest(kernel: Kernel) -> int:

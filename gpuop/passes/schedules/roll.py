@@ -145,8 +145,7 @@ def unrolled(windows: Windows, columns: int, step: int) -> int:
 def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
     """The columns that a thread handles, and the rows of a turn: what one wide access takes, unless registers are scarce.
 
-    Rows of any other length, and arrays of users', have no aligned places: there, threads have a column each, or as many as
-    divide a row, and more rows at a time.
+    Where it is not known how rows are aligned, threads have a column each, or as many as divide a row, and more rows at a time.
     """
     found, most = windows.found, MOST_STAGED if kernel.intermediates else MOST_HELD
     widest = max(f.type.storage.bits // 8 for f in (*kernel.written, *(view.field for view in windows.inputs())))
@@ -167,7 +166,8 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
             turn //= 2
         if columns > 1 and held(shifted, columns, 1) <= most:
             return columns, turn
-    columns = 1 if kernel.layouts else math.gcd(count, extent)
+    columns = math.gcd(count, extent)
+    columns = columns if kernel.aligned(columns) else 1
     turn = MOST_AT_ONCE if columns == 1 else count // columns
     longer = WORDS if any(isinstance(e, Apply) and e.op == "bytes_of" for e in expressions(kernel.body)) else 1
     if columns == count > 1 and windows.axis == "row":
@@ -182,17 +182,20 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
 def access_of(kernel: Kernel, columns: int) -> int:
     """How many of so many columns are accessed at once: 1 where it is not known how rows are aligned."""
     domain = kernel.domain
-    if domain.extent("column") % columns == 0:
-        return 1 if kernel.layouts else columns
+    if domain.extent("column") % columns == 0 and kernel.aligned(columns):
+        return columns
+    given = (layout for field, layout in kernel.layouts if field in kernel.written)
+    known = all(domain.extent("column") % columns == 0 and layout.aligned(columns) for layout in given)
+    known &= all(n.in_rows() and n.behind is not None and n.row is None for _, n in kernel.layouts)
     planes = max(field.type.planes for field in kernel.written)
     loops = any(isinstance(stmt, While) for stmt in statements(kernel.body))
-    known = len(domain.shape) == 2 and domain.elements == planes == 1
-    return columns if known and not loops and not kernel.layouts else 1
+    return columns if known and len(domain.shape) == 2 and domain.elements == planes == 1 and not loops else 1
 
 
 def cycle_of(kernel: Kernel, access: int) -> int:
     """After how many rows so many columns are aligned alike."""
-    return access // math.gcd(access, kernel.domain.extent("column"))
+    rows = [layout.point[-2] for _, layout in kernel.layouts if len(layout.point) > 1]
+    return access // math.gcd(access, kernel.domain.extent("column"), *rows)
 
 
 def shifts(kernel: Kernel, access: int) -> tuple[int, int]:
@@ -201,7 +204,7 @@ def shifts(kernel: Kernel, access: int) -> tuple[int, int]:
     Stages compute for all columns of outputs; where a kernel has some, outputs are stored in halves if need be.
     """
     if kernel.domain.extent("column") % access == 0:
-        return 0, 0
+        return 0, 0 if kernel.aligned(access) else access - 1
     return (access // 2 if kernel.intermediates and access > 2 else access) - 1, access - 1
 
 

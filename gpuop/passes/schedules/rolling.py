@@ -236,7 +236,7 @@ class Rolling:
         stores: list[Stmt] = [
             Wide(field, array, False, (*point, first), element) for (field, element), array in self.stored.items()
         ]
-        if self.walk.slack < self.walk.shift and stores:
+        if 0 < self.walk.slack < self.walk.shift and stores:
             misaligned = self.loads.misaligned(b, None, b.apply("add", self.behind, k), self.walk.access)
             stores = [If(b.apply("le", misaligned, self.walk.slack), tuple(stores), self.in_parts(point, first))]
         if not self.walk.shift or self.walk.interior or not stores:

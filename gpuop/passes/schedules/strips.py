@@ -221,9 +221,11 @@ def own_lanes(kernel: Kernel) -> int:
     reads = [e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
     own = all(e.point is None and is_plain(e.field, e.element, kernel) for e in reads)
     gpu = kernel.target is not None and kernel.target.widening == "unrolled"
-    if not gpu or not own or not reads or any(e.field.type.storage is HALF for e in reads) or kernel.layouts:
+    if not gpu or not own or not reads or any(e.field.type.storage is HALF for e in reads):
         return 1
     lanes = ACCESS // max(e.field.type.storage.bits // 8 for e in reads)
+    if not kernel.aligned(lanes):
+        return 1
     return lanes if kernel.domain.extent("column") % lanes == 0 or _is_flat(kernel, reads, lanes) else 1
 
 
@@ -232,7 +234,10 @@ def _is_flat(kernel: Kernel, reads: list[Read], lanes: int) -> bool:
     placed = any(isinstance(e, Index) and e.axis in GRID_AXES for e in expressions(kernel.body))
     planes = max(e.field.type.planes for e in reads)
     return (
-        not placed and planes == kernel.domain.elements == 1 and lanes**2 <= kernel.domain.shape.points <= MOST_POINTS
+        not placed
+        and not kernel.layouts
+        and planes == kernel.domain.elements == 1
+        and lanes**2 <= kernel.domain.shape.points <= MOST_POINTS
     )
 
 

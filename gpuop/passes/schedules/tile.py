@@ -114,7 +114,7 @@ def _chain(kernel: Kernel) -> TileChain:
 
 def _is_wide(kernel: Kernel, lanes: int) -> bool:
     """Whether places of several columns are aligned in memory."""
-    return not kernel.layouts and kernel.domain.extent("column") % lanes == 0
+    return kernel.aligned(lanes) and kernel.domain.extent("column") % lanes == 0
 
 
 def _large_enough(tiles: Tiles, kernel: Kernel) -> tuple[int, int]:

@@ -32,6 +32,8 @@ def refuse(kernel: Kernel) -> str:
         return "it can tell its work-groups"
     if refused := refused_layouts(kernel):
         return refused
+    if kernel.target.device != "cpu" and not kernel.aligned(ACCESS // max(_sizes(kernel))):
+        return "an array of the user's is not aligned"
     found = next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), "")
     if found:
         return found

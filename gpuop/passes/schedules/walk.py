@@ -128,6 +128,7 @@ class RowLoads:
 
     def __init__(self, kernel: Kernel, walk: Walk, windows: Windows) -> None:
         self.walk, self.domain, self.windows, self.aligned = walk, kernel.domain, windows.found, set(windows.inputs())
+        self.layout = kernel.layout
         self.arrays = {view: self.array(view) for view in self.windows}
         self.lanes: dict[tuple[Type, int], Array] = {}
         self.within: dict[Span, Var] = {}
@@ -166,9 +167,16 @@ class RowLoads:
         """How many columns before the thread's first one an access of so many begins."""
         if access == 1:
             return constant(0, INT)
-        plane = int(view.element.value) if view is not None and isinstance(view.element, Const) else 0
-        behind = b.apply("mul", row, self.domain.extent("column") % access)
-        return b.apply("and", b.apply("add", behind, plane * self.domain.shape.points % access), access - 1)
+        if view is None:  # outputs lie as gpuop's own do, or are aligned where users gave them
+            behind, first = b.apply("mul", row, self.domain.extent("column") % access), 0
+        else:
+            layout = self.layout(view.field)
+            plane = int(view.element.value) if isinstance(view.element, Const) else 0
+            behind, first = (
+                b.apply("mul", row, layout.point[-2] % access),
+                (layout.behind or 0) + plane * layout.element,
+            )
+        return b.apply("and", b.apply("add", behind, first % access), access - 1)
 
     def load(self, view: View, at: Expr, between: Span, place: tuple[Expr, Expr], out: list[Stmt]) -> None:
         """The row `at`, which is one `between` two, into a row of the view's array; `place`: which, and that for `phase`."""

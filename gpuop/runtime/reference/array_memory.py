@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.ir.borders import BORDERS
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, FieldParam, Read
 from gpuop.runtime.reference.positions import Positions
 
@@ -28,8 +29,9 @@ class ArrayMemory:
     output's element is its offset.
     """
 
-    def __init__(self, where: Positions, fields: dict[FieldParam, Values], lowered: bool) -> None:
+    def __init__(self, where: Positions, fields: dict[FieldParam, Values], kernel: Kernel, lowered: bool) -> None:
         self.lowered = lowered
+        self.layout = kernel.layout
         self.where = where
         self.count = where.count
         self.fields = fields
@@ -148,7 +150,8 @@ class ArrayMemory:
     ) -> None:
         """Elements of a field into those of an array, or back; no more than are left."""
         offset, active = self.flat(field, index, element, active)
-        aligned = left is not None or not np.any(offset[active] % array.elements)
+        behind = self.layout(field).behind or 0
+        aligned = left is not None or not np.any((offset[active] + behind) % array.elements)
         assert aligned, "a wide access is not aligned"
         for k in range(array.elements):
             there, here, inside = [offset + k], [np.asarray(k)], active if left is None else active & (k < left)

@@ -21,7 +21,7 @@ class CheckedMemory(ArrayMemory):
     """
 
     def __init__(self, where: Positions, fields: dict[FieldParam, Values], outputs: Outputs, say: Findings) -> None:
-        super().__init__(where, fields, lowered=False)
+        super().__init__(where, fields, say.kernel, lowered=False)
         self.outputs, self.say = outputs, say
         self.threads = say.kernel.launched.threads
         self.number = where.number

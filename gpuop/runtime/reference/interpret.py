@@ -73,7 +73,7 @@ def run(kernel: Kernel, fields: dict[FieldParam, NDArray[Any]], lowered: bool = 
     planes = {p: array.reshape(p.type.planes, -1).view(p.type.storage.numpy) for p, array in fields.items()}
     for where in chunks(kernel, lowered or kernel.whole):
         with np.errstate(all="ignore"):
-            Threads(kernel, where, ArrayMemory(where, planes, lowered)).block(kernel.body, None)
+            Threads(kernel, where, ArrayMemory(where, planes, kernel, lowered)).block(kernel.body, None)
 
 
 def formatted(text: str, values: Sequence[Any]) -> str:
