@@ -38,6 +38,7 @@ SMALL = 16  # on a CPU, a grid is small with a 16th of the threads that keep a G
 STREAMED = 1 << 25  # bytes: CPUs write outputs of this size past their caches, few of which hold as much
 LINE = 64  # bytes of a CPU's cache line
 MOST_PARTS = 4  # lines that a thread writes parts of in turns, which CPUs still write whole past their caches
+LONG_ROW = 2048  # columns: so many are enough for groups whose threads have points as far apart as these are wide
 MOST_POINTS = 2**31 - 1  # points of a flat grid: an int numbers them
 ONE_BY_ONE = "the device handles points one by one as fast"
 
@@ -101,7 +102,10 @@ def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPe
     """Lanes in rows where they divide these and positions matter, so that there is no division; else in the flat grid."""
     columns, points = kernel.domain.extent("column"), kernel.domain.shape.points
     if kernel.layouts:  # whose rows lie apart
-        count = math.gcd(count, columns) if form == "wide" else count
+        if form == "wide" and columns % count:
+            if columns >= LONG_ROW:
+                return PointsPerThread(count, "spaced", False, f"{count} lanes do not divide rows of {columns}")
+            count = math.gcd(count, columns)
         return PointsPerThread(count, form if count > 1 else "scalar", False, reason)
     flat = points <= MOST_POINTS and not (columns % count == 0 and _knows_positions(kernel))
     aligned = math.gcd(count, points if flat else columns)
