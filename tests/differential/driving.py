@@ -9,10 +9,11 @@ import numpy as np
 from .algebra import Let
 from .bodies import a_kernel
 from .choose import Maker
-from .fields import a_reduction, a_slice
+from .fields import a_slice
 from .graphs import Action, Frame, Graph, Sensor
 from .loops import CLOSED, HOST, Host
 from .program import Env, Input, Step
+from .reductions import a_reduction
 from .stencils import a_stencil
 from .turns import an_iteration
 from .values import Val, numbers

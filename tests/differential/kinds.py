@@ -12,11 +12,14 @@ from tests.borders import CHECKED
 from .algebra import INEXACT
 from .bodies import a_kernel
 from .choose import Maker
+from .collectives import a_collective
 from .driving import a_graph
-from .fields import a_reduction, a_slice
+from .fields import a_slice
+from .layouts import a_layout
 from .loops import HOST, Calls, Host, eager, parameters
 from .program import Input, Program, Show
 from .reblocks import a_reblocking
+from .reductions import a_reduction
 from .schedules import PINS, a_near_stencil, a_pin, a_ragged_grid, suited
 from .stencils import a_sample, a_stencil
 from .turns import an_iteration
@@ -103,6 +106,25 @@ def reblockings(rng: Rng) -> Maker:
     return shown(maker)
 
 
+def layouts(rng: Rng) -> Maker:
+    """Values that NumPy's functions move, and what is computed of them."""
+    maker = Maker(rng, a_grid(rng, 120, (1, 2, 2, 3)), 0.05)
+    for _ in range(int(rng.integers(3, 8))):
+        if not maker.chance(0.7) or not a_layout(maker):
+            maker.let()
+    return shown(maker)
+
+
+def collectives(rng: Rng) -> Maker:
+    """Work-groups that share values, among functions of the points."""
+    maker = Maker(rng, a_grid(rng, 300, (1, 2)), 0.05)
+    for _ in range(int(rng.integers(2, 5))):
+        if not maker.chance(0.7) or not a_collective(maker):
+            maker.let()
+    a_collective(maker)
+    return shown(maker)
+
+
 def loops(rng: Rng) -> Maker:
     """Eager loops over names that are bound again."""
     maker = Maker(rng, a_grid(rng, 40), 0.05)
@@ -179,7 +201,7 @@ def shown(maker: Maker, most: int = 8) -> Maker:
 KINDS: dict[str, Callable[[Rng], Maker]] = {
     "algebra": algebra, "slices": slices, "reductions": reductions, "stencils": stencils, "schedules": schedules,
     "kernels": kernels, "loops": loops, "parameters": set_parameters, "turns": turns, "pipelines": pipelines, "graphs": graphs,
-    "reblockings": reblockings,
+    "reblockings": reblockings, "layouts": layouts, "collectives": collectives,
 }  # fmt: skip
 
 GRAPHS = ("graphs",)

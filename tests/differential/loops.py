@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .choose import Maker
-from .fields import Reduce
 from .program import Env, Input, Show, Step, indented, perform
+from .reductions import Reduce
 from .values import Rejected, Val, array_of, array_text, numbers
 
 

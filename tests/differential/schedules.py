@@ -12,9 +12,9 @@ import numpy as np
 from tests.borders import CHECKED
 
 from .choose import Maker
-from .fields import REDUCTIONS, Reduce
 from .gathers import UPDATES, Gather, Place, Scatter, Tap
 from .program import Env, Show, Step
+from .reductions import REDUCTIONS, Reduce
 from .values import Val
 
 PINS: dict[str, dict[str, tuple[int, ...]]] = {  # methods, with parameters to try

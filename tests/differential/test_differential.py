@@ -23,8 +23,8 @@ from .program import failure, script
 from .schedules import PINS, Pinned
 
 DEVICES = [d.name for d in gp.devices()]
-SEEDS = {"reference": 24, DEVICES[0]: 6}  # compiling takes longer than interpreting
-FEWEST = 3
+SEEDS = {"reference": 20, DEVICES[0]: 5}  # compiling takes longer than interpreting
+FEWEST = 2
 MOST_SEEDS = 100
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from .algebra import Let, Num
 from .choose import Maker
-from .fields import Reduce
 from .loops import CLOSED, Nested, bodies
 from .program import Env, Step, indented
+from .reductions import Reduce
 from .stencils import a_stencil
 from .values import Rejected, Val
 
