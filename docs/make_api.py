@@ -36,7 +36,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
         *(gp.fromfunction, gp.is_big_tensor, gp.reduce, gp.scan, gp.evaluate, gp.iterate),
     ),
     "Fields made on the device": (gp.zeros, gp.ones, gp.full, gp.arange, gp.linspace, gp.meshgrid, gp.updated),
-    "Operators": (gp.operator, Operator, gp.GPUOperator, gp.HostOperator, gp.precision),
+    "Operators": (gp.operator, Operator, gp.GPUOperator, gp.HostOperator, gp.DeviceOperator, gp.precision),
     "Pipelines and bundles": (gp.pipeline, Pipeline, gp.load_bundle, gp.Bundle),
     "Graphs": (gp.ComputeGraph, gp.Sensor, gp.Actuator, Profile, KernelTimes),
     "Time and queues": (gp.submit, gp.Event, gp.queue, gp.pinned, gp.profile, Timeline, KernelSum, LaunchTime),

@@ -23,6 +23,7 @@ from gpuop.graphs.compute_graph import ComputeGraph
 from gpuop.graphs.streams import Actuator, Sensor
 from gpuop.ir.types import FieldType, Shape
 from gpuop.iterate import iterate
+from gpuop.ops.device_operator import DeviceOperator
 from gpuop.ops.evenly_spaced import arange, linspace, meshgrid
 from gpuop.ops.making import full, ones, zeros
 from gpuop.ops.reduce_function import reduce
@@ -48,6 +49,7 @@ __all__ = [
     "ComplexField",
     "ComputeGraph",
     "DeviceError",
+    "DeviceOperator",
     "Event",
     "Field",
     "FieldType",

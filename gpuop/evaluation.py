@@ -29,8 +29,9 @@ from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, LeafSource, Node, Result, calls
 from gpuop.ops.algebra import copied
 from gpuop.passes.schedules.pinning import pinned
-from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, array_of, planes_of
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer
 from gpuop.runtime.base.device_sources import Evaluated, Shared
+from gpuop.runtime.base.host_arrays import array_of, planes_of
 from gpuop.runtime.device_facts import facts_of
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared

@@ -16,7 +16,7 @@ from gpuop.dsl.fields.arrays import Array, Placeholder, is_array
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.errors import DeviceError, SemanticError, described
-from gpuop.ir.layout import Layout, layout_of, planar, row_major
+from gpuop.ir.layout import Layout, layout_of, planar, row_major, strides_of
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.ops.algebra import copied
@@ -107,15 +107,6 @@ def adopt(array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: bo
 
 
 # --- out --------------------------------------------------------------------------------------------------------------
-
-
-def strides_of(kind: FieldType, layout: Layout) -> tuple[int, ...]:
-    """Those of an array of `array_shape`, in elements of its dtype."""
-    if kind.dtype == "complex64":
-        return (*(n // 2 for n in layout.point), *row_major(kind.tensor_shape))
-    columns = kind.tensor_shape[-1] if kind.tensor_shape else 1
-    tensor = (layout.element * columns if layout.row is None else layout.row, layout.element)
-    return (*layout.point, *tensor[2 - len(kind.tensor_shape) :])
 
 
 @lru_cache(maxsize=1024)

@@ -14,8 +14,9 @@ from gpuop.evaluation import Computation, copy_into
 from gpuop.interop import unfit
 from gpuop.ir.layout import interleaved
 from gpuop.ir.types import FieldType, Shape
-from gpuop.runtime.base.backend import Array, Backend, Buffer, array_of, download, stored
+from gpuop.runtime.base.backend import Array, Backend, Buffer, download
 from gpuop.runtime.base.device_sources import Shared
+from gpuop.runtime.base.host_arrays import array_of, stored
 from gpuop.runtime.base.queue_in_use import queue_of
 from gpuop.runtime.devices import current
 from gpuop.runtime.events import Event

@@ -41,7 +41,15 @@ EXAMPLES = [
     "unsharp",
     "upside_down",
 ]
-OF_ARRAYS = ["group_sums", "mul2", "parameter_table", "transposes", "tuned_transpose", "xpose_filts"]  # no pictures
+OF_ARRAYS = [
+    "group_sums",
+    "libraries",
+    "mul2",
+    "parameter_table",
+    "transposes",
+    "tuned_transpose",
+    "xpose_filts",
+]  # no pictures
 SHORT = {
     "background_subtraction": ["--steps", "6"],
     "game_of_life": ["--generations", "40"],
@@ -180,6 +188,17 @@ def test_doubling_in_place(name: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert mul2.main(["--device", name, "--rows", "7"]) == 0
     printed = capsys.readouterr().out
     assert "in place, when the next step begins: a.next" in printed and printed.endswith("doubled: right\n")
+
+
+def test_libraries(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    libraries = example("libraries")
+    image = np.random.default_rng(1).random((30, 48), np.float32)
+    graph = libraries.analyse(image, 2.0, name)
+    blurred = np.fft.ifft2(ndimage.fourier_gaussian(np.fft.fft2(image.astype(np.float64)), 2.0)).real
+    assert np.abs(graph.read("blurred") - blurred).max() < 1e-6
+    assert np.abs(graph.read("covariance") - np.cov(blurred)).max() < 1e-6
+    assert libraries.main(["--device", name, "--size", "40"]) == 0
+    assert capsys.readouterr().out.endswith("40×40 by libraries on the device: right\n")
 
 
 def test_grading_is_one_kernel(name: str, small: Array) -> None:

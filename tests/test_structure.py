@@ -180,6 +180,7 @@ def test_kinds_of_what_is_launched():
     assert kinds("Launchable") == {
         "Kernel": "ir/kernel.py",
         "HostFunction": "ir/kernel.py",
+        "DeviceFunction": "ir/kernel.py",
         "Iteration": "fusion/iteration.py",
         "Prebuilt": "runtime/execute.py",
         "Variants": "ir/variants.py",

@@ -10,7 +10,7 @@ from typing import ClassVar
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program
-from gpuop.ir.kernel import HostFunction, Kernel, Launchable
+from gpuop.ir.kernel import Kernel, Launchable
 
 CACHED = 10 << 20  # bytes of states of which a CPU's last cache holds two turns'
 
@@ -128,5 +128,5 @@ def launches(plan: Plan) -> int:
             if launch.kernel.until is not None:
                 total += max(turns // launch.kernel.every, 1) * launches(launch.kernel.until.plan(plan.limits))
         else:
-            total += not isinstance(launch.kernel, HostFunction)
+            total += not launch.kernel.where
     return total

@@ -16,7 +16,8 @@ from gpuop.graphs.atomic_steps import BufferSet, Change, Moment, no_op
 from gpuop.graphs.bound_parameters import BoundParameters
 from gpuop.graphs.streams import Frames
 from gpuop.ir.values import Leaf
-from gpuop.runtime.base.backend import Argument, Array, Backend, Part, download, planes_of
+from gpuop.runtime.base.backend import Argument, Array, Backend, Part, download
+from gpuop.runtime.base.host_arrays import planes_of
 from gpuop.runtime.execute import Prepared
 
 

@@ -68,7 +68,7 @@ class Inspection(ABC):
         Args:
             format: "text" for people; "json" for programs: an object with these keys, in this order:
                 kernels: a list, in the order of launches, of objects with
-                    number (from 1), name, threads (text), thread_count, work_group (a list), host (a Python function),
+                    number (from 1), name, threads (text), thread_count, work_group (a list), host, where (of a Python function),
                     operators: a list of {number, name, precision, variant (of `tune=`, or ""), file, line, method,
                     part}; the method is "alone", "registers", "stage", "side by side" or "recomputed", and a part shares values,
                     inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)},

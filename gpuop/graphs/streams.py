@@ -16,7 +16,8 @@ from gpuop.graphs.defining import join
 from gpuop.graphs.graph_threads import Job, Worker
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, LeafSource
-from gpuop.runtime.base.backend import CALL, planes_of
+from gpuop.runtime.base.backend import CALL
+from gpuop.runtime.base.host_arrays import planes_of
 
 END = object()  # in the place of a frame: the source is exhausted
 Planes = Array | None  # a frame's tensor elements × points; None: the frame before stays

@@ -87,13 +87,16 @@ class Output:
 class Launchable(ABC):
     """What a plan launches: a kernel, or what stands in the place of one and has no body to fuse.
 
-    Its kinds are `Kernel`, `HostFunction`, `Iteration` of `fusion/iteration.py`, and `Prebuilt` of `runtime/execute.py`.
+    Its kinds are `Kernel`, `HostFunction`, `DeviceFunction`, `Iteration` of `fusion/iteration.py`, and `Prebuilt` of
+    `runtime/execute.py`.
 
     Attributes:
         apart: why it is fused with nothing; empty for a kernel.
+        where: of a Python function, on what it works; empty for others.
     """
 
     apart: ClassVar[str] = ""
+    where: ClassVar[str] = ""
     name: str
     inputs: tuple[FieldParam, ...]
     outputs: tuple[Output, ...]
@@ -209,7 +212,21 @@ class HostFunction(Launchable):
     """A Python function: `run` makes arrays of the outputs from arrays of the inputs."""
 
     apart: ClassVar[str] = "runs on the host"
+    where: ClassVar[str] = "on the host"
     run: Callable[[Sequence[Any]], Sequence[Any]]
+
+    @property
+    def acts(self) -> bool:
+        return True  # for all that is known
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class DeviceFunction(Launchable):
+    """A Python function that has a library compute on the device: `run` takes the device's arrays of the inputs and the outputs."""
+
+    apart: ClassVar[str] = "is a library's work on the device"
+    where: ClassVar[str] = "on the device's arrays"
+    run: Callable[[Sequence[Any], Sequence[Any]], None]
 
     @property
     def acts(self) -> bool:

@@ -79,6 +79,16 @@ def layout_of(kind: FieldType, strides: tuple[int, ...]) -> Layout:
     return Layout(point, tensor[0] if len(tensor) == 2 and columns == 1 else tensor[-1])
 
 
+@lru_cache(maxsize=1024)
+def strides_of(kind: FieldType, layout: Layout) -> tuple[int, ...]:
+    """Those of an array of `array_shape`, in elements of its dtype; complex numbers lie in one place each."""
+    if kind.dtype == "complex64":
+        return (*(n // 2 for n in layout.point), *row_major(kind.tensor_shape))
+    columns = kind.tensor_shape[-1] if kind.tensor_shape else 1
+    tensor = (layout.element * columns if layout.row is None else layout.row, layout.element)
+    return (*layout.point, *tensor[2 - len(kind.tensor_shape) :])
+
+
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of C's arrays, in elements."""
     return tuple(Shape(shape[n + 1 :]).points for n in range(len(shape)))

@@ -17,7 +17,8 @@ from gpuop.ir.layout import interleaved, planar
 from gpuop.ir.types import FieldType
 from gpuop.passes.points_per_thread import ACCESS
 from gpuop.pipelines.pipeline_call import PipelineCall
-from gpuop.runtime.base.backend import Argument, Array, Buffer, download, planes_of, stored
+from gpuop.runtime.base.backend import Argument, Array, Buffer, download
+from gpuop.runtime.base.host_arrays import planes_of, stored
 
 
 class HostCall(PipelineCall):

@@ -16,9 +16,10 @@ from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.report.explain import explain
-from gpuop.ir.kernel import HostFunction, Kernel, Launchable
+from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
 from gpuop.ir.text import content, show
-from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, download, planes_of
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, download
+from gpuop.runtime.base.host_arrays import planes_of
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.compiled_iteration import CompiledIteration
 
@@ -83,7 +84,7 @@ class Prepared:
                 )
             case Prebuilt(source=source, binary=binary):
                 return self.backend.load(source, binary)
-            case HostFunction():
+            case HostFunction() | DeviceFunction():
                 return None
         raise AssertionError(f"no plan launches {step.kernel}")
 
@@ -93,6 +94,8 @@ class Prepared:
         arguments = [values[v] for v in (*step.inputs, *step.outputs)]
         if isinstance(step.kernel, HostFunction):
             return _bind_host(step.kernel, arguments, self.backend)
+        if isinstance(step.kernel, DeviceFunction):
+            return _bind_library(step.kernel, arguments, self.backend)
         return (
             program.bind(arguments) if isinstance(program, CompiledIteration) else self.backend.bind(program, arguments)
         )
@@ -127,9 +130,22 @@ def _bind_host(kernel: HostFunction, arguments: list[Argument], backend: Backend
     given = arguments[: len(kernel.inputs)]
 
     def run() -> None:
-        note_launch(kernel.name, "on the host")
+        note_launch(kernel.name, kernel.where)
         results = kernel.run([download(p.type, a, backend) for p, a in zip(kernel.inputs, given, strict=True)])
         for param, buffer, array in zip(kernel.written, arguments[len(given) :], results, strict=True):
             backend.write(buffer, planes_of(param.type, array))
 
     return Launch((run,), given.__setitem__)
+
+
+def _bind_library(kernel: DeviceFunction, arguments: list[Argument], backend: Backend) -> Launch:
+    """In the order of the device's queue, on its own memory; its arguments are buffers."""
+    memory = [(param.type, buffer) for param, buffer in zip((*kernel.inputs, *kernel.written), arguments, strict=True)]
+    count = len(kernel.inputs)
+
+    def run() -> None:
+        note_launch(kernel.name, kernel.where)
+        with backend.arrays(memory[:count], memory[count:]) as arrays:
+            kernel.run(arrays[:count], arrays[count:])
+
+    return Launch((run,), memory.__setitem__)

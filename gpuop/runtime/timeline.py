@@ -16,7 +16,7 @@ from typing import Any
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.report.plan_report import recomputed
-from gpuop.ir.kernel import HostFunction, Kernel, Launchable
+from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.text import content
 from gpuop.runtime.base.backend import Backend, Launch, Part
 from gpuop.runtime.compiled_iteration import CompiledIteration
@@ -224,7 +224,7 @@ class _Timed(Noting):
         super().__init__(prepared, _Timed)
 
     def waits(self, kernel: Launchable) -> bool:
-        return isinstance(kernel, HostFunction)
+        return bool(kernel.where)
 
     def bind(self, number: int, values: Any) -> Launch:
         iteration = isinstance(self.programs[number], CompiledIteration)

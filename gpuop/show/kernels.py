@@ -11,7 +11,7 @@ from gpuop.fusion.plan import Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Op
 from gpuop.fusion.report.plan_report import recomputed
-from gpuop.ir.kernel import HostFunction, Launchable
+from gpuop.ir.kernel import Launchable
 from gpuop.show.layers import Edge, LayeredLayout, layered
 from gpuop.show.scene import Box, Curve, Label, Scene, text_width
 
@@ -126,7 +126,7 @@ def _how(kernel: Launchable, plan: Plan) -> str:
         inner = ", ".join(launch.kernel.name for launch in kernel.turn.plan(plan.limits).launches)
         turns = f"{kernel.times} turns of {inner}"
         return turns if kernel.until is None else f"turns of {inner} until a condition holds"
-    return "on the host" if isinstance(kernel, HostFunction) else f"{kernel.grid} threads"
+    return kernel.where or f"{kernel.grid} threads"
 
 
 def _fill(scene: Scene, plan: Plan, content: _Content, layout: LayeredLayout, passed: list[int], left: float) -> None:

@@ -68,6 +68,21 @@ def host_operator_of_a_number():
     gp.HostOperator(np.sort, SCALAR, 1, outputs=SCALAR.type)  # here
 
 
+@WRONGS.add("a DeviceOperator wants a function of arrays, not a ScalarField")
+def device_operator_without_a_function():
+    gp.DeviceOperator(SCALAR, outputs=SCALAR.type)  # here
+
+
+@WRONGS.add("device operator `sort` wants Fields, not a list; what is no Field belongs into the function")
+def device_operator_of_a_list():
+    gp.DeviceOperator(np.sort, SCALAR, [1], outputs=SCALAR.type)  # here
+
+
+@WRONGS.add("an output is declared by a FieldType, not by a tuple")
+def device_operator_with_a_shape_for_a_type():
+    gp.DeviceOperator(np.sort, SCALAR, outputs=((3, 4),))  # here
+
+
 @WRONGS.add("an output is declared by a FieldType, not by a ScalarField; write `field.type`")
 def host_operator_with_a_field_for_a_type():
     gp.HostOperator(np.sort, SCALAR, outputs=SCALAR)  # here

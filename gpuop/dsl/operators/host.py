@@ -40,14 +40,7 @@ def HostOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -> 
         SemanticError: for arguments of other kinds; and when it is evaluated, for a result that is not of the declared
             shape, or whose dtype does not convert to the declared one without losing its kind.
     """
-    if not callable(function):
-        raise SemanticError(f"a HostOperator wants a function of arrays, not {described(function)}")
-    name = getattr(function, "__name__", type(function).__name__).strip("<>")
-    for field in fields:
-        if not isinstance(field, Field):
-            raise SemanticError(
-                f"host operator `{name}` wants Fields, not {described(field)}; what is no Field belongs into the function"
-            )
+    name = name_of_function("host", function, fields)
     types = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
     written = [slot.param for slot in slots_of(types, None)]
     run = Checked(function, name, types, isinstance(outputs, (tuple, list)), here())
@@ -56,6 +49,23 @@ def HostOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -> 
         _kernel(run, fields, written), identity, tuple(services.above.own(f.node) for f in fields), run.loc
     )
     return results if run.several else results[0]
+
+
+def name_of_function(kind: str, function: Callable[..., Any], fields: Sequence[Any]) -> str:
+    """The name of a function of arrays.
+
+    Raises:
+        SemanticError: it is no function, or is given what is no Field.
+    """
+    if not callable(function):
+        raise SemanticError(f"a {kind.title()}Operator wants a function of arrays, not {described(function)}")
+    name = getattr(function, "__name__", type(function).__name__).strip("<>")
+    for field in fields:
+        if not isinstance(field, Field):
+            raise SemanticError(
+                f"{kind} operator `{name}` wants Fields, not {described(field)}; what is no Field belongs into the function"
+            )
+    return name
 
 
 def _kernel(run: Checked, fields: Sequence[Field], written: Sequence[FieldParam]) -> HostFunction:

@@ -116,7 +116,7 @@ def _turns(repeats: Facts) -> str:
 
 def _kernel(kernel: Facts) -> list[str]:
     one = "point" if kernel["schedule"] or (kernel["lanes"] and kernel["lanes"]["count"] > 1) else "thread"
-    where = "on the host" if kernel["host"] else f"on {kernel['threads']} {one}s"
+    where = kernel["where"] or f"on {kernel['threads']} {one}s"
     if kernel["repeats"]:
         where = _turns(kernel["repeats"])
     moves = f"reads {amount(kernel['read_bytes'])}, writes {amount(kernel['written_bytes'])}"

@@ -101,7 +101,7 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, made: 
     """A launch.
 
     Returns:
-        number (from 1), name, threads ("480×640"), thread_count, work_group, host (whether it is a Python function),
+        number (from 1), name, threads ("480×640"), thread_count, work_group, host, where (a Python function works),
         operators: a list of {number, name, precision, variant, file, line, method, part}: the method is "alone" (the only one),
             "registers" (it passes values on to others, or takes them, in registers), "stage" (its values are intermediates,
             which other threads read), "side by side" (it only shares reads with others) or "recomputed" (its value is
@@ -126,6 +126,7 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, made: 
         "thread_count": kernel.grid.threads,
         "work_group": list(kernel.work_group if isinstance(kernel, Kernel) else kernel.grid.group),
         "host": isinstance(kernel, HostFunction),
+        "where": kernel.where,
         "operators": _operators(launch),
         "inputs": inputs,
         "outputs": outputs,

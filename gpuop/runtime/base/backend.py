@@ -6,6 +6,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial, wraps
 from types import FunctionType, MethodType
@@ -20,11 +21,16 @@ from gpuop.fusion.kernel_limits import LEAST
 from gpuop.ir.kernel import MOST_THREADS, Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
+from gpuop.runtime.base.host_arrays import array_of
 
 Array = NDArray[Any]
+NO_ARRAYS = (
+    "{} has no arrays for a DeviceOperator, as CUDA's devices and CPUs have; a gp.HostOperator takes values to the host"
+)
 Buffer = Any  # a device's own handle of memory
 NO_BUNDLES = "{} interprets what was recorded, which is not in a bundle; use a device of OpenCL or CUDA"
 Argument = Any  # a Buffer, or the tuple of scalars of a by-value parameter
+Memory = tuple[FieldType, Buffer]
 Part = Callable[[], Any]
 PAGE = 4096  # bytes
 Queue = TypeVar("Queue", bound="Backend")
@@ -239,6 +245,10 @@ class Backend(ABC):
         """What other libraries take a buffer from, strides in elements; DeviceError where they have no use for it."""
         raise DeviceError(f"other libraries do not know the memory of {self.name}")
 
+    def arrays(self, inputs: Sequence[Memory], outputs: Sequence[Memory]) -> AbstractContextManager[list[Any]]:
+        """Fields, none of them complex, as arrays of a library that computes on the device, in its order, inside a `with`."""
+        raise DeviceError(NO_ARRAYS.format(self.name))
+
     def measuring(self) -> Backend:
         """The same queue, where `seconds` knows how long a launch took, if the device can say so."""
         return self
@@ -275,26 +285,3 @@ def download(kind: FieldType, value: Argument, backend: Backend) -> Array:
     if isinstance(value, tuple):
         return array_of(kind, np.array(value, kind.storage.numpy))
     return array_of(kind, backend.download(kind, value))
-
-
-def stored(kind: FieldType, array: Array) -> Array:
-    """A contiguous array of a field with its elements as they are stored: complex numbers are two, bools are bytes."""
-    if kind.dtype not in ("complex64", "bool"):
-        return array
-    return np.ascontiguousarray(array).reshape(-1).view(np.float32 if kind.dtype == "complex64" else np.uint8)
-
-
-def planes_of(kind: FieldType, array: Array) -> Array:
-    """An array of `array_shape` as planes (tensor elements × points), contiguous."""
-    flat = stored(kind, np.ascontiguousarray(array)).reshape(kind.field_shape.points, kind.planes)
-    return np.ascontiguousarray(flat.T)
-
-
-def array_of(kind: FieldType, planes: Array) -> Array:
-    """The inverse of `planes_of`: an array of `array_shape` in the field's dtype."""
-    flat = np.ascontiguousarray(planes.reshape(kind.planes, kind.field_shape.points).T)
-    if kind.dtype == "complex64":
-        flat = flat.view(np.complex64)
-    elif kind.dtype == "bool":
-        flat = flat.view(np.bool_)
-    return flat.reshape(tuple(kind.array_shape))

@@ -9,7 +9,8 @@ from gpuop.errors import DeviceError
 from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import LeafSource
-from gpuop.runtime.base.backend import Array, Backend, Buffer, array_of
+from gpuop.runtime.base.backend import Array, Backend, Buffer
+from gpuop.runtime.base.host_arrays import array_of
 
 
 @dataclass(frozen=True, eq=False)

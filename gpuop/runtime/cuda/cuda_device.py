@@ -8,6 +8,7 @@ import os
 import shutil
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, cast
 from weakref import WeakValueDictionary
@@ -22,7 +23,7 @@ from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, limits_of
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base import dlpack
-from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, as_device_errors
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory, Part, as_device_errors
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.patience import patiently
@@ -40,6 +41,7 @@ from gpuop.runtime.cuda.cuda_launch import (
 )
 from gpuop.runtime.cuda.cuda_memory import CudaMemory, Taken
 from gpuop.runtime.cuda.cuda_stream import CudaMark
+from gpuop.runtime.cuda.cupy_arrays import cupy_arrays
 from gpuop.runtime.cuda.nvrtc import architectures, compile_cuda
 from gpuop.runtime.cuda.nvtx import nvtx_range
 from gpuop.runtime.disk import cache
@@ -149,6 +151,9 @@ class Cuda(CompilingBackend):
         return Lent(
             self.memory, dlpack.DLPackMemory(int(buffer), shape, strides, np.dtype(dtype), device, False, buffer)
         )
+
+    def arrays(self, inputs: Sequence[Memory], outputs: Sequence[Memory]) -> AbstractContextManager[list[Any]]:
+        return cupy_arrays(self.memory, [*inputs, *outputs])
 
     def synchronize(self) -> None:
         self.memory.synchronize()

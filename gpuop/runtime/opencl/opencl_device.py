@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import ctypes
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -17,28 +16,19 @@ from gpuop.config import config
 from gpuop.errors import DeviceError
 from gpuop.fusion.kernel_limits import limits_of
 from gpuop.ir.types import FieldType
-from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Part, as_device_errors
+from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Memory, Part, as_device_errors
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.base.program_text import ProgramText
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.disk import cache
 from gpuop.runtime.disk.program_cache import DiskPrograms
+from gpuop.runtime.opencl.opencl_arrays import mapped_arrays, memory_of, reach
 from gpuop.runtime.opencl.opencl_discovery import LATE, features_of, groups_of, target_of
 from gpuop.runtime.opencl.opencl_programs import OpenCLCode, binary_of, built, finish
 from gpuop.runtime.opencl.opencl_queue import KeptOwners, new_queue
 
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
-
-
-def reach(array: Array) -> int:
-    """The bytes from an array's first element to its last, where no stride is negative."""
-    return int(sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))) + array.itemsize
-
-
-def memory_of(array: Array) -> Any:
-    """What an array reaches over, as bytes: pyopencl takes no other array that has gaps or is read-only."""
-    return (ctypes.c_char * reach(array)).from_address(array.ctypes.data)
 
 
 class OpenCL(CompilingBackend):
@@ -150,6 +140,12 @@ class OpenCL(CompilingBackend):
         if reach(array) > self.device.max_mem_alloc_size:  # as where few rows of much memory are taken
             return None
         return cl.Buffer(self.context, cl.mem_flags.USE_HOST_PTR | cl.mem_flags.READ_WRITE, hostbuf=memory)
+
+    def arrays(self, inputs: Sequence[Memory], outputs: Sequence[Memory]) -> AbstractContextManager[list[Array]]:
+        if self.target.device != "cpu":
+            return super().arrays(inputs, outputs)
+        self._wait()
+        return mapped_arrays(self.cl, self.queue, inputs, outputs)
 
     def settle(self, buffers: Iterable[Buffer]) -> None:
         self._wait()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -17,7 +18,8 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.stages import stages
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
-from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory
+from gpuop.runtime.base.host_arrays import array_in
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.reference.checked import run_checked
 from gpuop.runtime.reference.interpret import run
@@ -82,6 +84,11 @@ class Reference(Backend):
             fields[kernel.inputs[position]][...] = np.array(scalars)[:, None]
 
         return Launch((launch,), adjust)
+
+    @contextmanager
+    def arrays(self, inputs: Sequence[Memory], outputs: Sequence[Memory]) -> Iterator[list[Any]]:
+        read = [array_in(kind, buffer, False) for kind, buffer in inputs]
+        yield read + [array_in(kind, buffer, True) for kind, buffer in outputs]
 
     def synchronize(self) -> None:
         pass

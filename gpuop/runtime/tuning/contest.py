@@ -14,7 +14,8 @@ from gpuop.errors import CompileError, DeviceError, UnsupportedError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import FieldType
 from gpuop.passes.resolve import for_target
-from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, array_of
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch
+from gpuop.runtime.base.host_arrays import array_of
 from gpuop.runtime.device_facts import run_once
 
 RUNS, SHORT_RUNS = 3, 10  # of each, before it is compared

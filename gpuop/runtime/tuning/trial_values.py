@@ -8,7 +8,8 @@ from gpuop.errors import GpuopError
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
-from gpuop.runtime.base.backend import Argument, Array, Backend, planes_of
+from gpuop.runtime.base.backend import Argument, Array, Backend
+from gpuop.runtime.base.host_arrays import planes_of
 
 
 def value_of(param: FieldParam, node: Node | None, backend: Backend) -> Argument:

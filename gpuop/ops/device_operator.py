@@ -1,0 +1,134 @@
+"""Device operators: libraries that compute on the device's own arrays, among the operators of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gpuop.dsl as k
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.kinds_of_field import is_big_tensor
+from gpuop.dsl.operators.gpu_operator import results_of, slots_of
+from gpuop.dsl.operators.host import name_of_function
+from gpuop.dsl.operators.operator import library_call
+from gpuop.errors import Loc, SemanticError, described, here
+from gpuop.ir.kernel import DeviceFunction, Output
+from gpuop.ir.nodes import FieldParam
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Leaf
+from gpuop.ops.algebra import copied
+from gpuop.ops.gather import Reading, flat, gathered
+
+
+def DeviceOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -> Any:
+    """Apply a Python function of the device's arrays to Fields: a library computes in gpuop's memory, in order with the kernels.
+
+        product = gp.DeviceOperator(lambda a, b, c: np.matmul(a, b, out=c), f, g, outputs=gp.FieldType((480, 640)))
+
+    On a CUDA device the arrays are CuPy's, and while the function runs CuPy's current stream is gpuop's, so that nothing waits;
+    on CPUs and the reference they are NumPy's. NumPy's functions take either. Nothing is copied: an array has the shape
+    `field_shape + tensor_shape` and the field's dtype, and elements of tensors lie in planes; complex numbers alone are brought to
+    one place each, by the kernels before and behind. Arrays hold only while the function runs. Nothing is fused across. A graph
+    calls the function at every evaluation, eager fields once; equal calls are made once.
+
+    Args:
+        function: gets an array of each field, which it must not change, then one of each output, which it fills, as by `out=`. It
+            returns nothing, or the arrays that it has filled.
+        fields: Fields; what is no Field belongs into the function.
+        outputs: a FieldType, or a tuple of up to 10.
+
+    Returns:
+        A Field, or a tuple of them where `outputs` is a tuple. Results are those of the library: their bits are its own.
+
+    Raises:
+        SemanticError: for arguments of other kinds; and when it is evaluated, for results in other arrays than the outputs'.
+        DeviceError: when it is evaluated, on CUDA without CuPy, and on OpenCL devices that are no CPUs.
+    """
+    name = name_of_function("device", function, fields)
+    several = isinstance(outputs, (tuple, list))
+    types = [slot.param.type for slot in slots_of(tuple(outputs) if several else (outputs,), None)]
+    inputs = [_on_device(f) for f in fields]
+    run = Filled(function, name, tuple(f.type for f in fields), tuple(types), here())
+    given = tuple(FieldParam(f.name or f"in{n}", f.type) for n, f in enumerate(inputs))
+    written = tuple(Output(slot.param) for slot in slots_of(tuple(map(_flat_type, types)), None))
+    kernel = DeviceFunction(name, given, written, loc=run.loc, run=run)
+    identity = f"device {id(function)} {name} {' '.join(map(str, types))}"  # whatever knows it keeps the function alive
+    made = results_of(kernel, identity, tuple(services.above.own(f.node) for f in inputs), run.loc)
+    results = tuple(_complex(f, kind) for f, kind in zip(made, types, strict=True))
+    return results if several else results[0]
+
+
+def _flat_type(kind: FieldType) -> FieldType:
+    """What the function's array of a field lies in: of complex numbers a row of their parts."""
+    return FieldType(kind.planes * kind.field_shape.points) if kind.dtype == "complex64" else kind
+
+
+def _on_device(field: Field) -> Field:
+    """The field in memory of the device, as a library takes it."""
+    if field.dtype != "complex64":
+        return copied(field) if isinstance(field.node, Leaf) and field.node.by_value else field
+    return library_call("interleave", (_flat_type(field.type),), [field], lambda: _interleave(field), ())[0]
+
+
+def _interleave(field: Field) -> None:
+    """A thread for each point, as whatever computes the field has, so that the two fuse."""
+    planes = field.type.planes
+    k._globalThreads(field)
+    first = k._index() * planes
+    if is_big_tensor(field):
+        with k._forEachTensorElement(planes):
+            k._writeTensor(k._out0, k._readTensorElement(field), first + k._tensorElement)
+    else:
+        for n in range(planes):
+            k._writeTensor(k._out0, k._readTensorElement(field, n), first + n)
+
+
+def _complex(parts: Field, kind: FieldType) -> Field:
+    """The complex field whose parts lie in a row; others are what they are."""
+    if kind.dtype != "complex64":
+        return parts
+    shape = (*kind.array_shape, 2)
+
+    def value(place: Sequence[Any], read: Reading) -> Any:
+        return Reading().at(parts, [flat((*place, read.part), shape)])
+
+    return gathered("deinterleave", kind, [parts], value, ())
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The function, which fills the arrays of the outputs, or an error at the line of the DeviceOperator."""
+
+    function: Callable[..., Any]
+    name: str
+    given: tuple[FieldType, ...]
+    types: tuple[FieldType, ...]
+    loc: Loc | None
+
+    def __call__(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        read = [_seen(kind, array) for kind, array in zip(self.given, inputs, strict=True)]
+        filled = [_seen(kind, array) for kind, array in zip(self.types, outputs, strict=True)]
+        returned = self.function(*read, *filled)
+        places = {_address(array) for array in filled}
+        for value in returned if isinstance(returned, (tuple, list)) else (returned,):
+            if value is not None and _address(value) not in places:
+                raise SemanticError(
+                    f"device operator `{self.name}` returns {described(value)} of its own; it fills the arrays of its outputs, "
+                    "which it gets behind those of its fields: by `out=`, or `result[...] = …`",
+                    self.loc,
+                )
+
+
+def _seen(kind: FieldType, array: Any) -> Any:
+    """The array of a field, of what it lies in."""
+    return array.view("complex64").reshape(tuple(kind.array_shape)) if kind.dtype == "complex64" else array
+
+
+def _address(array: Any) -> int | None:
+    """Where an array of NumPy's or CuPy's begins."""
+    for name in ("__cuda_array_interface__", "__array_interface__"):
+        if hasattr(array, name):
+            return int(getattr(array, name)["data"][0])
+    return None

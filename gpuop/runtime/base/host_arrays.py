@@ -1,0 +1,45 @@
+"""Fields as NumPy's arrays: how they are stored, and the arrays in that memory, for libraries that compute there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.ir.layout import planar, strides_of
+from gpuop.ir.types import FieldType
+
+Array = NDArray[Any]
+
+
+def array_in(kind: FieldType, memory: Array, writeable: bool) -> Array:
+    """The array of a field, which is not complex, in contiguous memory that has it in planes."""
+    dtype = kind.array_dtype
+    strides = [step * dtype.itemsize for step in strides_of(kind, planar(kind))]
+    array: Array = np.ndarray(tuple(kind.array_shape), dtype, memory.data if memory.size else None, 0, strides)
+    array.flags.writeable = writeable
+    return array
+
+
+def stored(kind: FieldType, array: Array) -> Array:
+    """A contiguous array of a field with its elements as they are stored: complex numbers are two, bools are bytes."""
+    if kind.dtype not in ("complex64", "bool"):
+        return array
+    return np.ascontiguousarray(array).reshape(-1).view(np.float32 if kind.dtype == "complex64" else np.uint8)
+
+
+def planes_of(kind: FieldType, array: Array) -> Array:
+    """An array of `array_shape` as planes (tensor elements × points), contiguous."""
+    flat = stored(kind, np.ascontiguousarray(array)).reshape(kind.field_shape.points, kind.planes)
+    return np.ascontiguousarray(flat.T)
+
+
+def array_of(kind: FieldType, planes: Array) -> Array:
+    """The inverse of `planes_of`: an array of `array_shape` in the field's dtype."""
+    flat = np.ascontiguousarray(planes.reshape(kind.planes, kind.field_shape.points).T)
+    if kind.dtype == "complex64":
+        flat = flat.view(np.complex64)
+    elif kind.dtype == "bool":
+        flat = flat.view(np.bool_)
+    return flat.reshape(tuple(kind.array_shape))

@@ -1,0 +1,40 @@
+"""Fields of a CUDA device as CuPy's arrays: what CuPy is told goes to gpuop's stream."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from gpuop.errors import DeviceError
+from gpuop.ir.layout import planar, strides_of
+from gpuop.ir.types import FieldType
+from gpuop.runtime.base import dlpack
+from gpuop.runtime.base.backend import Buffer, Memory
+from gpuop.runtime.cuda.cuda_arrays import Lent
+from gpuop.runtime.cuda.cuda_memory import CudaMemory
+
+
+@contextmanager
+def cupy_arrays(memory: CudaMemory, fields: Sequence[Memory]) -> Iterator[list[Any]]:
+    """CuPy's arrays in the memory of fields; inside the `with` CuPy's current stream is gpuop's, so all is in its order."""
+    try:
+        cupy = importlib.import_module("cupy")
+    except ImportError as missing:
+        raise DeviceError(
+            f"a DeviceOperator on {memory.name} works with CuPy's arrays, and there is no CuPy ({missing}): install cupy-cuda12x "
+            "or that of your CUDA, or take gp.HostOperator, whose values go to the host and back"
+        ) from None
+    stream = cupy.cuda.ExternalStream(memory.handle, memory.ordinal)
+    with memory.active(), cupy.cuda.Device(memory.ordinal), stream:
+        yield [_array(cupy, memory, kind, buffer) for kind, buffer in fields]
+
+
+def _array(cupy: Any, memory: CudaMemory, kind: FieldType, buffer: Buffer) -> Any:
+    shape, strides = tuple(kind.array_shape), strides_of(kind, planar(kind))
+    stored = kind.storage.numpy  # bools are bytes
+    lent = Lent(
+        memory, dlpack.DLPackMemory(int(buffer), shape, strides, stored, (dlpack.CUDA, memory.ordinal), False, buffer)
+    )
+    return cupy.from_dlpack(lent).view(kind.array_dtype)

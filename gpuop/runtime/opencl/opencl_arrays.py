@@ -1,0 +1,46 @@
+"""The memory of NumPy's arrays, for buffers; and buffers of CPU devices as arrays: they are mapped, which copies nothing there."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gpuop.runtime.base.backend import Array, Memory
+from gpuop.runtime.base.host_arrays import array_in
+
+
+def reach(array: Array) -> int:
+    """The bytes from an array's first element to its last, where no stride is negative."""
+    return int(sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))) + array.itemsize
+
+
+def memory_of(array: Array) -> Any:
+    """What an array reaches over, as bytes: pyopencl takes no other array that has gaps or is read-only."""
+    return (ctypes.c_char * reach(array)).from_address(array.ctypes.data)
+
+
+@contextmanager
+def mapped_arrays(cl: Any, queue: Any, inputs: Sequence[Memory], outputs: Sequence[Memory]) -> Iterator[list[Array]]:
+    """Arrays of fields, which wait for what the queue has; what it gets later waits for the end of the `with`."""
+    flags, mapped = cl.map_flags.READ | cl.map_flags.WRITE, dict[int, Any]()
+
+    def memory(kind: Any, buffer: Any) -> Array:
+        if not kind.nbytes:
+            return np.empty(0, np.uint8)
+        if id(buffer) not in mapped:
+            mapped[id(buffer)] = cl.enqueue_map_buffer(
+                queue, buffer, flags, 0, (kind.nbytes,), np.uint8, is_blocking=True
+            )[0]
+        found: Array = mapped[id(buffer)]
+        return found
+
+    try:
+        read = [array_in(kind, memory(kind, buffer), False) for kind, buffer in inputs]
+        yield read + [array_in(kind, memory(kind, buffer), True) for kind, buffer in outputs]
+    finally:
+        for each in mapped.values():
+            each.base.release(queue)
