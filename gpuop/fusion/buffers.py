@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.rates import Rate
 from gpuop.ir.types import FieldType
+from gpuop.ir.values import Leaf
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,12 @@ class Allocation:
     @property
     def nbytes(self) -> int:
         return sum(kind.nbytes for kind in self.kinds)
+
+
+def nbytes_of(plan: Plan) -> int:
+    """What is worked on: leaves that are not passed by value, and what is written; an iteration's own turns take more."""
+    leaves = (node for node in plan.program.leaves.values() if not (isinstance(node, Leaf) and node.by_value))
+    return sum(node.type.nbytes for node in leaves) + allocation(plan).nbytes
 
 
 def allocation(plan: Plan) -> Allocation:

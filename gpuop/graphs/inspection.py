@@ -11,6 +11,7 @@ from typing import Any
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import GpuopError, SemanticError
 from gpuop.evaluation import facts_in_use, source_of, target_in_use
+from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.iteration import launches
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.report.explain import explain
@@ -56,6 +57,14 @@ class Inspection(ABC):
         Those whose values cannot change are launched once, or when a parameter is set, and count all the same.
         """
         return launches(self.plan)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of memory that the graph has on its device: states, frames, arrays, and what kernels write.
+
+        Constants that other graphs share count too. What an iteration keeps between its turns is not known before it runs.
+        """
+        return nbytes_of(self.plan)
 
     def explain(self, format: str = "text") -> str:
         """Per kernel what was fused into it and how; per pair left apart, why, and what that costs.

@@ -20,6 +20,7 @@ from gpuop.dsl.recorder.looks import looks
 from gpuop.dsl.recorder.precisions import choosing, chosen
 from gpuop.errors import SemanticError, described
 from gpuop.evaluation import PLANS_KEPT, facts_in_use, source_of, target_in_use
+from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program, program
 from gpuop.fusion.report.explain import explain
@@ -115,6 +116,22 @@ class Pipeline(Decorated):
     def planned(self, *arguments: Any) -> Plan:
         """What a call with these arguments runs."""
         return self._inspected(arguments, {}).plan
+
+    def nbytes(self, *arguments: Any, **named: Any) -> int:
+        """The bytes of memory that a call with these arguments works on, at most: arrays, what is between, and results.
+
+        Arrays that are used where they lie count too. What an iteration keeps between its turns is not known before it runs.
+
+        Args:
+            arguments, named: as of `explain`.
+
+        Returns:
+            An int.
+
+        Raises:
+            SemanticError: what a call with these arguments raises, or Fields instead of arrays.
+        """
+        return nbytes_of(self._inspected(arguments, named).plan)
 
     def profile(self, *arguments: Any, steps: int = 20, **named: Any) -> Profile:
         """Measure how long each kernel takes, with the device's own clock, when the pipeline is called with these arguments.
