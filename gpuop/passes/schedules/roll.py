@@ -161,7 +161,8 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
         ):
             columns //= 2
         shifted = windows_of(kernel, *shifts(kernel, access_of(kernel, columns))).found
-        turn = AHEAD if windows.axis == "row" and not kernel.intermediates else 1
+        alike = not kernel.intermediates or cycle_of(kernel, access_of(kernel, columns)) == 1
+        turn = AHEAD if windows.axis == "row" and alike else 1
         while turn > 1 and (held(shifted, columns, turn) > most or values * columns * turn > MOST_IN_TURN):
             turn //= 2
         if columns > 1 and held(shifted, columns, 1) <= most:
