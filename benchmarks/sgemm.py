@@ -1,0 +1,139 @@
+"""Matrix products of float32 written in gpuop's vocabulary beside the vendors': cuBLAS through CuPy, and NumPy's BLAS on CPUs.
+
+    python benchmarks/sgemm.py [--device NAME] [--size 2048]
+
+Medians (10 % … 90 %) of runs in turns in one process, operations per second, and the ratio to the vendor's. Products are added
+with fused multiply-add, in the order of k; tensor cores are not used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import gpuop as gp
+from gpuop.dsl import *
+
+ROUNDS, RUNS = 11, 3
+
+
+def product_type(a, b, **_):  # type: ignore[no-untyped-def]
+    return a.type.replace(field_shape=(a.field_shape[0], b.field_shape[1]))
+
+
+@gp.operator(outputs=product_type, precision="contract")
+def product(a, b, *, tile=128, deep=8, each=8):  # type: ignore[no-untyped-def]
+    """A group of threads computes a square tile, each thread `each`² values of it; what all read of both matrices passes through
+    local memory, `deep` columns and rows at a time, while the next ones are on their way. Sizes are multiples of these."""
+    (rows, inner), columns = a.field_shape, b.field_shape[1]
+    side = tile // each  # threads along an axis
+    half, threads = each // 2, side * side
+    _localThreads(side, side, groups=(rows // tile, columns // tile))
+    left, right = _local(_floatArray(2, deep, tile + 4)), _local(_floatArray(2, deep, tile))
+    next_left, next_right = _floatArray(tile * deep // threads), _floatArray(tile * deep // threads)
+    sums, x, y = _floatArray(each, each), _floatArray(each), _floatArray(each)
+    thread = _index("local")
+
+    def fetch(first):  # type: ignore[no-untyped-def]
+        with _for(tile * deep // threads, unroll=True) as i:
+            row, column = _unravel(i * threads + thread, (tile, deep))
+            next_left[i] = _readTensor(a, _groupRow * tile + row, first + column)
+            row, column = _unravel(i * threads + thread, (deep, tile))
+            next_right[i] = _readTensor(b, first + row, _groupColumn * tile + column)
+
+    def keep(buffer):  # type: ignore[no-untyped-def]
+        with _for(tile * deep // threads, unroll=True) as i:
+            row, column = _unravel(i * threads + thread, (tile, deep))
+            left[buffer, column, row] = next_left[i]
+            row, column = _unravel(i * threads + thread, (deep, tile))
+            right[buffer, row, column] = next_right[i]
+        _syncThreadsLocal()
+
+    fetch(0)
+    keep(0)
+    with _for(0, inner, deep) as first:
+        buffer = (first // deep) % 2
+        with _if(first + deep < inner):
+            fetch(first + deep)
+        with _for(deep, unroll=True) as k:
+            with _for(each, unroll=True) as i:
+                x[i] = left[buffer, k, i // half * (tile // 2) + _localRow * half + i % half]
+                y[i] = right[buffer, k, i // half * (tile // 2) + _localColumn * half + i % half]
+            with _for(each, unroll=True) as i, _for(each, unroll=True) as j:
+                sums[i, j] += x[i] * y[j]
+        with _if(first + deep < inner):
+            keep(1 - buffer)
+    with _for(each, unroll=True) as i, _for(each, unroll=True) as j:
+        row = _groupRow * tile + i // half * (tile // 2) + _localRow * half + i % half
+        _writeTensor(
+            _out0, sums[i, j], row, _groupColumn * tile + j // half * (tile // 2) + _localColumn * half + j % half
+        )
+
+
+@gp.operator(outputs=product_type, precision="contract")
+def product_of_strips(a, b, *, rows=16, width=32):  # type: ignore[no-untyped-def]
+    """For CPUs: a thread computes a few values of a column, whose sums stay in registers; its neighbours' are lanes of vectors."""
+    (high, inner), columns = a.field_shape, b.field_shape[1]
+    _globalThreads(high // rows, columns)
+    _localThreads(1, width)
+    sums = _floatArray(rows)
+    with _for(inner) as k:
+        value = _readTensor(b, k, _column)
+        with _for(rows, unroll=True) as i:
+            sums[i] += _readTensor(a, _row * rows + i, k) * value
+    with _for(rows, unroll=True) as i:
+        _writeTensor(_out0, sums[i], _row * rows + i, _column)
+
+
+def in_turns(actions: dict[str, Callable[[], object]], wait: Callable[[], object]) -> dict[str, list[float]]:
+    """Seconds of a run of each action."""
+    taken: dict[str, list[float]] = {name: [] for name in actions}
+    for _ in range(ROUNDS + 1):
+        for name, action in actions.items():
+            wait()
+            start = time.perf_counter()
+            for _ in range(RUNS):
+                action()
+            wait()
+            taken[name].append((time.perf_counter() - start) / RUNS)
+    return {name: each[1:] for name, each in taken.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device")
+    parser.add_argument("--size", type=int, default=2048)
+    given = parser.parse_args()
+    a, b = np.random.default_rng(0).random((2, given.size, given.size), np.float32) - 0.5
+    with gp.use_device(given.device or gp.devices()[0].name) as device:
+        print(f"{device.name}: {device.description}; {given.size}³, float32")
+        actions: dict[str, Callable[[], object]]
+        if device.name.startswith("cuda"):
+            import cupy
+
+            x, y = cupy.asarray(a), cupy.asarray(b)
+            out, multiply = cupy.empty_like(x), gp.pipeline(lambda x, y: product(gp.ScalarField(x), gp.ScalarField(y)))
+            actions = {"gpuop": lambda: multiply(x, y, out=out), "cuBLAS": lambda: cupy.matmul(x, y, out=out)}
+            found, vendor = cupy.asnumpy(multiply(x, y)), "cuBLAS"
+        else:
+            f, g = gp.evaluate(gp.ScalarField(a), gp.ScalarField(b))
+            actions = {"gpuop": lambda: gp.evaluate(product_of_strips(f, g)), "NumPy": lambda: a @ b}
+            found, vendor = product_of_strips(f, g).numpy(), "NumPy"
+        wanted = a.astype(np.float64) @ b.astype(np.float64)
+        print(f"largest difference from the product in float64: {np.abs(found - wanted).max():.2g}")
+        taken = in_turns(actions, device.synchronize)
+        for name, seconds in taken.items():
+            low, high = (statistics.quantiles(seconds, n=10)[k] * 1e3 for k in (0, -1))
+            middle = statistics.median(seconds)
+            speed, ratio = 2 * given.size**3 / middle / 1e9, statistics.median(taken[vendor]) / middle
+            print(
+                f"{name:8} {middle * 1e3:8.3f} ms ({low:.3f} … {high:.3f})  {speed:8.0f} GFLOP/s  {ratio:.2f} of {vendor}"
+            )
+
+
+if __name__ == "__main__":
+    main()
