@@ -37,14 +37,14 @@ def turned(f, block, rows=None):
             _writeTensor(_out0, t[_localColumn, r], _groupRow * block + r, _groupColumn * block + _localColumn)
 
 
-@pytest.mark.parametrize("shape", [(4, 5), (33, 17), (1, 70)], ids=str)
+@pytest.mark.parametrize("shape", [(4, 5), (33, 17)], ids=str)
 def test_transposes_of_any_size(device: str, shape: tuple[int, int]) -> None:
     a = numbers(*shape)
     same(turned(gp.ScalarField(a), 16), a.T)
     same(turned(gp.ScalarField(a), 32, 8), a.T)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "float64", "bool", "complex64"])
+@pytest.mark.parametrize("dtype", ["uint8", "float64", "bool", "complex64"])
 def test_types(device: str, dtype: str) -> None:
     if dtype == "float64" and device.startswith("cuda"):
         return
