@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
+from gpuop.errors import SemanticError
 from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.symbolic import Known, evaluate
 from gpuop.ir.target import Target
@@ -54,8 +55,15 @@ class Variants(Launchable):
         return any(variant.kernel.acts for variant in self.variants)
 
     def fitting(self, target: Target) -> tuple[Variant, ...]:
-        """The variants whose grid is that of the target: one for each choice of parameters."""
-        return tuple(variant for variant in self.variants if variant.suits(target))
+        """The variants whose grid is that of the target: one for each choice of parameters.
+
+        Raises:
+            SemanticError: there is none, as the target has facts that no other one has; or a table has no entry for it.
+        """
+        found = tuple(variant for variant in self.variants if variant.suits(target))
+        if not found:
+            raise SemanticError(f"`{self.name}` has no thread grid for {target}; choose it from a table", self.loc)
+        return found
 
 
 def identity_of(variants: tuple[Variant, ...]) -> str:

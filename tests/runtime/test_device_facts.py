@@ -212,7 +212,7 @@ def test_a_quarter_of_the_runs_must_be_about_as_short(forgotten: Path, monkeypat
         ([0.5, *[9.0] * half, 1.0, *[1.6] * half], ([1.0], False)),
     ):
         taken = iter(times)
-        monkeypatch.setattr(device_facts, "_run", lambda backend, launch: next(taken))  # noqa: B023 - used in this turn
+        monkeypatch.setattr(device_facts, "run_once", lambda backend, launch: next(taken))  # noqa: B023 - used in this turn
         assert device_facts._seconds(backend, kernels) == expected
 
 

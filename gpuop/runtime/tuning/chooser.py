@@ -22,7 +22,7 @@ from gpuop.ir.values import Node
 from gpuop.ir.variants import Variant, Variants, identity_of, shown
 from gpuop.passes.resolve import for_target
 from gpuop.runtime.base.backend import Array, Backend
-from gpuop.runtime.tuning.contest import Candidate, Contest, alike
+from gpuop.runtime.tuning.contest import REFUSALS, Candidate, Contest, alike
 from gpuop.runtime.tuning.modes import AUTO, FORCE, NEVER, STORED, Mode, mode_in_use
 from gpuop.runtime.tuning.place import DevicePlace, place_ahead, place_of
 from gpuop.runtime.tuning.schedule_choices import key_of, read_pin
@@ -84,8 +84,6 @@ class Chooser(Choices):
 
     def variant(self, call: Variants, given: Sequence[Node | None]) -> Variant:
         fitting = call.fitting(self.target)
-        if not fitting:
-            raise SemanticError(f"no thread grid of `{call.name}` is for {self.target}: give its table that", call.loc)
         if len(fitting) == 1:
             return fitting[0]
         key = identity_of(fitting)
@@ -146,21 +144,23 @@ class Chooser(Choices):
     def _measured(
         self, call: Variants, fitting: Sequence[Variant], key: str, given: Sequence[Node | None]
     ) -> Variant | None:
-        """The fastest variant, which is stored; None where there is no memory for its arguments, or another thread was faster."""
+        """The fastest variant, which is stored; None where none can be measured, or another thread has measured them."""
         assert self.backend is not None
         found = self._stored(key, fitting)
         if not self._measures(key, found is not None and found[0] == HERE):
             return None if found is None else found[1]
         candidates = [Candidate(shown(v.parameters), v.kernel, v.inputs) for v in fitting]
-        try:
-            arguments = [value_of(p, n, self.backend) for p, n in zip(call.inputs, given, strict=True)]
-        except (DeviceError, MemoryError):
-            return None
         outputs = [param.type for param in call.written]
         self.mode.begin(f"{call.name} on {self.backend.name}: {len(candidates)} variants")
         until = time.monotonic() + (self.mode.seconds or config.tune_seconds)
-        contest = Contest(self.backend, arguments, outputs, until, self.mode.tell, _Equal(call, outputs))
-        winner = contest.winner(candidates)
+        try:
+            arguments = [value_of(p, n, self.backend) for p, n in zip(call.inputs, given, strict=True)]
+            contest = Contest(self.backend, arguments, outputs, until, self.mode.tell, _Equal(call, outputs))
+            winner = contest.winner(candidates)
+        except REFUSALS:
+            if self.named == FORCE:
+                raise
+            return None  # what runs without measuring may need less
         self.mode.done.add((self.place, key))
         assert winner is not None
         types = ", ".join(str(param.type) for param in call.inputs)
