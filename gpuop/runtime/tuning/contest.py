@@ -18,7 +18,8 @@ from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch
 from gpuop.runtime.base.host_arrays import array_of
 from gpuop.runtime.device_facts import run_once
 
-RUNS, SHORT_RUNS = 3, 10  # of each, before it is compared
+RUNS, SHORT_RUNS = 4, 10  # of each, before it is compared; the first compiles
+LONG = 0.1  # seconds: how long the first run may take more than later ones
 FAR, SLOWER, NEAR = 5.0, 1.5, 1.1  # times the best: given up after the first run, after some runs; compared again
 SHORT = 2e-3  # seconds for which each runs, or as often as short ones do: what disturbs a run may take longer than it
 ROUNDS, SECONDS = 20, 0.1  # of those that are compared again: the most of each
@@ -94,7 +95,7 @@ class Contest:
         program = backend.compile(for_target(candidate.kernel, backend.target))
         given = [self.arguments[k] for k in candidate.inputs]
         candidate.launch = backend.bind(program, [*given, *buffers])
-        first = run_once(backend, candidate.launch)  # compiles, and touches memory
+        first = run_once(backend, candidate.launch)
         found = [
             array_of(kind, backend.download(kind, buffer)) for kind, buffer in zip(self.outputs, buffers, strict=True)
         ]
@@ -102,10 +103,10 @@ class Contest:
         if candidate.note:
             return
         candidate.times = [first]
-        if first < max(FAR * self.best, SHORT):
-            candidate.times = [run_once(backend, candidate.launch)]
-        while self._goes_on(candidate.times):
+        if first < max(FAR * self.best, LONG):
             candidate.times.append(run_once(backend, candidate.launch))
+            while self._goes_on(candidate.times):
+                candidate.times.append(run_once(backend, candidate.launch))
         candidate.seconds = min(candidate.times)
         if len(candidate.times) < RUNS and candidate.seconds > self.best:
             candidate.note = "given up"
