@@ -48,7 +48,7 @@ def test_every_row_is_there_once(request):
     head = "Of 142 rows {} work and {} do not belong here; {} are missing.".format(*found)
     if request.config.getoption("--update-golden"):
         PAGE.write_text(HEAD.sub(head, text))
-    assert head in PAGE.read_text()
+    assert head in PAGE.read_text(), "run this with --update-golden"
 
 
 def test_tests_of_rows_exist():

@@ -202,6 +202,10 @@ OURS = """
 import sys
 import pytest
 
+@pytest.fixture(autouse=True, scope="module")
+def no_driver():
+    sys.modules["pyopencl"] = None  # it takes a second to load
+
 def test_one(device):
     import gpuop as gp
     assert gp.device().name == device == "reference"

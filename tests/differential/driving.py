@@ -83,7 +83,7 @@ def _operator(inner: Maker) -> None:
         elif draw < 0.96:
             an_iteration(inner)
         else:
-            inner.add(Host(inner.name(), inner.field(), inner.one_of(list(HOST))))
+            inner.add(Host(inner.name(), inner.field(), inner.one_of(list(HOST)), inner.chance(0.5)))
 
 
 def _nexts(inner: Maker, states: list[str]) -> tuple[tuple[str, str], ...]:

@@ -146,7 +146,7 @@ def turns(rng: Rng) -> Maker:
         if draw < 0.4:
             an_iteration(maker)
         elif draw < 0.5:
-            maker.add(Host(maker.name(), maker.field(), maker.one_of(list(HOST))))
+            maker.add(Host(maker.name(), maker.field(), maker.one_of(list(HOST)), maker.chance(0.5)))
         else:
             maker.let()
     return shown(maker, 4)

@@ -203,16 +203,20 @@ HOST = {
 
 @dataclass(frozen=True)
 class Host(Step):
-    """A host operator of one field."""
+    """A host operator of one field, or a device operator."""
 
     name: str
     of: str
     how: str
+    device: bool = False
 
     def above(self) -> dict[str, list[str]]:
         return {self.how: [f"def {self.how}(a):", f"    return {HOST[self.how][0]}"]}
 
     def lines(self) -> list[str]:
+        if self.device:
+            given = f"lambda a, out: np.copyto(out, {self.how}(a))"
+            return [f"{self.name} = gp.DeviceOperator({given}, {self.of}, outputs={self.of}.type)"]
         return [f"{self.name} = gp.HostOperator({self.how}, {self.of}, outputs={self.of}.type)"]
 
     def run(self, env: Env) -> None:
