@@ -30,7 +30,7 @@ Shapes are (layers, rows, columns), then the tensor's; a dtype is NumPy's or its
 message says what to do instead. This page is made of the docstrings by `make_api.py`.
 """
 SECTIONS: dict[str, tuple[Any, ...]] = {
-    "Types": (gp.Shape, gp.FieldType),
+    "Types": (gp.Shape, gp.FieldType, gp.Dims),
     "Fields": (
         *(gp.Field, gp.ScalarField, gp.VectorField, gp.MatrixField, gp.ColorField, gp.ComplexField, gp.Parameter),
         *(gp.fromfunction, gp.is_big_tensor, gp.reduce, gp.scan, gp.evaluate, gp.iterate),
@@ -66,8 +66,23 @@ GIVEN_BY = {  # what has no name in `gp`
     **dict.fromkeys((getattr(testing, name) for name in testing.__all__ if name != "PROGRAMS"), "of `gpuop.testing`"),
 }
 OWN = {  # members that are for gpuop itself
-    *("storage", "element", "parts", "planes", "stored", "of", "node", "frames", "leaf", "set_next", "join", "plan"),
+    *(
+        "storage",
+        "element",
+        "parts",
+        "planes",
+        "stored",
+        "of",
+        "node",
+        "frames",
+        "leaf",
+        "set_next",
+        "join",
+        "plan",
+        "kind",
+    ),
     *("add", "planned", "before", "begin", "bind", "settings", "portable", "recorded_by", "users", "conjugate"),
+    *("folded", "labelled", "takes", "number", "naming"),
 }
 PARTS = {"Args:": "Arguments", "Returns:": "Returns", "Raises:": "Raises", "Attributes:": "Attributes"}
 ITEM = re.compile(r"    (\w[\w, ]*): (.*)")

@@ -29,10 +29,15 @@ patched = gp.updated(f, np.s_[2:5, ::2], 0.5)                        # what `f[2
 ```
 
 **Which axes are the tensor's.** An axis stays what it is, the grid's or the tensor's, wherever it goes; but the grid's come first,
-so a tensor's axis that comes to stand before one of the grid's is the grid's from then on. A result has at most 3 axes of the grid
-and 2 of the tensor: more are an error. New axes are the grid's, unless they stand behind one of the tensor's; `np.stack` and
-`np.dstack` make a tensor's axis where the new one stands behind all of the grid's. `f.reshape(shape)` keeps tensors where the last
-axes of the shape hold just what a tensor holds, else all axes are the grid's.
+so a tensor's axis that comes to stand before one of the grid's is the grid's from then on. New axes are the grid's, unless they
+stand behind one of the tensor's; `np.stack` and `np.dstack` make a tensor's axis where the new one stands behind all of the
+grid's. `f.reshape(shape)` keeps tensors where the last axes of the shape hold just what a tensor holds, else all axes are the
+grid's.
+
+**Names.** Where axes have names (`gp.ScalarField(batch, dims="img:chan:y:x")`), `axis=` takes them, as in
+`f.sum(axis=("y", "x"))` and `np.roll(f, 1, axis="x")`, and they stay with their axes; of a reshaped field those stay that stand
+before and behind what changes. Fields whose axes have other names do not go together, axes without a name go with any;
+`f.named("n:chan:y:x")` gives others.
 
 **Broadcasting.** In host algebra grids broadcast as in NumPy: counted from the last axis, extents are equal, or 1, or missing.
 Tensors are equal, or one side has scalars. `np.broadcast_to` takes the axes of both.

@@ -36,7 +36,7 @@ SECTIONS = {
     "Conditions": "_and _or _not _where",
     "Sums": "_sum",
     "Variables of any type": "_var _tensorVar _tensorArray _tensorElementVar _tensorElementArray _vector _convert _constantArray",
-    "Indices": "_index _ravel _unravel",
+    "Indices": "_index _ravel _unravel _dim",
     "Work-groups": "_localThreads _globalThreads _local _tile _volatile _syncThreadsLocal _syncThreadsGlobal",
     "Collective operations": "_reduceGroup _scanGroup _anyGroup _allGroup _countGroup _broadcastGroup _selectGroup _shuffleGroup "
     "_shuffleGroupUp _shuffleGroupDown _shuffleGroupXor",

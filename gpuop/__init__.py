@@ -21,6 +21,7 @@ from gpuop.errors import CompileError, DeviceError, GpuopError, SemanticError, U
 from gpuop.evaluation import evaluate
 from gpuop.graphs.compute_graph import ComputeGraph
 from gpuop.graphs.streams import Actuator, Sensor
+from gpuop.ir.dims import Dims
 from gpuop.ir.types import FieldType, Shape
 from gpuop.iterate import iterate
 from gpuop.ops.device_operator import DeviceOperator
@@ -50,6 +51,7 @@ __all__ = [
     "ComputeGraph",
     "DeviceError",
     "DeviceOperator",
+    "Dims",
     "Event",
     "Field",
     "FieldType",

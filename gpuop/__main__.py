@@ -13,7 +13,8 @@ from gpuop.errors import GpuopError, SemanticError, here
 
 FUNCTION = "a function that gives Fields: an operator, a function of fields, or one without arguments"
 TYPES = (
-    "for each argument a field's type, as float32[480x640], uint8[480x640]x3 (of 3-vectors) or float32[] (0D), or a Python "
+    "for each argument a field's type, as float32[480x640], uint8[480x640]x3 (of 3-vectors), "
+    "float32[y=480:x=640] (named dimensions) or float32[] (0D); y=2:x=2 (dimensions without memory), or a Python "
     "literal; without it the function is called without arguments"
 )
 

@@ -243,7 +243,7 @@ def evaluate(*fields: Field) -> Any:
     buffers, mark = compute([f.node for f in fields], backend), marked(backend)
     names = names_given(len(fields)) or tuple(f.name for f in fields)
     leaves = tuple(
-        Field.of(Leaf(f.type, Evaluated(f.type, backend, b, mark), name=name))
+        Field.of(Leaf(f.node.type, Evaluated(f.node.type, backend, b, mark), name=name), kind=f.type)
         for f, b, name in zip(fields, buffers, names, strict=True)
     )
     return leaves[0] if len(leaves) == 1 else leaves
@@ -296,4 +296,5 @@ def keep(field: Field) -> Field:
     """The field as a leaf whose values are on the device in use."""
     backend = current()
     (found,) = compute([field.node], backend)
-    return Field.of(Leaf(field.type, Evaluated(field.type, backend, found, marked(backend)), name=field.name))
+    kind = field.node.type
+    return Field.of(Leaf(kind, Evaluated(kind, backend, found, marked(backend)), name=field.name), kind=field.type)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.fields import services
-from gpuop.dsl.fields.arrays import Array, Placeholder, is_array
+from gpuop.dsl.fields.arrays import Array, Placeholder, folding, is_array
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.errors import DeviceError, SemanticError, described
-from gpuop.ir.layout import Layout, layout_of, planar, row_major, strides_of
+from gpuop.ir.layout import Layout, folded_strides, layout_of, planar, row_major, strides_of
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.ops.algebra import copied
@@ -49,11 +49,14 @@ def share(array: Any, kind: FieldType, backend: Backend) -> Shared:
         DeviceError: the backend cannot use it.
     """
     borrowed = backend.borrow(array)
-    if not has_layout(kind, borrowed.array.strides):
+    strides = folded_strides(borrowed.array.shape, borrowed.array.strides, kind.array_shape)
+    if strides is None:
+        raise DeviceError("the first axes of this array, which are one in kernels, lie apart; make it contiguous")
+    if not has_layout(kind, strides):
         raise DeviceError(
             "complex vectors and matrices are taken where each lies in one piece; make the array contiguous"
         )
-    layout, address = layout_of(kind, borrowed.array.strides), int(borrowed)
+    layout, address = layout_of(kind, strides), int(borrowed)
     if layout == planar(kind) and address % ALIGNED == 0:
         return Shared(backend, borrowed, None)
     size = kind.storage.bits // 8
@@ -80,8 +83,10 @@ def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
         raise SemanticError(f"fields have no dtype {given!r}; convert the array first") from None
 
 
-def adopt(array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: bool, name: str) -> Node:
-    """A leaf with the values that an array of a device has now; with `copy=False`, whose memory is the array's."""
+def adopt(
+    array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: bool, name: str
+) -> tuple[Node, FieldType]:
+    """A leaf with the values that an array of a device has now; with `copy=False`, whose memory is the array's. And its type."""
     dtype = array.dtype if isinstance(array, Placeholder) else numpy_dtype(array)
     probe = np.broadcast_to(np.zeros((), dtype), tuple(array.shape))
     kind = make(probe)[0]
@@ -89,9 +94,22 @@ def adopt(array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: bo
         raise SemanticError(
             f"an array of a device becomes a field of its own shape, {probe.shape}, not of {kind}; add alpha first"
         )
+    return _adopted(array, kind, make, copy, name, dtype), kind
+
+
+def _adopted(
+    array: Any,
+    seen: FieldType,
+    make: Callable[[Array], tuple[FieldType, Array]],
+    copy: bool,
+    name: str,
+    dtype: np.dtype[Any],
+) -> Node:
+    """The leaf, or a copy of one, in the dtype of the type that users see."""
+    kind = seen.folded
     stored = kind if kind.dtype == "unorm8" and dtype == np.uint8 else kind.replace(dtype=dtype.name)
     if isinstance(array, Placeholder):
-        raw, fixed = Leaf(stored, Deferred(array, make), name=name), True
+        raw, fixed = Leaf(stored, Deferred(array, folding(make), seen), name=name), True
     else:
         backend = current()
         raw = Leaf(stored, share(array, stored, backend), name=name)
@@ -117,7 +135,7 @@ def _array_facts(kind: FieldType, layout: Layout) -> tuple[tuple[int, ...], tupl
 
 def lend(backend: Backend, buffer: Buffer, kind: FieldType, layout: Layout | None) -> Any:
     """What other libraries take a buffer from; one of planes of complex numbers is not possible."""
-    return backend.lend(buffer, *_array_facts(kind, layout or planar(kind)))
+    return backend.lend(buffer, *_array_facts(kind, layout or planar(kind.folded)))
 
 
 def array_like(given: Any, lent: Any) -> Any:

@@ -69,7 +69,7 @@ def _call(
     every: int,
 ) -> tuple[Field, ...]:
     name = getattr(function, "__name__", "iterate").strip("<>")
-    states = tuple(Field.of(Leaf(f.type, name=f.name)) for f in fields)
+    states = tuple(Field.of(Leaf(f.node.type, name=f.name), kind=f.type) for f in fields)
     nexts = _nexts(name, function, states, several)
     ends = _condition(name, until, states) if until is not None else []
     inner = [f.node for f in states]
@@ -78,7 +78,8 @@ def _call(
     captured = list(dict.fromkeys([*turn.captured, *test.captured]))
     kernel = _kernel(name, inner, captured, turn, test, times, every)
     given = [own(f.node) if not _by_value(f.node) else copied(f).node for f in fields]
-    return results_of(kernel, _identity(kernel), (*given, *map(own, captured)), kernel.loc)
+    kinds = [f.type for f in fields]
+    return results_of(kernel, _identity(kernel), (*given, *map(own, captured)), kernel.loc, kinds)
 
 
 # --- what is given --------------------------------------------------------------------------------------------------

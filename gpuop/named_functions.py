@@ -20,12 +20,14 @@ from gpuop.dsl.fields.sources import Deferred
 from gpuop.dsl.operators.operator import Operator
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.program import program
+from gpuop.ir.dims import Dims, spelled
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.pipeline import Pipeline
 from gpuop.runtime.base.backend import Array
 
-TYPE = re.compile(r"(?P<dtype>[a-z]+\d*)(\[(?P<grid>[\dx×,]*)\])?(x(?P<tensor>\d+([x×]\d+)?))?")
+DIMS = r"[^\W\d]\w*=\d+(:[^\W\d]\w*=\d+)*"
+TYPE = re.compile(rf"(?P<dtype>[a-z]+\d*)(\[(?P<grid>[\dx×,]*|{DIMS})\])?(x(?P<tensor>\d+([x×]\d+)*))?")
 
 
 def applied(where: str, types: Sequence[str]) -> tuple[str, dict[str, Field], Any]:
@@ -69,13 +71,13 @@ def _traced(name: str, pipeline: Pipeline, arguments: Mapping[str, Any]) -> tupl
     for leaf in program(wanted).leaves.values():
         if isinstance(leaf, Leaf) and isinstance(leaf.source, Deferred):
             argument = list(arrays)[leaf.source.placeholder.position]
-            given, taken = arrays[argument], leaf.source.make(arrays[argument])[1]
-            if argument in made or (taken.shape, taken.dtype) != (given.shape, given.dtype):
+            given, taken = arrays[argument], leaf.source.kind
+            if argument in made or (taken.array_shape, taken.array_dtype) != (given.shape, given.dtype):
                 raise SemanticError(
                     f"pipeline `{name}` converts its array `{argument}`, or makes several fields of it; "
                     "a bundle takes the arrays of its fields: name a function of fields"
                 )
-            made[argument] = Field.of(leaf)
+            made[argument] = Field.of(leaf, kind=taken)
     return {n: made.get(n, f) for n, f in fields.items()}, results
 
 
@@ -108,16 +110,28 @@ def _is_own(value: Any, module: str) -> bool:
     return isinstance(value, (Operator, Pipeline, FunctionType)) and value.__module__ == module
 
 
+def _dims(text: str) -> Dims:
+    """Named dimensions, as "y=480:x=640"."""
+    named = dict(part.split("=") for part in text.split(":"))
+    return Dims(":".join(named), **{name: int(n) for name, n in named.items()})
+
+
 def _argument(text: str) -> Any:
-    """A Field of a type, or a Python literal."""
+    """A Field of a type, dimensions, or a Python literal."""
     match = TYPE.fullmatch(text)
     if match is not None and (match["grid"] is not None or not match["dtype"].isalpha()):
-        grid, tensor = (re.findall(r"\d+", match[part] or "") for part in ("grid", "tensor"))
-        return Field.of(Leaf(FieldType(tuple(map(int, grid)), tuple(map(int, tensor)), match["dtype"])))
+        dims = _dims(match["grid"]) if "=" in (match["grid"] or "") else None
+        grid = re.findall(r"\d+", match["grid"] or "") if dims is None else dims.shape
+        tensor = tuple(map(int, re.findall(r"\d+", match["tensor"] or "")))
+        names = "" if dims is None else spelled((*dims.names, *[""] * len(tensor)))
+        kind = FieldType(tuple(map(int, grid)), tensor, match["dtype"], names)
+        return Field.of(Leaf(kind.folded), kind=kind)
+    if re.fullmatch(DIMS, text):
+        return _dims(text)
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         raise SemanticError(
-            f"{text!r} is neither a field's type, as float32[480x640], uint8[480x640]x3 or float32[] for a number on the device, "
-            "nor a Python literal, as 0.5 or \"'clamp'\""
+            f"{text!r} is neither a field's type, as float32[480x640], uint8[480x640]x3, float32[y=480:x=640] or float32[] for a "
+            "number on the device, nor dimensions, as y=2:x=2, nor a Python literal, as 0.5 or \"'clamp'\""
         ) from None

@@ -84,7 +84,8 @@ def _copy(queue: Backend, kind: FieldType, buffer: Buffer, out: Array) -> None:
         return
     if kind.planes > 1:
         planes, buffer = buffer, queue.empty(kind)
-        copy_into(Shared(queue, buffer, interleaved(kind)), Shared(queue, planes, None), kind)
+        folded = kind.folded
+        copy_into(Shared(queue, buffer, interleaved(folded)), Shared(queue, planes, None), folded)
     queue.fetch(kind, buffer, stored(kind, out))
 
 

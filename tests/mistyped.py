@@ -11,7 +11,7 @@ from gpuop.dsl import _colunm  # refused: attr-defined
 def kernel(image, exponent):
     _localThreads(8, 8, whole_group=True)  # refused: call-arg
     x = _readTensr(image)  # refused: name-defined
-    y = _readTensor(image, _row, _colunm, boundary="zero")  # refused: call-arg
+    y = _readTensor(border="zero") + _colunm  # refused: call-arg
     z = _pow(x)  # refused: call-arg
     return _sqrt(y, exponent) + z  # refused: call-arg
 

@@ -81,6 +81,11 @@ def number():
 
 def wrong(field):
     return halved(field + "x")
+
+
+@gp.operator(inputs={"images": gp.Dims("img:chan:y:x"), "step": gp.Dims("y:x")})
+def moved(images, step):
+    return _readTensor(images, y=_dim("y") + step.y, x=_dim("x") - step.x)
 """
 SCRIPT = '''
 """An example."""
@@ -274,6 +279,23 @@ def test_compile_for_several_targets(folder, capsys):
 
 
 @pytest.mark.skipif("sm_86" not in nvrtc.architectures(), reason="no NVRTC")
+def test_named_dimensions(folder, capsys):
+    """Of fields, whose bundle takes and gives arrays of them, and by themselves."""
+    types = ["float32[img=2:chan=3:y=4:x=5]", "y=1:x=2"]
+    text = printed(capsys, "source", "filters.py:moved", "--types", *types, "--target", "cuda")
+    assert "moved: 6x4x5 threads" in text
+    printed(capsys, "compile", "filters.py:moved", "--types", *types, "--targets", "opencl", "-o", "moved")
+    moved, array = gp.load_bundle("moved"), np.arange(120, dtype="f").reshape(2, 3, 4, 5)
+    want = array[:, :, [1, 2, 3, 3]][..., [0, 0, 0, 1, 2]]
+    with gp.use_device("opencl:0"):
+        assert np.array_equal(moved(array), want)
+        field = moved(gp.ScalarField(array))
+        assert np.array_equal(field.numpy(), want)
+    assert str(field.type) == "2×3×4×5 float32 (img:chan:y:x)"
+    with pytest.raises(gp.SemanticError, match=r"of shape \(2, 3, 4, 5\), not float32 of shape \(6, 4, 5\)"):
+        moved(array.reshape(6, 4, 5))
+
+
 def test_compile_warns_of_gpus_that_run_nothing(folder, capsys):
     command = ["compile", "filters.py:stretched", "--types", "float32[4]x2", "2.5", "--targets", "sm_86", "-o", "p"]
     assert main(command) == 0
@@ -327,7 +349,7 @@ def test_run_a_file_and_a_module(folder, capsys):
         (
             ["source", "filters.py:CONSTANT"],
             ("filters.py has no function of fields 'CONSTANT'; it has shifted, edges, summed, summed_twice, halved, example, "
-            "stretched, swapped, coloured, number, wrong"),
+            "stretched, swapped, coloured, number, wrong, moved"),
         ),
         (["source", "filters.py:number"], "`number` gives an int; name a function that gives a Field, or a tuple of them"),
         (
@@ -336,8 +358,8 @@ def test_run_a_file_and_a_module(folder, capsys):
         ),
         (
             ["source", "filters.py:halved", "--types", "float32[3"],
-            ("'float32[3' is neither a field's type, as float32[480x640], uint8[480x640]x3 or float32[] for a number on the "
-            "device, nor a Python literal, as 0.5 or \"'clamp'\""),
+            ("'float32[3' is neither a field's type, as float32[480x640], uint8[480x640]x3, float32[y=480:x=640] or float32[] for "
+            "a number on the device, nor dimensions, as y=2:x=2, nor a Python literal, as 0.5 or \"'clamp'\""),
         ),
         (
             ["source", "filters.py:halved", "--types", "float31[3]"],

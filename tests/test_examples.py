@@ -42,6 +42,7 @@ EXAMPLES = [
     "upside_down",
 ]
 OF_ARRAYS = [
+    "convolution",
     "group_sums",
     "libraries",
     "mul2",
@@ -120,6 +121,27 @@ def test_filters_in_blocks(name: str, channels: int, capsys: pytest.CaptureFixtu
         assert np.array_equal(xpose.reblock(filters, name, operator).read("blocked"), expected.ravel())
     assert xpose.main(["--device", name, "--channels", str(channels)]) == 0
     assert capsys.readouterr().out.endswith(f"{channels}×3×11×11 in blocks of {count}×3×11×11×8×12: right\n")
+
+
+@pytest.mark.parametrize("stride", [1, 3])
+def test_images_in_batches(stride: int, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Four dimensions by name; whole numbers have exact sums, so SciPy's are equal."""
+    convolution = example("convolution")
+    rng = np.random.default_rng(stride)
+    images, filters = (rng.integers(-5, 5, shape).astype(np.float32) for shape in ((2, 3, 14, 11), (4, 3, 3, 2)))
+    bias = np.arange(4, dtype=np.float32)
+    with gp.use_device(name):
+        maxima, means = convolution.layer(images, filters, bias, stride=stride)
+    sums = np.zeros((2, 4, *np.ceil(np.array([12, 10]) / stride).astype(int)), np.float32)
+    for img, oc in np.ndindex(2, 4):
+        whole = sum(ndimage.correlate(images[img, c], filters[oc, c], origin=(0, -1)) for c in range(3))
+        sums[img, oc] = whole[1:-1, :-1][::stride, ::stride] + bias[oc]
+    rows, columns = sums.shape[2] // 2, sums.shape[3] // 2
+    windows = np.maximum(sums, 0)[:, :, : rows * 2, : columns * 2].reshape(2, 4, rows, 2, columns, 2)
+    assert np.array_equal(maxima, windows.max(axis=(3, 5)))
+    np.testing.assert_allclose(means, sums.mean(axis=(0, 2, 3)), rtol=1e-5, atol=1e-5)
+    assert convolution.main(["--device", name, "--size", "12"]) == 0
+    assert capsys.readouterr().out.endswith(": right\n")
 
 
 @pytest.mark.parametrize(("size", "group"), [(1000, 256), (1, 64), (700, 87)])

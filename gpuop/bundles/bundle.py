@@ -19,7 +19,7 @@ from gpuop.graphs.defining import open_graphs
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
-from gpuop.runtime.base.backend import Argument, Backend, download
+from gpuop.runtime.base.backend import Argument, Backend, Buffer, download
 from gpuop.runtime.base.device_sources import Evaluated
 from gpuop.runtime.base.host_arrays import planes_of
 from gpuop.runtime.devices import current
@@ -49,7 +49,8 @@ def save_bundle(
     values = arrays(*(Field.of(leaf) for leaf in leaves.values()))
     scalars = frozenset(v for v, leaf in leaves.items() if leaf.by_value)
     constants = dict(zip(leaves, values, strict=True))
-    interface = writing.Interface(name, given, constants, scalars, isinstance(results, tuple))
+    kinds = tuple(f.type for f in (results if isinstance(results, tuple) else (results,)))
+    interface = writing.Interface(name, given, constants, scalars, kinds, isinstance(results, tuple))
     writing.write(path, interface, what, targets)
 
 
@@ -131,10 +132,10 @@ class Bundle:
         prepared, constants = self._ready[backend]
         what = prepared.plan.program
         values = prepared.run(constants | self._passed(backend, given))
-        pairs = [(what.types[v], values[v]) for v in what.wanted]
+        results = [(kind, values[v]) for v, kind in zip(what.wanted, self._interface.results, strict=True)]
         if not as_fields:
-            return [download(kind, value, backend) for kind, value in pairs]
-        return [Field.of(Leaf(kind, Evaluated(kind, backend, boxed(kind, value, backend)))) for kind, value in pairs]
+            return [download(kind, value, backend) for kind, value in results]
+        return [_kept(kind, boxed(kind.folded, value, backend), backend) for kind, value in results]
 
     def _passed(self, backend: Backend, given: Mapping[str, Any]) -> dict[int, Argument]:
         """Arguments on the device, by number."""
@@ -146,7 +147,7 @@ class Bundle:
             raise SemanticError(f"bundle `{self.name}` {AT_ONCE}; {unknown.message}") from None
         for name, array in given.items():
             if name in numbers and not isinstance(array, Field):
-                kind = self.types[name]
+                kind = self.types[name].folded
                 values[numbers[name]] = backend.upload(kind, planes_of(kind, array))
         return values
 
@@ -157,6 +158,11 @@ class Bundle:
             by_value = v in self._interface.scalars
             values[v] = tuple(planes.reshape(-1).tolist()) if by_value else backend.upload(types[v], planes)
         return values
+
+
+def _kept(kind: FieldType, value: Buffer, backend: Backend) -> Field:
+    """A field of a type that users see, of what is on the device."""
+    return Field.of(Leaf(kind.folded, Evaluated(kind.folded, backend, value)), kind=kind)
 
 
 def load_bundle(path: Path) -> Bundle:

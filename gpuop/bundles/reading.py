@@ -73,17 +73,17 @@ def _head(name: str, archive: Archive) -> Item:
 
 
 def _contents(archive: Archive, head: Item) -> Contents:
-    _, _, _, name, arguments, constants, several, targets = head.fields(
-        "format", "version", "digest", "name", "arguments", "constants", "several", "targets"
+    _, _, _, name, arguments, results, constants, several, targets = head.fields(
+        "format", "version", "digest", "name", "arguments", "results", "constants", "several", "targets"
     )
-    given = _arguments(arguments)
-    known = {v: PassedValue(kind) for _, v, kind in given if v >= 0}
+    given, kinds = _arguments(arguments), tuple(each.seen_kind() for each in results.members())
+    known = {v: PassedValue(kind.folded) for _, v, kind in given if v >= 0}
     fixed = _constants(constants)
     if len(known) < sum(v >= 0 for _, v, _ in given) or known.keys() & fixed.keys():
         raise Damaged("arguments and constants are the same values")
     arrays = {v: archive.array(f"constants/{v}.npy", value.kind) for v, value in fixed.items()}
     scalars = frozenset(v for v, value in fixed.items() if value.by_value)
-    interface = Interface(name.text(), given, arrays, scalars, several.flag())
+    interface = Interface(name.text(), given, arrays, scalars, kinds, several.flag())
     named = {text: _target(text, item) for text, item in targets.entries().items()}
     if not named:
         raise targets.is_not("the code of a target")
@@ -92,6 +92,8 @@ def _contents(archive: Archive, head: Item) -> Contents:
         made = PlanReader(archive, named[text], binary).plan(targets.entries()[text], known | fixed)
         if len(made.program.wanted) != 1 and not (interface.several and made.program.wanted):
             raise Damaged(f"`{targets.place}.{text}` gives {len(made.program.wanted)} results")
+        if [made.program.types[v] for v in made.program.wanted] != [kind.folded for kind in kinds]:
+            raise Damaged(f"`{targets.place}.{text}` gives others than `{results.place}`")
         return made
 
     cuda = [text for text, target in named.items() if target.architecture]
@@ -105,7 +107,7 @@ def _arguments(item: Item) -> tuple[tuple[str, int, FieldType], ...]:
         name, v, kind = each.members(3)
         if not name.text().isidentifier() or keyword.iskeyword(name.value):
             raise name.is_not("a name of Python's")
-        arguments.append((name.text(), v.whole(-1), kind.kind()))
+        arguments.append((name.text(), v.whole(-1), kind.seen_kind()))
     if len({name for name, _, _ in arguments}) < len(arguments):
         raise item.is_not("arguments of different names")
     return tuple(arguments)

@@ -25,6 +25,7 @@ from gpuop.fusion.for_target import plan_for
 from gpuop.fusion.iteration import Iteration, Part
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program
+from gpuop.ir.dims import spelled
 from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
@@ -36,7 +37,7 @@ from gpuop.runtime.disk.files import Path, replacing
 from gpuop.runtime.tuning.chooser import limits_for
 
 FORMAT = "gpuop bundle"
-VERSION = 2
+VERSION = 3
 HEAD = "bundle.json"
 
 
@@ -47,6 +48,7 @@ class Interface:
     Attributes:
         arguments: names, values (-1: nothing depends on it) and types, in order.
         constants: the values that were known when it was made; `scalars` are those that are passed by value.
+        results: the types of what it gives.
         several: whether the results, which are what its plan wants, are a tuple.
     """
 
@@ -54,6 +56,7 @@ class Interface:
     arguments: tuple[tuple[str, int, FieldType], ...]
     constants: Mapping[int, Array]
     scalars: frozenset[int]
+    results: tuple[FieldType, ...]
     several: bool
 
 
@@ -71,7 +74,8 @@ def write(path: Path, interface: Interface, program: Program, targets: Sequence[
         "format": FORMAT,
         "version": VERSION,
         "name": interface.name,
-        "arguments": [[name, v, described(kind)] for name, v, kind in interface.arguments],
+        "arguments": [[name, v, _seen(kind)] for name, v, kind in interface.arguments],
+        "results": [_seen(kind) for kind in interface.results],
         "constants": [[v, described(kinds[v]), v in interface.scalars] for v in sorted(interface.constants)],
         "several": interface.several,
         "targets": code,
@@ -105,6 +109,11 @@ def folder(target: Target) -> str:
 
 def described(kind: FieldType) -> list[Any]:
     return [kind.field_shape, kind.tensor_shape, kind.dtype]
+
+
+def _seen(kind: FieldType) -> list[Any]:
+    """A type as users see it, with the names of its dimensions."""
+    return [*described(kind), spelled(kind.names)]
 
 
 def _npy(array: Array) -> bytes:

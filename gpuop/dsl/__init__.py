@@ -13,6 +13,7 @@ from gpuop.dsl.words import (
     collectives,
     debug,
     declare,
+    dimensions,
     functions,
     indices,
     loops,
@@ -52,6 +53,7 @@ _NAMES: dict[str, Any] = {
     **{name: getattr(functions, name) for name in ("_and", "_or", "_not", "_where", "_sum")},
     **{name: getattr(threads, name) for name in ("_localThreads", "_globalThreads")},
     **{name: getattr(indices, name) for name in ("_index", "_ravel", "_unravel")},
+    "_dim": dimensions._dim,
     **{
         name: getattr(shared_memory, name)
         for name in ("_local", "_volatile", "_constantArray", "_syncThreadsLocal", "_syncThreadsGlobal")

@@ -40,6 +40,7 @@ from gpuop.dsl.words.declare import _tensorElementVar as _tensorElementVar
 from gpuop.dsl.words.declare import _tensorVar as _tensorVar
 from gpuop.dsl.words.declare import _var as _var
 from gpuop.dsl.words.declare import _vector as _vector
+from gpuop.dsl.words.dimensions import _dim as _dim
 from gpuop.dsl.words.functions import _and as _and
 from gpuop.dsl.words.functions import _not as _not
 from gpuop.dsl.words.functions import _or as _or
@@ -229,6 +230,7 @@ __all__ = [
     "_countGroup",
     "_cross",
     "_degrees",
+    "_dim",
     "_distance",
     "_dot",
     "_double2",

@@ -231,7 +231,7 @@ class ComputeGraph(Saving):
             what: a probed Field, or a probe's name.
 
         Returns:
-            An array of `field_shape + tensor_shape` in the field's dtype (uint8 for unorm8); yours to change.
+            An array of the field's `type.array_shape` and dtype (uint8 for unorm8); yours to change.
 
         Raises:
             SemanticError: it is not probed.
@@ -241,7 +241,7 @@ class ComputeGraph(Saving):
         if name not in self._probes:
             have = ", ".join(map(repr, self._probes)) or "none"
             raise SemanticError(f"{what!r} is not probed (probes: {have}); call `graph.probe(field)` inside the `with`")
-        return self._live().read(list(self._probes).index(name))
+        return self._live().read(list(self._probes).index(name)).reshape(self._probes[name].type.array_shape)
 
     def synchronize(self) -> None:
         """Wait for the device, and until actuators have got what there is."""

@@ -53,8 +53,9 @@ class Sensor(Field):
             raise SemanticError(f"a Sensor wants the FieldType of its frames, not {described(frame_type)}")
         called = name or "".join(names_given(1))
         frames = Frames(frame_type, _values(source), f"sensor `{called}`" if called else "a sensor", pipelined)
-        leaf = Leaf(frame_type, frames, name=called)
-        for slot, value in {"frames": frames, "leaf": leaf, "node": leaf}.items():
+        leaf = Leaf(frame_type.folded, frames, name=called)
+        self._stand_for(leaf, frame_type)
+        for slot, value in {"frames": frames, "leaf": leaf}.items():
             object.__setattr__(self, slot, value)
         join(self)
 
@@ -182,7 +183,8 @@ class Outlets:
 
     def __init__(self, actuators: Sequence[Actuator], read: Callable[[int], Array]) -> None:
         numbered = list(enumerate(actuators))
-        self._read = read
+        shapes = [a.field.type.array_shape for a in actuators]
+        self._read: Callable[[int], Array] = lambda number: read(number).reshape(shapes[number])
         self._prompt = [(n, a.sink) for n, a in numbered if not a.pipelined]
         self._later = [(n, a.sink) for n, a in numbered if a.pipelined]
         self._worker = Worker("gpuop actuators") if self._later else None

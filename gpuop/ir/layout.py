@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 from gpuop.ir.types import FieldType, Shape
 
@@ -82,13 +83,40 @@ def layout_of(kind: FieldType, strides: tuple[int, ...]) -> Layout:
 @lru_cache(maxsize=1024)
 def strides_of(kind: FieldType, layout: Layout) -> tuple[int, ...]:
     """Those of an array of `array_shape`, in elements of its dtype; complex numbers lie in one place each."""
+    point = unfolded_strides(layout.point, kind.field_shape)
     if kind.dtype == "complex64":
-        return (*(n // 2 for n in layout.point), *row_major(kind.tensor_shape))
+        return (*(n // 2 for n in point), *row_major(kind.tensor_shape))
     columns = kind.tensor_shape[-1] if kind.tensor_shape else 1
     tensor = (layout.element * columns if layout.row is None else layout.row, layout.element)
-    return (*layout.point, *tensor[2 - len(kind.tensor_shape) :])
+    return (*point, *unfolded_strides(tensor[max(2 - len(kind.tensor_shape), 0) :], kind.tensor_shape))
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of C's arrays, in elements."""
     return tuple(Shape(shape[n + 1 :]).points for n in range(len(shape)))
+
+
+def folded_strides(shape: Sequence[int], strides: Sequence[int], into: Sequence[int]) -> tuple[int, ...] | None:
+    """The strides of an array in a shape that takes neighbouring axes together; None where they lie apart."""
+    if tuple(shape) == tuple(into) or 0 in into:
+        return tuple(strides) if len(shape) == len(into) else row_major(into)
+    found, axis = list[int](), 0
+    for n, extent in enumerate(into):
+        count, last = 1, len(shape) - (len(into) - n - 1)  # each of the others has an axis at least
+        group = list[int]()
+        while axis < last and (not group or count < extent):
+            count, axis = count * shape[axis], axis + 1
+            group.append(axis - 1)
+        longer = [a for a in group if shape[a] > 1] or group
+        if any(strides[a] != strides[b] * shape[b] for a, b in pairwise(longer)):
+            return None
+        found.append(strides[longer[-1]])
+    return tuple(found)
+
+
+def unfolded_strides(strides: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a shape whose first axes are one in memory."""
+    whole = list(strides)
+    for n in reversed(shape[1 : len(shape) - len(strides) + 1]):
+        whole.insert(0, whole[0] * n)
+    return tuple(whole)

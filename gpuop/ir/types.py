@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import operator
 import warnings
-from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from gpuop.errors import SemanticError
+from gpuop.ir.dims import Dims, folded, names_of, spelled
+from gpuop.ir.dtype_names import FIELD_DTYPES, DTypeName, dtype_name
 
 WIDE = 256  # with so many points and so many elements, a shape of two axes is rather a grid than a row of vectors
+MOST_GRID, MOST_TENSOR = 3, 2  # axes that kernels know of the grid and of the tensor
 SMALL_TENSOR = 4  # more elements than this make a big tensor, handled element by element
 
 
@@ -151,31 +153,7 @@ class Shape(tuple[int, ...]):
         return f"Shape({', '.join(map(str, self))})"
 
 
-class DTypeName(str):
-    """A dtype of fields: the string, such as "float32", that also equals NumPy's dtype and scalar type of that name.
-
-    "unorm8" equals itself only, as NumPy has none such. Its hash is the string's: sets and keys of dicts are to be names.
-    There is one object for each name (`dtype_name` gives it).
-    """
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, str) or self == "unorm8":
-            return str.__eq__(self, other)
-        return isinstance(other, (type, np.dtype)) and bool(np.dtype(self) == other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    __hash__ = str.__hash__
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dtype_name, (str(self),)
-
-
 ShapeLike = int | Iterable[int]
-FIELD_DTYPES = {name: DTypeName(name) for name in (*BY_NUMPY, "complex64", "unorm8")}
 
 
 @dataclass(frozen=True)
@@ -183,19 +161,23 @@ class FieldType:
     """The immutable type of a field.
 
     Args:
-        field_shape: extents of the grid, 0 to 3 of them: (layers, rows, columns).
-        tensor_shape: extents of the tensor at every point, 0 to 2 of them.
+        field_shape: extents of the grid: (layers, rows, columns), of which the last ones may be all, and more before them.
+        tensor_shape: extents of the tensor at every point.
         dtype: a NumPy dtype or its name; bool, (u)int8…64, float16/32/64, complex64 or "unorm8".
+        dims: names of all axes, the grid's first, as "img:chan:y:x"; labels, by which types do not differ.
 
     Raises:
-        SemanticError: too many dimensions, a tensor without elements, or a dtype that fields cannot have.
+        SemanticError: a tensor without elements, a dtype that fields cannot have, or not a name for each axis.
     """
 
     field_shape: Shape
     tensor_shape: Shape = Shape()
     dtype: DTypeName = FIELD_DTYPES["float32"]
+    names: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
-    def __init__(self, field_shape: ShapeLike, tensor_shape: ShapeLike = (), dtype: Any = "float32") -> None:
+    def __init__(
+        self, field_shape: ShapeLike, tensor_shape: ShapeLike = (), dtype: Any = "float32", dims: Any = ""
+    ) -> None:
         if isinstance(tensor_shape, (str, type, np.dtype)):
             raise SemanticError(
                 f"{tensor_shape!r} is no tensor shape but a dtype; write `dtype={dtype_name(tensor_shape)!r}`"
@@ -210,17 +192,38 @@ class FieldType:
         for name, value in (("field_shape", field_shape), ("tensor_shape", tensor_shape)):
             object.__setattr__(self, name, Shape(value if isinstance(value, Iterable) else (value,)))
         object.__setattr__(self, "dtype", dtype_name(dtype))
-        if len(self.field_shape) > 3:
-            shown = tuple(self.field_shape)
-            raise SemanticError(f"a field has at most 3 dimensions (layers, rows, columns), not {len(shown)}: {shown}")
-        if len(self.tensor_shape) > 2:
-            shown = tuple(self.tensor_shape)
-            raise SemanticError(f"a tensor has at most 2 dimensions, not {len(shown)}: {shown}")
         if self.tensor_points == 0:
             raise SemanticError("a tensor has at least one element")
+        object.__setattr__(self, "names", self._labels(dims))
+
+    def _labels(self, dims: Any) -> tuple[str, ...]:
+        """The names of all axes; none where none has one. SemanticError where they are not as many, or extents others."""
+        if isinstance(dims, Dims) and not dims.takes(self.dims):
+            raise SemanticError(f"a field of {self.dims} has not the dimensions {dims}")
+        names = dims.names if isinstance(dims, Dims) else names_of(dims, "`dims=`: names of dimensions")
+        if names and len(names) != len(self.array_shape):
+            shape = tuple(self.array_shape)
+            raise SemanticError(
+                f"{dims!r} names {len(names)} dimensions, and an array of shape {shape} has {len(shape)}"
+            )
+        return names if any(names) else ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return FieldType, (self.field_shape, self.tensor_shape, self.dtype)
+        return FieldType, (self.field_shape, self.tensor_shape, self.dtype, spelled(self.names))
+
+    @property
+    def dims(self) -> Dims:
+        """The axes with their names and extents."""
+        split, extents = len(self.field_shape), self.array_shape
+        axes = list(zip(self.names or [""] * len(extents), extents, strict=True))
+        return Dims.of(axes[:split], axes[split:])
+
+    @cached_property
+    def folded(self) -> FieldType:
+        """The type that kernels know: the first axes are one where the grid has more than three, or the tensor than two."""
+        grid, tensor = folded(self.field_shape, MOST_GRID), folded(self.tensor_shape, MOST_TENSOR)
+        same = (grid, tensor) == (self.field_shape, self.tensor_shape) and not self.names
+        return self if same else FieldType(grid, tensor, self.dtype)
 
     @property
     def tensor_points(self) -> int:
@@ -241,7 +244,7 @@ class FieldType:
         """A copy with some of its facts changed.
 
         Args:
-            changes: `field_shape=`, `tensor_shape=` or `dtype=`.
+            changes: `field_shape=`, `tensor_shape=`, `dtype=` or `dims=`; names stay where shapes are as long as before.
 
         Returns:
             A FieldType.
@@ -250,7 +253,15 @@ class FieldType:
             SemanticError: as of a FieldType.
         """
         kept = {"field_shape": self.field_shape, "tensor_shape": self.tensor_shape, "dtype": self.dtype}
-        return FieldType(**(kept | changes))
+        made = FieldType(**(kept | changes))
+        if not self.names or "dims" in changes:
+            return made
+        mine, new = (self.dims.grid, self.dims.tensor), (made.dims.grid, made.dims.tensor)
+        kinds = [old if len(old) == len(each) else each for old, each in zip(mine, new, strict=True)]
+        return made.labelled([name for part in kinds for name, _ in part])
+
+    def labelled(self, names: Sequence[str]) -> FieldType:
+        return FieldType(self.field_shape, self.tensor_shape, self.dtype, spelled(names) if any(names) else "")
 
     @cached_property
     def storage(self) -> DType:
@@ -284,17 +295,4 @@ class FieldType:
     def __str__(self) -> str:
         tensor = f"[{'×'.join(map(str, self.tensor_shape))}]" if self.tensor_shape else ""
         grid = "×".join(map(str, self.field_shape)) or "0D"
-        return f"{grid} {self.dtype}{tensor}"
-
-
-def dtype_name(dtype: Any) -> DTypeName:
-    """The canonical name of a dtype that fields can have."""
-    if isinstance(dtype, str) and dtype in FIELD_DTYPES:
-        return FIELD_DTYPES[dtype]
-    name = str(dtype)
-    if isinstance(dtype, (str, type, np.dtype)):  # of others NumPy takes their `.dtype`, in some versions warning
-        with suppress(TypeError, ValueError):
-            name = str(np.dtype(dtype).newbyteorder("=").name)
-    if name not in FIELD_DTYPES or name == "unorm8":
-        raise SemanticError(f"fields have no dtype {name!r}; one of {', '.join(FIELD_DTYPES)}")
-    return FIELD_DTYPES[name]
+        return f"{grid} {self.dtype}{tensor}" + (f" ({spelled(self.names)})" if self.names else "")

@@ -21,6 +21,7 @@ from gpuop.errors import SemanticError
 from gpuop.ir.build import number
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
 from gpuop.ops import complex_algebra, numpy_functions
+from gpuop.ops.axes import names_of_all
 from gpuop.ops.layouts import grids_spread
 from gpuop.ops.refused import refuse_negative, told
 
@@ -210,7 +211,8 @@ def _checked(name: str, operand: Operand, dtype: str) -> Any:
 def _result_type(name: str, operands: Sequence[Operand], dtype: str) -> FieldType:
     fields = [o for o in operands if isinstance(o, Field)]
     grid = next((f.field_shape for f in fields if f.field_shape), Shape())
-    return FieldType(grid, _one_tensor_shape(name, fields), dtype)
+    kind = FieldType(grid, _one_tensor_shape(name, fields), dtype)
+    return kind.labelled(names_of_all(name, fields)) if any(f.kind is not None for f in fields) else kind
 
 
 def _one_tensor_shape(name: str, fields: Sequence[Field]) -> Shape:

@@ -52,7 +52,7 @@ def along(
     """A field that is read along some axes elsewhere; axes without a row are read at own coordinates."""
     given, grid = axes_of(field.type), len(field.field_shape)
     out = type_of(
-        name, [Axis(axes[n].count, at.tensor) if n in axes else at for n, at in enumerate(given)], field.dtype
+        name, [Axis(axes[n].count, at.tensor, at.name) if n in axes else at for n, at in enumerate(given)], field.dtype
     )
 
     def value(at: Place, read: Reading) -> Any:
@@ -259,5 +259,5 @@ def _looked_up(field: Field, indices: Field, axis: int, mode: str) -> Field:
 def _axis_split(field: Field, axis: int, shape: Sequence[int]) -> Field:
     """An axis as several, or as none."""
     axes = axes_of(field.type)
-    axes[axis : axis + 1] = [Axis(n, axes[axis].tensor) for n in shape]
+    axes[axis : axis + 1] = [Axis(n, axes[axis].tensor, axes[axis].name) for n in shape]
     return reshaped("take", field, axes)

@@ -3,50 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError, UnsupportedError, described
+from gpuop.ir.dims import spelled
 from gpuop.ir.types import FieldType, Shape, is_integer
-
-MOST_GRID, MOST_TENSOR = 3, 2
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of an array: how long it is, and whether it is the tensor's."""
+    """An axis of an array: how long it is, whether it is the tensor's, and what it is called."""
 
     extent: int
     tensor: bool = False
+    name: str = field(default="", compare=False)
 
 
 def axes_of(kind: FieldType) -> list[Axis]:
-    return [*map(Axis, kind.field_shape), *(Axis(n, True) for n in kind.tensor_shape)]
+    split, names = len(kind.field_shape), kind.names or ("",) * len(kind.array_shape)
+    return [Axis(n, a >= split, name) for a, (n, name) in enumerate(zip(kind.array_shape, names, strict=True))]
 
 
 def type_of(name: str, axes: Sequence[Axis], dtype: Any) -> FieldType:
-    """The type of a result: the tensor's axes at the end stay the tensor's, the others are the grid's.
-
-    Raises:
-        SemanticError: more of them than fields have.
-    """
+    """The type of a result: the tensor's axes at the end stay the tensor's, the others are the grid's. A name stays once."""
     first = len(axes)
     while first and axes[first - 1].tensor:
         first -= 1
     grid, tensor = [Shape(axis.extent for axis in part) for part in (axes[:first], axes[first:])]
-    if len(grid) > MOST_GRID or len(tensor) > MOST_TENSOR:
-        parts = f"{len(grid)} of the grid and {len(tensor)} of the tensor"
-        raise SemanticError(
-            f"{name}: the result {tuple(axis.extent for axis in axes)} has {parts}; a field has at most "
-            f"{MOST_GRID} axes of the grid and {MOST_TENSOR} of the tensor, and a tensor's axis is one of the grid where it "
-            "stands before one"
-        )
     if 0 in tensor:
         raise SemanticError(
             f"{name}: the result {(*grid, *tensor)} has tensors without elements; a tensor has at least one"
         )
-    return FieldType(grid, tensor, dtype)
+    names = [axis.name for axis in axes]
+    return FieldType(grid, tensor, dtype).labelled([n if names.index(n) == a else "" for a, n in enumerate(names)])
 
 
 def a_field(name: str, given: Any) -> Field:
@@ -65,15 +57,30 @@ def whole_number(given: Any, what: str) -> int:
     return int(given)
 
 
-def numbered(axis: Any, count: int, of: object) -> int:
-    """The number of an axis among so many; negative ones count from the end."""
+@dataclass(frozen=True)
+class Whose:
+    """What axes are those of: what messages call it, and the names of its axes."""
+
+    text: str
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def numbered(axis: Any, count: int, of: Whose) -> int:
+    """The number of an axis among so many; negative ones count from the end, and names are those of dimensions."""
+    if isinstance(axis, str):
+        if not axis or axis not in of.names:
+            raise SemanticError(f"there is no axis {axis!r} of {of}")
+        return of.names.index(axis)
     number = whole_number(axis, "an axis")
     if not -count <= number < count:
         raise SemanticError(f"axis {number} is out of bounds for {of}, which has {count} axes")
     return number % count
 
 
-def several(axes: Any, count: int, of: object) -> list[int]:
+def several(axes: Any, count: int, of: Whose) -> list[int]:
     """The numbers of an axis or of some, each once, as they are given."""
     found = [numbered(axis, count, of) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,))]
     if len(set(found)) < len(found):
@@ -81,6 +88,37 @@ def several(axes: Any, count: int, of: object) -> list[int]:
     return found
 
 
-def of_field(field: Field) -> tuple[int, str]:
-    """How many axes it has, and what messages call it."""
-    return len(field.type.array_shape), f"a {field.type} field"
+def of_field(field: Field) -> tuple[int, Whose]:
+    """How many axes it has, and what they are those of."""
+    return len(field.type.array_shape), of_kind(field.type)
+
+
+def of_kind(kind: FieldType) -> Whose:
+    return Whose(f"a {kind} field", kind.names)
+
+
+def named(field: Field, dims: Any) -> Field:
+    """The field with other names."""
+    return Field.of(field.node, kind=field.type.labelled(()).replace(dims=dims))
+
+
+services.algebra["named"] = named
+
+
+def names_of_all(name: str, fields: Sequence[Field]) -> tuple[str, ...]:
+    """The names of the axes of fields of one grid, of which some have no tensor.
+
+    Raises:
+        SemanticError: they differ.
+    """
+    grid, tensor = list[str](), list[str]()
+    for each in fields:
+        axes = axes_of(each.type)
+        for joined, part in ((grid, [a for a in axes if not a.tensor]), (tensor, [a for a in axes if a.tensor])):
+            joined += [""] * (len(part) - len(joined))
+            for n, axis in enumerate(part):
+                if joined[n] and axis.name and joined[n] != axis.name:
+                    listed = " and ".join(dict.fromkeys(spelled(f.type.names) for f in fields if f.type.names))
+                    raise SemanticError(f"{name}: the dimensions differ, {listed}; `f.named(…)` gives them other names")
+                joined[n] = joined[n] or axis.name
+    return (*grid, *tensor)

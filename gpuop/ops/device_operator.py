@@ -48,14 +48,16 @@ def DeviceOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -
     """
     name = name_of_function("device", function, fields)
     several = isinstance(outputs, (tuple, list))
-    types = [slot.param.type for slot in slots_of(tuple(outputs) if several else (outputs,), None)]
+    types = [slot.kind for slot in slots_of(tuple(outputs) if several else (outputs,), None)]
     inputs = [_on_device(f) for f in fields]
     run = Filled(function, name, tuple(f.type for f in fields), tuple(types), here())
-    given = tuple(FieldParam(f.name or f"in{n}", f.type) for n, f in enumerate(inputs))
+    given = tuple(FieldParam(f.name or f"in{n}", f.node.type) for n, f in enumerate(inputs))
     written = tuple(Output(slot.param) for slot in slots_of(tuple(map(_flat_type, types)), None))
     kernel = DeviceFunction(name, given, written, loc=run.loc, run=run)
-    identity = f"device {id(function)} {name} {' '.join(map(str, types))}"  # whatever knows it keeps the function alive
-    made = results_of(kernel, identity, tuple(services.above.own(f.node) for f in inputs), run.loc)
+    shapes = [tuple(f.type.array_shape) for f in fields]
+    identity = f"device {id(function)} {name} {types} {shapes}"  # whatever knows it keeps the function alive
+    flat_types = list(map(_flat_type, types))
+    made = results_of(kernel, identity, tuple(services.above.own(f.node) for f in inputs), run.loc, flat_types)
     results = tuple(_complex(f, kind) for f, kind in zip(made, types, strict=True))
     return results if several else results[0]
 
@@ -123,7 +125,8 @@ class Filled:
 
 def _seen(kind: FieldType, array: Any) -> Any:
     """The array of a field, of what it lies in."""
-    return array.view("complex64").reshape(tuple(kind.array_shape)) if kind.dtype == "complex64" else array
+    values = array.view("complex64") if kind.dtype == "complex64" else array
+    return values.reshape(tuple(kind.array_shape))  # the same memory: axes are taken apart at most
 
 
 def _address(array: Any) -> int | None:

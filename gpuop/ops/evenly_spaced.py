@@ -15,7 +15,7 @@ from gpuop.errors import SemanticError, described
 from gpuop.ir.build import number
 from gpuop.ir.types import FieldType
 from gpuop.ops.axes import Axis, whole_number
-from gpuop.ops.gather import OWN, gathered
+from gpuop.ops.gather import gathered
 from gpuop.ops.layouts import reshaped, spread
 
 UNORDERED = ("bool", "complex64", "unorm8")  # dtypes that are no ranges'
@@ -135,7 +135,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     """Grids of coordinates, as numpy.meshgrid.
 
     Args:
-        xi: 1 to 3 fields of one dimension, or arrays.
+        xi: fields of one dimension, or arrays.
         copy: of no meaning: fields do not change.
         sparse: whether extents stay 1 where values repeat; host algebra broadcasts them.
         indexing: "xy", by which the first one runs along the columns, or "ij".
@@ -144,13 +144,11 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         A list of lazy Fields, one for each.
 
     Raises:
-        SemanticError: more than three, or what has more than one dimension.
+        SemanticError: what has more than one dimension.
     """
     fields = [x if isinstance(x, Field) else ScalarField(x) for x in xi]
     if indexing not in ("xy", "ij"):
         raise SemanticError(f'meshgrid: `indexing` is "xy" or "ij", not {indexing!r}')
-    if len(fields) > len(OWN):
-        raise SemanticError(f"meshgrid: a grid has at most {len(OWN)} dimensions, not {len(fields)}")
     for field in fields:
         if len(field.field_shape) > 1 or field.tensor_shape:
             raise SemanticError(f"meshgrid takes fields of one dimension, not {field.type}")

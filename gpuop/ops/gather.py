@@ -18,6 +18,11 @@ OWN = (k._layer, k._row, k._column)
 Place = Sequence[Any]  # coordinates over the axes of an array: integers, or values of the kernel
 
 
+def own_place(count: int) -> tuple[Any, ...]:
+    """The thread's own position along each of so many dimensions of its grid."""
+    return OWN[3 - count :] if count <= len(OWN) else tuple(k._dim(n) for n in range(count))
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a thread reads: whole tensors at once, one element of them, or a part of a complex one.
@@ -77,7 +82,7 @@ def gathered(
     """
 
     def body() -> None:
-        point = OWN[3 - len(out.field_shape) :]
+        point = own_place(len(out.field_shape))
         if is_big_tensor(out):
             with k._forEachTensorElement(out.planes):
                 here = k._tensorElement

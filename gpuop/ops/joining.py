@@ -15,7 +15,7 @@ from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.errors import SemanticError, described
 from gpuop.ir.types import is_integer
 from gpuop.ops.algebra import common_dtype
-from gpuop.ops.axes import Axis, a_field, axes_of, numbered, of_field, type_of, whole_number
+from gpuop.ops.axes import Axis, Whose, a_field, axes_of, names_of_all, numbered, of_field, type_of, whole_number
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.layouts import ravel, reshaped
 from gpuop.ops.making import filled
@@ -44,7 +44,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
     if len({tuple(f.type.array_shape) for f in fields}) > 1:
         raise SemanticError(f"stack: the fields have different shapes: {_listed(fields)}")
     count = len(fields[0].type.array_shape) + 1
-    n = numbered(axis, count, f"a stack of {fields[0].type} fields")
+    n = numbered(axis, count, Whose(f"a stack of {fields[0].type} fields"))
     return _joined("stack", [_with_axes(f, [n], len(f.field_shape)) for f in fields], n)
 
 
@@ -116,8 +116,9 @@ def _together(name: str, fields: list[Field], axis: int) -> Field:
         return fields[0]
     given = [axes_of(f.type) for f in fields]
     ends = list(accumulate(axes[axis].extent for axes in given))
-    tensor = given[0][axis].tensor
-    out = type_of(name, [*given[0][:axis], Axis(ends[-1], tensor), *given[0][axis + 1 :]], fields[0].dtype)
+    tensor, names = given[0][axis].tensor, names_of_all(name, fields)
+    kind = type_of(name, [*given[0][:axis], Axis(ends[-1], tensor), *given[0][axis + 1 :]], fields[0].dtype)
+    out = kind.labelled(names)
 
     def value(at: Place, read: Reading) -> Any:
         def there(n: int) -> Any:
@@ -194,7 +195,7 @@ def _end(field: Field, given: Any, axis: int) -> Field:
     if not isinstance(given, NUMBERS):
         return a_field("diff", given)
     axes = axes_of(field.type)
-    axes[axis] = Axis(1, axes[axis].tensor)
+    axes[axis] = Axis(1, axes[axis].tensor, axes[axis].name)
     if isinstance(given, np.generic):
         dtype: Any = given.dtype
     else:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError
-from gpuop.ops.axes import Axis, a_field, axes_of, numbered, of_field, several, type_of, whole_number
+from gpuop.ops.axes import Axis, Whose, a_field, axes_of, numbered, of_field, several, type_of, whole_number
 from gpuop.ops.gather import Place, Reading, apart, flat, gathered
 
 
@@ -75,7 +75,18 @@ def reshape(a: Any, shape: Any, order: str = "C") -> Field:
     given = list(shape) if isinstance(shape, (tuple, list)) else [shape]
     extents = _completed(field, [whole_number(n, "an extent") for n in given])
     first = _split(field, extents)
-    return reshaped("reshape", field, [Axis(n, axis >= first) for axis, n in enumerate(extents)])
+    names = _staying(axes_of(field.type), extents)
+    return reshaped("reshape", field, [Axis(n, axis >= first, names[axis]) for axis, n in enumerate(extents)])
+
+
+def _staying(old: Sequence[Axis], extents: Sequence[int]) -> list[str]:
+    """The names of the axes before and behind those that a new shape takes apart or puts together."""
+    names, alike = [""] * len(extents), min(len(old), len(extents))
+    before = next((n for n in range(alike) if old[n].extent != extents[n]), alike)
+    behind = next((n for n in range(alike - before) if old[-1 - n].extent != extents[-1 - n]), alike - before)
+    for n in (*range(before), *range(-behind, 0)):
+        names[n] = old[n].name
+    return names
 
 
 def ravel(a: Any, order: str = "C") -> Field:
@@ -149,7 +160,7 @@ def expand_dims(a: Any, axis: Any) -> Field:
     field = a_field("expand_dims", a)
     axes = axes_of(field.type)
     count = len(axes) + (len(axis) if isinstance(axis, (tuple, list)) else 1)
-    new = several(axis, count, f"the result of expand_dims of a {field.type} field")
+    new = several(axis, count, Whose(f"the result of expand_dims of a {field.type} field"))
     for n in sorted(new):
         axes.insert(n, Axis(1, any(before.tensor for before in axes[:n])))
     return reshaped("expand_dims", field, axes)
@@ -192,7 +203,8 @@ def spread(name: str, field: Field, shape: Sequence[int]) -> Field:
     if not new and tuple(shape) == tuple(field.type.array_shape):
         return field
     tensors = [axis.tensor for axis in axes]
-    out = type_of(name, [Axis(n, new <= a and tensors[a - new]) for a, n in enumerate(shape)], field.dtype)
+    names = ("",) * new + tuple(axis.name for axis in axes)
+    out = type_of(name, [Axis(n, new <= a and tensors[a - new], names[a]) for a, n in enumerate(shape)], field.dtype)
     extents = [axis.extent for axis in axes]
 
     def value(at: Place, read: Reading) -> Any:

@@ -93,7 +93,9 @@ def _held_number(field: Field, value: Any) -> Any:
 def _by_sides(field: Field, widths: Sequence[Pair], values: Sequence[Sequence[Any]]) -> Field:
     """A number for each side of each axis: at corners that of the last axis, as NumPy pads one after the other."""
     shape, axes, grid = field.type.array_shape, axes_of(field.type), len(field.field_shape)
-    out = type_of("pad", [Axis(at.extent + sum(w), at.tensor) for at, w in zip(axes, widths, strict=True)], field.dtype)
+    out = type_of(
+        "pad", [Axis(at.extent + sum(w), at.tensor, at.name) for at, w in zip(axes, widths, strict=True)], field.dtype
+    )
 
     def value(at: Place, read: Reading) -> Any:
         inside = [c - low for c, (low, _) in zip(at, widths, strict=False)]

@@ -13,6 +13,7 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import BY_NUMPY, SMALL_TENSOR, FieldType, Shape
+from gpuop.ops.gather import own_place
 from gpuop.ops.reducers import TURN, Item, Reducer, Split, assign, pairwise, share, split
 
 NARROW, WIDE = 32, 256  # threads that share a row of a field; a work-group has rows for so many as the latter
@@ -21,7 +22,6 @@ BUSY = 2**16  # threads that keep a device busy
 FAN = 4  # threads of which one takes what all have
 LONG = 64  # values that a thread takes which shares with none
 SHORT = 32  # an axis of so few points is left to single threads
-AXES = (k._layer, k._row, k._column)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def by_threads(reducer: Reducer, given: Partial, axis: int, last: bool) -> Parti
     out = Shape((*grid[:axis], *([parts.chunks] if parts.chunks > 1 else []), *grid[axis + 1 :]))
 
     def body(write: Callable[..., None]) -> None:
-        own = list(AXES[3 - len(out) :])
+        own = list(own_place(len(out)))
         chunk: Any = own.pop(axis) if parts.chunks > 1 else 0
         with k._forEachTensorElement(planes_of(given.type)):
             item = share(
@@ -120,7 +120,7 @@ def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool, parts: Sp
     def body(write: Callable[..., None]) -> None:
         k._globalThreads(threads, planes_of(given.type))
         k._localThreads(min(WIDE // width, 1 << max(threads[-2] - 1, 0).bit_length()), width)
-        own = AXES[3 - len(threads) : 2] if kept else ()
+        own = own_place(len(threads))[:-1] if kept else ()
         chunk = k._groupColumn if kept else k._row
         item = share(
             given.read_by(reducer),

@@ -62,7 +62,9 @@ def called(name: str, a: Any, axis: Any = None, *more: Any, **options: Any) -> F
 def kept(name: str, result: Field, field: Field, axis: Any) -> Field:
     """The result with extents of 1 for the axes that were reduced, each the grid's or the tensor's as it was."""
     gone = axes_reduced(name, field.type, axis)
-    return reshaped(name, result, [Axis(1, at.tensor) if n in gone else at for n, at in enumerate(axes_of(field.type))])
+    return reshaped(
+        name, result, [Axis(1, at.tensor, at.name) if n in gone else at for n, at in enumerate(axes_of(field.type))]
+    )
 
 
 def mask_of(name: str, field: Field, chosen: Any) -> Mask:

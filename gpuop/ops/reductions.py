@@ -11,8 +11,9 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import SemanticError
-from gpuop.ir.types import FieldType, Shape
-from gpuop.ops.axes import several
+from gpuop.ir.types import MOST_TENSOR, FieldType, Shape
+from gpuop.ops.axes import Axis, axes_of, of_kind, several
+from gpuop.ops.layouts import permuted, reshaped
 from gpuop.ops.reduce_kernels import AT_ONCE, SHORT, Partial, by_elements, by_groups, by_threads
 from gpuop.ops.reducers import Reducer, reducer_of
 
@@ -44,15 +45,19 @@ def reduced_by(reducer: Reducer, field: Field, axes: list[int], axis: Any) -> Fi
         raise EmptyError(
             f"{reducer.name} of a {kind} field: there is no value to choose along {_named(axis)}, which is empty"
         )
+    left = _left(kind, axes)
     if not kind.field_shape.points:
-        return _constant(reducer, _left(kind, axes))
-    return _steps(reducer, field, axes, axis is None)
+        return _constant(reducer, left)
+    result = _steps(reducer, field, axes, axis is None)
+    return Field.of(result.node, kind=result.type.labelled(left.names)) if kind.names else result
 
 
 def _steps(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field:
     """Grid axes first: they leave little, and what is left of tensors is at one point."""
     kind = field.type
     dimensions = len(kind.field_shape)
+    if len(kind.tensor_shape) > MOST_TENSOR and axes and axes[-1] >= dimensions:
+        return _in_two_axes(reducer, field, axes, flat)
     grid, tensor = [a for a in axes if a < dimensions], [a - dimensions for a in axes if a >= dimensions]
     given = Partial(field, step=kind.tensor_points if flat else 1)
     if grid:
@@ -60,6 +65,18 @@ def _steps(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field
     if tensor or not grid:
         given = _over_tensor(reducer, given, tensor)
     return given.values
+
+
+def _in_two_axes(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field:
+    """Of tensors of more axes: those that stay are one, before one of those that are reduced."""
+    given, grid = axes_of(field.type), len(field.field_shape)
+    parts = [[a for a in range(grid, len(given)) if (a in axes) == gone] for gone in (False, True)]
+    field = permuted("transpose", field, [*range(grid), *parts[0], *parts[1]])
+    merged = [Axis(math.prod(given[a].extent for a in part), True) for part in parts if part]
+    field = reshaped("reshape", field, [*axes_of(field.type)[:grid], *merged])
+    result = _steps(reducer, field, [*(a for a in axes if a < grid), grid + len(merged) - 1], flat)
+    left = axes_of(result.type)[: len(result.field_shape)]
+    return reshaped("reshape", result, [*left, *(given[a] for a in parts[0])])
 
 
 def _over_grid(reducer: Reducer, given: Partial, axes: list[int], last: bool) -> Partial:
@@ -105,7 +122,7 @@ def axes_reduced(name: str, kind: FieldType, axis: Any) -> list[int]:
         return list(range(dimensions))
     if isinstance(axis, tuple) and name.startswith("arg"):
         raise SemanticError(f"{name} takes one axis, or none for all of them, not a tuple")
-    return sorted(several(axis, dimensions, f"a {kind} field"))
+    return sorted(several(axis, dimensions, of_kind(kind)))
 
 
 def _named(axis: Any) -> str:
@@ -116,9 +133,9 @@ def _left(kind: FieldType, axes: list[int]) -> FieldType:
     """The type of what is left when axes are taken away."""
     split = len(kind.field_shape)
     grid = Shape(n for a, n in enumerate(kind.field_shape) if a not in axes)
-    return kind.replace(
-        field_shape=grid, tensor_shape=Shape(n for a, n in enumerate(kind.tensor_shape, split) if a not in axes)
-    )
+    tensor = Shape(n for a, n in enumerate(kind.tensor_shape, split) if a not in axes)
+    names = [name for a, name in enumerate(kind.names) if a not in axes]
+    return FieldType(grid, tensor, kind.dtype).labelled(names)
 
 
 def _constant(reducer: Reducer, kind: FieldType) -> Field:

@@ -17,7 +17,7 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
-from gpuop.ops.gather import OWN
+from gpuop.ops.gather import own_place
 from gpuop.ops.reduce_kernels import BUSY, LONG, NARROW, SHORT, WIDE, Partial, by_groups, by_threads, planes_of
 from gpuop.ops.reducers import TURN, Reducer, Split, split
 
@@ -125,7 +125,7 @@ def _by_threads(step: Scanned, before: Field | None) -> Field:
 
     def body() -> None:
         k._globalThreads(Shape(grid), planes_of(step.type))
-        own = list(OWN[3 - len(grid) :])
+        own = list(own_place(len(grid)))
         chunk = own.pop(step.axis)
         first = chunk * parts.share
         total = step.start(own, before, chunk, first)
@@ -149,7 +149,7 @@ def _by_lanes(step: Scanned, before: Field | None, totals: bool = False) -> Fiel
     def body() -> None:
         k._globalThreads(threads, planes_of(step.type))
         k._localThreads(min(WIDE // parts.width, 1 << max(threads[-2] - 1, 0).bit_length()), parts.width)
-        own = list(OWN[3 - len(threads) : 2] if kept else ())
+        own = list(own_place(len(threads))[:-1] if kept else ())
         chunk = k._groupColumn if kept else k._row
         first = chunk * parts.size
         total = step.start(own, before, chunk, first + k._localColumn)

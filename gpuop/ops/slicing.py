@@ -61,7 +61,7 @@ class FieldIndex:
         for n in range(len(given) + 1):
             axes += [Axis(1, any(axis.tensor for axis in axes))] * self.new.count(n)
             if n < len(given) and (count := self.cuts[n].count) is not None:
-                axes.append(Axis(count, given[n].tensor))
+                axes.append(Axis(count, given[n].tensor, given[n].name))
         return axes
 
     def place(self, own: Place) -> list[Any]:

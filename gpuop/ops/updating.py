@@ -76,7 +76,7 @@ def _beside(target: Field, index: FieldIndex, values: Any) -> Field:
     """The values as a field of the target's dtype that broadcasts to the part."""
     if not isinstance(values, Field):
         array = host_array(values)
-        values = Field(array, max(0, array.ndim - len(OWN)))
+        values = Field(array, max(0, array.ndim - max(len(OWN), len(target.field_shape))))
     part = tuple(axis.extent for axis in index.axes(target.type))
     shape = tuple(values.type.array_shape)
     within = shape[max(0, len(shape) - len(part)) :]

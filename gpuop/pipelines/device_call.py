@@ -52,12 +52,13 @@ class DeviceCall(PipelineCall):
     def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
         wanted, types = self.program.wanted, self.program.types
         if self.out is None:
-            return [array_like(self.sample, self._lent(v, values[v], self.layouts.get(v))) for v in wanted]
-        for v, s, array in zip(wanted, self.shared, self.out, strict=True):
+            results = zip(wanted, self.traced.kinds, strict=True)
+            return [array_like(self.sample, self._lent(kind, values[v], self.layouts.get(v))) for v, kind in results]
+        for v, kind, s, array in zip(wanted, self.traced.kinds, self.shared, self.out, strict=True):
             if self.memory.get(v) is not s.memory:
                 copy_into(s, Shared(self.backend, values[v], self.layouts.get(v)), types[v])
-            array_like(array, self._lent(v, s.memory, s.layout))  # so that the caller's stream waits
+            array_like(array, self._lent(kind, s.memory, s.layout))  # so that the caller's stream waits
         return self.out
 
-    def _lent(self, value: int, buffer: Buffer, layout: Layout | None) -> Any:
-        return lend(self.backend, buffer, self.program.types[value], layout)
+    def _lent(self, kind: FieldType, buffer: Buffer, layout: Layout | None) -> Any:
+        return lend(self.backend, buffer, kind, layout)

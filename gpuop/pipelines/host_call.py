@@ -34,6 +34,9 @@ class HostCall(PipelineCall):
 
     def _of_array(self, number: int, kind: FieldType, source: Deferred, array: Array) -> Argument:
         """An array of the host's, in its own memory where the device and the field's type can have it there."""
+        given = array
+        if array.shape == tuple(source.kind.array_shape) and array.flags.c_contiguous:
+            array = array.reshape(kind.array_shape)
         if (
             array.dtype == kind.array_dtype
             and array.shape == tuple(kind.array_shape)
@@ -47,7 +50,7 @@ class HostCall(PipelineCall):
                 if layout is not None and layout != planar(kind):
                     self.layouts[number] = layout
                 return wrapped
-        kind, values = source.make(array)
+        kind, values = source.make(given)
         return self.backend.upload(kind, planes_of(kind, values))
 
     def _suits(self, number: int, kind: FieldType) -> bool:
@@ -62,7 +65,7 @@ class HostCall(PipelineCall):
     def _place_results(self) -> None:
         wanted, types = self.program.wanted, self.program.types
         if self.out is None:
-            self.outs = [np.empty(types[v].array_shape, types[v].array_dtype) for v in wanted]
+            self.outs = [np.empty(kind.array_shape, kind.array_dtype) for kind in self.traced.kinds]
         else:
             self.outs = [np.asarray(array) for array in self.out]
         self.in_place: dict[int, Array] = {}
@@ -79,11 +82,10 @@ class HostCall(PipelineCall):
 
     def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
         self.backend.settle(self.memory.values())
-        for v, array in zip(self.program.wanted, self.outs, strict=True):
-            if array is not self.in_place.get(v):
-                array[...] = (
-                    self.in_place[v] if v in self.in_place else download(self.program.types[v], values[v], self.backend)
-                )
+        for v, kind, array in zip(self.program.wanted, self.traced.kinds, self.outs, strict=True):
+            there = self.in_place.get(v)
+            if array is not there:
+                array[...] = download(kind, values[v], self.backend) if there is None else there.reshape(array.shape)
         if self.out is not None:
             return self.out
         return self.outs if self.sample is None else [array_like(self.sample, array) for array in self.outs]

@@ -76,7 +76,7 @@ class Pipeline(Decorated):
     def _called(self, bound: inspect.BoundArguments, given: dict[str, Any], out: Any) -> PipelineCall:
         device = self._on_device(given)
         traced = self._trace(bound, given, device)
-        outs = None if out is None else check_out(self.name, out, traced.program)
+        outs = None if out is None else check_out(self.name, out, traced.kinds)
         return (DeviceCall if device else HostCall)(traced, list(given.values()), current(), outs)
 
     # --- what runs ----------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ class Pipeline(Decorated):
         what = program([own(f.node) for f in fields])
         touched = (v for op in what.ops if op.kernel.apart for v in (*op.inputs, *op.outputs))
         planar = frozenset(touched) | what.leaves.keys() & set(what.wanted)
-        return Traced(what, planar, several, self.optimize)
+        return Traced(what, tuple(f.type for f in fields), planar, several, self.optimize)
 
     def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:
         """Refuse arrays of other pipelines, and of other calls: there are only those of this one."""

@@ -34,6 +34,7 @@ class Traced:
     """What a pipeline computes for arguments of some types.
 
     Attributes:
+        kinds: the types of the results, as users see them.
         planar: values that lie in planes, as in memory of gpuop's own: those that are taken or made by what has no body (host
             functions, iterations), and arguments that are results.
         several: whether a tuple is returned.
@@ -43,6 +44,7 @@ class Traced:
     """
 
     program: Program
+    kinds: tuple[FieldType, ...]
     planar: frozenset[int]
     several: bool
     optimize: bool
@@ -79,7 +81,8 @@ class PipelineCall(ABC):
     """
 
     def __init__(self, traced: Traced, given: Sequence[Any], backend: Backend, out: Sequence[Any] | None) -> None:
-        self.traced, self.program, self.backend, self.out = traced, traced.program, backend, out
+        self.traced, self.program, self.backend = traced, traced.program, backend
+        self.out = out
         self.arrays = [self._readable(array) for array in given]
         self.sample = given[0] if given and library_of(given[0]) != "numpy" else None
         self.layouts: dict[int, Layout] = {}
@@ -159,15 +162,13 @@ class PipelineCall(ABC):
             raise
 
 
-def check_out(name: str, out: Any, what: Program) -> Sequence[Any]:
+def check_out(name: str, out: Any, kinds: Sequence[FieldType]) -> Sequence[Any]:
     """The arrays that a caller gave for the results of a pipeline of this name; SemanticError where these do not go there."""
     outs: Sequence[Any] = out if isinstance(out, (tuple, list)) else (out,)
-    if len(outs) != len(what.wanted):
-        raise SemanticError(
-            f"pipeline `{name}`: `out=` takes an array for each result, {len(what.wanted)}, not {len(outs)}"
-        )
-    for v, array in zip(what.wanted, outs, strict=True):
-        wrong = unfit(array, what.types[v])
+    if len(outs) != len(kinds):
+        raise SemanticError(f"pipeline `{name}`: `out=` takes an array for each result, {len(kinds)}, not {len(outs)}")
+    for kind, array in zip(kinds, outs, strict=True):
+        wrong = unfit(array, kind)
         if wrong:
             raise SemanticError(f"pipeline `{name}`: {wrong}")
     if _overlap(outs):

@@ -149,11 +149,6 @@ def too_few_axes():
     gp.MatrixField(np.ones(4))  # here
 
 
-@WRONGS.add("a field has at most 3 dimensions (layers, rows, columns), not 4: (1, 2, 2, 2)")
-def too_many_dimensions():
-    gp.ScalarField(np.ones((1, 2, 2, 2)))  # here
-
-
 @WRONGS.add("a ColorField is made from uint8 of shape (rows, columns, 3 or 4), not from float64 of shape (4, 5, 3)")
 def float_colours():
     gp.ColorField(np.ones((4, 5, 3)))  # here

@@ -8,16 +8,7 @@ import gpuop as gp
 from .wrong import INTEGER, SCALAR, VECTOR3, Wrongs
 
 WRONGS = Wrongs()
-BOX_OF_VECTORS = gp.VectorField(np.ones((2, 3, 4, 5), "f"))
 ROW = gp.ScalarField(np.arange(6, dtype="f"))
-
-
-@WRONGS.add(
-    "transpose: the result (5, 4, 3, 2) has 4 of the grid and 0 of the tensor; a field has at most 3 axes of the grid and 2 of "
-    "the tensor, and a tensor's axis is one of the grid where it stands before one"
-)
-def too_many_axes_of_the_grid():
-    BOX_OF_VECTORS.T  # here
 
 
 @WRONGS.add("transpose: 1 axes for a 4×5 float32 field, which has 2 axes: give each of them once")
@@ -53,11 +44,6 @@ def another_number_of_values():
 @WRONGS.add("reshape: fields are in row-major order, `order=\"C\"`, not 'F'; transpose before and after")
 def columns_first():
     np.reshape(SCALAR, (5, 4), order="F")  # here
-
-
-@WRONGS.add("reshape: the result (1, 2, 2, 5) has 4 of the grid and 0 of the tensor")
-def four_dimensions():
-    SCALAR.reshape(1, 2, 2, 5)  # here
 
 
 @WRONGS.add("squeeze: axis 0 of a 4×5 float32 field has extent 4, not 1")
@@ -210,11 +196,6 @@ def range_of_truths():
 @WRONGS.add("meshgrid takes fields of one dimension, not 4×5 float32")
 def grid_of_planes():
     gp.meshgrid(SCALAR, ROW)  # here
-
-
-@WRONGS.add("meshgrid: a grid has at most 3 dimensions, not 4")
-def grid_of_four_dimensions():
-    np.meshgrid(ROW, ROW, ROW, ROW)  # here
 
 
 @pytest.mark.parametrize("wrong", WRONGS.all)

@@ -132,15 +132,6 @@ def grid_and_tensor_for_a_grid():
     wrong(SCALAR)
 
 
-@WRONGS.add("threads have at most 3 dimensions (layers, rows, columns), not 4; `tensor=` takes a tensor's extents")
-def four_extents():
-    @gp.operator
-    def wrong(field):
-        _globalThreads(2, 3, 4, 5)  # here
-
-    wrong(SCALAR)
-
-
 @pytest.mark.parametrize("given", [(), ((4, 5), 2, 3), (SCALAR, 2, 3)], ids=["nothing", "three", "field"])
 def test_shapes_that_are_none(given):
     @gp.operator

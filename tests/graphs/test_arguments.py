@@ -228,9 +228,8 @@ def test_parameters_take_the_numbers_that_their_dtype_holds(dtype):
         (lambda: gp.fromfunction(lambda r, c: r, (2, 3)), "fromfunction takes a FieldType, as `gp.FieldType((4, 5))`, not a tuple"),
         (lambda: gp.fromfunction(lambda r: np.ones(5), gp.FieldType(3)), "gives an array of shape (5,); a 3 float32 field"),
         (lambda: gp.fromfunction(lambda r: r * 1j, gp.FieldType(3)), "an array of complex128 does not convert to float32"),
-        (lambda: gp.Field(np.ones((3, 3)), -1), "a tensor_order is 0, 1 or 2, not -1"),
-        (lambda: gp.Field(np.ones((3, 3, 3, 3)), 3), "a tensor_order is 0, 1 or 2, not 3"),
-        (lambda: gp.Field(np.ones((3, 3)), 1.0), "a tensor_order is 0, 1 or 2, not 1.0"),
+        (lambda: gp.Field(np.ones((3, 3)), -1), "a tensor_order is 0, 1 or 2, or more, not -1"),
+        (lambda: gp.Field(np.ones((3, 3)), 1.0), "a tensor_order is 0, 1 or 2, or more, not 1.0"),
     ],
 )  # fmt: skip
 def test_how_fields_are_not_made(make, message):

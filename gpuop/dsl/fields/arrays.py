@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -136,9 +137,9 @@ def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
     return result
 
 
-def as_field(array: Array, order: Any, dtype: Any, copy: bool = True) -> tuple[FieldType, Array]:
-    if not is_integer(order) or not 0 <= order <= 2:
-        raise SemanticError(f"a tensor_order is 0, 1 or 2, not {order!r}")
+def as_field(array: Array, order: Any, dtype: Any, copy: bool = True, dims: Any = "") -> tuple[FieldType, Array]:
+    if not is_integer(order) or order < 0:
+        raise SemanticError(f"a tensor_order is 0, 1 or 2, or more, not {order!r}")
     if array.ndim < order:
         raise SemanticError(f"an array of shape {array.shape} has no {order} tensor axes at its end")
     check_numbers(array.dtype)
@@ -146,8 +147,8 @@ def as_field(array: Array, order: Any, dtype: Any, copy: bool = True) -> tuple[F
     if isinstance(dtype, str) and dtype == "unorm8":
         if array.dtype != np.uint8:
             raise SemanticError(f'dtype="unorm8" reinterprets uint8, not {array.dtype.name}')
-        return FieldType(array.shape[:split], array.shape[split:], dtype), np.array(array) if copy else array
-    kind = FieldType(array.shape[:split], array.shape[split:], array.dtype if dtype is None else dtype)
+        return FieldType(array.shape[:split], array.shape[split:], dtype, dims), np.array(array) if copy else array
+    kind = FieldType(array.shape[:split], array.shape[split:], array.dtype if dtype is None else dtype, dims)
     if array.dtype.kind == "c" and kind.dtype != "complex64":
         raise SemanticError(
             f"an array of {array.dtype.name} does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(a)`"
@@ -163,6 +164,16 @@ def check_fits(kind: FieldType, order: Any, dtype: Any) -> None:
         )
     if dtype is not None and (wanted := kind.replace(dtype=dtype).dtype) != kind.dtype:
         raise SemanticError(f'this is a Field already, a {kind} field; `.astype("{wanted}")` converts it')
+
+
+def folding(make: Callable[[Array], tuple[FieldType, Array]]) -> Callable[[Array], tuple[FieldType, Array]]:
+    """The same, of a field as kernels know it."""
+
+    def made(array: Array) -> tuple[FieldType, Array]:
+        kind, values = make(array)
+        return kind.folded, values.reshape(kind.folded.array_shape)
+
+    return made
 
 
 def as_color(array: Array) -> tuple[FieldType, Array]:

@@ -20,6 +20,13 @@ class Copying:
     __slots__ = ()
     node: Node
 
+    @property
+    def type(self) -> FieldType:
+        raise NotImplementedError
+
+    def _stand_for(self, node: Node, kind: FieldType | None) -> None:
+        raise NotImplementedError
+
     def __copy__(self: Copied) -> Copied:
         return self
 
@@ -28,7 +35,7 @@ class Copying:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Evaluates. SemanticError where there are no values: a sensor, a state, an argument of a pipeline."""
-        return _restored, (type(self), self.node.type, np.asarray(self), self.node.name)
+        return _restored, (type(self), self.type, np.asarray(self), self.node.name)
 
 
 class CopyingApart(Copying):
@@ -56,5 +63,5 @@ def _made(cls: Any, value: NDArray[Any], name: str) -> Any:
 
 def _restored(cls: type[Copied], kind: FieldType, array: NDArray[Any], name: str) -> Copied:
     field = object.__new__(cls)
-    object.__setattr__(field, "node", Leaf(kind, HostArray(array), name=name))
+    field._stand_for(Leaf(kind.folded, HostArray(array.reshape(kind.folded.array_shape)), name=name), kind)
     return field

@@ -14,6 +14,7 @@ from gpuop.dsl.fields.arrays import (
     Placeholder,
     as_field,
     check_fits,
+    folding,
     host_array,
     is_device_array,
 )
@@ -31,59 +32,71 @@ from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.looks import values_seen
 from gpuop.dsl.recorder.value import Value
 from gpuop.errors import MissingError, SemanticError, UnsupportedError
-from gpuop.ir.types import DTypeName, FieldType, Shape
+from gpuop.ir.dims import Dims
+from gpuop.ir.dtype_names import DTypeName
+from gpuop.ir.types import FieldType, Shape
 from gpuop.ir.values import Leaf, Node, label
 
 
 class Field(FieldLike, Arithmetic["Field"], Reductions, Ordered, Layouts, Conversions, Lending, Copying):
-    """A grid of 0 to 3 dimensions (layers, rows, columns) with a tensor of order 0 to 2 at every point.
+    """A grid of any number of dimensions, of which the last ones are (layers, rows, columns), with a tensor at every point.
 
     Args:
         array: anything array-like; the last `tensor_order` axes are the tensor's, the others the grid's. Arrays keep
             their dtype and are copied; Python numbers and lists become int32 or float32. A Field whose tensors have so many
             axes is taken as it is, so a function of arrays that makes its fields so is one of Fields too.
-        tensor_order: 0, 1 or 2.
+        tensor_order: 0 for scalars, 1 for vectors, 2 for matrices; 3 and more.
         dtype: converts to this dtype; "unorm8" reinterprets uint8.
         copy: False uses the array's own memory: it must not change while the field is in use. Arrays on a device (of CuPy,
             PyTorch, JAX, Numba, or what has `__dlpack__` or `__cuda_array_interface__`) are copied there, and not at all
             where they are immutable.
+        dims: names of the array's axes, as "img:chan:y:x", or Dims that it has. They are labels: what is computed of a field,
+            and how it is planned, does not depend on them.
 
     Attributes:
         next: only set, inside the `with` of a ComputeGraph, on a field that is made from an array there: the field is a
             state, which takes this Field's values, of the same type, at every step.
 
     Raises:
-        SemanticError: more dimensions than fields have, or a dtype that fields cannot have; a Field of other tensors or
+        SemanticError: a dtype that fields cannot have, or names that are not those of as many axes; a Field of other tensors or
             another dtype.
     """
 
-    __slots__ = ("__weakref__", "node")
+    __slots__ = ("__weakref__", "kind", "node")
     node: Node
+    kind: FieldType | None  # the type, where it is more than the node's: with names, or with more dimensions
 
-    def __init__(self, array: ArrayLike, tensor_order: int = 0, dtype: Any = None, copy: bool = True) -> None:
+    def __init__(
+        self, array: ArrayLike, tensor_order: int = 0, dtype: Any = None, copy: bool = True, dims: Any = ""
+    ) -> None:
         if isinstance(array, Field):
             check_fits(array.type, tensor_order, dtype)
-            object.__setattr__(self, "node", array.node)
+            self._stand_for(array.node, array.named(dims).kind if dims else array.kind)
         else:
-            self._from(array, lambda a: as_field(a, tensor_order, dtype, copy), copy)
+            self._from(array, lambda a: as_field(a, tensor_order, dtype, copy, dims), copy)
 
     def _from(self, array: ArrayLike, make: Callable[[Array], tuple[FieldType, Array]], copy: bool = True) -> None:
         name = "".join(names_given(1))
         if is_device_array(array):
-            node = services.above.adopt(array, make, copy, name)
+            node, kind = services.above.adopt(array, make, copy, name)
         elif isinstance(array, Placeholder):
             probe = np.broadcast_to(np.zeros((), array.dtype), array.shape)
-            node = Leaf(make(probe)[0], Deferred(array, make), name=name)
+            kind = make(probe)[0]
+            node = Leaf(kind.folded, Deferred(array, folding(make), kind), name=name)
         else:
             kind, values = make(host_array(array))
-            node = Leaf(kind, HostArray(values), name=name)
+            node = Leaf(kind.folded, HostArray(values.reshape(kind.folded.array_shape)), name=name)
+        self._stand_for(node, kind)
+
+    def _stand_for(self, node: Node, kind: FieldType | None) -> None:
         object.__setattr__(self, "node", node)
+        object.__setattr__(self, "kind", None if kind is None or kind.folded is kind else kind)
 
     @staticmethod
-    def of(node: Node, name: str = "") -> Field:
-        """The field that stands for a node of the graph."""
+    def of(node: Node, name: str = "", kind: FieldType | None = None) -> Field:
+        """The field that stands for a node of the graph; `kind` is its type with names, and with all dimensions."""
         field = object.__new__(Field)
-        object.__setattr__(field, "node", node)
+        field._stand_for(node, kind)
         if name:
             label(node, name)
         return field
@@ -100,8 +113,18 @@ class Field(FieldLike, Arithmetic["Field"], Reductions, Ordered, Layouts, Conver
         label(self.node, name)
 
     @property
+    def type(self) -> FieldType:
+        """Grid, tensor and dtype; its `array_shape` is that of the array."""
+        return self.node.type if self.kind is None else self.kind
+
+    @property
+    def dims(self) -> Dims:
+        """The axes of the array with their names and extents: `field.dims.y` is how many rows there are."""
+        return self.type.dims
+
+    @property
     def field_shape(self) -> Shape:
-        """The extents of the grid: (layers, rows, columns), or the last of them."""
+        """The extents of the grid: (layers, rows, columns), or the last of them; more before them where there are more."""
         return self.type.field_shape
 
     @property

@@ -22,7 +22,7 @@ class ScalarField(Field):
     """A field of scalars: all axes of the array are the grid's.
 
     Args:
-        array, dtype, copy: as of a Field; the array has 0 to 3 axes. One of (…, …, 3 or 4) warns, as colours are vectors.
+        array, dtype, copy, dims: as of a Field. An array of (…, …, 3 or 4) without names warns, as colours are vectors.
 
     Raises:
         SemanticError: as of a Field.
@@ -30,10 +30,10 @@ class ScalarField(Field):
 
     __slots__ = ()
 
-    def __init__(self, array: ArrayLike, dtype: Any = None, copy: bool = True) -> None:
-        super().__init__(array, 0, dtype, copy)
+    def __init__(self, array: ArrayLike, dtype: Any = None, copy: bool = True, dims: Any = "") -> None:
+        super().__init__(array, 0, dtype, copy, dims)
         shape = tuple(self.field_shape)
-        if len(shape) == 3 and shape[-1] in (3, 4):
+        if len(shape) == 3 and shape[-1] in (3, 4) and not dims:
             warnings.warn(
                 f"a ScalarField of {shape} has {shape[-1]} columns; for {shape[-1]} channels use VectorField",
                 stacklevel=2,
@@ -44,7 +44,7 @@ class VectorField(Field):
     """A field of vectors: the last axis of the array is the vector's. Complex ones have two elements in kernels for each.
 
     Args:
-        array, dtype, copy: as of a Field; the array has 1 to 4 axes.
+        array, dtype, copy, dims: as of a Field; the array has 1 axis or more.
 
     Raises:
         SemanticError: as of a Field.
@@ -52,8 +52,8 @@ class VectorField(Field):
 
     __slots__ = ()
 
-    def __init__(self, array: ArrayLike, dtype: Any = None, copy: bool = True) -> None:
-        super().__init__(array, 1, dtype, copy)
+    def __init__(self, array: ArrayLike, dtype: Any = None, copy: bool = True, dims: Any = "") -> None:
+        super().__init__(array, 1, dtype, copy, dims)
         shape = tuple(self.type.array_shape)
         if len(shape) == 2 and min(shape) >= WIDE:
             warnings.warn(
@@ -67,7 +67,7 @@ class MatrixField(Field):
     """A field of matrices: the last two axes of the array are the matrix's.
 
     Args:
-        array, dtype, copy: as of a Field; the array has 2 to 5 axes.
+        array, dtype, copy, dims: as of a Field; the array has 2 axes or more.
 
     Raises:
         SemanticError: as of a Field.
@@ -75,8 +75,8 @@ class MatrixField(Field):
 
     __slots__ = ()
 
-    def __init__(self, array: ArrayLike, dtype: Any = None, copy: bool = True) -> None:
-        super().__init__(array, 2, dtype, copy)
+    def __init__(self, array: ArrayLike, dtype: Any = None, copy: bool = True, dims: Any = "") -> None:
+        super().__init__(array, 2, dtype, copy, dims)
 
 
 class ColorField(Field):
@@ -102,7 +102,8 @@ class ComplexField(Field):
     returned float2 is complex64 where the first field that has pairs of floats does.
 
     Args:
-        array: real or complex numbers, of 0 to 3 axes, which are the grid's.
+        array: real or complex numbers, whose axes are the grid's.
+        dims: as of a Field.
 
     Raises:
         SemanticError: as of a Field.
@@ -110,8 +111,8 @@ class ComplexField(Field):
 
     __slots__ = ()
 
-    def __init__(self, array: ArrayLike) -> None:
-        super().__init__(array, 0, "complex64")
+    def __init__(self, array: ArrayLike, dims: Any = "") -> None:
+        super().__init__(array, 0, "complex64", dims=dims)
 
 
 class Parameter(CopyingApart, Field):
@@ -136,7 +137,7 @@ class Parameter(CopyingApart, Field):
         kind, data = as_field(array, array.ndim, None)
         source = Adjustable(kind, data)
         object.__setattr__(self, "_source", source)
-        object.__setattr__(self, "node", Leaf(kind, source, kind.planes <= SMALL_TENSOR, "".join(names_given(1))))
+        self._stand_for(Leaf(kind, source, kind.planes <= SMALL_TENSOR, "".join(names_given(1))), None)
 
     def set(self, value: ArrayLike) -> None:
         """Change the value; takes effect at the next evaluation or step. Safe from any thread.
@@ -174,7 +175,8 @@ def fromfunction(function: Callable[..., ArrayLike], field_type: FieldType) -> F
         raise SemanticError(
             f"the function that fromfunction calls gives an array of shape {array.shape}; a {field_type} field is made of {shape}"
         ) from None
-    return Field(as_field(whole, order, "uint8")[1] if field_type.dtype == "unorm8" else whole, order, field_type.dtype)
+    values = as_field(whole, order, "uint8")[1] if field_type.dtype == "unorm8" else whole
+    return Field(values, order, field_type.dtype, dims=field_type.dims if field_type.names else "")
 
 
 def is_big_tensor(x: Any) -> bool:

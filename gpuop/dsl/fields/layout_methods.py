@@ -34,7 +34,7 @@ class Layouts:
             A lazy Field: a tensor's axis that comes to stand before one of the grid's is the grid's.
 
         Raises:
-            SemanticError: an axis that is none, is missing or given twice, or a result of more than 3 axes of the grid.
+            SemanticError: an axis that is none, is missing or given twice.
         """
         return self._laid_out("transpose", _unpacked(axes) or None)
 
@@ -62,9 +62,23 @@ class Layouts:
             A lazy Field: tensors stay where the last axes of the shape are just theirs, else all axes are the grid's.
 
         Raises:
-            SemanticError: a shape of another number of values, or of more than 3 axes of the grid.
+            SemanticError: a shape of another number of values.
         """
         return self._laid_out("reshape", _unpacked(shape))
+
+    def named(self, dims: Any) -> Field:
+        """The same field with other names of its axes: `f.named("img:chan:y:x")`.
+
+        Args:
+            dims: a name for each axis, `_` for none, or Dims that it has.
+
+        Returns:
+            A Field; nothing is computed.
+
+        Raises:
+            SemanticError: not as many names as axes, or Dims of other extents.
+        """
+        return services.algebra["named"](self, dims)
 
     def ravel(self) -> Field:
         """All values, in row-major order, in a grid of one dimension.

@@ -19,7 +19,7 @@ class Reductions:
     in a tree: their error grows with the logarithm of the number of values.
 
     Args:
-        axis: an axis of `array_shape`, a tuple of them (one for argmin and argmax), or None.
+        axis: an axis of `array_shape`, by its number or its name, a tuple of them (one for argmin and argmax), or None.
         options: NumPy's, by name. `keepdims=True` keeps reduced axes, with an extent of 1. `where=`, a field of bools that
             broadcasts to this one, says which values count (not of argmin and argmax). `initial=` is a number that sums,
             products and extremes start with; extremes that take `where=` need it. `ddof=` is what std and var take from the

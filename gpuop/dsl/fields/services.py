@@ -36,8 +36,10 @@ class Services(Protocol):
         """The text generated for fields; None is the device in use: `gpuop/evaluation.py: source`."""
         ...
 
-    def adopt(self, array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: bool, name: str) -> Node:
-        """A node with the values of an array in a device's memory: `gpuop/interop.py: adopt`.
+    def adopt(
+        self, array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: bool, name: str
+    ) -> tuple[Node, FieldType]:
+        """A node with the values of an array in a device's memory, and its type: `gpuop/interop.py: adopt`.
 
         Args:
             make: how such an array, if it were NumPy's, would become a field.

@@ -58,10 +58,16 @@ class Adjustable(LeafSource):
 
 @dataclass(frozen=True, eq=False)
 class Deferred(LeafSource):
-    """An array that comes with each call of a pipeline; `make` is what becomes of it."""
+    """An array that comes with each call of a pipeline.
+
+    Attributes:
+        make: what becomes of it: a type and an array, as kernels know them.
+        kind: the type that users see.
+    """
 
     placeholder: Placeholder
     make: Callable[[Array], tuple[FieldType, Array]]
+    kind: FieldType
 
     @property
     def borrowed(self) -> bool:

@@ -13,6 +13,7 @@ from gpuop.ir.kernel import Kernel, Launchable, Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.symbolic import ARCHITECTURES, Choice, Extent, Fact, Formula, Known, evaluate
 from gpuop.ir.target import Target
+from gpuop.ir.types import FieldType
 from gpuop.ir.values import Node
 from gpuop.ir.variants import Parameters, Variant, Variants, identity_of, shown
 
@@ -22,11 +23,12 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # of vectors and warps
 
 @dataclass(frozen=True)
 class Recording:
-    """A kernel, or several, with the fields that it reads."""
+    """A kernel, or several, with the fields that it reads, and the types of its outputs as users see them."""
 
     kernel: Launchable
     identity: str
     inputs: tuple[Node, ...]
+    kinds: tuple[FieldType, ...]
 
     def variants(self, parameters: Parameters) -> Iterator[tuple[Variant, tuple[Node, ...]]]:
         """Its kernels, with the fields that each reads."""
@@ -38,7 +40,7 @@ class Recording:
             yield Variant(self.kernel, self.identity, (), parameters), self.inputs
 
 
-def together(made: Sequence[tuple[Variant, tuple[Node, ...]]]) -> Recording:
+def together(made: Sequence[tuple[Variant, tuple[Node, ...]]], kinds: tuple[FieldType, ...]) -> Recording:
     """What stands for several kernels of one operator.
 
     Raises:
@@ -54,7 +56,7 @@ def together(made: Sequence[tuple[Variant, tuple[Node, ...]]]) -> Recording:
     variants = tuple(replace(v, inputs=tuple(places[node] for node in inputs)) for v, inputs in made)
     outputs = tuple(Output(output.param) for output in first.outputs)
     kernel = Variants(first.name, tuple(nodes.values()), outputs, loc=first.loc, variants=variants)
-    return Recording(kernel, identity_of(variants), tuple(nodes))
+    return Recording(kernel, identity_of(variants), tuple(nodes), kinds)
 
 
 def _check_outputs(first: Kernel, variant: Variant) -> None:
@@ -78,13 +80,15 @@ def on_grids(record: Callable[[tuple[int, ...] | None], Recording]) -> Recording
     except OpenGrid as grid:
         extents, loc = grid.extents, grid.loc
     made: list[tuple[Variant, tuple[Node, ...]]] = []
+    kinds: tuple[FieldType, ...] = ()
     with blaming(loc) if loc is not None else nullcontext():
         found = grids(extents)
     for numbers in found:
         recording = record(numbers)
+        kinds = kinds or recording.kinds
         known = tuple((e, n) for e, n in zip(extents, numbers, strict=True) if not isinstance(e, int))
         made += [(replace(v, grid=known), inputs) for v, inputs in recording.variants(())]
-    return together(made)
+    return together(made, kinds)
 
 
 def grids(extents: tuple[Extent, ...]) -> list[tuple[int, ...]]:

@@ -12,8 +12,9 @@ from gpuop.dsl.fields.arrays import is_array
 from gpuop.dsl.recorder.target_facts import TargetExpression, TargetRecord
 from gpuop.dsl.recorder.value import Value
 from gpuop.errors import SemanticError, described
+from gpuop.ir.types import FieldType
 
-EQUAL_BUT_OTHER = (float, complex, np.inexact, frozenset)  # constants that equal others, as zeros of both signs
+EQUAL_BUT_OTHER = (float, complex, np.inexact, frozenset, FieldType)  # equal others, as zeros of both signs are
 MOST_NUMBERS = 4096  # in one constant: a kernel is compiled for their values
 DEEPEST = 32
 
@@ -105,7 +106,7 @@ def content(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return (type(value), *map(content, value))
     plain = repr(value) if isinstance(value, (TargetExpression, TargetRecord)) else value
-    return (type(value), plain, repr(value) if isinstance(value, EQUAL_BUT_OTHER) else "")
+    return (type(value), plain, str(value) if isinstance(value, EQUAL_BUT_OTHER) else "")
 
 
 def hashed_content(operator: str, name: str, value: Any) -> Any:

@@ -18,7 +18,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.constants import BY_TEXT, PLAIN, is_constant
 from gpuop.dsl.operators.decorated import Decorated
 from gpuop.dsl.operators.uses import Use, uses
-from gpuop.ir.types import Shape
+from gpuop.ir.types import FieldType, Shape
 
 MOST_VALUES = 2000  # values of a snapshot: to compare more would take longer than to record
 MOST_BYTES = 1 << 16  # the largest array that is compared by its numbers
@@ -94,7 +94,7 @@ class Snapshot:
         self._left -= 1
         kind = type(value)
         if kind in PLAIN:
-            return (kind, value)
+            return (kind, value, value.names) if kind is FieldType else (kind, value)
         if kind in BY_TEXT:
             return (kind, repr(value))
         if self._left < 0:
@@ -108,7 +108,7 @@ class Snapshot:
         if kind is FunctionType:
             return self._function(value)
         if isinstance(value, Field):
-            return Same(value.node)
+            return Same(value.node), value.type, value.type.names
         if isinstance(value, Decorated):
             return (kind, *(self._named(vars(value), name) for name in value.recorded_by))
         raise Unknown

@@ -11,6 +11,7 @@ import numpy as np
 from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.target_facts import TargetExpression, Targets
 from gpuop.dsl.words.threads import ThreadConstant
+from gpuop.ir.dims import Dims
 from gpuop.ir.types import FieldType
 
 PURE_BUILTINS = {
@@ -45,7 +46,7 @@ _CHANGING = (np.void, np.object_)  # NumPy's scalars that can be written to
 SCALARS = {t for t in np.sctypeDict.values() if not issubclass(t, _CHANGING)}
 # What its text tells, as that of floating numbers, of which zeros of both signs are equal; and what its value tells
 BY_TEXT = {float, complex, TargetExpression, *(t for t in SCALARS if issubclass(t, np.inexact))}
-PLAIN = {bool, int, str, bytes, type(None), type(...), range, FieldType, OutputRef, *(SCALARS - BY_TEXT)}
+PLAIN = {bool, int, str, bytes, type(None), type(...), range, Dims, FieldType, OutputRef, *(SCALARS - BY_TEXT)}
 
 
 def is_constant(value: Any) -> bool:

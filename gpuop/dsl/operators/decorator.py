@@ -12,6 +12,7 @@ from gpuop.dsl.operators.decorated import check_function
 from gpuop.dsl.operators.operator import MOST_BODIES, Operator
 from gpuop.dsl.recorder.precisions import checked
 from gpuop.errors import SemanticError, UnsupportedError, described
+from gpuop.ir.types import FieldType
 from gpuop.ir.values import Node
 from gpuop.ir.variants import Parameters, Variant, shown
 
@@ -36,9 +37,10 @@ class TunedOperator(Operator):
         default: Any,
         precision: str | None,
         inout: Any,
+        inputs: Any,
         space: Space,
     ) -> None:
-        super().__init__(function, outputs, name, default, precision, inout)
+        super().__init__(function, outputs, name, default, precision, inout, inputs)
         self.space = space
         self.memo.most = MOST_BODIES * len(space)
         unknown = [parameter for parameter in space[0] if not self._takes(parameter)]
@@ -80,7 +82,7 @@ class TunedOperator(Operator):
             UnsupportedError: none can; it is the last one's.
         """
         made: list[tuple[Variant, tuple[Node, ...]]] = []
-        refused = None
+        refused, kinds = None, tuple[FieldType, ...]()
         for choice in space:
             try:
                 recording = super()._results(args, kwargs | choice)
@@ -88,10 +90,11 @@ class TunedOperator(Operator):
                 refused = unsupported
                 continue
             made += recording.variants(tuple(choice.items()))
+            kinds = kinds or recording.kinds
         if not made:
             assert refused is not None
             raise refused
-        return together(made)
+        return together(made, kinds)
 
     def _count(self, name: str, value: Any, constant: Any) -> None:
         if name not in self.space[0]:
@@ -150,6 +153,7 @@ def operator(
     precision: str | None = None,
     tune: Any = None,
     inout: Any = (),
+    inputs: Any = None,
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def operator(
     function: Callable[..., Any] | None = None,
@@ -161,14 +165,14 @@ def operator(
     precision: str | None = None,
     tune: Any = None,
     inout: Any = (),
+    inputs: Any = None,
 ) -> Any:
     """Make an operator of a function that records a kernel body: `@gp.operator`, or `@gp.operator(outputs=…)`.
 
     Args:
         function: its arguments are Fields, and constants: numbers, text, Shapes, FieldTypes, small arrays, lists and tuples
             of these. It returns the values of this thread's own point (a tuple for several outputs), or writes outputs.
-        outputs: a FieldType, a tuple, or a function of the arguments that gives them. Without it types follow from the
-            returned values, or are the first Field's where the body writes `_out0`.
+        outputs: FieldTypes or Dims, or a function of the arguments that gives them; else the values' types, or the first Field's.
         name: of the operator in generated text and in plans.
         default: what an output holds where nothing is written; a number, or a tuple with one for each output.
         precision: "exact", "contract" or "fast", as of `gp.precision`, whatever stands around a call.
@@ -179,20 +183,20 @@ def operator(
             All give equal results, but for the rounding of sums in another order.
         inout: the names of arguments (a tuple, or one) that the body reads and writes at the thread's own point; it reads what
             it wrote. They are the outputs, and there are no others; the caller's fields stay as they are.
+        inputs: Dims or a FieldType for arguments by name: Fields and Dims with such dimensions, which get names they lack.
 
     Returns:
         An Operator: called with Fields it gives a lazy Field, or a tuple of them if there are several outputs.
 
     Raises:
-        SemanticError: an unknown precision, `tune=` without choices, names of no arguments; when called, for what is wrong in the
-            body, at its line.
+        SemanticError: wrong options; when called, for arguments not as declared, and for the body, at its line.
         UnsupportedError: when called, what the body raised for the last variant, where it did so for each.
     """
-    settings = outputs, name, default, None if precision is None else checked(precision), inout
+    settings = outputs, name, default, None if precision is None else checked(precision), inout, inputs
     space = None if tune is None else space_of(tune)
     return operator_of(function, settings, space) if function else lambda f: operator_of(f, settings, space)
 
 
-def operator_of(function: Any, settings: tuple[Any, Any, Any, Any, Any], space: Space | None) -> Operator:
+def operator_of(function: Any, settings: tuple[Any, Any, Any, Any, Any, Any], space: Space | None) -> Operator:
     check_function("an operator", function)
     return Operator(function, *settings) if space is None else TunedOperator(function, *settings, space)

@@ -39,15 +39,17 @@ def slots_of(types: Sequence[Any], default: Any, declared: bool = True) -> list[
     if len(defaults) != len(types):
         raise SemanticError(f"`default=` has {len(defaults)} values, and the outputs are {len(types)}")
     return [
-        OutputSlot(FieldParam(f"out{k}", t), declared, None if d is None else fill_of(t, d, "default"))
+        OutputSlot(FieldParam(f"out{k}", t.folded), declared, t, None if d is None else fill_of(t, d, "default"))
         for k, (t, d) in enumerate(zip(types, defaults, strict=True))
     ]
 
 
-def results_of(kernel: Launchable, key: str, inputs: tuple[Node, ...], loc: Loc | None) -> tuple[Field, ...]:
-    """The fields that a kernel computes of these inputs."""
+def results_of(
+    kernel: Launchable, key: str, inputs: tuple[Node, ...], loc: Loc | None, kinds: Sequence[FieldType]
+) -> tuple[Field, ...]:
+    """The fields that a kernel computes of these inputs, of these types."""
     call = Call(kernel, key, inputs, loc, names_given(len(kernel.outputs)))
-    return tuple(Field.of(Result(call, k)) for k in range(len(kernel.outputs)))
+    return tuple(Field.of(Result(call, k), kind=kind) for k, kind in enumerate(kinds))
 
 
 class GPUOperator:
@@ -79,7 +81,8 @@ class GPUOperator:
         check_called(frame.f_code)
         name = self._name or frame.f_code.co_name.strip("<>")
         slots = slots_of(self._types, self._default)
-        self._recorder = Recorder(name, slots[0].param.type.field_shape, here(), slots)
+        threads = slots[0].kind
+        self._recorder = Recorder(name, threads.field_shape, here(), slots, threads.names[: len(threads.field_shape)])
         self._recorder.root = frame
         self._recorder.hints = {v.node: k for k, v in frame.f_locals.items() if isinstance(v, Field)}
         self._recorder.__enter__()
@@ -93,7 +96,8 @@ class GPUOperator:
         explain(error)
         if kind is None:
             kernel = finish(recorder, self._precision)
-            self._outputs = results_of(kernel, identity(kernel), tuple(recorder.inputs), recorder.loc)
+            kinds = [slot.kind for slot in recorder.outputs]
+            self._outputs = results_of(kernel, identity(kernel), tuple(recorder.inputs), recorder.loc, kinds)
 
     @property
     def outputs(self) -> tuple[Field, ...]:

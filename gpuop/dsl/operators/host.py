@@ -43,10 +43,11 @@ def HostOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -> 
     name = name_of_function("host", function, fields)
     types = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
     written = [slot.param for slot in slots_of(types, None)]
-    run = Checked(function, name, types, isinstance(outputs, (tuple, list)), here())
-    identity = f"host {id(function)} {name} {' '.join(map(str, types))}"  # whatever knows it keeps the function alive
+    shapes = tuple(tuple(f.type.array_shape) for f in fields)
+    run = Checked(function, name, shapes, types, isinstance(outputs, (tuple, list)), here())
+    identity = f"host {id(function)} {name} {types} {shapes}"  # whatever knows it keeps the function alive
     results = results_of(
-        _kernel(run, fields, written), identity, tuple(services.above.own(f.node) for f in fields), run.loc
+        _kernel(run, fields, written), identity, tuple(services.above.own(f.node) for f in fields), run.loc, types
     )
     return results if run.several else results[0]
 
@@ -69,7 +70,7 @@ def name_of_function(kind: str, function: Callable[..., Any], fields: Sequence[A
 
 
 def _kernel(run: Checked, fields: Sequence[Field], written: Sequence[FieldParam]) -> HostFunction:
-    inputs = tuple(FieldParam(f.name or f"in{k}", f.type, _by_value(f)) for k, f in enumerate(fields))
+    inputs = tuple(FieldParam(f.name or f"in{k}", f.node.type, _by_value(f)) for k, f in enumerate(fields))
     return HostFunction(run.name, inputs, tuple(map(Output, written)), loc=run.loc, run=run)
 
 
@@ -79,16 +80,21 @@ def _by_value(field: Field) -> bool:
 
 @dataclass(frozen=True)
 class Checked:
-    """The function, whose results are arrays of the declared types or an error at the line of the HostOperator."""
+    """The function, whose results are arrays of the declared types or an error at the line of the HostOperator.
+
+    Attributes:
+        shapes: of the arrays that it gets.
+    """
 
     function: Callable[..., Any]
     name: str
+    shapes: tuple[tuple[int, ...], ...]
     types: tuple[FieldType, ...]
     several: bool
     loc: Loc | None
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        returned = self.function(*arrays)
+        returned = self.function(*(a.reshape(shape) for a, shape in zip(arrays, self.shapes, strict=True)))
         values = returned if self.several else (returned,)
         if not isinstance(values, (tuple, list)) or len(values) != len(self.types):
             got = f"{len(values)} values" if isinstance(values, (tuple, list)) else described(values)

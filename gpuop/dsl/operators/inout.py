@@ -50,7 +50,7 @@ def begin_updates(recorder: Recorder, names: Sequence[str], bound: inspect.Bound
     """The arguments of a body: fields that stand for those that are updated are in the place of these."""
     given = dict(bound.arguments)
     for name, slot in zip(names, recorder.outputs, strict=False):
-        stands = Field.of(Leaf(slot.param.type))
+        stands = Field.of(Leaf(slot.param.type), kind=slot.kind)
         recorder.updated[stands.node] = UpdatedField(recorder, name, given[name], slot)
         given[name] = stands
     return inspect.BoundArguments(bound.signature, given)

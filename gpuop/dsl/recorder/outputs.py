@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NoReturn
 from gpuop.dsl.recorder.fills import Fill
 from gpuop.errors import SemanticError
 from gpuop.ir.nodes import FieldParam
+from gpuop.ir.types import FieldType
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,16 @@ class OutputRef:
 
 @dataclass
 class OutputSlot:
-    """An output being recorded; `declared` is False where its type is only the default."""
+    """An output being recorded.
+
+    Attributes:
+        declared: False where its type is only the default.
+        kind: the type that users see, with names and all dimensions.
+    """
 
     param: FieldParam
     declared: bool
+    kind: FieldType
     default: Fill | None = None
 
     @property

@@ -15,11 +15,12 @@ from gpuop.dsl.recorder.frames import Position, trail
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.errors import Loc, SemanticError, here, kernel_frame
 from gpuop.ir.build import Builder, constant
+from gpuop.ir.dims import folded
 from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import AXES, Array, Declare, Expr, FieldParam, For, If, Index, Let, Ref, Stmt, Var
 from gpuop.ir.size import MOST_NESTED, MOST_STATEMENTS
 from gpuop.ir.symbolic import Extent, numbers
-from gpuop.ir.types import INT, Shape
+from gpuop.ir.types import INT, MOST_GRID, Shape
 from gpuop.ir.values import Leaf, Node
 
 if TYPE_CHECKING:
@@ -50,10 +51,12 @@ class OpenGrid(SemanticError):
 class Recorder:
     """Records one kernel body. Use `with recorder:` around the body, then `finish`."""
 
-    def __init__(self, name: str, grid: Shape | None, loc: Loc | None, outputs: list[OutputSlot]) -> None:
-        self.name = name
-        self.loc = loc
-        self.grid = grid
+    def __init__(
+        self, name: str, grid: Shape | None, loc: Loc | None, outputs: list[OutputSlot], names: tuple[str, ...] = ()
+    ) -> None:
+        self.name, self.loc = name, loc
+        self.grid, self.names = grid, names  # all dimensions of the grid: `domain` has the axes that kernels know
+        self.unfolded: tuple[Scope, tuple[Expr, ...]] | None = None  # own places along dimensions that are one axis
         self.grid_of = ""  # who decided it, where `_globalThreads` did not
         self.tensor = Shape()  # a thread's tensor axis: one thread for each of its elements
         self.threads_given = False
@@ -216,7 +219,7 @@ class Recorder:
                 f"operator `{self.name}` has no fields among its arguments: "
                 "declare its outputs, as in `@gp.operator(outputs=gp.FieldType(…))`"
             )
-        return Domain(self.grid, self.tensor.points)
+        return Domain(Shape(folded(self.grid, MOST_GRID)), self.tensor.points)
 
     @property
     def work_group(self) -> tuple[Extent, ...]:

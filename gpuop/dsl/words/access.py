@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from collections.abc import Mapping
 from typing import Any
 
-from gpuop.dsl.recorder.field_like import FieldLike
-from gpuop.dsl.recorder.fills import Fill, fill_of, numeric, of_element, uniform
+from gpuop.dsl.recorder.fills import Fill, of_element, uniform
 from gpuop.dsl.recorder.outputs import OutputRef, OutputSlot
 from gpuop.dsl.recorder.record import Recorder, current
 from gpuop.dsl.recorder.storage import fetch, stored
-from gpuop.dsl.recorder.updated import UpdatedField
-from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, atom, integer, literal_atom
-from gpuop.errors import SemanticError, article, described, here
-from gpuop.ir.borders import WORDS
+from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, atom, literal_atom
+from gpuop.dsl.words.dimensions import by_name
+from gpuop.dsl.words.points import _border, _field, _kind, _output, _place, _point, _shown, _updated
+from gpuop.errors import SemanticError, article, here
 from gpuop.ir.build import constant
-from gpuop.ir.nodes import GRID_AXES, Atomic, Const, Expr, FieldParam, Read, Ref, Var, Write
-from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, FieldType, Shape, Type
+from gpuop.ir.nodes import Atomic, Const, Expr, FieldParam, Read, Ref, Var, Write
+from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, Type
 
-BORDER_WORDS = ", ".join(WORDS)
 OUTPUTS = {f"_out{k}": OutputRef(k) for k in range(10)}
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
 
 
-def _readTensor(field: Operand, *point: Operand, border: Any = "clamp") -> Value:
+def _readTensor(field: Operand, *point: Operand, border: Any = "clamp", **dims: Operand) -> Value:
     """The tensor of a field at the thread's own point, or at explicit coordinates `[layer, [row,]] column`.
+
+    A field of more dimensions takes one for each. By name, as in `_readTensor(f, y=_dim("y") - 1)`, dimensions that are not
+    named are the thread's own.
 
     Args:
         field: a Field of small tensors (up to 4 elements), or a number, which is returned as it is; or an output, of which a
@@ -40,8 +41,8 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp") -> Value
     if isinstance(field, NUMBERS) and not point:
         return Value(literal_atom(field))
     if isinstance(field, OutputRef):
-        return _read_back(recorder, field, point, False, border)
-    if (updated := _updated(recorder, field, point)) is not None:
+        return _read_back(recorder, field, point, False, border, dims)
+    if (updated := _updated(recorder, field, point, dims)) is not None:
         return Value(updated.read(None))
     param = _field(recorder, field)
     if param.type.planes > SMALL_TENSOR:
@@ -50,8 +51,10 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp") -> Value
             "read elements with `_readTensorElement(f, …, element)`, "
             "inside `with _forEachTensorElement(f.tensor_shape):`"
         )
-    where = _point(recorder, param, point, "read")
     rule, fill = _border(border, param.type)
+    if dims:
+        point, _ = by_name(recorder, _shown(recorder, param), _kind(field), point, dims)
+    where = _point(recorder, param, _kind(field), point, "read", rule)
     if where is None or uniform(fill):
         kind = Type(param.type.storage, param.type.planes)
         return Value(fetch(recorder.build, param.type, Read(param, kind, where, None, rule, next(iter(fill), None))))
@@ -59,24 +62,27 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp") -> Value
     return Value(recorder.build.pack(lanes))
 
 
-def _readTensorElement(field: Operand, *place: Operand, border: Any = "clamp") -> Value:
+def _readTensorElement(field: Operand, *place: Operand, border: Any = "clamp", **dims: Operand) -> Value:
     """One element of a tensor: `_readTensorElement(f, [[layer, [row,]] column,] element)`, by default `_tensorElement`.
 
-    Elements count in row-major order of the tensor. Borders apply to the grid's coordinates, never to the element.
+    Elements count in row-major order of the tensor. Borders apply to the grid's coordinates, never to the element. Names of
+    the tensor's dimensions say which element, those of the grid's where, as of `_readTensor`.
     """
     recorder = current("`_readTensorElement`")
     if isinstance(field, OutputRef):
-        return _read_back(recorder, field, place, True, border)
-    if (updated := _updated(recorder, field, place[:-1])) is not None:
-        return Value(updated.read(_place(recorder, updated.slot.param, place)[1]))
+        return _read_back(recorder, field, place, True, border, dims)
+    if (updated := _updated(recorder, field, place[:-1], dims)) is not None:
+        return Value(updated.read(_place(recorder, updated.slot.param, updated.slot.kind, place, dims)[1]))
     param = _field(recorder, field)
-    point, element = _place(recorder, param, place)
+    point, element = _place(recorder, param, _kind(field), place, dims)
     rule, fill = _border(border, param.type)
-    where = _point(recorder, param, point, "read")
+    where = _point(recorder, param, _kind(field), point, "read", rule)
     return Value(_element(recorder, param, where, element, rule, fill))
 
 
-def _read_back(recorder: Recorder, out: OutputRef, place: tuple[Operand, ...], one: bool, border: Any) -> Value:
+def _read_back(
+    recorder: Recorder, out: OutputRef, place: tuple[Operand, ...], one: bool, border: Any, dims: Mapping[str, Operand]
+) -> Value:
     """What an output holds now: what this thread has written, and others of its work-group before `_syncThreadsGlobal()`."""
     slot = _output(recorder, out)
     kind, build = slot.param.type, recorder.build
@@ -84,8 +90,10 @@ def _read_back(recorder: Recorder, out: OutputRef, place: tuple[Operand, ...], o
         raise SemanticError(f"`border=` is for Fields; of {slot.shown} the nearest point is read")
     if not one and kind.planes > SMALL_TENSOR:
         raise SemanticError(f"{slot.shown} has big tensors ({kind.planes} elements); read one by `_readTensorElement`")
-    point, element = _place(recorder, slot.param, place) if one else (place, None)
-    where = _point(recorder, slot.param, point, "write") if kind.field_shape else ()
+    point, element = _place(recorder, slot.param, slot.kind, place, dims) if one else (place, None)
+    if dims and not one:
+        point, _ = by_name(recorder, slot.shown, slot.kind, place, dims)
+    where = _point(recorder, slot.param, slot.kind, point, "write", "clamp") if kind.field_shape else ()
     inside = tuple(
         at if where is None else build.apply("min", build.apply("max", at, 0), n - 1)
         for at, n in zip(recorder.own_point() if where is None else where, kind.field_shape, strict=True)
@@ -121,10 +129,10 @@ def _element(
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
-def _writeTensor(out: Operand, value: Operand, *point: Operand) -> None:
-    """Write a tensor of an output at the thread's own point or at `[layer, [row,]] column`; outside it is dropped."""
+def _writeTensor(out: Operand, value: Operand, *point: Operand, **dims: Operand) -> None:
+    """Write a tensor of an output at the thread's own point, at `[layer, [row,]] column` or by name; outside it is dropped."""
     recorder = current("`_writeTensor`")
-    if (updated := _updated(recorder, out, point)) is not None:
+    if (updated := _updated(recorder, out, point, dims)) is not None:
         return updated.write(_converted(recorder, updated.slot, value, updated.var.type.lanes), None)
     slot = _output(recorder, out)
     kind, lanes = slot.param.type, slot.param.type.planes
@@ -133,20 +141,25 @@ def _writeTensor(out: Operand, value: Operand, *point: Operand) -> None:
             f"{slot.shown} has big tensors ({lanes} elements); write them with `_writeTensorElement({slot.shown}, value, element)`"
         )
     converted = _converted(recorder, slot, value, lanes)
-    where = _point(recorder, slot.param, point, "write")
+    if dims:
+        point, _ = by_name(recorder, slot.shown, slot.kind, point, dims)
+    where = _point(recorder, slot.param, slot.kind, point, "write")
     recorder.emit(Write(slot.param, stored(recorder.build, kind, converted, lanes), where, None, here()))
 
 
-def _writeTensorElement(out: Operand, value: Operand, *place: Operand) -> None:
-    """Write one element: `_writeTensorElement(_outK, v, [[layer, [row,]] column,] element)`, by default `_tensorElement`."""
+def _writeTensorElement(out: Operand, value: Operand, *place: Operand, **dims: Operand) -> None:
+    """Write one element: `_writeTensorElement(_outK, v, [[layer, [row,]] column,] element)`, by default `_tensorElement`.
+
+    By name as `_readTensorElement`.
+    """
     recorder = current("`_writeTensorElement`")
-    if (updated := _updated(recorder, out, place[:-1])) is not None:
-        element = _place(recorder, updated.slot.param, place)[1]
+    if (updated := _updated(recorder, out, place[:-1], dims)) is not None:
+        element = _place(recorder, updated.slot.param, updated.slot.kind, place, dims)[1]
         return updated.write(_converted(recorder, updated.slot, value, 1), element)
     slot = _output(recorder, out)
-    point, element = _place(recorder, slot.param, place)
+    point, element = _place(recorder, slot.param, slot.kind, place, dims)
     converted = _converted(recorder, slot, value, 1)
-    where = _point(recorder, slot.param, point, "write")
+    where = _point(recorder, slot.param, slot.kind, point, "write")
     recorder.emit(Write(slot.param, stored(recorder.build, slot.param.type, converted, 1), where, element, here()))
 
 
@@ -181,117 +194,14 @@ def output_place(
     recorder: Recorder, out: Operand, place: tuple[Operand, ...]
 ) -> tuple[FieldParam, tuple[Expr, ...], Expr | None]:
     """An element of an output: the thread's own point, or coordinates, and then the tensor's element if it has several."""
-    param = _output(recorder, out).param
-    grid = param.type.field_shape
+    slot = _output(recorder, out)
+    param, grid = slot.param, slot.kind.field_shape
     element = None
     if len(place) > len(grid) or (param.type.planes > 1 and len(place) == 1):
-        place, element = _place(recorder, param, place)
+        place, element = _place(recorder, param, slot.kind, place)
     if param.type.planes > 1 and element is None:
         raise SemanticError(
             f"{_shown(recorder, param)} has tensors of {param.type.planes} elements: name the element too"
         )
-    where = _point(recorder, param, place, "write") if grid else ()
+    where = _point(recorder, param, slot.kind, place, "write") if grid else ()
     return param, recorder.own_point() if where is None else where, element
-
-
-# --- addresses ------------------------------------------------------------------------------------------------------
-
-
-def _field(recorder: Recorder, field: Operand) -> FieldParam:
-    if isinstance(field, OutputRef):
-        raise SemanticError(f"{field} is read by `_readTensor({field})`, or in a following operator")
-    if not isinstance(field, FieldLike):
-        raise SemanticError(f"reads want a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(array)`")
-    return recorder.param(field)
-
-
-def _updated(recorder: Recorder, field: Operand, point: tuple[Operand, ...]) -> UpdatedField | None:
-    """The field, if the operator updates it; a thread does so at its own point."""
-    updated = recorder.updated.get(field.node) if isinstance(field, FieldLike) else None
-    if updated is not None and _point(recorder, updated.slot.param, point, "write") is not None:
-        raise SemanticError(
-            f"`{updated.name}` is updated, so a thread reads and writes its own point of it; what other points held before is read "
-            "from the same field given as one more argument"
-        )
-    return updated
-
-
-def _output(recorder: Recorder, out: Operand) -> OutputSlot:
-    if isinstance(out, FieldLike):
-        raise SemanticError(
-            f"writes want an output, `_out0` … `_out9`, not {described(out)}: Fields are immutable, but for arguments that "
-            "`inout=` names"
-        )
-    if not isinstance(out, OutputRef):
-        raise SemanticError(f"writes want an output, `_out0` … `_out9`, not {described(out)}")
-    if recorder.updated:
-        names = ", ".join(f"`{updated.name}`" for updated in recorder.updated.values())
-        raise SemanticError(f"operator `{recorder.name}` updates {names}, and has no {out}: write the argument itself")
-    return recorder.output(out.index)
-
-
-def _shown(recorder: Recorder, param: FieldParam) -> str:
-    """The name of a field or an output, as users write it."""
-    return next((slot.shown for slot in recorder.outputs if slot.param is param), f"`{param.hint}`")
-
-
-def _point(recorder: Recorder, param: FieldParam, point: tuple[Operand, ...], verb: str) -> tuple[Expr, ...] | None:
-    """Explicit coordinates, or None for the thread's own point."""
-    name, grid = _shown(recorder, param), param.type.field_shape
-    if not point:
-        if grid and grid != recorder.domain.shape:
-            raise _mismatch(recorder, name, grid, verb)
-        if verb == "read" and grid and recorder.surplus:
-            return recorder.own_point()
-        return () if verb == "write" and not grid and recorder.domain.shape else None
-    if len(point) == 1 and isinstance(point[0], (tuple, list)):
-        written = f"({name.strip('`')}, {', '.join(GRID_AXES[3 - len(grid) :])})"
-        raise SemanticError(f"coordinates stand one by one, as in `{written}`, not in a {type(point[0]).__name__}")
-    if len(point) != len(grid):
-        wanted = f"({', '.join(GRID_AXES[3 - len(grid) :])}), or no coordinates" if grid else "no coordinates"
-        raise SemanticError(f"{name} is {len(grid)}D: give {wanted}, not {len(point)}")
-    where = tuple(integer(i, f"a coordinate of {name}") for i in point)
-    if verb == "read" and grid.points == 0 and recorder.domain.threads:
-        raise SemanticError(f"{name} has no points to read")
-    own = grid == recorder.domain.shape and where == recorder.own_point()
-    return None if own and not (verb == "read" and recorder.surplus) else where
-
-
-def _mismatch(recorder: Recorder, name: str, grid: Shape, verb: str) -> SemanticError:
-    """The error where a field has no point of a thread's own."""
-    extents, advice = "×".join(map(str, grid)), f"give coordinates to {verb} at"
-    if (*recorder.domain.shape, *recorder.tensor) == grid:
-        advice = f"a tensor's shape follows the grid's, so write `_globalThreads({', '.join(map(str, grid))})`"
-    elif recorder.grid_of:
-        advice += f", or choose the threads by `_globalThreads({', '.join(map(str, grid))})`"
-    whose = f" ({recorder.grid_of})" if recorder.grid_of else ""
-    return SemanticError(
-        f"{name} is {extents}, the threads are {recorder.domain}{whose}: own points do not match; {advice}"
-    )
-
-
-def _place(
-    recorder: Recorder, param: FieldParam, place: tuple[Operand, ...]
-) -> tuple[tuple[Operand, ...], Expr | None]:
-    """Split coordinates and the element; None is the only element of a scalar tensor."""
-    count = param.type.planes
-    given = place[-1] if place else Value(recorder.tensor_element())
-    element = integer(given, f"an element of {_shown(recorder, param)}")
-    if isinstance(element, Const) and not 0 <= element.value < count:
-        last = f"its tensors have elements 0 … {count - 1}" if count > 1 else "its tensors are scalars, element 0"
-        raise SemanticError(f"{_shown(recorder, param)} has no tensor element {element.value}: {last}")
-    return place[:-1], None if count == 1 and isinstance(element, Const) else element
-
-
-def _border(border: Any, field_type: FieldType) -> tuple[str, Fill]:
-    if numeric(border):
-        return "fill", fill_of(field_type, border, "border")
-    if border is not None and not isinstance(border, str):
-        raise SemanticError(f"a `border=` is a number of Python's or one of {BORDER_WORDS}, not {described(border)}")
-    if border not in WORDS:
-        known = next((f'"{row.word}"{row.hint}' for row in WORDS.values() if border in row.elsewhere), None)
-        near = get_close_matches(str(border), WORDS, 1)
-        advice = f"here that is {known}; it" if known else f"did you mean {near[0]!r}? It" if near else "it"
-        raise SemanticError(f"there is no border={border!r}: {advice} is one of {BORDER_WORDS}, or a number")
-    row = WORDS[border]
-    return row.name, (constant(0, field_type.storage),) if row.filled else ()

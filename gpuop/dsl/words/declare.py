@@ -14,10 +14,11 @@ from gpuop.dsl.recorder.variable import ArrayVariable, Variable
 from gpuop.errors import SemanticError, article, described, here
 from gpuop.ir import type_rules
 from gpuop.ir.build import constant, fold
+from gpuop.ir.dtype_names import dtype_name
 from gpuop.ir.nodes import AXES, Apply, Array, Cast, Const, Declare, Expr, Index, Ref, Var
 from gpuop.ir.ops import OPS
 from gpuop.ir.symbolic import OPERATIONS, SYMBOLIC, Extent, Formula
-from gpuop.ir.types import BY_NUMPY, DTYPES, SMALL_TENSOR, Type, dtype_name, is_integer
+from gpuop.ir.types import BY_NUMPY, DTYPES, SMALL_TENSOR, Type, is_integer
 
 VECTORS = (1, 2, 3, 4)
 

@@ -15,6 +15,7 @@ from gpuop.dsl.words.declare import launch_constant
 from gpuop.dsl.words.shared_memory import shown
 from gpuop.errors import SemanticError
 from gpuop.ir.build import Builder, constant
+from gpuop.ir.dims import Dims
 from gpuop.ir.expansions.registry import expand
 from gpuop.ir.nodes import Apply, Cast, Const, Expr, Index, Ref, Var
 from gpuop.ir.types import INT, LONG, DType, FieldType, Type
@@ -48,8 +49,8 @@ def _ravel(place: Any, dims: Any) -> Value:
 
     Args:
         place: an integer for each dimension, each inside its own; the first one may be outside.
-        dims: extents in the order in which they count, Python's integers or the kernel's; or a Shape, a FieldType or a Field,
-            which stand for their grid.
+        dims: extents in the order in which they count, Python's integers or the kernel's; or a Shape or Dims; or a FieldType
+            or a Field, which stand for their grid.
 
     Returns:
         An int, and a long where the dimensions hold more than 2³¹ places, or a coordinate is one.
@@ -120,7 +121,12 @@ def _sum_of(b: Builder, at: Sequence[Expr], extents: Extents, dtype: DType) -> E
     return total
 
 
-def coordinate(recorder: Recorder, index: Expr, extents: Extents, k: int, natural: bool) -> Expr:
+def linear_place(b: Builder, at: Sequence[Expr], extents: Extents) -> Expr:
+    """The linear index of a place, an int."""
+    return _sum_of(b, at, extents, INT)
+
+
+def coordinate(recorder: Recorder, index: Expr, extents: Extents, k: int, natural: bool = True) -> Expr:
     """The place of an index along one of the dimensions; `natural` if the index is not below 0."""
     return recorder.steps(lambda: _part_of(recorder.build, index, extents, k, natural))
 
@@ -160,7 +166,7 @@ def _integer(value: Operand, what: str) -> Expr:
 def _extents(recorder: Recorder, dims: Any) -> list[int | Expr]:
     """Extents as Python's integers where they are known; of an empty grid they may be 0."""
     given = dims.type if isinstance(dims, FieldLike) else dims
-    grid = given.field_shape if isinstance(given, FieldType) else given
+    grid = given.field_shape if isinstance(given, FieldType) else given.shape if isinstance(given, Dims) else given
     if isinstance(grid, str) or not isinstance(grid, (Iterable, int, np.integer)) or isinstance(grid, Value):
         raise SemanticError(f"dimensions are a Shape or a tuple of extents, not {_given(dims)}")
     found: list[int | Expr] = []

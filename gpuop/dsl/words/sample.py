@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gpuop.dsl.recorder.record import Recorder, current
+from gpuop.dsl.recorder.record import current
 from gpuop.dsl.recorder.value import Operand, Value, apply, convert, integer, literal_atom
-from gpuop.dsl.words.access import _field, _readTensor, _shown
+from gpuop.dsl.words.access import _readTensor
+from gpuop.dsl.words.dimensions import by_name, coordinates
+from gpuop.dsl.words.points import _field, _kind, _shown
 from gpuop.errors import SemanticError, article
-from gpuop.ir.nodes import GRID_AXES, Expr, FieldParam
-from gpuop.ir.types import DOUBLE, FLOAT, INT, SMALL_TENSOR, DType, Type, promote
+from gpuop.ir.nodes import Expr
+from gpuop.ir.types import DOUBLE, FLOAT, INT, SMALL_TENSOR, DType, FieldType, Type, promote
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Taps:
     whole: Value
 
 
-def _sampleTensor(field: Operand, *point: Operand, border: Any = "clamp") -> Value:
+def _sampleTensor(field: Operand, *point: Operand, border: Any = "clamp", **dims: Operand) -> Value:
     """The tensor of a field between its points: (bi-, tri-)linear interpolation at `[layer, [row,]] column`.
 
     Coordinates are as scipy.ndimage.map_coordinates(order=1) has them: k is exactly point k, whatever its neighbours
@@ -34,13 +36,17 @@ def _sampleTensor(field: Operand, *point: Operand, border: Any = "clamp") -> Val
     Args:
         field: a Field of small tensors (up to 4 elements); one that is 0D takes no coordinates.
         border: of the points taken, as in `_readTensor`. "unchecked" takes none but k at a coordinate k.
+        dims: coordinates by name, as in `_readTensor`.
 
     Returns:
         A scalar or vector: float, but double of a double field and half of a half field, which is rounded once.
     """
     recorder = current("`_sampleTensor`")
     param = _field(recorder, field)
-    _check(recorder, param, point)
+    name, kind = _shown(recorder, param), _kind(field)
+    if dims:
+        point, _ = by_name(recorder, name, kind, point, dims)
+    _check(name, kind, point)
     between = DOUBLE if param.type.element is DOUBLE else FLOAT
 
     def read(*at: Value) -> Value:
@@ -48,22 +54,22 @@ def _sampleTensor(field: Operand, *point: Operand, border: Any = "clamp") -> Val
         return Value(convert(value, value.type.of(between)))
 
     def sampled() -> Expr:
-        value = _blend(read, [_axis(x, f"a coordinate of {_shown(recorder, param)}", between) for x in point])
+        value = _blend(read, [_axis(x, f"a coordinate of {name}", between) for x in point])
         kind = param.type.element if param.type.element.kind == "f" else FLOAT
         return convert(value, value.type.of(kind))
 
     return Value(recorder.steps(sampled))
 
 
-def _check(recorder: Recorder, param: FieldParam, point: tuple[Operand, ...]) -> None:
-    name, grid = _shown(recorder, param), param.type.field_shape
-    if param.type.planes > SMALL_TENSOR:
+def _check(name: str, kind: FieldType, point: tuple[Operand, ...]) -> None:
+    grid = kind.field_shape
+    if kind.planes > SMALL_TENSOR:
         raise SemanticError(
-            f"{name} has big tensors ({param.type.planes} elements), and `_sampleTensor` takes whole small ones; read "
+            f"{name} has big tensors ({kind.planes} elements), and `_sampleTensor` takes whole small ones; read "
             "elements at the points around with `_readTensorElement(f, …, element)` and blend them with `_mix(a, b, t)`"
         )
     if len(point) != len(grid):
-        wanted = f"({', '.join(GRID_AXES[3 - len(grid) :])})" if grid else "no coordinates"
+        wanted = f"({coordinates(kind)})" if grid else "no coordinates"
         raise SemanticError(f"{name} is {len(grid)}D: give {wanted}, not {len(point)}")
 
 

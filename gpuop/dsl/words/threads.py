@@ -12,6 +12,7 @@ from gpuop.dsl.recorder.value import Value
 from gpuop.dsl.words.shared_memory import shown
 from gpuop.errors import SemanticError, here
 from gpuop.ir.build import constant
+from gpuop.ir.dims import Dims, spelled
 from gpuop.ir.nodes import GRID_AXES, Expr, Index
 from gpuop.ir.symbolic import Extent, numbers
 from gpuop.ir.types import INT, FieldType, Shape, is_integer
@@ -87,6 +88,7 @@ def _localThreads(*shape: Any, whole_groups: bool = False, groups: Any = None) -
     recorder.group, recorder.whole = (extents, here()), whole_groups
     if groups is not None:
         recorder.grid, recorder.threads_given, recorder.grid_of = _grid_of_groups(recorder, extents, groups), True, ""
+        recorder.names, recorder.unfolded = (), None
 
 
 def _grid_of_groups(recorder: Recorder, group: tuple[Extent, ...], groups: Any) -> Shape:
@@ -115,9 +117,10 @@ def _group_extents(given: tuple[Any, ...], what: str = "an extent of a work-grou
 def _globalThreads(*shape: Any, tensor: Any = None) -> None:
     """The thread grid: one thread per point of a shape, or per element of the tensors at its points.
 
-    `_globalThreads(rows, columns)` gives extents, `_globalThreads(shape[, tensor_shape])` a Shape, or a Field or FieldType, which
-    stands for its grid. Extents may follow the target, as in `_globalThreads(n // _target.choose({"opencl": 1, "cuda": 4}))`: the
-    operator is recorded for each grid that there is then.
+    `_globalThreads(rows, columns)` gives extents, `_globalThreads(shape[, tensor_shape])` a Shape or Dims, or a Field or
+    FieldType, which stands for its grid. Of more than three dimensions the first ones are layers; `_dim` tells them apart. Extents
+    may follow the target, as in `_globalThreads(n // _target.choose({"opencl": 1, "cuda": 4}))`: the operator is recorded for each
+    grid that there is then.
 
     Args:
         tensor: the tensor's extents; `_tensorElement` is the thread's position in them, in row-major order.
@@ -127,12 +130,11 @@ def _globalThreads(*shape: Any, tensor: Any = None) -> None:
         raise SemanticError("`_globalThreads` is called twice; a kernel has one thread grid")
     field_shape, tensor_shape = _shapes(shape, tensor)
     given = field_shape.type if isinstance(field_shape, FieldLike) else field_shape
+    if isinstance(given, Dims):
+        given = FieldType(given.shape, dims=spelled(given.names))
     grid = given.field_shape if isinstance(given, FieldType) else _grid(recorder, given)
-    if len(grid) > 3:
-        raise SemanticError(
-            f"threads have at most 3 dimensions (layers, rows, columns), not {len(grid)}; `tensor=` takes a tensor's extents"
-        )
     recorder.grid, recorder.threads_given, recorder.grid_of = grid, True, ""
+    recorder.names, recorder.unfolded = given.names[: len(grid)] if isinstance(given, FieldType) else (), None
     recorder.tensor = _extents(tensor_shape) if tensor_shape is not None else Shape()
     if recorder.tensor.points == 0:
         raise SemanticError("a tensor has at least one element")

@@ -111,6 +111,10 @@ def _checked(field: Operand, extents: tuple[Any, ...], element: Operand | None) 
         raise SemanticError(
             f"`{WORD}` takes a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(array)`"
         )
+    if len(field.type.field_shape) > len(GRID_AXES):
+        raise SemanticError(
+            f"a tile has up to 3 dimensions, and the field is {len(field.type.field_shape)}D; take `{WORD}` of `f.reshape(…)`"
+        )
     axes = GRID_AXES[3 - len(field.type.field_shape) :]
     if not axes:
         raise SemanticError(f"`{WORD}` takes a Field with a grid, and this one is 0D; read it with `_readTensor`")

@@ -86,10 +86,21 @@ class Item:
         return entries[name]
 
     def kind(self) -> FieldType:
-        """The type of a field: its grid, its tensor and its dtype."""
+        """The type of a field as kernels know it: its grid, its tensor and its dtype."""
         grid, tensor, dtype = self.members(3)
+        kind = self._kind(grid, tensor, dtype)
+        if kind.folded is not kind:
+            raise self.is_not("the type of a kernel's field")
+        return kind
+
+    def seen_kind(self) -> FieldType:
+        """The type of a field as users see it: the names of its dimensions too."""
+        grid, tensor, dtype, dims = self.members(4)
+        return self._kind(grid, tensor, dtype, dims.text())
+
+    def _kind(self, grid: Item, tensor: Item, dtype: Item, dims: str = "") -> FieldType:
         try:
-            kind = FieldType(grid.wholes(), tensor.wholes(), dtype.text())
+            kind = FieldType(grid.wholes(), tensor.wholes(), dtype.text(), dims)
         except SemanticError as wrong:
             raise Damaged(f"`{self.place}`: {wrong.message}") from None
         if kind.dtype != dtype.value:

@@ -1,0 +1,131 @@
+"""What words of reads and writes are given: fields, outputs, coordinates, elements, borders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+
+from gpuop.dsl.recorder.field_like import FieldLike
+from gpuop.dsl.recorder.fills import Fill, fill_of, numeric
+from gpuop.dsl.recorder.outputs import OutputRef, OutputSlot
+from gpuop.dsl.recorder.record import Recorder
+from gpuop.dsl.recorder.updated import UpdatedField
+from gpuop.dsl.recorder.value import Operand, Value, integer
+from gpuop.dsl.words.dimensions import by_name, check_own, coordinates, folded_point
+from gpuop.errors import SemanticError, described
+from gpuop.ir.borders import WORDS
+from gpuop.ir.build import constant
+from gpuop.ir.nodes import Const, Expr, FieldParam
+from gpuop.ir.types import FieldType
+
+BORDER_WORDS = ", ".join(WORDS)
+
+
+def _field(recorder: Recorder, field: Operand) -> FieldParam:
+    if isinstance(field, OutputRef):
+        raise SemanticError(f"{field} is read by `_readTensor({field})`, or in a following operator")
+    if not isinstance(field, FieldLike):
+        raise SemanticError(f"reads want a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(array)`")
+    return recorder.param(field)
+
+
+def _updated(
+    recorder: Recorder, field: Operand, point: tuple[Operand, ...], dims: Mapping[str, Operand]
+) -> UpdatedField | None:
+    """The field, if the operator updates it; a thread does so at its own point."""
+    updated = recorder.updated.get(field.node) if isinstance(field, FieldLike) else None
+    if updated is None:
+        return None
+    kind = updated.slot.kind
+    if dims:
+        point, _ = by_name(recorder, f"`{updated.name}`", kind, point, dims)
+    if _point(recorder, updated.slot.param, kind, point, "write") is not None:
+        raise SemanticError(
+            f"`{updated.name}` is updated, so a thread reads and writes its own point of it; what other points held before is read "
+            "from the same field given as one more argument"
+        )
+    return updated
+
+
+def _kind(field: Operand) -> FieldType:
+    """The type that users see, with names and all dimensions."""
+    assert isinstance(field, FieldLike)
+    return field.type
+
+
+def _output(recorder: Recorder, out: Operand) -> OutputSlot:
+    if isinstance(out, FieldLike):
+        raise SemanticError(
+            f"writes want an output, `_out0` … `_out9`, not {described(out)}: Fields are immutable, but for arguments that "
+            "`inout=` names"
+        )
+    if not isinstance(out, OutputRef):
+        raise SemanticError(f"writes want an output, `_out0` … `_out9`, not {described(out)}")
+    if recorder.updated:
+        names = ", ".join(f"`{updated.name}`" for updated in recorder.updated.values())
+        raise SemanticError(f"operator `{recorder.name}` updates {names}, and has no {out}: write the argument itself")
+    return recorder.output(out.index)
+
+
+def _shown(recorder: Recorder, param: FieldParam) -> str:
+    """The name of a field or an output, as users write it."""
+    return next((slot.shown for slot in recorder.outputs if slot.param is param), f"`{param.hint}`")
+
+
+def _point(
+    recorder: Recorder, param: FieldParam, kind: FieldType, point: tuple[Operand, ...], verb: str, border: str = "fill"
+) -> tuple[Expr, ...] | None:
+    """Explicit coordinates, or None for the thread's own point."""
+    name, grid = _shown(recorder, param), kind.field_shape
+    if not point:
+        check_own(recorder, name, kind, verb)
+        if verb == "read" and grid and recorder.surplus:
+            return recorder.own_point()
+        return () if verb == "write" and not grid and recorder.domain.shape else None
+    if len(point) == 1 and isinstance(point[0], (tuple, list)):
+        written = f"({name.strip('`')}, {coordinates(kind)})"
+        raise SemanticError(f"coordinates stand one by one, as in `{written}`, not in a {type(point[0]).__name__}")
+    if len(point) != len(grid):
+        wanted = f"({coordinates(kind)}), or no coordinates" if grid else "no coordinates"
+        raise SemanticError(f"{name} is {len(grid)}D: give {wanted}, not {len(point)}")
+    if verb == "read" and grid.points == 0 and recorder.domain.threads:
+        raise SemanticError(f"{name} has no points to read")
+    where = folded_point(recorder, kind, [integer(i, f"a coordinate of {name}") for i in point], border)
+    own = param.type.field_shape == recorder.domain.shape and where == recorder.own_point()
+    return None if own and not (verb == "read" and recorder.surplus) else where
+
+
+def _place(
+    recorder: Recorder,
+    param: FieldParam,
+    kind: FieldType,
+    place: tuple[Operand, ...],
+    dims: Mapping[str, Operand] = MappingProxyType({}),
+) -> tuple[tuple[Operand, ...], Expr | None]:
+    """Split coordinates and the element; None is the only element of a scalar tensor."""
+    count = param.type.planes
+    if dims:
+        point, named = by_name(recorder, _shown(recorder, param), kind, place, dims)
+        place = (*point, Value(recorder.tensor_element()) if named is None else named)
+    given = place[-1] if place else Value(recorder.tensor_element())
+    element = integer(given, f"an element of {_shown(recorder, param)}")
+    if isinstance(element, Const) and not 0 <= element.value < count:
+        last = f"its tensors have elements 0 … {count - 1}" if count > 1 else "its tensors are scalars, element 0"
+        raise SemanticError(f"{_shown(recorder, param)} has no tensor element {element.value}: {last}")
+    return place[:-1], None if count == 1 and isinstance(element, Const) else element
+
+
+def _border(border: Any, field_type: FieldType) -> tuple[str, Fill]:
+    if numeric(border):
+        return "fill", fill_of(field_type, border, "border")
+    if border is not None and not isinstance(border, str):
+        raise SemanticError(f"a `border=` is a number of Python's or one of {BORDER_WORDS}, not {described(border)}")
+    if border not in WORDS:
+        known = next((f'"{row.word}"{row.hint}' for row in WORDS.values() if border in row.elsewhere), None)
+        near = get_close_matches(str(border), WORDS, 1)
+        advice = f"here that is {known}; it" if known else f"did you mean {near[0]!r}? It" if near else "it"
+        raise SemanticError(f"there is no border={border!r}: {advice} is one of {BORDER_WORDS}, or a number")
+    row = WORDS[border]
+    return row.name, (constant(0, field_type.storage),) if row.filled else ()

@@ -1,0 +1,230 @@
+"""Named dimensions: what an operator takes, the axes of a field, and sizes that no memory belongs to."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from types import EllipsisType
+from typing import Any
+
+from gpuop.errors import SemanticError, described
+
+Extent = int | EllipsisType | None
+Named = tuple[str, int | None]  # a dimension: its name, "" of one that has none, and how long it is, None: any
+
+
+def names_of(given: Any, what: str = "names of dimensions") -> tuple[str, ...]:
+    """The names in "img:chan:y:x"; `_` stands for a dimension without one, which is "" here.
+
+    Raises:
+        SemanticError: what is no such text, or has a name twice.
+    """
+    if not isinstance(given, str):
+        raise SemanticError(f'{what} are text, as "img:chan:y:x", not {described(given)}')
+    names = tuple("" if name == "_" else name for name in given.split(":")) if given else ()
+    for name in names:
+        if name and (not name.isidentifier() or name.startswith("_") or name in RESERVED):
+            raise SemanticError(
+                f"{name!r} is no name of a dimension: names are Python's, without a leading underscore, and not "
+                f"{', '.join(RESERVED)}"
+            )
+        if name and names.count(name) > 1:
+            raise SemanticError(f"the dimension {name!r} is named twice in {given!r}")
+    return names
+
+
+def spelled(names: Sequence[str]) -> str:
+    """Names as users write them."""
+    return ":".join(name or "_" for name in names)
+
+
+def folded(shape: Sequence[int], most: int) -> tuple[int, ...]:
+    """So many extents at most: the first ones are multiplied."""
+    over = len(shape) - most
+    return (math.prod(shape[: over + 1]), *shape[over + 1 :]) if over > 0 else tuple(shape)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Dims:
+    """Named dimensions, each of a known extent or of any: `gp.Dims("img:chan:y:x")`, `gp.Dims("y:x", x=640)`, `gp.Dims(y=4, x=4)`.
+
+    They declare what an operator takes (`inputs=`) and gives (`outputs=`), say how a field's axes are called, and are arguments
+    of operators by themselves, as strides and kernels' sizes are: dimensions without memory. `Dims("y:x")(rgb=3)` has a
+    tensor of 3 elements at each point of a grid. `dims.y` is an extent, `dims["x:y"]` are some of the dimensions in another order.
+
+    Args:
+        names: of the grid's dimensions, slowest first, with colons between; `_` is one without a name.
+        extents: how long the dimensions of these names are, or `...` for any; without `names` they are all there are, in order.
+
+    Raises:
+        SemanticError: names that are none or occur twice, or extents that are no integers of 0 or more.
+    """
+
+    grid: tuple[Named, ...]
+    tensor: tuple[Named, ...]
+
+    def __init__(self, names: str = "", /, **extents: Extent) -> None:
+        listed = names_of(names or ":".join(extents))
+        unknown = [name for name in extents if name not in listed]
+        if unknown:
+            raise SemanticError(f"there is no dimension {unknown[0]!r} in {names!r} to give an extent to")
+        object.__setattr__(self, "grid", tuple((name, _extent(extents.get(name, ...), name)) for name in listed))
+        object.__setattr__(self, "tensor", ())
+
+    @staticmethod
+    def of(grid: Sequence[Named], tensor: Sequence[Named] = ()) -> Dims:
+        """Those of dimensions that are known to be such."""
+        dims = object.__new__(Dims)
+        object.__setattr__(dims, "grid", tuple(grid))
+        object.__setattr__(dims, "tensor", tuple(tensor))
+        return dims
+
+    def __call__(self, **tensor: Extent) -> Dims:
+        """The same grid with a tensor at each point.
+
+        Args:
+            tensor: its dimensions by name, in order: integers, or `...` for any.
+
+        Returns:
+            Dims.
+
+        Raises:
+            SemanticError: as of `Dims`.
+        """
+        names_of(":".join([*(name for name, _ in self.grid if name), *tensor]))
+        return Dims.of(self.grid, tuple((name, _extent(n, name)) for name, n in tensor.items()))
+
+    # --- facts --------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Named]:
+        return iter((*self.grid, *self.tensor))
+
+    def __len__(self) -> int:
+        return len(self.grid) + len(self.tensor)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, the grid's first; "" of dimensions that have none."""
+        return tuple(name for name, _ in self)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents, the grid's first; SemanticError where one is not known."""
+        return tuple(self._known(name, n) for name, n in self)
+
+    @property
+    def points(self) -> int:
+        """The product of the extents; SemanticError where one is not known."""
+        return math.prod(self.shape)
+
+    def stride(self, name: str) -> int:
+        """How many elements of an array lie between neighbours along a dimension.
+
+        Args:
+            name: of the dimension.
+
+        Returns:
+            The product of the extents after it.
+
+        Raises:
+            SemanticError: there is no such dimension, or an extent after it is not known.
+        """
+        return math.prod(self._known(each, n) for each, n in list(self)[self.number(name) + 1 :])
+
+    def __getattr__(self, name: str) -> int:
+        if name.startswith("_"):  # names that Python looks up in any object
+            raise AttributeError(name)
+        return self._known(name, list(self)[self.number(name)][1])
+
+    def __getitem__(self, names: str) -> Dims:
+        """Some of the dimensions, in the order of the names: `work["tile:blk"]`."""
+        extents = list(self)
+        return Dims.of([extents[self.number(name)] for name in names_of(names)])
+
+    def number(self, name: str) -> int:
+        """Which of the axes has a name."""
+        if not name or name not in self.names:
+            raise SemanticError(f"there is no dimension {name!r} in {self}")
+        return self.names.index(name)
+
+    def _known(self, name: str, extent: int | None) -> int:
+        if extent is None:
+            raise SemanticError(f"the extent of {name!r} is not known in {self}: it is any")
+        return extent
+
+    # --- others ---------------------------------------------------------------------------------------------------
+
+    def replace(self, **changes: str | Extent) -> Dims:
+        """The dimensions with other names or extents.
+
+        Args:
+            changes: by name, another name, or an extent: an integer, or `...` for any.
+
+        Returns:
+            Dims.
+
+        Raises:
+            SemanticError: there is no such dimension, or as of `Dims`.
+        """
+        for name in changes:
+            self.number(name)
+
+        def changed(each: Named) -> Named:
+            change = changes.get(each[0], each[1]) if each[0] else each[1]
+            return (change, each[1]) if isinstance(change, str) else (each[0], _extent(change, each[0]))
+
+        found = Dims.of(tuple(map(changed, self.grid)), tuple(map(changed, self.tensor)))
+        names_of(spelled(found.names))
+        return found
+
+    def takes(self, other: Dims) -> bool:
+        """Whether dimensions are such as these: as many, of equal names and extents. One without a name goes with any."""
+        return all(
+            len(mine) == len(theirs) and all(_fitting(mine, theirs))
+            for mine, theirs in ((self.grid, other.grid), (self.tensor, other.tensor))
+        )
+
+    def naming(self, like: Dims) -> Dims:
+        """The same extents; dimensions without a name have that of another's."""
+        return Dims.of(*(_named(*pair) for pair in ((self.grid, like.grid), (self.tensor, like.tensor))))
+
+    def __str__(self) -> str:
+        parts = [":".join(map(_shown, part)) for part in (self.grid, self.tensor)]
+        return parts[0] + (f"[{parts[1]}]" if self.tensor else "") or "no dimensions"
+
+    def __repr__(self) -> str:
+        return f"<Dims {self}>"
+
+
+def _fitting(mine: Sequence[Named], theirs: Sequence[Named]) -> Iterator[bool]:
+    for (name, extent), (given, n) in zip(mine, theirs, strict=True):
+        yield (name == given or not (name and given)) and (extent is None or extent == n)
+
+
+def _named(mine: Sequence[Named], like: Sequence[Named]) -> tuple[Named, ...]:
+    return tuple(
+        (name or other[0], n) for (name, n), other in zip_longest(mine, like[: len(mine)], fillvalue=("", None))
+    )
+
+
+def _shown(each: Named) -> str:
+    name, extent = each
+    return (name or "_") + ("" if extent is None else f"={extent}")
+
+
+def _extent(given: Any, name: str) -> int | None:
+    if given is ... or given is None:
+        return None
+    try:
+        extent = operator.index(given)
+    except TypeError:
+        raise SemanticError(f"the extent of {name!r} is an integer, or `...` for any, not {described(given)}") from None
+    if extent < 0:
+        raise SemanticError(f"the extent of {name!r} is not negative, as {extent} is")
+    return extent
+
+
+RESERVED = tuple(name for name in (*vars(Dims), "grid", "tensor") if not name.startswith("_"))

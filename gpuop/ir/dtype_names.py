@@ -1,0 +1,55 @@
+"""The names of the dtypes that fields have."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from gpuop.errors import SemanticError
+
+
+class DTypeName(str):
+    """A dtype of fields: the string, such as "float32", that also equals NumPy's dtype and scalar type of that name.
+
+    "unorm8" equals itself only, as NumPy has none such. Its hash is the string's: sets and keys of dicts are to be names.
+    There is one object for each name (`dtype_name` gives it).
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str) or self == "unorm8":
+            return str.__eq__(self, other)
+        return isinstance(other, (type, np.dtype)) and bool(np.dtype(self) == other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dtype_name, (str(self),)
+
+
+NAMES = (
+    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64",
+    "complex64", "unorm8",
+)  # fmt: skip
+FIELD_DTYPES = {name: DTypeName(name) for name in NAMES}
+
+
+def dtype_name(dtype: Any) -> DTypeName:
+    """The canonical name of a dtype that fields can have."""
+    if isinstance(dtype, str) and dtype in FIELD_DTYPES:
+        return FIELD_DTYPES[dtype]
+    name = str(dtype)
+    if isinstance(
+        dtype, (str, type, np.dtype)
+    ):  # of others NumPy takes their `.dtype`, in some versions with a warning
+        with suppress(TypeError, ValueError):
+            name = str(np.dtype(dtype).newbyteorder("=").name)
+    if name not in FIELD_DTYPES or name == "unorm8":
+        raise SemanticError(f"fields have no dtype {name!r}; one of {', '.join(FIELD_DTYPES)}")
+    return FIELD_DTYPES[name]
