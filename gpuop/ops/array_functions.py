@@ -10,7 +10,18 @@ from typing import Any
 
 from gpuop.dsl.fields import services
 from gpuop.errors import UnsupportedError
-from gpuop.ops import algebra, along, evenly_spaced, joining, layouts, making, padding, reduction_functions, scans
+from gpuop.ops import (
+    algebra,
+    along,
+    evenly_spaced,
+    joining,
+    layouts,
+    making,
+    padding,
+    reduction_functions,
+    scans,
+    sorts,
+)
 
 Function = Callable[..., Any]
 
@@ -46,7 +57,8 @@ def _reduction(name: str) -> ArrayFunction:
     return ArrayFunction(reduction_functions.FUNCTIONS[name], "Reductions", about or f"as `.{name}`")
 
 
-SCANS = "Scans"
+SCANS, SORTS = "Scans", "Order"
+METHODS = "`q` is a number or a list; of methods those that are no steps, and lower, higher, midpoint, nearest"
 ORDER, SHAPES, JOINING = "Axes and order", "Shapes", "Joining and splitting"
 POINTS, MAKING, CHOICES = "Points", "New fields", "Choices and parts"
 NEW_AXIS = "a new axis is the grid's, unless it stands behind one of the tensor's"
@@ -62,6 +74,12 @@ TABLE = {
     "cumprod": ArrayFunction(scans.cumprod, SCANS, "of dtypes as `.prod`"),
     "nancumsum": ArrayFunction(scans.nancumsum, SCANS),
     "nancumprod": ArrayFunction(scans.nancumprod, SCANS),
+    "sort": ArrayFunction(sorts.sort, SORTS, "stable; NaN comes last"),
+    "argsort": ArrayFunction(sorts.argsort, SORTS, "stable, whatever `kind`; int64"),
+    "median": ArrayFunction(sorts.median, SORTS, "float32 of integers"),
+    "nanmedian": ArrayFunction(sorts.nanmedian, SORTS, "of what is not NaN; NaN where all is"),
+    "quantile": ArrayFunction(sorts.quantile, SORTS, METHODS),
+    "percentile": ArrayFunction(sorts.percentile, SORTS, METHODS),
     "transpose": ArrayFunction(layouts.transpose, ORDER, "a tensor's axis before one of the grid's is the grid's; also `f.T`"),
     "swapaxes": ArrayFunction(layouts.swapaxes, ORDER),
     "moveaxis": ArrayFunction(layouts.moveaxis, ORDER),

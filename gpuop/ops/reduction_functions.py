@@ -125,6 +125,16 @@ def _truth(name: str, a: Field, axis: Any, mask: Mask) -> Field:
         return apply("not_equal" if name == "any" else "equal", reduced("sum", truth, axis), 0)
 
 
+def _place_of_number(to: str, otherwise: float) -> Callable[..., Field]:
+    """As NumPy: NaN is what is never chosen before another."""
+
+    def place(name: str, a: Field, axis: Any, mask: Mask) -> Field:
+        floats = a.dtype in ("float16", "float32", "float64")
+        return reduced(to, where(apply("isnan", a), otherwise, a) if floats else a, axis)
+
+    return place
+
+
 def _count(name: str, a: Field, axis: Any, mask: Mask) -> Field:
     return reduced("sum", a if a.dtype == "bool" else apply("not_equal", a, 0), axis)
 
@@ -204,6 +214,8 @@ TABLE = {
     "all": Reduction(_truth, WHERE),
     "argmin": Reduction(_place, ("keepdims",)),
     "argmax": Reduction(_place, ("keepdims",)),
+    "nanargmin": Reduction(_place_of_number("argmin", math.inf), ("keepdims",), "`.argmin` of what is not NaN; 0 where all is"),
+    "nanargmax": Reduction(_place_of_number("argmax", -math.inf), ("keepdims",), "`.argmax` of what is not NaN; 0 where all is"),
     "count_nonzero": Reduction(_count, ("keepdims",), "int64"),
     "nansum": Reduction(_without_nan(SUM, "sum"), STARTED, "`.sum` of what is not NaN"),
     "nanprod": Reduction(_without_nan(PRODUCT, "prod"), STARTED, "`.prod` of what is not NaN"),

@@ -160,7 +160,7 @@ def complex_as_real():
 
 
 @WRONGS.add("numpy.convolve does not take Fields; evaluate first, with `.numpy()`")
-def running_sums():
+def convolved():
     np.convolve(SCALAR, SCALAR)  # here
 
 

@@ -210,9 +210,34 @@ def least_of_an_empty_axis():
     np.argmin(EMPTY, axis=0)  # here
 
 
-@WRONGS.add("numpy.median does not take Fields; evaluate first, with `.numpy()`")
+@WRONGS.add("numpy.ptp does not take Fields; evaluate first, with `.numpy()`")
 def other_reductions():
-    np.median(SCALAR)  # here
+    np.ptp(SCALAR)  # here
+
+
+@WRONGS.add("sort does not take complex64 fields: complex numbers have no order")
+def sorted_complex_numbers():
+    np.sort(COMPLEX)  # here
+
+
+@WRONGS.add("sort: a kind is one of 'quicksort', 'mergesort', 'heapsort', 'stable', not 'bubble'; all are stable")
+def sorted_by_another_kind():
+    np.sort(SCALAR, kind="bubble")  # here
+
+
+@WRONGS.add("percentile: what is wanted is a number from 0 to 100, or a list of them, not an int")
+def percentile_above_all():
+    np.percentile(SCALAR, 101)  # here
+
+
+@WRONGS.add("quantile: a method is one of 'linear', 'hazen'")
+def quantile_by_another_method():
+    np.quantile(SCALAR, 0.5, method="inverted_cdf")  # here
+
+
+@WRONGS.add("median of a 0×5 float32 field: there is no value to choose")
+def median_of_nothing():
+    np.median(EMPTY)  # here
 
 
 @pytest.mark.parametrize("wrong", WRONGS.all)

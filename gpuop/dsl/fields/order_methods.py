@@ -46,3 +46,17 @@ class Ordered:
             SemanticError: an axis that is none, or a complex64 field.
         """
         return self._in_order("cumprod", axis)
+
+    def argsort(self, axis: int | None = -1) -> Field:
+        """Where the values along an axis stand that are in order; those that are equal keep theirs, and NaN comes last.
+
+        Args:
+            axis: an axis of `array_shape`, or None for all values in row-major order, which gives a grid of one dimension.
+
+        Returns:
+            A lazy Field of int64.
+
+        Raises:
+            SemanticError: an axis that is none, or a complex64 field.
+        """
+        return self._in_order("argsort", axis)

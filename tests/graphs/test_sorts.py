@@ -1,0 +1,95 @@
+"""Sorts, and what stands at a place of the order, with NumPy's values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from tests.conformance.compare import has_double, same
+
+from .harness import fused, image, same_bits
+
+rng = np.random.default_rng(13)
+# a shape, the order of its tensors, an axis: short rows and longer ones, rows and columns, tensors, all values
+CASES = [
+    ((3, 70), 0, -1), ((9,), 0, 0), ((5, 33, 2), 0, 1), ((35, 2), 1, 0), ((2, 3, 4), 1, 2), ((3, 2, 2), 2, 1),
+    ((2, 3, 20), 0, None), ((4, 0), 0, 1), ((1,), 0, -1),
+]  # fmt: skip
+DTYPES = ("float32", "int8", "uint32", "float16", "bool", "int64", "uint16", "float64", "int32")
+
+
+def values(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Many that are equal, zeros of both signs, infinities and NaN."""
+    some = [0, 1, 2, 100] if np.dtype(dtype).kind in "ub" else [-100, -1, 0, 1, 2, 100]
+    made = np.asarray(rng.choice(some, shape)).astype(dtype)
+    if dtype[0] == "f":
+        made = np.where(rng.random(shape) < 0.3, rng.choice([-0.0, np.inf, -np.inf, np.nan], shape), made).astype(dtype)
+    return made
+
+
+@pytest.mark.parametrize("n", range(len(CASES)))
+def test_each_as_numpy(device, n):
+    if device != "reference" and n:
+        pytest.skip("compilers are slow; the reference runs them all")
+    shape, order, axis = CASES[n]
+    dtype = DTYPES[n]
+    if dtype == "float64" and not has_double():
+        pytest.skip("no double")
+    x = values(shape, dtype)
+    f = gp.Field(x, order)
+    same(np.sort(f, axis), np.sort(x, axis, kind="stable"))
+    same(np.argsort(f, axis, kind="stable"), np.argsort(x, axis, kind="stable"))
+
+
+def test_several_chunks(device):
+    """More values than one work-group counts; places of equal ones stay in order."""
+    if device == "reference":
+        pytest.skip("it counts value after value")
+    x = rng.integers(0, 200, 9000).astype("u1")
+    same(np.sort(gp.ScalarField(x)), np.sort(x))
+    same(gp.ScalarField(x).argsort(), np.argsort(x, kind="stable"))
+
+
+METHODS = ("linear", "hazen", "weibull", "median_unbiased", "normal_unbiased", "interpolated_inverted_cdf")
+METHODS += ("lower", "higher", "midpoint", "nearest")
+
+
+def close(got: gp.Field, want: Any) -> None:
+    assert got.type.array_shape == np.shape(want)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_statistics(device):
+    x, few = image(3, 7, 5), image(2, 20)
+    few[0, 3], few[1] = np.nan, np.nan
+    f, g = gp.Field(x, 1), gp.ScalarField(few)
+    close(np.nanmedian(g, axis=1), np.nanmedian(few, axis=1))
+    close(np.median(g, axis=0), np.median(few, axis=0))
+    close(np.percentile(f, [5, 60], axis=1), np.percentile(x, [5, 60], axis=1))
+    if device == "reference":
+        close(np.median(f), np.median(x))
+        close(np.median(f, axis=(0, 2), keepdims=True), np.median(x, axis=(0, 2), keepdims=True))
+        close(np.median(gp.ScalarField(np.arange(12)), keepdims=True), np.median(np.arange(12), keepdims=True))
+        close(np.nanmedian(gp.ScalarField(np.arange(6, dtype="u1"))), 2.5)
+        for method in METHODS:
+            close(np.quantile(f, 0.37, axis=0, method=method), np.quantile(x, 0.37, axis=0, method=method))
+
+
+@pytest.mark.parametrize("name", ["nanargmin", "nanargmax"])
+def test_places_of_numbers(name):
+    x = np.array([[np.nan, 3, 1, 1], [5, np.nan, np.inf, -np.inf]], "f")
+    same(getattr(np, name)(gp.ScalarField(x), axis=1), getattr(np, name)(x, axis=1))
+    same(getattr(np, name)(gp.ScalarField(x)), np.asarray(getattr(np, name)(x)))
+
+
+def test_in_graphs_and_pipelines(device):
+    """What is computed on the way to ranks is computed there."""
+    x = image(4, 20)
+    _, results = fused(lambda: {"rows": np.sort(gp.ScalarField(x) * 2, axis=1)})
+    same_bits(results["rows"], np.sort(x * 2, axis=1))
+    piped = gp.pipeline(lambda a: np.median(gp.ScalarField(a), axis=1))
+    np.testing.assert_allclose(piped(x), np.median(x, axis=1), rtol=1e-6)
