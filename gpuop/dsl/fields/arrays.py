@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gpuop.dsl.recorder.arithmetic import Arithmetic
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.errors import SemanticError, described
-from gpuop.ir.types import BY_NUMPY, FLOAT, FieldType, is_integer
+from gpuop.ir.types import BY_NUMPY, FLOAT, FieldType
 
 ArrayLike = Any
 Array = NDArray[Any]
@@ -138,7 +138,7 @@ def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
 
 
 def as_field(array: Array, order: Any, dtype: Any, copy: bool = True, dims: Any = "") -> tuple[FieldType, Array]:
-    if not is_integer(order) or order < 0:
+    if not isinstance(order, (int, np.integer)) or order < 0:
         raise SemanticError(f"a tensor_order is 0, 1 or 2, or more, not {order!r}")
     if array.ndim < order:
         raise SemanticError(f"an array of shape {array.shape} has no {order} tensor axes at its end")
