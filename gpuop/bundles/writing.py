@@ -12,7 +12,7 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -150,7 +150,10 @@ class _Packing:
             return {"name": kernel.name, "repeat": self.iteration(kernel)}
         if not isinstance(kernel, Kernel):
             raise SemanticError(f"a bundle holds kernels, and `{kernel.name}` {kernel.apart}", kernel.loc)
-        source, place = generate(kernel, self.target), f"{folder(self.target)}/{self.count}"
+        source, place = (
+            generate(replace(kernel, dynamic=frozenset()), self.target),
+            f"{folder(self.target)}/{self.count}",
+        )
         self.count += 1
         for kind in self.binaries:
             self.members[f"{place}.{kind}"] = _binary(source, f"sm_{self.target.architecture}", kind)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from gpuop.bounded import BoundedCache
 from gpuop.codegen.c.dialect import Dialect, Source
 from gpuop.codegen.c.expressions import Expressions
-from gpuop.codegen.c.printer import Printer
+from gpuop.codegen.c.printer import Printer, thread_counts
 from gpuop.codegen.cuda.cuda_dialect import CUDA
 from gpuop.codegen.opencl.opencl_dialect import CPU, OPENCL
 from gpuop.codegen.opencl.vectors import VectorExpressions
@@ -19,9 +20,10 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Expr
 from gpuop.ir.target import Target
 from gpuop.ir.text import content
-from gpuop.ir.types import DOUBLE
+from gpuop.ir.types import DOUBLE, Shape
 from gpuop.ir.visit import values, walk, walk_expr
 from gpuop.passes import lower, lowering
+from gpuop.passes.open_extents import Opened, opened
 
 
 def _opencl(target: Target) -> Dialect:
@@ -63,13 +65,27 @@ def target_named(name: str) -> Target:
 
 def generate(kernel: Kernel, target: Target) -> Source:
     """Lower a recorded kernel and print it, unless that was done with an equal one, and nobody wants to see the passes."""
+    found = opened(kernel, target) if kernel.dynamic else None
+    if found is not None and found.kernel is not None:
+        return _of_size(kernel, target, found, found.kernel)
     if config.debug:
         return _generated(kernel, target)
     return _sources.find((content(kernel), target, lowering()), lambda: _generated(kernel, target))
 
 
+def _of_size(kernel: Kernel, target: Target, found: Opened, lowered: Kernel) -> Source:
+    """The text of a kernel that gets its extents, to be launched on these."""
+    source = _sources.find((found.key, target, lowering()), lambda: _printed(lowered, target))
+    threads = thread_counts(kernel.domain, Shape(reversed(source.group)))
+    fields = (*kernel.inputs, *kernel.written)
+    return replace(source, threads=threads, arguments=fields, extents=found.values)
+
+
 def _generated(kernel: Kernel, target: Target) -> Source:
-    lowered = lower(kernel, target)
+    return _printed(lower(kernel, target), target)
+
+
+def _printed(lowered: Kernel, target: Target) -> Source:
     if not target.has_fp64:
         _refuse_doubles(lowered, target)
     return Printer(lowered, EXPRESSIONS[target.backend](target)).source()

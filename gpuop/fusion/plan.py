@@ -66,6 +66,8 @@ def plan(
     """
     layouts = {**layouts, **program.layouts}
     program = settled(program, limits.choices)
+    if program.dynamic:
+        limits = replace(limits, target=None)  # stages are for grids that are known
     program, spread = with_elements(program) if optimize else (program, frozenset())
     memory: set[int] = set()  # values that are no intermediates
     while True:
@@ -82,7 +84,7 @@ def plan(
         if not cut:
             break
         memory |= cut
-    launches = [_launched(piece, spread, limits.pin, layouts) for piece in pieces]
+    launches = [_launched(piece, spread, limits.pin, layouts, program.dynamic) for piece in pieces]
     apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
     apart += [Apart(*each) for each in splitting.apart]
     timed = _timed(launches, program) if optimize else launches
@@ -94,20 +96,25 @@ def _ill_staged(pieces: Iterable[Piece], limits: Limits, layouts: Mapping[int, L
     return set[int]().union(*(ill_staged(piece, limits, layouts) for piece in pieces))
 
 
-def _launched(piece: Piece, spread: frozenset[int], pin: Pin | None, layouts: Mapping[int, Layout]) -> PlannedLaunch:
+def _launched(
+    piece: Piece, spread: frozenset[int], pin: Pin | None, layouts: Mapping[int, Layout], dynamic: frozenset[int]
+) -> PlannedLaunch:
     ops = {op.number for each in piece.ops for op in (each, *each.recomputed)}
     kernel = piece.kernel
     if isinstance(kernel, Kernel) and not spread.isdisjoint(ops):
         kernel = shared_once(kernel)
     if isinstance(kernel, Kernel):
         kernel = laid_out(kernel if pin is None else replace(kernel, pin=pin), piece, layouts)
+        values = zip((*kernel.inputs, *kernel.written), (*piece.inputs, *piece.outputs), strict=True)
+        open_ = frozenset(param for param, value in values if value in dynamic)
+        kernel = replace(kernel, dynamic=open_) if open_ else kernel
     return PlannedLaunch(kernel, piece.inputs, piece.outputs, piece.ops)
 
 
 def _chosen(launch: PlannedLaunch, choices: Choices) -> PlannedLaunch:
     """The launch with the schedule that was measured to be best, where one was."""
     kernel = launch.kernel
-    pin = choices.pin(kernel) if isinstance(kernel, Kernel) else None
+    pin = choices.pin(kernel) if isinstance(kernel, Kernel) and not kernel.dynamic else None
     return (
         replace(launch, kernel=replace(kernel, pin=pin)) if pin is not None and isinstance(kernel, Kernel) else launch
     )

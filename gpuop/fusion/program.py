@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from gpuop.ir.kernel import EXACT, Kernel, Launchable
 from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, Node, Result, calls
+from gpuop.ir.variants import Variants
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,7 @@ class Program:
 
     Attributes:
         cycle: None for what is evaluated once.
+        dynamic: values of which no kernel is to know the extents: arguments of pipelines and operators, and what is made of them.
     """
 
     leaves: dict[int, Node]
@@ -82,6 +84,7 @@ class Program:
     key: tuple[Any, ...]
     names: dict[int, str]
     cycle: Cycle | None = None
+    dynamic: frozenset[int] = frozenset()
 
     @property
     def layouts(self) -> dict[int, Layout]:
@@ -132,8 +135,28 @@ def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:
     used = {v for op in ops for v in op.inputs} | set(ids)
     leaves = {v: node for v, node in leaves.items() if v in used}
     leaf_key = tuple((i, n.type, isinstance(n, Leaf) and n.by_value) for i, n in leaves.items())
-    key = (leaf_key, tuple((op.identity, op.inputs) for op in ops), ids)
-    return Program(leaves, ops, ids, types, key, _names(values, needed))
+    dynamic = _dynamic(leaves, ops)
+    key = (leaf_key, tuple((op.identity, op.inputs) for op in ops), ids, dynamic)
+    return Program(leaves, ops, ids, types, key, _names(values, needed), dynamic=dynamic)
+
+
+def _recorded(op: Op) -> Iterator[tuple[Kernel, tuple[int, ...]]]:
+    """The kernels that an operator may be, with their inputs."""
+    if isinstance(op.kernel, Kernel):
+        yield op.kernel, op.inputs
+    elif isinstance(op.kernel, Variants):
+        for variant in op.kernel.variants:
+            yield variant.kernel, tuple(op.inputs[k] for k in variant.inputs)
+
+
+def _dynamic(leaves: dict[int, Node], ops: Iterable[Op]) -> frozenset[int]:
+    found = {v for v, node in leaves.items() if isinstance(node, Leaf) and node.source.dynamic}
+    for op in ops:
+        for kernel, inputs in _recorded(op):
+            found.update(v for param, v in zip(kernel.inputs, inputs, strict=True) if param in kernel.dynamic)
+        if not found.isdisjoint(op.inputs):
+            found.update(op.outputs)
+    return frozenset(found)
 
 
 def _names(values: dict[Node, int], made: Iterable[Call]) -> dict[int, str]:

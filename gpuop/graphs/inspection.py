@@ -86,9 +86,9 @@ class Inspection(ABC):
                     lanes ({count, form, reason}: the points of a thread on the device in use, "scalar", "wide", "spaced" or
                     "vector", and why there are not more),
                     schedule (null, or {method, and its parameters by name}: how threads share points that others need),
-                    refused_pin (null, or {method, reason}: a schedule that is pinned and does not suit the kernel),
-                    repeats (null, or of an iteration {times, every, together, turn: such an object, of the turns that are
-                    one launch}), and
+                    refused_pin (null, or {method, reason}: a schedule that is pinned and does not suit the kernel), dynamic
+                    (null, or {extents, reason (why it is compiled for each size), looked (where Python asked for one)}), repeats
+                    (null, or of an iteration {times, every, together, turn: such an object, of the turns that are one launch}),
                     predictions (null on the reference, of iterations and of host functions, else a list of {method, its
                     parameters, ms}: the times that are expected of the schedules that suit the kernel on the device in use,
                     the chosen one first; what the device does in a second is measured once and kept on disk);

@@ -21,6 +21,7 @@ GROUP = 256  # threads of a group whose grid is narrower than that
 MOST_THREADS = 2**20  # threads of a group, on any device
 PRECISIONS = ("exact", "contract", "fast")  # strictest first
 EXACT = PRECISIONS[0]
+Names = tuple[str, ...]  # of the extents of a grid; "" for one that is a number
 SURPLUS = 8  # at most one thread in so many is added by rounding a row up, if a width allows it
 
 
@@ -137,6 +138,10 @@ class Kernel(Launchable):
         pin: the schedule that a user chose.
         precision: how exactly its operators were recorded, of several the least so. It is a label: what it allowed has been
             done to the body, operation by operation, before anything was fused.
+        dynamic: fields of which no text is to know the extents of their grids (`extents.py`).
+        named: those extents by name, of the threads' grid (None) and of each field, where it is lowered without knowing them:
+            what it has as numbers then stands for any others.
+        looked: where Python has asked for extents while it was recorded, which may be constants of it then.
     """
 
     domain: Domain
@@ -151,6 +156,9 @@ class Kernel(Launchable):
     resident: int = 0
     pin: Pin | None = None
     precision: str = EXACT
+    dynamic: frozenset[FieldParam] = frozenset()
+    named: tuple[tuple[FieldParam | None, Names], ...] = ()
+    looked: Loc | None = None
 
     def layout(self, param: FieldParam) -> Layout:
         return dict(self.layouts).get(param) or own(param.type)
@@ -191,7 +199,7 @@ class Kernel(Launchable):
         if high is not None:
             return index.offset, high + index.offset
         count = {"global_size": extent, "local_size": size, "group_count": -(-extent // size)}[index.kind]
-        return count, count
+        return 1 if self.named and index.kind != "local_size" and index.axis != "element" else count, count
 
     @property
     def grid(self) -> Domain:

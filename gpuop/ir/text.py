@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import fields
 
-from gpuop.ir.kernel import EXACT, Kernel
+from gpuop.ir.kernel import EXACT, Kernel, Names
 from gpuop.ir.nodes import (
     Apply,
     Argument,
@@ -48,7 +48,7 @@ from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.visit import walk
 
 Symbol = Var | FieldParam | Array
-SHOWN = ("inputs", "outputs", "intermediates")  # of a kernel, the fields that hold symbols
+SHOWN = ("inputs", "outputs", "intermediates", "dynamic")  # of a kernel, the fields that hold symbols
 
 
 class KernelText:
@@ -58,6 +58,7 @@ class KernelText:
         self.hints = hints
         self.numbers: dict[Symbol, int] = {}
         self.lines: list[str] = []
+        self.named: dict[FieldParam | None, Names] = {}
 
     def name(self, symbol: Symbol) -> str:
         number = self.numbers.setdefault(symbol, len(self.numbers))
@@ -68,17 +69,27 @@ class KernelText:
         pin = f" {kernel.pin}" if kernel.pin is not None else ""
         precision = f" {kernel.precision}" if kernel.precision != EXACT else ""
         facts = f"group {kernel.group}{whole}{precision}{pin}"
-        self.lines.append(f"kernel {kernel.name if self.hints else ''} [{kernel.domain}] {facts}")
+        self.named = dict(kernel.named)
+        self.lines.append(f"kernel {kernel.name if self.hints else ''} [{self.grid(None, str(kernel.domain))}] {facts}")
         for param in kernel.inputs:
-            self.lines.append(f"in {self.name(param)}: {param.type}{' by value' if param.by_value else ''}")
+            how = f"{' by value' * param.by_value}{' dynamic' * (param in kernel.dynamic)}"
+            self.lines.append(f"in {self.name(param)}: {self.grid(param, str(param.type))}{how}")
         for output in kernel.outputs:
             over = "" if output.over is None else f" over {self.name(output.over)}"
             fill = f"{output.fill}{' complete' * output.complete}"
-            self.lines.append(f"out {self.name(output.param)}: {output.param.type} fill {fill}{over}")
+            kind = self.grid(output.param, str(output.param.type))
+            self.lines.append(f"out {self.name(output.param)}: {kind} fill {fill}{over}")
         for param in kernel.intermediates:
             self.lines.append(f"intermediate {self.name(param)}: {param.type}")
         self.block(kernel.body, 1)
         return "\n".join(self.lines)
+
+    def grid(self, param: FieldParam | None, shown: str) -> str:
+        """A type or a grid, with the names of extents that have some in the place of their numbers."""
+        extents, space, rest = shown.partition(" ")
+        names = self.named.get(param, ())
+        each = zip(names, extents.split("×"), strict=True) if names else [("", extents)]
+        return "×".join(name or extent for name, extent in each) + space + rest
 
     def block(self, block: Block, depth: int) -> None:
         for stmt in block:
@@ -182,7 +193,7 @@ class KernelText:
             case Index(kind=kind, axis=axis, offset=offset):
                 return f"{kind}.{axis}" + (f"{offset:+d}" if offset else "")
             case Stride(field=field, what=what, value=value):
-                return f"{self.name(field)}.{what}={value}"
+                return f"{self.name(field)}.{what}" + ("" if any(self.named.get(field, ())) else f"={value}")
             case Argument(field=field, plane=plane):
                 return f"{self.name(field)}.{plane}"
             case Apply(op=op, args=args):
@@ -220,8 +231,13 @@ def content(kernel: Kernel) -> str:
     """
     text = KernelText(hints=True)
     shown = text.kernel(kernel)
-    facts = {f.name: getattr(kernel, f.name) for f in fields(kernel) if f.name not in ("body", "layouts", *SHOWN)}
+    facts = {
+        f.name: getattr(kernel, f.name)
+        for f in fields(kernel)
+        if f.name not in ("body", "layouts", "named", "looked", *SHOWN)
+    }
     layouts = {text.numbers[param]: layout for param, layout in kernel.layouts}
+    named = [(param and text.numbers[param], names) for param, names in kernel.named]
     temporary = [isinstance(symbol, Var) and symbol.temporary for symbol in text.numbers]
     lines = [stmt.loc for stmt in walk(kernel.body) if not isinstance(stmt, Comment)]
-    return hashlib.sha256(repr((shown, facts, layouts, temporary, lines)).encode()).hexdigest()
+    return hashlib.sha256(repr((shown, facts, layouts, named, temporary, lines)).encode()).hexdigest()

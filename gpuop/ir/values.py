@@ -29,6 +29,7 @@ class LeafSource(ABC):
         version: how often the value has been set; None where it cannot be.
         borrowed: whether it is in memory of another library's, which may change.
         layout: how it lies there; None: as in memory of gpuop's own.
+        dynamic: whether no kernel is to know the extents of its grid, as others follow.
     """
 
     role: ClassVar[str] = "constant"
@@ -40,6 +41,10 @@ class LeafSource(ABC):
 
     @property
     def borrowed(self) -> bool:
+        return False
+
+    @property
+    def dynamic(self) -> bool:
         return False
 
     def buffer(self, device: Any) -> Any | None:

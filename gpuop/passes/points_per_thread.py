@@ -149,6 +149,8 @@ def _refusal(kernel: Kernel) -> str:
         return ONE_BY_ONE
     if not config.widen:
         return "GPUOP_WIDEN is 0"
+    if kernel.named:
+        return "its extents are arguments"
     if not kernel.domain.shape:
         return "its grid is one point"
     if kernel.points is not None:

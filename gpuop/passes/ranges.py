@@ -19,6 +19,7 @@ class Ranges:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.known: dict[Var, Range] = {}
+        self.open = {param for param, names in kernel.named if any(names)}  # fields whose extents are not known
 
     def meet(self, stmt: Stmt) -> None:
         if isinstance(stmt, For):
@@ -34,6 +35,8 @@ class Ranges:
     def exact(self, expr: Expr) -> Range:
         """Bounds of the value as if no type limited it."""
         match expr:
+            case Stride(field=field, what=what, value=value) if field in self.open and what != "tensorElements":
+                return 1, value
             case Const(value=value) | Stride(value=value):
                 return int(value), int(value)
             case Ref(var=var) if var in self.known:

@@ -14,7 +14,7 @@ from gpuop.dsl.fields.kinds_of_field import Parameter
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.dsl.operators.arguments import check_size, content, frozen, leaves
 from gpuop.dsl.operators.closure_key import Snapshot, snapshot
-from gpuop.dsl.operators.decorated import Decorated, check_function
+from gpuop.dsl.operators.decorated import Chosen, Decorated, check_function
 from gpuop.dsl.recorder.frames import def_line, return_line
 from gpuop.dsl.recorder.looks import looks
 from gpuop.dsl.recorder.precisions import choosing, chosen
@@ -37,14 +37,15 @@ class Pipeline(Decorated):
     """What `@gp.pipeline` makes of a function: arrays in, arrays out.
 
     Args:
-        function, precision, optimize: as of `gp.pipeline`.
+        function, precision, optimize, dynamic: as of `gp.pipeline`.
     """
 
-    recorded_by = (*Decorated.recorded_by, "precision")
+    recorded_by = (*Decorated.recorded_by, "precision", "dynamic")
     users = (*Decorated.users, "explain", "profile", "source")
 
-    def __init__(self, function: Callable[..., Any], precision: str | None, optimize: bool) -> None:
+    def __init__(self, function: Callable[..., Any], precision: str | None, optimize: bool, dynamic: Chosen) -> None:
         super().__init__(function)
+        self._declare("pipeline", dynamic)
         self.precision, self.optimize = precision, optimize
         self.traced: BoundedCache[Any, tuple[Snapshot, Traced]] = BoundedCache(PLANS_KEPT)
 
@@ -164,7 +165,7 @@ class Pipeline(Decorated):
     # --- tracing ------------------------------------------------------------------------------------------------
 
     def settings(self) -> tuple[Any, ...]:
-        return self.precision, self.optimize
+        return self.precision, self.optimize, self.dynamic
 
     def _result(self, bound: inspect.BoundArguments) -> Any:
         with choosing(self.precision):
@@ -213,7 +214,8 @@ class Pipeline(Decorated):
             self.traced[key] = captured, known[1]
             return known[1]
         stand_ins = {
-            n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device) for k, (n, a) in enumerate(given.items())
+            n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device, self._is_dynamic(n))
+            for k, (n, a) in enumerate(given.items())
         }
         bound.arguments.update(stand_ins)
         seen = looks()
@@ -265,9 +267,11 @@ class Pipeline(Decorated):
 @overload
 def pipeline(function: Callable[..., Any], /) -> Pipeline: ...
 @overload
-def pipeline(*, precision: str | None = None, optimize: bool = True) -> Callable[[Callable[..., Any]], Pipeline]: ...
 def pipeline(
-    function: Callable[..., Any] | None = None, /, *, precision: str | None = None, optimize: bool = True
+    *, precision: str | None = None, optimize: bool = True, dynamic: Chosen = False
+) -> Callable[[Callable[..., Any]], Pipeline]: ...
+def pipeline(
+    function: Any = None, /, *, precision: str | None = None, optimize: bool = True, dynamic: Chosen = False
 ) -> Any:
     """Make a pipeline of a function that builds Fields from its array arguments and returns a Field or a tuple of them.
 
@@ -281,16 +285,16 @@ def pipeline(
             other arguments as they are; returns a Field or a tuple of them.
         precision: how exactly its operators compute, as of `gp.precision`.
         optimize: False leaves every operator a kernel of its own; in a pipeline that calls this one, that one decides.
+        dynamic: True, or names of arguments: arrays whose extents are arguments of kernels, which are compiled once (`explain`).
 
     Returns:
         A Pipeline, called with the function's arguments; `out=` takes an array, or a tuple of them, to write the results to.
 
     Raises:
-        SemanticError: what is made of no Python function, or an unknown precision; when called, what is wrong with arguments
-            or results.
+        SemanticError: no Python function, an unknown precision or argument; when called, wrong arguments or results.
     """
     choosing(precision)
     if function is None:
-        return partial(pipeline, precision=precision, optimize=optimize)
+        return partial(pipeline, precision=precision, optimize=optimize, dynamic=dynamic)
     check_function("a pipeline", function)
-    return Pipeline(function, precision, optimize)
+    return Pipeline(function, precision, optimize, dynamic)

@@ -119,6 +119,7 @@ class Source:
         lines: the user's line behind a line of the text (counted from 1).
         needs: features of a device: "double", and ATOMICS_OF_64_BITS.
         shared: what stands before the kernel, and may stand before others too; nothing where that has tables of the kernel's own.
+        extents: what follows the arguments: extents that the text does not know.
     """
 
     entry: str
@@ -131,6 +132,7 @@ class Source:
     lines: Mapping[int, Loc] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
     shared: tuple[str, ...] = ()
+    extents: tuple[int, ...] = ()
 
     @property
     def own(self) -> str:
@@ -146,7 +148,8 @@ class Source:
     def identity(self) -> str:
         """Equal for what is compiled and launched alike: the text does not tell what is filled, nor always the group."""
         taken = [(str(p.type), p.by_value) for p in self.arguments]
-        return f"{self.text}\n{self.entry} {taken} {self.inputs} {self.threads} {self.group} {sorted(self.fills.items())!r}"
+        launched = f"{self.threads} {self.group} {sorted(self.fills.items())!r} {self.extents}"
+        return f"{self.text}\n{self.entry} {taken} {self.inputs} {launched}"
 
     def numbered(self) -> str:
         """The text with line numbers."""
@@ -159,7 +162,7 @@ class Source:
         for param, argument in zip(self.arguments, arguments, strict=True):
             starts.append(len(flat))
             flat += scalars_of(param, argument) if param.by_value else [buffer(argument)]
-        return flat, starts
+        return [*flat, *map(np.int32, self.extents)], starts
 
     def filled(self, arguments: Sequence[Any]) -> list[tuple[Any, FieldType, float]]:
         """The buffers that hold something before the launch, with their types and what that is."""

@@ -9,6 +9,7 @@ from gpuop.codegen.c.expressions import Expressions
 from gpuop.codegen.c.extremes import calls_of
 from gpuop.codegen.c.identifiers import comment, index_name
 from gpuop.codegen.c.statements import Statements
+from gpuop.ir.extents import in_planes
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.layout import planar
 from gpuop.ir.nodes import Atomic, Declare, FieldParam, Index, Wide
@@ -33,6 +34,9 @@ class Printer(Statements):
         self.entry = self.e.names.fresh(f"gpuop_{kernel.name}")
         for param in (*kernel.inputs, *kernel.written):
             self.e.names.of(param)
+        self.named = dict(kernel.named)
+        names = dict.fromkeys(name for names in self.named.values() for name in names if name)
+        self.extents = {name: self.e.names.fresh(name) for name in names}
         if kernel.points is not None:
             self.e.threads = {
                 axis: "thread" if axis == "column" else f"thread{axis.capitalize()}"
@@ -102,7 +106,14 @@ class Printer(Statements):
         if points is not None and self.kernel.packed:
             points = Shape(*points[:-1], points[-1] * LANES)
         shown = "" if points is None else f"{'×'.join(map(str, points))} points, "
-        return f"{shown}{self.kernel.domain} threads"
+        threads = str(self.kernel.domain).split(" × ")[1:]  # elements
+        return f"{shown}{' × '.join(['×'.join(self.shape(None)) or '0D', *threads])} threads"
+
+    def shape(self, param: FieldParam | None) -> list[str]:
+        """The extents of a field, or of the threads' grid: numbers, or arguments."""
+        numbers = self.kernel.domain.shape if param is None else param.type.field_shape
+        names = self.named.get(param, ("",) * len(numbers))
+        return [self.extents.get(name, str(n)) for name, n in zip(names, numbers, strict=True)]
 
     # --- signature and prolog -----------------------------------------------------------------------------------
 
@@ -111,6 +122,7 @@ class Printer(Statements):
         for param in self.kernel.inputs:
             parameters += self.by_value(param) if param.by_value else [self.pointer(param, "const ")]
         parameters += [self.pointer(param, "") for param in self.kernel.written]
+        parameters += [f"const int {name}" for name in self.extents.values()]
         group = self.kernel.work_group
         vectors = any(e.type.lanes > 1 for e in expressions(self.kernel.body))
         wide = self.dialect.wide_kernel if vectors or any(isinstance(s, Wide) for s in walk(self.kernel.body)) else ""
@@ -139,17 +151,23 @@ class Printer(Statements):
             layout = planar(kind)
         grid = kind.field_shape
         big = layout.reach(kind) > 2**31 - 2
+        extents = self.shape(param) if self.extents else list(map(str, grid))
         sizes = [
-            f"{name}_{what} = {n}" for what, n in zip(("layers", "rows", "columns")[3 - len(grid) :], grid, strict=True)
+            f"{name}_{what} = {n}"
+            for what, n in zip(("layers", "rows", "columns")[3 - len(grid) :], extents, strict=True)
         ]
         axes = ("layerStride", "rowStride", "columnStride")[3 - len(grid) :]
-        strides = [*zip(axes, layout.point, strict=True), ("tensorStride", layout.element)]
-        strides += [("tensorRowStride", layout.row)] if layout.row is not None else []
-        strides = [(what, n) for what, n in strides if what != "columnStride" or n != 1]
+        steps = [str(n) for n in (*layout.point, layout.element)]
+        if any(self.named.get(param, ())):
+            steps = open_strides(extents, 0 if in_planes(self.kernel, param) else kind.planes)
+        strides = [*zip((*axes, "tensorStride"), steps, strict=True)]
+        strides += [("tensorRowStride", str(layout.row))] if layout.row is not None else []
+        strides = [(what, n) for what, n in strides if what != "columnStride" or n != "1"]
         if param in self.e.flat:
             sizes.append(f"{name}_points = {grid.points}")
         user, words = (bytes_of(kind), f", in {'×'.join(map(str, grid))} words") if self.kernel.packed else (kind, "")
-        self.put(1, f"// {name}: {user}{words}".replace("×", "x"))
+        shown = f"{'×'.join(extents)} {str(user).partition(' ')[2]}" if self.extents else f"{user}{words}"
+        self.put(1, f"// {name}: {shown}".replace("×", "x"))
         self.put(1, f"const int {', '.join([*sizes, f'{name}_tensorElements = {kind.planes}'])};")
         number = self.dialect.type("long" if big else "int")
         self.put(1, f"const {number} {', '.join(f'{name}_{what} = {n}' for what, n in strides)};")
@@ -161,7 +179,8 @@ class Printer(Statements):
         self.put(1, "// threads")
         points = domain.shape if self.kernel.points is None else self.kernel.points
         names = ("_layers", "_rows", "_columns")[3 - len(points) :]
-        counts = [f"{name} = {n}" for name, n in zip(names, points, strict=True)]
+        extents = self.shape(None) if self.extents else points
+        counts = [f"{name} = {n}" for name, n in zip(names, extents, strict=True)]
         if self.kernel.points is not None:
             counts += [
                 f"{index_name(Index('global_size', a), self.e.threads)} = {domain.extent(a)}" for a in self.e.threads
@@ -219,6 +238,13 @@ class Printer(Statements):
             f"({along[0]} / {columns * rows})",
         )
         return text.replace(along[dimension], counted[dimension])
+
+
+def open_strides(extents: list[str], together: int) -> list[str]:
+    """The strides of planes, or of tensors of so many elements, of extents that are arguments: of each axis, and of elements."""
+    within = [str(together)] if together else []
+    points = [" * ".join([*extents[n + 1 :], *within]) or "1" for n in range(len(extents))]
+    return [*points, "1" if within else " * ".join(extents)]
 
 
 def bytes_of(kind: FieldType) -> FieldType:

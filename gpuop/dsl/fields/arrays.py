@@ -34,6 +34,7 @@ class Placeholder(Arithmetic[Any]):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     device: bool = False  # whether its array is on a device
+    dynamic: bool = False  # whether its extents change from call to call
 
     @property
     def ndim(self) -> int:

@@ -30,8 +30,9 @@ from gpuop.dsl.fields.sources import Deferred, HostArray
 from gpuop.dsl.recorder.arithmetic import Arithmetic
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.looks import values_seen
+from gpuop.dsl.recorder.record import recording
 from gpuop.dsl.recorder.value import Value
-from gpuop.errors import MissingError, SemanticError, UnsupportedError
+from gpuop.errors import MissingError, SemanticError, UnsupportedError, here
 from gpuop.ir.dims import Dims
 from gpuop.ir.dtype_names import DTypeName
 from gpuop.ir.types import FieldType, Shape
@@ -125,6 +126,9 @@ class Field(FieldLike, Arithmetic["Field"], Reductions, Ordered, Layouts, Conver
     @property
     def field_shape(self) -> Shape:
         """The extents of the grid: (layers, rows, columns), or the last of them; more before them where there are more."""
+        recorder = recording()
+        if recorder is not None:
+            recorder.looked = recorder.looked or here()
         return self.type.field_shape
 
     @property

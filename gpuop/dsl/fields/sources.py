@@ -73,6 +73,10 @@ class Deferred(LeafSource):
     def borrowed(self) -> bool:
         return self.placeholder.device
 
+    @property
+    def dynamic(self) -> bool:
+        return self.placeholder.dynamic
+
     def read(self) -> NoReturn:
         raise SemanticError(
             "this Field stands for an argument of a pipeline; it has values only while the pipeline runs"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any, ClassVar, TypeVar
 
 from gpuop.errors import SemanticError, described
 
+Chosen = bool | str | Iterable[str]  # arguments by their names; True: all
+Dynamic = bool | tuple[str, ...]
 PORTABLE = ".portable"
 Made = TypeVar("Made", bound="Decorated")
 
@@ -20,6 +22,7 @@ class Decorated:
 
     Attributes:
         receiver: the object that it is a method of, if it is one: the first argument.
+        dynamic: the names of arguments whose extents are arguments of kernels; True: of all.
         first, preset: the arguments of a `functools.partial` that it is made of.
         recorded_by: the attributes that decide what is recorded.
         users: the names that are for users, which completion offers; all others are for gpuop itself.
@@ -37,6 +40,7 @@ class Decorated:
         self.function, self.name = function, name or function.__name__
         self.signature = inspect.signature(function)
         self.receiver: tuple[Any, ...] = ()
+        self.dynamic: Dynamic = False
         self._portable: Any = None
 
     def __repr__(self) -> str:
@@ -54,6 +58,30 @@ class Decorated:
     def _is_receiver(self, value: Any) -> bool:
         """Whether an argument is the object: what that holds is captured, not what it equals, nor is it kept."""
         return any(value is receiver for receiver in self.receiver)
+
+    def _declare(self, what: str, dynamic: Chosen) -> None:
+        """Take `dynamic=` as users write it.
+
+        Raises:
+            SemanticError: there is no such argument.
+        """
+        if not isinstance(dynamic, (bool, str)) and not isinstance(dynamic, Iterable):
+            raise SemanticError(
+                f"`dynamic=` of {what} `{self.name}` is True, or names of arguments, not {described(dynamic)}"
+            )
+        self.dynamic = (
+            dynamic if isinstance(dynamic, bool) else (dynamic,) if isinstance(dynamic, str) else tuple(dynamic)
+        )
+        for name in self.dynamic if isinstance(self.dynamic, tuple) else ():
+            if name not in self.signature.parameters:
+                there = ", ".join(f"`{n}`" for n in self.signature.parameters) or "none"
+                raise SemanticError(
+                    f"{what} `{self.name}` has no argument `{name}`, which is to be dynamic; it has {there}"
+                )
+
+    def _is_dynamic(self, name: str) -> bool:
+        """Whether an argument is, or a member `name[0]` of one."""
+        return self.dynamic if isinstance(self.dynamic, bool) else name.partition("[")[0] in self.dynamic
 
     def __get__(self: Made, instance: Any, owner: Any = None) -> Made:
         if instance is None:

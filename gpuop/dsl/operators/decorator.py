@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, overload
 
 from gpuop.dsl.operators.alternatives import Recording, together
-from gpuop.dsl.operators.decorated import check_function
+from gpuop.dsl.operators.decorated import Chosen, check_function
 from gpuop.dsl.operators.operator import MOST_BODIES, Operator
 from gpuop.dsl.recorder.precisions import checked
 from gpuop.errors import SemanticError, UnsupportedError, described
@@ -38,9 +38,10 @@ class TunedOperator(Operator):
         precision: str | None,
         inout: Any,
         inputs: Any,
+        dynamic: Chosen,
         space: Space,
     ) -> None:
-        super().__init__(function, outputs, name, default, precision, inout, inputs)
+        super().__init__(function, outputs, name, default, precision, inout, inputs, dynamic)
         self.space = space
         self.memo.most = MOST_BODIES * len(space)
         unknown = [parameter for parameter in space[0] if not self._takes(parameter)]
@@ -154,6 +155,7 @@ def operator(
     tune: Any = None,
     inout: Any = (),
     inputs: Any = None,
+    dynamic: Chosen = False,
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def operator(
     function: Callable[..., Any] | None = None,
@@ -166,6 +168,7 @@ def operator(
     tune: Any = None,
     inout: Any = (),
     inputs: Any = None,
+    dynamic: Chosen = False,
 ) -> Any:
     """Make an operator of a function that records a kernel body: `@gp.operator`, or `@gp.operator(outputs=…)`.
 
@@ -176,14 +179,13 @@ def operator(
         name: of the operator in generated text and in plans.
         default: what an output holds where nothing is written; a number, or a tuple with one for each output.
         precision: "exact", "contract" or "fast", as of `gp.precision`, whatever stands around a call.
-        tune: choices of some of the function's arguments, for each of which it is recorded: a dict such as `{"block": (8, 16),
-            "items": (1, 2)}`, of which all combinations are tried, or an iterable of dicts. A call leaves these arguments out,
-            and the fastest choice runs, as far as one was measured on such a device (`gp.tuning`, `gp.tune`), else the first
-            that the device can run; or it gives some of them. A body that raises `gp.UnsupportedError` has no such variant.
-            All give equal results, but for the rounding of sums in another order.
+        tune: choices of some of the function's arguments, for each of which it is recorded: a dict such as `{"block": (8, 16)}`,
+            of which all combinations are tried, or an iterable of dicts. A call leaves them out, and the fastest choice runs that
+            was measured (`gp.tuning`), else the first that can; `gp.UnsupportedError` in the body skips one.
         inout: the names of arguments (a tuple, or one) that the body reads and writes at the thread's own point; it reads what
             it wrote. They are the outputs, and there are no others; the caller's fields stay as they are.
         inputs: Dims or a FieldType for arguments by name: Fields and Dims with such dimensions, which get names they lack.
+        dynamic: True, or names of arguments: their extents are arguments of kernels, which are compiled once (`explain`).
 
     Returns:
         An Operator: called with Fields it gives a lazy Field, or a tuple of them if there are several outputs.
@@ -192,11 +194,11 @@ def operator(
         SemanticError: wrong options; when called, for arguments not as declared, and for the body, at its line.
         UnsupportedError: when called, what the body raised for the last variant, where it did so for each.
     """
-    settings = outputs, name, default, None if precision is None else checked(precision), inout, inputs
-    space = None if tune is None else space_of(tune)
-    return operator_of(function, settings, space) if function else lambda f: operator_of(f, settings, space)
+    settings = outputs, name, default, None if precision is None else checked(precision), inout, inputs, dynamic
+    given = settings, None if tune is None else space_of(tune)
+    return operator_of(function, *given) if function else lambda f: operator_of(f, *given)
 
 
-def operator_of(function: Any, settings: tuple[Any, Any, Any, Any, Any, Any], space: Space | None) -> Operator:
+def operator_of(function: Any, settings: tuple[Any, Any, Any, Any, Any, Any, Any], space: Space | None) -> Operator:
     check_function("an operator", function)
     return Operator(function, *settings) if space is None else TunedOperator(function, *settings, space)

@@ -67,6 +67,7 @@ def finish(recorder: Recorder, precision: str) -> Kernel:
         loc=recorder.loc,
         whole=recorder.surplus,
         precision=precision,
+        looked=recorder.looked,
     )
     check_barriers(kernel)
     if not is_open(kernel):  # else when it is known for which target

@@ -17,7 +17,7 @@ from gpuop.dsl.operators.alternatives import Recording, on_grids
 from gpuop.dsl.operators.closure_key import Snapshot, snapshot
 from gpuop.dsl.operators.declared import checked as checked_inputs
 from gpuop.dsl.operators.declared import inputs_of, is_open, outputs_of, result_type
-from gpuop.dsl.operators.decorated import Decorated
+from gpuop.dsl.operators.decorated import Chosen, Decorated
 from gpuop.dsl.operators.finish import finish
 from gpuop.dsl.operators.gpu_operator import results_of, slots_of
 from gpuop.dsl.operators.inout import begin_updates, names_of, types_of
@@ -97,10 +97,10 @@ class Operator(Decorated):
     """What `@gp.operator` makes of a function: called with its arguments it gives lazy Fields.
 
     Args:
-        function, outputs, name, default, precision, inout, inputs: as of `gp.operator`.
+        function, outputs, name, default, precision, inout, inputs, dynamic: as of `gp.operator`.
     """
 
-    recorded_by = (*Decorated.recorded_by, "declared", "name", "default", "precision", "updates", "inputs")
+    recorded_by = (*Decorated.recorded_by, "declared", "name", "default", "precision", "updates", "inputs", "dynamic")
     users = (*Decorated.users, "source")
 
     def __init__(
@@ -112,8 +112,10 @@ class Operator(Decorated):
         precision: str | None,
         inout: Any,
         inputs: Any,
+        dynamic: Chosen,
     ) -> None:
         super().__init__(function, name)
+        self._declare("operator", dynamic)
         self.declared, self.default, self.precision = outputs, default, precision
         self.updates = names_of(inout, self.signature, outputs, default)
         self.inputs = inputs_of(self.function, self.name, dict(inputs) if isinstance(inputs, tuple) else inputs)
@@ -131,7 +133,7 @@ class Operator(Decorated):
         return self._recorded(self._bind(args, kwargs))
 
     def settings(self) -> tuple[Any, ...]:
-        return self.declared, self.name, self.default, self.precision, self.updates, self.inputs
+        return self.declared, self.name, self.default, self.precision, self.updates, self.inputs, self.dynamic
 
     def source(self, *field_types: Any, target: str | None = None) -> str:
         """The generated text for arguments of these FieldTypes.
@@ -200,16 +202,19 @@ class Operator(Decorated):
                 self.memo[key] = captured, kept
             return Recording(kept.kernel, kept.identity, tuple(given[name].node for name in kept.names), kept.kinds)
         seen = looks()
-        made = on_grids(lambda grid: self._finished(self._record(bound, grid)))
         by_node = {value.node: name for name, value in given.items() if isinstance(value, Field)}
+        made = on_grids(lambda grid: self._finished(self._record(bound, grid), by_node))
         if captured and looks() == seen and all(node in by_node for node in made.inputs):
             names = tuple(by_node[node] for node in made.inputs)
             self.memo[key] = captured, Remembered(made.kernel, made.identity, names, made.kinds)
         return made
 
-    def _finished(self, recorder: Recorder) -> Recording:
+    def _finished(self, recorder: Recorder, names: Mapping[Node, str]) -> Recording:
         kernel = finish(recorder, self.precision or chosen())
         kinds = tuple(slot.kind for slot in recorder.outputs)
+        inputs = zip(kernel.inputs, recorder.inputs, strict=True)
+        dynamic = frozenset(param for param, node in inputs if self._is_dynamic(names.get(node, "")))
+        kernel = replace(kernel, dynamic=dynamic) if dynamic else kernel
         return Recording(kernel, identity(kernel), tuple(recorder.inputs), kinds)
 
     def _record(self, bound: inspect.BoundArguments, grid_chosen: tuple[int, ...] | None) -> Recorder:

@@ -79,8 +79,8 @@ class Recorder:
         self.element_loop: For | None = None
         self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
         self.returned: Var | None = None  # whether a thread has called `_return()`
-        self.idle = False  # whether there are values that an integer 0 leaves without a use
-        self.naming = True
+        self.idle, self.naming = False, True  # whether an integer 0 leaves values without a use
+        self.looked: Loc | None = None  # where Python has first asked how large a field is
         self.root: FrameType | None = None
 
     # --- the stack of recorders ---------------------------------------------------------------------------------

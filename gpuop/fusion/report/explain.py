@@ -137,6 +137,7 @@ def _kernel(kernel: Facts) -> list[str]:
     if kernel["runs"] in WHEN:
         lines.append(f"  {WHEN[kernel['runs']]}")
     lines += _schedule(kernel["schedule"]) + _refused_pin(kernel["refused_pin"])
+    lines += _dynamic(kernel["dynamic"])
     return lines + _lanes(kernel["lanes"]) + _predictions(kernel["predictions"])
 
 
@@ -145,6 +146,15 @@ def _schedule(schedule: Facts | None) -> list[str]:
         return []
     given = ", ".join(f"{name} {value}" for name, value in schedule.items() if name != "method")
     return [f"  schedule: {schedule['method']}" + (f" ({given})" if given else "")]
+
+
+def _dynamic(found: Facts | None) -> list[str]:
+    if found is None:
+        return []
+    looked = f"; {found['looked']} asks for extents, which are constants there" if found["looked"] else ""
+    if found["reason"]:
+        return [f"  compiled for each size: {found['reason']}{looked}"]
+    return [f"  compiled for any size: its extents are arguments{looked}"]
 
 
 def _refused_pin(pin: Facts | None) -> list[str]:

@@ -19,12 +19,14 @@ from gpuop.fusion.staging import staged
 from gpuop.ir.kernel import HostFunction, Kernel, Launchable
 from gpuop.ir.target import Target
 from gpuop.ir.throughput import DeviceFacts
+from gpuop.passes.open_extents import opened
 from gpuop.passes.resolve import resolve_target
 
 Facts = dict[str, Any]
 Names = Mapping[int, str]  # of values
 Made = Mapping[int, int]  # values, by the kernels that make them
 EFFORT = ("operations", "operations_exact", "registers", "local_bytes", "lanes", "schedule", "refused_pin")
+
 RUNS = {Rate.ONCE: "once", Rate.SET: "when set", Rate.EVERY_STEP: "at every step"}
 
 
@@ -78,6 +80,8 @@ def _predicted(plan: Plan, target: Target | None, device: DeviceFacts | None) ->
 def _predictions(kernel: Launchable, target: Target | None, device: DeviceFacts | None) -> list[Prediction] | None:
     if not isinstance(kernel, Kernel) or target is None or device is None:
         return None
+    if kernel.dynamic and opened(kernel, target).kernel is not None:
+        return None
     return predictions(resolve_target(kernel), target, device)
 
 
@@ -105,11 +109,10 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, made: 
         operators: a list of {number, name, precision, variant, file, line, method, part}: the method is "alone" (the only one),
             "registers" (it passes values on to others, or takes them, in registers), "stage" (its values are intermediates,
             which other threads read), "side by side" (it only shares reads with others) or "recomputed" (its value is
-            computed again where others read it); operators of one part depend on one another, and those that are recomputed
-            have no part (null);
+            computed again where others read it); operators of one part depend on one another, recomputed ones have none;
         inputs, outputs: lists of {value, name, type, bytes, kernel}, the kernel being the one that makes the value,
             null for a value from outside; read_bytes and written_bytes are their sums;
-        what `_effort` says;
+        what `_effort` says; dynamic: what `_dynamic` says;
         runs: when it is launched: "at every step", "once" (nothing that it depends on changes) or "when set" (only
             parameters that it depends on do);
         in_place: a list of the outputs (their values) that are written over states, when the next step begins;
@@ -133,6 +136,7 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, made: 
         "read_bytes": sum(value["bytes"] for value in inputs),
         "written_bytes": sum(value["bytes"] for value in outputs),
         **_effort(kernel, target),
+        "dynamic": _dynamic(kernel, launch, target),
         "runs": RUNS[launch.rate],
         "in_place": [value for value, _ in launch.over],
         "repeats": None,
@@ -152,9 +156,11 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
     """
     if not isinstance(kernel, Kernel):
         return dict.fromkeys(EFFORT)
+    size = opened(kernel, target) if target and kernel.dynamic else None
     refused = pin_refusal(kernel, target) if target else ""
-    chosen = scheduled(kernel, target) if target else None
-    work, found = operations(kernel), points_of_thread(kernel, target) if target and chosen is None else None
+    known = target if size is None or size.kernel is None else None
+    chosen = scheduled(kernel, known) if known else None
+    work, found = operations(kernel), points_of_thread(kernel, known) if known and chosen is None else None
     return {
         "operations": work.count,
         "operations_exact": work.exact,
@@ -164,6 +170,20 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
         "schedule": chosen and {"method": chosen[0].name, **chosen[1]},
         "refused_pin": {"method": kernel.pin.method, "reason": refused} if kernel.pin and refused else None,
     }
+
+
+def _dynamic(kernel: Launchable, launch: PlannedLaunch, target: Target | None) -> Facts | None:
+    """How a kernel of dynamic fields is compiled.
+
+    Returns:
+        null without a target or such fields, else {extents (those that it gets as arguments), reason (why it is compiled for each
+        size; empty where it is not), looked (where Python has asked for extents, "" if nowhere)}.
+    """
+    if target is None or not isinstance(kernel, Kernel) or not kernel.dynamic:
+        return None
+    found = opened(kernel, target)
+    looks = [op.kernel.looked for op in launch.ops if isinstance(op.kernel, Kernel) and op.kernel.looked]
+    return {"extents": list(found.values), "reason": found.reason, "looked": str(looks[0]) if looks else ""}
 
 
 def moved_bytes(plan: Plan, launch: PlannedLaunch) -> int:

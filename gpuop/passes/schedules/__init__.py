@@ -50,7 +50,8 @@ def schedule(kernel: Kernel) -> Kernel:
 def choice(kernel: Kernel) -> tuple[Method, Parameters] | None:
     """The method and the parameters that suit a kernel on its target; None where each thread computes its own point."""
     pin = kernel.pin
-    if kernel.target is None or PLAIN in (config.schedule, pin and pin.method) or not kernel.domain.threads:
+    plain = PLAIN in (config.schedule, pin and pin.method)
+    if kernel.target is None or plain or not kernel.domain.threads or kernel.named:
         return None
     if pin is not None and not unpinned(kernel):
         return _named(pin), parameters_of(_named(pin), _few_will_do(kernel), dict(pin.parameters))

@@ -54,7 +54,8 @@ class CompilingBackend(Backend):
     groups: GroupLimits
     features: frozenset[str]
     kept_programs: ProgramCache
-    programs: WeakValueDictionary[str, CompiledProgram]  # by their text
+    programs: WeakValueDictionary[str, CompiledProgram]  # by their text, and how it is launched
+    codes: WeakValueDictionary[str, Any]  # the driver's, by the text
 
     @abstractmethod
     def build(self, program: ProgramText, binary: bytes | None) -> list[Any]:
@@ -100,12 +101,17 @@ class CompilingBackend(Backend):
         return source
 
     def _codes(self, sources: Sequence[Source]) -> dict[str, Any]:
-        """The driver's code by the identities of sources."""
+        """The driver's code by the identities of sources; those that differ in their extents alone share it."""
+        open_ = {source.text: self.codes.get(source.text) for source in sources if source.extents}
+        closed = [source for source in sources if not source.extents]
+        missing = {source.text: source for source in sources if source.extents and open_[source.text] is None}
         codes: dict[str, Any] = {}
-        for program in self.kept_programs.texts(sources):
+        for program in self.kept_programs.texts([*closed, *missing.values()]):
             made = self._built(program)
             codes |= {source.identity: code for source, code in zip(program.sources, made, strict=True)}
-        return codes
+        for text, source in missing.items():
+            open_[text] = self.codes[text] = codes[source.identity]
+        return codes | {source.identity: open_[source.text] for source in sources if source.extents}
 
     def _built(self, program: ProgramText) -> list[Any]:
         if len(program.sources) == 1:

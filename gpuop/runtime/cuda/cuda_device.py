@@ -117,7 +117,8 @@ class Cuda(CompilingBackend):
         self.limits = limits_of(self.target, CUDA_ARGUMENTS)
         self.memory, self.refusals = CudaMemory(name, ordinal), (drv.Error,)
         self.timed, self.measured = False, cast("Cuda | None", None)
-        self.programs, self.kept_programs = WeakValueDictionary(), DiskPrograms(self._cache_name)
+        self.programs, self.codes = WeakValueDictionary(), WeakValueDictionary()
+        self.kept_programs = DiskPrograms(self._cache_name)
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -174,7 +175,7 @@ class Cuda(CompilingBackend):
             module = Module(returned(cu.cuModuleLoadData(code)))
             weakref.finalize(module, _unload, self.memory, module.handle).atexit = False
             functions = [returned(cu.cuModuleGetFunction(module.handle, entry.encode())) for entry in program.entries]
-        return [LoadedFunction(f, s, module) for f, s in zip(functions, program.sources, strict=True)]
+        return [LoadedFunction(function, module) for function in functions]
 
     def _cache_name(self, text: str) -> str:
         return cache.key(text, self.architecture, self.kind, *OPTIONS, *architectures()[-1:])

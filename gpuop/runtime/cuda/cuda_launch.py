@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -30,14 +30,18 @@ class LoadedFunction:
     """A function of a loaded module, which is kept as long as one of its functions is.
 
     Attributes:
-        size: blocks, and threads of a block.
         idle: arguments that no launch is bound to.
     """
 
-    def __init__(self, handle: Any, source: Source, module: Module) -> None:
+    def __init__(self, handle: Any, module: Module) -> None:
         self.handle, self.module = handle, module
-        self.size = (*grid_of(source.threads, source.group), *source.group)
         self.idle: list[Arguments] = []
+
+
+@lru_cache(maxsize=1024)
+def size_of(threads: tuple[int, int, int], group: tuple[int, int, int]) -> tuple[int, ...]:
+    """A launch's blocks, and threads of a block."""
+    return (*grid_of(threads, group), *group)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,7 +135,8 @@ def launch_once(memory: CudaMemory, source: Source, function: LoadedFunction, ar
     for number, value in enumerate(flat):
         values.set(number, value)
     fill_outputs(memory, source, arguments)
-    (status,) = memory.cu.cuLaunchKernel(function.handle, *function.size, 0, memory.cu_stream, values.address, 0)
+    size = size_of(source.threads, source.group)
+    (status,) = memory.cu.cuLaunchKernel(function.handle, *size, 0, memory.cu_stream, values.address, 0)
     function.idle.append(values)
     if status:
         returned((status,))
@@ -161,7 +166,7 @@ def kernel_launch(
     return KernelLaunch(
         _parts(memory, source, kept, fills, timed),
         adjust,
-        partial(_node, memory, function, values.address),
+        partial(_node, memory, function, size_of(source.threads, source.group), values.address),
         kept,
         fills,
         frozenset(b for b in buffers[: source.inputs] if b is not None),
@@ -176,7 +181,7 @@ def _parts(
     values, _, function = kept
     word, address = ctypes.c_uint, ctypes.c_void_p
     launch = alone("cuLaunchKernel", address, *[word] * 7, address, address, address)
-    sizes = (*function.size, 0)
+    sizes = (*size_of(source.threads, source.group), 0)
     enqueue = keeping(kept, partial(launch, int(function.handle), *sizes, memory.handle, values.address, None))
     before: list[Part] = [partial(_fill, memory, fill) for fill in fills]
     if config.debug:
@@ -185,10 +190,10 @@ def _parts(
     return (*before, *around, enqueue, *around)
 
 
-def _node(memory: CudaMemory, function: LoadedFunction, table: int) -> Any:
+def _node(memory: CudaMemory, function: LoadedFunction, size: tuple[int, ...], table: int) -> Any:
     """CUDA's description of the launch."""
     node = memory.cu.CUDA_KERNEL_NODE_PARAMS()
     node.func = function.handle
-    node.gridDimX, node.gridDimY, node.gridDimZ, node.blockDimX, node.blockDimY, node.blockDimZ = function.size
+    node.gridDimX, node.gridDimY, node.gridDimZ, node.blockDimX, node.blockDimY, node.blockDimZ = size
     node.kernelParams = table
     return node

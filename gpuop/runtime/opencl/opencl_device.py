@@ -56,7 +56,7 @@ class OpenCL(CompilingBackend):
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
         self.options = ["-cl-std=CL1.2", *divide]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
-        self.programs = WeakValueDictionary()
+        self.programs, self.codes = WeakValueDictionary(), WeakValueDictionary()
         self.kept_programs = DiskPrograms(lambda text: cache.key(text, self.identity))
         self.fresh: list[str] = []  # kernels that are compiled, and may not have run
         self.late = platform in LATE

@@ -1,0 +1,98 @@
+"""Extents that are no part of a kernel: names in their places, and the kernel on grids of other extents.
+
+What extents have in common is part of a kernel: those that are equal along an axis have one name, and so have those along
+another axis, as in transposes. How large they are is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gpuop.ir.kernel import Kernel, Names
+from gpuop.ir.layout import interleaved, planar
+from gpuop.ir.nodes import GRID_AXES, FieldParam
+from gpuop.ir.types import Shape
+from gpuop.ir.visit import Copier
+
+REACH = 2**31 - 2  # elements that an int counts
+
+
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """The extents of a kernel's grids that have names, by these, and the names of each grid's; None is the threads' own."""
+
+    values: Mapping[str, int]
+    grids: Mapping[FieldParam | None, Names]
+
+    @property
+    def most(self) -> int:
+        """An extent that all of them may have at once, so that each field is within the reach of an int."""
+        return min(_most(param, names) for param, names in self.grids.items() if param is not None and any(names))
+
+
+def _most(param: FieldParam, names: Names) -> int:
+    """The extent of each axis that has a name, in a field that is just within reach."""
+    fixed = (n for name, n in zip(names, param.type.field_shape, strict=True) if not name)
+    reach, axes = REACH // (param.type.planes * max(math.prod(fixed), 1)), sum(map(bool, names))
+    near = int(reach ** (1 / axes)) + 1
+    return near if near**axes <= reach else near - 1
+
+
+def extents_of(kernel: Kernel) -> Extents:
+    """The extents of the dynamic fields, wherever they occur; those of 1 are numbers."""
+    wanted = {n for param in kernel.dynamic for n in param.type.field_shape if n > 1}
+    known: dict[tuple[str, int], str] = {}
+
+    def name(axis: str, extent: int, others: bool) -> str:
+        if extent not in wanted:
+            return ""
+        like = next((found for (_, n), found in known.items() if n == extent), "") if others else ""
+        count = sum(each.startswith(axis) for each in values)
+        found = known.setdefault((axis, extent), like or f"{axis}s{count or ''}")
+        values[found] = extent
+        return found
+
+    values: dict[str, int] = {}
+    axes, shape = kernel.domain.axes, kernel.domain.shape
+    grids: dict[FieldParam | None, Names] = {
+        None: tuple(name(axis, n, others=False) for axis, n in zip(axes, shape, strict=True))
+    }
+    for param in (*kernel.inputs, *kernel.written):
+        shape = param.type.field_shape
+        grids[param] = tuple(name(a, n, others=True) for a, n in zip(GRID_AXES[3 - len(shape) :], shape, strict=True))
+    return Extents(values, grids)
+
+
+def resized(kernel: Kernel, extents: Extents, values: Mapping[str, int]) -> Kernel:
+    """The kernel with other values of the extents that have names, which it then has as `named`."""
+
+    def shape(names: Names, old: Shape) -> Shape:
+        return Shape(values[name] if name else n for name, n in zip(names, old, strict=True))
+
+    fields = {
+        param: replace(param, type=param.type.replace(field_shape=shape(names, param.type.field_shape)))
+        for param, names in extents.grids.items()
+        if param is not None
+    }
+    alike = {param: planar if in_planes(kernel, param) else interleaved for param, _ in kernel.layouts}
+    return replace(
+        kernel,
+        inputs=tuple(fields[param] for param in kernel.inputs),
+        outputs=tuple(replace(o, param=fields[o.param], over=o.over and fields[o.over]) for o in kernel.outputs),
+        body=Copier(kernel.body, fields=fields).copy(),
+        domain=replace(kernel.domain, shape=shape(extents.grids[None], kernel.domain.shape)),
+        layouts=tuple((fields[param], make(fields[param].type)) for param, make in alike.items()),
+        dynamic=frozenset(),
+        named=tuple((param and fields[param], names) for param, names in extents.grids.items()),
+    )
+
+
+def in_planes(kernel: Kernel, param: FieldParam) -> bool:
+    return replace(kernel.layout(param), behind=None) == planar(param.type)
+
+
+def is_regular(kernel: Kernel, param: FieldParam) -> bool:
+    """Whether it follows from a field's extents where its elements lie."""
+    return in_planes(kernel, param) or replace(kernel.layout(param), behind=None) == interleaved(param.type)

@@ -1,0 +1,143 @@
+"""Sizes that do not recompile: kernels of dynamic fields get the extents of their grids as arguments."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+
+rng = np.random.default_rng(17)
+SIZES = [(37, 53), (2, 3), (90, 41), (0, 5)]
+MODES = {"clamp": "edge", "reflect": "reflect", "zero": "constant"}
+
+
+def cross(border):
+    @gp.operator
+    def cross(f):
+        up, right = _readTensor(f, _row - 2, _column, border=border), _readTensor(f, _row, _column + 1, border=border)
+        return up * 3 + right - _readTensor(f) * (_columns - _column)
+
+    return cross
+
+
+def expected(x, border):
+    padded = np.pad(x, ((2, 0), (0, 1)), MODES[border])
+    return padded[:-2, :-1] * 3 + padded[2:, 1:] - x * (x.shape[1] - np.arange(x.shape[1], dtype=np.int32))
+
+
+def test_stencils_of_all_sizes(device):
+    ops = [cross(border) for border in MODES]
+    stencils = gp.pipeline(lambda image: tuple(op(gp.ScalarField(image)) for op in ops), dynamic=True)
+    for shape in SIZES:
+        x = rng.integers(-100, 100, shape).astype(np.int32)
+        for found, border in zip(stencils(x), MODES, strict=True):
+            assert found.shape == shape and (not x.size or np.array_equal(found, expected(x, border)))
+
+
+@gp.operator
+def weighted(f, weights):
+    total = _var(0.0)
+    with _for(0, 3) as j:
+        with _for(0, 3) as i:
+            total += _readTensor(f, _row + j - 1, _column + i - 1) * _readTensor(weights, j, i)
+    return total
+
+
+@gp.pipeline(dynamic="image")
+def filtered(image, weights):
+    return weighted(gp.ScalarField(image), gp.ScalarField(weights)) * 2
+
+
+def test_one_text_for_all_sizes():
+    """Of the arguments that are named, whatever their extents have in common."""
+    kernel = np.ones((3, 3), np.float32)
+    texts = {filtered.source(np.zeros(shape, np.float32), kernel) for shape in ((5, 7), (40, 40), (999, 3000), (17, 5))}
+    assert len(texts) == 1
+    (text,) = texts
+    assert "f_rows = rows" in text and "weights_rows = 3," in text
+    assert len({filtered.source(np.zeros((9, 9), np.float32), np.ones((n, n), np.float32)) for n in (3, 4)}) == 2
+    for target in ("cuda", "opencl:cpu"):
+        shapes = ((50, 70), (400, 4000))
+        assert len({filtered.source(np.zeros(s, np.float32), kernel, target=target) for s in shapes}) == 1
+
+
+def test_as_without_it(device):
+    """Bit for bit: floats, bytes and halves, on grids of one to three axes, transposed, and every other row."""
+
+    def chain(image):
+        f = gp.ScalarField(image)
+        return (np.sqrt(abs(f * f - 0.3)) / (f + 2)).T, f[::2], (f.astype("float16") * 300).astype("uint8")
+
+    dynamic, static = gp.pipeline(chain, dynamic="image"), gp.pipeline(chain)
+    for shape in ((19,), (30, 19), (3, 5, 9)):
+        x = rng.random(shape, np.float32)
+        for found, wanted in zip(dynamic(x), static(x), strict=True):
+            assert np.array_equal(found, wanted) and found.dtype == wanted.dtype
+
+
+@gp.operator(dynamic="f")
+def doubled(f, g):
+    return _readTensor(f) * 2 + _readTensor(g, _column)
+
+
+def test_operators(device):
+    row = rng.random(8, np.float32)
+    for shape in ((3, 8), (21, 40)):
+        x = rng.random(shape, np.float32)
+        got = doubled(gp.ScalarField(x), gp.ScalarField(row)).numpy()
+        assert np.array_equal(got, x * 2 + row[np.minimum(np.arange(shape[1]), 7)])
+
+
+@gp.operator
+def relative(f):
+    return _readTensor(f) + _row * (1.0 / f.field_shape[0])
+
+
+@gp.pipeline(dynamic=True)
+def mixed(image):
+    f = gp.ScalarField(image)
+    return relative(f), f.sum(axis=1)
+
+
+def test_what_is_a_constant_has_its_own_text(device):
+    for rows in (8, 64):
+        found, sums = mixed(np.ones((rows, 20), np.float32))
+        ramp = 1 + np.arange(rows, dtype=np.float32) * np.float32(1 / rows)
+        assert np.array_equal(found, np.repeat(ramp[:, None], 20, axis=1))
+        assert np.array_equal(sums, np.full(rows, 20, np.float32))
+
+
+def test_explain_tells_how_each_is_compiled():
+    told = mixed.explain(np.ones((80, 90), np.float32)) if gp.devices()[0].name != "reference" else None
+    if told is None:
+        pytest.skip("no device compiles")
+    lines = [line.strip() for line in told.splitlines() if "compiled for" in line]
+    line = relative.function.__code__.co_firstlineno + 2
+    assert any(each.startswith("compiled for any size") and f"test_dynamic.py:{line}" in each for each in lines)
+    assert any(each.startswith("compiled for each size: its threads work in groups") for each in lines)
+
+
+@pytest.mark.parametrize(
+    ("make", "dynamic", "told"),
+    [
+        (
+            gp.pipeline,
+            "picture",
+            "pipeline `<lambda>` has no argument `picture`, which is to be dynamic; it has `image`",
+        ),
+        (gp.operator, ("image", "f"), "operator `<lambda>` has no argument `f`"),
+        (gp.operator, 3, "`dynamic=` of operator `<lambda>` is True, or names of arguments, not"),
+    ],
+)
+def test_wrong_names(make, dynamic, told):
+    with pytest.raises(gp.SemanticError) as error:
+        make(dynamic=dynamic)(lambda image: image)
+    assert told in str(error.value) and "test_dynamic.py" in str(error.value)
+
+
+def test_other_processes_get_it():
+    assert pickle.loads(pickle.dumps(filtered)).dynamic == ("image",)
