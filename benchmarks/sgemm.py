@@ -9,6 +9,8 @@ with fused multiply-add, in the order of k; tensor cores are not used.
 from __future__ import annotations
 
 import argparse
+import itertools
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -26,32 +28,39 @@ def product_type(a, b, **_):  # type: ignore[no-untyped-def]
 
 
 @gp.operator(outputs=product_type, precision="contract")
-def product(a, b, *, tile=128, deep=8, each=8):  # type: ignore[no-untyped-def]
-    """A group of threads computes a square tile, each thread `each`² values of it; what all read of both matrices passes through
-    local memory, `deep` columns and rows at a time, while the next ones are on their way. Sizes are multiples of these."""
+def product(a, b, *, high=64, wide=128, deep=8, each=8):  # type: ignore[no-untyped-def]
+    """A group of threads computes a tile, each thread `each`² values of it; what all read of both matrices passes through local
+    memory, `deep` columns and rows at a time, while the next ones are on their way. Sizes are multiples of these."""
     (rows, inner), columns = a.field_shape, b.field_shape[1]
-    side = tile // each  # threads along an axis
-    half, threads = each // 2, side * side
-    _localThreads(side, side, groups=(rows // tile, columns // tile))
-    left, right = _local(_floatArray(2, deep, tile + 4)), _local(_floatArray(2, deep, tile))
-    next_left, next_right = _floatArray(tile * deep // threads), _floatArray(tile * deep // threads)
+    half, threads = each // 2, high // each * (wide // each)
+    _localThreads(high // each, wide // each, groups=(rows // high, columns // wide))
+    left, right = _local(_floatArray(2, deep, high + 4)), _local(_floatArray(2, deep, wide))
+    next_left, next_right = _floatArray(high * deep // threads), _floatArray(wide * deep // threads)
     sums, x, y = _floatArray(each, each), _floatArray(each), _floatArray(each)
     thread = _index("local")
 
     def fetch(first):  # type: ignore[no-untyped-def]
-        with _for(tile * deep // threads, unroll=True) as i:
-            row, column = _unravel(i * threads + thread, (tile, deep))
-            next_left[i] = _readTensor(a, _groupRow * tile + row, first + column)
-            row, column = _unravel(i * threads + thread, (deep, tile))
-            next_right[i] = _readTensor(b, first + row, _groupColumn * tile + column)
+        for i in range(high * deep // threads):
+            row, column = _unravel(i * threads + thread, (high, deep))
+            next_left[i] = _readTensor(a, _groupRow * high + row, first + column)
+        for i in range(wide * deep // threads):
+            row, column = _unravel(i * threads + thread, (deep, wide))
+            next_right[i] = _readTensor(b, first + row, _groupColumn * wide + column)
 
     def keep(buffer):  # type: ignore[no-untyped-def]
-        with _for(tile * deep // threads, unroll=True) as i:
-            row, column = _unravel(i * threads + thread, (tile, deep))
+        for i in range(high * deep // threads):
+            row, column = _unravel(i * threads + thread, (high, deep))
             left[buffer, column, row] = next_left[i]
-            row, column = _unravel(i * threads + thread, (deep, tile))
+        for i in range(wide * deep // threads):
+            row, column = _unravel(i * threads + thread, (deep, wide))
             right[buffer, row, column] = next_right[i]
         _syncThreadsLocal()
+
+    def row_of(i):  # type: ignore[no-untyped-def]
+        return i // half * (high // 2) + _localRow * half + i % half
+
+    def column_of(j):  # type: ignore[no-untyped-def]
+        return j // half * (wide // 2) + _localColumn * half + j % half
 
     fetch(0)
     keep(0)
@@ -59,19 +68,15 @@ def product(a, b, *, tile=128, deep=8, each=8):  # type: ignore[no-untyped-def]
         buffer = (first // deep) % 2
         with _if(first + deep < inner):
             fetch(first + deep)
-        with _for(deep, unroll=True) as k:
-            with _for(each, unroll=True) as i:
-                x[i] = left[buffer, k, i // half * (tile // 2) + _localRow * half + i % half]
-                y[i] = right[buffer, k, i // half * (tile // 2) + _localColumn * half + i % half]
-            with _for(each, unroll=True) as i, _for(each, unroll=True) as j:
+        for k in range(deep):
+            for i in range(each):
+                x[i], y[i] = left[buffer, k, row_of(i)], right[buffer, k, column_of(i)]
+            for i, j in itertools.product(range(each), repeat=2):
                 sums[i, j] += x[i] * y[j]
         with _if(first + deep < inner):
             keep(1 - buffer)
-    with _for(each, unroll=True) as i, _for(each, unroll=True) as j:
-        row = _groupRow * tile + i // half * (tile // 2) + _localRow * half + i % half
-        _writeTensor(
-            _out0, sums[i, j], row, _groupColumn * tile + j // half * (tile // 2) + _localColumn * half + j % half
-        )
+    for i, j in itertools.product(range(each), repeat=2):
+        _writeTensor(_out0, sums[i, j], _groupRow * high + row_of(i), _groupColumn * wide + column_of(j))
 
 
 @gp.operator(outputs=product_type, precision="contract")
@@ -113,6 +118,7 @@ def main() -> None:
         print(f"{device.name}: {device.description}; {given.size}³, float32")
         actions: dict[str, Callable[[], object]]
         if device.name.startswith("cuda"):
+            os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # some machines have cuBLAS round to tensor cores' 10 bits
             import cupy
 
             x, y = cupy.asarray(a), cupy.asarray(b)
