@@ -28,7 +28,7 @@ def product_type(a, b, **_):  # type: ignore[no-untyped-def]
 
 
 @gp.operator(outputs=product_type, precision="contract")
-def product(a, b, *, high=64, wide=128, deep=8, each=8):  # type: ignore[no-untyped-def]
+def product(a, b, *, high=64, wide=128, deep=8, each=8):  # type: ignore[no-untyped-def]  # noqa: C901
     """A group of threads computes a tile, each thread `each`² values of it; what all read of both matrices passes through local
     memory, `deep` columns and rows at a time, while the next ones are on their way. Sizes are multiples of these."""
     (rows, inner), columns = a.field_shape, b.field_shape[1]
