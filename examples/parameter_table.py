@@ -42,7 +42,7 @@ def launch(dtype, n, target):
     """(threads, threads of a group) for a target, as the text says them."""
     kind = gp.FieldType(n, dtype=dtype)
     text = axpy.source(2, kind, kind, target=target)
-    threads, group = re.search(r"axpy: (\d+) threads.*__launch_bounds__\((\d+)\)", text, re.S).groups()
+    ((threads, group),) = re.findall(r"axpy: (\d+) threads.*__launch_bounds__\((\d+)\)", text, re.S)
     return int(threads), int(group)
 
 

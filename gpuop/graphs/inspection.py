@@ -196,4 +196,5 @@ def show(field: Field) -> str:
         values = field.numpy()
     except GpuopError as none:
         return no_values_html(title, str(none))
-    return field_html(title, values, field.type)
+    kind = field.node.type
+    return field_html(title, values.reshape(kind.array_shape), kind)

@@ -287,13 +287,31 @@ def test_graphs(device):
     same_bits(graph.read(means), (BATCH + 1).sum(axis=(0, 2, 3)), "probe")
 
 
+@gp.operator(inout="images", inputs={"images": IMAGES})
+def weighted(images):
+    _writeTensor(images, _readTensor(images) * _convert_float(_dim("chan")))
+
+
+def test_pictures(reference):
+    """Of many dimensions as of layers."""
+    shown = batch()._repr_html_()
+    assert "2×3×5×7 float32 (img:chan:y:x)" in shown and "<img" in shown
+
+
 def test_evaluated_iterated_fetched_and_pickled(reference):
     kept = gp.evaluate(batch() + 1)
     doubled = gp.iterate(lambda u: u * 2, batch(), times=3)
     copied = pickle.loads(pickle.dumps(batch()))
     turned = gp.HostOperator(lambda a: a[::-1], batch(), outputs=batch().type)
-    wanted = {"kept": BATCH + 1, "doubled": BATCH * 8, "copied": BATCH, "turned": BATCH[::-1]}
-    for (name, want), field in zip(wanted.items(), (kept, doubled, copied, turned), strict=True):
+    filled = gp.DeviceOperator(lambda a, out: np.copyto(out, a[:, ::-1]), batch(), outputs=batch().type)
+    updated = weighted(batch())
+    channels = np.arange(3, dtype=np.float32)[:, np.newaxis, np.newaxis]
+    wanted = {
+        "kept": BATCH + 1, "doubled": BATCH * 8, "copied": BATCH, "turned": BATCH[::-1], "filled": BATCH[:, ::-1],
+        "updated": BATCH * channels,
+    }  # fmt: skip
+    fields = (kept, doubled, copied, turned, filled, updated)
+    for (name, want), field in zip(wanted.items(), fields, strict=True):
         assert field.type.names == IMAGES.names
         same_bits(field.numpy(), np.ascontiguousarray(want), name)
     same_bits(gp.submit(kept).result(), BATCH + 1, "submitted")
