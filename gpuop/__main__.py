@@ -41,6 +41,11 @@ def _parser() -> argparse.ArgumentParser:
             help="cuda (sm_90) or an architecture as sm_75: as a GPU of it runs them; opencl:cpu: as CPUs run them; "
             "opencl: as any device takes them; by default what the device in use runs",
         )
+    source.add_argument(
+        "--form",
+        default="text",
+        help="text; resources: registers, spilled bytes and memory, with the compiler's log; ptx, sass: what CUDA's compiler makes",
+    )
     passes.add_argument("--after", metavar="PASS", help="only after passes of this name, as simplify")
     bundle.add_argument(
         "--targets",
@@ -97,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         if given.command == "source":
-            commands.print_source(given.function, given.types, given.target)
+            commands.print_source(given.function, given.types, given.target, given.form)
         elif given.command == "passes":
             commands.print_passes(given.function, given.types, given.target, given.after)
         elif given.command == "compile":

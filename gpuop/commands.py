@@ -22,7 +22,7 @@ from gpuop.named_functions import applied
 from gpuop.passes import PIPELINE, pass_by_pass
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.device_facts import disturbed, facts_of
-from gpuop.runtime.devices import examined, open_device, use_device
+from gpuop.runtime.devices import current, examined, open_device, use_device
 from gpuop.runtime.opencl import icd
 
 FUNCTIONS = ("add", "div", "sqrt", "exp", "log", "pow", "sin")  # whose times `gpuop devices --measure` prints
@@ -76,10 +76,10 @@ def _measured(backend: Backend) -> Iterator[str]:
         yield "other programs disturbed this: it is measured again when it is next needed"
 
 
-def print_source(where: str, types: Sequence[str], target: str | None) -> None:
-    """Print the generated text of what a function gives."""
+def print_source(where: str, types: Sequence[str], target: str | None, form: str) -> None:
+    """Print the generated text of what a function gives, or what compilers make of it."""
     _, _, results = applied(where, types)
-    print(source(results if isinstance(results, tuple) else (results,), target), end="")
+    print(source(results if isinstance(results, tuple) else (results,), target, form), end="")
 
 
 def print_passes(where: str, types: Sequence[str], target: str | None, after: str | None) -> None:
@@ -89,7 +89,7 @@ def print_passes(where: str, types: Sequence[str], target: str | None, after: st
         raise SemanticError(f"there is no pass {after!r}; one of {', '.join(names)}")
     _, _, results = applied(where, types)
     fields = results if isinstance(results, tuple) else (results,)
-    chosen, kernels = kernels_for(plan_for_text(fields, target), target)
+    chosen, kernels = kernels_for(plan_for_text(fields, target), target, current())
     for n, kernel in enumerate(kernels):
         print("\n" * (n > 0) + "\n".join(_passes(kernel, chosen, after)))
 

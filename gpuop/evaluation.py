@@ -19,12 +19,12 @@ from gpuop.fusion.for_target import plan_for
 from gpuop.fusion.iteration import kernels
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
+from gpuop.fusion.report.explain import explain
 from gpuop.interop import own
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
 from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
-from gpuop.ir.throughput import DeviceFacts
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, LeafSource, Node, Result, calls
 from gpuop.ops.algebra import copied
@@ -35,6 +35,7 @@ from gpuop.runtime.base.host_arrays import array_of, planes_of
 from gpuop.runtime.device_facts import facts_of
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
+from gpuop.runtime.forms import shown
 from gpuop.runtime.tuning.chooser import choices_on, limits_for, limits_on
 from gpuop.show.html import SourceText
 
@@ -252,33 +253,30 @@ def evaluate(*fields: Field) -> Any:
 # --- text -----------------------------------------------------------------------------------------------------------
 
 
-def target_in_use() -> Target:
-    """What code is generated for on the device in use."""
-    return current().target
+def explained(what: Plan, backend: Backend, format: str, labels: Mapping[int, str] | None = None) -> str:
+    """What `explain` says of a plan on a device."""
+    return explain(what, format, labels, backend.target, facts_of(backend))
 
 
-def facts_in_use() -> DeviceFacts | None:
-    """What the device in use does in a second, as far as it is known."""
-    return facts_of(current())
-
-
-def kernels_for(what: Plan, target: str | None) -> tuple[Target, list[Kernel]]:
-    """A target by its name, None for the device's in use, and the kernels that a plan has for it."""
-    chosen = target_in_use() if target is None else target_named(target)
+def kernels_for(what: Plan, target: str | None, backend: Backend) -> tuple[Target, list[Kernel]]:
+    """A target by its name, None for the device's, and the kernels that a plan has for it."""
+    chosen = backend.target if target is None else target_named(target)
     if chosen.backend == "reference":
         chosen = target_named("opencl")
     return chosen, list(kernels(plan_for(what, chosen)))
 
 
-def source_of(what: Plan, target: str | None) -> str:
-    """The generated text of every kernel of a plan."""
-    chosen, found = kernels_for(what, target)
-    return SourceText("\n".join(generate(kernel, chosen).text for kernel in found))
+def source_of(what: Plan, target: str | None, form: str, backend: Backend) -> str:
+    """Every kernel of a plan, for a target or a device, in a form of FORMS."""
+    chosen, found = kernels_for(what, target, backend)
+    return SourceText(
+        "\n".join(shown(generate(kernel, chosen), form, chosen, None if target else backend) for kernel in found)
+    )
 
 
-def source(fields: Sequence[Field], target: str | None) -> str:
-    """The text generated for fields; None: for the device in use."""
-    return source_of(plan_for_text(fields, target), target)
+def source(fields: Sequence[Field], target: str | None, form: str) -> str:
+    """Fields' kernels; None: for the device in use."""
+    return source_of(plan_for_text(fields, target), target, form, current())
 
 
 def plan_for_text(fields: Sequence[Field], target: str | None) -> Plan:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.fields.field import Field
-from gpuop.errors import SemanticError, described
+from gpuop.errors import DeviceError, SemanticError, described
 from gpuop.evaluation import Computation, copy_into
 from gpuop.interop import unfit
 from gpuop.ir.layout import interleaved
@@ -113,7 +113,13 @@ def pinned(shape: Any, dtype: Any = "float32") -> Array:
 
     Raises:
         SemanticError: a negative extent, or a dtype that fields cannot have.
-        DeviceError: no device works.
+        DeviceError: no device works, or the host has no such memory.
     """
     extents, element = Shape(shape), FieldType((), (), dtype).array_dtype
-    return current().host_memory(extents.points * element.itemsize).view(element).reshape(extents)
+    nbytes, device = extents.points * element.itemsize, current()
+    try:
+        memory = device.host_memory(nbytes)
+    except (MemoryError, OverflowError, ValueError):
+        shown = f"{'×'.join(map(str, extents))} {element}".strip()
+        raise DeviceError(f"the host has no memory for an array of {shown} ({nbytes} bytes)") from None
+    return memory.view(element).reshape(extents)

@@ -10,12 +10,12 @@ from typing import Any
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import GpuopError, SemanticError
-from gpuop.evaluation import facts_in_use, source_of, target_in_use
+from gpuop.evaluation import explained, source_of
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.iteration import launches
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.report.explain import explain
 from gpuop.graphs.stepper import Stepper
+from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.profiling import Profile, profile
 from gpuop.show.graph_picture import Ends, draw_plan
 from gpuop.show.html import field_html, no_values_html
@@ -50,6 +50,10 @@ class Inspection(ABC):
     def _live(self) -> Stepper:
         """The graph on its device."""
 
+    @abstractmethod
+    def _backend(self) -> Backend:
+        """The device that it runs on."""
+
     @property
     def kernel_count(self) -> int:
         """The kernels of the plan, after optimisation; an iteration that a condition ends counts with its most turns.
@@ -83,14 +87,14 @@ class Inspection(ABC):
                     inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)},
                     read_bytes, written_bytes, operations, operations_exact, registers, local_bytes,
                     runs ("at every step", "once", or "when set": when a parameter is), in_place (a list of outputs),
-                    lanes ({count, form, reason}: the points of a thread on the device in use, "scalar", "wide", "spaced" or
+                    lanes ({count, form, reason}: the points of a thread on the graph's device, "scalar", "wide", "spaced" or
                     "vector", and why there are not more),
                     schedule (null, or {method, and its parameters by name}: how threads share points that others need),
                     refused_pin (null, or {method, reason}: a schedule that is pinned and does not suit the kernel), dynamic
                     (null, or {extents, reason (why it is compiled for each size), looked (where Python asked for one)}), repeats
                     (null, or of an iteration {times, every, together, turn: such an object, of the turns that are one launch}),
                     predictions (null on the reference, of iterations and of host functions, else a list of {method, its
-                    parameters, ms}: the times that are expected of the schedules that suit the kernel on the device in use,
+                    parameters, ms}: the times that are expected of the schedules that suit the kernel on the graph's device,
                     the chosen one first; what the device does in a second is measured once and kept on disk);
                 apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason};
                 states: a list of {value, name, next, next_name, kernel (that makes the next value, or null), takes: "in place"
@@ -105,21 +109,23 @@ class Inspection(ABC):
         Raises:
             SemanticError: another format, or the graph is still being defined.
         """
-        return explain(self.plan, format, self._ends().labels, target_in_use(), facts_in_use())
+        return explained(self.plan, self._backend(), format, self._ends().labels)
 
-    def source(self, target: str | None = None) -> str:
-        """The generated text of all kernels, as they are fused for the device of the graph.
+    def source(self, target: str | None = None, form: str = "text") -> str:
+        """The generated text of all kernels, as they are fused for the device of the graph, or what compilers make of it.
 
         Args:
-            target: "opencl", "opencl:cpu", "cuda", or an architecture as "cuda:sm_75"; by default that of the device in use.
+            target: "opencl", "opencl:cpu", "cuda", or an architecture as "cuda:sm_75"; by default that of the graph's device.
+            form: as of `Operator.source`.
 
         Returns:
             A str.
 
         Raises:
-            SemanticError: an unknown target, or the graph is still being defined.
+            SemanticError: an unknown target or form, or the graph is still being defined.
+            DeviceError: as of `Operator.source`.
         """
-        return source_of(self.plan, target)
+        return source_of(self.plan, target, form, self._backend())
 
     def __repr__(self) -> str:
         parts = {"state": self._states, "sensor": self._sensors, "actuator": self._actuators, "probe": self._probes}

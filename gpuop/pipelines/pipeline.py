@@ -19,11 +19,10 @@ from gpuop.dsl.recorder.frames import def_line, return_line
 from gpuop.dsl.recorder.looks import looks
 from gpuop.dsl.recorder.precisions import choosing, chosen
 from gpuop.errors import SemanticError, described
-from gpuop.evaluation import PLANS_KEPT, facts_in_use, source_of, target_in_use
+from gpuop.evaluation import PLANS_KEPT, explained, source_of
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program, program
-from gpuop.fusion.report.explain import explain
 from gpuop.interop import library_of, numpy_dtype, own
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.device_call import DeviceCall
@@ -97,22 +96,23 @@ class Pipeline(Decorated):
         Raises:
             SemanticError: what a call with these arguments raises, another format, or Fields instead of arrays.
         """
-        return explain(self._inspected(arguments, named).plan, format, None, target_in_use(), facts_in_use())
+        return explained(self._inspected(arguments, named).plan, current(), format)
 
-    def source(self, *arguments: Any, target: str | None = None, **named: Any) -> str:
+    def source(self, *arguments: Any, target: str | None = None, form: str = "text", **named: Any) -> str:
         """The generated text of all kernels that a call with these arguments runs, as they are fused for the current device.
 
         Args:
             arguments, named: as of `explain`.
-            target: as of `ComputeGraph.source`.
+            target, form: as of `ComputeGraph.source`.
 
         Returns:
             A str.
 
         Raises:
-            SemanticError: what a call with these arguments raises, an unknown target, or Fields instead of arrays.
+            SemanticError: what a call with these arguments raises, an unknown target or form, or Fields instead of arrays.
+            DeviceError: as of `Operator.source`.
         """
-        return source_of(self._inspected(arguments, named).plan, target)
+        return source_of(self._inspected(arguments, named).plan, target, form, current())
 
     def planned(self, *arguments: Any) -> Plan:
         """What a call with these arguments runs."""

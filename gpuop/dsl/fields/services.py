@@ -32,7 +32,7 @@ class Services(Protocol):
         """The evaluated field's buffer on the device in use, a handle of the device's: `gpuop/evaluation.py: buffer`."""
         ...
 
-    def source(self, fields: Sequence[Field], target: str | None) -> str:
+    def source(self, fields: Sequence[Field], target: str | None, form: str) -> str:
         """The text generated for fields; None is the device in use: `gpuop/evaluation.py: source`."""
         ...
 

@@ -135,23 +135,27 @@ class Operator(Decorated):
     def settings(self) -> tuple[Any, ...]:
         return self.declared, self.name, self.default, self.precision, self.updates, self.inputs, self.dynamic
 
-    def source(self, *field_types: Any, target: str | None = None) -> str:
-        """The generated text for arguments of these FieldTypes.
+    def source(self, *field_types: Any, target: str | None = None, form: str = "text") -> str:
+        """The generated text for arguments of these FieldTypes, or what compilers make of it.
 
         Args:
             field_types: a FieldType or a Field for each Field; other arguments as they are.
             target: "cuda" or an architecture as "cuda:sm_75", as a GPU of it runs them; "opencl:cpu", as CPUs run them; "opencl",
                 as any device takes them; by default what the current device runs.
+            form: "text"; "resources", what a thread and a work-group take, with the compiler's log: registers, bytes that are
+                spilled to memory, and local memory on CUDA, private and local memory and sizes of work-groups as OpenCL's
+                driver says them; or on CUDA "ptx", and "sass", the machine's instructions, where the CUDA toolkit's nvdisasm is.
 
         Returns:
             A str: the kernels, one after the other; OpenCL's for the reference.
 
         Raises:
-            SemanticError: what is wrong in the body, or an unknown target.
+            SemanticError: what is wrong in the body, an unknown target or form, or a form that the target does not have.
+            CompileError, DeviceError: of forms but "text": the compiler refuses a kernel, or there is none, or no nvdisasm.
         """
         fields = [Field.of(Leaf(t.folded), kind=t) if isinstance(t, FieldType) else t for t in field_types]
         outputs = self(*fields)
-        return services.above.source(outputs if isinstance(outputs, tuple) else (outputs,), target)
+        return services.above.source(outputs if isinstance(outputs, tuple) else (outputs,), target, form)
 
     # --- recording ----------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import importlib.metadata
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -31,12 +31,22 @@ def compile_cuda(text: str, architecture: str, kind: str = "cubin") -> bytes:
         DeviceError: no compiler that knows the architecture.
         RuntimeError: the text was refused; the message is the compiler's log.
     """
+    return _compiled(text, architecture, kind, OPTIONS)[0]
+
+
+def resource_log(text: str, architecture: str) -> str:
+    """What the compiler says of registers and memory; raises as `compile_cuda`."""
+    return _compiled(text, architecture, "cubin", (*OPTIONS, "--ptxas-options=--verbose"))[1]
+
+
+def _compiled(text: str, architecture: str, kind: str, options: Sequence[str]) -> tuple[bytes, str]:
+    """The code, and the compiler's log."""
     library = _compilers().get(architecture)
     if library is not None:
-        return _nvrtc(library, text, architecture, kind)
+        return _nvrtc(library, text, architecture, kind, options)
     nvcc = shutil.which("nvcc")
     if nvcc is not None and architecture in _nvcc_architectures(nvcc):
-        return _nvcc(nvcc, text, architecture, kind)
+        return _nvcc(nvcc, text, architecture, kind, options)
     raise DeviceError(_refusal(architecture))
 
 
@@ -94,16 +104,17 @@ def _toolkits() -> Iterator[str]:
         yield from map(str, sorted(Path("/usr/local").glob(f"cuda*/{folder}/libnvrtc.so*"), reverse=True))
 
 
-def _nvrtc(library: ctypes.CDLL, text: str, architecture: str, kind: str) -> bytes:
+def _nvrtc(library: ctypes.CDLL, text: str, architecture: str, kind: str, given: Sequence[str]) -> tuple[bytes, str]:
     program = ctypes.c_void_p()
     _check(library, library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None))
     try:
         target = architecture if kind == "cubin" else architecture.replace("sm_", "compute_")
-        options = [f"--gpu-architecture={target}".encode(), *(option.encode() for option in OPTIONS)]
+        options = [f"--gpu-architecture={target}".encode(), *(option.encode() for option in given)]
         failed = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+        log = _result(library, program, "ProgramLog").rstrip(b"\0").decode(errors="replace").strip()
         if failed:
-            raise RuntimeError(_result(library, program, "ProgramLog").rstrip(b"\0").decode(errors="replace").strip())
-        return _result(library, program, GETTERS[kind])
+            raise RuntimeError(log)
+        return _result(library, program, GETTERS[kind]), log
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
 
@@ -130,12 +141,12 @@ def _nvcc_architectures(nvcc: str) -> tuple[str, ...]:
     return tuple(subprocess.run([nvcc, "--list-gpu-code"], capture_output=True, text=True).stdout.split())
 
 
-def _nvcc(nvcc: str, text: str, architecture: str, kind: str) -> bytes:
+def _nvcc(nvcc: str, text: str, architecture: str, kind: str, options: Sequence[str]) -> tuple[bytes, str]:
     with tempfile.TemporaryDirectory() as folder:
         source, result = Path(folder) / "kernel.cu", Path(folder) / f"kernel.{kind}"
         source.write_text(text, encoding="utf-8")
-        command = [nvcc, f"-{kind}", f"-arch={architecture}", *OPTIONS, "-o", str(result), str(source)]
+        command = [nvcc, f"-{kind}", f"-arch={architecture}", *options, "-o", str(result), str(source)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(done.stderr.strip())
-        return result.read_bytes() + b"\0" * (kind == "ptx")
+        return result.read_bytes() + b"\0" * (kind == "ptx"), done.stderr.strip()

@@ -54,7 +54,8 @@ class OpenCL(CompilingBackend):
         self.groups = groups_of(name, self.description, device)
         self.max_work_group_size, self.compute_units = self.groups.threads, device.max_compute_units
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
-        self.options = ["-cl-std=CL1.2", *divide]
+        quiet = ["-w"] if platform in LATE else []  # PoCL's count of warnings goes to stderr
+        self.options = ["-cl-std=CL1.2", *divide, *quiet]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
         self.programs, self.codes = WeakValueDictionary(), WeakValueDictionary()
         self.kept_programs = DiskPrograms(lambda text: cache.key(text, self.identity))

@@ -50,6 +50,24 @@ def built(device: Any, program: Any, options: list[str]) -> Any:
     return cl.Program(program)
 
 
+def resources(context: Any, device: Any, options: list[str], text: str, entry: str) -> str:
+    """What the driver says of a kernel, compiled anew: memory, work-groups, and its log.
+
+    Raises:
+        RuntimeError: as `built`.
+    """
+    import pyopencl as cl
+
+    program = built(device, cl._cl._Program(context, text), options)
+    of, what = cl.Kernel(program, entry).get_work_group_info, cl.kernel_work_group_info
+    private, local = of(what.PRIVATE_MEM_SIZE, device), of(what.LOCAL_MEM_SIZE, device)
+    most, multiple = of(what.WORK_GROUP_SIZE, device), of(what.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
+    log = program.get_build_info(device, cl.program_build_info.LOG).strip("\0\n ")
+    taken = f"{private} bytes of private memory, {local} bytes of local memory"
+    groups = f"work-groups of up to {most} threads, best in multiples of {multiple}"
+    return "\n".join([f"{taken}, {groups}", *(f"  {line}" for line in log.splitlines())])
+
+
 def binary_of(program: Any) -> bytes | None:
     """The binary of a program for one device; None where the driver has none."""
     handle, size = ctypes.c_void_p(program.int_ptr), ctypes.c_size_t()
