@@ -44,7 +44,7 @@ class Version:
                 array[...] = output.fill
         fields = dict(zip((*kernel.inputs, *kernel.written), arrays, strict=True))
         for where in chunks(kernel, self.guarded or kernel.whole):
-            memory = ArrayMemory(where, fields, self.form is not Form.RECORDED)
+            memory = ArrayMemory(where, fields, kernel, self.form is not Form.RECORDED)
             with np.errstate(all="ignore"):
                 Threads(kernel, where, memory).block(kernel.body, None)
         return outputs

@@ -181,6 +181,6 @@ def test_random_arithmetic(seed: int) -> None:
     fields = dict(zip((*kernel.inputs, *kernel.written), [*inputs, *outputs], strict=True))
     for where in chunks(lowered, True):
         with np.errstate(all="ignore"):
-            Watched(lowered, where, ArrayMemory(where, fields, lowered=True)).block(lowered.body, None)
+            Watched(lowered, where, ArrayMemory(where, fields, lowered, lowered=True)).block(lowered.body, None)
     for got, want in zip(outputs, run(InNumPy(GIVEN)), strict=True):
         np.testing.assert_array_equal(got.reshape(SHAPE), want)
