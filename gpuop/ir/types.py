@@ -194,7 +194,7 @@ class FieldType:
         object.__setattr__(self, "dtype", dtype_name(dtype))
         if self.tensor_points == 0:
             raise SemanticError("a tensor has at least one element")
-        object.__setattr__(self, "names", self._labels(dims))
+        object.__setattr__(self, "names", () if isinstance(dims, str) and not dims else self._labels(dims))
 
     def _labels(self, dims: Any) -> tuple[str, ...]:
         """The names of all axes; none where none has one. SemanticError where they are not as many, or extents others."""
@@ -221,9 +221,9 @@ class FieldType:
     @cached_property
     def folded(self) -> FieldType:
         """The type that kernels know: the first axes are one where the grid has more than three, or the tensor than two."""
-        grid, tensor = folded(self.field_shape, MOST_GRID), folded(self.tensor_shape, MOST_TENSOR)
-        same = (grid, tensor) == (self.field_shape, self.tensor_shape) and not self.names
-        return self if same else FieldType(grid, tensor, self.dtype)
+        if len(self.field_shape) <= MOST_GRID and len(self.tensor_shape) <= MOST_TENSOR and not self.names:
+            return self
+        return FieldType(folded(self.field_shape, MOST_GRID), folded(self.tensor_shape, MOST_TENSOR), self.dtype)
 
     @property
     def tensor_points(self) -> int:
@@ -261,6 +261,8 @@ class FieldType:
         return made.labelled([name for part in kinds for name, _ in part])
 
     def labelled(self, names: Sequence[str]) -> FieldType:
+        if not self.names and not any(names):
+            return self
         return FieldType(self.field_shape, self.tensor_shape, self.dtype, spelled(names) if any(names) else "")
 
     @cached_property
