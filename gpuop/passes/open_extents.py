@@ -22,6 +22,7 @@ from gpuop.passes import lower, lowering
 LEAST = (2, 16, 64, 256)  # extents that ranges begin with: where borders are near one another, other things are decided
 KEPT = 256
 OWN = ("global", "global_size")
+GROUPS = ((1, 1, 1), (1, 1, 256), (1, 4, 64), (1, 4, 64))  # by the dimensions of a grid
 MOST_GROUPS = 65535  # of a launch along its layers, on CUDA
 
 
@@ -90,7 +91,7 @@ def _refusal(kernel: Kernel) -> str:
 
 def _searched(kernel: Kernel, target: Target, extents: Extents) -> _Found:
     """The widest range for which the kernel is lowered alike."""
-    kernel = replace(kernel, group=(1, 1, 256) if len(kernel.domain.shape) < 2 else (1, 4, 64))
+    kernel = replace(kernel, group=GROUPS[len(kernel.domain.shape)])
     most, count = _most(extents), len(extents.values)
     largest = lower(resized(kernel, extents, most), target)
     known = identity(largest)

@@ -100,12 +100,14 @@ def relative(f):
 @gp.pipeline(dynamic=True)
 def mixed(image):
     f = gp.ScalarField(image)
-    return relative(f), f.sum(axis=1)
+    return relative(f), f.sum(axis=1), f.min()
 
 
 def test_what_is_a_constant_has_its_own_text(device):
+    assert mixed(np.full((3, 4), 7, np.float32))[2] == 7  # one thread
     for rows in (8, 64):
-        found, sums = mixed(np.ones((rows, 20), np.float32))
+        found, sums, least = mixed(np.ones((rows, 20), np.float32))
+        assert least == 1
         ramp = 1 + np.arange(rows, dtype=np.float32) * np.float32(1 / rows)
         assert np.array_equal(found, np.repeat(ramp[:, None], 20, axis=1))
         assert np.array_equal(sums, np.full(rows, 20, np.float32))
