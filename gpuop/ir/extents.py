@@ -17,6 +17,7 @@ from gpuop.ir.types import Shape
 from gpuop.ir.visit import Copier
 
 REACH = 2**31 - 2  # elements that an int counts
+MOST_GROUPS = 65535  # of a launch along its rows and its layers, on CUDA: more of them are numbered along columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,9 @@ class Extents:
 
     @property
     def most(self) -> int:
-        """An extent that all of them may have at once, so that each field is within the reach of an int."""
-        return min(_most(param, names) for param, names in self.grids.items() if param is not None and any(names))
+        """An extent that all of them may have at once: each field is within the reach of an int, and launches have three axes."""
+        reach = min(_most(param, names) for param, names in self.grids.items() if param is not None and any(names))
+        return min(reach, MOST_GROUPS) if len(self.grids[None]) > 1 else reach
 
 
 def _most(param: FieldParam, names: Names) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gpuop.bounded import BoundedCache
-from gpuop.ir.extents import Extents, extents_of, is_regular, resized
+from gpuop.ir.extents import MOST_GROUPS, Extents, extents_of, is_regular, resized
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Barrier, Collective, Index
 from gpuop.ir.target import Target
@@ -23,7 +23,6 @@ LEAST = (2, 16, 64, 256)  # extents that ranges begin with: where borders are ne
 KEPT = 256
 OWN = ("global", "global_size")
 GROUPS = ((1, 1, 1), (1, 1, 256), (1, 4, 64), (1, 4, 64))  # by the dimensions of a grid
-MOST_GROUPS = 65535  # of a launch along its layers, on CUDA
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,10 @@ def _refusal(kernel: Kernel) -> str:
     extents = extents_of(kernel)
     if not extents.values:
         return "its extents are 1"
-    if len(kernel.domain.shape) == 3 and kernel.domain.elements * extents.most > MOST_GROUPS:
-        return "it has a thread for each element of tensors"
+    grid = zip(extents.grids[None], kernel.domain.shape, strict=True)
+    *others, _ = [1, 1, 1, *(extents.most if name else n for name, n in grid)][-3:]
+    if max(others[0] * kernel.domain.elements, others[1]) > MOST_GROUPS:
+        return "its grid has more layers, elements or rows than launches have groups"
     return ""
 
 

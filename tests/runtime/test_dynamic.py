@@ -60,6 +60,8 @@ def test_one_text_for_all_sizes():
     (text,) = texts
     assert "f_rows = rows" in text and "weights_rows = 3," in text
     assert len({filtered.source(np.zeros((9, 9), np.float32), np.ones((n, n), np.float32)) for n in (3, 4)}) == 2
+    column = filtered.source(np.zeros((1000, 1), np.float32), kernel, target="cuda")
+    assert "(int)(blockIdx.y" in column and "rows" in column  # as so few are launched
     for target in ("cuda", "opencl:cpu"):
         shapes = ((50, 70), (400, 4000))
         assert len({filtered.source(np.zeros(s, np.float32), kernel, target=target) for s in shapes}) == 1
