@@ -104,7 +104,7 @@ class TuneStore:
     def _by_kernel(self) -> dict[tuple[str, str], list[TunedChoice]]:
         try:
             facts = self.path.stat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
         except OSError as failed:
             raise GpuopError(f"the store of tuned choices {self.path}: {failed.strerror}") from None
