@@ -24,6 +24,14 @@ def one_value():
     gp.operator(tune={"block": 8})(body)  # here
 
 
+@WRONGS.add(
+    "`outputs=` of operator `body` is a function that does not take all of the operator's arguments, which are field, block "
+    "(too many positional arguments); add those, or `*_, **__` for what it does not look at"
+)
+def outputs_that_do_not_take_choices():
+    gp.operator(outputs=lambda field: field.type, tune={"block": (8, 16)})(body)(SCALAR)  # here
+
+
 @WRONGS.add("`tune=` has no choices; leave it out")
 def no_choices():
     gp.operator(tune=[])(body)  # here

@@ -13,6 +13,7 @@ ATTRIBUTES = {
     "shape": _TYPE, "ndim": _TYPE, "size": "`.type.array_shape.points` counts its values",
     "next": "`.next` is only set, inside a graph's `with`; `graph.read(f)` gives what a field is after a step",
     "copy": "fields do not change: `f` itself serves as a copy", "item": "`float(f)` is the number of a 0D field",
-    "clip": "`np.clip(f, low, high)` clips", "dot": WAYS["dot"],
+    "clip": "`np.clip(f, low, high)` clips", "dot": WAYS["dot"], "flatten": "`f.ravel()` is the field in one row",
+    "sort": "`np.sort(f, axis)` is the field in order; fields do not change", "median": "`np.median(f, axis)` is a field",
     **{name: WAYS[name] for name in ("round",)},
 }  # fmt: skip

@@ -88,10 +88,22 @@ def _fits(kind: Declared, given: FieldType) -> bool:
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
-def outputs_of(declared: Any, bound: inspect.BoundArguments) -> Any:
-    """What `outputs=` says for these arguments."""
-    known = isinstance(declared, Dims) or not callable(declared)
-    return declared if known else declared(*bound.args, **bound.kwargs)
+def outputs_of(name: str, declared: Any, bound: inspect.BoundArguments) -> Any:
+    """What `outputs=` of an operator says for these arguments.
+
+    Raises:
+        SemanticError: it is a function that does not take all of them.
+    """
+    if isinstance(declared, Dims) or not callable(declared):
+        return declared
+    try:
+        inspect.signature(declared).bind(*bound.args, **bound.kwargs)
+    except TypeError as wrong:
+        raise SemanticError(
+            f"`outputs=` of operator `{name}` is a function that does not take all of the operator's arguments, which are "
+            f"{', '.join(bound.arguments)} ({wrong}); add those, or `*_, **__` for what it does not look at"
+        ) from None
+    return declared(*bound.args, **bound.kwargs)
 
 
 def result_type(declared: Any, given: Mapping[str, Any], dtype: Any) -> Any:

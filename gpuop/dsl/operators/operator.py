@@ -229,7 +229,7 @@ class Operator(Decorated):
         check_called(code)
         check_returns(code)
         loc = def_line(code)
-        declared = outputs_of(self.declared, bound)
+        declared = outputs_of(self.name, self.declared, bound)
         threads: FieldType | None
         if self.updates:
             declared = types_of(self.name, {name: bound.arguments[name] for name in self.updates})
