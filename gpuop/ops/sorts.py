@@ -183,9 +183,8 @@ def _quantiles(name: str, a: Any, q: Any, whole: float, axis: Any, method: str, 
     several = not isinstance(q, NUMBERS)
     wanted = np.atleast_1d(np.asarray(q if several and not isinstance(q, Field) else [q], object))
     if wanted.ndim > 1 or not all(isinstance(n, NUMBERS) and 0 <= n <= whole for n in wanted):
-        raise SemanticError(
-            f"{name}: what is wanted is a number from 0 to {whole:g}, or a list of them, not {q if isinstance(q, NUMBERS) else described(q)}"
-        )
+        found = q if isinstance(q, NUMBERS) else described(q)
+        raise SemanticError(f"{name}: what is wanted is a number from 0 to {whole:g}, or a list of them, not {found}")
 
     def chosen(share: float) -> Callable[[Field], Field]:
         return lambda rows: _between(rows, _place(rows.field_shape[1], share, method))

@@ -11,6 +11,8 @@ import pytest
 import gpuop as gp
 from gpuop.runtime.base import dlpack
 
+from .process import python
+
 A = np.arange(120, dtype=np.float32).reshape(4, 5, 6)
 ARRAYS = {
     "contiguous": A,
@@ -70,6 +72,25 @@ def test_the_producer_is_told_when_nobody_needs_its_memory() -> None:
     del memory
     gc.collect()
     assert gone() is None
+
+
+LATE = """
+import builtins
+import numpy as np
+from gpuop.runtime.base import dlpack
+
+class Given:
+    __dlpack_device__ = lambda self: (dlpack.CPU, 0)
+    __dlpack__ = lambda self, **_: dlpack.give(memory, lambda: print("done"))
+
+a = np.arange(4.0)
+memory = dlpack.DLPackMemory(a.ctypes.data, a.shape, (1,), a.dtype, (dlpack.CPU, 0), False, a)
+builtins.kept = np.from_dlpack(Given())  # as caches of libraries keep arrays
+"""
+
+
+def test_an_array_that_outlives_every_module() -> None:
+    assert python("-c", LATE).stdout == ""  # nobody is told, and nothing crashes
 
 
 def test_a_capsule_that_nobody_takes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -107,9 +108,10 @@ def _dtype(code: int, bits: int, lanes: int) -> np.dtype[Any]:
 _given: dict[int, tuple[Any, Callable[[], None]]] = {}
 
 
-def _release(address: int) -> None:
-    _, done = _given.pop(address)
-    done()
+def _release(address: int, given: Any = _given, ends: Callable[[], bool] = sys.is_finalizing) -> None:
+    if not ends():  # else there is nobody to tell
+        _, done = given.pop(address)
+        done()
 
 
 _deleter = _Deleter(_release)
@@ -130,6 +132,8 @@ def _abandon(capsule: int) -> None:
 
 
 _abandoned = _Destructor(_abandon)
+for _function in (_deleter, _abandoned):  # consumers may call them when the interpreter has let go of this module
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_function))
 
 
 def give(memory: DLPackMemory, done: Callable[[], None]) -> Any:
