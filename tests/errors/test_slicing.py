@@ -225,7 +225,7 @@ def sorted_by_another_kind():
     np.sort(SCALAR, kind="bubble")  # here
 
 
-@WRONGS.add("percentile: what is wanted is a number from 0 to 100, or a list of them, not an int")
+@WRONGS.add("percentile: what is wanted is a number from 0 to 100, or a list of them, not 101")
 def percentile_above_all():
     np.percentile(SCALAR, 101)  # here
 
