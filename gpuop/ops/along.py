@@ -250,8 +250,11 @@ def _looked_up(field: Field, indices: Field, axis: int, mode: str) -> Field:
         raise SemanticError(
             f"take: axis {axis} is the tensor's of a {field.type} field: its indices are Python's integers"
         )
-    if not field.type.array_shape[axis] and indices.field_shape.points:
+    extent = field.type.array_shape[axis]
+    if not extent and indices.field_shape.points:
         raise SemanticError(f"take: axis {axis} of a {field.type} field is empty")
+    if mode == "wrap" and extent and indices.dtype in ("uint32", "int64", "uint64"):  # coordinates are int
+        indices = (indices % extent).astype("int32")
     found = _by_table("take", field, axis, reshape(indices, -1), "clamp" if mode == "clip" else "wrap")
     return _axis_split(found, axis, indices.field_shape)
 

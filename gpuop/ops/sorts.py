@@ -132,14 +132,16 @@ def percentile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdim
     return _quantiles("percentile", a, q, 100.0, axis, method, keepdims)
 
 
-def _statistic(name: str, a: Any, axis: Any, keepdims: bool, chosen: Callable[[Field], Field]) -> Field:
-    """What is chosen of each row of values in order."""
+def _statistic(
+    name: str, a: Any, axis: Any, keepdims: bool, chosen: Callable[[Field], Field], of_values: bool = False
+) -> Field:
+    """What is chosen of each row of values in order; it is one `of_values` itself, or may lie between two."""
     field, values = _ordered(name, a)
     axes = axes_reduced(name, field.type, axis)
     count = math.prod(field.type.array_shape[n] for n in axes)
     if not count or not field.field_shape.points:
         raise SemanticError(f"{name} of a {field.type} field: there is no value to choose")
-    if np.dtype(values.type.array_dtype).kind != "f":
+    if np.dtype(values.type.array_dtype).kind not in ("iuf" if of_values else "f"):
         made = chosen(astype(_sorted(_rows(values, axes)), "float32"))
     else:
         made = chosen(_sorted(_rows(values, axes)))
@@ -155,6 +157,8 @@ def _at(rows: Field, place: int) -> Field:
 
 def _unless_nan(rows: Field, made: Field) -> Field:
     """NaN where a row has one: then the last of it is."""
+    if np.dtype(rows.type.array_dtype).kind != "f":
+        return made
     last = _at(rows, -1)
     return where(apply("isnan", last), last, made)
 
@@ -182,14 +186,14 @@ def _quantiles(name: str, a: Any, q: Any, whole: float, axis: Any, method: str, 
         raise SemanticError(f"{name}: a method is one of {', '.join(map(repr, [*CONTINUOUS, *NEAR]))}, not {method!r}")
     several = not isinstance(q, NUMBERS)
     wanted = np.atleast_1d(np.asarray(q if several and not isinstance(q, Field) else [q], object))
-    if wanted.ndim > 1 or not all(isinstance(n, NUMBERS) and 0 <= n <= whole for n in wanted):
-        found = q if isinstance(q, NUMBERS) else described(q)
+    if wanted.ndim > 1 or not wanted.size or not all(isinstance(n, NUMBERS) and 0 <= n <= whole for n in wanted):
+        found = repr(q) if isinstance(q, (*NUMBERS, list, tuple)) else described(q)
         raise SemanticError(f"{name}: what is wanted is a number from 0 to {whole:g}, or a list of them, not {found}")
 
     def chosen(share: float) -> Callable[[Field], Field]:
         return lambda rows: _between(rows, _place(rows.field_shape[1], share, method))
 
-    made = [_statistic(name, a, axis, keepdims, chosen(float(n) / whole)) for n in wanted]
+    made = [_statistic(name, a, axis, keepdims, chosen(float(n) / whole), method in NEAR) for n in wanted]
     return stack(made, 0) if several else made[0]
 
 

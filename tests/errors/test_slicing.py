@@ -225,6 +225,11 @@ def sorted_by_another_kind():
     np.sort(SCALAR, kind="bubble")  # here
 
 
+@WRONGS.add("quantile: what is wanted is a number from 0 to 1, or a list of them, not []")
+def no_quantiles():
+    np.quantile(SCALAR, [])  # here
+
+
 @WRONGS.add("percentile: what is wanted is a number from 0 to 100, or a list of them, not 101")
 def percentile_above_all():
     np.percentile(SCALAR, 101)  # here

@@ -79,6 +79,16 @@ def test_statistics(device):
             close(np.quantile(f, 0.37, axis=0, method=method), np.quantile(x, 0.37, axis=0, method=method))
 
 
+@pytest.mark.parametrize("method", ["lower", "higher", "nearest"])
+def test_quantiles_that_are_values_of_integers(method):
+    for x in (
+        np.int32([2**24 + 1, 2**24 + 3, 2**30 + 1, 5]),
+        np.uint8([1, 200, 3]),
+        np.int64([2**62 + 1, 7, -(2**62)]),
+    ):
+        same(np.quantile(gp.ScalarField(x), 0.4, method=method), np.asarray(np.quantile(x, 0.4, method=method)))
+
+
 @pytest.mark.parametrize("name", ["nanargmin", "nanargmax"])
 def test_places_of_numbers(name):
     x = np.array([[np.nan, 3, 1, 1], [5, np.nan, np.inf, -np.inf]], "f")
