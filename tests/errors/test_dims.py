@@ -28,6 +28,11 @@ def every_argument():
     convolution(SCALAR.named("chan:y"), swapped, 2)  # here
 
 
+@WRONGS.add("operator `convolution` does not take these arguments: `filters` has chan=2, and `images` has chan=3")
+def dimensions_of_one_name():
+    convolution(BATCH, gp.ScalarField(np.ones((7, 2, 3, 3), "f")), gp.Dims("y:x"))  # here
+
+
 @WRONGS.add("`stride` is to be y:x, and is x=2:y=1")
 def dims_in_another_order():
     convolution(BATCH, gp.ScalarField(np.ones((1, 3, 3, 3), "f")), gp.Dims(x=2, y=1))  # here

@@ -57,8 +57,21 @@ def checked(name: str, declared: tuple[tuple[str, Declared], ...], bound: inspec
             bound.arguments[argument] = {key: _taken(key, kind, value, wrong) for key, value in given.items()}
         elif given is not None or bound.signature.parameters[argument].default is not None:
             bound.arguments[argument] = _taken(argument, kind, given, wrong)
+    wrong += _unequal([(name, bound.arguments.get(name)) for name, _ in declared]) if not wrong else []
     if wrong:
         raise SemanticError(f"operator `{name}` does not take these arguments: {'; '.join(wrong)}")
+
+
+def _unequal(arguments: list[tuple[str, Any]]) -> Iterator[str]:
+    """Fields whose dimensions of one name are not equally long; one of 1 goes with any."""
+    first: dict[str, tuple[str, int]] = {}
+    for argument, given in arguments:
+        for field in given if isinstance(given, tuple) else (given,):
+            for name, extent in field.dims if isinstance(field, Field) else ():
+                if name and extent is not None and extent != 1:
+                    other, known = first.setdefault(name, (argument, extent))
+                    if known != extent:
+                        yield f"`{argument}` has {name}={extent}, and `{other}` has {name}={known}"
 
 
 def _taken(argument: str, kind: Declared, given: Any, wrong: list[str]) -> Any:
