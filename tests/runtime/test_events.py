@@ -89,7 +89,7 @@ def test_pinned_memory(device):
     assert gp.pinned(5).shape == (5,) and gp.pinned(()).shape == () and gp.pinned((0, 3), "uint8").size == 0
     found = gp.pinned((3, 4), np.int16)
     assert found.dtype == np.int16 and found.shape == (3, 4) and found.flags.c_contiguous and found.flags.writeable
-    assert found.ctypes.data % 4096 == 0 and gp.pinned(2, "unorm8").dtype == np.uint8
+    assert found.ctypes.data % 64 == 0 and gp.pinned(2, "unorm8").dtype == np.uint8
     found[...] = 7
     assert (found == 7).all()
 

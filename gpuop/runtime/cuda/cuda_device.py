@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import importlib.util
-import os
 import shutil
 import weakref
 from collections.abc import Callable, Sequence
@@ -62,9 +61,6 @@ def missing() -> str | None:
     except ImportError as failed:  # the driver's library
         return f"the NVIDIA driver is not installed: {failed}"
     try:
-        os.environ.setdefault(
-            "CUDA_DEVICE_MAX_CONNECTIONS", "32"
-        )  # with fewer, a queue may wait for what another one waits for
         drv.init()
         count = drv.Device.count()
     except drv.Error as failed:
