@@ -274,7 +274,7 @@ def source_of(what: Plan, target: str | None, form: str, backend: Backend) -> st
     )
 
 
-def source(fields: Sequence[Field], target: str | None, form: str) -> str:
+def source(fields: Sequence[Field], target: str | None, form: str = "text") -> str:
     """Fields' kernels; None: for the device in use."""
     return source_of(plan_for_text(fields, target), target, form, current())
 

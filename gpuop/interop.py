@@ -170,8 +170,10 @@ def unfit(array: Any, kind: FieldType) -> str:
         return f"{expected}, not one of shape {tuple(array.shape)} and dtype {numpy_dtype(array)}"
     if isinstance(array, np.ndarray) and not array.flags.writeable:
         return f"{expected} that can be written to; this one is read-only"
-    if isinstance(array, np.ndarray) and any(
-        n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True)
+    if (
+        isinstance(array, np.ndarray)
+        and array.size
+        and any(n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True))
     ):
         return f"{expected} whose elements lie apart; those of this one share memory"
     return ""

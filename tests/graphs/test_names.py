@@ -224,4 +224,4 @@ def test_names_change_nothing(device):
 
 
 def source_of(field):
-    return evaluation.source([field], "opencl", "text")
+    return evaluation.source([field], "opencl")

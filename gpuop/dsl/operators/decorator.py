@@ -175,8 +175,7 @@ def operator(
     Args:
         function: its arguments are Fields, and constants: numbers, text, Shapes, FieldTypes, small arrays, lists and tuples
             of these. It returns the values of this thread's own point (a tuple for several outputs), or writes outputs.
-        outputs: FieldTypes or Dims, or a function that gives them of all arguments, those of `tune=` too; else the values' types,
-            or the first Field's.
+        outputs: FieldTypes or Dims, or a function of all arguments that gives them; else the values' types, or the first Field's.
         name: of the operator in generated text and in plans.
         default: what an output holds where nothing is written; a number, or a tuple with one for each output.
         precision: "exact", "contract" or "fast", as of `gp.precision`, whatever stands around a call.
@@ -185,8 +184,7 @@ def operator(
             was measured (`gp.tuning`), else the first that can; `gp.UnsupportedError` in the body skips one.
         inout: the names of arguments (a tuple, or one) that the body reads and writes at the thread's own point; it reads what
             it wrote. They are the outputs, and there are no others; the caller's fields stay as they are.
-        inputs: Dims or a FieldType for arguments by name: Fields and Dims with such dimensions, which get names they lack.
-            Dimensions of one name are equally long in all Fields, or 1.
+        inputs: Dims or a FieldType of arguments by name, which get names they lack; those of one name are equally long, or 1.
         dynamic: True, or names of arguments: their extents are arguments of kernels, which are compiled once (`explain`).
 
     Returns:
