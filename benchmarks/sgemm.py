@@ -82,18 +82,21 @@ def product(a, b, *, high=64, wide=128, deep=8, each=8):  # type: ignore[no-unty
 
 
 @gp.operator(outputs=product_type, precision="contract")
-def product_of_strips(a, b, *, rows=16, width=32):  # type: ignore[no-untyped-def]
-    """For CPUs: a thread computes a few values of a column, whose sums stay in registers; its neighbours' are lanes of vectors."""
-    (high, inner), columns = a.field_shape, b.field_shape[1]
-    _globalThreads(high // rows, columns)
-    _localThreads(1, width)
-    sums = _floatArray(rows)
+def product_of_strips(a, b, *, rows=8, vectors=2, high=16, lanes=16):  # type: ignore[no-untyped-def]
+    """For CPUs: a thread's values stay in registers, its neighbours along columns are the lanes of vectors, and a group's threads
+    read the same columns of the right matrix one after the other, which are in the cache then."""
+    (tall, inner), wide = a.field_shape, b.field_shape[1]
+    _localThreads(high, lanes, groups=(tall // rows // high, wide // (lanes * vectors)))
+    sums = _floatArray(rows, vectors)
+    row, column = (_groupRow * high + _localRow) * rows, _groupColumn * (lanes * vectors) + _localColumn
     with _for(inner) as k:
-        value = _readTensor(b, k, _column)
-        with _for(rows, unroll=True) as i:
-            sums[i] += _readTensor(a, _row * rows + i, k) * value
-    with _for(rows, unroll=True) as i:
-        _writeTensor(_out0, sums[i], _row * rows + i, _column)
+        values = [_readTensor(b, k, column + j * lanes) for j in range(vectors)]
+        for i in range(rows):
+            value = _readTensor(a, row + i, k)
+            for j in range(vectors):
+                sums[i, j] += value * values[j]
+    for i, j in itertools.product(range(rows), range(vectors)):
+        _writeTensor(_out0, sums[i, j], row + i, column + j * lanes)
 
 
 def in_turns(actions: dict[str, Callable[[], object]], wait: Callable[[], object]) -> dict[str, list[float]]:

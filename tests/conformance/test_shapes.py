@@ -191,3 +191,16 @@ def test_a_large_grid(device: str) -> None:
     a = np.arange(3000 * 2001, dtype=np.int32).reshape(3000, 2001)
     mirrored = compute(lambda f: _readTensor(f, 2999 - _row, 2000 - _column), gp.ScalarField(a))
     same(mirrored, a[::-1, ::-1])
+
+
+def test_arithmetic_of_positions_on_empty_grids(device: str) -> None:
+    """Positions have no range there."""
+
+    def shifted(field):
+        row, column = _convert_ulong(_row), _convert_int(_column)
+        return _convert_float(
+            (_convert_char(1) << _convert_ushort(row)) + (column << column) + (column >> row) + column % 3
+        )
+
+    for shape in ((0, 3), (3, 0), (0, 0)):
+        assert compute(shifted, gp.ScalarField(floats(*shape))).shape == shape
