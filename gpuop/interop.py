@@ -20,12 +20,12 @@ from gpuop.ir.layout import Layout, folded_strides, layout_of, planar, row_major
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.ops.algebra import copied
+from gpuop.passes.points_per_thread import ACCESS
 from gpuop.runtime.base.backend import Backend, Buffer
 from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.devices import current
 
 ALIGNED = 256  # bytes; what kernels may count on of memory that has no layout of its own
-ACCESS = 16  # bytes of the widest access
 IMMUTABLE = ("jax", "jaxlib")  # libraries whose arrays never change
 
 

@@ -61,6 +61,7 @@ class _Widening:
         read, written = places(kernel)
         self.loaded = {place: self.array(place) for place in read}
         self.stored = {place: self.array(place) for place in written}
+        self.rows = () if thread.flat else tuple(Index("global", axis) for axis in kernel.domain.axes[:-1])
         self.first = Var("first", Type(INT))
         self.left = Var("left", Type(INT))
 
@@ -116,7 +117,6 @@ class _Widening:
 
     def wide(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
         """Whole rows of lanes; a vector at the end may have less, and on GPUs users' arrays are read where they are not aligned."""
-        rows = () if self.thread.flat else tuple(Index("global", axis) for axis in self.source.domain.axes[:-1])
         left = Ref(self.left) if self.points % self.thread.count else None
         anywhere = self.thread.form == "vector" or self.thread.flat
         each = {
@@ -125,7 +125,7 @@ class _Widening:
             if not anywhere and not self.source.layout(field).aligned(self.thread.count)
         }
         at_once: list[Stmt] = [
-            Wide(self.fields.get(field, field), array, loads, (*rows, Ref(self.first)), element, left)
+            Wide(self.fields.get(field, field), array, loads, (*self.rows, Ref(self.first)), element, left)
             for (field, element), array in arrays.items()
             if (field, element) not in each
         ]
@@ -133,12 +133,11 @@ class _Widening:
 
     def spaced(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
         """One by one; lanes behind the last point load that, and store nothing."""
-        rows = () if self.thread.flat else tuple(Index("global", axis) for axis in self.source.domain.axes[:-1])
 
         def body(lane: Var, out: list[Stmt]) -> Block:
             point, b = self.point(lane, out), collector(out)
             for (field, element), array in arrays.items():
-                there, planar = (*rows, point), None if field.type.planes == 1 else element
+                there, planar = (*self.rows, point), None if field.type.planes == 1 else element
                 if loads:
                     value = b.bind(Read(self.fields.get(field, field), array.type, there, planar))
                     out.append(Store(array, (Ref(lane),), value))
