@@ -80,16 +80,18 @@ def a_number():
 
 @WRONGS.add("`inout=` names 'b', which is no argument; these are a")
 def an_unknown_name():
-    @gp.operator(inout="b")  # here
     def doubled(a):
         _writeTensor(a, 2 * _readTensor(a))
+
+    gp.operator(inout="b")(doubled)  # here
 
 
 @WRONGS.add("an operator that updates its arguments has them as outputs: leave out `outputs=`")
 def outputs_too():
-    @gp.operator(inout="a", outputs=SCALAR.type)  # here
     def doubled(a):
         _writeTensor(a, 2 * _readTensor(a))
+
+    gp.operator(inout="a", outputs=SCALAR.type)(doubled)  # here
 
 
 @pytest.mark.parametrize("wrong", WRONGS.all)
