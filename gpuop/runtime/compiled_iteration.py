@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, count, islice, repeat
 from typing import Any, Protocol
 
 from gpuop.bounded import BoundedCache
@@ -43,6 +43,8 @@ class CompiledIteration:
         self.count = count
         self.bodies = {turns: prepare(part.plan(limits)) for turns, part in self.parts.items()}
         self.until = prepare(kernel.until.plan(limits)) if kernel.until is not None else None
+        known = kernel.times is not None and kernel.until is None
+        self.places = Places(len(kernel.outputs), self.parts, self.launched() if known else islice(self.launched(), 1))
 
     def through(self, backend: Backend, each: Callable[[Any], CompiledPlan]) -> CompiledIteration:
         """The same for another queue of the device, with what a function makes of each compiled plan in it."""
@@ -68,19 +70,58 @@ class CompiledIteration:
 Place = tuple[int, ...]  # the number of the buffer that each state is in; those of inputs are -1, -2 …
 
 
+class Places:
+    """Where states are: they come from the inputs, then are in buffers in turn; what is computed goes to free ones.
+
+    Args:
+        launched: the turns of the launches that there are, as far as that is known.
+
+    Attributes:
+        last: where the states are after those.
+    """
+
+    def __init__(self, states: int, parts: Mapping[int, Part], launched: Iterable[int]) -> None:
+        self.parts = parts
+        types = (part.program.types[v] for part in parts.values() for v in part.program.wanted)
+        self.kinds = list(dict.fromkeys(types))  # buffers are numbered in turn: the first of each type, the second …
+        self.steps: dict[tuple[Place, int], tuple[Place, dict[int, int]]] = {}
+        self.first: Place = tuple(~position for position in range(states))
+        self.last = self.first
+        for turns in launched:
+            self.last, _ = self.step(self.last, turns)
+
+    def kind(self, number: int) -> FieldType:
+        """Of a buffer."""
+        return self.kinds[number % len(self.kinds)]
+
+    def step(self, place: Place, turns: int) -> tuple[Place, dict[int, int]]:
+        """Where the states are after so many turns, and the buffers of the next states that these compute."""
+        found = self.steps.get((place, turns))
+        if found is None:
+            found = self.steps[place, turns] = self._step(self.parts[turns], place)
+        return found
+
+    def _step(self, part: Part, place: Place) -> tuple[Place, dict[int, int]]:
+        taken, made = set(place), dict[int, int]()
+        for value in part.program.wanted:
+            if value not in part.given and value not in made:
+                of_kind = count(self.kinds.index(part.program.types[value]), len(self.kinds))
+                made[value] = next(number for number in of_kind if number not in taken)
+                taken.add(made[value])
+        return tuple(place[part.given[v]] if v in part.given else made[v] for v in part.program.wanted), made
+
+
 class _Bound:
-    """The states come from the inputs, then are in buffers in turn, the outputs among them: what is computed goes to free ones."""
+    """The buffers of an iteration, the outputs among them, and its launches with these."""
 
     def __init__(self, turns: CompiledIteration, arguments: list[Argument]) -> None:
         self.turns, self.kernel, self.backend = turns, turns.kernel, turns.backend
+        self.places = turns.places
         self.given, self.outputs = arguments[: len(self.kernel.inputs)], arguments[len(self.kernel.inputs) :]
         self.types = [param.type for param in self.kernel.written]
         self.memory = {turns: self._memory(turns) for turns in self.turns.bodies}
         if self.turns.until is not None:
             self.memory[0] = self._memory(0)
-        self.first: Place = tuple(~position for position in range(len(self.outputs)))
-        self.kinds: list[FieldType] = []  # of the buffers
-        self.steps: dict[tuple[Place, int], tuple[Place, dict[int, int]]] = {}
         self.buffers = self._written()
         self.launches: BoundedCache[tuple[Place, int], list[Callable[[], Any]]] = BoundedCache(MOST_BOUND)
         self.tests: BoundedCache[Place, list[Callable[[], Any]]] = BoundedCache(MOST_BOUND)
@@ -94,49 +135,20 @@ class _Bound:
         made = (v for step in prepared.plan.launches for v in step.outputs if v not in nexts)
         return {v: self.backend.empty(types[v]) for v in made}
 
-    # --- where states are -----------------------------------------------------------------------------------------
-
-    def _step(self, place: Place, turns: int) -> tuple[Place, dict[int, int]]:
-        """Where the states are after so many turns, and the buffers of the next states that these compute."""
-        if (place, turns) not in self.steps:
-            part, taken = self.turns.parts[turns], set(place)
-            made: dict[int, int] = {}
-            for value in part.program.wanted:
-                if value not in part.given and value not in made:
-                    made[value] = self._free(part.program.types[value], taken)
-                    taken.add(made[value])
-            after = (place[part.given[v]] if v in part.given else made[v] for v in part.program.wanted)
-            self.steps[place, turns] = tuple(after), made
-        return self.steps[place, turns]
-
-    def _free(self, kind: FieldType, taken: set[int]) -> int:
-        free = (number for number, other in enumerate(self.kinds) if other == kind and number not in taken)
-        found = next(free, len(self.kinds))
-        if found == len(self.kinds):
-            self.kinds.append(kind)
-        return found
-
     def _written(self) -> dict[int, Argument]:
         """The buffers that are outputs: those that the last turn writes, where it is known, or else the first one."""
-        place, known = self.first, self.kernel.times is not None and self.kernel.until is None
-        for turns in self.turns.launched():
-            place, _ = self._step(place, turns)
-            if not known:
-                break
         parts = self.turns.parts.values()
+        known = self.kernel.times is not None and self.kernel.until is None
         if not known and any(v in part.given for part in parts for v in part.program.wanted):
             return {}  # a state may end where another one is to be
-        return {
-            number: output
-            for number, output in zip(reversed(place), reversed(self.outputs), strict=True)
-            if number >= 0
-        }
+        pairs = zip(reversed(self.places.last), reversed(self.outputs), strict=True)
+        return {number: output for number, output in pairs if number >= 0}
 
     def _buffer(self, number: int) -> Argument:
         if number < 0:
             return self.given[~number]
         if number not in self.buffers:
-            self.buffers[number] = self.backend.empty(self.kinds[number])
+            self.buffers[number] = self.backend.empty(self.places.kind(number))
         return self.buffers[number]
 
     # --- turns ----------------------------------------------------------------------------------------------------
@@ -149,17 +161,29 @@ class _Bound:
 
     def run(self) -> None:
         """Take all turns. Where their number is known, the last one writes the outputs."""
-        kernel, place, done = self.kernel, self.first, 0
-        for turns in self.turns.launched():
-            self.backend.launch(self.launches.find((place, turns), partial(self._turn, place, turns)))
-            place, done = self._step(place, turns)[0], done + turns
-            if kernel.until is not None and done % kernel.every == 0 and self._ends(place):
+        self.place, launched, until = self.places.first, self.turns.launched(), self.kernel.until
+        looking = None if until is None else self.kernel.every // self.turns.count
+        while taken := self._take(islice(launched, looking)):
+            if until is None or (taken == self.kernel.every and self._ends(self.place)):
                 break
-        self._deliver(place)
+        self._deliver(self.place)
+
+    def _take(self, launched: Iterable[int]) -> int:
+        """Launch, and count the turns."""
+        taken = 0
+
+        def launches() -> Iterator[list[Callable[[], Any]]]:
+            nonlocal taken
+            for turns in launched:
+                yield self.launches.find((self.place, turns), partial(self._turn, self.place, turns))
+                self.place, taken = self.places.step(self.place, turns)[0], taken + turns
+
+        self.backend.launch(chain.from_iterable(launches()))
+        return taken
 
     def _turn(self, place: Place, turns: int) -> list[Callable[[], Any]]:
         """The launches of turns that take the states from there."""
-        made = {value: self._buffer(number) for value, number in self._step(place, turns)[1].items()}
+        made = {value: self._buffer(number) for value, number in self.places.step(place, turns)[1].items()}
         return self._bound(self.turns.bodies[turns], self.turns.parts[turns], place, self.memory[turns] | made)
 
     def _bound(

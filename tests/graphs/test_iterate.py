@@ -87,6 +87,16 @@ def test_until(device):
     assert (x.numpy() == 5).all() and (y.numpy() == 4).all()
 
 
+@pytest.mark.parametrize(("times", "every", "turns"), [(7, 4, 4), (5, 2, 4), (9, 3, 6), (3, 2, 3), (3, 5, 3)])
+def test_looks_only_where_it_is_to(times, every, turns):
+    """The condition holds after four turns."""
+    with gp.use_device("reference"):
+        u = gp.iterate(
+            lambda u: u + 1, gp.ScalarField(np.zeros(3)), times=times, until=lambda u: u.min() > 3, every=every
+        )
+        assert u.numpy().tolist() == [turns] * 3
+
+
 def test_converges(device):
     u, b = np.zeros((15, 15), np.float32), image(15, 15)
     right = gp.ScalarField(b)
@@ -178,6 +188,23 @@ def test_a_turn_is_planned_once():
         began = time.perf_counter()
         gp.iterate(blend, gp.ScalarField(image(4, 5)), times=1000).numpy()
         assert time.perf_counter() - began < 10
+
+
+@pytest.mark.skipif(not any(d.name == "opencl:0" for d in gp.devices()), reason="of OpenCL alone")
+def test_drivers_make_kernels_once(monkeypatch):
+    """Launches that are bound anew use pyopencl's kernels of those that are gone."""
+    import pyopencl as cl
+
+    u, made = image(7, 9), []
+    with gp.use_device("opencl:0"):
+        start = gp.ScalarField(u)
+        first = gp.iterate(blend, start, times=5).numpy()
+        kept = gp.submit(gp.iterate(blend, start, times=5))
+        monkeypatch.setattr(cl, "Kernel", lambda *given, make=cl.Kernel: made.append(given) or make(*given))
+        for _ in range(3):
+            same_bits(gp.iterate(blend, start, times=5).numpy(), first)
+        same_bits(kept.result(), first)
+    assert not made
 
 
 def test_what_does_not_change_is_computed_once():

@@ -56,6 +56,12 @@ def indivisible(part: Part) -> bool:
     return not isinstance(part.func if isinstance(part, partial) else part, (FunctionType, MethodType))
 
 
+def keeping(owner: Any, part: partial[Any]) -> partial[Any]:
+    """A part, by which what it needs lives."""
+    vars(part)["owner"] = owner
+    return part
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """A kernel with its arguments set.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from gpuop.errors import DeviceError
@@ -54,12 +53,6 @@ def alone(name: str, *arguments: Any) -> Callable[..., None]:
     function.argtypes = arguments
     function.restype = _Statuses({0: None}).__getitem__
     return function
-
-
-def keeping(owner: Any, part: partial[Any]) -> partial[Any]:
-    """A part, by which what it needs lives."""
-    vars(part)["owner"] = owner
-    return part
 
 
 class Active:

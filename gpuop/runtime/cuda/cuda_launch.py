@@ -13,9 +13,9 @@ import numpy as np
 from gpuop.codegen.c.dialect import Source, scalars_of
 from gpuop.codegen.cuda.cuda_dialect import grid_of
 from gpuop.config import config
-from gpuop.runtime.base.backend import Argument, Launch, Part
+from gpuop.runtime.base.backend import Argument, Launch, Part, keeping
 from gpuop.runtime.base.trace import note_launch
-from gpuop.runtime.cuda.cuda_driver import alone, keeping, returned
+from gpuop.runtime.cuda.cuda_driver import alone, returned
 from gpuop.runtime.cuda.cuda_memory import CudaMemory
 
 

@@ -16,7 +16,7 @@ from gpuop.config import config
 from gpuop.errors import DeviceError
 from gpuop.fusion.kernel_limits import limits_of
 from gpuop.ir.types import FieldType
-from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Memory, Part, as_device_errors
+from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Memory, Part, as_device_errors, keeping
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.base.program_text import ProgramText
@@ -25,7 +25,7 @@ from gpuop.runtime.disk import cache
 from gpuop.runtime.disk.program_cache import DiskPrograms
 from gpuop.runtime.opencl.opencl_arrays import mapped_arrays, memory_of, reach
 from gpuop.runtime.opencl.opencl_discovery import LATE, features_of, groups_of, target_of
-from gpuop.runtime.opencl.opencl_programs import OpenCLCode, binary_of, built, finish
+from gpuop.runtime.opencl.opencl_programs import BoundKernel, OpenCLCode, binary_of, built, finish
 from gpuop.runtime.opencl.opencl_queue import KeptOwners, new_queue
 
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
@@ -207,15 +207,17 @@ class OpenCL(CompilingBackend):
         parts: list[Part] = [partial(self._fill, *fill) for fill in source.filled(arguments)]
         if program.code is None:
             return Launch(tuple(parts), lambda position, scalars: None)
-        kernel = self.cl.Kernel(program.code.program, program.code.entry)
+        bound = BoundKernel(program.code)
+        kernel = bound.kernel
         flat, starts = source.flattened(arguments, lambda buffer: buffer)
         kernel.set_args(*flat)
         if config.debug:
             parts.append(partial(note_launch, source.entry, f"{source.threads} in groups of {source.group}"))
-        parts.append(partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group))
+        enqueue = partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group)
+        parts.append(keeping(bound, enqueue))
 
         def adjust(position: int, scalars: Argument) -> None:
-            self._set_arguments(kernel, starts[position], scalars_of(source.arguments[position], scalars))
+            self._set_arguments(bound.kernel, starts[position], scalars_of(source.arguments[position], scalars))
 
         return Launch(tuple(parts), adjust)
 
@@ -227,10 +229,7 @@ class OpenCL(CompilingBackend):
     @as_device_errors
     def launch_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> None:
         source, code = program.source, program.code
-        try:
-            kernel = code.idle.pop()
-        except IndexError:
-            kernel = self.cl.Kernel(code.program, code.entry)
+        kernel = code.kernel()
         kernel.set_args(*source.flattened(arguments, lambda buffer: buffer)[0])
         for fill in source.filled(arguments):
             self._fill(*fill)

@@ -23,6 +23,28 @@ class OpenCLCode:
     entry: str
     idle: list[Any] = field(default_factory=list)
 
+    def kernel(self) -> Any:
+        """A kernel of pyopencl's that nobody else has."""
+        try:
+            return self.idle.pop()
+        except IndexError:
+            import pyopencl as cl
+
+            return cl.Kernel(self.program, self.entry)
+
+
+class BoundKernel:
+    """A kernel of pyopencl's while a launch is bound to it: other arguments are set only when nobody refers to that any more."""
+
+    __slots__ = ("code", "kernel")
+
+    def __init__(self, code: OpenCLCode) -> None:
+        self.code, self.kernel = code, code.kernel()
+
+    def __del__(self) -> None:
+        if hasattr(self, "kernel"):
+            self.code.idle.append(self.kernel)
+
 
 @cache
 def _library() -> ctypes.CDLL:
