@@ -22,6 +22,7 @@ from gpuop.ir.build import number
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
 from gpuop.ops import complex_algebra, numpy_functions
 from gpuop.ops.axes import names_of_all
+from gpuop.ops.known_calls import known_or
 from gpuop.ops.layouts import grids_spread
 from gpuop.ops.refused import refuse_negative, told
 
@@ -77,6 +78,10 @@ def apply(name: str, *operands: Operand) -> Field:
     Raises:
         SemanticError: shapes that do not go together, or types that the function does not take.
     """
+    return known_or(name, operands, _applied)
+
+
+def _applied(name: str, *operands: Operand) -> Field:
     rule_name, function = numpy_functions.EVERY[name]
     rule = RULES[rule_name]
     given, operands = operands, _beside(name, operands)

@@ -13,7 +13,7 @@ from gpuop.dsl import *
 from gpuop.fusion.program import program
 from gpuop.ops.numpy_functions import NAMES, TABLE
 
-from .harness import image
+from .harness import image, same_bits
 
 DTYPES = (
     "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64",
@@ -448,3 +448,41 @@ def test_one_tensor_for_every_point(device):
             gp.SemanticError, match=r"multiply of a Field and (an array|a tuple|a list).* wrap it in a Field"
         ):
             f * wrong
+
+
+# --- calls that are known -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_calls_are_told_apart(again):
+    """What was called before with operands of the same types is another result where anything else differs."""
+    x, y = image(5, 6) - np.float32(0.5), image(5, 6)
+    u, v, p = gp.ScalarField(x), gp.ScalarField(y), gp.Parameter(np.float32(3))
+    with gp.use_device("reference"), np.errstate(all="ignore"):
+        for field, array in (
+            (u - v, x - y), (v - u, y - x), (u - u, x - x), (u - p, x - np.float32(3)), (p - u, np.float32(3) - x),
+            (u / 2, x / np.float32(2)), (u / -2.0, x / np.float32(-2)), (u / 0.0, x / np.float32(0)),
+            (u / -0.0, x / np.float32(-0.0)), (u + True, x + True), (u + 0.1, x + np.float32(0.1)),
+            (u.named("y:x") * u.named("y:x"), x * x),
+        ):  # fmt: skip
+            same_bits(field.numpy(), array)
+
+
+def test_known_calls_are_labelled_and_located():
+    u, v = gp.ScalarField(image(5, 6)), gp.ScalarField(image(5, 6))
+    made = []
+    for _ in range(2):
+        product = u * v
+        made.append(product)
+    assert [f.name for f in made] == ["product"] * 2
+    assert made[0].node.call.loc == made[1].node.call.loc
+    assert made[0].node.call.kernel is made[1].node.call.kernel
+    other = u * v
+    assert (other.name, other.node.call.loc.line) == ("other", made[0].node.call.loc.line + 5)
+    named = u.named("y:x") * v.named("y:x")
+    assert (named.type.names, (u * v).type.names) == (("y", "x"), ())
+    with gp.precision("contract"):
+        assert (u * v).node.call.kernel.precision == "contract"
+    for _ in range(2):
+        with pytest.raises(gp.SemanticError, match="dimensions differ"):
+            u.named("y:x") * v.named("a:b")
