@@ -44,7 +44,9 @@ class CompiledIteration:
         self.bodies = {turns: prepare(part.plan(limits)) for turns, part in self.parts.items()}
         self.until = prepare(kernel.until.plan(limits)) if kernel.until is not None else None
         known = kernel.times is not None and kernel.until is None
-        self.places = Places(len(kernel.outputs), self.parts, self.launched() if known else islice(self.launched(), 1))
+        self.places = StatePlaces(
+            len(kernel.outputs), self.parts, self.launched() if known else islice(self.launched(), 1)
+        )
 
     def through(self, backend: Backend, each: Callable[[Any], CompiledPlan]) -> CompiledIteration:
         """The same for another queue of the device, with what a function makes of each compiled plan in it."""
@@ -70,7 +72,7 @@ class CompiledIteration:
 Place = tuple[int, ...]  # the number of the buffer that each state is in; those of inputs are -1, -2 …
 
 
-class Places:
+class StatePlaces:
     """Where states are: they come from the inputs, then are in buffers in turn; what is computed goes to free ones.
 
     Args:
