@@ -61,11 +61,16 @@ def _integer_power(x: Value, y: Value) -> Value:
 
 
 def _maximum(x: Value, y: Value) -> Value:
-    return k._max(x, y) if x.type.kind != "f" else k._where(x >= y, x, k._where(x != x, x, y))
+    return k._max(x, y) if _is_number(y) else k._where(x >= y, x, k._where(x != x, x, y))
 
 
 def _minimum(x: Value, y: Value) -> Value:
-    return k._min(x, y) if x.type.kind != "f" else k._where(x <= y, x, k._where(x != x, x, y))
+    return k._min(x, y) if _is_number(y) else k._where(x <= y, x, k._where(x != x, x, y))
+
+
+def _is_number(y: Value) -> bool:
+    """Whether it is no NaN: of these, one comparison finds the extreme, which is x where x is NaN."""
+    return y.type.kind != "f" or (y.constant is not None and y.constant == y.constant)
 
 
 def _sign(x: Value) -> Value:

@@ -28,12 +28,12 @@ extern "C" __global__ void __launch_bounds__(64) gpuop_gamma_mixed_multiply_and_
         const float t_3 = t_1 * b;
         const float t_4 = (0.2f * t + 0.8f * pow(image[at + 2 * image_tensorStride], 2.2f)) * b;
         // clip
-        float t_5 = t_2 >= 0.0f ? t_2 : t_2 != t_2 ? t_2 : 0.0f;
-        float t_6 = t_3 >= 0.0f ? t_3 : t_3 != t_3 ? t_3 : 0.0f;
-        float t_7 = t_4 >= 0.0f ? t_4 : t_4 != t_4 ? t_4 : 0.0f;
+        float t_5 = t_2 < 0.0f ? 0.0f : t_2;
+        float t_6 = t_3 < 0.0f ? 0.0f : t_3;
+        float t_7 = t_4 < 0.0f ? 0.0f : t_4;
         const int at_1 = _row * out0_rowStride + _column;
-        out0[at_1] = t_5 <= 1.0f ? t_5 : t_5 != t_5 ? t_5 : 1.0f;
-        out0[at_1 + out0_tensorStride] = t_6 <= 1.0f ? t_6 : t_6 != t_6 ? t_6 : 1.0f;
-        out0[at_1 + 2 * out0_tensorStride] = t_7 <= 1.0f ? t_7 : t_7 != t_7 ? t_7 : 1.0f;
+        out0[at_1] = t_5 > 1.0f ? 1.0f : t_5;
+        out0[at_1 + out0_tensorStride] = t_6 > 1.0f ? 1.0f : t_6;
+        out0[at_1 + 2 * out0_tensorStride] = t_7 > 1.0f ? 1.0f : t_7;
     }
 }
