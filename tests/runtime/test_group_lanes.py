@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from unittest import mock
 
@@ -200,6 +200,61 @@ def passed_on(x: np.ndarray) -> np.ndarray:
     return own[:, 15] - own[:, 0]
 
 
+@gp.operator(outputs=lambda a, b, **_: a.type.replace(field_shape=(a.field_shape[0], b.field_shape[1])))
+def product(a, b, *, width=16, rows=2, place=lambda column: column, wanted=None):
+    """Without barriers: the threads of a row have the same of one matrix and neighbours of the other, in arrays of their own."""
+    tall, wide = a.field_shape[0], b.field_shape[1]
+    _localThreads(4, width, groups=(-(-tall // (4 * rows)), wide // (2 * width)))
+    sums, top = _floatArray(rows, 2), (_groupRow * 4 + _localRow) * rows
+    columns = [_groupColumn * (2 * width) + place(_localColumn) + j * width for j in range(2)]
+    with _for(a.field_shape[1]) as k:
+        for i in range(rows):
+            for j, column in enumerate(columns):
+                sums[i, j] += _readTensor(a, top + i, k) * _readTensor(b, k, column)
+    for i in range(rows):
+        for j, column in enumerate(columns):
+            total = sums[i, j]
+            with nullcontext() if wanted is None else _if(wanted(column)):
+                _writeTensor(_out0, total, top + i, column)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_products(form):
+    """Whole numbers, exactly; a vector for a row of threads, and two."""
+    a, b = rng.integers(-9, 10, (24, 5)).astype("f"), rng.integers(-9, 10, (5, 64)).astype("f")
+    with in_lanes(form):
+        for width in (16, 32) if form == "cpu" else (32,):
+            result = product(gp.ScalarField(a), gp.ScalarField(b), width=width)
+            assert GROUP_LANES.refuse(first_of(result)) == ""
+            np.testing.assert_array_equal(result.numpy(), a @ b)
+
+
+def test_what_products_are_for():
+    """Sums stay in registers: each has a place that is known, and so many vectors take turns as a row has."""
+    made = product(gp.ScalarField(np.zeros((64, 40), "f")), gp.ScalarField(np.zeros((40, 256), "f")), width=32)
+    kernel = first_of(made, replace(CPU, simd_width=8, widening="functions"))
+    method, parameters = schedules.choice(kernel)
+    assert method is GROUP_LANES and parameters == {"vectors": 2}
+    text = generate(kernel, replace(kernel.target, backend="opencl")).text
+    assert "float sums[2][2][32]" in text and "_private_float16(&sums[1][1][16])" in text
+
+
+def test_products_that_are_not():
+    """Lanes that may write outside, or not at all, or anywhere; arrays that no registers hold."""
+    a, b = gp.ScalarField(np.zeros((24, 5), "f")), gp.ScalarField(np.zeros((5, 256), "f"))
+
+    def reason(a=a, **options: object) -> str:
+        return GROUP_LANES.refuse(first_of(product(a, b, **options)))
+
+    elsewhere = "its threads write at places that are no neighbours, or may not be there"
+    assert reason() == ""
+    assert reason(gp.ScalarField(np.zeros((23, 5), "f"))) == elsewhere
+    assert reason(place=lambda column: column + 1) == elsewhere
+    assert reason(place=lambda column: column * 2 % 16) == elsewhere
+    assert reason(wanted=lambda column: column < 70) == "its threads write side by side, in turns or under conditions"
+    assert reason(width=128) == "its body is large"
+
+
 def test_what_it_is_for():
     """A thread has a row of a group: fewer threads, no barriers, whole vectors but for the end of a row."""
     kernel = first_of(gp.ScalarField(np.zeros((300, 301), np.float32)).sum(axis=1), replace(CPU, simd_width=8))
@@ -221,7 +276,7 @@ def test_refusals():
     assert reason(f.sum(axis=0)) == "its threads are not joined by work-groups of their own"
     doubles = gp.ScalarField(np.zeros((200, 512)), dtype="float64")
     assert reason(doubles.sum(axis=1), widening="functions") == "it computes with doubles"
-    assert reason(differences(wait=False)(f)) == "its threads do not wait for one another"
+    assert reason(differences(wait=False)(f)) == "its threads neither wait for one another nor have loops"
     assert reason(differences(4)(f)) == "rows of its work-groups are no vectors"
     assert reason(differences(24)(f)) == "its threads are no whole vectors"
     turned = differences(read=lambda f: _readTensor(f, _localColumn, _row))

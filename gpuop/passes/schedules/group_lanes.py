@@ -1,8 +1,9 @@
-"""Work-groups whose threads wait for one another, on CPUs: a thread runs a row of a group's threads as the lanes of its vectors.
+"""Work-groups whose threads wait or have loops, on CPUs: a thread runs a row of a group's threads as the lanes of its vectors.
 
 Reductions are such: each thread of a row reduces its share, and a tree of fewer and fewer threads joins the shares. What lies
 between two barriers is run for all lanes that it is for, a few vectors at a time; so barriers have nothing to wait for, and local
-memory is the thread's own. Operations keep their order.
+memory is the thread's own. Loops go around vectors then, not inside of each thread, as compilers have them that run threads one
+after another; what threads keep in arrays, as in products of matrices, stays in registers. Operations keep their order.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ def refuse(kernel: Kernel) -> str:
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     assert kernel.target is not None
     most = kernel.work_group[-1] // kernel.target.vector_length
+    least = most if kernel.shared("private") else 1  # arrays in registers: no loop goes around them
     values = sum(isinstance(stmt, Let) for stmt in walk(kernel.body))
-    return tuple({"vectors": n} for n in VECTORS if n <= most and n * values <= MOST_VALUES)
+    return tuple({"vectors": n} for n in VECTORS if least <= n <= most and n * values <= MOST_VALUES)
 
 
 def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
@@ -68,7 +70,7 @@ GROUP_LANES = Method("group lanes", ("vectors",), refuse, candidates, taken, app
 class _GroupLanes:
     """Attributes:
     vectors: how many take turns.
-    own: the thread's own arrays in the place of local ones, a row each.
+    own: the thread's own arrays in the place of local ones, a row each, and of those of all threads of a row.
     kept: arrays for what one part makes of each lane and another one needs.
     """
 
@@ -80,6 +82,8 @@ class _GroupLanes:
         self.common = common_to_parts(kernel)
         shared = [stmt.array for stmt in kernel.shared("local")]
         self.own = {array: replace(array, shape=array.extents[-1:], space="private") for array in shared}
+        for stmt in kernel.shared("private"):
+            self.own[stmt.array] = replace(stmt.array, shape=(*stmt.array.extents, self.width))
         kept = kept_between(kernel)
         self.kept = {var: Array(f"{var.hint}_kept", var.type, (self.width,)) for var in kept}
 
@@ -172,11 +176,17 @@ class _Lane(Placed):
         self.arrays.update(lanes.own)
 
     def expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Load) and expr.memory in self.lanes.own:
-            expr = replace(expr, index=expr.index[-1:])
+        if isinstance(expr, Load) and isinstance(expr.memory, Array):
+            expr = replace(expr, index=self.place(expr.memory, expr.index))
         return super().expr(expr)
 
     def stmt(self, stmt: Stmt) -> Block:
-        if isinstance(stmt, Store) and stmt.memory in self.lanes.own:
-            stmt = replace(stmt, index=stmt.index[-1:])
+        if isinstance(stmt, Store) and isinstance(stmt.memory, Array):
+            stmt = replace(stmt, index=self.place(stmt.memory, stmt.index))
         return super().stmt(stmt)
+
+    def place(self, array: Array, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Where the thread has what was in memory of a row of threads, or in that of each of them."""
+        if array.space == "private":
+            return (*index, Index("local", "column"))
+        return index[-1:] if array in self.lanes.own else index

@@ -1,4 +1,4 @@
-"""The parts of a kernel whose threads wait for one another: what lies between barriers, and for how many threads of a row it is."""
+"""The parts of a kernel that runs in work-groups: what lies between barriers, and for how many threads of a row it is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Apply,
+    Array,
     Assign,
     Barrier,
     Block,
@@ -15,6 +16,7 @@ from gpuop.ir.nodes import (
     Const,
     Declare,
     Expr,
+    FieldParam,
     For,
     If,
     Index,
@@ -31,6 +33,8 @@ from gpuop.ir.types import HALF
 from gpuop.ir.visit import bound, changed, expressions, loop_values, walk, walk_expr
 from gpuop.passes.lane_numbers import Counting, LaneNumbers
 from gpuop.passes.points_per_thread import is_own
+from gpuop.passes.ranges import Ranges
+from gpuop.passes.schedules.placed import own_point
 
 COLUMN, ROW = Index("local", "column"), Index("local", "row")
 LIMITED = ("unchecked", "clamp", "fill")  # borders whose places are neighbours, within limits
@@ -113,38 +117,41 @@ def kept_between(kernel: Kernel) -> list[Var]:
 def obstacle_of_group(kernel: Kernel) -> str:
     """Why the threads of a row of a work-group are not to be lanes; "" if they may."""
     assert kernel.target is not None
-    if not any(isinstance(stmt, Barrier) for stmt in kernel.body):
-        return "its threads do not wait for one another"
+    if not any(isinstance(stmt, (Barrier, For)) for stmt in kernel.body):
+        return "its threads neither wait for one another nor have loops"
     group, lanes = kernel.work_group, kernel.target.vector_length
     if group[0] > 1 or group[-1] % lanes or kernel.domain.extent("column") % group[-1]:
         return "rows of its work-groups are no vectors"
-    return _of_rows(kernel) or next(filter(None, map(_Lanes(kernel).obstacle, parts_of(kernel))), "")
+    return _of_memory(kernel) or next(filter(None, map(_Lanes(kernel).obstacle, parts_of(kernel))), "")
 
 
-def _of_rows(kernel: Kernel) -> str:
-    """What of the memory of a work-group, and of what threads keep, cannot be a lane's."""
-    shared = {stmt.array for stmt in kernel.shared("local")}
-    if any(isinstance(s, Declare) and s.array.space == "private" for s in walk(kernel.body)):
+def _of_memory(kernel: Kernel) -> str:
+    """What of the memory of a work-group, of threads' arrays, and of what threads keep, cannot be a lane's."""
+    shared, own = kernel.shared("local"), kernel.shared("private")
+    arrays = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Declare) and stmt.array.space == "private"]
+    if len(arrays) > len(own) or (own and len(parts_of(kernel)) > 1):
         return "it has arrays"
-    numbers = [*(array.type for array in shared), *(var.type for var in kept_between(kernel))]
+    numbers = [*(stmt.array.type for stmt in (*shared, *own)), *(var.type for var in kept_between(kernel))]
     if any(type_.kind == "b" or type_.lanes > 1 or type_.dtype is HALF for type_ in numbers):
         return "it keeps what is no number"
+    known = {e for e in expressions(kernel.body) if isinstance(e, Index) and e.kind not in ("global", "global_size")}
+    if any(e.axis == "column" and e.kind not in ("local", "group") for e in known):
+        return "it can tell its work-groups"
+    return _of_rows(kernel, {stmt.array for stmt in shared}, known) if shared else ""
+
+
+def _of_rows(kernel: Kernel, shared: set[Array], known: set[Index]) -> str:
+    """What of the memory that rows of threads have in common cannot be a thread's own."""
     rows = 2 if kernel.work_group[1] > 1 else 1
     if any(array.volatile or not rows <= len(array.shape) <= 2 for array in shared):
         return "its local memory has no row for each row of threads"
     places = [e.index for e in expressions(kernel.body) if isinstance(e, Load) and e.memory in shared]
-    places += [stmt.index for stmt in walk(kernel.body) if isinstance(stmt, Store)]
+    places += [stmt.index for stmt in walk(kernel.body) if isinstance(stmt, Store) and stmt.memory in shared]
     if any(len(index) > 1 and index[0] != ROW for index in places):
         return "rows of threads use the memory of others"
-    rows = sum(e == ROW for e in expressions(kernel.body))
-    if rows > len(places):
+    if sum(e == ROW for e in expressions(kernel.body)) > len(places):
         return "threads know their row in a work-group"
-    known = {e for e in expressions(kernel.body) if isinstance(e, Index) and e.kind not in ("global", "global_size")}
-    return (
-        ""
-        if all(e.axis == "column" and e.kind != "local_size" for e in known - {ROW})
-        else "it can tell its work-groups"
-    )
+    return "" if all(e.axis == "column" for e in known - {ROW}) else "it can tell its work-groups"
 
 
 class _Lanes(Counting):
@@ -155,6 +162,9 @@ class _Lanes(Counting):
         self.differing: dict[Var, Ref] = {}
         super().__init__(self.differing)
         self.note(tuple(common_to_parts(kernel)))
+        self.ranges = Ranges(kernel)
+        for stmt in walk(kernel.body):
+            self.ranges.meet(stmt)
 
     def find(self, expr: Expr) -> LaneNumbers | None:
         return LaneNumbers(expr, NEIGHBOURS) if self.is_column(expr) else super().find(expr)
@@ -184,14 +194,16 @@ class _Lanes(Counting):
         body = tuple(part.body)
         for stmt in walk(body):
             match stmt:
-                case Write() if part.lanes > 1:
-                    return "its threads write side by side"
+                case Write() if part.lanes > 1 and stmt not in body:
+                    return "its threads write side by side, in turns or under conditions"
                 case For() if loop_values(stmt) is None:
                     return "the turns of its loops differ between threads"
+                case Store(memory=Array(space="private")):
+                    pass
                 case Store(index=index) if part.lanes > 1 and (stmt not in body or self.same(index[-1])):
                     return "its threads write to the same place"
-                case If() if any(isinstance(e, (Read, Load)) for e in expressions((stmt,))):
-                    return "its threads read under conditions"
+                case If() if any(isinstance(e, (Read, Load, Store)) for e in (*expressions((stmt,)), *walk((stmt,)))):
+                    return "its threads use memory under conditions"
                 case Let() | Assign() | Write() | For() | If() | Store() | Comment():
                     pass
                 case _:
@@ -200,10 +212,26 @@ class _Lanes(Counting):
         if part.lanes & (part.lanes - 1) or part.lanes > self.width:
             return "its threads are no whole vectors"
         found = list(expressions(body)) if part.lanes > 1 else []
-        places = [stmt.index for stmt in walk(body) if isinstance(stmt, Store)]
-        places += [e.index for e in found if isinstance(e, Load)]
-        whole = all(self.are_neighbours(index, False) for index in places) and all(map(self.is_vector, found))
+        stores = [stmt for stmt in walk(body) if isinstance(stmt, Store)]
+        places = [(e.memory, e.index) for e in found if isinstance(e, Load)] + [(s.memory, s.index) for s in stores]
+        writes = [stmt for stmt in body if isinstance(stmt, Write)] if part.lanes > 1 else []
+        if not all(map(self.is_whole, writes)):
+            return "its threads write at places that are no neighbours, or may not be there"
+        whole = all(self.are_whole(*place) for place in places) and all(map(self.is_vector, found))
         return "" if whole else "its threads read at places that are no neighbours"
+
+    def is_whole(self, write: Write) -> bool:
+        """Whether all lanes write to neighbours, which are known to be there."""
+        shape = write.field.type.field_shape
+        point = own_point(len(shape)) if write.point is None else write.point
+        inside = all(low >= 0 and high < n for (low, high), n in zip(map(self.ranges.range, point), shape, strict=True))
+        return inside and (write.element is None or self.same(write.element)) and self.are_neighbours(point, False)
+
+    def are_whole(self, memory: Array | FieldParam, index: tuple[Expr, ...]) -> bool:
+        """Whether lanes use neighbours of what they share, or one place of what each of them has."""
+        if isinstance(memory, Array) and memory.space == "private":
+            return all(map(self.same, index))
+        return self.are_neighbours(index, False)
 
     def is_vector(self, expr: Expr) -> bool:
         """Whether what the lanes read of a field is one place or neighbours."""
