@@ -76,7 +76,7 @@ def generate(kernel: Kernel, target: Target) -> Source:
 def _of_size(kernel: Kernel, target: Target, found: Opened, lowered: Kernel) -> Source:
     """The text of a kernel that gets its extents, to be launched on these."""
     source = _sources.find((found.key, target, lowering()), lambda: _printed(lowered, target))
-    threads = thread_counts(kernel.domain, Shape(reversed(source.group)))
+    threads = thread_counts(lowered.launch(found.grid), Shape(reversed(source.group)))
     fields = (*kernel.inputs, *kernel.written)
     return replace(source, threads=threads, arguments=fields, extents=found.values)
 

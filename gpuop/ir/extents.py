@@ -10,10 +10,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel, Names
 from gpuop.ir.layout import interleaved, planar
-from gpuop.ir.nodes import GRID_AXES, FieldParam
-from gpuop.ir.types import Shape
+from gpuop.ir.nodes import GRID_AXES, Apply, Expr, FieldParam, Stride
+from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier
 
 REACH = 2**31 - 2  # elements that an int counts
@@ -89,6 +90,25 @@ def resized(kernel: Kernel, extents: Extents, values: Mapping[str, int]) -> Kern
         dynamic=frozenset(),
         named=tuple((param and fields[param], names) for param, names in extents.grids.items()),
     )
+
+
+def extent(kernel: Kernel, axis: str, less: int = 0) -> Expr:
+    """The extent of a kernel's grid along an axis, or so much less: a number, or what an output of the grid calls it.
+
+    A thread may have several points: what asks for `_columns` then is told the number of threads.
+    """
+    n, names = kernel.domain.extent(axis), dict(zip(kernel.domain.axes, dict(kernel.named).get(None, ()), strict=False))
+    if not names.get(axis):
+        return constant(n - less, INT)
+    like = next(param for param in kernel.written if param.type.field_shape == kernel.domain.shape)
+    extent = Stride(like, f"{axis}s", n, Type(INT))
+    return Apply("sub", (extent, constant(less, INT)), Type(INT)) if less else extent
+
+
+def shown_extents(kernel: Kernel) -> list[str]:
+    """The extents of a kernel's grid as comments tell them: numbers, or their names."""
+    names = dict(kernel.named).get(None, ("",) * len(kernel.domain.shape))
+    return [name or str(n) for name, n in zip(names, kernel.domain.shape, strict=True)]
 
 
 def in_planes(kernel: Kernel, param: FieldParam) -> bool:

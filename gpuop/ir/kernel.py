@@ -22,6 +22,7 @@ MOST_THREADS = 2**20  # threads of a group, on any device
 PRECISIONS = ("exact", "contract", "fast")  # strictest first
 EXACT = PRECISIONS[0]
 Names = tuple[str, ...]  # of the extents of a grid; "" for one that is a number
+OPEN_GROUPS = ((1, 1, 1), (1, 1, 256), (1, 4, 64), (1, 4, 64))  # of grids of 0 to 3 axes whose extents are arguments
 SURPLUS = 8  # at most one thread in so many is added by rounding a row up, if a width allows it
 
 
@@ -141,6 +142,8 @@ class Kernel(Launchable):
         dynamic: fields of which no text is to know the extents of their grids (`extents.py`).
         named: those extents by name, of the threads' grid (None) and of each field, where it is lowered without knowing them:
             what it has as numbers then stands for any others.
+        large: whether such a kernel is for outputs that CPUs write past their caches.
+        per_thread: the points of it that a thread has along each axis, where extents are arguments and `points` are not None.
         looked: where Python has asked for extents while it was recorded, which may be constants of it then.
     """
 
@@ -158,6 +161,8 @@ class Kernel(Launchable):
     precision: str = EXACT
     dynamic: frozenset[FieldParam] = frozenset()
     named: tuple[tuple[FieldParam | None, Names], ...] = ()
+    large: bool = False
+    per_thread: Shape | None = None
     looked: Loc | None = None
 
     def layout(self, param: FieldParam) -> Layout:
@@ -170,7 +175,17 @@ class Kernel(Launchable):
     @property
     def work_group(self) -> Shape:
         """The work-groups that it runs in; the target must be known."""
-        return self.domain.group if self.group is None else Shape(numbers(self.group))
+        if self.group is not None:
+            return Shape(numbers(self.group))
+        return Shape(*OPEN_GROUPS[len(self.domain.shape)]) if self.named else self.domain.group
+
+    def launch(self, grid: Domain) -> Domain:
+        """The threads for a grid of other extents, where extents are arguments."""
+        if self.per_thread is None:
+            return grid
+        return Domain(
+            Shape(*(-(-n // each) for n, each in zip(grid.shape, self.per_thread, strict=True))), grid.elements
+        )
 
     @property
     def launched(self) -> Domain:

@@ -9,20 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from gpuop.bounded import BoundedCache
 from gpuop.ir.extents import MOST_GROUPS, Extents, extents_of, is_regular, resized
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Barrier, Collective, Index
+from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.nodes import GRID_AXES, Barrier, Collective, Index
+from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import content, identity
+from gpuop.ir.types import Shape
 from gpuop.ir.visit import expressions, walk
-from gpuop.passes import lower, lowering
+from gpuop.passes import lower, lowering, schedules
+from gpuop.passes.flat_grid import flat
+from gpuop.passes.points_per_thread import is_large, others_points
 
-LEAST = (2, 16, 64, 256)  # extents that ranges begin with: where borders are near one another, other things are decided
+LEAST = (2, 16, 32, 64, 128, 256)  # extents that ranges begin with: where these are small, other things are decided
 KEPT = 256
+NOWHERE = Domain(Shape())
 OWN = ("global", "global_size")
-GROUPS = ((1, 1, 1), (1, 1, 256), (1, 4, 64), (1, 4, 64))  # by the dimensions of a grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +38,14 @@ class Opened:
         key: equal for kernels that differ in their extents alone.
         kernel: as it is printed; None where it cannot do without them.
         values: the extents that it gets, in the order of its arguments.
+        grid: of its points, of these extents.
         reason: why it is compiled for each size, as the end of a sentence.
     """
 
     key: str = ""
     kernel: Kernel | None = None
     values: tuple[int, ...] = ()
+    grid: Domain = NOWHERE
     reason: str = ""
 
 
@@ -53,19 +60,34 @@ _found: BoundedCache[object, _Found] = BoundedCache(KEPT)
 
 
 def opened(kernel: Kernel, target: Target) -> Opened:
-    """A recorded kernel as it runs on a target with its extents as arguments."""
+    """A recorded kernel as it runs on a target with its extents as arguments.
+
+    Not all sizes have one text: large outputs of CPUs are written otherwise, and what is too small for a schedule runs plain.
+    """
     refused = _refusal(kernel)
     if refused:
         return Opened(reason=refused)
-    extents = extents_of(kernel)
-    key = content(resized(kernel, extents, _most(extents)))
-    found = _found.find((key, target, lowering()), lambda: _searched(kernel, target, extents))
-    if found.kernel is None:
-        return Opened(reason="what its threads do depends on its extents")
+    kernel = flat(kernel) if _is_of_points(kernel) else kernel
+    large = target.vector_length > 1 and all(map(is_large, kernel.written))
+    extents, reason = extents_of(kernel), ""
     values = tuple(extents.values.values())
-    if not all(found.least <= n <= found.most for n in values):
-        return Opened(reason=f"an extent is not within {found.least} to {found.most}")
-    return Opened(key, found.kernel, values)
+    for pin in (None, Pin(schedules.PLAIN)):
+        open_ = replace(kernel, pin=pin, large=large)
+        key = content(resized(open_, extents, _most(extents)))
+        found = _found.find((key, target, lowering()), partial(_searched, open_, target, extents))
+        if found.kernel is None:
+            reason = reason or "what its threads do depends on its extents"
+        elif all(found.least <= n <= found.most for n in values):
+            return Opened(key, found.kernel, values, kernel.domain)
+        else:
+            reason = f"an extent is not within {found.least} to {found.most}"
+    return Opened(reason=reason)
+
+
+def _is_of_points(kernel: Kernel) -> bool:
+    """Whether it is computed for points of which nobody knows where they are: all grids of as many have one kernel."""
+    placed = any(isinstance(e, Index) and e.axis in GRID_AXES for e in expressions(kernel.body))
+    return bool(kernel.domain.shape) and not placed and not kernel.layouts and not others_points(kernel)
 
 
 def _refusal(kernel: Kernel) -> str:
@@ -92,7 +114,6 @@ def _refusal(kernel: Kernel) -> str:
 
 def _searched(kernel: Kernel, target: Target, extents: Extents) -> _Found:
     """The widest range for which the kernel is lowered alike."""
-    kernel = replace(kernel, group=GROUPS[len(kernel.domain.shape)])
     most, count = _most(extents), len(extents.values)
     largest = lower(resized(kernel, extents, most), target)
     known = identity(largest)

@@ -15,7 +15,6 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     GRID_AXES,
     Assign,
-    Block,
     Const,
     Declare,
     Expr,
@@ -70,10 +69,9 @@ def points_per_thread(kernel: Kernel) -> PointsPerThread:
         return PointsPerThread(reason=refused)
     assert kernel.target is not None
     if kernel.target.vector_length > 1:
-        if kernel.domain.threads * SMALL < kernel.target.least_threads:
+        if is_small(kernel):
             return PointsPerThread(reason="its grid is small, and vectors take longer to compile")
-        streamed = any(map(is_streamed, kernel.written))
-        refused = (demand(kernel.body, streamed) if kernel.target.widening == "functions" else "") or obstacle(
+        refused = (demand(kernel.body, streams(kernel)) if kernel.target.widening == "functions" else "") or obstacle(
             kernel.body
         )
         return PointsPerThread(reason=refused) if refused else _placed(kernel, kernel.target.vector_length, "vector")
@@ -81,18 +79,32 @@ def points_per_thread(kernel: Kernel) -> PointsPerThread:
     return PointsPerThread(reason=reason) if count == 1 else _placed(kernel, count, "wide", reason)
 
 
-def is_streamed(field: FieldParam) -> bool:
+def is_small(kernel: Kernel, each: float = 1.0) -> bool:
+    """Whether a CPU is done with a grid sooner than its vectors are compiled, threads counting as so many; of what is compiled
+    once for all sizes nobody asks."""
+    assert kernel.target is not None
+    return not kernel.named and kernel.domain.threads * each * SMALL < kernel.target.least_threads
+
+
+def is_streamed(kernel: Kernel, field: FieldParam) -> bool:
     """Whether vectors of an output are written past the caches: a line is not fetched first, which costs a third of the time."""
     kind, size = field.type, field.type.storage.bits // 8
-    aligned = kind.planes == 1 or kind.field_shape.points * size % ACCESS == 0
-    return kind.nbytes >= STREAMED and aligned and kind.storage is not HALF
+    aligned = kind.planes == 1 or (not kernel.named and kind.field_shape.points * size % ACCESS == 0)
+    return (kernel.large if kernel.named else is_large(field)) and aligned and kind.storage is not HALF
 
 
-def streamed(body: Block) -> set[FieldParam]:
-    """The outputs whose vectors a lowered body writes past the caches."""
-    stores = [
-        s for s in walk(body) if isinstance(s, Store) and isinstance(s.memory, FieldParam) and is_streamed(s.memory)
-    ]
+def streams(kernel: Kernel) -> bool:
+    return any(is_streamed(kernel, field) for field in kernel.written)
+
+
+def is_large(field: FieldParam) -> bool:
+    return field.type.nbytes >= STREAMED
+
+
+def streamed(kernel: Kernel) -> set[FieldParam]:
+    """The outputs whose vectors a lowered kernel writes past the caches."""
+    large = {field for field in kernel.written if is_streamed(kernel, field)}
+    stores = [s for s in walk(kernel.body) if isinstance(s, Store) and s.memory in large]
     parts = [s for s in stores if s.value.type.lanes * s.value.type.dtype.bits // 8 < LINE]
     few = stores if len(parts) <= MOST_PARTS else [s for s in stores if s not in parts]
     return {s.memory for s in few if isinstance(s.memory, FieldParam)}
@@ -101,7 +113,9 @@ def streamed(body: Block) -> set[FieldParam]:
 def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPerThread:
     """Lanes in rows where they divide these and positions matter, so that there is no division; else in the flat grid."""
     columns, points = kernel.domain.extent("column"), kernel.domain.shape.points
-    if kernel.layouts:  # whose rows lie apart
+    if kernel.named and columns < count:
+        return PointsPerThread(reason="its rows are too short for vectors")
+    if kernel.layouts or kernel.named:  # whose rows lie apart, or begin anywhere
         if form == "wide" and columns % count:
             if columns >= LONG_ROW:
                 return PointsPerThread(count, "spaced", False, f"{count} lanes do not divide rows of {columns}")
@@ -149,12 +163,17 @@ def _refusal(kernel: Kernel) -> str:
         return ONE_BY_ONE
     if not config.widen:
         return "GPUOP_WIDEN is 0"
-    if kernel.named:
+    if kernel.named and kernel.target.vector_length == 1:
         return "its extents are arguments"
     if not kernel.domain.shape:
         return "its grid is one point"
     if kernel.points is not None:
         return "its points have been given to threads"
+    return others_points(kernel)
+
+
+def others_points(kernel: Kernel) -> str:
+    """Why it is more than a computation for each point: what threads have in common, or read and write beside their own point."""
     found = [refusal_of_thread(kernel)]
     found += [_read(e, kernel) for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
     return next(filter(None, found), "")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.extents import extent, shown_extents
 from gpuop.ir.kernel import Domain, Kernel, Output
 from gpuop.ir.nodes import (
     GRID_AXES,
@@ -80,10 +81,11 @@ class _Widening:
         move = self.spaced if spaced else self.wide
         arrays = [*self.loaded.values(), *self.stored.values()]
         head: list[Stmt] = [*source.shared("constant"), *map(Declare, arrays)]
-        title = f"{per_thread} points of {'x'.join(map(str, source.domain.shape))}, {'256 apart' if spaced else 'neighbours'}"
+        title = f"{per_thread} points of {'x'.join(shown_extents(source))}, {'256 apart' if spaced else 'neighbours'}"
         head += [Comment(title), Let(self.first, self.first_point(collector(head)))]
-        if self.thread.form == "vector" and self.points % per_thread:
-            head.append(Let(self.left, Apply("sub", (constant(self.points, INT), Ref(self.first)), COLUMN.type)))
+        if self.partial:
+            points = extent(source, "column") if source.named else constant(self.points, INT)
+            head.append(Let(self.left, Apply("sub", (points, Ref(self.first)), COLUMN.type)))
         body = (*head, *move(self.loaded, True), self.loop(self.body), *move(self.stored, False))
         return replace(
             source,
@@ -93,12 +95,27 @@ class _Widening:
             body=body,
             points=source.domain.shape,
             group=Shape(1, 1, WIDTH) if spaced else None,
+            per_thread=Shape(*(1 for _ in self.rows), per_thread),
         )
+
+    @property
+    def partial(self) -> bool:
+        """Whether a vector at the end may have less lanes than others."""
+        known = self.points % self.thread.count if not self.source.named else 1
+        return self.thread.form == "vector" and known > 0 and not self.overlaps
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether a vector at the end has lanes of the one before it instead, where nobody knows how many are left."""
+        return bool(self.source.named) and not self.source.shared_memory
 
     def first_point(self, b: Builder) -> Expr:
         count = self.thread.count
         if self.thread.form != "spaced":
-            return Apply("mul", (COLUMN, constant(count, INT)), COLUMN.type)
+            first = Apply("mul", (COLUMN, constant(count, INT)), COLUMN.type)
+            if not self.overlaps:
+                return first
+            return Apply("min", (b.bind(first), b.bind(extent(self.source, "column", count))), COLUMN.type)
         group = b.apply("mul", Index("group", "column"), WIDTH * count)
         return Apply("add", (group, Index("local", "column")), COLUMN.type)
 
@@ -117,7 +134,7 @@ class _Widening:
 
     def wide(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
         """Whole rows of lanes; a vector at the end may have less, and on GPUs users' arrays are read where they are not aligned."""
-        left = Ref(self.left) if self.points % self.thread.count else None
+        left = Ref(self.left) if self.partial else None
         anywhere = self.thread.form == "vector" or self.thread.flat
         each = {
             (field, e): a
@@ -158,8 +175,7 @@ class _Widening:
     def positions(self, lane: Var, out: list[Stmt]) -> dict[Expr, Expr]:
         """The expressions that replace the thread's position and the extents of the grid."""
         used = [e for e in expressions(self.source.body) if isinstance(e, Index) and e.axis in GRID_AXES]
-        extents = {axis: self.source.domain.extent(axis) for axis in GRID_AXES}
-        found: dict[Expr, Expr] = {e: constant(extents[e.axis], INT) for e in used if e.kind == "global_size"}
+        found: dict[Expr, Expr] = {e: extent(self.source, e.axis) for e in used if e.kind == "global_size"}
         if len(found) == len(set(used)):
             return found
         point, b = self.point(lane, out), collector(out)

@@ -52,6 +52,7 @@ class Gather(Step):
     of: str
     taps: tuple[Tap, ...]
     grid: tuple[int, ...]
+    dynamic: bool = False
 
     def above(self) -> dict[str, list[str]]:
         names = AXES[3 - len(self.grid) :]
@@ -61,7 +62,7 @@ class Gather(Step):
         ]
         body = [f"    total = {reads[0]}", *(f"    total = total + {r}" for r in reads[1:]), "    return total"]
         dtype = '"float32" if f.dtype == "unorm8" else f.type.dtype'
-        head = f"@gp.operator(outputs=lambda f: f.type.replace(field_shape={self.grid}, dtype={dtype}))"
+        head = f"@gp.operator(outputs=lambda f: f.type.replace(field_shape={self.grid}, dtype={dtype}), dynamic={self.dynamic})"
         return {f"gather_{self.name}": [head, f"def gather_{self.name}(f):", *body]}
 
     def lines(self) -> list[str]:
@@ -94,6 +95,8 @@ class Gather(Step):
         return np.asarray(made)
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
+        if self.dynamic:
+            yield (replace(self, dynamic=False),)
         for k, tap in enumerate(self.taps):
             if len(self.taps) > 1:
                 yield (replace(self, taps=self.taps[:k] + self.taps[k + 1 :]),)

@@ -108,7 +108,7 @@ def a_resampling(maker: Maker, border: Any) -> bool:
 def _gathered(maker: Maker, of: str, places: Callable[[], tuple[Place, ...]], border: Any, most: int = 5) -> bool:
     given = maker.value(of)
     taps = tuple(_tap(maker, given, places(), border) for _ in range(int(maker.rng.integers(1, most + 1))))
-    return maker.add(Gather(maker.name(), of, taps, maker.grid))
+    return maker.add(Gather(maker.name(), of, taps, maker.grid, maker.chance(0.3)))
 
 
 def _tap(maker: Maker, given: Val, places: tuple[Place, ...], border: Any) -> Tap:

@@ -53,12 +53,15 @@ class Stencil(Step):
     of: str
     taps: tuple[Tap, ...]
     dimensions: int
+    dynamic: bool = False
 
     def above(self) -> dict[str, list[str]]:
         names = AXES[3 - self.dimensions :]
         reads = [f"{t.weight} * _readTensor(f, {t.coordinates(names)}, border={t.border!r})" for t in self.taps]
         body = [f"    total = {reads[0]}", *(f"    total = total + {r}" for r in reads[1:]), "    return total"]
-        return {f"stencil_{self.name}": ["@gp.operator", f"def stencil_{self.name}(f):", *body]}
+        return {
+            f"stencil_{self.name}": [f"@gp.operator(dynamic={self.dynamic})", f"def stencil_{self.name}(f):", *body]
+        }
 
     def lines(self) -> list[str]:
         return [f"{self.name} = stencil_{self.name}({self.of})"]
@@ -84,6 +87,8 @@ class Stencil(Step):
         return made
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
+        if self.dynamic:
+            yield (replace(self, dynamic=False),)
         for k, tap in enumerate(self.taps):
             if len(self.taps) > 1:
                 yield (replace(self, taps=self.taps[:k] + self.taps[k + 1 :]),)
@@ -103,7 +108,7 @@ def a_stencil(maker: Maker, of: str = "") -> bool:
     if not given.grid or 0 in given.grid:
         return False
     taps = tuple(_tap(maker, given) for _ in range(int(maker.rng.integers(1, 5))))
-    return maker.add(Stencil(maker.name(), of, taps, len(given.grid)))
+    return maker.add(Stencil(maker.name(), of, taps, len(given.grid), maker.chance(0.3)))
 
 
 def _tap(maker: Maker, given: Val) -> Tap:

@@ -17,7 +17,7 @@ from gpuop.ir.types import DOUBLE, HALF, LONG, FieldType, Shape
 from gpuop.ir.verify import element_type
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.packed_lanes import LANES
-from gpuop.passes.points_per_thread import streamed
+from gpuop.passes.points_per_thread import is_streamed, streamed
 from gpuop.passes.ranges import rising
 
 DIMENSIONS = {"column": 0, "row": 1, "layer": 2}
@@ -28,7 +28,8 @@ class Printer(Statements):
         super().__init__(expressions)
         self.kernel = kernel
         self.e.calls = calls_of(kernel.body, self.dialect)
-        self.e.streamed = streamed(kernel.body)
+        self.e.streamed = streamed(kernel)
+        self.large = {field for field in kernel.written if is_streamed(kernel, field)}
         self.rising = rising(kernel)
         self.read_back = {s.memory for s in walk(kernel.body) if isinstance(s, Atomic) and s.op == "read"}
         self.entry = self.e.names.fresh(f"gpuop_{kernel.name}")
@@ -105,15 +106,24 @@ class Printer(Statements):
         points = self.kernel.points
         if points is not None and self.kernel.packed:
             points = Shape(*points[:-1], points[-1] * LANES)
-        shown = "" if points is None else f"{'×'.join(map(str, points))} points, "
-        threads = str(self.kernel.domain).split(" × ")[1:]  # elements
-        return f"{shown}{' × '.join(['×'.join(self.shape(None)) or '0D', *threads])} threads"
+        extents = self.shape(None)
+        shown = "" if points is None else f"{'×'.join(extents if self.extents else map(str, points))} points, "
+        along = [f"{n}/{many}" if many > 1 else n for n, many in zip(extents, self.per_thread, strict=True)]
+        elements = str(self.kernel.domain).split(" × ")[1:]
+        return f"{shown}{' × '.join(['×'.join(along) or '0D', *elements])} threads"
 
     def shape(self, param: FieldParam | None) -> list[str]:
         """The extents of a field, or of the threads' grid: numbers, or arguments."""
         numbers = self.kernel.domain.shape if param is None else param.type.field_shape
         names = self.named.get(param, ("",) * len(numbers))
         return [self.extents.get(name, str(n)) for name, n in zip(names, numbers, strict=True)]
+
+    @property
+    def per_thread(self) -> tuple[int, ...]:
+        """How many points along each axis a thread has that is launched for extents which are arguments."""
+        return (
+            self.kernel.per_thread if self.extents and self.kernel.per_thread else (1,) * len(self.kernel.domain.shape)
+        )
 
     # --- signature and prolog -----------------------------------------------------------------------------------
 
@@ -183,7 +193,8 @@ class Printer(Statements):
         counts = [f"{name} = {n}" for name, n in zip(names, extents, strict=True)]
         if self.kernel.points is not None:
             counts += [
-                f"{index_name(Index('global_size', a), self.e.threads)} = {domain.extent(a)}" for a in self.e.threads
+                f"{index_name(Index('global_size', a), self.e.threads)} = {self.threads_along(a)}"
+                for a in self.e.threads
             ]
         if domain.elements > 1:
             counts.append(f"_tensorElements = {domain.elements}")
@@ -200,6 +211,13 @@ class Printer(Statements):
                 f"(int){self.place('global', 2)}{' % _tensorElements' if 'layer' in axes else ''};",
             )
         self.of_groups()
+
+    def threads_along(self, axis: str) -> str:
+        """How many threads there are along an axis."""
+        if not self.extents:
+            return str(self.kernel.domain.extent(axis))
+        along = self.kernel.domain.axes.index(axis)
+        return f"({self.shape(None)[along]} - 1) / {self.per_thread[along]} + 1"
 
     def of_groups(self) -> None:
         """This thread's place in its work-group, and that of its group, as far as they are used."""

@@ -25,6 +25,7 @@ from gpuop.ir.nodes import (
     Const,
     Continue,
     Declare,
+    FieldParam,
     For,
     If,
     Let,
@@ -40,7 +41,6 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.types import HALF, DType
 from gpuop.ir.verify import element_type
-from gpuop.passes.points_per_thread import is_streamed
 
 ESCAPES = {'"': '\\"', "\\": "\\\\", "?": "\\?"}  # two question marks may begin a trigraph
 CONTROLS = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -50,6 +50,7 @@ class Statements:
     def __init__(self, expressions: Expressions) -> None:
         self.e, self.dialect = expressions, expressions.dialect
         self.rising: set[Var] = set()  # counters
+        self.large: set[FieldParam] = set()  # outputs that are written past the caches where accesses are wide
         self.lines: list[str] = []
         self.locs: dict[int, Loc] = {}
 
@@ -164,7 +165,7 @@ class Statements:
     def wide(self, stmt: Wide) -> str:
         kind = element_type(stmt.field).dtype
         form = f"{'load' if stmt.loads else 'store'}{' half' * (kind is HALF)}"
-        if not stmt.loads and stmt.left is None and "stream" in self.dialect.wide and is_streamed(stmt.field):
+        if not stmt.loads and stmt.left is None and "stream" in self.dialect.wide and stmt.field in self.large:
             form = "stream"
         return self.dialect.wide[form].format(
             lanes=self.e.names.of(stmt.array),

@@ -51,11 +51,12 @@ def choice(kernel: Kernel) -> tuple[Method, Parameters] | None:
     """The method and the parameters that suit a kernel on its target; None where each thread computes its own point."""
     pin = kernel.pin
     plain = PLAIN in (config.schedule, pin and pin.method)
-    if kernel.target is None or plain or not kernel.domain.threads or kernel.named:
+    if kernel.target is None or plain or not kernel.domain.threads:
         return None
     if pin is not None and not unpinned(kernel):
         return _named(pin), parameters_of(_named(pin), _few_will_do(kernel), dict(pin.parameters))
-    return next(((method, parameters_of(method, kernel)) for method in METHODS if not method.refuse(kernel)), None)
+    methods = (method for method in METHODS if method.open or not kernel.named)
+    return next(((method, parameters_of(method, kernel)) for method in methods if not method.refuse(kernel)), None)
 
 
 def parameters_of(method: Method, kernel: Kernel, wanted: Parameters = NOTHING) -> Parameters:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from gpuop.ir.build import collector, constant
+from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Array,
@@ -139,7 +140,7 @@ class LinePlaces:
     def __init__(self, stage: Kernel, rows: int, apart: Collection[FieldParam] = (), shared: bool = True) -> None:
         self.shared = shared
         places = LanePlaces(stage)
-        self.columns, self.interior = stage.domain.extent("column"), places.interior(apart)
+        self.stage, self.columns, self.interior = stage, stage.domain.extent("column"), places.interior(apart)
         self.spans: dict[Line, tuple[int, int]] = {}
         for read, place in places.reads():
             if read.field in apart or place is None or not place.along or place.low is None or place.high is None:
@@ -159,10 +160,11 @@ class LinePlaces:
             return self.at_edge(first, lanes, copies)
         out, within = list[Stmt](), list[Stmt]()
         b, c = collector(out), collector(within)
+        last = b.bind(extent(self.stage, "column", self.columns - end + lanes))
         tests = [b.apply("ge", first, start)] if start else []
-        tests += [b.apply("le", first, end - lanes)] if end < self.columns else []
+        tests += [b.apply("le", first, last)] if end < self.columns else []
         inside = b.apply("and", *tests) if len(tests) > 1 else tests[0]
-        within += self.inside(c.apply("max", c.apply("min", first, end - lanes), start), lanes, copies)
+        within += self.inside(c.apply("max", c.apply("min", first, last), start), lanes, copies)
         edge = (Comment("neighbours may lie beyond an edge"), *self.at_edge(first, lanes, copies))
         return (*out, If(inside, tuple(within), edge))
 

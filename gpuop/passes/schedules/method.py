@@ -21,6 +21,7 @@ class Method:
         candidates: parameters worth trying for a kernel that it suits, the best guess first.
         taken: any whole numbers above 0 as the kernel can have them: the next that will do, which stay as they are.
         apply: the kernel as its threads run it, recorded too, with parameters that were taken; equal bits whatever they are.
+        open: whether it does without knowing extents (`Kernel.named`).
     """
 
     name: str
@@ -29,3 +30,4 @@ class Method:
     candidates: Callable[[Kernel], tuple[Parameters, ...]]
     taken: Callable[[Kernel, Parameters], Parameters]
     apply: Callable[[Kernel, Parameters], Kernel]
+    open: bool = False

@@ -100,10 +100,11 @@ class _Resampled(RowsOfVectors):
         self.tables: dict[tuple[int, ...], Array] = {}  # of what lanes are ahead
 
     def columns(self) -> tuple[int, int]:
-        return self.patterns.interior()[:2]
+        start, end, _ = self.patterns.interior()
+        return start, self.patterns.count - end
 
     def body(self) -> Block:
-        work = (*self.ends(*self.columns()), self.vectors())
+        work = (*self.ends(*self.patterns.interior()[:2]), self.vectors())
         return (*map(Declare, self.tables.values()), *work)
 
     def vectors(self) -> Stmt:

@@ -32,7 +32,7 @@ from gpuop.ir.nodes import (
 from gpuop.ir.types import INT, UINT, Shape, Type
 from gpuop.ir.visit import Copier, expressions
 from gpuop.passes.obstacles import demand, obstacle
-from gpuop.passes.points_per_thread import Place, elements, is_own, is_streamed, places
+from gpuop.passes.points_per_thread import Place, elements, is_own, places, streams
 from gpuop.passes.schedules.square_tiles import Tiling, copies, word
 from gpuop.passes.schedules.turned import is_own_point
 from gpuop.passes.schedules.walk import named, numbered
@@ -70,7 +70,7 @@ class Transposing:
         if self.tiling.shared or target is None or target.vector_length != self.tiling.lanes or obstacle(kernel.body):
             return False
         reads = (e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field))
-        wanted = target.widening == "vector" or not demand(kernel.body, any(map(is_streamed, kernel.written)))
+        wanted = target.widening == "vector" or not demand(kernel.body, streams(kernel))
         return wanted and all(map(self.keeps, reads))
 
     def keeps(self, read: Read) -> bool:

@@ -11,12 +11,14 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from gpuop.ir.build import collector, constant
+from gpuop.ir.extents import extent, shown_extents
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
     Apply,
     Assign,
     Block,
     Comment,
+    Const,
     Expr,
     Index,
     Let,
@@ -28,7 +30,7 @@ from gpuop.ir.nodes import (
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.obstacles import doubles, halves, obstacle
-from gpuop.passes.points_per_thread import MOST_VALUES, SMALL, is_own, refusal_of_thread
+from gpuop.passes.points_per_thread import MOST_VALUES, is_own, is_small, refusal_of_thread
 from gpuop.passes.schedules.edge_vectors import EdgeLines, LinePlaces, lower
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.method import Method, Parameters
@@ -61,8 +63,7 @@ def _places(kernel: Kernel) -> str:
 
 def unjoined(kernel: Kernel, each: float = 1.0) -> str:
     """Why its threads are not to be joined, of which each counts as so many."""
-    assert kernel.target is not None
-    if kernel.domain.threads * each * SMALL < kernel.target.least_threads:
+    if is_small(kernel, each):
         return "its grid is small, and vectors take longer to compile"
     if kernel.whole or kernel.shared_memory:
         return "what a thread writes may not be written twice"
@@ -117,21 +118,29 @@ class RowsOfVectors(ABC):
 
     def kernel(self) -> Kernel:
         source, domain = self.source, self.source.domain
-        (start, end), head = self.columns(), list[Stmt]()
-        head.append(Comment(f"{self.lanes} columns and {self.rows} rows of {'x'.join(map(str, domain.shape))}"))
-        b = collector(head)
-        first = least(b.apply("mul", COLUMN, self.lanes), end - self.lanes)
-        head.append(Let(self.first, Apply("max", (b.bind(first), constant(start, INT)), Type(INT)) if start else first))
+        (start, behind), head, sizes = self.columns(), list[Stmt](), {"column": self.lanes, "row": self.rows}
+        head.append(Comment(f"{self.lanes} columns and {self.rows} rows of {'x'.join(shown_extents(source))}"))
+        self.begin(self.first, COLUMN, self.lanes, behind, start, head)
         if self.rows > 1:
-            head.append(Let(self.top, least(b.apply("mul", ROW, self.rows), domain.extent("row") - self.rows)))
-        sizes = {"column": -(-domain.extent("column") // self.lanes), "row": -(-domain.extent("row") // self.rows)}
-        shape = Shape(*(sizes.get(axis, domain.extent(axis)) for axis in domain.axes))
-        body, tables = self.body(), source.shared("constant")
-        return replace(source, domain=Domain(shape, domain.elements), body=(*tables, *head, *body), points=domain.shape)
+            self.begin(self.top, ROW, self.rows, 0, 0, head)
+        each = Shape(*(sizes.get(axis, 1) for axis in domain.axes))
+        shape = Shape(*(-(-n // many) for n, many in zip(domain.shape, each, strict=True)))
+        body = (*source.shared("constant"), *head, *self.body())
+        return replace(source, domain=Domain(shape, domain.elements), body=body, points=domain.shape, per_thread=each)
+
+    def begin(self, var: Var, thread: Index, many: int, behind: int, start: int, head: list[Stmt]) -> None:
+        """Where a thread begins along an axis: the last one where there are so many more before what is left out behind."""
+        b = collector(head)
+        last = b.bind(extent(self.source, thread.axis, behind + many))
+        first = Apply("min", (b.apply("mul", thread, many), last), Type(INT))
+        known = isinstance(last, Const)  # to be no less than the first one
+        head.append(
+            Let(var, first if known and not start else Apply("max", (b.bind(first), constant(start, INT)), Type(INT)))
+        )
 
     @abstractmethod
     def columns(self) -> tuple[int, int]:
-        """The first column of vectors, and the one behind the last."""
+        """The first column of vectors, and how many are left out behind them."""
 
     @abstractmethod
     def body(self) -> Block:
@@ -140,7 +149,7 @@ class RowsOfVectors(ABC):
 
 class _VectorRows(RowsOfVectors):
     def columns(self) -> tuple[int, int]:
-        return 0, self.source.domain.extent("column")
+        return 0, 0
 
     def body(self) -> Block:
         return LinePlaces(self.source, self.rows).vector(Ref(self.first), self.lanes, self.copies)
@@ -155,7 +164,7 @@ class _VectorRows(RowsOfVectors):
         found: dict[Index, Expr] = {}
         for index in positions(self.source, self.source.domain):
             if index.kind == "global_size":
-                found[index] = constant(self.source.domain.extent(index.axis), INT)
+                found[index] = extent(self.source, index.axis)
             elif index.axis == "row" and self.rows > 1:
                 found[index] = b.apply("add", Ref(self.top), row + index.offset)
             elif index.axis == "column":
@@ -185,4 +194,4 @@ def least(x: Expr, y: int) -> Expr:
     return Apply("min", (x, constant(y, INT)), Type(INT))
 
 
-VECTOR_ROWS = Method("vector rows", ("rows",), refuse, candidates, taken, apply)
+VECTOR_ROWS = Method("vector rows", ("rows",), refuse, candidates, taken, apply, open=True)
