@@ -28,6 +28,7 @@ GROUPS = {  # of functions: title, and the tests that go through all of them
     "geometric": ("Geometric functions", "test_geometry.py"),
     "relational": ("Relational functions", "test_relational.py"),
     "complex": ("Functions of complex numbers", "test_complex.py"),
+    "random": ("Random numbers", "test_random.py"),
 }
 SECTIONS = {
     "Reading and writing": "_readTensor _readTensorElement _sampleTensor _writeTensor _writeTensorElement",
@@ -35,6 +36,7 @@ SECTIONS = {
     "Targets": "_target _codegenIf _codegenElseif _codegenElse",
     "Conditions": "_and _or _not _where",
     "Sums": "_sum",
+    "Limits": "_lowest _highest",
     "Variables of any type": "_var _tensorVar _tensorArray _tensorElementVar _tensorElementArray _vector _convert _constantArray",
     "Indices": "_index _ravel _unravel _dim",
     "Work-groups": "_localThreads _globalThreads _local _tile _volatile _syncThreadsLocal _syncThreadsGlobal",

@@ -16,6 +16,7 @@ from gpuop.dsl.words import (
     dimensions,
     functions,
     indices,
+    limits,
     loops,
     sample,
     shared_memory,
@@ -51,6 +52,7 @@ _NAMES: dict[str, Any] = {
         )
     },
     **{name: getattr(functions, name) for name in ("_and", "_or", "_not", "_where", "_sum")},
+    **{name: getattr(limits, name) for name in ("_lowest", "_highest")},
     **{name: getattr(threads, name) for name in ("_localThreads", "_globalThreads")},
     **{name: getattr(indices, name) for name in ("_index", "_ravel", "_unravel")},
     "_dim": dimensions._dim,

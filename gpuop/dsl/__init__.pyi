@@ -49,6 +49,8 @@ from gpuop.dsl.words.functions import _where as _where
 from gpuop.dsl.words.indices import _index as _index
 from gpuop.dsl.words.indices import _ravel as _ravel
 from gpuop.dsl.words.indices import _unravel as _unravel
+from gpuop.dsl.words.limits import _highest as _highest
+from gpuop.dsl.words.limits import _lowest as _lowest
 from gpuop.dsl.words.loops import _break as _break
 from gpuop.dsl.words.loops import _continue as _continue
 from gpuop.dsl.words.loops import _for as _for
@@ -294,6 +296,7 @@ __all__ = [
     "_half4Var",
     "_halfArray",
     "_halfVar",
+    "_highest",
     "_hypot",
     "_if",
     "_ilogb",
@@ -352,6 +355,7 @@ __all__ = [
     "_long4Var",
     "_longArray",
     "_longVar",
+    "_lowest",
     "_mad",
     "_mad24",
     "_mad_hi",
@@ -385,6 +389,7 @@ __all__ = [
     "_powr",
     "_print",
     "_radians",
+    "_random",
     "_ravel",
     "_readTensor",
     "_readTensorElement",
@@ -1080,6 +1085,8 @@ def _powr(x: Operand, y: Operand, /) -> Value:
     "OpenCL's powr: xʸ of x ≥ 0; NaN of others, and where no limit exists. Error of float: 16 ULP, of double: 16 ULP."
 def _radians(x: Operand, /) -> Value:
     "OpenCL's radians: x · π/180. Error of float: 2 ULP, of double: 2 ULP."
+def _random(x: Operand, y: Operand, /) -> Value:
+    'Random bits: four uints by a key and a counter (Philox 4×32-10): a scalar is 64 bits, a vector 32 bits for each component, lowest first.'
 def _remainder(x: Operand, y: Operand, /) -> Value:
     "OpenCL's remainder: x - n · y, n the integer nearest to x / y, halves to even."
 def _remquo(x: Operand, y: Operand, /) -> tuple[Value, Value]:

@@ -30,14 +30,17 @@ def read(array: np.ndarray, dimensions: int, at: tuple[int, ...], border: Any) -
 
 @dataclass(frozen=True)
 class Tap:
-    """One read: a weight, and for every axis a factor of the coordinate and an offset."""
+    """One read: a weight, and for every axis a factor of the coordinate and an offset; `apart` where `offset=` says it."""
 
     weight: Any
     factors: tuple[int, ...]
     offsets: tuple[int, ...]
     border: Any
+    apart: bool = False
 
     def coordinates(self, names: tuple[str, ...]) -> str:
+        if self.apart:
+            return f"offset={self.offsets}"
         shown = []
         for name, factor, offset in zip(names, self.factors, self.offsets, strict=True):
             scaled = name if factor == 1 else f"{factor} * {name}"
@@ -122,7 +125,7 @@ def _tap(maker: Maker, given: Val) -> Tap:
     border = maker.one_of(CHECKED)
     if not given.unorm and maker.chance(0.15):
         border = maker.one_of((7, 1) if kind != "f" else (7, -2.5, 0.5))
-    return Tap(weight, factors, offsets, border)
+    return Tap(weight, factors, offsets, border, set(factors) == {1} and maker.chance(0.4))
 
 
 # --- between points -----------------------------------------------------------------------------------------------------

@@ -26,10 +26,10 @@ def one_value():
 
 @WRONGS.add(
     "`outputs=` of operator `body` is a function that does not take all of the operator's arguments, which are field, block "
-    "(too many positional arguments); add those, or `*_, **__` for what it does not look at"
+    "(too many positional arguments); let it take all, or only some under their names"
 )
 def outputs_that_do_not_take_choices():
-    gp.operator(outputs=lambda field: field.type, tune={"block": (8, 16)})(body)(SCALAR)  # here
+    gp.operator(outputs=lambda f: f.type, tune={"block": (8, 16)})(body)(SCALAR)  # here
 
 
 @WRONGS.add("`tune=` has no choices; leave it out")

@@ -29,6 +29,7 @@ ONE_BY_ONE = {
     "_select",
     "_any",
     "_all",
+    "_random",
 }
 TESTS = {name for name, e in ENTRIES.items() if e.group == "relational" and name.startswith(("_is", "_sign"))}
 LIMITS = {"_acospi", "_asinpi", "_atanpi", "_atan2pi", "_tanpi"}  # made of inexact ones
@@ -59,6 +60,7 @@ def names_for(kind: str) -> list[str]:
         found |= TESTS if kind == "int" or (lanes > 1 and dtype in SIGNED_OF.values()) else set()
         found |= {"_any", "_all"} if kind == "int" else set()
         found |= {"_ilogb", "_remquo"} if dtype == "int" else set()
+        found |= {"_random"} if kind == "uint4" else set()
     elif dtype in FLOATS:
         found |= _FLOATING | EITHER | {"_copysign", "_ldexp", "_nan", "_remquo", "_bitselect", "_select"}
         found |= ACROSS if lanes == 1 else OF_VECTORS
@@ -144,7 +146,12 @@ def _cross(make, kind, name, depth):
     return ("call", kind, name, make.value(kind, depth), make.value(kind, depth))
 
 
+def _random(make, kind, name, depth):
+    key, counter = (join(make.pick(INTEGERS), make.pick(lengths)) for lengths in ((1, 2), (1, 2, 3, 4)))
+    return ("call", kind, name, make.value(key, depth), make.value(counter, depth))
+
+
 _SPECIAL = {
     "_copysign": _copysign, "_ldexp": _ldexp, "_nan": _nan, "_ilogb": _ilogb, "_remquo": _remquo, "_rotate": _rotate,
-    "_bitselect": _bitselect, "_select": _select, "_any": _across, "_all": _across, "_cross": _cross,
+    "_bitselect": _bitselect, "_select": _select, "_any": _across, "_all": _across, "_cross": _cross, "_random": _random,
 }  # fmt: skip

@@ -29,6 +29,8 @@ def takes(entry: Entry, dtype: str, lanes: int) -> bool:
         return dtype in FLOATS and lanes == 1
     if entry.name == "_cross":
         return dtype in FLOATS and lanes == 3
+    if entry.name == "_random":
+        return dtype in INTEGERS and lanes == 1
     return entry.name in BOTH or (entry.group == "integer") == (dtype in INTEGERS)
 
 

@@ -13,6 +13,7 @@ from gpuop.ir.dims import Dims
 from gpuop.ir.types import FieldType, Shape
 
 Declared = Dims | FieldType
+SAME = "same"  # an output of the first Field's type
 
 
 def inputs_of(function: Callable[..., Any], name: str, inputs: Any) -> tuple[tuple[str, Declared], ...]:
@@ -109,25 +110,36 @@ def outputs_of(name: str, declared: Any, bound: inspect.BoundArguments) -> Any:
     """
     if isinstance(declared, Dims) or not callable(declared):
         return declared
+    signature = inspect.signature(declared)
     try:
-        inspect.signature(declared).bind(*bound.args, **bound.kwargs)
+        signature.bind(*bound.args, **bound.kwargs)
     except TypeError as wrong:
+        named = {
+            parameter: bound.arguments[parameter] for parameter in signature.parameters if parameter in bound.arguments
+        }
+        if len(named) == len(signature.parameters):
+            return declared(**named)
         raise SemanticError(
             f"`outputs=` of operator `{name}` is a function that does not take all of the operator's arguments, which are "
-            f"{', '.join(bound.arguments)} ({wrong}); add those, or `*_, **__` for what it does not look at"
+            f"{', '.join(bound.arguments)} ({wrong}); let it take all, or only some under their names"
         ) from None
     return declared(*bound.args, **bound.kwargs)
 
 
 def result_type(declared: Any, given: Mapping[str, Any], dtype: Any) -> Any:
-    """The type of an output that is declared by Dims; anything else as it is.
+    """The type of an output that is declared by Dims, or as that of the first Field; anything else as it is.
 
     Args:
         given: the arguments; an extent that is not known is that of the first one that has a dimension of the name.
 
     Raises:
-        SemanticError: no argument has such a dimension.
+        SemanticError: no argument has such a dimension, or is a Field.
     """
+    if isinstance(declared, str) and declared == SAME:
+        first = next((v.type for v in given.values() if isinstance(v, Field)), None)
+        if first is None:
+            raise SemanticError('`outputs="same"` is the type of the first Field, and no argument is one')
+        return first
     if not isinstance(declared, Dims):
         return declared
     dims = declared

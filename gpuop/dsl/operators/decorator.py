@@ -175,7 +175,7 @@ def operator(
     Args:
         function: its arguments are Fields, and constants: numbers, text, Shapes, FieldTypes, small arrays, lists and tuples
             of these. It returns the values of this thread's own point (a tuple for several outputs), or writes outputs.
-        outputs: FieldTypes or Dims, or a function of all arguments that gives them; else the values' types, or the first Field's.
+        outputs: FieldTypes or Dims, "same" (the first Field's type), or a function of arguments; else the values' types.
         name: of the operator in generated text and in plans.
         default: what an output holds where nothing is written; a number, or a tuple with one for each output.
         precision: "exact", "contract" or "fast", as of `gp.precision`, whatever stands around a call.

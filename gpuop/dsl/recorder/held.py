@@ -43,6 +43,7 @@ class Held:
             SemanticError: at the line that binds a name anew.
         """
         frame, now = self.frame, self.frame.f_locals
+        counters = made if isinstance(made, tuple) else (made,)
         for name, value in self.before.items():
             after = now.get(name, NOTHING)
             if after is value or not self._matters(name, value, after, block):
@@ -50,7 +51,7 @@ class Held:
             line = stored_line(frame, name, self.entered)
             raise SemanticError(
                 f"`{name}` is bound {_how(value)} inside this `{block}` block, which the device cannot see; "
-                + (_advice(name, value) if after is not made else _counter(name)),
+                + (_counter(name) if any(after is counter for counter in counters) else _advice(name, value)),
                 Loc(frame.f_code.co_filename, line) if line is not None else loc,
             )
 

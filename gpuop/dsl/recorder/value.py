@@ -119,7 +119,8 @@ class Value(Arithmetic["Value"]):
     def __iter__(self) -> Iterator[Value]:
         if self.type.lanes == 1:
             raise SemanticError(
-                "a scalar value cannot be unpacked or iterated over; use `with _for(n) as i:` for loops on the device"
+                "a scalar value cannot be unpacked or iterated over; use `with _for(n) as i:` for loops on the device, and "
+                "`with _for((rows, columns)) as (r, c):` along several dimensions"
             )
         wanted = unpacked(sys._getframe(1))
         if wanted not in (None, self.type.lanes):

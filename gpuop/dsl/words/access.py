@@ -11,7 +11,7 @@ from gpuop.dsl.recorder.record import Recorder, current
 from gpuop.dsl.recorder.storage import fetch, stored
 from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, atom, literal_atom
 from gpuop.dsl.words.dimensions import by_name
-from gpuop.dsl.words.points import _border, _field, _kind, _output, _place, _point, _shown, _updated
+from gpuop.dsl.words.points import _border, _field, _kind, _moved, _output, _place, _point, _shown, _updated
 from gpuop.errors import SemanticError, article, here
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import Atomic, Const, Expr, FieldParam, Read, Ref, Var, Write
@@ -23,16 +23,18 @@ OUTPUTS = {f"_out{k}": OutputRef(k) for k in range(10)}
 # --- reading --------------------------------------------------------------------------------------------------------
 
 
-def _readTensor(field: Operand, *point: Operand, border: Any = "clamp", **dims: Operand) -> Value:
+def _readTensor(field: Operand, *point: Operand, border: Any = "clamp", offset: Any = None, **dims: Operand) -> Value:
     """The tensor of a field at the thread's own point, or at explicit coordinates `[layer, [row,]] column`.
 
     A field of more dimensions takes one for each. By name, as in `_readTensor(f, y=_dim("y") - 1)`, dimensions that are not
-    named are the thread's own.
+    named are the thread's own. `_readTensor(f, offset=(-1, 0))` reads so far from the thread's own point, of fields of any rank.
 
     Args:
         field: a Field of small tensors (up to 4 elements), or a number, which is returned as it is; or an output, of which a
             thread sees what it has written, and what its work-group has before `_syncThreadsGlobal()`.
         border: what is read outside: a number, or a name such as "clamp" or "wrap"; docs/language.md has all ("Borders").
+        offset: an integer for each dimension of the field, of Python's or the kernel's; of a 1D field it may stand alone. It may
+            be a vector of the kernel's. The threads have as many dimensions as the field, of any extents.
 
     Returns:
         A scalar or vector of the field's dtype; unorm8 reads as float 0…1, complex64 as float2.
@@ -40,6 +42,7 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp", **dims: 
     recorder = current("`_readTensor`")
     if isinstance(field, NUMBERS) and not point:
         return Value(literal_atom(field))
+    point = _moved(recorder, field, point, dims, offset)
     if isinstance(field, OutputRef):
         return _read_back(recorder, field, point, False, border, dims)
     if (updated := _updated(recorder, field, point, dims)) is not None:
@@ -62,13 +65,19 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp", **dims: 
     return Value(recorder.build.pack(lanes))
 
 
-def _readTensorElement(field: Operand, *place: Operand, border: Any = "clamp", **dims: Operand) -> Value:
+def _readTensorElement(
+    field: Operand, *place: Operand, border: Any = "clamp", offset: Any = None, **dims: Operand
+) -> Value:
     """One element of a tensor: `_readTensorElement(f, [[layer, [row,]] column,] element)`, by default `_tensorElement`.
 
     Elements count in row-major order of the tensor. Borders apply to the grid's coordinates, never to the element. Names of
-    the tensor's dimensions say which element, those of the grid's where, as of `_readTensor`.
+    the tensor's dimensions say which element, those of the grid's where, as of `_readTensor`; with `offset=` only the element
+    stands beside it.
     """
     recorder = current("`_readTensorElement`")
+    if offset is not None:
+        one = place[-1:] or (Value(recorder.tensor_element()),)
+        place = (*_moved(recorder, field, place[:-1], dims, offset), *one)
     if isinstance(field, OutputRef):
         return _read_back(recorder, field, place, True, border, dims)
     if (updated := _updated(recorder, field, place[:-1], dims)) is not None:

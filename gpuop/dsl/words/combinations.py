@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from gpuop.dsl.recorder.functions_of import check_two_values
 from gpuop.dsl.recorder.record import Scope, current
 from gpuop.dsl.recorder.value import Operand, Value, convert
 from gpuop.dsl.words.functions import _where
 from gpuop.dsl.words.functions import generated as functions
+from gpuop.dsl.words.limits import ends
 from gpuop.errors import SemanticError, here
 from gpuop.ir.combination import Combination
 from gpuop.ir.nodes import Assign, Break, Continue, Expr, For, If, Index, Let, Load, Read, Ref, Var, While
@@ -91,9 +90,4 @@ def identity_of(word: str, op: Any, kind: Type, identity: Operand) -> Expr:
         return convert(identity, kind)
     if not isinstance(op, str):
         raise SemanticError(f"{word} of a function takes `identity=`, which the first thread gets")
-    if kind.kind == "f":
-        low, high = -np.inf, np.inf
-    else:
-        limits = np.iinfo(kind.dtype.numpy)
-        low, high = int(limits.min), int(limits.max)
-    return convert(OPERATIONS[op][1](low, high), kind)
+    return convert(OPERATIONS[op][1](*ends(kind.dtype)), kind)

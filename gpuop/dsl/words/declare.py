@@ -18,7 +18,7 @@ from gpuop.ir.dtype_names import dtype_name
 from gpuop.ir.nodes import AXES, Apply, Array, Cast, Const, Declare, Expr, Index, Ref, Var
 from gpuop.ir.ops import OPS
 from gpuop.ir.symbolic import OPERATIONS, SYMBOLIC, Extent, Formula
-from gpuop.ir.types import BY_NUMPY, DTYPES, SMALL_TENSOR, Type, is_integer
+from gpuop.ir.types import BY_NUMPY, DTYPES, SMALL_TENSOR, DType, Type, is_integer
 
 VECTORS = (1, 2, 3, 4)
 
@@ -154,10 +154,11 @@ def _vector(*parts: Operand) -> Value:
 
 def _convert(value: Operand, dtype: Any) -> Value:
     """Convert to a NumPy dtype, lane by lane; integers truncate and saturate, NaN gives 0."""
-    return Value(convert(value, Type(_dtype(dtype), _lanes(value))))
+    return Value(convert(value, Type(dtype_of(dtype), _lanes(value))))
 
 
-def _dtype(dtype: Any) -> Any:
+def dtype_of(dtype: Any) -> DType:
+    """The type that kernels have for a dtype."""
     name = dtype_name(dtype)
     if name not in BY_NUMPY:
         raise SemanticError(f"kernel values have no dtype {name}; one of {', '.join(BY_NUMPY)}")

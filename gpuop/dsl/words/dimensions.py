@@ -9,8 +9,10 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from gpuop.dsl.recorder.record import Recorder, current
-from gpuop.dsl.recorder.value import Operand, Value, integer
+from gpuop.dsl.recorder.value import Operand, Value, apply, integer
 from gpuop.dsl.words.indices import coordinate, linear_place
 from gpuop.dsl.words.shared_memory import shown
 from gpuop.errors import SemanticError
@@ -179,7 +181,7 @@ def by_name(
     for given in named:
         if given not in kind.names:
             had = f"it has {spelled(kind.names)}" if kind.names else "its dimensions have no names"
-            raise SemanticError(f"{name} has no dimension {given!r}: {had}; reads take `border=` besides")
+            raise SemanticError(f"{name} has no dimension {given!r}: {had}; reads take `border=` and `offset=` besides")
     element = None
     if any(n in named for n in tensor):
         missing = [n for n in tensor if n not in named]
@@ -191,6 +193,45 @@ def by_name(
         return (), element
     names = grid or ("",) * split
     return tuple(named[n] if n in named else _own_along(recorder, name, kind, a) for a, n in enumerate(names)), element
+
+
+def displaced(
+    recorder: Recorder,
+    name: str,
+    kind: FieldType,
+    place: tuple[Operand, ...],
+    named: Mapping[str, Operand],
+    offset: Any,
+) -> tuple[Operand, ...]:
+    """Coordinates over a field's grid, so far from the thread's own place as an offset says.
+
+    Args:
+        offset: a number or a value for each dimension of the field, or a vector's components, or a scalar for the only one.
+
+    Raises:
+        SemanticError: coordinates or names beside it, or not as many dimensions as the field and the threads have.
+    """
+    count, threads = len(kind.field_shape), len(_grid(recorder))
+    if place or named:
+        raise SemanticError(f"{name}: `offset=` is from the thread's own point, so no coordinates stand beside it")
+    vector = isinstance(offset, Value) and offset.type.lanes > 1
+    steps = tuple(offset) if vector or isinstance(offset, (tuple, list, np.ndarray)) else (offset,)
+    if len(steps) != count:
+        raise SemanticError(
+            f"{name} is {count}D: `offset=` has a number for each dimension, ({coordinates(kind)}), not {len(steps)}"
+        )
+    if count not in (0, threads):
+        raise SemanticError(
+            f"{name} is {count}D, and the threads are {threads}D: an offset is from the thread's own point, so give coordinates"
+        )
+    own = (_own_at(recorder, name, kind, axis) for axis in range(count))
+    return tuple(_nameless(recorder, lambda: [apply("add", at, step) for at, step in zip(own, steps, strict=True)]))
+
+
+def _own_at(recorder: Recorder, name: str, kind: FieldType, axis: int) -> Value:
+    """The thread's own position along a field's dimension: by its number, or by its name where both have names."""
+    by_names = kind.names and kind.names[axis] and recorder.names and recorder.names[axis]
+    return _own_along(recorder, name, kind, axis) if by_names else Value(own_places(recorder)[axis])
 
 
 def _own_along(recorder: Recorder, name: str, kind: FieldType, axis: int) -> Value:

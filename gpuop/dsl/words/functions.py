@@ -25,6 +25,7 @@ SEVERAL = {
     "fmin": type_rules.floating,
     "fmax": type_rules.floating,
 }
+OTHERS = {"complex": "Of complex numbers (float2s)", "random": "Random bits"}  # functions that OpenCL has not
 
 
 class Entry(NamedTuple):
@@ -32,7 +33,7 @@ class Entry(NamedTuple):
 
     Attributes:
         name: with its underscore.
-        group: "integer", "math", "geometric", "common", "relational" or "complex".
+        group: "integer", "math", "geometric", "common", "relational", "complex" or "random".
         ulp: the error bound for float: 0 for correctly rounded, infinity where OpenCL 1.2 sets none.
         doc: what it computes, in one line.
         double: the bound for double.
@@ -80,7 +81,7 @@ def generated() -> dict[str, Callable[..., Any]]:
 
 
 def _whose(entry: Entry) -> str:
-    return "Of complex numbers (float2s)" if entry.group == "complex" else f"OpenCL's {entry.name[1:]}"
+    return OTHERS.get(entry.group, f"OpenCL's {entry.name[1:]}")
 
 
 def listed(name: str, args: tuple[Any, ...]) -> Sequence[Any]:

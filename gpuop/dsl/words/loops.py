@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.recorder.assigned import assigned_name
+from gpuop.dsl.recorder.assigned import assigned, assigned_name
 from gpuop.dsl.recorder.frames import inside
 from gpuop.dsl.recorder.guard import Guard, condition
 from gpuop.dsl.recorder.record import caller, current
@@ -17,11 +18,12 @@ from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, integer
 from gpuop.dsl.recorder.variable import Variable
 from gpuop.errors import SemanticError, here
 from gpuop.ir.build import constant
-from gpuop.ir.nodes import Assign, Block, Break, Const, Continue, Expr, For, Ref, Stmt, Var, While
+from gpuop.ir.nodes import Assign, Block, Break, Const, Continue, Expr, For, If, Let, Ref, Stmt, Var, While
 from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, Shape, ShapeLike, Type, is_integer
-from gpuop.ir.visit import Copier, changes, leaving
+from gpuop.ir.visit import Copier, changes, leaving, map_blocks
 
+SEVERAL = (tuple, list, np.ndarray)  # an extent, or a bound, for each dimension
 COUNT = "count in a variable, as in `n = _var(0)` before it and `n += 1` inside"
 
 
@@ -97,12 +99,22 @@ def _turns(unroll: Any) -> int:
     return int(unroll)
 
 
+def _axes(*given: Any) -> list[tuple[Any, ...]]:
+    """The bounds and the step along each dimension: tuples have one for each, and what is none is that of all."""
+    counts = {len(each) for each in given if isinstance(each, SEVERAL)}
+    if len(counts) > 1:
+        raise SemanticError(f"`_for` along several dimensions takes tuples of one length, not of {sorted(counts)}")
+    count = counts.pop()
+    return list(zip(*(each if isinstance(each, SEVERAL) else (each,) * count for each in given), strict=True))
+
+
 class _for(Guard):
-    """`with _for(stop) as i:`, `with _for(start, stop, step=1, unroll=1) as i:`; bounds bind at entry, i is read-only; a target may
-    decide `unroll=`.
+    """`with _for(stop) as i:`, `with _for(start, stop, step=1, unroll=1) as i:`; tuples count along several dimensions, the last
+    one fastest: `with _for((rows, columns)) as (r, c):`; bounds bind at entry, i is read-only; a target may decide `unroll=`.
 
     Args:
         unroll: True, or a factor, which a target may decide; a hint, or the loop's full expansion where its bounds are constants.
+            Along several dimensions a factor is the last one's.
     """
 
     def __init__(self, *bounds: Operand, step: Operand = 1, unroll: Any = 1) -> None:
@@ -110,8 +122,11 @@ class _for(Guard):
             raise SemanticError("`_for` takes (stop), (start, stop) or (start, stop, step)")
         start, stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
         step = bounds[2] if len(bounds) == 3 else step
-        self.bounds = tuple(map(_bound, (start, stop, step)))
-        if isinstance(self.bounds[2], Const) and self.bounds[2].value == 0:
+        self.several = any(isinstance(each, SEVERAL) for each in (start, stop, step))
+        axes = _axes(start, stop, step) if self.several else [(start, stop, step)]
+        self.counted = len(axes)
+        self.axes = [tuple(map(_bound, axis)) for axis in axes or [(0, 1, 1)]]  # one turn along no dimension
+        if any(isinstance(by, Const) and by.value == 0 for _, _, by in self.axes):
             raise SemanticError("a `_for` with step 0 never ends")
         if isinstance(unroll, TargetExpression):
             self.unroll = extent(unroll, "`unroll=`", int, bool)
@@ -119,14 +134,48 @@ class _for(Guard):
             self.unroll = _turns(unroll)
         super().__init__("_for")
 
-    def opens(self) -> Variable:
-        self.var = Var((self.recorder.naming and assigned_name(self.frame)) or "i", Type(INT))
-        self.recorder.scope_of[self.var] = self.recorder.scope
-        return Variable(Ref(self.var))
+    def opens(self) -> Any:
+        names = self._names()
+        self.vars = [Var(name or "ijklmn"[k % 6], Type(INT)) for k, name in enumerate(names)]
+        for var in self.vars:
+            self.recorder.scope_of[var] = self.recorder.scope
+        counters = tuple(Variable(Ref(var)) for var in self.vars)
+        return counters[: self.counted] if self.several else counters[0]
+
+    def _names(self) -> Sequence[str]:
+        """What the user calls the counters."""
+        assert self.frame is not None
+        if not self.recorder.naming:
+            return ("",) * len(self.axes)
+        if not self.several:
+            return (assigned_name(self.frame),)
+        names = assigned(self.frame.f_code, self.frame.f_lasti) or ()
+        return names if len(names) == len(self.axes) > 1 else ("",) * len(self.axes)
 
     def closes(self, body: list[Stmt]) -> None:
-        start, stop, step = self.bounds
-        self.recorder.emit(For(self.var, start, stop, step, tuple(body), self.unroll, self.loc))
+        block, left = tuple(body), Var("left", Type(BOOL), mutable=True)
+        leaves = len(self.axes) > 1 and any(isinstance(stmt, Break) for stmt in leaving(block))
+        if leaves:
+            self.recorder.emit(Let(left, constant(False, BOOL), self.loc))
+            block = _marking(block, left)
+        unroll = self.unroll
+        for var, (start, stop, step) in reversed(list(zip(self.vars, self.axes, strict=True))):
+            loop = For(var, start, stop, step, block, unroll, self.loc)
+            block = (loop, If(Ref(left), (Break(self.loc),), (), self.loc)) if leaves else (loop,)
+            unroll = 0 if self.unroll == 0 else 1
+        for stmt in block[:1] if leaves else block:
+            self.recorder.emit(stmt)
+
+
+def _marking(block: Block, left: Var) -> Block:
+    """A turn that says where it leaves the loop, for the loops around it."""
+    out: list[Stmt] = []
+    for stmt in block:
+        if isinstance(stmt, Break):
+            out.append(Assign(left, constant(True, BOOL), stmt.loc))
+        inner = isinstance(stmt, (For, While))
+        out.append(stmt if inner else map_blocks(stmt, lambda inside: _marking(inside, left)))
+    return tuple(out)
 
 
 def _elements(shape: Any) -> int:

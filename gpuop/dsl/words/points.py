@@ -13,7 +13,7 @@ from gpuop.dsl.recorder.outputs import OutputRef, OutputSlot
 from gpuop.dsl.recorder.record import Recorder
 from gpuop.dsl.recorder.updated import UpdatedField
 from gpuop.dsl.recorder.value import Operand, Value, integer
-from gpuop.dsl.words.dimensions import by_name, check_own, coordinates, folded_point
+from gpuop.dsl.words.dimensions import by_name, check_own, coordinates, displaced, folded_point
 from gpuop.errors import SemanticError, described
 from gpuop.ir.borders import WORDS
 from gpuop.ir.build import constant
@@ -47,6 +47,18 @@ def _updated(
             "from the same field given as one more argument"
         )
     return updated
+
+
+def _moved(
+    recorder: Recorder, field: Operand, place: tuple[Operand, ...], dims: Mapping[str, Operand], offset: Any
+) -> tuple[Operand, ...]:
+    """The coordinates of a read, which an offset may say."""
+    if offset is None:
+        return place
+    if isinstance(field, OutputRef):
+        slot = _output(recorder, field)
+        return displaced(recorder, slot.shown, slot.kind, place, dims, offset)
+    return displaced(recorder, _shown(recorder, _field(recorder, field)), _kind(field), place, dims, offset)
 
 
 def _kind(field: Operand) -> FieldType:

@@ -10,7 +10,7 @@ from gpuop.dsl.recorder.record import current
 from gpuop.dsl.recorder.value import Operand, Value, apply, convert, integer, literal_atom
 from gpuop.dsl.words.access import _readTensor
 from gpuop.dsl.words.dimensions import by_name, coordinates
-from gpuop.dsl.words.points import _field, _kind, _shown
+from gpuop.dsl.words.points import _field, _kind, _moved, _shown
 from gpuop.errors import SemanticError, article
 from gpuop.ir.nodes import Expr
 from gpuop.ir.types import DOUBLE, FLOAT, INT, SMALL_TENSOR, DType, FieldType, Type, promote
@@ -26,7 +26,7 @@ class Taps:
     whole: Value
 
 
-def _sampleTensor(field: Operand, *point: Operand, border: Any = "clamp", **dims: Operand) -> Value:
+def _sampleTensor(field: Operand, *point: Operand, border: Any = "clamp", offset: Any = None, **dims: Operand) -> Value:
     """The tensor of a field between its points: (bi-, tri-)linear interpolation at `[layer, [row,]] column`.
 
     Coordinates are as scipy.ndimage.map_coordinates(order=1) has them: k is exactly point k, whatever its neighbours
@@ -36,6 +36,7 @@ def _sampleTensor(field: Operand, *point: Operand, border: Any = "clamp", **dims
     Args:
         field: a Field of small tensors (up to 4 elements); one that is 0D takes no coordinates.
         border: of the points taken, as in `_readTensor`. "unchecked" takes none but k at a coordinate k.
+        offset: how far from the thread's own point, as in `_readTensor`, and between points too: `offset=_readTensor(flow)`.
         dims: coordinates by name, as in `_readTensor`.
 
     Returns:
@@ -44,6 +45,7 @@ def _sampleTensor(field: Operand, *point: Operand, border: Any = "clamp", **dims
     recorder = current("`_sampleTensor`")
     param = _field(recorder, field)
     name, kind = _shown(recorder, param), _kind(field)
+    point = _moved(recorder, field, point, dims, offset)
     if dims:
         point, _ = by_name(recorder, name, kind, point, dims)
     _check(name, kind, point)

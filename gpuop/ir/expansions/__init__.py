@@ -3,7 +3,9 @@
 `registry` says what an entry is; there is a file for each table of the guide, and one for Python's operators.
 """
 
-from gpuop.ir.expansions import common, complex, geometric, integer, math, operators, relational
+from gpuop.ir.expansions import common, complex, geometric, integer, math, operators, random, relational
 from gpuop.ir.expansions.registry import EXPANSIONS, Function
 
-__all__ = ["EXPANSIONS", "Function", "common", "complex", "geometric", "integer", "math", "operators", "relational"]
+__all__ = [
+    "EXPANSIONS", "Function", "common", "complex", "geometric", "integer", "math", "operators", "random", "relational",
+]  # fmt: skip
