@@ -45,6 +45,15 @@ Tensors are equal, or one side has scalars. `np.broadcast_to` takes the axes of 
 **Values.** Fields of several dtypes are joined in host algebra's common one, which is float32 where NumPy would turn integers into
 float64. Numbers that stand beside a field's must fit its dtype; those of a "unorm8" field are 0 to 1.
 
+**Sizes that follow from values.** Shapes are known before anything runs. `np.unique`, and `np.bincount` where its dtype does not
+say how many counts there are, evaluate their field when they are called, and give fields of the size that was found; where there
+are no values yet, in pipelines and of what graphs compute at each step, they raise. `np.histogram(f, n, (0, n - 1))` counts the
+integers from 0 to n - 1 anywhere.
+
+**Counts and sums.** Counts are exact. Weights are added in float64, as NumPy does, in chunks whose sizes follow from the shape
+and the number of bins: one after another in each chunk, and then the sums of the chunks, so bits are equal on all devices; they
+may differ from NumPy's in the last place. A value at an edge is in the bin that NumPy has it in.
+
 `gp.zeros`, `gp.ones`, `gp.full`, `gp.arange`, `gp.linspace` and `gp.meshgrid` are computed where they are used, and take no memory
 unless they are a result. `gp.updated` names places as slices do. They are in [api.md](api.md).
 """

@@ -13,6 +13,8 @@ from gpuop.errors import UnsupportedError
 from gpuop.ops import (
     algebra,
     along,
+    counting,
+    distinct,
     evenly_spaced,
     joining,
     layouts,
@@ -20,7 +22,9 @@ from gpuop.ops import (
     padding,
     reduction_functions,
     scans,
+    searches,
     sorts,
+    taking,
 )
 
 Function = Callable[..., Any]
@@ -57,8 +61,13 @@ def _reduction(name: str) -> ArrayFunction:
     return ArrayFunction(reduction_functions.FUNCTIONS[name], "Reductions", about or f"as `.{name}`")
 
 
-SCANS, SORTS = "Scans", "Order"
+SCANS, SORTS, COUNTS = "Scans", "Order", "Counts"
+EVALUATED = "evaluated when it is called, as its length follows from the values"
 METHODS = "`q` is a number or a list; of methods those that are no steps, and lower, higher, midpoint, nearest"
+ALONG = "a Field's indices that are out of bounds are those of the ends"
+HISTOGRAM = (
+    "edges are a Field too; `range=` takes fields of one number; without it nothing counts where a value is not finite"
+)
 ORDER, SHAPES, JOINING = "Axes and order", "Shapes", "Joining and splitting"
 POINTS, MAKING, CHOICES = "Points", "New fields", "Choices and parts"
 NEW_AXIS = "a new axis is the grid's, unless it stands behind one of the tensor's"
@@ -80,6 +89,13 @@ TABLE = {
     "nanmedian": ArrayFunction(sorts.nanmedian, SORTS, "of what is not NaN; NaN where all is"),
     "quantile": ArrayFunction(sorts.quantile, SORTS, METHODS),
     "percentile": ArrayFunction(sorts.percentile, SORTS, METHODS),
+    "nanquantile": ArrayFunction(sorts.nanquantile, SORTS, "of what is not NaN; NaN where all is"),
+    "nanpercentile": ArrayFunction(sorts.nanpercentile, SORTS, "of what is not NaN; NaN where all is"),
+    "searchsorted": ArrayFunction(searches.searchsorted, SORTS, "int64; either is a Field, an array or a list"),
+    "digitize": ArrayFunction(searches.digitize, SORTS, "int64; bins that are a Field increase"),
+    "histogram": ArrayFunction(counting.histogram, COUNTS, HISTOGRAM),
+    "bincount": ArrayFunction(counting.bincount, COUNTS, f"{EVALUATED}, unless `minlength=` holds all values of an unsigned dtype"),
+    "unique": ArrayFunction(distinct.unique, COUNTS, f"{EVALUATED}; `axis` is None"),
     "transpose": ArrayFunction(layouts.transpose, ORDER, "a tensor's axis before one of the grid's is the grid's; also `f.T`"),
     "swapaxes": ArrayFunction(layouts.swapaxes, ORDER),
     "moveaxis": ArrayFunction(layouts.moveaxis, ORDER),
@@ -102,6 +118,7 @@ TABLE = {
     "array_split": ArrayFunction(joining.array_split, JOINING),
     "pad": ArrayFunction(padding.pad, POINTS, "modes constant, edge, reflect, symmetric and wrap"),
     "take": ArrayFunction(along.take, POINTS, 'a Field\'s indices take `mode="clip"` or `"wrap"`'),
+    "take_along_axis": ArrayFunction(taking.take_along_axis, POINTS, ALONG),
     "repeat": ArrayFunction(along.repeat, POINTS),
     "tile": ArrayFunction(along.tile, POINTS),
     "diff": ArrayFunction(joining.diff, POINTS),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.errors import SemanticError, described
@@ -132,6 +133,16 @@ def percentile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdim
     return _quantiles("percentile", a, q, 100.0, axis, method, keepdims)
 
 
+def nanquantile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Field:
+    """numpy.nanquantile."""
+    return _quantiles("nanquantile", a, q, 1.0, axis, method, keepdims, True)
+
+
+def nanpercentile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Field:
+    """numpy.nanpercentile."""
+    return _quantiles("nanpercentile", a, q, 100.0, axis, method, keepdims, True)
+
+
 def _statistic(
     name: str, a: Any, axis: Any, keepdims: bool, chosen: Callable[[Field], Field], of_values: bool = False
 ) -> Field:
@@ -181,7 +192,9 @@ def _middle_number(rows: Field) -> Field:
     return gathered("nanmedian", numbers.type.replace(dtype=rows.dtype), [rows, numbers], value, "middle", True)
 
 
-def _quantiles(name: str, a: Any, q: Any, whole: float, axis: Any, method: str, keepdims: bool) -> Field:
+def _quantiles(
+    name: str, a: Any, q: Any, whole: float, axis: Any, method: str, keepdims: bool, numbers: bool = False
+) -> Field:
     if method not in CONTINUOUS and method not in NEAR:
         raise SemanticError(f"{name}: a method is one of {', '.join(map(repr, [*CONTINUOUS, *NEAR]))}, not {method!r}")
     several = not isinstance(q, NUMBERS)
@@ -191,6 +204,8 @@ def _quantiles(name: str, a: Any, q: Any, whole: float, axis: Any, method: str, 
         raise SemanticError(f"{name}: what is wanted is a number from 0 to {whole:g}, or a list of them, not {found}")
 
     def chosen(share: float) -> Callable[[Field], Field]:
+        if numbers and isinstance(a, Field) and a.dtype in ("float16", "float32", "float64"):
+            return lambda rows: _between_numbers(rows, share, method)
         return lambda rows: _between(rows, _place(rows.field_shape[1], share, method))
 
     made = [_statistic(name, a, axis, keepdims, chosen(float(n) / whole), method in NEAR) for n in wanted]
@@ -217,3 +232,33 @@ def _between(rows: Field, place: float) -> Field:
     apart_by = apply("subtract", two, one)
     near = apply("subtract", two, apply("multiply", apart_by, 1 - part))
     return _unless_nan(rows, near if part >= 0.5 else apply("add", one, apply("multiply", apart_by, part)))
+
+
+def _between_numbers(rows: Field, share: float, method: str) -> Field:
+    """A quantile of what is not NaN, which stands before what is; NaN where all is."""
+    numbers = astype(apply("logical_not", apply("isnan", rows)).sum(axis=1), "float64")
+
+    def value(at: Place, read: Reading) -> Any:
+        count = read.at(numbers, at)
+        place = _place_among(count, share, method)
+        low = k._floor(place)
+        part = k._convert(place - low, str(rows.dtype))
+        one, two = (read.at(rows, [*at, k._convert_int(n)], "clamp") for n in (low, k._ceil(place)))
+        apart_by = two - one
+        near = k._where(part < 0.5, one + apart_by * part, two - apart_by * (1 - part))
+        return k._where(part == 0, one, near)
+
+    out = numbers.type.replace(dtype=rows.dtype)
+    return gathered("nanquantile", out, [rows, numbers], value, (share, method), True)
+
+
+def _place_among(count: Any, share: float, method: str) -> Any:
+    """As `_place`, of a number that kernels compute."""
+    if method in CONTINUOUS:
+        first, last = CONTINUOUS[method]
+        at = count * share + first + share * (1 - first - last) - 1
+    else:
+        at = (count - 1) * share
+        low, high = k._floor(at), k._ceil(at)
+        at = {"lower": low, "higher": high, "midpoint": 0.5 * (low + high), "nearest": k._rint(at)}[method]
+    return k._fmax(0.0, k._fmin(at, count - 1))

@@ -47,6 +47,21 @@ class Ordered:
         """
         return self._in_order("cumprod", axis)
 
+    def searchsorted(self, v: Any, side: str = "left") -> Field:
+        """Where values go in the field, which is a row in order, so that it stays so: how many of it are less.
+
+        Args:
+            v: a Field, an array or a number.
+            side: "left", or "right", which counts those that are equal too.
+
+        Returns:
+            A lazy Field of int64, on the grid of `v`. NaN is more than any number.
+
+        Raises:
+            SemanticError: a field that is no row of scalars, a complex64 field, or another side.
+        """
+        return self._in_order("searchsorted", v, side)
+
     def argsort(self, axis: int | None = -1) -> Field:
         """Where the values along an axis stand that are in order; those that are equal keep theirs, and NaN comes last.
 

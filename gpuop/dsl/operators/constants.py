@@ -20,15 +20,16 @@ PURE_BUILTINS = {
 }  # fmt: skip
 PURE_NUMPY = {
     "abs", "all", "allclose", "amax", "amin", "angle", "any", "arange", "argmax", "argmin", "argsort", "array", "array_split",
-    "asarray", "astype", "atleast_1d", "bartlett", "blackman", "broadcast_to", "clip", "concatenate", "convolve", "count_nonzero",
-    "cross", "cumprod", "cumsum", "diag", "diff", "dot", "dstack", "dtype", "einsum", "expand_dims", "eye", "finfo", "flip",
-    "fliplr", "flipud", "full", "full_like", "hamming", "hanning", "histogram", "hstack", "identity", "iinfo", "imag", "interp",
-    "isclose", "kaiser", "kron", "linspace", "logspace", "max", "mean", "median", "meshgrid", "min", "moveaxis", "nanargmax",
-    "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile",
-    "nanstd", "nansum", "nanvar", "ndim", "ones", "ones_like", "outer", "pad", "percentile", "prod", "quantile", "ravel", "real",
-    "repeat", "reshape", "result_type", "roll", "rot90", "round", "searchsorted", "shape", "sinc", "size", "sort", "split",
-    "squeeze", "stack", "std", "sum", "swapaxes", "take", "tile", "trace", "transpose", "tri", "tril", "triu", "unique", "var",
-    "vstack", "where", "zeros", "zeros_like",
+    "asarray", "astype", "atleast_1d", "bartlett", "bincount", "blackman", "broadcast_to", "clip", "concatenate", "convolve",
+    "count_nonzero", "cross", "cumprod", "cumsum", "diag", "diff", "digitize", "dot", "dstack", "dtype", "einsum",
+    "expand_dims", "eye", "finfo", "flip", "fliplr", "flipud", "full", "full_like", "hamming", "hanning", "histogram", "hstack",
+    "identity", "iinfo", "imag", "interp", "isclose", "kaiser", "kron", "linspace", "logspace", "max", "mean", "median",
+    "meshgrid", "min", "moveaxis", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian",
+    "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndim", "ones", "ones_like", "outer",
+    "pad", "percentile", "prod", "quantile", "ravel", "real", "repeat", "reshape", "result_type", "roll", "rot90", "round",
+    "searchsorted", "shape", "sinc", "size", "sort", "split", "squeeze", "stack", "std", "sum", "swapaxes", "take",
+    "take_along_axis", "tile", "trace", "transpose", "tri", "tril", "triu", "unique", "var", "vstack", "where", "zeros",
+    "zeros_like",
 }  # fmt: skip
 PURE_MODULES = {"math", "cmath", "_operator", "itertools", "_functools"}  # written in C
 PURE_PARTS = {"dsl", "ir", "iterate", "ops", "pipelines"}  # gpuop's parts whose functions ask no device

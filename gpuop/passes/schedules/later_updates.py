@@ -144,7 +144,7 @@ class LaterUpdates:
             return "it updates in loops"
         wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
         body = tuple(s for s in kernel.body if not (isinstance(s, Declare) and s.array.space == "constant"))
-        return wrong or refusal_of_thread(kernel) or obstacle(body) or LanePlaces(kernel).obstacle()
+        return wrong or refusal_of_thread(kernel) or obstacle(body) or LanePlaces(kernel).obstacle(True)
 
 
 def computes(kernel: Kernel) -> bool:

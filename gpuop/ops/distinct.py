@@ -1,0 +1,107 @@
+"""NumPy's function that finds which values there are: values in order, of which each first one of equal ones counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
+from gpuop.errors import SemanticError
+from gpuop.ir.types import FieldType
+from gpuop.ops.algebra import astype
+from gpuop.ops.along import take
+from gpuop.ops.axes import a_field, axes_of
+from gpuop.ops.gather import Place, Reading, gathered
+from gpuop.ops.eager_sizes import integers, kept
+from gpuop.ops.layouts import ravel, reshaped
+from gpuop.ops.making import filled
+from gpuop.ops.scans import cumsum
+from gpuop.ops.searches import ordered
+from gpuop.ops.sorts import argsort, sort
+
+ADVICE = "`np.sort(f)` has as many values as the field"
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+) -> Any:
+    """numpy.unique."""
+    field = a_field("unique", ar)
+    if axis is not None:
+        raise SemanticError("unique: of a Field values are compared, not what lies along an axis: `axis=` is None")
+    flat = ravel(ordered("unique", field))
+    if not flat.field_shape.points:
+        none = filled(FieldType(0, (), "int64"), 0)
+        found = [astype(flat, field.dtype), none, reshaped("unique", none, axes_of(field.type)), none]
+    else:
+        found = _found(field, flat, return_index or return_inverse, equal_nan)
+    wanted = (True, return_index, return_inverse, return_counts)
+    chosen = tuple(part for part, want in zip(found, wanted, strict=True) if want)
+    return chosen if len(chosen) > 1 else chosen[0]
+
+
+def _found(field: Field, flat: Field, places: bool, equal_nan: bool) -> list[Field]:
+    """The values, where each was first, the number of each value, and how often each is."""
+    order = kept("unique", ADVICE, argsort(flat)) if places else flat
+    row = take(flat, order, mode="clip") if places else kept("unique", ADVICE, sort(flat))
+    numbers = kept("unique", ADVICE, astype(cumsum(_changes(row, equal_nan)), "int32"))
+    (count,) = integers(numbers[-1])
+    starts = _starts(numbers, count)
+    values = astype(take(row, starts, mode="clip"), "float32" if field.dtype == "unorm8" else field.dtype)
+    if not places:
+        return [values, starts, starts, _lengths(starts, row.field_shape.points)]
+    inverse = reshaped("unique", _inverse(order, numbers), axes_of(field.type))
+    return [values, take(order, starts, mode="clip"), inverse, _lengths(starts, row.field_shape.points)]
+
+
+def _changes(row: Field, equal_nan: bool) -> Field:
+    """Where a value is not the one before it."""
+
+    def changes(at: Place, read: Reading) -> Any:
+        own, before = read.at(row, at), read.at(row, [at[0] - 1], "clamp")
+        differs = own != before
+        if equal_nan and own.type.kind == "f":
+            differs = differs & ((own == own) | (before == before))
+        return differs | (at[0] == 0)
+
+    return gathered("unique", row.type.replace(dtype="bool"), [row], changes, equal_nan)
+
+
+def _starts(numbers: Field, count: int) -> Field:
+    """Where the values of each number begin; numbers count from 1."""
+
+    def body() -> None:
+        k._globalThreads(numbers.field_shape)
+        number = k._readTensor(numbers)
+        before = k._readTensor(numbers, k._column - 1)
+        with k._if((number != before) | (k._column == 0)):
+            k._writeTensor(k._out0, k._column, number - 1)
+
+    return library_call("unique", (FieldType(count, (), "int32"),), [numbers], body, "starts", whole=True)[0]
+
+
+def _lengths(starts: Field, points: int) -> Field:
+    count = starts.field_shape.points
+
+    def length(at: Place, read: Reading) -> Any:
+        end = k._where(at[0] + 1 < count, read.at(starts, [at[0] + 1], "clamp"), points)
+        return end - read.at(starts, at)
+
+    return gathered("unique", starts.type.replace(dtype="int64"), [starts], length, points)
+
+
+def _inverse(order: Field, numbers: Field) -> Field:
+    """Which of the values each one was."""
+
+    def body() -> None:
+        k._globalThreads(numbers.field_shape)
+        k._writeTensor(k._out0, k._readTensor(numbers) - 1, k._convert_int(k._readTensor(order)))
+
+    return library_call("unique", (order.type,), [numbers, order], body, "inverse", whole=True)[0]

@@ -1,0 +1,31 @@
+"""Results whose sizes follow from values: these are evaluated when the function is called, as shapes are always known."""
+
+from __future__ import annotations
+
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.recorder.looks import values_seen
+from gpuop.errors import SemanticError
+
+
+def kept(name: str, advice: str, field: Field) -> Field:
+    """A field whose values are on the device.
+
+    Args:
+        advice: what gives as much where there are no values.
+
+    Raises:
+        SemanticError: it has none yet, as what is made of a pipeline's argument, a sensor or a state.
+    """
+    values_seen()
+    try:
+        return services.above.keep(field)
+    except SemanticError as unknown:
+        raise SemanticError(
+            f"{name}: how long the result is follows from values, which are not known here; {advice}"
+        ) from unknown
+
+
+def integers(*fields: Field) -> list[int]:
+    """The values of fields of one number."""
+    return [int(array) for array in services.above.evaluate(*fields)]
