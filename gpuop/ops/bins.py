@@ -169,7 +169,7 @@ def equal_bins(low: Field, high: Field, count: int, kind: FieldType) -> tuple[Fi
     def body() -> None:
         _write_edges(low, high, count, types)
 
-    edges, *others = library_call("histogram", tuple(types), [low, high], body, "edges", whole=True)
+    edges, *others = library_call("edges", tuple(types), [low, high], body, (), whole=True)
     if dtype.kind != "f" and count <= GUESSED:
         return edges, Bins(count, "guess", tuple(others), count)
     if held == "float16" or count > GUESSED:

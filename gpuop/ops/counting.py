@@ -14,8 +14,8 @@ from gpuop.ops.algebra import apply, astype
 from gpuop.ops.axes import a_field, whole_number
 from gpuop.ops.bins import Bins, bins_among, equal_bins, known_bins
 from gpuop.ops.count_kernels import counted, weighed
-from gpuop.ops.joining import diff
 from gpuop.ops.eager_sizes import integers, kept
+from gpuop.ops.joining import diff
 from gpuop.ops.searches import edges_of, ordered
 
 ADVICE = '`np.bincount(f.astype("uint8"), minlength=256)` and `np.histogram(f, n, (0, n - 1))` have as many as they say'

@@ -12,8 +12,8 @@ from gpuop.ir.types import FieldType
 from gpuop.ops.algebra import astype
 from gpuop.ops.along import take
 from gpuop.ops.axes import a_field, axes_of
-from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.eager_sizes import integers, kept
+from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.layouts import ravel, reshaped
 from gpuop.ops.making import filled
 from gpuop.ops.scans import cumsum

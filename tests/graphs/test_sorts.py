@@ -79,6 +79,21 @@ def test_statistics(device):
             close(np.quantile(f, 0.37, axis=0, method=method), np.quantile(x, 0.37, axis=0, method=method))
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_quantiles_of_numbers(device):
+    """Each row has another number of values."""
+    x = image(4, 21)
+    x[0, :5], x[1], x[3, 20] = np.nan, np.nan, np.nan
+    f = gp.ScalarField(x)
+    close(np.nanquantile(f, 0.3, axis=1), np.nanquantile(x, 0.3, axis=1))
+    if device == "reference":
+        close(np.nanpercentile(f, [0, 37, 100], axis=0), np.nanpercentile(x, [0, 37, 100], axis=0))
+        close(np.nanquantile(f, 0.4, keepdims=True), np.nanquantile(x, 0.4, keepdims=True))
+        close(np.nanquantile(gp.ScalarField(np.arange(6)), 0.3), np.nanquantile(np.arange(6), 0.3))
+        for method in METHODS:
+            close(np.nanquantile(f, 0.37, axis=1, method=method), np.nanquantile(x, 0.37, axis=1, method=method))
+
+
 @pytest.mark.parametrize("method", ["lower", "higher", "nearest"])
 def test_quantiles_that_are_values_of_integers(method):
     for x in (
