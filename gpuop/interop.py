@@ -49,19 +49,25 @@ def share(array: Any, kind: FieldType, backend: Backend) -> Shared:
         DeviceError: the backend cannot use it.
     """
     borrowed = backend.borrow(array)
-    strides = folded_strides(borrowed.array.shape, borrowed.array.strides, kind.array_shape)
+    facts = borrowed.array
+    return Shared(backend, borrowed, _layout_there(kind, facts.shape, facts.strides, facts.address % ALIGNED))
+
+
+@lru_cache(maxsize=1024)
+def _layout_there(kind: FieldType, shape: tuple[int, ...], steps: tuple[int, ...], behind: int) -> Layout | None:
+    """How a field lies in an array so far behind an aligned address; None where that is as in memory of gpuop's own."""
+    strides = folded_strides(shape, steps, kind.array_shape)
     if strides is None:
         raise DeviceError("the first axes of this array, which are one in kernels, lie apart; make it contiguous")
     if not has_layout(kind, strides):
         raise DeviceError(
             "complex vectors and matrices are taken where each lies in one piece; make the array contiguous"
         )
-    layout, address = layout_of(kind, strides), int(borrowed)
-    if layout == planar(kind) and address % ALIGNED == 0:
-        return Shared(backend, borrowed, None)
+    layout = layout_of(kind, strides)
+    if layout == planar(kind) and behind == 0:
+        return None
     size = kind.storage.bits // 8
-    behind = address % ACCESS // size if address % size == 0 else None
-    return Shared(backend, borrowed, replace(layout, behind=behind))
+    return replace(layout, behind=behind % ACCESS // size if behind % size == 0 else None)
 
 
 def has_layout(kind: FieldType, strides: tuple[int, ...]) -> bool:
@@ -71,7 +77,8 @@ def has_layout(kind: FieldType, strides: tuple[int, ...]) -> bool:
 
 def numpy_dtype(array: Any) -> np.dtype[Any]:
     """The dtype of any library's array."""
-    return _numpy_dtype(array.dtype)
+    dtype = array.dtype
+    return dtype if isinstance(dtype, np.dtype) and dtype.isbuiltin == 1 else _numpy_dtype(dtype)
 
 
 @lru_cache(maxsize=256)

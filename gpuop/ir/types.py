@@ -230,7 +230,7 @@ class FieldType:
         """How many elements a tensor has; 1 of scalars."""
         return self.tensor_shape.points
 
-    @property
+    @cached_property
     def array_shape(self) -> Shape:
         """The shape of the field as a NumPy array: grid, then tensor."""
         return Shape(self.field_shape + self.tensor_shape)

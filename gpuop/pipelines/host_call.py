@@ -34,12 +34,12 @@ class HostCall(PipelineCall):
 
     def _of_array(self, number: int, kind: FieldType, source: Deferred, array: Array) -> Argument:
         """An array of the host's, in its own memory where the device and the field's type can have it there."""
-        given = array
-        if array.shape == tuple(source.kind.array_shape) and array.flags.c_contiguous:
-            array = array.reshape(kind.array_shape)
+        given, shape = array, kind.array_shape
+        if array.shape == source.kind.array_shape != shape and array.flags.c_contiguous:
+            array = array.reshape(shape)
         if (
             array.dtype == kind.array_dtype
-            and array.shape == tuple(kind.array_shape)
+            and array.shape == shape
             and number not in self.traced.planar
             and array.flags.aligned
             and self._suits(number, kind)

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, overload
 
+import numpy as np
+
 from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields.arrays import Placeholder, is_array, is_device_array
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import Parameter
 from gpuop.dsl.fields.sources import Deferred
-from gpuop.dsl.operators.arguments import check_size, content, frozen, leaves
+from gpuop.dsl.operators.arguments import check_size, contents, leaves
 from gpuop.dsl.operators.closure_key import Snapshot, snapshot
 from gpuop.dsl.operators.decorated import Chosen, Decorated, check_function
 from gpuop.dsl.recorder.frames import def_line, return_line
@@ -173,6 +175,8 @@ class Pipeline(Decorated):
 
     def _is_plain(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> bool:
         """Whether it is the plain function: called with Fields, or while a pipeline is traced with what stands for its arrays."""
+        if len(given) == len(bound.arguments) and not any(isinstance(v, Placeholder) for v in given.values()):
+            return False
         fields = [value for value in bound.arguments.values() if isinstance(value, Field)]
         if any(isinstance(v, Placeholder) for v in leaves(f"pipeline `{self.name}`", bound.arguments)):
             return True
@@ -184,6 +188,8 @@ class Pipeline(Decorated):
 
     def _on_device(self, given: dict[str, Any]) -> bool:
         """Whether the arrays are on a device, for all of which that is the same."""
+        if all(type(array) is np.ndarray for array in given.values()):
+            return False
         kinds = {(library_of(array), is_device_array(array)): name for name, array in given.items()}
         if len(kinds) > 1:
             told = ", ".join(f"`{name}` is {kind}'s{' on a device' * device}" for (kind, device), name in kinds.items())
@@ -191,18 +197,10 @@ class Pipeline(Decorated):
         return any(device for _, device in kinds)
 
     def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> Traced:
-        constants = {n: v.node if isinstance(v, Field) else v for n, v in bound.arguments.items() if n not in given}
-        plain = {n: v for n, v in constants.items() if not self._is_receiver(v)}
-        try:
-            hash(tuple(map(frozen, plain.values())))
-        except TypeError:
-            raise SemanticError(self._unhashable(plain)) from None
-        check_size(f"pipeline `{self.name}`", constants)
-        known_by = tuple((n, content(v)) for n, v in plain.items())
         key = (
             tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items()),
             device,
-            known_by,
+            self._known_by(bound, given) if len(given) < len(bound.arguments) else (),
             self.precision or chosen(),
         )
         known = self.traced.get(key)
@@ -225,18 +223,13 @@ class Pipeline(Decorated):
             self.traced[key] = captured, made
         return made
 
-    def _unhashable(self, constants: dict[str, Any]) -> str:
-        for name, value in constants.items():
-            try:
-                hash(frozen(value))
-            except TypeError:
-                if any(map(is_array, leaves(f"pipeline `{self.name}`", {name: value}))):
-                    return f"`{name}` of pipeline `{self.name}` holds arrays; each array is an argument with a name of its own"
-                return (
-                    f"argument `{name}` of pipeline `{self.name}` is {described(value)}; what is not an array is a Parameter, "
-                    "or a constant that Python can hash, or a list of those"
-                )
-        raise AssertionError(constants)
+    def _known_by(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+        """The arguments that are no arrays, by their content."""
+        constants = {n: v.node if isinstance(v, Field) else v for n, v in bound.arguments.items() if n not in given}
+        plain = {n: v for n, v in constants.items() if not self._is_receiver(v)}
+        known_by = contents(f"pipeline `{self.name}`", plain)
+        check_size(f"pipeline `{self.name}`", constants)
+        return known_by
 
     def _traced(self, returned: Any) -> Traced:
         several = isinstance(returned, (tuple, list))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.interop import share
 from gpuop.runtime.base import dlpack
 
 from .process import python
@@ -118,3 +120,16 @@ def test_arrays_that_only_have_dlpack():
     for array in (np.arange(12.0).reshape(3, 4), np.arange(6, dtype=np.int16), np.array(2, np.float32)):
         field = gp.ScalarField(Only(array))
         assert field.dtype == array.dtype and field.numpy().tolist() == array.tolist()
+
+
+@pytest.mark.parametrize(("behind", "expected"), [(0, None), (256, None), (4, 1), (16, 0), (28, 3), (2, None)])
+def test_shared_memory_is_known_by_where_it_begins(behind, expected):
+    """Of two arrays of one shape, the one that begins elsewhere is loaded otherwise."""
+    for steps in ((6, 1), (9, 1)):
+        memory = dlpack.DLPackMemory(4096 + behind, (5, 6), steps, np.dtype("f4"), (2, 0), False, None)
+        backend = SimpleNamespace(borrow=lambda array: SimpleNamespace(array=array))
+        layout = share(memory, gp.FieldType((5, 6)), backend).layout
+        if behind % 256 == 0 and steps == (6, 1):
+            assert layout is None
+        else:
+            assert (layout.point, layout.behind) == (steps, 0 if behind % 256 == 0 else expected)

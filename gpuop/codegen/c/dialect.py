@@ -134,6 +134,11 @@ class Source:
     shared: tuple[str, ...] = ()
     extents: tuple[int, ...] = ()
 
+    @cached_property
+    def direct(self) -> bool:
+        """Whether it is passed buffers alone, one for each argument."""
+        return not self.extents and not any(param.by_value for param in self.arguments)
+
     @property
     def own(self) -> str:
         """The kernel, without what is shared."""
@@ -157,6 +162,8 @@ class Source:
 
     def flattened(self, arguments: Sequence[Any], buffer: Callable[[Any], Any]) -> tuple[list[Any], list[int]]:
         """What is passed, number by number, and where each argument begins; `buffer` gives what buffers are passed as."""
+        if self.direct:
+            return list(map(buffer, arguments)), list(range(len(arguments)))
         flat: list[Any] = []
         starts = []
         for param, argument in zip(self.arguments, arguments, strict=True):
@@ -166,6 +173,8 @@ class Source:
 
     def filled(self, arguments: Sequence[Any]) -> list[tuple[Any, FieldType, float]]:
         """The buffers that hold something before the launch, with their types and what that is."""
+        if not self.fills:
+            return []
         found = [(arguments[i], self.arguments[i].type, value) for i, value in self.fills.items()]
         return [(buffer, kind, value) for buffer, kind, value in found if kind.nbytes]
 

@@ -126,6 +126,27 @@ def hashed_content(operator: str, name: str, value: Any) -> Any:
     return constant
 
 
+def contents(pipeline: str, constants: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The contents of a pipeline's constants, with their names.
+
+    Raises:
+        SemanticError: one can change without notice, or holds arrays.
+    """
+    for name, value in constants.items():
+        try:
+            hash(frozen(value))
+        except TypeError:
+            if any(map(is_array, leaves(pipeline, {name: value}))):
+                raise SemanticError(
+                    f"`{name}` of {pipeline} holds arrays; each array is an argument with a name of its own"
+                ) from None
+            raise SemanticError(
+                f"argument `{name}` of {pipeline} is {described(value)}; what is not an array is a Parameter, "
+                "or a constant that Python can hash, or a list of those"
+            ) from None
+    return tuple((name, content(value)) for name, value in constants.items())
+
+
 def frozen(value: Any) -> Any:
     """A list as a tuple, which can be hashed where its members can."""
     return tuple(map(frozen, value)) if isinstance(value, (tuple, list)) else value

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterator
 from itertools import chain
+from operator import is_
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
@@ -58,7 +59,7 @@ class Snapshot:
         self._names: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
         self._cells: dict[int, tuple[CellType, Any]] = {}
         self._functions: list[tuple[FunctionType, Any, Any, Any, int]] = []
-        self._containers: list[tuple[Any, Any]] = []
+        self._containers: list[tuple[Any, Any, tuple[Any, ...]]] = []
         self._seen: set[int] = set()
         self._large, self._left = large_arrays, MOST_VALUES
         self.values = tuple(self._value(part) for part in parts)
@@ -81,11 +82,14 @@ class Snapshot:
                 return False
             if len(f.__dict__) != attributes:
                 return False
-        for container, values in self._containers:
-            now = snapshot(container, large_arrays=self._large)
-            if now is None or now.values != (values,):
-                return False
-        return True
+        return all(self._holds(*each) for each in self._containers)
+
+    def _holds(self, container: Any, values: Any, members: tuple[Any, ...]) -> bool:
+        """Whether a container has equal contents: the same objects, each of which is looked at by itself, or equal ones."""
+        if type(container) is not np.ndarray and _are(members, _members(container)):
+            return True
+        now = snapshot(container, large_arrays=self._large)
+        return now is not None and now.values == (values,)
 
     # --- values -------------------------------------------------------------------------------------------------
 
@@ -114,12 +118,9 @@ class Snapshot:
         raise Unknown
 
     def _container(self, value: Any) -> Any:
-        if type(value) is np.ndarray:
-            values = self._array(value)
-        else:
-            parts = chain.from_iterable(value.items()) if type(value) is dict else value
-            values = (type(value), *map(self._value, parts))
-        self._containers.append((value, values))
+        members = () if type(value) is np.ndarray else _members(value)
+        values = self._array(value) if type(value) is np.ndarray else (type(value), *map(self._value, members))
+        self._containers.append((value, values, members))
         return values
 
     def _array(self, array: Any) -> Any:
@@ -178,6 +179,15 @@ class Snapshot:
                 break
             value = self._bound(vars(value), name)
         return self._value(value)
+
+
+def _members(container: Any) -> tuple[Any, ...]:
+    return tuple(chain.from_iterable(container.items()) if type(container) is dict else container)
+
+
+def _are(some: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+    """Whether these are the same objects."""
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def _content(cell: CellType) -> Any:

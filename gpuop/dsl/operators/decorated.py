@@ -14,6 +14,7 @@ from gpuop.errors import SemanticError, described
 Chosen = bool | str | Iterable[str]  # arguments by their names; True: all
 Dynamic = bool | tuple[str, ...]
 PORTABLE = ".portable"
+BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 Made = TypeVar("Made", bound="Decorated")
 
 
@@ -24,6 +25,7 @@ class Decorated:
         receiver: the object that it is a method of, if it is one: the first argument.
         dynamic: the names of arguments whose extents are arguments of kernels; True: of all.
         first, preset: the arguments of a `functools.partial` that it is made of.
+        places: how many arguments there are; -1 where not all may be given by their place.
         recorded_by: the attributes that decide what is recorded.
         users: the names that are for users, which completion offers; all others are for gpuop itself.
     """
@@ -39,6 +41,8 @@ class Decorated:
         functools.update_wrapper(self, function)  # type: ignore[arg-type]  # what is made of it can be called
         self.function, self.name = function, name or function.__name__
         self.signature = inspect.signature(function)
+        parameters = self.signature.parameters.values()
+        self.places = len(parameters) if all(p.kind in BY_POSITION for p in parameters) else -1
         self.receiver: tuple[Any, ...] = ()
         self.dynamic: Dynamic = False
         self._portable: Any = None
@@ -51,7 +55,11 @@ class Decorated:
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
         """The arguments of a call, and those that are given already; TypeError as Python's."""
-        bound = bind(self.signature, (*self.receiver, *self.first, *args), self.preset | kwargs)
+        given = *self.receiver, *self.first, *args
+        if len(given) == self.places and not (kwargs or self.preset):
+            named = dict(zip(self.signature.parameters, given, strict=True))
+            return inspect.BoundArguments(self.signature, named)  # as `Signature.bind` makes it
+        bound = bind(self.signature, given, self.preset | kwargs)
         bound.apply_defaults()
         return bound
 
