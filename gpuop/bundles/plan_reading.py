@@ -96,8 +96,8 @@ class PlanReader:
     # --- kernels ------------------------------------------------------------------------------------------------
 
     def _kernel(self, item: Item, count: int) -> Launchable:
-        _, _, name, entry, threads, group, arguments, fills, needs = item.fields(
-            *VALUES, "name", "entry", "threads", "group", "arguments", "fills", "needs"
+        _, _, name, entry, threads, group, arguments, fills, begins, needs = item.fields(
+            *VALUES, "name", "entry", "threads", "group", "arguments", "fills", "begins", "needs"
         )
         params = _parameters(arguments)
         text, told = self._member("text"), last_line({f: item.value[f] for f in item.value if f not in VALUES})
@@ -108,13 +108,14 @@ class PlanReader:
             raise entry.is_not("the name of a function of its text")
         filled, needed = _fills(fills, params, count), frozenset(need.text() for need in needs.members())
         size, counts = _size(threads, group)
-        unwritten = (p for k, p in enumerate(params) if k >= count and k not in filled and p.type.nbytes)
+        outputs = _outputs(begins, params[:count], params[count:])
+        starting = {k for k, output in enumerate(outputs, count) if output.begins is not None}
+        unwritten = (p for k, p in enumerate(params) if k >= count and k not in {*filled, *starting} and p.type.nbytes)
         if not math.prod(size) and any(unwritten):
             raise Damaged(f"`{threads.place}` are none, and there is something to write")
         source = Source(entry.value, text, size, counts, params, count, filled, needs=needed)
         code = self._binary() if self.binary else None
         self.count += 1
-        outputs = tuple(map(Output, params[count:]))
         return Prebuilt(name.text(), params[:count], outputs, source=source, binary=code)
 
     def _place(self, ending: str) -> str:
@@ -201,6 +202,19 @@ def _size(threads: Item, group: Item) -> tuple[Extents, Extents]:
     if columns % width or rows % height or layers % depth:
         raise threads.is_not(f"whole groups of {[width, height, depth]}")
     return (columns, rows, layers), (width, height, depth)
+
+
+def _outputs(item: Item, inputs: Sequence[FieldParam], written: Sequence[FieldParam]) -> tuple[Output, ...]:
+    """The outputs, some of which begin as inputs do, by the positions of both."""
+    begins: dict[int, FieldParam] = {}
+    for position, begun in item.numbered().items():
+        given = begun.whole()
+        if not 0 <= position < len(written) or not 0 <= given < len(inputs):
+            raise begun.is_not("the position of an input that an output begins as")
+        begins[position] = inputs[given]
+        if inputs[given].by_value or inputs[given].type != written[position].type:
+            raise begun.is_not("the position of an input like the output that begins as it")
+    return tuple(Output(param, begins=begins.get(k)) for k, param in enumerate(written))
 
 
 def _fills(item: Item, params: Sequence[FieldParam], count: int) -> dict[int, float]:

@@ -37,7 +37,7 @@ from gpuop.runtime.disk.files import Path, replacing
 from gpuop.runtime.tuning.chooser import limits_for
 
 FORMAT = "gpuop bundle"
-VERSION = 3
+VERSION = 4
 HEAD = "bundle.json"
 
 
@@ -164,6 +164,7 @@ class _Packing:
             "group": source.group,
             "arguments": _parameters((*kernel.inputs, *kernel.written)),  # not as the text may count their points
             "fills": {str(k): fill for k, fill in source.fills.items()},
+            "begins": {str(k): kernel.inputs.index(o.begins) for k, o in enumerate(kernel.outputs) if o.begins},
             "needs": sorted(source.needs),
         }
         self.members[f"{place}.text"] = f"{source.text}{last_line(facts)}".encode()

@@ -42,7 +42,13 @@ def allocation(plan: Plan) -> Allocation:
     kinds: list[FieldType] = []
     free: dict[object, list[int]] = {}
     for n, launch in enumerate(plan.launches):
-        for value in (v for v in launch.outputs if v not in over):
+        replaced = {
+            v: given
+            for v, given in launch.replaced.items()
+            if given in of and last[given] == n and not {v, given} & (own | over)
+        }
+        of |= {v: of[given] for v, given in replaced.items()}
+        for value in (v for v in launch.outputs if v not in over and v not in replaced):
             same = free.get(_layout(types[value]))
             if same and value not in own:  # values that outlive the step share no buffer
                 of[value] = same.pop()
@@ -50,7 +56,7 @@ def allocation(plan: Plan) -> Allocation:
                 of[value] = len(kinds)
                 kinds.append(types[value])
         for value in dict.fromkeys((*launch.inputs, *launch.outputs)):
-            if value in of and last[value] == n and value not in own:
+            if value in of and last[value] == n and value not in own and value not in replaced.values():
                 free.setdefault(_layout(types[value]), []).append(of[value])
     return Allocation(of, tuple(kinds))
 

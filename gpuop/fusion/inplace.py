@@ -2,7 +2,7 @@
 
 A kernel that makes nothing but next values can wait until the next step begins. Then it may write them over the states, unless
 it reads a state at other points than a thread's own, or another kernel that waits, or another state, needs what it would
-overwrite.
+overwrite. What begins as a state (`inout=`) is meant to be written over it, whatever is read and written.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ def _is_own(kernel: Kernel, output: Output, state: FieldParam | None, access: Ac
     """Whether a thread reads of a state only what it overwrites, once it has read everything."""
     if state is None:
         return True
+    if output.param in kernel.replaced:
+        return output.begins is state
     writes = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Write) and stmt.field is output.param]
     alone = state.type.field_shape == kernel.domain.shape and kernel.domain.elements in (1, state.type.planes)
     last = len(writes) == 1 and writes[0] in kernel.body and output.fill is None
@@ -113,5 +115,6 @@ def _written_over(launch: PlannedLaunch, over: Over) -> PlannedLaunch:
     made = zip(launch.outputs, kernel.outputs, strict=True)
     states = {output.param: _param(launch, over[v]) for v, output in made if v in over}
     outputs = tuple(replace(output, over=states.get(output.param)) for output in kernel.outputs)
-    body = sorted(kernel.body, key=lambda stmt: isinstance(stmt, Write) and stmt.field in states)
+    last = {output.param for output in kernel.outputs if output.begins is None} & states.keys()
+    body = sorted(kernel.body, key=lambda stmt: isinstance(stmt, Write) and stmt.field in last)
     return replace(launch, kernel=replace(kernel, outputs=outputs, body=tuple(body)), over=tuple(over.items()))

@@ -58,6 +58,9 @@ def access_pattern(kernel: Kernel) -> AccessPattern:
         for value in values(stmt):
             if isinstance(value, Read) and not is_local(kernel.domain, value):
                 access.gathers.setdefault(value.field, getattr(stmt, "loc", None))
+    for output in kernel.outputs:
+        if output.begins is not None:  # it is read where the output is
+            access.gathers.setdefault(output.begins, access.scatters.get(output.param))
     return access
 
 

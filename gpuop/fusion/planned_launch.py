@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gpuop.fusion.program import Op
 from gpuop.fusion.rates import Rate
-from gpuop.ir.kernel import Launchable
+from gpuop.ir.kernel import Kernel, Launchable
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,3 +24,18 @@ class PlannedLaunch:
     ops: tuple[Op, ...]
     rate: Rate = Rate.EVERY_STEP
     over: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def begun(self) -> dict[int, int]:
+        """The outputs that begin as inputs do, by these."""
+        begun = zip(self.outputs, self.kernel.outputs, strict=True)
+        return {v: self.inputs[self.kernel.inputs.index(o.begins)] for v, o in begun if o.begins is not None}
+
+    @property
+    def replaced(self) -> dict[int, int]:
+        """Those of them that may have the memory of the inputs."""
+        if not isinstance(self.kernel, Kernel):
+            return {}
+        params = dict(zip(self.kernel.written, self.outputs, strict=True))
+        begun = self.begun
+        return {params[out]: begun[params[out]] for out in self.kernel.replaced}

@@ -40,6 +40,11 @@ class Op:
         return self.kernel
 
     @property
+    def updates(self) -> bool:
+        """Whether an output begins as an input does, which is copied as it lies."""
+        return any(output.begins is not None for kernel, _ in _recorded(self) for output in kernel.outputs)
+
+    @property
     def precision(self) -> str:
         """How exactly it computes; what runs on the host, and what repeats others, does nothing itself."""
         return self.kernel.precision if isinstance(self.kernel, Kernel) else EXACT

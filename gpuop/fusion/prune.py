@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from gpuop.bounded import BoundedCache
 from gpuop.ir.dead_code import restricted
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import FieldParam
 from gpuop.ir.text import identity
 from gpuop.ir.visit import fields_read, updated
 
@@ -39,10 +40,15 @@ def pruned(kernel: Kernel, name: str, needed: frozenset[int]) -> Pruned | None:
 def _prune(kernel: Kernel, needed: frozenset[int]) -> Pruned | None:
     computed = updated(kernel.body)
     outputs = tuple(k for k, o in enumerate(kernel.outputs) if k in needed or o.param in computed)
-    if len(outputs) == len(kernel.outputs) and fields_read(kernel.body).issuperset(kernel.inputs):
+    if len(outputs) == len(kernel.outputs) and _taken(kernel).issuperset(kernel.inputs):
         return None
     less = restricted(kernel, tuple(kernel.outputs[k] for k in outputs))
-    read = fields_read(less.body)
+    read = _taken(less)
     inputs = tuple(k for k, p in enumerate(kernel.inputs) if p in read)
     less = replace(less, inputs=tuple(kernel.inputs[k] for k in inputs))
     return Pruned(less, identity(less), inputs, outputs)
+
+
+def _taken(kernel: Kernel) -> set[FieldParam]:
+    """The inputs that a kernel needs."""
+    return fields_read(kernel.body) | {output.begins for output in kernel.outputs if output.begins is not None}

@@ -126,7 +126,7 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, 
                 fields[param] = inputs[value]
         made = list(zip(op.kernel.written, op.outputs, strict=True))
         own = {param: intermediates[value] for param, value in made if value in intermediates}
-        splicer = _Splicer(op, fields, captured, _kept(op, needed, outputs), own)
+        splicer = _Splicer(op, fields, captured, _kept(op, needed, outputs, fields), own)
         last = regions.add(op, splicer.copy(), max((ready.get(value, 0) for value in op.inputs), default=0))
         ready.update(dict.fromkeys(op.outputs, last))
         registers.update({value: splicer.made[param] for param, value in made if param in splicer.made})
@@ -143,14 +143,16 @@ def _intermediates(ops: Sequence[Op]) -> dict[int, FieldParam]:
     return {value: FieldParam(made[value][0].kernel.name, made[value][1].type) for value in staged(ops)}
 
 
-def _kept(op: Op, needed: set[int], outputs: dict[int, Output]) -> dict[FieldParam, FieldParam]:
+def _kept(
+    op: Op, needed: set[int], outputs: dict[int, Output], fields: dict[FieldParam, FieldParam]
+) -> dict[FieldParam, FieldParam]:
     """The outputs of an operator that go to memory, which are added to those of the kernel."""
     kept: dict[FieldParam, FieldParam] = {}
     computed = updated(op.fusible.body)
     for output, value in zip(op.kernel.outputs, op.outputs, strict=True):
         if value in needed or output.param in computed:
             kept[output.param] = FieldParam(f"out{len(outputs)}", output.param.type)
-            outputs[value] = replace(output, param=kept[output.param])
+            outputs[value] = replace(output, param=kept[output.param], begins=output.begins and fields[output.begins])
     return kept
 
 

@@ -83,7 +83,10 @@ def resized(kernel: Kernel, extents: Extents, values: Mapping[str, int]) -> Kern
     return replace(
         kernel,
         inputs=tuple(fields[param] for param in kernel.inputs),
-        outputs=tuple(replace(o, param=fields[o.param], over=o.over and fields[o.over]) for o in kernel.outputs),
+        outputs=tuple(
+            replace(o, param=fields[o.param], over=o.over and fields[o.over], begins=o.begins and fields[o.begins])
+            for o in kernel.outputs
+        ),
         body=Copier(kernel.body, fields=fields).copy(),
         domain=replace(kernel.domain, shape=shape(extents.grids[None], kernel.domain.shape)),
         layouts=tuple((fields[param], make(fields[param].type)) for param, make in alike.items()),

@@ -14,7 +14,7 @@ from gpuop.ir.pin import Pin
 from gpuop.ir.symbolic import Extent, numbers
 from gpuop.ir.target import Target
 from gpuop.ir.types import Shape
-from gpuop.ir.visit import effects
+from gpuop.ir.visit import effects, fields_read
 
 WIDTHS = (256, 128, 64)  # columns of a group, widest first: neighbours in memory are neighbours in the group
 GROUP = 256  # threads of a group whose grid is narrower than that
@@ -77,12 +77,14 @@ class Output:
     Attributes:
         over: the input that it may share memory with: a thread reads there only what it writes, before it does.
         complete: whether threads are to write all of it, though it starts from `fill`: nobody has said what else it holds.
+        begins: the input whose values it holds when the threads begin, which read and write it anywhere.
     """
 
     param: FieldParam
     fill: float | None = None
     over: FieldParam | None = None
     complete: bool = False
+    begins: FieldParam | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,6 +226,17 @@ class Kernel(Launchable):
     def shared_memory(self) -> set[FieldParam]:
         """The inputs and outputs that may have the same memory."""
         return {p for output in self.outputs if output.over is not None for p in (output.param, output.over)}
+
+    @property
+    def replaced(self) -> dict[FieldParam, FieldParam]:
+        """Outputs that may be given the memory of the inputs that they begin as, as threads read nothing else of these."""
+        begun = [output.begins for output in self.outputs]
+        read = fields_read(self.body)
+        return {
+            output.param: output.begins
+            for output in self.outputs
+            if output.begins is not None and output.begins not in read and begun.count(output.begins) == 1
+        }
 
     @property
     def acts(self) -> bool:

@@ -239,6 +239,8 @@ def _count(kernel: Kernel) -> tuple[int, str]:
     """Lanes that make the widest accesses; fewer, and why, where threads would be few or large."""
     assert kernel.target is not None
     sizes = [field.type.storage.bits // 8 for found in places(kernel) for field, _ in found]
+    if not sizes:
+        return 1, "it touches no field"
     values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, (Let, Assign)))
     limits = (
         (kernel.domain.threads // kernel.target.least_threads, "more lanes would leave too few threads"),

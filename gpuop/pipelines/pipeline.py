@@ -242,7 +242,7 @@ class Pipeline(Decorated):
                     return_line(code) or def_line(code),
                 )
         what = program([own(f.node) for f in fields])
-        touched = (v for op in what.ops if op.kernel.apart for v in (*op.inputs, *op.outputs))
+        touched = (v for op in what.ops if op.kernel.apart or op.updates for v in (*op.inputs, *op.outputs))
         planar = frozenset(touched) | what.leaves.keys() & set(what.wanted)
         return Traced(what, tuple(f.type for f in fields), planar, several, self.optimize)
 

@@ -58,6 +58,12 @@ class Prepared:
         used = [dict.fromkeys((*step.inputs, *step.outputs)) for step in plan.launches]
         last = {value: n for n, values in enumerate(used) for value in values if value not in wanted}
         self.done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # after each step
+        self.begun = [step.begun for step in plan.launches]
+        computed = {v for step in plan.launches for v in step.outputs}
+        self.replaced = [  # outputs that take over the memory of what is done
+            {v: given for v, given in step.replaced.items() if given in computed and given in done}
+            for step, done in zip(plan.launches, self.done, strict=True)
+        ]
 
     def on(self, backend: Backend) -> Prepared:
         """The same for another queue of the device."""
@@ -96,9 +102,16 @@ class Prepared:
             return _bind_host(step.kernel, arguments, self.backend)
         if isinstance(step.kernel, DeviceFunction):
             return _bind_library(step.kernel, arguments, self.backend)
-        return (
-            program.bind(arguments) if isinstance(program, CompiledIteration) else self.backend.bind(program, arguments)
-        )
+        if isinstance(program, CompiledIteration):
+            return program.bind(arguments)
+        launch, copies = self.backend.bind(program, arguments), self._beginnings(number, values)
+        return Launch((*copies, *launch.parts), launch.adjust) if copies else launch
+
+    def _beginnings(self, number: int, values: Mapping[int, Argument]) -> list[Part]:
+        """What brings to outputs what they begin as, where that lies in other memory."""
+        types, begun = self.plan.program.types, self.begun[number].items()
+        pairs = [(v, values[v], values[given]) for v, given in begun if values[v] is not values[given]]
+        return [partial(self.backend.copy, types[v], given, buffer) for v, buffer, given in pairs]
 
     def upload(self, value: int, buffer: Buffer, planes: Array) -> Part:
         """What brings a frame of a sensor's to a buffer."""
@@ -109,6 +122,8 @@ class Prepared:
         if program is None or isinstance(program, CompiledIteration):
             self.backend.launch(self.bind(number, values).parts)
         else:
+            if self.begun[number]:
+                self.backend.launch(self._beginnings(number, values))
             self.backend.once(program, [values[v] for v in (*step.inputs, *step.outputs)])
 
     def run(
@@ -117,8 +132,12 @@ class Prepared:
         """Launch everything; `values` holds the leaves and gains the wanted values, in `memory` where that has a place for them."""
         types, launching = self.plan.program.types, self.launching()
         for number, step in enumerate(self.plan.launches):
+            replaced = self.replaced[number]
             for value in step.outputs:
-                values[value] = memory[value] if value in memory else self.backend.empty(types[value])
+                if value in memory:
+                    values[value] = memory[value]
+                else:
+                    values[value] = values[replaced[value]] if value in replaced else self.backend.empty(types[value])
             launching._once(number, values)
             for value in self.done[number]:
                 del values[value]

@@ -142,17 +142,6 @@ def element_outside():
     gp.operator(lambda f: _readTensorElement(f, 3))(VECTOR3)  # here
 
 
-@WRONGS.add("`border=` is for Fields; of _out0 the nearest point is read")
-def read_an_output_with_a_border():
-    @gp.operator
-    def twice(field):
-        _writeTensor(_out0, _readTensor(field))
-        _syncThreadsGlobal()
-        _writeTensor(_out0, _readTensor(_out0, _row, _column - 1, border="zero"))  # here
-
-    twice(SCALAR)
-
-
 @WRONGS.add("_out0 has big tensors (7 elements); read one by `_readTensorElement`")
 def read_a_big_output():
     @gp.operator

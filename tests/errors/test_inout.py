@@ -5,13 +5,14 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 
-from .wrong import BIG, SCALAR, Wrongs
+from .wrong import SCALAR, Wrongs
 
 WRONGS = Wrongs()
 
 
 @WRONGS.add(
-    "`a` is updated, so a thread reads and writes its own point of it; what other points held before is read from the same"
+    "`a` is updated, and every thread writes its own point of it: others read that in no certain order; what other points held "
+    "before is read from the same field given as one more argument"
 )
 def another_point():
     @gp.operator(inout="a")
@@ -21,16 +22,15 @@ def another_point():
     shifted(SCALAR)
 
 
-@WRONGS.add(
-    "`a` has big tensors (7 elements), which a thread updates one element of: write `_globalThreads(a, a.tensor_shape)`"
-)
-def big_tensors():
+@WRONGS.add("`a` is a parameter, which lies in no memory that threads could update together")
+def a_parameter():
     @gp.operator(inout="a")
-    def doubled(a):
-        with _forEachTensorElement(a.tensor_shape):
-            _writeTensorElement(a, 2 * _readTensorElement(a))  # here
+    def set_by_one(a):
+        _globalThreads(8)
+        with _if(_column == 3):
+            _writeTensor(a, 2.0)
 
-    doubled(BIG)
+    set_by_one(gp.Parameter(1.5))  # here
 
 
 @WRONGS.add("operator `nothing` never writes `a`, which `inout=` names; add `_writeTensor(a, …)`, or leave it out")

@@ -35,7 +35,7 @@ def other_threads():
     gp.operator(outputs=gp.FieldType(3))(lambda f: _readTensor(f, offset=(0, 1)))(SCALAR)  # here
 
 
-@WRONGS.add("`v` is updated, so a thread reads and writes its own point of it")
+@WRONGS.add("`v` is updated, and every thread writes its own point of it: others read that in no certain order")
 def of_what_is_updated():
     @gp.operator(inout="v")
     def shifted(v):

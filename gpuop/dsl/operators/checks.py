@@ -130,7 +130,10 @@ def check_races(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:
     writes = [s for s in walk(kernel.body) if isinstance(s, (Write, Atomic)) and target(s) is slot.param]
     own = [w for w in writes if isinstance(w, Write) and w.point is None]
     elsewhere = [w for w in writes if isinstance(w, Atomic) or w.point is not None]
-    _check_meeting(kernel, slot, covered, own, elsewhere)
+    if slot.begins is None:
+        _check_meeting(kernel, slot, covered, own, elsewhere)
+    elif covered:
+        _check_neighbours(kernel, slot)
     for write in own:
         if kernel.domain.elements > 1 and write.element is None and write in kernel.body:
             raise SemanticError(
@@ -160,6 +163,21 @@ def _check_meeting(
             f"two threads may write one place, in any order; {advice}",
             other.loc,
         )
+
+
+def _check_neighbours(kernel: Kernel, slot: OutputSlot) -> None:
+    """Where every thread writes its own point, and nobody waits, others read it in no certain order."""
+    here = tuple(Index("global", axis) for axis in kernel.domain.axes)
+    if kernel.domain.threads <= 1 or any(isinstance(stmt, Barrier) for stmt in walk(kernel.body)):
+        return
+    for stmt in walk(kernel.body):
+        if isinstance(stmt, Atomic) and stmt.op == "read" and stmt.memory is slot.param and stmt.index != here:
+            raise SemanticError(
+                f"{slot.shown} is updated, and every thread writes its own point of it: others read that in no certain order; what "
+                "other points held before is read from the same field given as one more argument, and what threads of a "
+                "work-group wrote after `_syncThreadsGlobal()`",
+                stmt.loc,
+            )
 
 
 def _branches(block: Block, path: dict[int, int]) -> Iterator[tuple[Stmt, dict[int, int]]]:

@@ -182,8 +182,8 @@ def operator(
         tune: choices of some of the function's arguments, for each of which it is recorded: a dict such as `{"block": (8, 16)}`,
             of which all combinations are tried, or an iterable of dicts. A call leaves them out, and the fastest choice runs that
             was measured (`gp.tuning`), else the first that can; `gp.UnsupportedError` in the body skips one.
-        inout: the names of arguments (a tuple, or one) that the body reads and writes at the thread's own point; it reads what
-            it wrote. They are the outputs, and there are no others; the caller's fields stay as they are.
+        inout: the names of arguments (a tuple, or one) that the body reads and writes anywhere. They are the outputs, and there
+            are no others; the caller's fields stay. What one thread writes and another touches needs `_syncThreadsGlobal()`.
         inputs: Dims or a FieldType of arguments by name, which get names they lack; those of one name are equally long, or 1.
         dynamic: True, or names of arguments: their extents are arguments of kernels, which are compiled once (`explain`).
 

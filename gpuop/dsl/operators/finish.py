@@ -142,6 +142,8 @@ def _settle(recorder: Recorder, slot: OutputSlot, kernel: Kernel) -> tuple[Block
         )
     covered = covers(body, field, domain)
     check_races(kernel, slot, covered)
+    if slot.begins is not None:
+        return body, Output(field, begins=slot.begins)
     if slot.default is None:
         check_cover(kernel, slot, covered)
     first = next((n for n, stmt in enumerate(body) if _is_read(stmt, field)), len(body))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
+from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.record import Recorder
 from gpuop.dsl.recorder.updated import UpdatedField
@@ -46,11 +47,31 @@ def types_of(operator: str, updated: Mapping[str, Any]) -> tuple[FieldType, ...]
     return tuple(field.type for field in updated.values())
 
 
-def begin_updates(recorder: Recorder, names: Sequence[str], bound: inspect.BoundArguments) -> inspect.BoundArguments:
-    """The arguments of a body: fields that stand for those that are updated are in the place of these."""
+def begin_updates(
+    recorder: Recorder, names: Sequence[str], bound: inspect.BoundArguments, in_memory: Container[str]
+) -> inspect.BoundArguments:
+    """The arguments of a body: fields that stand for those that are updated are in the place of these.
+
+    Args:
+        in_memory: those of which threads touch other points than their own.
+    """
     given = dict(bound.arguments)
     for name, slot in zip(names, recorder.outputs, strict=False):
+        slot.updates, field = name, given[name]
+        if name in in_memory:
+            field = _in_planes(recorder, name, field)
         stands = Field.of(Leaf(slot.param.type), kind=slot.kind)
-        recorder.updated[stands.node] = UpdatedField(recorder, name, given[name], slot)
+        recorder.updated[stands.node] = UpdatedField(recorder, name, field, slot, name in in_memory)
         given[name] = stands
     return inspect.BoundArguments(bound.signature, given)
+
+
+def _in_planes(recorder: Recorder, name: str, field: Field) -> Field:
+    """The field, or a copy where it does not lie in memory as those of gpuop's own do."""
+    if isinstance(field.node, Leaf) and field.node.by_value:
+        raise SemanticError(
+            f"`{name}` is a parameter, which lies in no memory that threads could update together; read it as another argument"
+        )
+    node = services.above.own(field.node)
+    recorder.hints[node] = name
+    return Field.of(node, kind=field.type)

@@ -35,6 +35,7 @@ from gpuop.ir.text import identity
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 
+Grid = tuple[int, ...] | None  # that a target decides
 MANY_CONSTANTS = 8
 MOST_KEPT = 4096  # kernels of gpuop's own operators: numbers that change at every call make one each
 MOST_BODIES = 256  # kernels of one operator
@@ -221,7 +222,17 @@ class Operator(Decorated):
         kernel = replace(kernel, dynamic=dynamic) if dynamic else kernel
         return Recording(kernel, identity(kernel), tuple(recorder.inputs), kinds)
 
-    def _record(self, bound: inspect.BoundArguments, grid_chosen: tuple[int, ...] | None) -> Recorder:
+    def _record(self, bound: inspect.BoundArguments, grid_chosen: Grid) -> Recorder:
+        """What the body records; once more where it turns out that threads touch other points of what they update."""
+        in_memory = frozenset[str]()
+        while True:
+            recorder = self._run(bound, grid_chosen, in_memory)
+            elsewhere = {updated.name for updated in recorder.updated.values() if updated.elsewhere}
+            if elsewhere <= in_memory:
+                return recorder
+            in_memory |= elsewhere
+
+    def _run(self, bound: inspect.BoundArguments, grid_chosen: Grid, in_memory: frozenset[str]) -> Recorder:
         bound.arguments.update({name: arguments.own(value) for name, value in bound.arguments.items()})
         given = arguments.members(bound)
         fields = [v for v in given.values() if isinstance(v, Field)]
@@ -249,9 +260,9 @@ class Operator(Decorated):
         recorder = Recorder(self.name, grid, loc, slots, names)
         recorder.grid_of, recorder.grid_chosen = grid_of, grid_chosen
         recorder.hints = {v.node: name for name, v in reversed(given.items()) if isinstance(v, Field)}
-        bound = begin_updates(recorder, self.updates, bound)
+        stands = begin_updates(recorder, self.updates, bound, in_memory)
         with recorder, explained():
-            returned = self.function(*bound.args, **bound.kwargs)
+            returned = self.function(*stands.args, **stands.kwargs)
             if returned is not None:
                 with blaming(return_line(code) or loc):
                     if self.updates:

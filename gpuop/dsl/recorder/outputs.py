@@ -40,14 +40,18 @@ class OutputSlot:
     Attributes:
         declared: False where its type is only the default.
         kind: the type that users see, with names and all dimensions.
+        updates: the argument that it is, which an operator reads and writes; empty for other outputs.
+        begins: the input that this argument is, where threads read and write it in memory.
     """
 
     param: FieldParam
     declared: bool
     kind: FieldType
     default: Fill | None = None
+    updates: str = ""
+    begins: FieldParam | None = None
 
     @property
     def shown(self) -> str:
         """As users write it."""
-        return f"_{self.param.hint}"
+        return f"`{self.updates}`" if self.updates else f"_{self.param.hint}"

@@ -1,7 +1,9 @@
-"""Fields that an operator reads and writes: a variable of the thread's, which begins as what its own point holds.
+"""Fields that an operator reads and writes, which are outputs.
 
-In the end it is written to an output. So an operator that updates a field gives another one, as all do; whether that has the
-memory of the first is for plans to decide.
+Where threads touch only their own points, a field is a variable of the thread's, which begins as what its point holds and is
+written in the end. Else its memory is the output's, which begins as the field, and threads read and write there what they like.
+In both cases an operator that updates a field gives another one, as all do; whether that has the memory of the first is for plans
+to decide.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.dsl.recorder.record import Recorder
 from gpuop.dsl.recorder.storage import fetch, stored
 from gpuop.errors import Loc, SemanticError, here
-from gpuop.ir.nodes import Assign, Block, Const, Expr, Index, Let, Read, Ref, Var, Write
+from gpuop.ir.nodes import Assign, Atomic, Block, Const, Expr, Index, Let, Read, Ref, Var, Write
 from gpuop.ir.types import SMALL_TENSOR, Type
+from gpuop.ir.visit import walk, written_by
 
 ELEMENT = Index("global", "element")
 
@@ -20,28 +23,33 @@ ELEMENT = Index("global", "element")
 class UpdatedField:
     """A field that is updated, and the output that holds it in the end.
 
+    Args:
+        in_memory: whether threads touch other points than their own.
+
     Attributes:
         name: of the argument.
         given: the field that the operator is called with.
-        written: where the body writes it first.
+        elsewhere: whether the body has touched other points, or elements that are not known.
+        written: where the body writes it first, as a variable.
     """
 
-    def __init__(self, recorder: Recorder, name: str, given: FieldLike, slot: OutputSlot) -> None:
+    def __init__(self, recorder: Recorder, name: str, given: FieldLike, slot: OutputSlot, in_memory: bool) -> None:
         self.recorder, self.name, self.given, self.slot = recorder, name, given, slot
-        self.type = given.type
+        self.type, self.in_memory, self.elsewhere = given.type, in_memory, in_memory
         self.written: Loc | None = None
         self._var: Var | None = None
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it can be a variable."""
+        tensor = self.recorder.tensor
+        return tensor.points == self.type.planes if tensor else self.type.planes <= SMALL_TENSOR
 
     @property
     def var(self) -> Var:
         """What a thread has of it: its point, or an element of that where it has only one."""
         if self._var is None:
             lanes = 1 if self.recorder.tensor else self.type.planes
-            if lanes > SMALL_TENSOR or (self.recorder.tensor and self.recorder.tensor.points != self.type.planes):
-                raise SemanticError(
-                    f"`{self.name}` has big tensors ({self.type.planes} elements), which a thread updates one element of: "
-                    f"write `_globalThreads({self.name}, {self.name}.tensor_shape)`"
-                )
             self._var = Var(self.name, Type(self.type.storage, lanes), mutable=True)
             self.recorder.scope_of[self._var] = self.recorder.scopes[0]
         return self._var
@@ -67,9 +75,8 @@ class UpdatedField:
             return 0
         if isinstance(element, Const) and not self.recorder.tensor:
             return int(element.value)
-        raise SemanticError(
-            f"of `{self.name}`, which is updated, a thread has elements of known numbers, or its own (`_tensorElement`)"
-        )
+        self.elsewhere = True
+        return 0
 
     # --- the body ---------------------------------------------------------------------------------------------------
 
@@ -79,16 +86,26 @@ class UpdatedField:
 
     def begins(self) -> Block:
         """What stands before the body."""
-        if self.written is None:
+        if self.written is None and not self._changes():
             raise SemanticError(
                 f"operator `{self.recorder.name}` never writes `{self.name}`, which `inout=` names; add "
                 f"`_writeTensor({self.name}, …)`, or leave it out",
                 self.recorder.loc,
             )
+        if self.in_memory:
+            self.slot.begins = self.recorder.param(self.given)
+            return ()
         point = self.recorder.own_point() if self.recorder.surplus and self.type.field_shape else None
         param = self.recorder.param(self.given)
         return (Let(self.var, Read(param, self.var.type, point, self.element, "clamp")),)
 
     def ends(self) -> Block:
         """What stands behind it."""
-        return (Write(self.slot.param, Ref(self.var), None, self.element, self.written),)
+        return () if self.in_memory else (Write(self.slot.param, Ref(self.var), None, self.element, self.written),)
+
+    def _changes(self) -> bool:
+        """Whether the body writes its memory."""
+        written = (
+            stmt for stmt in walk(tuple(self.recorder.scopes[0].statements)) if written_by(stmt) is self.slot.param
+        )
+        return any(not isinstance(stmt, Atomic) or stmt.op != "read" for stmt in written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,10 +10,13 @@ from gpuop.dsl.recorder.fills import Fill, of_element, uniform
 from gpuop.dsl.recorder.outputs import OutputRef, OutputSlot
 from gpuop.dsl.recorder.record import Recorder, current
 from gpuop.dsl.recorder.storage import fetch, stored
+from gpuop.dsl.recorder.updated import UpdatedField
 from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, atom, literal_atom
 from gpuop.dsl.words.dimensions import by_name
 from gpuop.dsl.words.points import _border, _field, _kind, _moved, _output, _place, _point, _shown, _updated
 from gpuop.errors import SemanticError, article, here
+from gpuop.ir.borders import Coordinate, inside
+from gpuop.ir.borders import place as nearest
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import Atomic, Const, Expr, FieldParam, Read, Ref, Var, Write
 from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, Type
@@ -30,8 +34,8 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp", offset: 
     named are the thread's own. `_readTensor(f, offset=(-1, 0))` reads so far from the thread's own point, of fields of any rank.
 
     Args:
-        field: a Field of small tensors (up to 4 elements), or a number, which is returned as it is; or an output, of which a
-            thread sees what it has written, and what its work-group has before `_syncThreadsGlobal()`.
+        field: a Field of small tensors (up to 4 elements), or a number, which is returned as it is; or an output, or an argument
+            of `inout=`, of which a thread sees what it has written, and what its work-group has before `_syncThreadsGlobal()`.
         border: what is read outside: a number, or a name such as "clamp" or "wrap"; docs/language.md has all ("Borders").
         offset: an integer for each dimension of the field, of Python's or the kernel's; of a 1D field it may stand alone. It may
             be a vector of the kernel's. The threads have as many dimensions as the field, of any extents.
@@ -43,16 +47,16 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp", offset: 
     if isinstance(field, NUMBERS) and not point:
         return Value(literal_atom(field))
     point = _moved(recorder, field, point, dims, offset)
-    if isinstance(field, OutputRef):
-        return _read_back(recorder, field, point, False, border, dims)
-    if (updated := _updated(recorder, field, point, dims)) is not None:
+    updated = _updated(recorder, field, point, dims)
+    if isinstance(updated, UpdatedField):
         return Value(updated.read(None))
+    if isinstance(field, OutputRef) or updated is not None:
+        return _read_back(recorder, updated or field, point, False, border, dims)
     param = _field(recorder, field)
     if param.type.planes > SMALL_TENSOR:
         raise SemanticError(
             f"`{param.hint}` has big tensors ({param.type.planes} elements); "
-            "read elements with `_readTensorElement(f, …, element)`, "
-            "inside `with _forEachTensorElement(f.tensor_shape):`"
+            "read elements with `_readTensorElement(f, …, element)`, inside `with _forEachTensorElement(f.tensor_shape):`"
         )
     rule, fill = _border(border, param.type)
     if dims:
@@ -78,10 +82,11 @@ def _readTensorElement(
     if offset is not None:
         one = place[-1:] or (Value(recorder.tensor_element()),)
         place = (*_moved(recorder, field, place[:-1], dims, offset), *one)
-    if isinstance(field, OutputRef):
-        return _read_back(recorder, field, place, True, border, dims)
-    if (updated := _updated(recorder, field, place[:-1], dims)) is not None:
+    updated = _updated(recorder, field, place[:-1], dims)
+    if isinstance(updated, UpdatedField):
         return Value(updated.read(_place(recorder, updated.slot.param, updated.slot.kind, place, dims)[1]))
+    if isinstance(field, OutputRef) or updated is not None:
+        return _read_back(recorder, updated or field, place, True, border, dims)
     param = _field(recorder, field)
     point, element = _place(recorder, param, _kind(field), place, dims)
     rule, fill = _border(border, param.type)
@@ -90,30 +95,35 @@ def _readTensorElement(
 
 
 def _read_back(
-    recorder: Recorder, out: OutputRef, place: tuple[Operand, ...], one: bool, border: Any, dims: Mapping[str, Operand]
+    recorder: Recorder, out: Operand, place: tuple[Operand, ...], one: bool, border: Any, dims: Mapping[str, Operand]
 ) -> Value:
     """What an output holds now: what this thread has written, and others of its work-group before `_syncThreadsGlobal()`."""
     slot = _output(recorder, out)
     kind, build = slot.param.type, recorder.build
-    if border != "clamp":
-        raise SemanticError(f"`border=` is for Fields; of {slot.shown} the nearest point is read")
+    rule, fill = _border(border, kind)
     if not one and kind.planes > SMALL_TENSOR:
         raise SemanticError(f"{slot.shown} has big tensors ({kind.planes} elements); read one by `_readTensorElement`")
     point, element = _place(recorder, slot.param, slot.kind, place, dims) if one else (place, None)
     if dims and not one:
         point, _ = by_name(recorder, slot.shown, slot.kind, place, dims)
-    where = _point(recorder, slot.param, slot.kind, point, "write", "clamp") if kind.field_shape else ()
-    inside = tuple(
-        at if where is None else build.apply("min", build.apply("max", at, 0), n - 1)
+    where = _point(recorder, slot.param, slot.kind, point, "write", rule) if kind.field_shape else ()
+    along = [
+        Coordinate(at, constant(n, INT), n, None if where is not None else 0, None if where is not None else n - 1)
         for at, n in zip(recorder.own_point() if where is None else where, kind.field_shape, strict=True)
-    )
+    ]
+    there = tuple(nearest(build, c, rule) for c in along)
+    tests = [test for c in along if rule == "fill" and (test := inside(build, c)) is not None]
     elements = [element] if one else [constant(k, INT) if kind.planes > 1 else None for k in range(kind.planes)]
     lanes: list[Expr] = []
     for each in elements:
         var = Var(f"{slot.param.hint}_now", Type(kind.storage), temporary=True)
         recorder.scope_of[var] = recorder.scope
-        recorder.emit(Atomic("read", slot.param, inside, (), var, each, here()))
+        recorder.emit(Atomic("read", slot.param, there, (), var, each, here()))
         lanes.append(Ref(var))
+    if tests:
+        held = functools.reduce(lambda a, b: build.apply("and", a, b), tests)
+        outside = [of_element(build, fill if one else fill[k % len(fill) :][:1], element) for k in range(len(lanes))]
+        lanes = [build.apply("choose", held, lane, other) for lane, other in zip(lanes, outside, strict=True)]
     return Value(fetch(build, kind, build.pack(lanes)))
 
 
@@ -139,11 +149,16 @@ def _element(
 
 
 def _writeTensor(out: Operand, value: Operand, *point: Operand, **dims: Operand) -> None:
-    """Write a tensor of an output at the thread's own point, at `[layer, [row,]] column` or by name; outside it is dropped."""
+    """Write a tensor of an output at the thread's own point, at `[layer, [row,]] column` or by name; outside it is dropped.
+
+    Args:
+        out: `_out0` … `_out9`, or an argument that `inout=` names.
+    """
     recorder = current("`_writeTensor`")
-    if (updated := _updated(recorder, out, point, dims)) is not None:
+    updated = _updated(recorder, out, point, dims)
+    if isinstance(updated, UpdatedField):
         return updated.write(_converted(recorder, updated.slot, value, updated.var.type.lanes), None)
-    slot = _output(recorder, out)
+    slot = _output(recorder, updated or out)
     kind, lanes = slot.param.type, slot.param.type.planes
     if lanes > SMALL_TENSOR:
         raise SemanticError(
@@ -159,13 +174,14 @@ def _writeTensor(out: Operand, value: Operand, *point: Operand, **dims: Operand)
 def _writeTensorElement(out: Operand, value: Operand, *place: Operand, **dims: Operand) -> None:
     """Write one element: `_writeTensorElement(_outK, v, [[layer, [row,]] column,] element)`, by default `_tensorElement`.
 
-    By name as `_readTensorElement`.
+    Of an output, or an argument that `inout=` names. By name as `_readTensorElement`.
     """
     recorder = current("`_writeTensorElement`")
-    if (updated := _updated(recorder, out, place[:-1], dims)) is not None:
+    updated = _updated(recorder, out, place[:-1], dims)
+    if isinstance(updated, UpdatedField):
         element = _place(recorder, updated.slot.param, updated.slot.kind, place, dims)[1]
         return updated.write(_converted(recorder, updated.slot, value, 1), element)
-    slot = _output(recorder, out)
+    slot = _output(recorder, updated or out)
     point, element = _place(recorder, slot.param, slot.kind, place, dims)
     converted = _converted(recorder, slot, value, 1)
     where = _point(recorder, slot.param, slot.kind, point, "write")

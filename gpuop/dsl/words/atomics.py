@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gpuop.dsl.recorder.assigned import assigned_name
-from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.record import Recorder, caller, current
 from gpuop.dsl.recorder.value import Operand, Value, atom
 from gpuop.dsl.recorder.variable import Variable
 from gpuop.dsl.words.access import output_place
+from gpuop.dsl.words.points import _pointed
 from gpuop.dsl.words.shared_memory import LocalVariable, shown
 from gpuop.errors import SemanticError, article, here
 from gpuop.ir.build import Builder, literal
@@ -52,8 +52,8 @@ def _pointerTo(what: Operand, *place: Operand) -> Pointer:
     """A pointer for the atomic functions: `_pointerTo(v)`, `_pointerTo(a[i, j])`, or an output's element,
     `_pointerTo(_outK, [layer, [row,]] column[, element])`; outside the output nothing is updated."""
     recorder = current("`_pointerTo`")
-    if isinstance(what, OutputRef):
-        field, point, element = output_place(recorder, what, place)
+    if (output := _pointed(recorder, what)) is not None:
+        field, point, element = output_place(recorder, output, place)
         return Pointer(field, Type(field.type.storage), point, element)
     if place:
         raise SemanticError(

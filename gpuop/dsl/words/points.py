@@ -33,20 +33,27 @@ def _field(recorder: Recorder, field: Operand) -> FieldParam:
 
 def _updated(
     recorder: Recorder, field: Operand, point: tuple[Operand, ...], dims: Mapping[str, Operand]
-) -> UpdatedField | None:
-    """The field, if the operator updates it; a thread does so at its own point."""
+) -> UpdatedField | OutputSlot | None:
+    """The field, if the operator updates it at the thread's own point; the output that it is, where that is anywhere."""
     updated = recorder.updated.get(field.node) if isinstance(field, FieldLike) else None
     if updated is None:
         return None
-    kind = updated.slot.kind
-    if dims:
-        point, _ = by_name(recorder, f"`{updated.name}`", kind, point, dims)
-    if _point(recorder, updated.slot.param, kind, point, "write") is not None:
-        raise SemanticError(
-            f"`{updated.name}` is updated, so a thread reads and writes its own point of it; what other points held before is read "
-            "from the same field given as one more argument"
-        )
-    return updated
+    if not updated.in_memory:
+        kind = updated.slot.kind
+        if dims:
+            point, _ = by_name(recorder, f"`{updated.name}`", kind, point, dims)
+        own = _point(recorder, updated.slot.param, kind, point, "write") is None
+        updated.elsewhere |= not (own and updated.is_small)
+    return updated.slot if updated.elsewhere else updated
+
+
+def _pointed(recorder: Recorder, what: Operand) -> OutputRef | OutputSlot | None:
+    """The output that atomic functions are to update, if it is one."""
+    updated = recorder.updated.get(what.node) if isinstance(what, FieldLike) else None
+    if updated is not None:
+        updated.elsewhere = True
+        return updated.slot
+    return what if isinstance(what, OutputRef) else None
 
 
 def _moved(
@@ -55,8 +62,9 @@ def _moved(
     """The coordinates of a read, which an offset may say."""
     if offset is None:
         return place
-    if isinstance(field, OutputRef):
-        slot = _output(recorder, field)
+    updated = recorder.updated.get(field.node) if isinstance(field, FieldLike) else None
+    if isinstance(field, OutputRef) or updated is not None:
+        slot = updated.slot if updated is not None else _output(recorder, field)
         return displaced(recorder, slot.shown, slot.kind, place, dims, offset)
     return displaced(recorder, _shown(recorder, _field(recorder, field)), _kind(field), place, dims, offset)
 
@@ -68,6 +76,8 @@ def _kind(field: Operand) -> FieldType:
 
 
 def _output(recorder: Recorder, out: Operand) -> OutputSlot:
+    if isinstance(out, OutputSlot):
+        return out
     if isinstance(out, FieldLike):
         raise SemanticError(
             f"writes want an output, `_out0` … `_out9`, not {described(out)}: Fields are immutable, but for arguments that "
