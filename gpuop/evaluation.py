@@ -30,7 +30,7 @@ from gpuop.ir.values import Call, Leaf, LeafSource, Node, Result, calls
 from gpuop.ops.algebra import copied
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer
-from gpuop.runtime.base.device_sources import Evaluated, Shared
+from gpuop.runtime.base.device_sources import Evaluated, Shared, marked, taken_from
 from gpuop.runtime.base.host_arrays import array_of, planes_of
 from gpuop.runtime.device_facts import facts_of
 from gpuop.runtime.devices import current
@@ -48,7 +48,7 @@ class DeviceValue:
 
     Attributes:
         backend: the queue that it was enqueued in.
-        mark: as `Backend.take` takes it.
+        mark: as `marked` gives it.
     """
 
     backend: Backend
@@ -62,7 +62,7 @@ class DeviceValue:
 
     def taken(self, backend: Backend) -> Buffer:
         """The buffer, for a queue of the device."""
-        return backend.take(self.buffer, self.backend, self.mark)
+        return taken_from(self.backend, self.buffer, self.mark, backend)
 
 
 _computed: WeakKeyDictionary[Call, dict[int, DeviceValue]] = WeakKeyDictionary()
@@ -161,11 +161,6 @@ def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[Le
         buffer = backend.upload(leaf.type, planes_of(leaf.type, array))
         _uploaded[leaf] = found = DeviceValue(backend, buffer, versions, marked(backend))
     return found.taken(backend)
-
-
-def marked(backend: Backend) -> Any:
-    """A mark behind what was enqueued, for other queues; None where there are none."""
-    return backend.record() if backend.queues else None
 
 
 # --- evaluation ---------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.runtime.devices import current
+from gpuop.runtime.devices import current, discover
 
 from .held import DRIVERS, held
 
@@ -176,6 +177,29 @@ def test_values_of_one_queue_are_waited_for_in_another(opened):
                 assert not after.done
             let_go()
             assert np.array_equal(after.result(), a[::-1] * 2)
+
+
+@each_driver
+def test_values_of_before_there_was_another_queue(opened):
+    """Who uses them waits for what was enqueued until then, and for nothing later."""
+    a = array_of(500)
+    opener = next(opener for device, opener in discover() if device.name == opened.name)
+    with gp.use_device(opener()) as alone:
+        f, g = gp.evaluate(gp.ScalarField(a)), twice(gp.ScalarField(a))
+        gp.submit(g, f + 0).result()
+        with gp.queue("io"):
+            gp.evaluate(gp.ScalarField(a)).fetch().result()
+        with held(alone) as let_go:
+            late = gp.submit(f + 0)
+            with gp.queue("io"):
+                fetched = [f.fetch(), g.fetch()]
+            until = time.monotonic() + 5
+            while not all(event.done for event in fetched) and time.monotonic() < until:
+                time.sleep(0.001)
+            assert [event.done for event in (*fetched, late)] == [True, True, False]
+            let_go()
+        assert np.array_equal(f.fetch().result(), a) and np.array_equal(fetched[1].result(), a * 2)
+        assert np.array_equal(late.result(), a)
 
 
 @each_driver

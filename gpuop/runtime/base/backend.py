@@ -87,6 +87,7 @@ class Backend(ABC):
         main: the device's first queue; all of a device have the same memory and programs.
         queue_name: "" of the main one.
         queues: the others, by name and priority.
+        alone: a mark behind all that was enqueued while there were no others.
         max_work_group_size: threads of a work-group, at most.
         compute_units: what runs work-groups side by side.
         model: the device's name, whatever its driver.
@@ -97,6 +98,7 @@ class Backend(ABC):
     queue_name = ""
     main: Backend
     queues: dict[tuple[str, str], Backend]
+    alone: Any = None
     description: str
     model = ""
     checked = False

@@ -13,6 +13,16 @@ from gpuop.runtime.base.backend import Array, Backend, Buffer
 from gpuop.runtime.base.host_arrays import array_of
 
 
+def marked(backend: Backend) -> Any:
+    """A mark behind what was enqueued, for other queues; None where there are none."""
+    return backend.record() if backend.queues else None
+
+
+def taken_from(owner: Backend, memory: Buffer, mark: Any, backend: Backend) -> Buffer:
+    """The memory of a queue's value with a mark of `marked`, for another queue: it waits for no more than that."""
+    return backend.take(memory, owner, owner.main.alone if mark is None else mark)
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluated(LeafSource):
     """Values that were computed, in a device's own memory; other devices get a copy."""
@@ -20,10 +30,12 @@ class Evaluated(LeafSource):
     kind: FieldType
     backend: Backend
     memory: Buffer
-    mark: Any = None  # as `Backend.take` takes it
+    mark: Any = None  # as `marked` gives it
 
     def buffer(self, device: Backend) -> Buffer | None:
-        return device.take(self.memory, self.backend, self.mark) if device.main is self.backend.main else None
+        if device.main is not self.backend.main:
+            return None
+        return taken_from(self.backend, self.memory, self.mark, device)
 
     def read(self) -> tuple[Array, None]:
         return array_of(self.kind, self.backend.download(self.kind, self.memory)), None

@@ -25,4 +25,6 @@ def queue_of(device: Backend, key: Key) -> Backend:
         made = main.another(key[1])
         made.queue_name = key[0]
         found = main.queues.setdefault(key, made)  # another thread may have been first
+        if main.alone is None:
+            main.alone = main.record()  # now that values have marks of their own
     return found
