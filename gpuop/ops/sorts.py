@@ -15,15 +15,17 @@ from gpuop.errors import SemanticError, described
 from gpuop.ir.types import FieldType
 from gpuop.ops.algebra import apply, astype, where
 from gpuop.ops.axes import Axis, a_field, axes_of, numbered, of_field
+from gpuop.ops.digit_passes import by_digits
 from gpuop.ops.gather import Place, Reading, apart, flat, gathered
 from gpuop.ops.joining import stack
 from gpuop.ops.layouts import ravel, reshaped
 from gpuop.ops.making import filled
 from gpuop.ops.reduction_functions import kept
 from gpuop.ops.reductions import axes_reduced
+from gpuop.ops.row_sorts import LONGEST, by_rank, by_rows
 from gpuop.ops.slicing import sliced
-from gpuop.ops.sort_kernels import SHORT, by_digits, by_rank
 
+SHORT = 32  # values of a row that are ranked: each is compared with all
 KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 # A quantile's place among n values: n q + first + q (1 - first - last) - 1 (R. Hyndman, Y. Fan, American Statistician 50, 1996)
 CONTINUOUS = {
@@ -63,6 +65,8 @@ def _rows(field: Field, axes: Sequence[int]) -> Field:
 def _unrows(rows: Field, kind: FieldType, axis: int) -> Field:
     """Rows along an axis of a type's."""
     out, others = kind.replace(dtype=rows.dtype), _others(kind, [axis])
+    if rows.type == out:
+        return rows
     if axis == len(kind.array_shape) - 1 and not kind.tensor_shape:
         return reshaped("sort", rows, axes_of(kind))
 
@@ -72,16 +76,24 @@ def _unrows(rows: Field, kind: FieldType, axis: int) -> Field:
     return gathered("sort", out, [rows], value, axis)
 
 
+def _sorted(rows: Field, places: bool = False, flat: bool = False) -> Field:
+    """The values of each row in order, or where each of them was; equal ones stay in their order.
+
+    Args:
+        flat: the only row may be a grid of one dimension, if that saves a copy.
+    """
+    count = rows.field_shape[1]
+    if count <= LONGEST:
+        return (by_rank if count <= SHORT else by_rows)(rows, places)
+    return by_digits(rows, places, flat)
+
+
 def _ordered(name: str, a: Any) -> tuple[Field, Field]:
     """The field, and its values in a dtype that is sorted."""
     field = a_field(name, a)
     if field.dtype == "complex64":
         raise SemanticError(f"{name} does not take complex64 fields: complex numbers have no order")
     return field, astype(field, "float32") if field.dtype in ("float16", "unorm8") else field
-
-
-def _sorted(rows: Field, places: bool = False) -> Field:
-    return (by_rank if rows.field_shape[1] <= SHORT else by_digits)(rows, places)
 
 
 # --- sorts ------------------------------------------------------------------------------------------------------------
@@ -107,7 +119,8 @@ def _in_order(name: str, a: Any, axis: Any, kind: Any, places: bool) -> Field:
     dtype = "int64" if places else field.dtype
     if not field.field_shape.points:
         return filled(field.type.replace(dtype=dtype), 0)
-    return astype(_unrows(_sorted(_rows(values, [number]), places), field.type, number), dtype)
+    made = _sorted(_rows(values, [number]), places, len(field.type.array_shape) == 1)
+    return astype(_unrows(made, field.type, number), dtype)
 
 
 # --- places in the order ----------------------------------------------------------------------------------------------
@@ -115,12 +128,12 @@ def _in_order(name: str, a: Any, axis: Any, kind: Any, places: bool) -> Field:
 
 def median(a: Any, axis: Any = None, keepdims: bool = False) -> Field:
     """numpy.median."""
-    return _statistic("median", a, axis, keepdims, lambda rows: _middle(rows))
+    return _statistics("median", a, axis, keepdims, [_middle])[0]
 
 
 def nanmedian(a: Any, axis: Any = None, keepdims: bool = False) -> Field:
     """numpy.nanmedian."""
-    return _statistic("nanmedian", a, axis, keepdims, lambda rows: _middle_number(rows))
+    return _statistics("nanmedian", a, axis, keepdims, [_middle_number])[0]
 
 
 def quantile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Field:
@@ -143,23 +156,26 @@ def nanpercentile(a: Any, q: Any, axis: Any = None, method: str = "linear", keep
     return _quantiles("nanpercentile", a, q, 100.0, axis, method, keepdims, True)
 
 
-def _statistic(
-    name: str, a: Any, axis: Any, keepdims: bool, chosen: Callable[[Field], Field], of_values: bool = False
-) -> Field:
-    """What is chosen of each row of values in order; it is one `of_values` itself, or may lie between two."""
+def _statistics(
+    name: str, a: Any, axis: Any, keepdims: bool, chosen: Sequence[Callable[[Field], Field]], of_values: bool = False
+) -> list[Field]:
+    """What each function chooses of rows of values in order; it is one `of_values` itself, or may lie between two."""
     field, values = _ordered(name, a)
     axes = axes_reduced(name, field.type, axis)
     count = math.prod(field.type.array_shape[n] for n in axes)
     if not count or not field.field_shape.points:
         raise SemanticError(f"{name} of a {field.type} field: there is no value to choose")
+    rows = _sorted(_rows(values, axes))
     if np.dtype(values.type.array_dtype).kind not in ("iuf" if of_values else "f"):
-        made = chosen(astype(_sorted(_rows(values, axes)), "float32"))
-    else:
-        made = chosen(_sorted(_rows(values, axes)))
+        rows = astype(rows, "float32")
     given = axes_of(field.type)
-    result = reshaped(name, made, [given[n] for n in _others(field.type, axes)])
-    result = astype(result, "float16") if field.dtype == "float16" else result
-    return kept(name, result, field, axis) if keepdims else result
+
+    def result(made: Field) -> Field:
+        made = reshaped(name, made, [given[n] for n in _others(field.type, axes)])
+        made = astype(made, "float16") if field.dtype == "float16" else made
+        return kept(name, made, field, axis) if keepdims else made
+
+    return [result(choice(rows)) for choice in chosen]
 
 
 def _at(rows: Field, place: int) -> Field:
@@ -208,7 +224,7 @@ def _quantiles(
             return lambda rows: _between_numbers(rows, share, method)
         return lambda rows: _between(rows, _place(rows.field_shape[1], share, method))
 
-    made = [_statistic(name, a, axis, keepdims, chosen(float(n) / whole), method in NEAR) for n in wanted]
+    made = _statistics(name, a, axis, keepdims, [chosen(float(n) / whole) for n in wanted], method in NEAR)
     return stack(made, 0) if several else made[0]
 
 

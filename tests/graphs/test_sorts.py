@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.ops import digit_passes
 from tests.conformance.compare import has_double, same
 
 from .harness import fused, image, same_bits
@@ -44,13 +45,28 @@ def test_each_as_numpy(device, n):
     same(np.argsort(f, axis, kind="stable"), np.argsort(x, axis, kind="stable"))
 
 
-def test_several_chunks(device):
-    """More values than one work-group counts; places of equal ones stay in order."""
+def test_rows_of_some_hundred(device):
     if device == "reference":
-        pytest.skip("it counts value after value")
+        pytest.skip("its rows of any length are sorted alike")
+    x = values((2, 300), "float32")
+    same(np.sort(gp.ScalarField(x)), np.sort(x, kind="stable"))
+    same(gp.ScalarField(x).argsort(), np.argsort(x, kind="stable"))
+
+
+def test_several_chunks(device, monkeypatch):
+    """Chunks of a row, tiles of a chunk, and digits of odd bits; places of equal values stay in order."""
+    for name, small in {"LEAST": 64, "LANES": 16, "EACH": 2, "MOST_BITS": 3}.items():
+        monkeypatch.setattr(digit_passes, name, small)
+    x = rng.integers(-100, 100, (2, 149)).astype("int8")
+    same(digit_passes.by_digits(gp.ScalarField(x), False, False), np.sort(x))
+    same(digit_passes.by_digits(gp.ScalarField(x), True, False), np.argsort(x, kind="stable").astype("int32"))
+
+
+def test_long_rows(device):
+    if device == "reference":
+        pytest.skip("thousands of values take long")
     x = rng.integers(0, 200, 9000).astype("u1")
     same(np.sort(gp.ScalarField(x)), np.sort(x))
-    same(gp.ScalarField(x).argsort(), np.argsort(x, kind="stable"))
 
 
 METHODS = ("linear", "hazen", "weibull", "median_unbiased", "normal_unbiased", "interpolated_inverted_cdf")

@@ -30,7 +30,7 @@ from gpuop.dsl.recorder.record import Recorder
 from gpuop.dsl.recorder.syntax import check_returns
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.errors import SemanticError, blaming, here, warn
-from gpuop.ir.kernel import Kernel, Launchable
+from gpuop.ir.kernel import Launchable
 from gpuop.ir.text import identity
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
@@ -39,7 +39,7 @@ Grid = tuple[int, ...] | None  # that a target decides
 MANY_CONSTANTS = 8
 MOST_KEPT = 4096  # kernels of gpuop's own operators: numbers that change at every call make one each
 MOST_BODIES = 256  # kernels of one operator
-_library: BoundedCache[Any, tuple[Kernel, str, tuple[int, ...]]] = BoundedCache(MOST_KEPT)
+_library: BoundedCache[Any, tuple[Launchable, str, tuple[int, ...]]] = BoundedCache(MOST_KEPT)
 
 
 def library_call(
@@ -67,16 +67,28 @@ def library_call(
     loc = here()
     found = _library.get(told)
     if found is None:
-        recorder = Recorder(name, types[0].field_shape, loc, slots_of(types, None))  # names do not matter here
-        recorder.hints = {n: "abc"[min(i, 2)] for i, n in reversed(list(enumerate(nodes)))}
-        with recorder:
-            body()
-        kernel = finish(recorder, chosen())
-        if whole:
-            kernel = replace(kernel, outputs=tuple(replace(out, fill=None) for out in kernel.outputs))
-        found = _library[told] = (kernel, identity(kernel), tuple(nodes.index(n) for n in recorder.inputs))
+
+        def recorded(grid: tuple[int, ...] | None) -> Recording:
+            recorder = Recorder(name, types[0].field_shape, loc, slots_of(types, None))  # names do not matter here
+            recorder.grid_chosen = grid
+            recorder.hints = {n: "abc"[min(i, 2)] for i, n in reversed(list(enumerate(nodes)))}
+            return _library_recording(recorder, types, body, whole)
+
+        made = on_grids(recorded)
+        found = _library[told] = (made.kernel, made.identity, tuple(nodes.index(n) for n in made.inputs))
     kernel, digest, order = found
     return results_of(kernel, digest, tuple(nodes[i] for i in order), loc, types)
+
+
+def _library_recording(
+    recorder: Recorder, types: tuple[FieldType, ...], body: Callable[[], None], whole: bool
+) -> Recording:
+    with recorder:
+        body()
+    kernel = finish(recorder, chosen())
+    if whole:
+        kernel = replace(kernel, outputs=tuple(replace(out, fill=None) for out in kernel.outputs))
+    return Recording(kernel, identity(kernel), tuple(recorder.inputs), types)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,136 @@
+"""Sorting rows of up to some thousand values, each in one kernel: by ranks where they are short, else by digits in fast memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
+from gpuop.ops.sort_keys import digit_of, digits_of, key_of, unsigned
+from gpuop.ops.sort_tiles import OrderedTile, single
+
+LONGEST = 4096  # values of a row
+RANKED = 128  # values of a row that a thread of a CPU compares with one another, in vectors
+WARP, LANES, EACH = 32, 256, 16  # threads of GPUs that share a row, and the values of one
+CPU_BITS, GPU_BITS = 8, 16  # of a digit
+
+
+def by_rank(field: Field, places: bool) -> Field:
+    """A value's place is how many come before it; a thread for each value."""
+    count = field.field_shape[-1]
+
+    def body() -> None:
+        own = key_of(k._readTensor(field), field.type)
+        rank = k._var(0)
+        with k._for(count) as j:
+            other = key_of(k._readTensor(field, k._row, j, border="unchecked"), field.type)
+            rank.assign(rank + k._convert_int((other < own) | ((other == own) & (j < k._column))))
+        k._writeTensor(k._out0, k._column if places else k._readTensor(field), k._row, rank)
+
+    return _called(field, places, body, "rank")
+
+
+def by_rows(field: Field, places: bool) -> Field:
+    """A row for each thread of a CPU, or for a work-group."""
+    rows, count = field.field_shape
+    lanes = min(max(1 << (-(-count // EACH) - 1).bit_length(), WARP), LANES)
+
+    def body() -> None:
+        row, threads = _SortedRow(field, places), 1 + (lanes - 1) * ~single()
+        k._globalThreads(rows, threads)
+        k._localThreads(1, threads)
+        with k._codegenIf(single()):
+            (row.ranked if count <= RANKED else row.alone)()
+        with k._codegenElse():
+            row.together(lanes)
+
+    return _called(field, places, body, "rows")
+
+
+def _called(field: Field, places: bool, body: Any, how: str) -> Field:
+    out = field.type.replace(dtype="int32") if places else field.type
+    return library_call("sort", (out,), [field], body, (how, places), whole=True)[0]
+
+
+class _SortedRow:
+    """A row, and what is wanted of it."""
+
+    def __init__(self, field: Field, places: bool) -> None:
+        self.field, self.places, self.count = field, places, field.field_shape[1]
+
+    def read(self, at: Any) -> Any:
+        return k._readTensor(self.field, k._row, at, border="unchecked")
+
+    def put(self, position: Any, place: Any) -> None:
+        """Write the value of a position, or the position, at a place of the order."""
+        k._writeTensor(k._out0, position if self.places else self.read(position), k._row, place)
+
+    def keys(self) -> Any:
+        keys = (k._ulongArray if unsigned(self.field.type) == "uint64" else k._uintArray)(self.count)
+        with k._for(self.count) as j:
+            keys[j] = key_of(self.read(j), self.field.type)
+        return keys
+
+    def ranked(self) -> None:
+        """Compare each value with all; of equal ones the first comes first."""
+        keys, ranks = self.keys(), k._intArray(self.count)
+        with k._for(self.count) as i:
+            own = k._var(keys[i])
+            with k._for(i) as j:
+                ranks[j] = ranks[j] + k._convert_int(own < keys[j])
+            with k._for(i + 1, self.count) as j:
+                ranks[j] = ranks[j] + k._convert_int(own <= keys[j])
+        with k._for(self.count) as j:
+            self.put(j, ranks[j])
+
+    def alone(self) -> None:
+        """Put positions in the order of one digit after the other, from one half of an array into the other."""
+        bits, digits = digits_of(self.field.type, CPU_BITS)
+        keys, order = self.keys(), k._ushortArray(2 * self.count)
+        counts = k._intArray(1 << bits)
+
+        def digit(position: Any, number: Any) -> Any:
+            return digit_of(keys[position], self.field.type, bits, number * bits)
+
+        with k._for(self.count) as j:
+            order[j] = j
+        with k._for(digits) as number:
+            with k._for(1 << bits) as d:
+                counts[d] = 0
+            with k._for(self.count) as j:
+                d = digit(j, number)
+                counts[d] = counts[d] + 1
+            total = k._var(0)
+            with k._for(1 << bits) as d:
+                own = k._var(counts[d])
+                counts[d] = total
+                total.assign(total + own)
+            half = number % 2 * self.count
+            with k._for(self.count) as j:
+                position = k._convert_int(order[half + j])
+                d = digit(position, number)
+                place = k._var(counts[d])
+                counts[d] = place + 1
+                order[self.count - half + place] = position
+        with k._for(self.count) as j:
+            self.put(k._convert_int(order[digits % 2 * self.count + j]), j)
+
+    def together(self, lanes: int) -> None:
+        bits, digits = digits_of(self.field.type, GPU_BITS)
+        each = -(-self.count // lanes)
+        tile = OrderedTile(lanes, each, bits)
+        with k._for(each) as j:
+            tile.put(j * lanes + k._localColumn, 0, j * lanes + k._localColumn)
+        with k._for(digits) as number:
+            with k._for(each) as j:
+                at = j * lanes + k._localColumn
+                position = tile.position(at)
+                key = key_of(self.read(k._min(position, self.count - 1)), self.field.type)
+                digit = k._where(
+                    position < self.count, digit_of(key, self.field.type, bits, number * bits), (1 << bits) - 1
+                )
+                tile.put(at, digit, position)
+            tile.order()
+        with k._for(k._localColumn, self.count, lanes) as at:
+            self.put(tile.position(at), at)
