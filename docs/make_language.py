@@ -32,10 +32,10 @@ GROUPS = {  # of functions: title, and the tests that go through all of them
 }
 SECTIONS = {
     "Reading and writing": "_readTensor _readTensorElement _sampleTensor _writeTensor _writeTensorElement",
-    "Blocks": "_if _elseif _else _for _while _forEachTensorElement _break _continue _return",
+    "Blocks": "_if _elseif _else _for _window _while _forEachTensorElement _break _continue _return",
     "Targets": "_target _codegenIf _codegenElseif _codegenElse",
-    "Conditions": "_and _or _not _where",
-    "Sums": "_sum",
+    "Conditions": "_and _or _not _where _switch",
+    "Sums and orders": "_sum _sort",
     "Limits": "_lowest _highest",
     "Variables of any type": "_var _tensorVar _tensorArray _tensorElementVar _tensorElementArray _vector _convert _constantArray",
     "Indices": "_index _ravel _unravel _dim",
@@ -112,14 +112,21 @@ def bound(entry: functions.Entry) -> str:
 
 
 def arity(entry: functions.Entry) -> str:
-    return f"{entry.arity} or more" if entry.name[1:] in functions.SEVERAL else str(entry.arity)
+    several = (
+        " or more" if entry.name[1:] in functions.SEVERAL else ", or 2" if entry.name[1:] in functions.OF_LISTS else ""
+    )
+    return f"{entry.arity}{several}"
 
 
 def borders() -> list[str]:
     lines = ["", "## Borders", *table("`border=`", "what is read outside", "around the points a b c d", "test")]
     rows = ((word, row.doc, picture(word), link("test_borders.py")) for word, row in WORDS.items())
+    each = (
+        'A tuple has a border for each dimension: `border=("clamp", "wrap")`. Extremes that pass over what is outside read '
+        "`border=-math.inf` for a maximum, and `border=math.inf` for a minimum, which are the ends of integers too."
+    )
     wide = "Coordinates are int: wider ones are brought into int's range first, and then into the field."
-    return [*lines, *(f'| `"{word}"` | {" | ".join(rest)} |' for word, *rest in rows), "", wide]
+    return [*lines, *(f'| `"{word}"` | {" | ".join(rest)} |' for word, *rest in rows), "", each, "", wide]
 
 
 def picture(word: str) -> str:

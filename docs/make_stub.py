@@ -39,7 +39,7 @@ def bound(entry: functions.Entry) -> str:
 def builtin(entry: functions.Entry) -> str:
     """A function of the table: its arguments are counted, and have no names."""
     parameters = ", ".join(f"{letter}: Operand" for letter in LETTERS[: entry.arity]) + ", /"
-    if entry.name[1:] in functions.SEVERAL:
+    if entry.name[1:] in (*functions.SEVERAL, *functions.OF_LISTS):
         parameters = "*values: Operand"
     result = "tuple[Value, Value]" if entry.name in PAIRS else "Value"
     doc = (getattr(dsl, entry.name).__doc__ or "") + bound(entry)

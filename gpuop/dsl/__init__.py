@@ -7,6 +7,7 @@ from typing import Any
 from gpuop.dsl.recorder import target_facts
 from gpuop.dsl.words import (
     access,
+    around,
     atomics,
     blocks,
     codegen_blocks,
@@ -18,8 +19,10 @@ from gpuop.dsl.words import (
     indices,
     limits,
     loops,
+    networks,
     sample,
     shared_memory,
+    switch,
     threads,
     tiles,
 )
@@ -61,6 +64,9 @@ _NAMES: dict[str, Any] = {
         for name in ("_local", "_volatile", "_constantArray", "_syncThreadsLocal", "_syncThreadsGlobal")
     },
     "_tile": tiles._tile,
+    "_window": around._window,
+    "_sort": networks._sort,
+    "_switch": switch._switch,
     **{word.__name__: word for word in collectives.WORDS},
     "_pointerTo": atomics._pointerTo,
     "_print": debug._print,

@@ -12,6 +12,7 @@ from gpuop.dsl.words.access import _readTensor as _readTensor
 from gpuop.dsl.words.access import _readTensorElement as _readTensorElement
 from gpuop.dsl.words.access import _writeTensor as _writeTensor
 from gpuop.dsl.words.access import _writeTensorElement as _writeTensorElement
+from gpuop.dsl.words.around import _window as _window
 from gpuop.dsl.words.atomics import Pointer as Pointer
 from gpuop.dsl.words.atomics import _pointerTo as _pointerTo
 from gpuop.dsl.words.blocks import _else as _else
@@ -57,12 +58,14 @@ from gpuop.dsl.words.loops import _for as _for
 from gpuop.dsl.words.loops import _forEachTensorElement as _forEachTensorElement
 from gpuop.dsl.words.loops import _return as _return
 from gpuop.dsl.words.loops import _while as _while
+from gpuop.dsl.words.networks import _sort as _sort
 from gpuop.dsl.words.sample import _sampleTensor as _sampleTensor
 from gpuop.dsl.words.shared_memory import _constantArray as _constantArray
 from gpuop.dsl.words.shared_memory import _local as _local
 from gpuop.dsl.words.shared_memory import _syncThreadsGlobal as _syncThreadsGlobal
 from gpuop.dsl.words.shared_memory import _syncThreadsLocal as _syncThreadsLocal
 from gpuop.dsl.words.shared_memory import _volatile as _volatile
+from gpuop.dsl.words.switch import _switch as _switch
 from gpuop.dsl.words.threads import _globalThreads as _globalThreads
 from gpuop.dsl.words.threads import _localThreads as _localThreads
 from gpuop.dsl.words.tiles import _tile as _tile
@@ -429,9 +432,11 @@ __all__ = [
     "_sin",
     "_sinh",
     "_sinpi",
+    "_sort",
     "_sqrt",
     "_sub_sat",
     "_sum",
+    "_switch",
     "_syncThreadsGlobal",
     "_syncThreadsLocal",
     "_tan",
@@ -497,6 +502,7 @@ __all__ = [
     "_volatile",
     "_where",
     "_while",
+    "_window",
     "_writeTensor",
     "_writeTensorElement",
 ]
@@ -1107,8 +1113,8 @@ _rows: Value
 'The extents of the thread grid, or 1.'
 def _rsqrt(x: Operand, /) -> Value:
     "OpenCL's rsqrt: 1 / √x. Error of float: 2 ULP, of double: 2 ULP."
-def _select(x: Operand, y: Operand, z: Operand, /) -> Value:
-    "OpenCL's select: y where the condition holds (a vector of integers: is negative), otherwise x."
+def _select(*values: Operand) -> Value:
+    "OpenCL's select: y where the condition holds (a vector of integers: is negative), otherwise x; `_select(list, k)` is `_sort(list)[k]`."
 def _short2(*parts: Operand) -> Value:
     'A short2 from scalars and vectors side by side.'
 def _short2Array(*dims: int) -> ArrayVariable:

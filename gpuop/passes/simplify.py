@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 
-from gpuop.ir.build import fold, fold_cast
+from gpuop.ir.build import constant, fold, fold_cast
 from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.intervals import Range
 from gpuop.ir.kernel import Kernel
@@ -20,9 +20,11 @@ from gpuop.ir.nodes import (
     Const,
     Expr,
     If,
+    Index,
     Let,
     Load,
     Pack,
+    Read,
     Ref,
     Stmt,
     Var,
@@ -46,6 +48,8 @@ def simplify(kernel: Kernel) -> Kernel:
 class _Numbering:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+        # a thread's own point, where no thread is outside
+        self.own = None if kernel.whole else tuple(Index("global", axis) for axis in kernel.domain.axes)
         self.assigned = {stmt.var for stmt in walk(kernel.body) if isinstance(stmt, Assign)}
         self.alias: dict[Var, Expr] = {}
         self.packs: dict[Var, Pack] = {}
@@ -88,6 +92,12 @@ class _Numbering:
                 return self.casts[var].arg
             case LaneOf(arg=Ref(var=var), lane=lane) if var in self.packs:
                 return self.packs[var].args[lane]
+            case Load(memory=Array(space="constant") as table, index=index, type=type_):
+                return entry_of(table, index, type_) or expr
+            case Read(field=field, point=point) if (
+                point == self.own and field.type.field_shape == self.kernel.domain.shape
+            ):
+                return replace(expr, point=None)
         return expr
 
     def operation(self, expr: Apply) -> Expr:
@@ -170,6 +180,16 @@ class _Numbering:
 def _is_mutable(expr: Expr) -> bool:
     """Whether it reads memory that the kernel writes."""
     return isinstance(expr, Load) and isinstance(expr.memory, Array) and expr.memory.written
+
+
+def entry_of(table: Array, index: tuple[Expr, ...], type_: Type) -> Const | None:
+    """The number of a table at a place that is known, and inside."""
+    at = 0
+    for place, n in zip(index, table.extents, strict=True):
+        if not isinstance(place, Const) or not 0 <= place.value < n or type_.lanes > 1:
+            return None
+        at = at * n + int(place.value)
+    return constant(table.values[at], type_.dtype)
 
 
 def _undone(cast: Cast | None, type_: Type) -> bool:

@@ -18,6 +18,7 @@ from .fields import a_slice
 from .layouts import a_layout
 from .loops import HOST, Calls, Host, eager, parameters
 from .program import Input, Program, Show
+from .ranks import a_rank
 from .reblocks import a_reblocking
 from .reductions import a_reduction
 from .schedules import PINS, a_near_stencil, a_pin, a_ragged_grid, suited
@@ -56,8 +57,10 @@ def stencils(rng: Rng) -> Maker:
     maker = Maker(rng, a_grid(rng, 100, (1, 1, 2, 2, 3)), 0.05)
     for _ in range(int(rng.integers(2, 5))):
         draw = rng.random()
-        if draw < 0.6:
+        if draw < 0.5:
             a_stencil(maker)
+        elif draw < 0.65:
+            a_rank(maker)
         elif draw < 0.8:
             a_sample(maker)
         else:

@@ -13,7 +13,7 @@ from gpuop.errors import Loc, SemanticError
 
 MOST_FILES = 64  # files whose syntax is remembered
 BLOCKS = {
-    "_if", "_elseif", "_else", "_codegenIf", "_codegenElseif", "_codegenElse", "_for", "_while", "_forEachTensorElement",
+    "_if", "_elseif", "_else", "_codegenIf", "_codegenElseif", "_codegenElse", "_for", "_window", "_while", "_forEachTensorElement",
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from gpuop.dsl.recorder.storage import fetch, stored
 from gpuop.dsl.recorder.updated import UpdatedField
 from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, atom, literal_atom
 from gpuop.dsl.words.dimensions import by_name
-from gpuop.dsl.words.points import _border, _field, _kind, _moved, _output, _place, _point, _shown, _updated
+from gpuop.dsl.words.points import _bordered, _field, _kind, _moved, _output, _place, _point, _shown, _updated
 from gpuop.errors import SemanticError, article, here
 from gpuop.ir.borders import Coordinate, inside
 from gpuop.ir.borders import place as nearest
@@ -36,9 +36,9 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp", offset: 
     Args:
         field: a Field of small tensors (up to 4 elements), or a number, which is returned as it is; or an output, or an argument
             of `inout=`, of which a thread sees what it has written, and what its work-group has before `_syncThreadsGlobal()`.
-        border: what is read outside: a number, or a name such as "clamp" or "wrap"; docs/language.md has all ("Borders").
-        offset: an integer for each dimension of the field, of Python's or the kernel's; of a 1D field it may stand alone. It may
-            be a vector of the kernel's. The threads have as many dimensions as the field, of any extents.
+        border: what is read outside: a number, or a name such as "clamp" (docs/language.md: "Borders"), or one for each axis.
+        offset: an integer for each dimension, of Python's or the kernel's, or a vector of the kernel's; alone of a 1D field. The
+            threads have as many dimensions as the field, of any extents.
 
     Returns:
         A scalar or vector of the field's dtype; unorm8 reads as float 0…1, complex64 as float2.
@@ -58,9 +58,9 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp", offset: 
             f"`{param.hint}` has big tensors ({param.type.planes} elements); "
             "read elements with `_readTensorElement(f, …, element)`, inside `with _forEachTensorElement(f.tensor_shape):`"
         )
-    rule, fill = _border(border, param.type)
     if dims:
         point, _ = by_name(recorder, _shown(recorder, param), _kind(field), point, dims)
+    point, rule, fill = _bordered(recorder, field, param, point, border)
     where = _point(recorder, param, _kind(field), point, "read", rule)
     if where is None or uniform(fill):
         kind = Type(param.type.storage, param.type.planes)
@@ -89,7 +89,7 @@ def _readTensorElement(
         return _read_back(recorder, updated or field, place, True, border, dims)
     param = _field(recorder, field)
     point, element = _place(recorder, param, _kind(field), place, dims)
-    rule, fill = _border(border, param.type)
+    point, rule, fill = _bordered(recorder, field, param, point, border)
     where = _point(recorder, param, _kind(field), point, "read", rule)
     return Value(_element(recorder, param, where, element, rule, fill))
 

@@ -92,7 +92,7 @@ def _nameless(recorder: Recorder, make: Callable[[], Made]) -> Made:
 
 def _layer(recorder: Recorder, extents: Sequence[int], at: Sequence[Expr], border: str) -> Expr:
     build = recorder.build
-    along = [_coordinate(recorder, expr, n) for expr, n in zip(at, extents, strict=True)]
+    along = [coordinate_of(recorder, expr, n) for expr, n in zip(at, extents, strict=True)]
     if border != "fill":
         return linear_place(build, [place(build, c, border) for c in along], extents)
     tests = [test for c in along if (test := inside(build, c)) is not None]
@@ -102,11 +102,20 @@ def _layer(recorder: Recorder, extents: Sequence[int], at: Sequence[Expr], borde
     return build.apply("choose", functools.reduce(lambda a, b: build.apply("and", a, b), tests), linear, -1)
 
 
-def _coordinate(recorder: Recorder, at: Expr, n: int) -> Coordinate:
+def brought(recorder: Recorder, at: Expr, n: int, border: str, kept: str) -> Expr:
+    """A coordinate inside of n points, unless the border is the one that the read keeps, or nothing is to be done."""
+    if border in (kept, "unchecked"):
+        return at
+    return _nameless(recorder, lambda: place(recorder.build, coordinate_of(recorder, at, n), border))
+
+
+def coordinate_of(recorder: Recorder, at: Expr, n: int) -> Coordinate:
     """A coordinate, with the range that it is known to have."""
     low = high = None
     if isinstance(at, Const):
         low = high = int(at.value)
+    elif isinstance(at, Index) and at.kind == "global" and not recorder.surplus:
+        low, high = at.offset, at.offset + recorder.domain.extent(at.axis) - 1
     elif recorder.unfolded is not None and at in recorder.unfolded[1]:
         low, high = 0, _leading(_grid(recorder))[recorder.unfolded[1].index(at)] - 1
     return Coordinate(at, constant(n, INT), n, low, high)

@@ -14,7 +14,6 @@ from gpuop.errors import SemanticError
 from gpuop.ir import type_rules
 from gpuop.ir.build import number
 from gpuop.ir.expansions import EXPANSIONS, Function
-from gpuop.ir.nodes import Expr
 from gpuop.ir.ops import OPS, Row
 from gpuop.ir.type_rules import Rule
 
@@ -25,6 +24,7 @@ SEVERAL = {
     "fmin": type_rules.floating,
     "fmax": type_rules.floating,
 }
+OF_LISTS: dict[str, Callable[..., Any]] = {}  # functions that mean something else of a list; `networks` enters its own
 OTHERS = {"complex": "Of complex numbers (float2s)", "random": "Random bits"}  # functions that OpenCL has not
 
 
@@ -65,6 +65,8 @@ def _builtin(name: str, arity: int, doc: str) -> Callable[..., Any]:
     def function(*args: Operand) -> Any:
         if name in SEVERAL:
             return _of_several(name, SEVERAL[name], args)
+        if name in OF_LISTS and args and isinstance(args[0], (list, tuple)):
+            return OF_LISTS[name](*args)
         if len(args) != arity:
             raise SemanticError(f"_{name} takes {arity} argument{'s' if arity > 1 else ''}, not {len(args)}")
         result = record(name, *args)
@@ -107,16 +109,16 @@ def _of_several(name: str, rule: Rule, args: tuple[Operand, ...]) -> Any:
     values = listed(f"_{name}", args)
     if any(isinstance(v, TargetExpression) for v in values):
         return reduce(partial(formula, name), values)
-    recorder = current(f"`_{name}`")
-    build = recorder.build
+    steps = current(f"`_{name}`").steps
+    return Value(steps(lambda: reduce(partial(apply, name), alike(f"_{name}", rule, values)).expr))
+
+
+def alike(name: str, rule: Rule, values: Sequence[Operand]) -> list[Value]:
+    """The values in their common type."""
+    build = current(f"`{name}`").build
     given = build.literals((), [typed(v) if all(map(_is_number, values)) else atom(v) for v in values])
-    wanted, _ = rule(f"_{name}", [g.type for g in given])
-
-    def steps() -> Expr:
-        same = [Value(build.cast(g, t, saturate=False)) for g, t in zip(given, wanted, strict=True)]
-        return reduce(partial(apply, name), same).expr
-
-    return Value(recorder.steps(steps))
+    wanted, _ = rule(name, [g.type for g in given])
+    return [Value(build.cast(g, t, saturate=False)) for g, t in zip(given, wanted, strict=True)]
 
 
 def _is_number(value: Operand) -> bool:

@@ -24,6 +24,7 @@ from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, Shape, ShapeLike, Type, is_i
 from gpuop.ir.visit import Copier, changes, leaving, map_blocks
 
 SEVERAL = (tuple, list, np.ndarray)  # an extent, or a bound, for each dimension
+LOOPS = ("_for", "_window", "_while")
 COUNT = "count in a variable, as in `n = _var(0)` before it and `n += 1` inside"
 
 
@@ -117,6 +118,8 @@ class _for(Guard):
             Along several dimensions a factor is the last one's.
     """
 
+    word = "_for"
+
     def __init__(self, *bounds: Operand, step: Operand = 1, unroll: Any = 1) -> None:
         if not 1 <= len(bounds) <= 3:
             raise SemanticError("`_for` takes (stop), (start, stop) or (start, stop, step)")
@@ -132,7 +135,7 @@ class _for(Guard):
             self.unroll = extent(unroll, "`unroll=`", int, bool)
         else:
             self.unroll = _turns(unroll)
-        super().__init__("_for")
+        super().__init__(self.word)
 
     def opens(self) -> Any:
         names = self._names()
@@ -220,7 +223,7 @@ class _forEachTensorElement(Guard):
 
 def _leave(name: str, stmt: Break | Continue) -> None:
     recorder = current(f"`{name}`")
-    kinds = [scope.kind for scope in recorder.scopes if scope.kind in ("_for", "_while", "_forEachTensorElement")]
+    kinds = [scope.kind for scope in recorder.scopes if scope.kind in (*LOOPS, "_forEachTensorElement")]
     if not kinds:
         raise SemanticError(f"`{name}()` stands outside a loop")
     if kinds[-1] == "_forEachTensorElement":
@@ -255,6 +258,6 @@ def _return() -> None:
     if recorder.returned is None:
         recorder.returned = Var("returned", Type(BOOL), mutable=True)
     recorder.emit(Assign(recorder.returned, constant(True, BOOL), here()))
-    if any(scope.kind in ("_for", "_while") for scope in recorder.scopes):
+    if any(scope.kind in LOOPS for scope in recorder.scopes):
         recorder.emit(Break(here()))
     recorder.scope.left = "_return"

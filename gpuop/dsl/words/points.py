@@ -13,7 +13,7 @@ from gpuop.dsl.recorder.outputs import OutputRef, OutputSlot
 from gpuop.dsl.recorder.record import Recorder
 from gpuop.dsl.recorder.updated import UpdatedField
 from gpuop.dsl.recorder.value import Operand, Value, integer
-from gpuop.dsl.words.dimensions import by_name, check_own, coordinates, displaced, folded_point
+from gpuop.dsl.words.dimensions import brought, by_name, check_own, coordinates, displaced, folded_point
 from gpuop.errors import SemanticError, described
 from gpuop.ir.borders import WORDS
 from gpuop.ir.build import constant
@@ -137,6 +137,32 @@ def _place(
         last = f"its tensors have elements 0 … {count - 1}" if count > 1 else "its tensors are scalars, element 0"
         raise SemanticError(f"{_shown(recorder, param)} has no tensor element {element.value}: {last}")
     return place[:-1], None if count == 1 and isinstance(element, Const) else element
+
+
+def _bordered(
+    recorder: Recorder, field: Operand, param: FieldParam, point: tuple[Operand, ...], border: Any
+) -> tuple[tuple[Operand, ...], str, Fill]:
+    """The coordinates of a read, and the border of all of them: where axes have others, their coordinates are brought inside."""
+    if not isinstance(border, (tuple, list)):
+        return (point, *_border(border, param.type))
+    name, grid = _shown(recorder, param), _kind(field).field_shape
+    if len(border) != len(grid):
+        raise SemanticError(
+            f"{name} is {len(grid)}D: `border=` is one for all, or one for each of ({coordinates(_kind(field))})"
+        )
+    rules = [_border(each, param.type) for each in border]
+    fills = {tuple(part.text for part in fill): fill for _, fill in rules if fill}
+    if len(fills) > 1:
+        raise SemanticError(
+            f"{name}: outside of a field is one number, whatever the axis, so `border=` has no two of them"
+        )
+    kept = "fill" if fills else next((rule for rule, _ in reversed(rules) if rule != "unchecked"), "unchecked")
+    if len(point) == len(grid):
+        at = [integer(each, f"a coordinate of {name}") for each in point]
+        point = tuple(
+            Value(brought(recorder, *each, kept)) for each in zip(at, grid, (rule for rule, _ in rules), strict=True)
+        )
+    return point, kept, next(iter(fills.values()), ())
 
 
 def _border(border: Any, field_type: FieldType) -> tuple[str, Fill]:

@@ -165,10 +165,7 @@ def _constantArray(values: Any) -> ArrayVariable:
     Args:
         values: an array, which keeps its dtype, or nested lists of numbers, which become int or float; up to 63 KiB.
     """
-    recorder = current("`_constantArray`")
-    if isinstance(values, (Value, FieldLike)):
-        raise SemanticError(f"{_MADE_OF}, not of {shown(values)}; read Fields with `_readTensor`")
-    table = _table(values)
+    recorder, table = current("`_constantArray`"), constants_of(values)
     if not 1 <= table.ndim <= 3 or not table.size:
         raise SemanticError(
             f"a constant table has 1 to 3 dimensions and is not empty, unlike one of shape {table.shape}"
@@ -185,8 +182,10 @@ def _constantArray(values: Any) -> ArrayVariable:
     return ConstantArray(array)
 
 
-def _table(values: Any) -> NDArray[Any]:
-    """The numbers, with a dtype that kernels have."""
+def constants_of(values: Any) -> NDArray[Any]:
+    """The numbers of a constant table, with a dtype that kernels have."""
+    if isinstance(values, (Value, FieldLike)):
+        raise SemanticError(f"{_MADE_OF}, not of {shown(values)}; read Fields with `_readTensor`")
     try:
         table = np.asarray(values)
     except ValueError:  # NumPy's message does not name the cause

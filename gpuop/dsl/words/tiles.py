@@ -17,7 +17,7 @@ from gpuop.dsl.words.access import _readTensor, _readTensorElement
 from gpuop.dsl.words.blocks import _if
 from gpuop.dsl.words.declare import array, dimension, tensor_type
 from gpuop.dsl.words.indices import coordinate
-from gpuop.dsl.words.loops import _for
+from gpuop.dsl.words.loops import LOOPS, _for
 from gpuop.dsl.words.shared_memory import _local
 from gpuop.errors import SemanticError, described, here
 from gpuop.ir.nodes import AXES, GRID_AXES, Barrier, Expr, Index
@@ -88,7 +88,7 @@ def _tile(
     recorder.alike += [(place, loc) for place in (*first, *which)]
     whole = tuple(_more(n, 2 * k) for n, k in zip(sizes, halos, strict=True))
     memory = _memory(tensor_type(field, element is None), whole)
-    if any(scope.kind in ("_for", "_while") for scope in recorder.scopes):
+    if any(scope.kind in LOOPS for scope in recorder.scopes):
         recorder.emit(Barrier("local", loc, WORD))  # threads may still read what the turn before has loaded
     read = _readTensor if element is None else _readTensorElement
     origin = [Value(place) - k if k else Value(place) for place, k in zip(first, halos, strict=True)]

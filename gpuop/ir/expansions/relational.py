@@ -134,7 +134,7 @@ def _whole(b: Builder, x: Expr) -> Expr:
     "relational",
     3,
     "select",
-    "y where the condition holds (a vector of integers: is negative), otherwise x",
+    "y where the condition holds (a vector of integers: is negative), otherwise x; `_select(list, k)` is `_sort(list)[k]`",
     alone=(2,),
 )
 def select(b: Builder, x: Expr, y: Expr, condition: Expr) -> Expr:
