@@ -107,7 +107,7 @@ def test_outputs_are_read_by_offsets(device: str) -> None:
         _localThreads(8)
         _writeTensor(_out0, _readTensor(f) * 2)
         _syncThreadsGlobal()
-        other = _readTensor(_out0, offset=1 - _column % 2 * 2)
+        other = _readTensor(_out0, offset=1 - _column % 2 * 2, border=("wrap",))
         _syncThreadsGlobal()
         _writeTensor(_out0, other)
 

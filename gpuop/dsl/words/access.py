@@ -60,7 +60,7 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp", offset: 
         )
     if dims:
         point, _ = by_name(recorder, _shown(recorder, param), _kind(field), point, dims)
-    point, rule, fill = _bordered(recorder, field, param, point, border)
+    point, rule, fill = _bordered(recorder, param, _kind(field), point, border)
     where = _point(recorder, param, _kind(field), point, "read", rule)
     if where is None or uniform(fill):
         kind = Type(param.type.storage, param.type.planes)
@@ -89,7 +89,7 @@ def _readTensorElement(
         return _read_back(recorder, updated or field, place, True, border, dims)
     param = _field(recorder, field)
     point, element = _place(recorder, param, _kind(field), place, dims)
-    point, rule, fill = _bordered(recorder, field, param, point, border)
+    point, rule, fill = _bordered(recorder, param, _kind(field), point, border)
     where = _point(recorder, param, _kind(field), point, "read", rule)
     return Value(_element(recorder, param, where, element, rule, fill))
 
@@ -100,12 +100,12 @@ def _read_back(
     """What an output holds now: what this thread has written, and others of its work-group before `_syncThreadsGlobal()`."""
     slot = _output(recorder, out)
     kind, build = slot.param.type, recorder.build
-    rule, fill = _border(border, kind)
     if not one and kind.planes > SMALL_TENSOR:
         raise SemanticError(f"{slot.shown} has big tensors ({kind.planes} elements); read one by `_readTensorElement`")
     point, element = _place(recorder, slot.param, slot.kind, place, dims) if one else (place, None)
     if dims and not one:
         point, _ = by_name(recorder, slot.shown, slot.kind, place, dims)
+    point, rule, fill = _bordered(recorder, slot.param, slot.kind, point, border)
     where = _point(recorder, slot.param, slot.kind, point, "write", rule) if kind.field_shape else ()
     along = [
         Coordinate(at, constant(n, INT), n, None if where is not None else 0, None if where is not None else n - 1)

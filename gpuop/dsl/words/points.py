@@ -140,15 +140,15 @@ def _place(
 
 
 def _bordered(
-    recorder: Recorder, field: Operand, param: FieldParam, point: tuple[Operand, ...], border: Any
+    recorder: Recorder, param: FieldParam, kind: FieldType, point: tuple[Operand, ...], border: Any
 ) -> tuple[tuple[Operand, ...], str, Fill]:
     """The coordinates of a read, and the border of all of them: where axes have others, their coordinates are brought inside."""
     if not isinstance(border, (tuple, list)):
         return (point, *_border(border, param.type))
-    name, grid = _shown(recorder, param), _kind(field).field_shape
+    name, grid = _shown(recorder, param), kind.field_shape
     if len(border) != len(grid):
         raise SemanticError(
-            f"{name} is {len(grid)}D: `border=` is one for all, or one for each of ({coordinates(_kind(field))})"
+            f"{name} is {len(grid)}D: `border=` is one for all, or one for each of ({coordinates(kind)})"
         )
     rules = [_border(each, param.type) for each in border]
     fills = {tuple(part.text for part in fill): fill for _, fill in rules if fill}
