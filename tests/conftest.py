@@ -37,7 +37,10 @@ DRIVERS_COUNT = {
     f"tests.graphs.test_{name}" for name in ("in_place", "iterate", "pipeline_memory", "pipeline_views", "state")
 }
 # made of what is the same everywhere, and long to compile
-ONE_DRIVER = {f"tests.conformance.test_{name}" for name in ("complex", "sample", "several")}
+ONE_DRIVER = {
+    f"tests.conformance.test_{name}"
+    for name in ("complex", "limits", "orders", "outputs", "sample", "several", "switch", "windows")
+}
 
 
 # What the user's program is about: hints that are not followed, and conditions that it makes constant.

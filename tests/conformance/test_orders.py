@@ -68,7 +68,7 @@ def test_types_and_vectors(device: str) -> None:
     all_same(ordered(gp.ScalarField(a), gp.ScalarField(b), gp.VectorField(v)), want)
 
 
-@pytest.mark.parametrize(("size", "k"), [(3, 4), (3, 1), (5, 12)])
+@pytest.mark.parametrize(("size", "k"), [(3, 4), (5, 1)])
 def test_ranks_of_windows(device: str, size: int, k: int) -> None:
     image = rng.random((11, 13), np.float32)
     offsets = [(r, c) for c in range(size) for r in range(size)]
