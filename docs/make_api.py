@@ -19,7 +19,8 @@ from gpuop.dsl.operators.operator import Operator
 from gpuop.pipelines.pipeline import Pipeline
 from gpuop.runtime.devices import Device
 from gpuop.runtime.profiling import KernelTimes, Profile
-from gpuop.runtime.timeline import KernelSum, LaunchTime, Timeline
+from gpuop.runtime.timeline import Timeline
+from gpuop.runtime.timeline_rows import KernelSum, LaunchTime
 from gpuop.tune import Tuning
 
 PAGE = Path(__file__).with_name("api.md")
@@ -60,7 +61,7 @@ GIVEN_BY = {  # what has no name in `gp`
     KernelTimes: "a row of a Profile",
     Timeline: "given by `gp.profile`",
     KernelSum: "a row of a Timeline",
-    LaunchTime: "a launch of a Timeline",
+    LaunchTime: "a span of a Timeline",
     Tuning: "given by `gp.tune`",
     Device: "listed by `gp.devices`",
     **dict.fromkeys((getattr(testing, name) for name in testing.__all__ if name != "PROGRAMS"), "of `gpuop.testing`"),
@@ -81,7 +82,20 @@ OWN = {  # members that are for gpuop itself
         "plan",
         "kind",
     ),
-    *("add", "planned", "before", "begin", "bind", "settings", "portable", "recorded_by", "users", "conjugate"),
+    *(
+        "add",
+        "planned",
+        "before",
+        "begin",
+        "bind",
+        "settings",
+        "portable",
+        "recorded_by",
+        "users",
+        "conjugate",
+        "copied",
+        "host",
+    ),
     *("folded", "labelled", "takes", "number", "naming"),
 }
 PARTS = {"Args:": "Arguments", "Returns:": "Returns", "Raises:": "Raises", "Attributes:": "Attributes"}

@@ -32,6 +32,7 @@ from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer
 from gpuop.runtime.base.device_sources import Evaluated, Shared, marked, taken_from
 from gpuop.runtime.base.host_arrays import array_of, planes_of
+from gpuop.runtime.base.host_span import HostSpan
 from gpuop.runtime.device_facts import facts_of
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
@@ -116,8 +117,14 @@ def prepare(
         planned: gives a plan that the caller keeps.
     """
     key = (what.key, choices_on(backend), optimize, pin, frozenset({**layouts, **what.layouts}.items()))
-    planned = planned or (lambda: plan_on(backend, what, pin, optimize, layouts))
-    return _plans.find(key, lambda: Prepared(backend.main, planned())).on(backend)
+
+    def made() -> Prepared:
+        with HostSpan("plan"):
+            found = planned() if planned else plan_on(backend, what, pin, optimize, layouts)
+        with HostSpan("compile"):
+            return Prepared(backend.main, found)
+
+    return _plans.find(key, made).on(backend)
 
 
 def plan_on(

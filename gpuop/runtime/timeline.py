@@ -1,4 +1,4 @@
-"""`gp.profile`: every kernel that is launched inside a `with`, whoever launches it, by the device's clock."""
+"""`gp.profile`: every kernel and copy inside a `with`, whoever asks for it, by the device's clock, and what the host does."""
 
 from __future__ import annotations
 
@@ -19,61 +19,22 @@ from gpuop.fusion.report.plan_report import recomputed
 from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.text import content
 from gpuop.runtime.base.backend import Backend, Launch, Part
+from gpuop.runtime.base.host_span import observers
 from gpuop.runtime.compiled_iteration import CompiledIteration
 from gpuop.runtime.execute import Prepared, followers
 from gpuop.runtime.noting import Noting, Ran
-from gpuop.runtime.profiling import predicted_ms, table
+from gpuop.runtime.profiling import predicted_ms
+from gpuop.runtime.timeline_rows import HOST, KernelSum, LaunchTime, table_of, trace_of
 
-HEADS = ("kernel", "count", "ms", "predicted", "share")
 CLOCK = 5  # comparisons of the device's clock with the host's
 UNREAD = 4096  # launches that are noted before those are looked at that are done: their events take memory
 
 
-@dataclass(frozen=True)
-class LaunchTime:
-    """One launch of a kernel.
-
-    Attributes:
-        name: the kernel's, or that of a Python function on the host.
-        operators: the names of what was fused into it.
-        device, queue: their names; "" is the device's main queue.
-        start_ms: since the profile began, by the host's clock.
-        ms: what the device took, or the host where no device's clock was asked.
-    """
-
-    name: str
-    operators: tuple[str, ...]
-    device: str
-    queue: str
-    start_ms: float
-    ms: float
-
-
-@dataclass(frozen=True)
-class KernelSum:
-    """All launches of a kernel on a device.
-
-    Attributes:
-        name, operators, device: as of LaunchTime.
-        count: how many launches.
-        ms: their sum.
-        predicted_ms: what `explain` predicts for so many; 0 where it does not.
-    """
-
-    name: str
-    operators: tuple[str, ...]
-    device: str
-    count: int
-    ms: float
-    predicted_ms: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Note:
-    """A launch that was enqueued; `began` and `ended` are the host's clock before and after."""
+    """A launch or a copy that was enqueued; `began` and `ended` are the host's clock before and after."""
 
-    plan: Plan
-    step: PlannedLaunch
+    what: tuple[Plan, PlannedLaunch] | str  # a launch, or the name of a copy
     queue: Backend
     ran: Ran
     began: float
@@ -81,15 +42,18 @@ class _Note:
 
 
 class Timeline:
-    """What was launched inside a `with gp.profile()`; prints as a table of its rows."""
+    """What was launched and copied inside a `with gp.profile()`, and what the host did; prints as a table of its rows."""
 
     def __init__(self) -> None:
         self._opened = perf_counter()
+        self._closed: float | None = None
         self._notes: deque[_Note] = deque()
         self._origins: dict[
             Backend, tuple[Any, float]
         ] = {}  # of devices: a mark, and the host's clock when it was reached
         self._read: list[tuple[_Note, LaunchTime]] = []
+        self._host: list[tuple[LaunchTime, float]] = []  # with their own seconds
+        self._comparing = 0  # the thread that compares clocks
         self._lock = threading.RLock()
 
     # --- notes --------------------------------------------------------------------------------------------------
@@ -97,7 +61,19 @@ class Timeline:
     def begin(self, queue: Backend) -> None:
         """Know what the device's clock shows."""
         if queue.main not in self._origins:
+            self._comparing = threading.get_ident()
             self._origins.setdefault(queue.main, _clock(queue))
+            self._comparing = 0
+
+    def host(self, name: str, began: float, ended: float, own: float) -> None:
+        thread = threading.current_thread()
+        if thread.ident != self._comparing:
+            start, passed = 1e3 * (began - self._opened), 1e3 * (ended - began)
+            self._host.append((LaunchTime(name, (), HOST, thread.name, start, passed, HOST), own))
+
+    def copied(self, name: str, queue: Backend, ran: Ran, began: float, ended: float) -> None:
+        if threading.get_ident() != self._comparing:
+            self.add(_Note(name, queue, ran, began, ended))
 
     def add(self, note: _Note) -> None:
         self._notes.append(note)
@@ -113,13 +89,16 @@ class Timeline:
             mark, origin = self._origins[note.queue.main]
             after, seconds = note.queue.span(note.ran, mark)
             began = origin + after
-        start = 1e3 * (began - self._opened)
-        operators = tuple(op.kernel.name for op in (*recomputed(note.step), *note.step.ops))
-        place = note.queue.name, note.queue.queue_name
-        self._read.append((note, LaunchTime(note.step.kernel.name, operators, *place, start, 1e3 * seconds)))
+        times = note.queue.name, note.queue.queue_name, 1e3 * (began - self._opened), 1e3 * seconds
+        if isinstance(note.what, str):
+            self._read.append((note, LaunchTime(note.what, (), *times, "copy")))
+            return
+        _, step = note.what
+        operators = tuple(op.kernel.name for op in (*recomputed(step), *step.ops))
+        self._read.append((note, LaunchTime(step.kernel.name, operators, *times)))
 
     def _all(self) -> list[tuple[_Note, LaunchTime]]:
-        """Everything that was noted; waits."""
+        """Everything that was noted of devices; waits."""
         with self._lock:
             noted = list(self._notes)  # others may add to them
             for queue in {note.queue for note in noted}:
@@ -132,46 +111,56 @@ class Timeline:
 
     @property
     def launches(self) -> tuple[LaunchTime, ...]:
-        """The LaunchTimes, in the order of their starts; waits for those that are not done."""
-        return tuple(sorted((time for _, time in self._all()), key=lambda time: time.start_ms))
+        """The LaunchTimes of kernels and Python functions, in the order of their starts; waits for those that are not done."""
+        return tuple(span for span in self.spans if span.kind == "kernel")
+
+    @property
+    def spans(self) -> tuple[LaunchTime, ...]:
+        """All LaunchTimes, of copies and of the host too, in the order of their starts; waits for what is not done."""
+        found = [time for _, time in self._all()] + [time for time, _ in list(self._host)]
+        return tuple(sorted(found, key=lambda time: time.start_ms))
 
     @property
     def rows(self) -> tuple[KernelSum, ...]:
-        """The KernelSums, in the order in which the kernels were first launched; waits for launches that are not done."""
+        """The KernelSums: of kernels in the order of their first launches, of copies, of the host; waits for what is not done."""
         groups: dict[Any, list[tuple[_Note, LaunchTime]]] = {}
         for note, time in self._all():
-            groups.setdefault((time.device, time.operators, _identity(note.step.kernel)), []).append((note, time))
-        return tuple(_sum_of([time for _, time in group], group[0][0]) for group in groups.values())
+            groups.setdefault((time.device, time.operators, _identity(note)), []).append((note, time))
+        host: dict[str, list[float]] = {}
+        for time, own in list(self._host):
+            host.setdefault(time.name, []).append(1e3 * own)
+        device_rows = [_sum_of([time for _, time in group], group[0][0]) for group in groups.values()]
+        return *sorted(device_rows, key=lambda row: row.kind == "copy"), *(
+            KernelSum(name, (), HOST, len(ms), sum(ms), 0.0, HOST) for name, ms in host.items()
+        )
 
     @property
     def total_ms(self) -> float:
         """The sum of all launches; what ran side by side counts twice."""
         return sum(time.ms for time in self.launches)
 
+    @property
+    def wall_ms(self) -> float:
+        """The time that passed inside the `with`, until now where that is open."""
+        return 1e3 * ((self._closed or perf_counter()) - self._opened)
+
     def __str__(self) -> str:
-        rows = self.rows
+        rows, wall = self.rows, self.wall_ms
         devices = list(dict.fromkeys(row.device for row in rows))
-        return "\n\n".join(_table(name, [row for row in rows if row.device == name]) for name in devices) or "no kernel"
+        return (
+            "\n\n".join(table_of(name, [row for row in rows if row.device == name], wall) for name in devices)
+            or "nothing"
+        )
 
     __repr__ = __str__
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the launches as a trace, which chrome://tracing and https://ui.perfetto.dev show: a track for each queue.
+        """Write the spans as a trace, which chrome://tracing and https://ui.perfetto.dev show: a track for each queue and thread.
 
         Args:
             path: of the file, as "trace.json".
         """
-        launches = self.launches
-        devices = list(dict.fromkeys(time.device for time in launches))
-        queues = list(dict.fromkeys((time.device, time.queue) for time in launches))
-        events: list[dict[str, Any]] = [_named("process", devices.index(d) + 1, 0, d) for d in devices]
-        events += [_named("thread", devices.index(d) + 1, n, q or "main queue") for n, (d, q) in enumerate(queues)]
-        for time in launches:
-            place = {"pid": devices.index(time.device) + 1, "tid": queues.index((time.device, time.queue))}
-            spans = {"ts": 1e3 * time.start_ms, "dur": 1e3 * time.ms}
-            told = {"operators": ", ".join(time.operators)}
-            events.append({"name": time.name, "cat": "kernel", "ph": "X", **place, **spans, "args": told})
-        Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), encoding="utf-8")
+        Path(path).write_text(json.dumps(trace_of(self.spans)), encoding="utf-8")
 
 
 def _clock(queue: Backend) -> tuple[Any, float]:
@@ -186,30 +175,20 @@ def _clock(queue: Backend) -> tuple[Any, float]:
     return mark, before + passed / 2
 
 
-def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
-    return {"name": f"{what}_name", "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
-
-
-def _identity(kernel: Launchable) -> Any:
+def _identity(note: _Note) -> Any:
+    if isinstance(note.what, str):
+        return note.what
+    kernel = note.what[1].kernel
     return (kernel.name, content(kernel)) if isinstance(kernel, Kernel) else kernel
 
 
 def _sum_of(times: list[LaunchTime], note: _Note) -> KernelSum:
-    first, count = times[0], len(times)
-    predicted = count * predicted_ms(note.step.kernel, note.plan.limits, note.queue)
-    return KernelSum(first.name, first.operators, first.device, count, sum(time.ms for time in times), predicted)
-
-
-def _table(device: str, rows: list[KernelSum]) -> str:
-    count, total = sum(row.count for row in rows), sum(row.ms for row in rows)
-    cells = [HEADS]
-    for r in rows:
-        predicted = f"{r.predicted_ms:.3g}" if r.predicted_ms else ""
-        cells.append((r.name, str(r.count), f"{r.ms:.4f}", predicted, f"{r.ms / (total or 1.0):.0%}"))
-    cells.append(("all", str(count), f"{total:.4f}", "", ""))
-    operators = ["operators", *(", ".join(row.operators) for row in rows), ""]
-    lines = [f"{line}  {names}".rstrip() for line, names in zip(table(cells), operators, strict=True)]
-    return "\n".join([device, *lines])
+    first, count, predicted = times[0], len(times), 0.0
+    if not isinstance(note.what, str):
+        plan, step = note.what
+        predicted = count * predicted_ms(step.kernel, plan.limits, note.queue)
+    ms = sum(time.ms for time in times)
+    return KernelSum(first.name, first.operators, first.device, count, ms, predicted, first.kind)
 
 
 # --- open ones ------------------------------------------------------------------------------------------------------
@@ -236,13 +215,16 @@ class _Timed(Noting):
         return self.backend.label(self.plan.launches[number].kernel.name)
 
     def note(self, number: int, ran: Ran, began: float, ended: float) -> None:
+        step = self.plan.launches[number]
         for timeline in _open:
-            timeline.add(_Note(self.plan, self.plan.launches[number], self.backend, ran, began, ended))
+            timeline.add(_Note((self.plan, step), self.backend, ran, began, ended))
+            if ran and not self.waits(step.kernel):
+                timeline.host("enqueue", began, ended, ended - began)
 
 
 @contextmanager
 def profile() -> Iterator[Timeline]:
-    """Measure how long each kernel takes that runs inside a `with`: of fields, pipelines, graphs, iterations and bundles.
+    """Measure what takes time inside a `with`: kernels of fields, pipelines, graphs, iterations and bundles, copies, and the host.
 
         with gp.profile() as times:
             result = sharpen(image)
@@ -250,9 +232,11 @@ def profile() -> Iterator[Timeline]:
         print(times)
         times.save("trace.json")
 
-    Launches of all threads are measured, by the device's own clock; nothing waits for the device but at the beginning and the
-    end, and for Python functions among the kernels. Graphs launch their kernels one by one meanwhile, on CUDA too, where NVTX
-    ranges have the kernels' names if the package `nvtx` or the library of CUDA's toolkit is there.
+    Launches and copies of all threads are measured by the device's own clock, and by the host's how long this plans, compiles,
+    gives the device work and waits for it; what is left of the wall time is the program's own Python. Nothing waits for the
+    device but at the beginning and the end, and for Python functions among the kernels. Graphs launch their kernels one by one
+    meanwhile, on CUDA too, where NVTX ranges have the kernels' names if the package `nvtx` or the library of CUDA's toolkit is
+    there.
 
     Returns:
         A context manager, which gives a Timeline.
@@ -262,10 +246,13 @@ def profile() -> Iterator[Timeline]:
     """
     timeline = Timeline()
     _open.append(timeline)
+    observers.append(timeline)
     followers.append(_Timed)
     try:
         yield timeline
     finally:
         followers.remove(_Timed)
+        observers.remove(timeline)
         _open.remove(timeline)
+        timeline._closed = perf_counter()
     timeline._all()

@@ -14,6 +14,7 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.runtime import timeline
+from gpuop.runtime.base.host_span import HostSpan
 from gpuop.runtime.cuda import nvtx
 
 rng = np.random.default_rng(17)
@@ -39,8 +40,12 @@ def stepping():
     return graph
 
 
-def counted(times):
-    return {(row.name, row.count) for row in times.rows}
+def counted(times, kind="kernel"):
+    return {(row.name, row.count) for row in times.rows if row.kind == kind}
+
+
+def counts(times):
+    return [row.count for row in times.rows if row.kind == "kernel"]
 
 
 # --- what is told of ------------------------------------------------------------------------------------------------
@@ -69,14 +74,15 @@ def test_fields_pipelines_graphs_and_iterations(device):
     }  # fmt: skip
     assert {row.name: row.operators for row in times.rows}["mirror_add"] == ("mirror", "add")
     assert len(times.launches) == 15
-    assert sum(row.ms for row in times.rows) == pytest.approx(times.total_ms)
+    assert sum(row.ms for row in times.rows if row.kind == "kernel") == pytest.approx(times.total_ms)
     for launch in times.launches:
         assert launch.device == gp.device().name and launch.queue == ""
         assert 0 < launch.ms < wall and -5 < launch.start_ms < wall + 5
     for first, second in zip(times.launches, times.launches[1:], strict=False):
         assert first.start_ms + first.ms <= second.start_ms + 1e-3, "a queue runs in order"
     for row in times.rows:
-        assert (row.predicted_ms > 0) == (device in DEVICES and device != "reference" and row.name != "flipud")
+        by_device = row.kind == "kernel" and row.name != "flipud"
+        assert (row.predicted_ms > 0) == (device in DEVICES and device != "reference" and by_device)
     np.testing.assert_array_equal(graph.read("state"), A[:, ::-1] / 32)
 
 
@@ -98,12 +104,12 @@ def test_only_what_is_inside(device):
     graph.step(2)
     assert graph._stepper.bound.prepared is own
     twice(gp.ScalarField(A)).numpy()
-    assert [row.count for row in times.rows] == [4]
+    assert counts(times) == [4]
     np.testing.assert_array_equal(graph.read("state"), A / 2**8)
     with gp.profile() as again:
         graph.reset()
         graph.step()
-    assert [row.count for row in again.rows] == [2], "both evaluate"
+    assert counts(again) == [2], "both evaluate"
     np.testing.assert_array_equal(graph.read("state"), A[:, ::-1] / 2)
 
 
@@ -165,7 +171,7 @@ def test_kernels_of_one_name_that_differ():
         twice(gp.ScalarField(A)).numpy()
         twice(gp.ScalarField(A[0])).numpy()
         twice(gp.ScalarField(A[1])).numpy()
-    assert sorted(row.count for row in times.rows) == [1, 2]
+    assert sorted(counts(times)) == [1, 2]
 
 
 def test_many_launches(device, monkeypatch):
@@ -175,6 +181,57 @@ def test_many_launches(device, monkeypatch):
         for k in range(10):
             (f + gp.Parameter(float(k))).numpy()
     assert counted(times) == {("add", 10)}
+
+
+def test_copies(device):
+    """What goes to the device and comes from it, in which queue; all of it lies inside of the profile."""
+    f, g = gp.ScalarField(A), gp.ScalarField(A + 1)
+    with gp.profile() as times:
+        np.testing.assert_array_equal(twice(f).numpy(), A * 2)
+        gp.evaluate(twice(g))
+        with gp.queue("io"):
+            np.testing.assert_array_equal(twice(f).fetch().result(), A * 2)
+    assert counted(times, "copy") == {("upload", 2), ("download", 2)}
+    copies = [span for span in times.spans if span.kind == "copy"]
+    assert [(span.name, span.queue) for span in copies] == [
+        ("upload", ""), ("download", ""), ("upload", ""), ("download", "io")
+    ]  # fmt: skip
+    for span in copies:
+        assert span.operators == () and span.device == gp.device().name
+        assert 0 <= span.ms < times.wall_ms and -5 < span.start_ms < times.wall_ms + 5
+    assert all(launch.kind == "kernel" for launch in times.launches)
+    twice(f + 1).numpy()
+    assert counted(times, "copy") == {("upload", 2), ("download", 2)}
+
+
+def test_the_host(device):
+    """What it does is told once, however it is nested, and is less than the time that passed."""
+    f = gp.ScalarField(A)
+    with gp.profile() as times:
+        for _ in range(2):
+            (twice(f) - 1).numpy()
+        time.sleep(0.02)
+    host = {row.name: row for row in times.rows if row.kind == "host"}
+    assert host["wait"].count >= 2 and ("plan" in host) == ("compile" in host)
+    assert ("enqueue" in host) == gp.device().only_enqueues
+    assert sum(row.ms for row in host.values()) <= times.wall_ms - 20
+    assert {row.device for row in host.values()} == {"host"}
+    threads = {span.queue for span in times.spans if span.kind == "host"}
+    assert threads == {threading.current_thread().name}
+    lines = str(times).split("\n\n")[-1].splitlines()
+    assert lines[0] == "host" and lines[-1].split()[:2] == ["wall", "time"]
+    assert float(lines[-1].split()[2]) == pytest.approx(times.wall_ms, abs=1e-3)
+
+
+def test_what_waits_inside_of_something_is_told_once():
+    with gp.profile() as times:
+        with HostSpan("plan"):
+            time.sleep(0.01)
+            with HostSpan("wait"):
+                time.sleep(0.03)
+    plan, wait = (next(row for row in times.rows if row.name == name) for name in ("plan", "wait"))
+    assert plan.ms < 30 <= wait.ms
+    assert next(span for span in times.spans if span.name == "plan").ms >= 40
 
 
 # --- how it is shown ------------------------------------------------------------------------------------------------
@@ -188,19 +245,22 @@ def test_the_table():
                 (twice(f) - 1).numpy()
                 gp.evaluate(mirror(f), twice(mirror(f) + mirror(f)))
     tables = str(times).split("\n\n")
-    assert [table.splitlines()[0] for table in tables] == DEVICES and repr(times) == str(times)
-    for table in tables:
+    assert [table.splitlines()[0] for table in tables] == [*DEVICES, "host"]
+    for table in tables[:-1]:
         head, *rows, last = table.splitlines()[1:]
         assert head.split() == ["kernel", "count", "ms", "predicted", "share", "operators"]
         assert rows[0].startswith("twice_subtract ") and rows[0].endswith("  twice, subtract")
-        assert last.split()[:2] == ["all", str(len(rows))]
+        assert last.split()[:2] == [
+            "all",
+            str(sum(row.count for row in times.rows if row.device == table.splitlines()[0])),
+        ]
         assert len({row.index("%") for row in rows}) == 1, "the columns are aligned"
 
 
 def test_no_launches(tmp_path):
     with gp.profile() as times:
         pass
-    assert str(times) == "no kernel" and times.rows == () and times.total_ms == 0
+    assert str(times) == "nothing" and times.rows == () and times.total_ms == 0
     times.save(tmp_path / "empty.json")
     assert json.loads((tmp_path / "empty.json").read_text())["traceEvents"] == []
 
@@ -215,10 +275,15 @@ def test_the_trace(device, tmp_path):
     times.save(str(tmp_path / "trace.json"))
     trace = json.loads((tmp_path / "trace.json").read_text())
     names = [e for e in trace["traceEvents"] if e["ph"] == "M"]
-    assert [(e["name"], e["args"]["name"]) for e in names] == [
-        ("process_name", gp.device().name), ("thread_name", "main queue"), ("thread_name", "io")
-    ]  # fmt: skip
-    first, second = (e for e in trace["traceEvents"] if e["ph"] == "X")
+    assert {(e["name"], e["args"]["name"]) for e in names} == {
+        ("process_name", gp.device().name), ("thread_name", "main queue"), ("thread_name", "io"),
+        ("process_name", "host"), ("thread_name", threading.current_thread().name),
+    }  # fmt: skip
+    complete = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    assert [(e["name"], e["cat"]) for e in complete] == [(span.name, span.kind) for span in times.spans]
+    assert {e["name"] for e in complete if e["cat"] == "copy"} == {"upload", "download"}
+    assert len({e["pid"] for e in complete if e["cat"] != "host"}) == 1
+    first, second = (e for e in complete if e["cat"] == "kernel")
     for event, launch in zip((first, second), times.launches, strict=True):
         assert event["ts"] == pytest.approx(1e3 * launch.start_ms) and event["dur"] == pytest.approx(1e3 * launch.ms)
         assert event["name"] == launch.name and event["args"] == {"operators": launch.name}

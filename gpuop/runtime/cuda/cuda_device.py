@@ -25,6 +25,7 @@ from gpuop.runtime.base import dlpack
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory, Part, as_device_errors
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.device_limits import GroupLimits
+from gpuop.runtime.base.host_span import HostSpan, between_marks
 from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.base.program_text import ProgramText
 from gpuop.runtime.cuda.cuda_arrays import Borrowed, Lent, borrow
@@ -128,17 +129,20 @@ class Cuda(CompilingBackend):
 
     @as_device_errors
     def write(self, buffer: Buffer, planes: Array) -> None:
-        self.memory.send(planes, buffer)
+        with between_marks("upload", self):
+            self.memory.send(planes, buffer)
 
     def download(self, kind: FieldType, buffer: Buffer) -> Array:
         planes = np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
-        self._reported(lambda: self.memory.receive(buffer, planes))
+        with between_marks("download", self):
+            self._reported(lambda: self.memory.receive(buffer, planes))
         return planes
 
     @as_device_errors
     def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
         if kind.nbytes:
-            self.memory.copy(source, target, kind.nbytes)
+            with between_marks("copy", self, waits=False):
+                self.memory.copy(source, target, kind.nbytes)
 
     def borrow(self, array: Any) -> Borrowed:
         return borrow(self.memory, self.ordinal, array)
@@ -153,7 +157,8 @@ class Cuda(CompilingBackend):
         return cupy_arrays(self.memory, [*inputs, *outputs])
 
     def synchronize(self) -> None:
-        self.memory.synchronize()
+        with HostSpan("wait"):
+            self.memory.synchronize()
 
     def _reported(self, action: Callable[[], None]) -> None:
         """Errors of kernels that ran come out when something waits for them."""
@@ -240,7 +245,7 @@ class Cuda(CompilingBackend):
             return mark.reached()
 
     def wait(self, mark: CudaMark) -> None:
-        with self.memory.active():
+        with HostSpan("wait"), self.memory.active():
             self._reported(mark.wait)
 
     def between(self, first: CudaMark, last: CudaMark) -> float:
@@ -263,7 +268,8 @@ class Cuda(CompilingBackend):
 
     def fetch(self, kind: FieldType, buffer: Buffer, array: Array) -> None:
         if kind.nbytes:
-            self._reported(lambda: self.memory.fetch(buffer, array))
+            with between_marks("download", self, waits=False):
+                self._reported(lambda: self.memory.fetch(buffer, array))
 
     def keep(self, owner: Any) -> None:
         self.memory.retire(owner)

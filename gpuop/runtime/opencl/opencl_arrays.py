@@ -12,6 +12,8 @@ import numpy as np
 from gpuop.runtime.base.backend import Array, Memory
 from gpuop.runtime.base.host_arrays import array_in
 
+BYTE = np.dtype(np.uint8)
+
 
 def reach(array: Array) -> int:
     """The bytes from an array's first element to its last, where no stride is negative."""
@@ -21,6 +23,14 @@ def reach(array: Array) -> int:
 def memory_of(array: Array) -> Any:
     """What an array reaches over, as bytes: pyopencl takes no other array that has gaps or is read-only."""
     return (ctypes.c_char * reach(array)).from_address(array.ctypes.data)
+
+
+def bring(cl: Any, queue: Any, buffer: Any) -> None:
+    """Have what was written to a wrapped array's buffer in the array: OpenCL promises the host nothing before it maps."""
+    if isinstance(buffer, cl.Buffer):
+        whole = 0, (buffer.size,), BYTE
+        mapped, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, *whole, is_blocking=True)
+        mapped.base.release(queue)
 
 
 @contextmanager

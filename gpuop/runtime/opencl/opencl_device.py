@@ -18,12 +18,13 @@ from gpuop.fusion.kernel_limits import limits_of
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Memory, Part, as_device_errors, keeping
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
+from gpuop.runtime.base.host_span import CopySpan, HostSpan
 from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.base.program_text import ProgramText
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.disk import cache
 from gpuop.runtime.disk.program_cache import DiskPrograms
-from gpuop.runtime.opencl.opencl_arrays import mapped_arrays, memory_of, reach
+from gpuop.runtime.opencl.opencl_arrays import bring, mapped_arrays, memory_of, reach
 from gpuop.runtime.opencl.opencl_discovery import LATE, features_of, groups_of, target_of
 from gpuop.runtime.opencl.opencl_programs import BoundKernel, OpenCLCode, binary_of, built, finish
 from gpuop.runtime.opencl.opencl_queue import KeptOwners, new_queue
@@ -102,30 +103,35 @@ class OpenCL(CompilingBackend):
 
     def upload(self, kind: FieldType, planes: Array) -> Buffer:
         buffer = self.empty(kind)
-        if planes.size:
-            self._wait(launched=False)
-            self._guard(
-                lambda: self.cl.enqueue_copy(self.queue, buffer, np.ascontiguousarray(planes), is_blocking=True), kind
-            )
+        self._guard(lambda: self._send(buffer, planes), kind)
         return buffer
 
     @as_device_errors
     def write(self, buffer: Buffer, planes: Array) -> None:
+        self._send(buffer, planes)
+
+    def _send(self, buffer: Buffer, planes: Array) -> None:
         if planes.size:
-            self._wait(launched=False)
-            self.cl.enqueue_copy(self.queue, buffer, np.ascontiguousarray(planes), is_blocking=True)
+            with CopySpan("upload", self) as span:
+                self._wait(launched=False)
+                span.ran.append(self._copied(buffer, np.ascontiguousarray(planes), is_blocking=True))
 
     def download(self, kind: FieldType, buffer: Buffer) -> Array:
         planes = np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
         if planes.size:
-            self._wait()
-            self._guard(lambda: self.cl.enqueue_copy(self.queue, planes, buffer, is_blocking=True), kind)
+            with CopySpan("download", self) as span:
+                self._wait()
+                span.ran.append(self._guard(lambda: self._copied(planes, buffer, is_blocking=True), kind))
         return planes
 
     @as_device_errors
     def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
         if kind.nbytes:
-            self.cl.enqueue_copy(self.queue, target, source, byte_count=kind.nbytes)
+            with CopySpan("copy", self, waits=False) as span:
+                span.ran.append(self._copied(target, source, byte_count=kind.nbytes))
+
+    def _copied(self, target: Any, source: Any, **how: Any) -> Any:
+        return self.cl.enqueue_copy(self.queue, target, source, **how)
 
     def _fill(self, buffer: Buffer, kind: FieldType, value: float) -> Any:
         pattern = np.asarray(value).astype(kind.storage.numpy)
@@ -149,14 +155,11 @@ class OpenCL(CompilingBackend):
         return mapped_arrays(self.cl, self.queue, inputs, outputs)
 
     def settle(self, buffers: Iterable[Buffer]) -> None:
-        self._wait()
-        for buffer in buffers:
-            if isinstance(buffer, self.cl.Buffer):  # OpenCL promises the host nothing before it maps
-                mapped, _ = self.cl.enqueue_map_buffer(
-                    self.queue, buffer, self.cl.map_flags.READ, 0, (buffer.size,), np.dtype(np.uint8), is_blocking=True
-                )
-                mapped.base.release(self.queue)
-        self.queue.finish()
+        with HostSpan("wait"):
+            self._wait()
+            for buffer in buffers:
+                bring(self.cl, self.queue, buffer)
+            self.queue.finish()
         self.kept.let_go()
 
     # --- kernels ------------------------------------------------------------------------------------------------
@@ -208,12 +211,11 @@ class OpenCL(CompilingBackend):
         if program.code is None:
             return Launch(tuple(parts), lambda position, scalars: None)
         bound = BoundKernel(program.code)
-        kernel = bound.kernel
         flat, starts = source.flattened(arguments, lambda buffer: buffer)
-        kernel.set_args(*flat)
+        bound.kernel.set_args(*flat)
         if config.debug:
             parts.append(partial(note_launch, source.entry, f"{source.threads} in groups of {source.group}"))
-        enqueue = partial(self.cl.enqueue_nd_range_kernel, self.queue, kernel, source.threads, source.group)
+        enqueue = partial(self.cl.enqueue_nd_range_kernel, self.queue, bound.kernel, source.threads, source.group)
         parts.append(keeping(bound, enqueue))
 
         def adjust(position: int, scalars: Argument) -> None:
@@ -228,13 +230,12 @@ class OpenCL(CompilingBackend):
 
     @as_device_errors
     def launch_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> None:
-        source, code = program.source, program.code
-        kernel = code.kernel()
+        source, kernel = program.source, program.code.kernel()
         kernel.set_args(*source.flattened(arguments, lambda buffer: buffer)[0])
         for fill in source.filled(arguments):
             self._fill(*fill)
         self.cl.enqueue_nd_range_kernel(self.queue, kernel, source.threads, source.group)
-        code.idle.append(kernel)
+        program.code.idle.append(kernel)
 
     def refused(self, refusal: Exception) -> DeviceError:
         if isinstance(refusal, self.cl.MemoryError):  # some drivers allocate only when they need it
@@ -244,8 +245,9 @@ class OpenCL(CompilingBackend):
 
     @as_device_errors
     def synchronize(self) -> None:
-        self._wait()
-        self.queue.finish()
+        with HostSpan("wait"):
+            self._wait()
+            self.queue.finish()
 
     # --- time ---------------------------------------------------------------------------------------------------
 
@@ -268,8 +270,9 @@ class OpenCL(CompilingBackend):
 
     @as_device_errors
     def wait(self, mark: Any) -> None:
-        self._patiently(mark, mark.wait)
-        mark.wait()
+        with HostSpan("wait"):
+            self._patiently(mark, mark.wait)
+            mark.wait()
 
     @as_device_errors
     def between(self, first: Any, last: Any) -> float:
@@ -288,7 +291,9 @@ class OpenCL(CompilingBackend):
     @as_device_errors
     def fetch(self, kind: FieldType, buffer: Buffer, array: Array) -> None:
         if kind.nbytes:
-            self.kept.add(self.cl.enqueue_copy(self.queue, array, buffer, is_blocking=False), (array, buffer))
+            with CopySpan("download", self, waits=False) as span:
+                span.ran.append(self._copied(array, buffer, is_blocking=False))
+                self.kept.add(span.ran[0], (array, buffer))
 
     def keep(self, owner: Any) -> None:
         with suppress(DeviceError):  # a device that fails runs nothing

@@ -20,6 +20,7 @@ from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory
 from gpuop.runtime.base.host_arrays import array_in
+from gpuop.runtime.base.host_span import CopySpan
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.reference.checked import run_checked
 from gpuop.runtime.reference.interpret import run
@@ -46,16 +47,20 @@ class Reference(Backend):
             raise DeviceError(f"reference: no memory for a field of {kind} ({kind.nbytes} bytes)") from None
 
     def upload(self, kind: FieldType, planes: Array) -> Buffer:
-        return np.array(planes)
+        with CopySpan("upload", self):
+            return np.array(planes)
 
     def write(self, buffer: Buffer, planes: Array) -> None:
-        buffer[...] = planes
+        with CopySpan("upload", self):
+            buffer[...] = planes
 
     def download(self, kind: FieldType, buffer: Buffer) -> Array:
-        return np.array(buffer)
+        with CopySpan("download", self):
+            return np.array(buffer)
 
     def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
-        target[...] = source
+        with CopySpan("copy", self):
+            target[...] = source
 
     def compile(self, kernel: Kernel) -> Any:
         return without_unused(kernel) if self.checked else kernel
