@@ -17,7 +17,7 @@ from gpuop.fusion.program import Op, Program
 from gpuop.fusion.rates import Invariant, Rates
 from gpuop.fusion.recompute import Recomputing
 from gpuop.fusion.refusals import refuse
-from gpuop.fusion.scheduling import ill_staged, laid_out
+from gpuop.fusion.scheduling import ill_staged, placed
 from gpuop.fusion.split import Piece, Splitting
 from gpuop.fusion.staging import unstaged
 from gpuop.fusion.thread_per_element import with_elements
@@ -66,8 +66,8 @@ def plan(
     """
     layouts = {**layouts, **program.layouts}
     program = settled(program, limits.choices)
-    if program.dynamic:
-        limits = replace(limits, target=None)  # stages are for grids that are known
+    if program.dynamic and (limits.target is None or limits.target.vector_length == 1):
+        limits = replace(limits, target=None)  # stages are for grids that are known, but on CPUs
     program, spread = with_elements(program) if optimize else (program, frozenset())
     memory: set[int] = set()  # values that are no intermediates
     while True:
@@ -77,10 +77,10 @@ def plan(
         order = groups.order.sorted(key=groups.first.__getitem__)
         splitting = Splitting(groups, program.types)
         whole = [splitting.whole(groups.members[group]) for group in order]
-        cut = _ill_staged(whole, limits, layouts)
+        cut = _ill_staged(whole, limits, layouts, program.dynamic)
         if not cut:  # else it is too early to ask for registers, which takes long
             pieces = [piece for each in whole for piece in splitting.pieces(each)]
-            cut = _ill_staged([piece for piece in pieces if piece not in whole], limits, layouts)
+            cut = _ill_staged([piece for piece in pieces if piece not in whole], limits, layouts, program.dynamic)
         if not cut:
             break
         memory |= cut
@@ -92,8 +92,10 @@ def plan(
     return Plan(program, tuple(chosen), tuple(apart), limits)
 
 
-def _ill_staged(pieces: Iterable[Piece], limits: Limits, layouts: Mapping[int, Layout]) -> set[int]:
-    return set[int]().union(*(ill_staged(piece, limits, layouts) for piece in pieces))
+def _ill_staged(
+    pieces: Iterable[Piece], limits: Limits, layouts: Mapping[int, Layout], dynamic: frozenset[int]
+) -> set[int]:
+    return set[int]().union(*(ill_staged(piece, limits, layouts, dynamic) for piece in pieces))
 
 
 def _launched(
@@ -104,10 +106,7 @@ def _launched(
     if isinstance(kernel, Kernel) and not spread.isdisjoint(ops):
         kernel = shared_once(kernel)
     if isinstance(kernel, Kernel):
-        kernel = laid_out(kernel if pin is None else replace(kernel, pin=pin), piece, layouts)
-        values = zip((*kernel.inputs, *kernel.written), (*piece.inputs, *piece.outputs), strict=True)
-        open_ = frozenset(param for param, value in values if value in dynamic)
-        kernel = replace(kernel, dynamic=open_) if open_ else kernel
+        kernel = placed(kernel if pin is None else replace(kernel, pin=pin), piece, layouts, dynamic)
     return PlannedLaunch(kernel, piece.inputs, piece.outputs, piece.ops)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from gpuop.fusion.kernel_limits import Limits
@@ -13,6 +13,7 @@ from gpuop.ir.layout import Layout
 from gpuop.ir.stages import levels
 from gpuop.ir.target import Target
 from gpuop.passes import unscheduled
+from gpuop.passes.open_extents import opened
 from gpuop.passes.schedules import choice, unpinned
 from gpuop.passes.schedules.method import Method, Parameters
 
@@ -27,7 +28,7 @@ def pin_refusal(kernel: Kernel, target: Target) -> str:
     return unpinned(unscheduled(kernel, target)) if kernel.pin is not None else ""
 
 
-def ill_staged(piece: Piece, limits: Limits, layouts: Mapping[int, Layout]) -> set[int]:
+def ill_staged(piece: Piece, limits: Limits, layouts: Mapping[int, Layout], dynamic: Collection[int]) -> set[int]:
     """The values that should not be intermediates of a kernel that no schedule of the target suits; none where one does.
 
     They are those of one level of its stages, which are the fewest bytes; of equal ones the middle, so that it takes few rounds.
@@ -36,7 +37,12 @@ def ill_staged(piece: Piece, limits: Limits, layouts: Mapping[int, Layout]) -> s
     if limits.target is None or not isinstance(kernel, Kernel) or not kernel.intermediates:
         return set()
     pinned = kernel if limits.pin is None else replace(kernel, pin=limits.pin)
-    if scheduled(laid_out(pinned, piece, layouts), limits.target) is not None:
+    known = placed(pinned, piece, layouts, dynamic)
+    if (
+        opened(known, limits.target).kernel is not None
+        if known.dynamic
+        else scheduled(known, limits.target) is not None
+    ):
         return set()
     value = dict(zip(kernel.intermediates, staged(piece.ops), strict=True))
     found = levels(kernel)
@@ -45,8 +51,9 @@ def ill_staged(piece: Piece, limits: Limits, layouts: Mapping[int, Layout]) -> s
     return {value[param] for param in fewest}
 
 
-def laid_out(kernel: Kernel, piece: Piece, layouts: Mapping[int, Layout]) -> Kernel:
-    """The kernel of a piece, with the layouts of the values that do not lie in memory as gpuop's own do."""
-    values = zip((*kernel.inputs, *kernel.written), (*piece.inputs, *piece.outputs), strict=True)
+def placed(kernel: Kernel, piece: Piece, layouts: Mapping[int, Layout], dynamic: Collection[int]) -> Kernel:
+    """The kernel of a piece, knowing which values are dynamic, and the layouts of those that do not lie as gpuop's own do."""
+    values = list(zip((*kernel.inputs, *kernel.written), (*piece.inputs, *piece.outputs), strict=True))
     elsewhere = tuple((param, layouts[value]) for param, value in values if value in layouts)
-    return replace(kernel, layouts=elsewhere) if elsewhere else kernel
+    open_ = frozenset(param for param, value in values if value in dynamic)
+    return replace(kernel, layouts=elsewhere, dynamic=open_) if elsewhere or open_ else kernel

@@ -18,6 +18,7 @@ from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier
 
 REACH = 2**31 - 2  # elements that an int counts
+LONGEST = 2**30 - 2**20  # extent: borders mirror at twice as much, and threads count beyond the last point
 MOST_GROUPS = 65535  # of a launch along its rows and its layers, on CUDA: more of them are numbered along columns
 
 
@@ -32,7 +33,7 @@ class Extents:
     def most(self) -> int:
         """An extent that all of them may have at once: each field is within the reach of an int, and launches have three axes."""
         reach = min(_most(param, names) for param, names in self.grids.items() if param is not None and any(names))
-        return min(reach, MOST_GROUPS) if len(self.grids[None]) > 1 else reach
+        return min(reach, MOST_GROUPS if len(self.grids[None]) > 1 else LONGEST)
 
 
 def _most(param: FieldParam, names: Names) -> int:
@@ -62,7 +63,7 @@ def extents_of(kernel: Kernel) -> Extents:
     grids: dict[FieldParam | None, Names] = {
         None: tuple(name(axis, n, others=False) for axis, n in zip(axes, shape, strict=True))
     }
-    for param in (*kernel.inputs, *kernel.written):
+    for param in (*kernel.inputs, *kernel.written, *kernel.intermediates):
         shape = param.type.field_shape
         grids[param] = tuple(name(a, n, others=True) for a, n in zip(GRID_AXES[3 - len(shape) :], shape, strict=True))
     return Extents(values, grids)
@@ -83,6 +84,7 @@ def resized(kernel: Kernel, extents: Extents, values: Mapping[str, int]) -> Kern
     return replace(
         kernel,
         inputs=tuple(fields[param] for param in kernel.inputs),
+        intermediates=tuple(fields[param] for param in kernel.intermediates),
         outputs=tuple(
             replace(o, param=fields[o.param], over=o.over and fields[o.over], begins=o.begins and fields[o.begins])
             for o in kernel.outputs

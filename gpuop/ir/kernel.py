@@ -205,6 +205,8 @@ class Kernel(Launchable):
     def bounds(self, index: Index) -> tuple[int, int]:
         """The least and the greatest value of a thread constant."""
         extent = self.domain.extent(index.axis)
+        if self.per_thread is not None and self.named and index.axis != "element":
+            extent = max(extent, 2)  # whatever it is: a thread more is none that is different
         size = (self.group or self.domain.group)[AXES.index(index.axis)] if index.axis != "element" else 1
         if not isinstance(size, int):  # any size: a group has a thread at least
             low = 1 if index.kind in ("local_size", "group_count") else index.offset

@@ -24,7 +24,11 @@ from gpuop.passes import lower, lowering, schedules
 from gpuop.passes.flat_grid import flat
 from gpuop.passes.points_per_thread import is_large, others_points
 
-LEAST = (2, 16, 32, 64, 128, 256)  # extents that ranges begin with: where these are small, other things are decided
+LEAST = (2, 17, 33, 65, 129, 257)  # extents that ranges begin with: where these are small, other things are decided
+PARTS = (
+    1,
+    2,
+)  # of the extents that may be: mirrored rows lie up to twice as far as the last one, and an int is to hold that
 KEPT = 256
 NOWHERE = Domain(Shape())
 OWN = ("global", "global_size")
@@ -71,7 +75,8 @@ def opened(kernel: Kernel, target: Target) -> Opened:
     large = target.vector_length > 1 and all(map(is_large, kernel.written))
     extents, reason = extents_of(kernel), ""
     values = tuple(extents.values.values())
-    for pin in (None, Pin(schedules.PLAIN)):
+    kept = kernel.intermediates and target.vector_length > 1  # which no thread computes anew wherever it reads them
+    for pin in (None,) if kept else (None, Pin(schedules.PLAIN)):
         open_ = replace(kernel, pin=pin, large=large)
         key = content(resized(open_, extents, _most(extents)))
         found = _found.find((key, target, lowering()), partial(_searched, open_, target, extents))
@@ -114,19 +119,21 @@ def _refusal(kernel: Kernel) -> str:
 
 def _searched(kernel: Kernel, target: Target, extents: Extents) -> _Found:
     """The widest range for which the kernel is lowered alike."""
-    most, count = _most(extents), len(extents.values)
-    largest = lower(resized(kernel, extents, most), target)
-    known = identity(largest)
-    for least in LEAST:
-        ends = _ends(most, {name: least + k for k, name in enumerate(most)})
-        if all(identity(lower(resized(kernel, extents, values), target)) == known for values in ends):
-            return _Found(largest, least + count - 1, min(most.values()))
+    count = len(extents.values)
+    for part in PARTS:
+        most = _most(extents, part)
+        largest = lower(resized(kernel, extents, most), target)
+        known = identity(largest)
+        for least in LEAST:
+            ends = _ends(most, {name: least + k for k, name in enumerate(most)})
+            if all(identity(lower(resized(kernel, extents, values), target)) == known for values in ends):
+                return _Found(largest, least + count - 1, min(most.values()))
     return _Found(None, 0, 0)
 
 
-def _most(extents: Extents) -> dict[str, int]:
+def _most(extents: Extents, part: int = 1) -> dict[str, int]:
     """The end of the range: another extent for each name, as equal ones mean something."""
-    return {name: extents.most - k for k, name in enumerate(extents.values)}
+    return {name: extents.most // part - k for k, name in enumerate(extents.values)}
 
 
 def _ends(most: Mapping[str, int], least: Mapping[str, int]) -> Iterator[Mapping[str, int]]:

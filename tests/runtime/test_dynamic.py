@@ -97,10 +97,47 @@ def test_as_without_it(device):
         return (np.sqrt(abs(f * f - 0.3)) / (f + 2)).T, f[::2], (f.astype("float16") * 300).astype("uint8")
 
     dynamic, static = gp.pipeline(chain, dynamic="image"), gp.pipeline(chain)
-    for shape in ((19,), (30, 19), (3, 5, 9), (6, 50, 70)):
+    for shape in ((19,), (3, 5, 9), (4, 50, 70)):
         x = rng.random(shape, np.float32)
         for found, wanted in zip(dynamic(x), static(x), strict=True):
             assert np.array_equal(found, wanted) and found.dtype == wanted.dtype
+
+
+@gp.operator
+def rows_of(f):
+    return _readTensor(f, _row, _column - 2, border="reflect") - _readTensor(f, _row, _column + 1, border="reflect")
+
+
+@gp.operator
+def columns_of(f):
+    return _readTensor(f, _row + 3, _column, border="clamp") * 2 + _readTensor(f, _row - 1, _column + 1)
+
+
+@gp.pipeline(dynamic=True)
+def in_stages(image):
+    return columns_of(rows_of(gp.ScalarField(image)))
+
+
+def staged(x):
+    wide = np.pad(x, ((0, 0), (2, 1)), "reflect")
+    y = np.pad(wide[:, :-3] - wide[:, 3:], ((1, 3), (0, 1)), "edge")
+    return y[4:, :-1] * 2 + y[:-4, 1:]
+
+
+def test_stages(device):
+    """In strips that are as wide as one another, of blocks that overlap; few rows are two kernels."""
+    for shape in ((66, 67), (99, 1030), (40, 90), (130, 600)):
+        x = rng.integers(-100, 100, shape).astype(np.int32)
+        assert np.array_equal(in_stages(x), staged(x))
+
+
+def test_stages_are_compiled_for_any_size():
+    if gp.devices()[0].name == "reference":
+        pytest.skip("no device compiles")
+    texts = {in_stages.source(np.zeros(shape, np.int32)) for shape in ((99, 1030), (70, 80), (2000, 3000))}
+    assert len(texts) == 1
+    told = in_stages.explain(np.ones((99, 1030), np.int32))
+    assert told.startswith("1 kernel for 2 operators") and "compiled for any size" in told
 
 
 def test_large_outputs_of_cpus(device):

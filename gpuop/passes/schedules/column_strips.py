@@ -8,8 +8,10 @@ from dataclasses import replace
 
 from gpuop.ir.borders import Coordinate, place
 from gpuop.ir.build import collector, constant
+from gpuop.ir.extents import extent, shown_extents
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import (
+    Apply,
     Block,
     Comment,
     Declare,
@@ -30,7 +32,6 @@ from gpuop.passes.schedules.edge_vectors import EdgeLines, LinePlaces, counted
 from gpuop.passes.schedules.leads import Border, Lead, Leads
 from gpuop.passes.schedules.rings import AxisPlace, Ring, Rings
 from gpuop.passes.schedules.stage_copy import Columns, StageCopy
-from gpuop.passes.schedules.vector_rows import least
 
 
 class ColumnStrips:
@@ -47,12 +48,21 @@ class ColumnStrips:
         self.source, self.together, self.lanes = kernel, together, found.lanes
         self.extents = {axis: kernel.domain.extent(axis) for axis in sizes}
         self.columns = self.extents["column"]
-        self.width = even_width(self.columns, -(-self.columns // sizes["column"]), self.lanes)
-        self.count = -(-self.columns // self.width)
+        if kernel.named:
+            self.width, self.count = sizes["column"], SEVERAL
+        else:
+            self.width = even_width(self.columns, -(-self.columns // sizes["column"]), self.lanes)
+            self.count = -(-self.columns // self.width)
+        self.wide: Expr = Ref(Var("width", Type(INT))) if kernel.named else constant(self.width, INT)
         self.sizes = {**sizes, "column": self.width}
         self.rings = Rings(kernel, found, self.sizes, together)
         self.leads = self.rings.leads
         self.corner = {axis: Var(hint, Type(INT)) for axis, hint in CORNER.items() if axis in sizes}
+
+    @property
+    def open(self) -> bool:
+        """Whether extents are arguments: strips are up to `width` wide then, `wide` in truth."""
+        return bool(self.source.named)
 
     @property
     def domain(self) -> Shape:
@@ -89,7 +99,11 @@ class ColumnStrips:
         last = self.columns - self.width
         starts = [min(k * self.width, last) for k in range(self.count)]
         apart = all(s == 0 or s >= left for s in starts) and all(s == last or s <= last - right for s in starts)
-        inside = all(0 < self.sizes[axis] <= self.extents[axis] for axis in self.sizes)
+        inside = all(
+            0 < self.sizes[axis] <= self.extents[axis] for axis in self.sizes if axis != "column" or not self.open
+        )
+        if self.open:  # strips of which nobody knows how many there are may all look beyond the edges
+            return inside and not self.rings.wraps and self.columns >= self.lanes and 2 * (left + right) <= self.width
         return inside and apart and self.width >= self.lanes
 
     # --- the kernel ---------------------------------------------------------------------------------------------
@@ -98,11 +112,14 @@ class ColumnStrips:
         source, domain, rings = self.source, self.source.domain, self.rings
         head: list[Stmt] = [*source.shared("constant")]
         sizes = " and ".join(f"{self.sizes[axis]} {axis}s" for axis in reversed(domain.axes) if axis in self.sizes)
-        head.append(Comment(f"strips of {sizes} of {'x'.join(map(str, domain.shape))}"))
+        head.append(Comment(f"strips of {'up to ' * self.open}{sizes} of {'x'.join(shown_extents(source))}"))
         b = collector(head)
+        self.measure(head)
         for axis, var in self.corner.items():
-            size = self.sizes[axis]
-            head.append(Let(var, least(b.apply("mul", Index("global", axis), size), self.extents[axis] - size)))
+            size = self.wide if axis == "column" else constant(self.sizes[axis], INT)
+            last = b.apply("sub", b.bind(extent(source, axis)), size)
+            first = Apply("min", (b.apply("mul", Index("global", axis), size), last), Type(INT))
+            head.append(Let(var, Apply("max", (b.bind(first), constant(0, INT)), Type(INT)) if self.open else first))
         for lead in self.leads:
             for axis, var in rings.origin(lead).items():
                 before = rings.padding(lead, axis)[0]
@@ -125,8 +142,19 @@ class ColumnStrips:
             body=tuple(head),
             intermediates=(),
             points=domain.shape,
+            per_thread=Shape(*(self.sizes.get(axis, 1) for axis in domain.axes)),
             group=(1, 1, 1),
         )
+
+    def measure(self, head: list[Stmt]) -> None:
+        """How wide strips are where that is not known before: as wide as one another, of whole vectors but for the only one."""
+        if not isinstance(self.wide, Ref):
+            return
+        b = collector(head)
+        columns, strips = b.bind(extent(self.source, "column")), Index("global_size", "column")
+        vectors = b.apply("div", b.apply("sub", columns, 1), b.apply("mul", strips, self.lanes))
+        even = b.apply("mul", b.apply("add", vectors, 1), self.lanes)
+        head.append(Let(self.wide.var, Apply("min", (even, columns), Type(INT))))
 
     def in_turn(self, lead: Lead, turn: Expr, out: list[Stmt]) -> None:
         """A stage at some rows or layers, unless these are above all that are needed."""
@@ -149,10 +177,11 @@ class ColumnStrips:
             return (*out, *self.rows(lead, rows))
         layer = {walk: self.walked(lead, 0, out)}
         n, size, (before, behind) = self.extents["row"], self.sizes["row"], lead.around("row")
+        end = b.bind(extent(self.source, "row", self.together))
         top, count = Ref(self.corner["row"]), size + before + behind
         first, last = b.apply("sub", top, before), b.apply("add", top, size + behind - self.together)
         if not self.rings.wraps:
-            first, last = b.apply("max", first, 0), b.apply("min", last, n - self.together)
+            first, last = b.apply("max", first, 0), b.apply("min", last, end)
             count = min(count, n)
         turn, inner = Var("k", Type(INT)), list[Stmt]()
         c = collector(inner)
@@ -175,26 +204,27 @@ class ColumnStrips:
         """A stage at rows that are computed together."""
         out: list[Stmt] = []
         copies = [StageCopy(self.rings, lead, row, each, out) for row, each in enumerate(spots)]
-        done = (self.vectors(lead, copies), *self.beyond(lead, copies))  # which add to what goes before
+        done = (*self.vectors(lead, copies), *self.beyond(lead, copies))  # which add to what goes before
         return (*out, *done)
 
     # --- columns ------------------------------------------------------------------------------------------------
 
-    def vectors(self, lead: Lead, copies: list[StageCopy]) -> For:
+    def vectors(self, lead: Lead, copies: list[StageCopy]) -> Block:
         """A strip, and vectors of what readers need beside it; all of them lie as the strip's do."""
         before, behind = map(self.rings.vectors, lead.around("column") if self.count > 1 else (0, 0))
-        step, out, n = Var("k", Type(INT)), list[Stmt](), self.columns
+        step, out = Var("k", Type(INT)), list[Stmt]()
         b = collector(out)
+        n, end = (b.bind(extent(self.source, "column", less)) for less in (0, self.lanes))
         at = b.apply("add", b.apply("mul", Ref(step), self.lanes), b.apply("sub", Ref(self.corner["column"]), before))
         turned: Expr | None = None
         first = at
         if self.rings.wraps and self.count > 1:
             low = b.apply("choose", b.apply("lt", at, 0), b.apply("add", at, n), at)
             first = b.apply("choose", b.apply("ge", at, n), b.apply("sub", at, n), low)
-            first = b.apply("max", b.apply("min", first, n - self.lanes), 0)
+            first = b.apply("max", b.apply("min", first, end), 0)
             turned = b.apply("sub", at, first)
         else:
-            first = b.apply("min", b.apply("max", at, 0) if before else at, n - self.lanes)
+            first = b.apply("min", b.apply("max", at, 0) if before else at, end)
         column = Var("column", Type(INT))
         out.append(Let(column, b.bind(first)))
 
@@ -202,9 +232,15 @@ class ColumnStrips:
             return [copy.at(Columns(first, lane, turned, lines), out) for copy in copies]
 
         apart = self.source.intermediates
-        places = LinePlaces(lead.kernel, self.together, apart, not self.rings.wraps)
+        places = LinePlaces(lead.kernel, self.together, apart, not self.rings.wraps, self.source)
         out += places.vector(Ref(column), self.lanes, at_columns)
-        return counted(step, 0, -(-(before + self.width + behind) // self.lanes), out)
+        loop = counted(step, 0, -(-(before + self.width + behind) // self.lanes), out)
+        if not self.open:
+            return (loop,)
+        head = list[Stmt]()
+        b = collector(head)
+        stop = b.apply("div", b.apply("add", self.wide, before + behind + self.lanes - 1), self.lanes)
+        return (*head, replace(loop, stop=stop))
 
     def beyond(self, lead: Lead, copies: list[StageCopy]) -> list[Stmt]:
         """The columns outside of the field, filled in by the border; they are computed where strips wrap around."""
@@ -223,7 +259,12 @@ class ColumnStrips:
             return done
         out: list[Stmt] = []
         b, left = collector(out), Ref(self.corner["column"])
-        low, high = b.apply("eq", left, 0), b.apply("eq", left, self.columns - self.width)
+        if self.open:
+            before, behind = (max(lead.around("column")[end] for lead in self.leads) for end in (0, 1))
+            last = b.apply("sub", b.bind(extent(self.source, "column", behind)), self.wide)
+            low, high = b.apply("lt", left, max(before, 1)), b.apply("ge", left, last)
+        else:
+            low, high = b.apply("eq", left, 0), b.apply("eq", left, self.columns - self.width)
         out.append(If(b.apply("or", low, high), tuple(done)))
         return out
 
@@ -232,18 +273,19 @@ class ColumnStrips:
     ) -> For:
         turn, out, n = Var("k", Type(INT)), list[Stmt](), self.columns
         b, (border, fill) = collector(out), like
+        columns = b.bind(extent(self.source, "column"))
         before = b.apply("sub", Ref(turn), reach)
-        column = b.apply("choose", b.apply("lt", Ref(turn), reach), before, b.apply("add", before, n))
+        column = b.apply("choose", b.apply("lt", Ref(turn), reach), before, b.apply("add", before, columns))
         inner, origin = list[Stmt](), Ref(self.rings.origin(lead)["column"])
         c = collector(inner)
-        there = place(c, Coordinate(column, constant(n, INT), n, -reach, n + reach - 1), border)
+        there = place(c, Coordinate(column, columns, n, -reach, n + reach - 1), border)
         to, source = (c.apply("sub", at, origin) for at in (column, there))
         for slot, array in ((copy.slots[p], a) for copy in copies for p, ring in rings for a in ring.arrays):
             value = fill if fill is not None else c.bind(Load(array, (*slot, source), array.type))
             inner.append(Store(array, (*slot, to), value))
         left, (halo, beside) = Ref(self.corner["column"]), lead.around("column")
         low = b.apply("ge", column, b.apply("sub", left, halo))
-        high = b.apply("lt", column, b.apply("add", left, self.width + beside))
+        high = b.apply("lt", column, b.apply("add", left, b.apply("add", self.wide, beside)))
         out.append(If(b.apply("and", low, high), tuple(inner)))
         return counted(turn, 0, 2 * reach, out)
 
@@ -253,4 +295,5 @@ def even_width(columns: int, count: int, lanes: int) -> int:
     return -(-columns // (count * lanes)) * lanes if count > 1 else columns
 
 
+SEVERAL = 2  # strips, where nobody knows how many
 CORNER = {"column": "left", "row": "top", "layer": "front"}

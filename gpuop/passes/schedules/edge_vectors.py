@@ -129,7 +129,7 @@ def lower(at: Expr, rows: int) -> Expr:
 
 
 class LinePlaces:
-    """What a stage reads beside a vector's own columns, of so many rows together.
+    """What a stage, of a whole kernel, reads beside a vector's own columns, of so many rows together.
 
     Attributes:
         interior: the first column, and the one behind the last, where no read leaves its field.
@@ -137,10 +137,17 @@ class LinePlaces:
         shared: whether the rows lie below one another, so that they share lines.
     """
 
-    def __init__(self, stage: Kernel, rows: int, apart: Collection[FieldParam] = (), shared: bool = True) -> None:
-        self.shared = shared
+    def __init__(
+        self,
+        stage: Kernel,
+        rows: int,
+        apart: Collection[FieldParam] = (),
+        shared: bool = True,
+        whole: Kernel | None = None,
+    ) -> None:
+        self.shared, self.whole = shared, whole or stage
         places = LanePlaces(stage)
-        self.stage, self.columns, self.interior = stage, stage.domain.extent("column"), places.interior(apart)
+        self.columns, self.interior = stage.domain.extent("column"), places.interior(apart)
         self.spans: dict[Line, tuple[int, int]] = {}
         for read, place in places.reads():
             if read.field in apart or place is None or not place.along or place.low is None or place.high is None:
@@ -160,7 +167,7 @@ class LinePlaces:
             return self.at_edge(first, lanes, copies)
         out, within = list[Stmt](), list[Stmt]()
         b, c = collector(out), collector(within)
-        last = b.bind(extent(self.stage, "column", self.columns - end + lanes))
+        last = b.bind(extent(self.whole, "column", self.columns - end + lanes))
         tests = [b.apply("ge", first, start)] if start else []
         tests += [b.apply("le", first, last)] if end < self.columns else []
         inside = b.apply("and", *tests) if len(tests) > 1 else tests[0]

@@ -34,6 +34,7 @@ HEIGHTS = (8, 16, 32, 64, 128, 256)  # rows of a block, or layers
 ROWS = (32, 16, 8, 4)  # rows of a block that is walked along layers
 MOST_BYTES = 1 << 18  # of rows that a thread keeps: a part of the second cache
 LOWEST = 32  # rows of a block that computes none anew: its windows read more than it has
+FEWER = 4  # times as many rows as are computed anew above each block, at least, where nobody knows how many there are
 ENOUGH = 32  # times as many rows as are computed anew above each block
 THREADS = 16  # that keep the cores of a CPU busy,
 WORTH = 1 << 18  # if each has so many values to compute at least: to wake another core takes as long
@@ -86,6 +87,8 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
         together.sort()
     heights = (*(h for h in HEIGHTS if h >= max(ENOUGH * above, LOWEST)), *HEIGHTS[::-1], 1)
     widths = [nbytes // _element(kernel) for nbytes in WIDTHS]
+    if kernel.named:  # blocks that suit most grids
+        heights = (*(h for h in HEIGHTS if h >= max(FEWER * above, LOWEST)), HEIGHTS[-1])[:1]
     tried: Iterable[Parameters]
     if along == "layer":
         axes = product(together, widths, ROWS, heights)
@@ -94,6 +97,8 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
         tried = ({"columns": c, "rows": h, "together": n} for n, c, h in product(together, widths, heights))
     else:
         tried = ({"columns": c} for c in (*LONG, *widths))
+    if kernel.named:
+        return tuple(p for p in tried if _suit(kernel, found, p))[:1]
     suited = (_suited(kernel, _even(kernel, found.lanes, p)) for p in tried)
     good = [p for p in suited if _suit(kernel, found, p)]
     threads = min(max(_values(kernel.body) * kernel.domain.threads // WORTH, 1), THREADS)
@@ -150,6 +155,8 @@ def _suit(kernel: Kernel, found: Leads, parameters: Parameters) -> bool:
     if not strips.fits or strips.nbytes > MOST_BYTES:
         return False
     sizes = {**strips.sizes, found.walk: kernel.domain.extent(found.walk)} if found.walk else strips.sizes
+    if strips.open:
+        sizes = {**sizes, "column": min(strips.width, strips.columns)}
     axes = ("column",) if strips.rings.wraps else sizes
     return all(one.beyond(axis) < sizes[axis] for one in found.kept.values() for axis in axes)
 
@@ -169,4 +176,6 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     return _strips(kernel, leads(kernel), parameters).kernel()
 
 
-LINE_BUFFERS = Method("line buffers", ("columns", "rows", "layers", "together"), refuse, candidates, taken, apply)
+LINE_BUFFERS = Method(
+    "line buffers", ("columns", "rows", "layers", "together"), refuse, candidates, taken, apply, open=True
+)

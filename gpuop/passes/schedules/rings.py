@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuop.ir.borders import Coordinate, inside, place
-from gpuop.ir.build import Builder, constant
+from gpuop.ir.build import Builder
+from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Expr, FieldParam, Ref, Var
 from gpuop.ir.types import INT, Type
@@ -116,7 +117,7 @@ class Rings:
         n = self.source.domain.extent(axis)
         if not self.wraps or (low >= 0 and high < n):
             return AxisPlace(at, at, low, high)
-        around = place(b, Coordinate(at, constant(n, INT), n, low, high), "wrap")
+        around = place(b, Coordinate(at, extent(self.source, axis), n, low, high), "wrap")
         return AxisPlace(at, b.apply("max", b.apply("min", around, n - 1), 0), low, high)
 
     def fresh(self, b: Builder, ring: Ring, spots: Mapping[str, AxisPlace]) -> tuple[Expr, ...]:
@@ -127,7 +128,11 @@ class Rings:
                 index.append(b.apply("sub", spot.at, Ref(ring.origin[axis])))
                 continue
             n = self.source.domain.extent(axis)
-            test = None if self.wraps else inside(b, Coordinate(spot.at, constant(n, INT), n, spot.low, spot.high))
+            test = (
+                None
+                if self.wraps
+                else inside(b, Coordinate(spot.at, extent(self.source, axis), n, spot.low, spot.high))
+            )
             slot = ring.slot(b, spot.at, spot.low if self.wraps else 0)
             index.append(slot if test is None else b.apply("choose", test, slot, ring.slots))
         return tuple(index)

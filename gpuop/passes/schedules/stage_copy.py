@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gpuop.ir.borders import Coordinate, inside, place
-from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.build import Builder, collector
+from gpuop.ir.extents import extent
 from gpuop.ir.nodes import (
     Assign,
     Block,
@@ -21,7 +22,6 @@ from gpuop.ir.nodes import (
     Store,
     Write,
 )
-from gpuop.ir.types import INT
 from gpuop.passes.points_per_thread import is_own
 from gpuop.passes.schedules.edge_vectors import EdgeLines
 from gpuop.passes.schedules.leads import Lead
@@ -64,7 +64,7 @@ class StageCopy:
         self.indices = positions(lead.kernel, rings.source.domain)
         for index in self.indices:
             if index.kind == "global_size":
-                self.found[index] = constant(rings.source.domain.extent(index.axis), INT)
+                self.found[index] = extent(rings.source, index.axis)
             elif index.axis in spots:
                 self.found[index] = self.head.apply("add", spots[index.axis].wrapped, index.offset)
 
@@ -112,7 +112,7 @@ class StageCopy:
             return at, None
         at = b.apply("add", spot.at, away) if known else point
         low, high = (spot.low + away, spot.high + away) if known else (None, None)
-        where = Coordinate(at, constant(n, INT), n, low, high)
+        where = Coordinate(at, extent(self.rings.source, axis), n, low, high)
         test = inside(b, where) if border == "fill" else None
         return place(b, where, "clamp" if border == "fill" else border), test
 
