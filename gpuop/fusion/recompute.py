@@ -49,7 +49,7 @@ class Recomputing:
     """Decides once for every value that some reader needs from other threads whether readers compute it for themselves."""
 
     def __init__(self, program: Program, groups: Groups, steady: Invariant) -> None:
-        self.types, self.steady = program.types, steady
+        self.types, self.dynamic, self.steady = program.types, program.dynamic, steady
         self.groups = groups
         self.level = _levels(program, groups)
         # by value: what computes it, or the cost argument against recomputing it
@@ -71,7 +71,7 @@ class Recomputing:
             tried.add(value)
             chain = self.chain(value)
             if isinstance(chain, Chain) and not self._is_large(op, value, chain) and not self._is_refused(op, value):
-                new = composed(op, value, chain)
+                new = composed(op, value, chain, value in self.dynamic)
                 if self.groups.arguments((*new.inputs, *new.outputs)) <= self.groups.limits.arguments:
                     self.groups.replace(op, new)
                     op = new
@@ -269,11 +269,11 @@ def _reading(ops: Sequence[Op], value: int) -> list[tuple[Kernel, FieldParam]]:
     return [(op.fusible, param) for op in ops for param in _params(op, value)]
 
 
-def composed(op: Op, value: int, chain: Chain) -> Op:
-    """An operator that computes a value itself, wherever it reads it."""
+def composed(op: Op, value: int, chain: Chain, dynamic: bool) -> Op:
+    """An operator that computes a value itself, which may be dynamic, wherever it reads it."""
     kernel = op.fusible
     for param in _params(op, value):
-        kernel = inline(kernel, param, chain.kernel)
+        kernel = inline(kernel, param, chain.kernel, dynamic)
     known = dict(zip((*op.kernel.inputs, *chain.kernel.inputs), (*op.inputs, *chain.inputs), strict=True))
     inputs = tuple(known[param] for param in kernel.inputs)
     recomputed = (*op.recomputed, *(done for made in chain.ops for done in (*made.recomputed, made)))

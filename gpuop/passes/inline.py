@@ -9,6 +9,7 @@ from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
+    GRID_AXES,
     Block,
     Const,
     Expr,
@@ -49,18 +50,22 @@ def fits(consumer: Kernel, param: FieldParam, producer: Kernel) -> bool:
     return param.type.planes == 1 or not any(computed) or by_element(producer) is not None
 
 
-def inline(consumer: Kernel, param: FieldParam, producer: Kernel) -> Kernel:
-    """The consumer, computing the value of a parameter by the (pure) producer's body wherever it reads it."""
-    body = _Inlining(consumer, param, producer).copy()
+def inline(consumer: Kernel, param: FieldParam, producer: Kernel, dynamic: bool = False) -> Kernel:
+    """The consumer, computing the value of a parameter by the (pure) producer's body wherever it reads it.
+
+    Args:
+        dynamic: whether nothing of it may be a number that is an extent.
+    """
+    body = _Inlining(consumer, param, producer, dynamic and producer.domain == consumer.domain).copy()
     read = fields_read(body)
     inputs = [p for p in (*consumer.inputs, *producer.inputs) if p in read]
     return replace(consumer, inputs=tuple(dict.fromkeys(inputs)), body=body)
 
 
 class _Inlining(Copier):
-    def __init__(self, consumer: Kernel, param: FieldParam, producer: Kernel) -> None:
+    def __init__(self, consumer: Kernel, param: FieldParam, producer: Kernel, open_: bool) -> None:
         super().__init__(consumer.body)
-        self.consumer, self.param, self.producer = consumer, param, producer
+        self.consumer, self.param, self.producer, self.open = consumer, param, producer, open_
 
     def stmt(self, stmt: Stmt) -> Block:
         value = getattr(stmt, "value", None)
@@ -77,7 +82,7 @@ class _Inlining(Copier):
         element = None if read.element is None else self.expr(read.element)
         computed = element is not None and not isinstance(element, Const)
         producer = (by_element(self.producer) if computed else None) or self.producer
-        site = _Site(self.consumer, producer, replace(read, element=element), point, b)
+        site = _Site(self.consumer, producer, replace(read, element=element), point, b, self.open)
         out += site.copy()
         value = site.value
         assert value is not None
@@ -94,12 +99,14 @@ class _Inlining(Copier):
 class _Site(Copier):
     """The producer's body at the place of one read: its own point is the point that is read."""
 
-    def __init__(self, consumer: Kernel, producer: Kernel, read: Read, point: Point | None, b: Builder) -> None:
+    def __init__(
+        self, consumer: Kernel, producer: Kernel, read: Read, point: Point | None, b: Builder, open_: bool
+    ) -> None:
         super().__init__(producer.body)
-        self.producer, self.point, self.element = producer, point, read.element
+        self.producer, self.point, self.element, self.open = producer, point, read.element, open_
         self.border = "clamp" if read.border == "fill" else read.border
         self.value: Expr | None = None
-        self.coordinates = _coordinates(consumer, read.field, point or ())
+        self.coordinates = _coordinates(consumer, read.field, point or (), open_)
         self.indices: dict[Index, Expr] = {}
         known = {e for e in expressions(producer.body) if isinstance(e, Index)}
         placed = any(index.axis != "element" for index in known)
@@ -111,6 +118,8 @@ class _Site(Copier):
             self.indices[index] = self.index(index, b)
 
     def index(self, index: Index, b: Builder) -> Expr:
+        if index.kind == "global_size" and self.open:
+            return index
         if index.kind == "global_size":
             return constant(self.producer.domain.extent(index.axis), INT)
         axes = self.producer.domain.axes
@@ -145,14 +154,17 @@ class _Site(Copier):
         return ()
 
 
-def _coordinates(kernel: Kernel, field: FieldParam, point: Sequence[Expr]) -> list[Coordinate]:
+def _coordinates(kernel: Kernel, field: FieldParam, point: Sequence[Expr], open_: bool) -> list[Coordinate]:
+    """Where a point is; extents are those of the kernel's grid if they are `open`."""
     out = []
-    for at, n in zip(point, field.type.field_shape, strict=False):
+    axes = GRID_AXES[3 - len(field.type.field_shape) :]
+    for at, n, axis in zip(point, field.type.field_shape, axes, strict=False):
         low: int | None = None
         high: int | None = None
         if isinstance(at, Const):
             low = high = int(at.value)
         elif isinstance(at, Index):
             low, high = kernel.bounds(at)
-        out.append(Coordinate(at, Const(n, Type(INT)), n, low, high))
+        extent = Index("global_size", axis) if open_ else Const(n, Type(INT))
+        out.append(Coordinate(at, extent, n, low, high))
     return out

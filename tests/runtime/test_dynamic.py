@@ -140,6 +140,27 @@ def test_stages_are_compiled_for_any_size():
     assert told.startswith("1 kernel for 2 operators") and "compiled for any size" in told
 
 
+@gp.operator
+def slopes(f):
+    return _readTensor(f, _row + 1, _column, border="symmetric") - _readTensor(f)
+
+
+@gp.operator
+def below(f):
+    return _readTensor(f, 2 * _row - _row + 3, _column, border="symmetric")  # at no constant distance, so no stage
+
+
+def test_what_is_computed_again_where_it_is_read(device):
+    """Through a border, which is no number of the kernel's."""
+    moved, texts = gp.pipeline(lambda image: below(slopes(gp.ScalarField(image))), dynamic=True), set()
+    for shape in ((20, 30), (81, 70)):
+        x = rng.integers(-100, 100, shape).astype(np.int32)
+        slope = np.diff(np.pad(x, ((0, 1), (0, 0)), "symmetric"), axis=0)
+        assert np.array_equal(moved(x), np.pad(slope, ((0, 3), (0, 0)), "symmetric")[3:])
+        texts.add(moved.source(x, target="cuda"))
+    assert len(texts) == 1 and texts.pop().count("__global__") == 1
+
+
 def test_large_outputs_of_cpus(device):
     """Which are written past the caches, by a text of their own; vectors at the end begin anywhere."""
     halves = gp.pipeline(lambda image: abs(gp.ScalarField(image)) / 2 + 1, dynamic=True)

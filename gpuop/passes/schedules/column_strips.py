@@ -225,6 +225,7 @@ class ColumnStrips:
             turned = b.apply("sub", at, first)
         else:
             first = b.apply("min", b.apply("max", at, 0) if before else at, end)
+            first = b.apply("max", first, 0) if self.open else first  # which is known where `end` is
         column = Var("column", Type(INT))
         out.append(Let(column, b.bind(first)))
 
