@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import shutil
 import sys
@@ -29,6 +30,8 @@ from gpuop.runtime.opencl import opencl_device
 from gpuop.runtime.reference.reference_device import Reference
 
 RANDOM: list[Any] = []  # modules of tests that have a `rng`
+TESTS = itertools.count(1)
+MOST_FROZEN = 500  # tests whose garbage is kept
 FRESH = np.random.default_rng(17).bit_generator.state
 BUILD_LOG = 0x1183  # CL_PROGRAM_BUILD_LOG
 LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
@@ -100,10 +103,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Tests that collect garbage need not look at what lives as long as the session, of which there is a second's worth."""
     gc.collect()
-    gc.freeze()
     RANDOM[:] = [module for name, module in sys.modules.items() if name.startswith("tests.") and hasattr(module, "rng")]
+
+
+def pytest_runtest_setup() -> None:
+    """Garbage is looked for in what a test makes: what others have left, caches above all, is half a second's worth. Garbage
+    that they have left stays, but not for long."""
+    if next(TESTS) % MOST_FROZEN == 0:
+        gc.unfreeze()
+        gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure() -> None:

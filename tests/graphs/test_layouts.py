@@ -175,7 +175,7 @@ def test_take_by_a_field(device):
             same_bits(np.take(f, indices[0] * 2, axis, mode=mode).numpy(), np.take(x, at[0] * 2, axis, mode=mode))
         same_bits(np.take(f[0], indices, mode=mode).numpy(), np.take(x[0], at, mode=mode))
     far = np.array([2**40, 1 - 2**33])  # farther than coordinates reach
-    same_bits(np.take(f, gp.ScalarField(far), mode="wrap").numpy(), np.take(x, far, mode="wrap"))
+    same_bits(np.take(f, gp.ScalarField(far), mode="wrap").numpy(), x.ravel()[far % 42])  # NumPy's "wrap" takes seconds
 
 
 def test_joining_dtypes():
