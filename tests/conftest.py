@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import os
 import shutil
 import sys
@@ -30,8 +29,6 @@ from gpuop.runtime.opencl import opencl_device
 from gpuop.runtime.reference.reference_device import Reference
 
 RANDOM: list[Any] = []  # modules of tests that have a `rng`
-TESTS = itertools.count(1)
-MOST_FROZEN = 500  # tests whose garbage is kept
 FRESH = np.random.default_rng(17).bit_generator.state
 BUILD_LOG = 0x1183  # CL_PROGRAM_BUILD_LOG
 LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
@@ -103,17 +100,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_finish() -> None:
-    gc.collect()
     RANDOM[:] = [module for name, module in sys.modules.items() if name.startswith("tests.") and hasattr(module, "rng")]
-
-
-def pytest_runtest_setup() -> None:
-    """Garbage is looked for in what a test makes: what others have left, caches above all, is half a second's worth. Garbage
-    that they have left stays, but not for long."""
-    if next(TESTS) % MOST_FROZEN == 0:
-        gc.unfreeze()
-        gc.collect()
-    gc.freeze()
 
 
 def pytest_unconfigure() -> None:
@@ -131,6 +118,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if found[0] != "reference" and LOWERED in forms:  # which a driver runs
             forms.remove(LOWERED)
         metafunc.parametrize("device", [*forms, *reversed(found)], indirect=True)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def frozen() -> None:
+    """Garbage is looked for in what a file's tests make: what is there before, caches above all, is half a second's worth."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

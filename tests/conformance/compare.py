@@ -33,10 +33,10 @@ def all_same(results: Sequence[gp.Field], expected: Sequence[Any], names: Sequen
 
 
 def compute(body: Callable[..., Any], *fields: gp.Field, outputs: Any = None) -> Any:
-    """The arrays of an operator's outputs."""
+    """The arrays of an operator's outputs, evaluated together."""
     results = gp.operator(body) if outputs is None else gp.operator(outputs=outputs)(body)
     made = results(*fields)
-    return made.numpy() if isinstance(made, gp.Field) else [r.numpy() for r in made]
+    return made.numpy() if isinstance(made, gp.Field) else [r.numpy() for r in gp.evaluate(*made)]
 
 
 def has_denormals(kind: str) -> bool:

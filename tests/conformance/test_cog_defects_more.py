@@ -46,8 +46,8 @@ def test_12_functions_at_every_corner(device: str) -> None:
         for first in range(0, len(names), 10):
             part = names[first : first + 10]
             functions = tuple(getattr(dsl, "_" + n.replace("arc", "a").replace("power", "pow")) for n in part)
-            body = gp.operator(lambda *f, functions=functions: tuple(g(*map(_readTensor, f)) for g in functions))
-            got = [result.numpy() for result in body(*map(gp.Field, arguments))]
+            body = lambda *f, functions=functions: tuple(g(*map(_readTensor, f)) for g in functions)  # noqa: E731
+            got = compute(body, *map(gp.Field, arguments))
             for name, values in zip(part, got, strict=True):
                 wide = np.float32 if name == "nextafter" else np.float64
                 with np.errstate(all="ignore"):

@@ -53,7 +53,7 @@ def test_recorded_lowered_and_compiled_agree(device):
     if device == "reference":
         pytest.skip("compared with itself")
 
-    @profile(device, 120, 12)
+    @profile(device, 90, 10)
     @given(programs())
     def run(program):
         running.check(program, device)

@@ -1,6 +1,7 @@
 """What the environment decides: the device, what is printed, what is dumped; and a Python without pyopencl."""
 
 import os
+import runpy
 from pathlib import Path
 
 import networkx
@@ -93,16 +94,23 @@ def test_debug_in_the_environment():
         ("GPUOP_VERIFY", "on", "0, 1"),
     ],
 )
-def test_settings_that_are_none(name, given, values):
-    """They are refused when a device is first used, or text is generated for another; importing gpuop does not fail."""
+def test_settings_that_are_none(name, given, values, monkeypatch):
+    monkeypatch.setenv(name, given)
+    anew = runpy.run_path(gp.config.__file__)["config"]
+    with pytest.raises(gp.GpuopError, match=f"^{name}={given} is none of its values; one of {values}$"):
+        anew.check()
+
+
+def test_importing_does_not_fail():
+    """Settings are refused when a device is first used, or text is generated for another."""
     code = (
         "import gpuop as gp\nfrom gpuop.evaluation import source\n"
         "x = gp.ScalarField([1, 2])\n"
         "for use in (lambda: (x + 1).numpy(), lambda: source([x + 1], 'cuda')):\n"
         "    try: use()\n    except gp.GpuopError as error: print(error)"
     )
-    message = f"{name}={given} is none of its values; one of {values}"
-    assert python("-c", code, GPUOP_DEVICE="reference", **{name: given}).stdout.splitlines() == [message] * 2
+    message = "GPUOP_DEBUG=7 is none of its values; one of 0, 1, 2, 3, 4, 5"
+    assert python("-c", code, GPUOP_DEVICE="reference", GPUOP_DEBUG="7").stdout.splitlines() == [message] * 2
 
 
 @needs_opencl
