@@ -6,7 +6,7 @@ into a line of private memory first, each element through the border, from which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from gpuop.ir.build import collector, constant
@@ -40,13 +40,18 @@ At = Callable[[Expr], Expr]  # what an expression is at a point of a copy
 
 @dataclass(frozen=True)
 class Line:
-    """The columns of a field that are read at the same other coordinates, through the same border."""
+    """The columns of a field that are read at the same other coordinates, through the same border.
+
+    Attributes:
+        part: which of several ranges of columns, which lie far apart.
+    """
 
     field: FieldParam
     across: tuple[Expr, ...]
     element: Expr | None
     border: str
     fill: Const | None
+    part: int = 0
 
 
 class EdgeLines:
@@ -64,7 +69,8 @@ class EdgeLines:
 
     def line(self, read: Read, row: int) -> tuple[Line, int]:
         """The line of a read, and which row's it is where rows do not share them."""
-        return (line_of(read, row), 0) if self.found.shared else (line_of(read, 0), row)
+        part = self.found.parts.get(read, 0)
+        return (line_of(read, row, part), 0) if self.found.shared else (line_of(read, 0, part), row)
 
     def load(self, read: Read, at: At, row: int, out: list[Stmt]) -> Expr:
         """A vector of a line, for one of several rows that are computed together."""
@@ -116,11 +122,11 @@ class EdgeLines:
                 out.append(counted(k, start, stop, inner))
 
 
-def line_of(read: Read, row: int) -> Line:
+def line_of(read: Read, row: int, part: int = 0) -> Line:
     """The line of a read, so many rows further down."""
     assert read.point is not None
     across = tuple(lower(e, row) for e in read.point[:-1])
-    return Line(read.field, across, read.element, read.border, read.fill)
+    return Line(read.field, across, read.element, read.border, read.fill, part)
 
 
 def lower(at: Expr, rows: int) -> Expr:
@@ -134,6 +140,7 @@ class LinePlaces:
     Attributes:
         interior: the first column, and the one behind the last, where no read leaves its field.
         spans: the least and the greatest offset of each line's columns; 0 is among them where it is near.
+        parts: which part of its line a read is of.
         shared: whether the rows lie below one another, so that they share lines.
     """
 
@@ -149,14 +156,19 @@ class LinePlaces:
         places = LanePlaces(stage)
         self.columns, self.interior = stage.domain.extent("column"), places.interior(apart)
         self.spans: dict[Line, tuple[int, int]] = {}
-        for read, place in places.reads():
-            if read.field in apart or place is None or not place.along or place.low is None or place.high is None:
-                continue
-            if place.low < 0 or place.high > 0 or read.field.type.field_shape[-1] < self.columns:
-                for line in (line_of(read, row) for row in range(rows if shared else 1)):
-                    near = place.low <= NEAR and place.high >= -NEAR
-                    low, high = self.spans.get(line, (0, 0) if near else (place.low, place.high))
-                    self.spans[line] = min(low, place.low), max(high, place.high)
+        reads = {
+            read: (place.low, place.high)
+            for read, place in places.reads()
+            if read.field not in apart and place is not None and place.along
+            if place.low is not None and place.high is not None
+            if place.low < 0 or place.high > 0 or read.field.type.field_shape[-1] < self.columns
+        }
+        self.parts = _parts(reads)
+        for read, (first, last) in reads.items():
+            for line in (line_of(read, row, self.parts[read]) for row in range(rows if shared else 1)):
+                near = first <= NEAR and last >= -NEAR
+                low, high = self.spans.get(line, (0, 0) if near else (first, last))
+                self.spans[line] = min(low, first), max(high, last)
 
     def vector(self, first: Expr, lanes: int, copies: Copies) -> Block:
         """The statements for a vector whose columns begin at `first`, all of which lie in the row."""
@@ -184,6 +196,19 @@ class LinePlaces:
         lane, out, head = Var("lane", Type(INT)), list[Stmt](), list[Stmt]()
         _interleave(copies(first, Ref(lane), EdgeLines(self, lanes, first, Ref(lane), head), out), out)
         return (*head, counted(lane, 0, lanes, out, lanes=True))
+
+
+def _parts(reads: Mapping[Read, tuple[int, int]]) -> dict[Read, int]:
+    """Reads by the parts of their lines, which are those of all rows: columns that are near one another are of one."""
+    parts: dict[Read, int] = {}
+    behind: dict[Line, tuple[int, int]] = {}
+    for read in sorted(reads, key=reads.__getitem__):
+        low, high = reads[read]
+        line = replace(line_of(read, 0), across=())
+        part, end = behind.get(line, (0, high))
+        part += low > end + NEAR
+        parts[read], behind[line] = part, (part, max(end, high))
+    return parts
 
 
 # a stage at a lane behind the first column: the statements of each row

@@ -2,11 +2,12 @@
 
 Rows are common to a vector, and their borders stay as they are. Where no read along the row leaves its field, columns need no
 borders; elsewhere, vectors are loaded from lines that have been put together (`edge_vectors.py`). At the end of a row that is no
-multiple of them, and of the grid, vectors overlap.
+multiple of them, and of the grid, vectors overlap. Where conditions say in which part of a row a point is, each part has its code.
 """
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import replace
 
@@ -20,6 +21,7 @@ from gpuop.ir.nodes import (
     Comment,
     Const,
     Expr,
+    If,
     Index,
     Let,
     Read,
@@ -31,6 +33,7 @@ from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.obstacles import doubles, halves, obstacle
 from gpuop.passes.points_per_thread import MOST_VALUES, is_own, is_small, refusal_of_thread
+from gpuop.passes.schedules.column_pieces import Piece, pieces_of
 from gpuop.passes.schedules.edge_vectors import EdgeLines, LinePlaces, lower
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.method import Method, Parameters
@@ -152,7 +155,26 @@ class _VectorRows(RowsOfVectors):
         return 0, 0
 
     def body(self) -> Block:
-        return LinePlaces(self.source, self.rows).vector(Ref(self.first), self.lanes, self.copies)
+        found, first, pieces = LinePlaces(self.source, self.rows), Ref(self.first), pieces_of(self.source)
+        if not pieces:
+            return found.vector(first, self.lanes, self.copies)
+        body: Block = (Comment("columns of several pieces"), *found.at_edge(first, self.lanes, self.copies))
+        for piece in reversed(pieces):
+            body = self.piece(piece, body)
+        return body
+
+    def piece(self, piece: Piece, orelse: Block) -> Block:
+        """What a thread does whose columns all lie in a piece, and in the fields that are read there."""
+        there, out = copy.copy(self), list[Stmt]()
+        there.source = piece.kernel
+        found, b = LinePlaces(piece.kernel, self.rows), collector(out)
+        start, last = max(piece.start, found.interior[0]), min(piece.end, found.interior[1]) - self.lanes
+        if last < start:
+            return orelse
+        tests = [b.apply("ge", Ref(self.first), start)] if start else []
+        tests += [b.apply("le", Ref(self.first), last)] if last + self.lanes < found.columns else []
+        test = b.apply("and", *tests) if len(tests) > 1 else tests[0]
+        return (*out, If(test, found.inside(Ref(self.first), self.lanes, there.copies), orelse))
 
     def copies(self, first: Expr, lane: Expr, lines: EdgeLines | None, out: list[Stmt]) -> list[list[Block]]:
         return [self.copy(row, first, lane, lines, out) for row in range(self.rows)]
