@@ -81,6 +81,29 @@ def test_sizes(form, shape):
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [SHAPES[1], SHAPES[2], SHAPES[4]], ids=str)
+def test_from_the_ends_of_axes(form, shape):
+    """Turns by a quarter, and what mirrors both axes; together with a plain transpose of another field."""
+    x, y = rng.random(shape, np.float32), rng.random(shape, np.float32)
+    with tiling(form):
+        f, g = gp.ScalarField(x), gp.ScalarField(y)
+        turned = [np.rot90(f + 1), np.rot90(f, 3) - g.T, np.flip(f.T)]
+        for result, want in zip(turned, (np.rot90(x + 1), np.rot90(x, 3) - y.T, np.flip(x.T)), strict=True):
+            assert not TRANSPOSE.refuse(kernel_of(result))
+            np.testing.assert_array_equal(result.numpy(), want)
+
+
+def test_small_elements_from_the_ends_of_axes():
+    x = rng.integers(0, 256, (70, 131)).astype(np.uint8)
+    planes = rng.random((20, 3, 40), np.float32)
+    with tiling("gpu"):
+        np.testing.assert_array_equal(np.rot90(gp.ScalarField(x)).numpy(), np.rot90(x))
+        turned = np.rot90(gp.ScalarField(planes), axes=(0, 2))
+        assert not TRANSPOSE.refuse(kernel_of(turned))
+        np.testing.assert_array_equal(turned.numpy(), np.rot90(planes, axes=(0, 2)))
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (3, 100), (15, 31)], ids=str)
 def test_what_is_smaller_than_a_tile(form, shape):
     x = rng.random(shape, np.float32)

@@ -164,6 +164,33 @@ def test_far_columns_are_brought_alone(device):
             assert np.array_equal(field.numpy(), np.roll(x, away_by, axis=1))
 
 
+@pytest.mark.parametrize("columns", [(64, 80), (61, 7, 35), (5, 300)], ids=str)
+def test_rows_in_parts(device, columns):
+    """Fields side by side, alone and with what others compute; in each part only one of them is read."""
+    parts = [data((6, n)) for n in columns]
+    fields = [gp.ScalarField(part) for part in parts]
+    with vectors():
+        joined = np.concatenate(fields, 1)
+        assert not VECTOR_ROWS.refuse(kernel_of(joined))
+        np.testing.assert_array_equal(joined.numpy(), np.concatenate(parts, 1))
+        fused = np.concatenate([fields[0] * 2, np.roll(fields[-1], 3, 1)], 1)[:, 1:] - 1
+        np.testing.assert_array_equal(
+            fused.numpy(), np.concatenate([parts[0] * 2, np.roll(parts[-1], 3, 1)], 1)[:, 1:] - 1
+        )
+        framed = np.pad(fields[-1], ((1, 0), (3, 9)), constant_values=((1, 2), (3, 4)))
+        np.testing.assert_array_equal(
+            framed.numpy(), np.pad(parts[-1], ((1, 0), (3, 9)), constant_values=((1, 2), (3, 4)))
+        )
+
+
+def test_text_of_rows_in_parts():
+    """Vectors that lie in one part load it at once; where they meet, each has a line of its own, as long as a vector."""
+    joined = np.concatenate([gp.ScalarField(data((4, 1600))) for _ in range(2)], 1)
+    text = generate(VECTOR_ROWS.apply(kernel_of(joined), {"rows": 1}), TARGET).text
+    assert "if (t <= 1592)" in text and "else if (t >= 1600)" in text
+    assert sorted(int(n) for n in re.findall(r"_line\w*\[(\d+)\] = \{", text)) == [8, 8]
+
+
 def test_rows_that_share_little_are_apart():
     def far(f):
         return _readTensor(f, _row - 1, _column) + _readTensor(f, _row + 1, _column) + beside(f)

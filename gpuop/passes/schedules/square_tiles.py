@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuop.ir.nodes import Array, For, Stmt
+from gpuop.ir.build import Builder
+from gpuop.ir.kernel import Domain
+from gpuop.ir.nodes import Array, Expr, For, Index, Stmt
 from gpuop.ir.types import Type
 from gpuop.ir.visit import blocks
 
@@ -45,6 +48,22 @@ class Tiling:
     @property
     def shared(self) -> bool:
         return self.rows * self.columns > 1
+
+    def filled_from(
+        self, grid: Domain, away: Mapping[str, Expr], first: Mapping[str, Expr], b: Builder, axis: str, mirrored: bool
+    ) -> Expr:
+        """A coordinate of what is read, which is counted from the end of an axis of the grid where it is mirrored.
+
+        Args:
+            away: how far into the tile along `self.axis`; the grid's coordinate along the columns.
+            first: where the tile begins. A mirrored row of it begins where its last point is.
+        """
+        extent = grid.extent(axis)
+        if axis == self.axis:
+            start = b.apply("sub", extent - self.size, first[axis]) if mirrored else first[axis]
+            return b.apply("add", start, away[axis])
+        here = away.get(axis, Index("global", axis))
+        return b.apply("sub", extent - 1, here) if mirrored else here
 
 
 def word(kind: Type) -> int:

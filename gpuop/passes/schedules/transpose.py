@@ -13,7 +13,7 @@ from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.square_tiles import Tiling
 from gpuop.passes.schedules.transposing import Transposing
 from gpuop.passes.schedules.transposing_words import TransposingWords, suits_words
-from gpuop.passes.schedules.turned import involved, turned, turned_axis
+from gpuop.passes.schedules.turned import involved, is_mirrored, turned, turned_axis
 
 GROUP = 256  # threads of a work-group
 LINE = 64  # bytes of a CPU's cache line
@@ -80,7 +80,7 @@ def _on_gpus(kernel: Kernel) -> list[Parameters]:
     if any(kernel.domain.extent(axis) % lanes for axis in (turned_axis(kernel), "column")):
         if suits_words(kernel):
             return _of_words(kernel)
-        lanes, align = 1, SECTOR // max(_sizes(kernel))
+        lanes, align = 1, 1 if is_mirrored(kernel) else SECTOR // max(_sizes(kernel))
     sizes = (128, *SIZES) if lanes == ACCESS else SIZES[1:] if lanes == 2 else SIZES
     return [
         {
@@ -113,7 +113,7 @@ def _sizes(kernel: Kernel) -> list[int]:
 
 def _transposing(kernel: Kernel, parameters: Parameters) -> Transposing:
     tiling = Tiling(turned_axis(kernel), **parameters)
-    return (TransposingWords if tiling.words else Transposing)(kernel, tiling, list(turned(kernel)))
+    return (TransposingWords if tiling.words else Transposing)(kernel, tiling, turned(kernel))
 
 
 def taken(kernel: Kernel, parameters: Parameters) -> Parameters:

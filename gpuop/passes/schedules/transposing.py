@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -34,7 +34,7 @@ from gpuop.ir.visit import Copier, expressions
 from gpuop.passes.obstacles import demand, obstacle
 from gpuop.passes.points_per_thread import Place, elements, is_own, places, streams
 from gpuop.passes.schedules.square_tiles import Tiling, copies, word
-from gpuop.passes.schedules.turned import is_own_point
+from gpuop.passes.schedules.turned import Axes, is_own_point
 from gpuop.passes.schedules.walk import named, numbered
 
 Body = Callable[[Expr, Expr, list[Stmt]], None]  # what is done for a row and a piece of it, to a list of statements
@@ -50,9 +50,10 @@ class Transposing:
         loaded, stored: what is accessed at own points, with a thread's lanes of it.
     """
 
-    def __init__(self, kernel: Kernel, tiling: Tiling, reads: Iterable[Read]) -> None:
+    def __init__(self, kernel: Kernel, tiling: Tiling, reads: Mapping[Read, Axes]) -> None:
         self.source, self.tiling = kernel, tiling
         self.views = {(read.field, e): read for read in reads for e in elements(read.field, read.element)}
+        self.axes = {place: reads[read] for place, read in self.views.items()}
         self.tiles = {place: self.tile(place) for place in self.views}
         own = [e for e in expressions(kernel.body) if isinstance(e, Read) and is_own_point(e)]
         read = dict.fromkeys((e.field, element) for e in own for element in elements(e.field, e.element))
@@ -111,7 +112,12 @@ class Transposing:
         spans = {axis: domain.extent(axis) + (tiling.align - 1) * (axis == "column") for axis in along}
         extents = {axis: -(-spans[along[axis]] // tiling.step(along[axis])) * n for axis, n in threads.items()}
         shape = Shape(extents.get(axis, domain.extent(axis)) for axis in domain.axes)
-        head: list[Stmt] = [*source.shared("constant"), *map(Declare, self.tiles.values()), Comment(self.title())]
+        points, rows = "x".join(map(str, domain.shape)), f"{tiling.step(tiling.axis)} {tiling.axis}s"
+        head: list[Stmt] = [
+            *source.shared("constant"),
+            *map(Declare, self.tiles.values()),
+            Comment(f"tiles of {tiling.size} columns and {rows} of {points}"),
+        ]
         self.first = {axis: self.start(axis, along[axis], head) for axis in along}
         fill = [stmt for place in self.views for stmt in self.rows(tiling.depth, partial(self.fill, place))]
         wait = [Barrier("local")] if tiling.shared else []
@@ -119,10 +125,6 @@ class Transposing:
         group = shared if tiling.shared else Shape(1, 1, ALONE)
         body = (*head, *fill, *wait, *self.rows(tiling.size, self.aligned if tiling.align > 1 else self.compute))
         return replace(source, domain=Domain(shape, domain.elements), body=body, group=group)
-
-    def title(self) -> str:
-        tiling, points = self.tiling, "x".join(map(str, self.source.domain.shape))
-        return f"tiles of {tiling.size} columns and {tiling.step(tiling.axis)} {tiling.axis}s of {points}"
 
     def start(self, axis: str, threads: str, out: list[Stmt]) -> Expr:
         """Where the tile begins along an axis of the grid, of a group or thread along another; the last ones overlap.
@@ -167,16 +169,17 @@ class Transposing:
 
     def fill(self, place: Place, row: Expr, piece: Expr, out: list[Stmt]) -> None:
         """Bring a piece of a row of what is read to its tile."""
-        (field, element), axis, count = place, self.tiling.axis, self.tiling.lanes
-        b, tile, read = collector(out), self.tiles[place], self.views[place]
+        (field, element), count = place, self.tiling.lanes
+        b, tile = collector(out), self.tiles[place]
         column = b.apply("mul", piece, count)
         across = self.at("column", row, out)
         if self.tiling.align > 1:
             named = collector(out, hint="across")
             first = named.apply("sub", across, self.tiling.align - 1)
             across = named.apply("min", named.apply("max", first, 0), self.source.domain.extent("column") - 1)
-        where = {"column": across, axis: self.at(axis, column, out)}
-        point = tuple(where.get(at.axis, at) for at in read.point or () if isinstance(at, Index))
+        away, at = {"column": across, self.tiling.axis: column}, collector(out, hint="at")
+        filled_from = partial(self.tiling.filled_from, self.source.domain, away, self.first, at)
+        point = tuple(filled_from(*each) for each in self.axes[place])
         if count == 1:
             value = b.bind(Read(field, tile.type, point, element, "unchecked"))
             out.append(Store(tile, (row, column), value))
@@ -275,8 +278,10 @@ class TransposedPoint(Copier):
         row, column, piece = self.there
         for place in ((read.field, e) for e in elements(read.field, read.element)):
             if read.point is not None:
-                tile = transposing.tiles[place]
+                tile, size = transposing.tiles[place], transposing.tiling.size
                 moved = transposing.moved(piece, tile, b)
+                if transposing.axes[place][-1][1]:
+                    column = b.apply("sub", size - 1, self.there[1])
                 found.append(b.bind(Load(tile, (row, b.apply("add", column, moved)), tile.type)))
             elif transposing.loaded:
                 array = transposing.loaded[place]

@@ -12,7 +12,7 @@ from gpuop.ir.nodes import Declare, Expr, If, Index, Load, Read, Stmt, Store, Wi
 from gpuop.ir.visit import expressions
 from gpuop.passes.points_per_thread import Place, is_own
 from gpuop.passes.schedules.transposing import TransposedPoint, Transposing
-from gpuop.passes.schedules.turned import involved, turned
+from gpuop.passes.schedules.turned import involved, is_mirrored, turned
 
 
 class TransposingWords(Transposing):
@@ -46,9 +46,8 @@ class TransposingWords(Transposing):
         inside = b.apply("or", b.apply("lt", across, rows - 1), b.apply("le", column, columns - count))
 
         def point(column: Expr) -> tuple[Expr, ...]:
-            read = self.views[place].point or ()
             where = {"column": across, axis: column}
-            return tuple(where.get(at.axis, at) for at in read if isinstance(at, Index))
+            return tuple(where[name] for name, _ in self.axes[place])
 
         def lane(k: Expr, out: list[Stmt]) -> None:
             b = collector(out)
@@ -103,5 +102,5 @@ def suits_words(kernel: Kernel) -> bool:
     fields, reads = involved(kernel), [e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
     small = len({f.type.storage.bits for f in fields}) == 1 and max(f.type.storage.bits for f in fields) <= 16
     flat = len(kernel.domain.shape) == 2 and kernel.domain.elements == max(f.type.planes for f in fields) == 1
-    alone = all(read in list(turned(kernel)) for read in reads) and not kernel.shared("constant")
+    alone = all(read in turned(kernel) for read in reads) and not kernel.shared("constant") and not is_mirrored(kernel)
     return small and flat and alone and not kernel.shared_memory

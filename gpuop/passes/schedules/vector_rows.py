@@ -33,11 +33,11 @@ from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.obstacles import doubles, halves, obstacle
 from gpuop.passes.points_per_thread import MOST_VALUES, is_own, is_small, refusal_of_thread
-from gpuop.passes.schedules.column_pieces import Piece, pieces_of
 from gpuop.passes.schedules.edge_vectors import EdgeLines, LinePlaces, lower
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.placed import Placed, own_point, positions, without_tables
+from gpuop.passes.schedules.row_parts import RowPart, parts_of_rows
 from gpuop.passes.schedules.vector_lengths import vector_length
 
 MOST_ROWS = 16  # of a thread: its statements are repeated for each
@@ -155,20 +155,20 @@ class _VectorRows(RowsOfVectors):
         return 0, 0
 
     def body(self) -> Block:
-        found, first, pieces = LinePlaces(self.source, self.rows), Ref(self.first), pieces_of(self.source)
-        if not pieces:
+        found, first, parts = LinePlaces(self.source, self.rows), Ref(self.first), parts_of_rows(self.source)
+        if not parts:
             return found.vector(first, self.lanes, self.copies)
-        body: Block = (Comment("columns of several pieces"), *found.at_edge(first, self.lanes, self.copies))
-        for piece in reversed(pieces):
-            body = self.piece(piece, body)
+        body: Block = (Comment("columns of several parts"), *found.at_edge(first, self.lanes, self.copies))
+        for part in reversed(parts):
+            body = self.part(part, body)
         return body
 
-    def piece(self, piece: Piece, orelse: Block) -> Block:
-        """What a thread does whose columns all lie in a piece, and in the fields that are read there."""
+    def part(self, part: RowPart, orelse: Block) -> Block:
+        """What a thread does whose columns all lie in a part, and in the fields that are read there."""
         there, out = copy.copy(self), list[Stmt]()
-        there.source = piece.kernel
-        found, b = LinePlaces(piece.kernel, self.rows), collector(out)
-        start, last = max(piece.start, found.interior[0]), min(piece.end, found.interior[1]) - self.lanes
+        there.source = part.kernel
+        found, b = LinePlaces(part.kernel, self.rows), collector(out)
+        start, last = max(part.start, found.interior[0]), min(part.end, found.interior[1]) - self.lanes
         if last < start:
             return orelse
         tests = [b.apply("ge", Ref(self.first), start)] if start else []

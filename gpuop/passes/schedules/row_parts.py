@@ -1,11 +1,13 @@
-"""Rows in pieces: where conditions ask on which side of some column a point is, they are known in each piece.
+"""Rows in parts: where conditions ask on which side of some column a point is, they are known in each part.
 
-So vectors that lie in one piece compute only what counts there, and read no field beyond its end.
+So vectors that lie in one part compute only what counts there, and read no field beyond its end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
@@ -15,13 +17,14 @@ from gpuop.ir.visit import Copier, expressions
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.simplify import simplify
 
-MOST = 17  # pieces, each with a text of its own: one of each field that is put together at once, and an end
-AT_FIRST = {"lt": (0, True), "le": (1, True), "ge": (0, False), "gt": (1, False)}  # where they change, and what holds before
+MOST = 17  # parts, each with a text of its own: one of each field that is put together at once, and an end
+# how far behind the number that a column is compared with the answer changes, and what it is before
+AT_FIRST = {"lt": (0, True), "le": (1, True), "ge": (0, False), "gt": (1, False)}
 TURNED = {"lt": "gt", "le": "ge", "ge": "le", "gt": "lt"}  # with the sides exchanged
 
 
 @dataclass(frozen=True)
-class Piece:
+class RowPart:
     """Some columns, from the first one to that behind the last, and the kernel as it is there."""
 
     start: int
@@ -29,8 +32,8 @@ class Piece:
     kernel: Kernel
 
 
-def pieces_of(kernel: Kernel) -> list[Piece]:
-    """The pieces of a row; none where it is one, or many."""
+def parts_of_rows(kernel: Kernel) -> list[RowPart]:
+    """The parts of a row; none where it is one, or many."""
     if kernel.named:
         return []
     found, columns = LanePlaces(kernel), kernel.domain.extent("column")
@@ -38,7 +41,7 @@ def pieces_of(kernel: Kernel) -> list[Piece]:
     cuts = sorted({0, columns, *(at for at, _ in sides.values() if 0 < at < columns)})
     if not 2 < len(cuts) <= MOST + 1:
         return []
-    return [Piece(a, b, _known(kernel, sides, a)) for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [RowPart(a, b, _known(kernel, sides, a)) for a, b in pairwise(cuts)]
 
 
 def _side(found: LanePlaces, e: Expr) -> tuple[int, bool] | None:
@@ -58,13 +61,13 @@ def _side(found: LanePlaces, e: Expr) -> tuple[int, bool] | None:
 
 
 def _known(kernel: Kernel, sides: dict[Expr, tuple[int, bool]], column: int) -> Kernel:
-    """The kernel for the piece that begins at a column."""
+    """The kernel for the part that begins at a column."""
     known = {e: constant(holds == (column < at), BOOL) for e, (at, holds) in sides.items()}
     return simplify(replace(kernel, body=_Knowing(kernel, known).copy()))
 
 
 class _Knowing(Copier):
-    def __init__(self, kernel: Kernel, known: dict[Expr, Expr]) -> None:
+    def __init__(self, kernel: Kernel, known: Mapping[Expr, Expr]) -> None:
         super().__init__(kernel.body)
         self.known = known
 
