@@ -228,7 +228,8 @@ def _chosen(name: str, field: Field, axis: int, numbers: Numbers) -> Field:
         chosen = tuple(numbers.tolist())
         row = AlongAxis(len(chosen), lambda at: at, lambda all_of_them: all_of_them[numbers])
         return along(name, field, {axis: row}, (axis, chosen))
-    return _by_table(name, field, axis, ScalarField(numbers.astype(np.int32)), "unchecked")
+    few = field.type.array_shape[axis] <= 1 << 16  # then kernels know what the places are at most, and offsets are ints
+    return _by_table(name, field, axis, ScalarField(numbers.astype(np.uint16 if few else np.int32)), "unchecked")
 
 
 def _by_table(name: str, field: Field, axis: int, table: Field, border: str) -> Field:

@@ -183,6 +183,17 @@ def test_rows_in_parts(device, columns):
         )
 
 
+def test_rows_that_repeat(device):
+    """Columns that are divided by what is not much less than a row; beside another field, too, where vectors meet both."""
+    x, y = data((3, 50)), data((5, 21), "uint8")
+    with vectors():
+        repeated = np.tile(gp.ScalarField(x), (2, 3))
+        assert not VECTOR_ROWS.refuse(kernel_of(repeated))
+        np.testing.assert_array_equal(repeated.numpy(), np.tile(x, (2, 3)))
+        beside = np.concatenate([gp.ScalarField(y), np.tile(gp.ScalarField(y), (1, 2)) * 2], 1)
+        np.testing.assert_array_equal(beside.numpy(), np.concatenate([y, np.tile(y, (1, 2)) * 2], 1))
+
+
 def test_text_of_rows_in_parts():
     """Vectors that lie in one part load it at once; where they meet, each has a line of its own, as long as a vector."""
     joined = np.concatenate([gp.ScalarField(data((4, 1600))) for _ in range(2)], 1)

@@ -188,9 +188,12 @@ class LinePlaces:
         return (*out, If(inside, tuple(within), edge))
 
     def inside(self, first: Expr, lanes: int, copies: Copies) -> Block:
+        return self.one_by_one(first, lanes, copies, True)
+
+    def one_by_one(self, first: Expr, lanes: int, copies: Copies, vectors: bool = False) -> Block:
         lane, out = Var("lane", Type(INT)), list[Stmt]()
         _interleave(copies(first, Ref(lane), None, out), out)
-        return (counted(lane, 0, lanes, out, lanes=True),)
+        return (counted(lane, 0, lanes, out, lanes=vectors),)
 
     def at_edge(self, first: Expr, lanes: int, copies: Copies) -> Block:
         lane, out, head = Var("lane", Type(INT)), list[Stmt](), list[Stmt]()

@@ -23,6 +23,10 @@ class Place:
     low: int | None = None
     high: int | None = None
 
+    @property
+    def is_exact(self) -> bool:
+        return self.low is not None and self.low == self.high
+
 
 COMMON = Place()
 

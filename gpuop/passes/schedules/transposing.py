@@ -112,17 +112,13 @@ class Transposing:
         spans = {axis: domain.extent(axis) + (tiling.align - 1) * (axis == "column") for axis in along}
         extents = {axis: -(-spans[along[axis]] // tiling.step(along[axis])) * n for axis, n in threads.items()}
         shape = Shape(extents.get(axis, domain.extent(axis)) for axis in domain.axes)
-        points, rows = "x".join(map(str, domain.shape)), f"{tiling.step(tiling.axis)} {tiling.axis}s"
-        head: list[Stmt] = [
-            *source.shared("constant"),
-            *map(Declare, self.tiles.values()),
-            Comment(f"tiles of {tiling.size} columns and {rows} of {points}"),
-        ]
+        title = f"tiles of {tiling.size} columns and {tiling.step(tiling.axis)} {tiling.axis}s of "
+        head: list[Stmt] = [*source.shared("constant"), *map(Declare, self.tiles.values())]
+        head.append(Comment(title + "x".join(map(str, domain.shape))))
         self.first = {axis: self.start(axis, along[axis], head) for axis in along}
         fill = [stmt for place in self.views for stmt in self.rows(tiling.depth, partial(self.fill, place))]
         wait = [Barrier("local")] if tiling.shared else []
-        shared = Shape(threads.get(axis, 1) for axis in GRID_AXES)
-        group = shared if tiling.shared else Shape(1, 1, ALONE)
+        group = Shape(threads.get(axis, 1) for axis in GRID_AXES) if tiling.shared else Shape(1, 1, ALONE)
         body = (*head, *fill, *wait, *self.rows(tiling.size, self.aligned if tiling.align > 1 else self.compute))
         return replace(source, domain=Domain(shape, domain.elements), body=body, group=group)
 

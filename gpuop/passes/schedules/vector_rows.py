@@ -61,7 +61,8 @@ def refuse(kernel: Kernel) -> str:
 
 def _places(kernel: Kernel) -> str:
     assert kernel.target is not None
-    return LanePlaces(kernel).obstacle(kernel.target.gathers)
+    parts = [part.kernel for part in parts_of_rows(kernel)]
+    return next(filter(None, (LanePlaces(each).obstacle(kernel.target.gathers) for each in parts or [kernel])), "")
 
 
 def unjoined(kernel: Kernel, each: float = 1.0) -> str:
@@ -158,7 +159,9 @@ class _VectorRows(RowsOfVectors):
         found, first, parts = LinePlaces(self.source, self.rows), Ref(self.first), parts_of_rows(self.source)
         if not parts:
             return found.vector(first, self.lanes, self.copies)
-        body: Block = (Comment("columns of several parts"), *found.at_edge(first, self.lanes, self.copies))
+        known = not LanePlaces(self.source).obstacle()
+        beside = found.at_edge if known else found.one_by_one
+        body: Block = (Comment("columns of several parts"), *beside(first, self.lanes, self.copies))
         for part in reversed(parts):
             body = self.part(part, body)
         return body
