@@ -106,6 +106,27 @@ def test_one_and_three_dimensions(device: str) -> None:
     same(moved(gp.ScalarField(cube)), cube.transpose(2, 0, 1))
 
 
+def test_more_dimensions(device: str) -> None:
+    """A block of planes, by the thread's own layer, and one of all channels, with a halo along the first dimension."""
+    x = rng.integers(0, 99, (2, 3, 13, 21)).astype(np.float32)
+
+    @gp.operator
+    def beside(f):
+        _localThreads(1, 8, 8)
+        block = _tile(f, 1, 1, 8, 8, halo=(0, 0, 1, 1), border="wrap")
+        return block[0, 0, _localRow - 1, _localColumn] + block[0, 0, _localRow + 1, _localColumn - 1]
+
+    @gp.operator
+    def differences(f):
+        _localThreads(1, 4, 8)
+        block = _tile(f, 1, 3, 4, 8, at=(_groupLayer / 3, 0, _groupRow * 4, _groupColumn * 8), halo=(1, 0, 0, 0))
+        mine = _dim(1)
+        return block[0, (mine + 1) % 3, _localRow, _localColumn] - block[-1, mine, _localRow, _localColumn]
+
+    same(beside(gp.ScalarField(x)), np.roll(x, 1, 2) + np.roll(x, (-1, 1), (2, 3)))
+    same(differences(gp.ScalarField(x)), np.roll(x, -1, 1) - x[:1])
+
+
 def test_threads_of_other_dimensions(device: str) -> None:
     """Groups in a row load blocks of rows and columns; one thread alone loads all."""
     a = numbers(10, 12)

@@ -203,7 +203,7 @@ def a_state_of_other_dimensions():
         state.next = state.swapaxes("img", "chan")  # here
 
 
-@WRONGS.add("a tile has up to 3 dimensions, and the field is 4D; take `_tile` of `f.reshape(…)`")
+@WRONGS.add("the field is 4D: write `_tile(f, 1, layers, rows, columns)`, not 2 extents")
 def a_tile_of_four_dimensions():
     @gp.operator
     def wrong(f):

@@ -16,13 +16,14 @@ from gpuop.dsl.recorder.variable import ArrayVariable, in_scope
 from gpuop.dsl.words.access import _readTensor, _readTensorElement
 from gpuop.dsl.words.blocks import _if
 from gpuop.dsl.words.declare import array, dimension, tensor_type
-from gpuop.dsl.words.indices import coordinate
+from gpuop.dsl.words.dimensions import coordinates
+from gpuop.dsl.words.indices import coordinate, linear_place
 from gpuop.dsl.words.loops import LOOPS, _for
 from gpuop.dsl.words.shared_memory import _local
 from gpuop.errors import SemanticError, described, here
 from gpuop.ir.nodes import AXES, GRID_AXES, Barrier, Expr, Index
 from gpuop.ir.symbolic import Extent, Formula, TargetConst
-from gpuop.ir.types import HALF, INT, SMALL_TENSOR, Type
+from gpuop.ir.types import HALF, INT, MOST_GRID, SMALL_TENSOR, Type
 
 BANK = 4  # bytes
 MOST_EXPANDED = 8  # turns of a loop that loads a tile
@@ -49,7 +50,7 @@ class Tile(ArrayVariable):
         indices, axes = index if isinstance(index, tuple) else (index,), len(self._extents)
         if len(indices) != axes:
             raise SemanticError(f"tile `{self._array.hint}` is {axes}D: give {axes} indices, not {len(indices)}")
-        return tuple(map(self._place, indices, self._extents, self._halo))
+        return _folded(list(map(self._place, indices, self._extents, self._halo)), _around(self._extents, self._halo))
 
     def _place(self, index: Operand, extent: Extent, halo: int) -> Expr:
         """Where an index along an axis lies in memory."""
@@ -63,7 +64,7 @@ class Tile(ArrayVariable):
 def _tile(
     field: Operand, *extents: Any, halo: Any = 0, border: Any = "clamp", at: Any = None, element: Operand | None = None
 ) -> Tile:
-    """A block of a field in local memory: `t = _tile(f, [[layers,] rows,] columns)`, and then `t[row, column]`.
+    """A block of a field in local memory: `t = _tile(f, [[layers,] rows,] columns)`, and then `t[row, column]`; of any rank.
 
     All threads of the work-group come here together, load it, and wait; in a loop they wait before that too. It is loaded whole,
     whatever the shapes of block and work-group and wherever the grid ends. Threads read along columns as fast as along rows.
@@ -83,19 +84,19 @@ def _tile(
     recorder, loc = _checked(field, extents, element), here()
     sizes = tuple(dimension(recorder, n) for n in extents)
     halos = _halos(halo, len(sizes))
-    first = _first(recorder, sizes, at)
+    first = _first(recorder, field, sizes, at)
     which = () if element is None else (integer(element, f"the element of {WORD}"),)
     recorder.alike += [(place, loc) for place in (*first, *which)]
-    whole = tuple(_more(n, 2 * k) for n, k in zip(sizes, halos, strict=True))
+    whole = _around(sizes, halos)
     memory = _memory(tensor_type(field, element is None), whole)
     if any(scope.kind in LOOPS for scope in recorder.scopes):
         recorder.emit(Barrier("local", loc, WORD))  # threads may still read what the turn before has loaded
     read = _readTensor if element is None else _readTensorElement
-    origin = [Value(place) - k if k else Value(place) for place, k in zip(first, halos, strict=True)]
+    origin = [Value(at) - k if k else Value(at) for at, k in zip(first, halos, strict=True)]
 
     def load(place: list[Value]) -> None:
         point = (a + b for a, b in zip(origin, place, strict=True))
-        memory[tuple(place)] = read(field, *point, *map(Value, which), border=border)
+        memory[_in_memory(place, whole)] = read(field, *point, *map(Value, which), border=border)
 
     recorder.steps(lambda: _each(recorder, whole, load))
     recorder.emit(Barrier("local", loc, WORD))
@@ -111,16 +112,12 @@ def _checked(field: Operand, extents: tuple[Any, ...], element: Operand | None) 
         raise SemanticError(
             f"`{WORD}` takes a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(array)`"
         )
-    if len(field.type.field_shape) > len(GRID_AXES):
-        raise SemanticError(
-            f"a tile has up to 3 dimensions, and the field is {len(field.type.field_shape)}D; take `{WORD}` of `f.reshape(…)`"
-        )
-    axes = GRID_AXES[3 - len(field.type.field_shape) :]
+    axes = len(field.type.field_shape)
     if not axes:
         raise SemanticError(f"`{WORD}` takes a Field with a grid, and this one is 0D; read it with `_readTensor`")
-    if len(extents) != len(axes):
-        wanted = ", ".join(f"{axis}s" for axis in axes)
-        raise SemanticError(f"the field is {len(axes)}D: write `{WORD}(f, {wanted})`, not {len(extents)} extents")
+    if len(extents) != axes:
+        wanted = "1, " * max(axes - MOST_GRID, 0) + ", ".join(f"{axis}s" for axis in GRID_AXES[max(3 - axes, 0) :])
+        raise SemanticError(f"the field is {axes}D: write `{WORD}(f, {wanted})`, not {len(extents)} extents")
     if element is None and field.type.planes > SMALL_TENSOR:
         raise SemanticError(
             f"the field has big tensors ({field.type.planes} elements), of which `{WORD}` loads one: name it by `element=`"
@@ -138,21 +135,38 @@ def _halos(given: Any, axes: int) -> tuple[int, ...]:
     return tuple(map(int, each))
 
 
-def _first(recorder: Recorder, sizes: tuple[Extent, ...], at: Any) -> tuple[Expr, ...]:
+def _first(recorder: Recorder, field: FieldLike, sizes: tuple[Extent, ...], at: Any) -> tuple[Expr, ...]:
     """The first point of the block."""
-    axes = GRID_AXES[3 - len(sizes) :]
+    names = coordinates(field.type)
     if at is None:
-        threads = len(recorder.domain.shape)
+        threads = len(recorder.domain.shape if recorder.grid is None else recorder.grid)
         if threads != len(sizes):
             raise SemanticError(
-                f"the field is {len(sizes)}D and the threads {threads}D: say where the block begins by `at=({', '.join(axes)})`"
+                f"the field is {len(sizes)}D and the threads {threads}D: say where the block begins by `at=({names})`"
             )
+        if threads > MOST_GRID:
+            return _of_layers(recorder, sizes, names)
+        axes = GRID_AXES[3 - len(sizes) :]
         groups = (Value(Index("group", axis)) * _count(n) for axis, n in zip(axes, sizes, strict=True))
         return recorder.steps(lambda: tuple(value.expr for value in groups))
     given = tuple(at) if isinstance(at, Iterable) and not isinstance(at, (str, Value)) else (at,)
     if len(given) != len(sizes):
-        raise SemanticError(f"`at=` is the first point of a block, ({', '.join(axes)}), not {len(given)} coordinates")
+        raise SemanticError(f"`at=` is the first point of a block, ({names}), not {len(given)} coordinates")
     return tuple(integer(i, f"a coordinate of {WORD}") for i in given)
+
+
+def _of_layers(recorder: Recorder, sizes: tuple[Extent, ...], names: str) -> tuple[Expr, ...]:
+    """The first point of a block where the first dimensions are one axis of the threads: a point along each of these."""
+    first = len(sizes) - MOST_GRID + 1
+    if recorder.grid is None or recorder.work_group[0] != 1 or any(n != 1 for n in sizes[:first]):
+        raise SemanticError(
+            f"a work-group is a box along the last 2 of {len(sizes)} dimensions: give the block 1 point along the others, as "
+            f"`{WORD}(f, {'1, ' * first}16, 16)`, or say where it begins by `at=({names})`"
+        )
+    layer, leading = Index("group", "layer"), recorder.grid[:first]
+    groups = (Value(Index("group", axis)) * _count(n) for axis, n in zip(GRID_AXES[1:], sizes[first:], strict=True))
+    planes = recorder.steps(lambda: tuple(value.expr for value in groups))
+    return (*(coordinate(recorder, layer, leading, k) for k in range(first)), *planes)
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------
@@ -164,10 +178,31 @@ def _more(n: Extent, more: int) -> Extent:
     return Formula("add", (n, more), here())
 
 
+def _around(extents: tuple[Extent, ...], halo: tuple[int, ...]) -> tuple[Extent, ...]:
+    """The extents with the halo."""
+    return tuple(_more(n, 2 * k) for n, k in zip(extents, halo, strict=True))
+
+
+def _folded(place: list[Expr], whole: tuple[Extent, ...]) -> tuple[Expr, ...]:
+    """A place in memory, where the first dimensions are one axis."""
+    first = len(place) - MOST_GRID + 1
+    if first < 2:
+        return tuple(place)
+    recorder, extents = current(f"`{WORD}`"), [n if isinstance(n, int) else TargetConst(n, Type(INT)) for n in whole]
+    return (recorder.steps(lambda: linear_place(recorder.build, place[:first], extents[:first])), *place[first:])
+
+
+def _in_memory(place: list[Value], whole: tuple[Extent, ...]) -> tuple[Value, ...]:
+    return tuple(map(Value, _folded([n.expr for n in place], whole)))
+
+
 def _memory(kind: Type, whole: tuple[Extent, ...]) -> ArrayVariable:
     """Local memory whose rows are an odd number of banks apart, so that threads that read along a column need different ones."""
     bits = 32 if kind.dtype is HALF else max(kind.dtype.bits, 8)
     width, unit = whole[-1], max(BANK * 8 // (bits * kind.lanes), 1)
+    while len(whole) > MOST_GRID:
+        a, b, *more = whole
+        whole = (a * b if isinstance(a, int) and isinstance(b, int) else Formula("mul", (a, b), here()), *more)
     if len(whole) > 1:
         width = unit * (-(-width // unit) | 1) if isinstance(width, int) else _more(width, unit)
     memory: ArrayVariable = _local(array(kind, (*whole[:-1], width)))
