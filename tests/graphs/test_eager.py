@@ -345,3 +345,47 @@ def test_astype(dtype):
     }.get(dtype, array)  # fmt: skip
     want = np.asarray(want).astype("uint8" if dtype == "unorm8" else dtype)
     assert np.array_equal(got.numpy(), np.stack([want] * 6, -1), equal_nan=want.dtype.kind in "fc")
+
+
+# --- graphs of a shape that is known ------------------------------------------------------------------------------
+
+
+def shapes(x, y, k):
+    """Graphs, some of which differ only in what they take where, with what NumPy computes."""
+    u, v, p = gp.ScalarField(x), gp.ScalarField(y), gp.Parameter(np.float32(k))
+    both = u * 3
+    yield [u - v, v - u, u - u], [x - y, y - x, x - x]
+    yield [u * 2 - u * 2, u * 2 - v * 2], [x * 2 - x * 2, x * 2 - y * 2]
+    yield [v * 2 - u * 2], [y * 2 - x * 2]
+    yield [both, v * 3], [x * 3, y * 3]
+    yield [v * 3, both, v * 3, u], [y * 3, x * 3, y * 3, x]
+    yield [both - v], [x * 3 - y]  # where `both` is computed already
+    yield [u - p, p - u], [x - np.float32(k), np.float32(k) - x]
+    yield [u - u.max(), u - u[0, 0]], [x - x.max(), x - x[0, 0]]
+    yield [(u + p) * (u + p) - v], [(x + np.float32(k)) * (x + np.float32(k)) - y]
+
+
+def test_graphs_of_one_shape(device):
+    for k in (1, 2, 3):
+        x, y = image(6, 7), image(6, 7)
+        for fields, arrays in shapes(x, y, k):
+            made = gp.evaluate(*fields)
+            for field, array in zip(made if len(fields) > 1 else [made], arrays, strict=True):
+                same_bits(field.numpy(), array)
+            same_bits(fields[-1].numpy(), arrays[-1])
+
+
+def test_graphs_of_one_shape_are_numbered_once(monkeypatch):
+    numbered = []
+    monkeypatch.setattr(
+        evaluation, "program", lambda *given, make=evaluation.program: numbered.append(1) or make(*given)
+    )
+    u, p = gp.ScalarField(image(3, 4)), gp.Parameter(2.0)
+    for k in range(3):
+        p.set(float(k))
+        x = image(3, 4)
+        same_bits((gp.ScalarField(x) * u - p).numpy(), x * u.numpy() - np.float32(k))
+    assert len(numbered) == 2  # `u` is one too
+    with gp.schedule("plain"):
+        (gp.ScalarField(x) * u - p).numpy()
+    assert len(numbered) == 3

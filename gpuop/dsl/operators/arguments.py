@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.fields.arrays import is_array
+from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.target_facts import TargetExpression, TargetRecord
 from gpuop.dsl.recorder.value import Value
 from gpuop.errors import SemanticError, described
@@ -21,6 +22,8 @@ DEEPEST = 32
 
 def members(bound: inspect.BoundArguments) -> dict[str, Any]:
     """Every argument under a name of its own: those of `*fields` and `**fields`, and members of tuples and lists, one by one."""
+    if not any(isinstance(value, (tuple, list, dict)) for value in bound.arguments.values()):
+        return dict(bound.arguments)
     flat: dict[str, Any] = {}
 
     def add(name: str, value: Any) -> None:
@@ -45,6 +48,8 @@ def check(operator: str, bound: inspect.BoundArguments) -> None:
     Raises:
         SemanticError: a kernel value, another library's array, or a constant of too many numbers.
     """
+    if all(isinstance(value, FieldLike) for value in bound.arguments.values()):
+        return
     check_size(f"operator `{operator}`", bound.arguments)
     for name, value in members(bound).items():
         if isinstance(value, Value):

@@ -60,3 +60,26 @@ class Shared(LeafSource):
 
     def read(self) -> NoReturn:
         raise AssertionError("what is shared is used where it is")
+
+
+@dataclass(frozen=True)
+class DeviceValue:
+    """A computed or uploaded value on its device; it holds while the parameters beneath it have not changed.
+
+    Attributes:
+        backend: the queue that it was enqueued in.
+        mark: as `marked` gives it.
+    """
+
+    backend: Backend
+    buffer: Buffer
+    versions: tuple[tuple[LeafSource, int], ...]
+    mark: Any
+
+    def holds_on(self, backend: Backend) -> bool:
+        same = self.backend.main is backend.main
+        return same and all(source.version == version for source, version in self.versions)
+
+    def taken(self, backend: Backend) -> Buffer:
+        """The buffer, for a queue of the device."""
+        return taken_from(self.backend, self.buffer, self.mark, backend)
