@@ -1,10 +1,11 @@
-"""Host time of a prepared launch: gpuop next to PyCUDA, cuda-bindings, CuPy, Triton, JAX and PyTorch, on one GPU in one run.
+"""Host time of a launch and of a call: gpuop next to PyCUDA, cuda-bindings, CuPy, Triton, JAX and PyTorch on one GPU, or next to
+pyopencl, Numba and NumPy on a CPU, in one run.
 
-    python benchmarks/dispatch.py [--json FILE]
+    python benchmarks/dispatch.py [--device NAME] [--json FILE]
 
-Every way computes x / 2 of 64 numbers that are on the device already; what is not installed is left out. Bursts of launches,
+Every way computes x / 2 of 64 numbers, unless its name says another thing; what is not installed is left out. Bursts of launches,
 the device being waited for outside the measured time; median and spread (10 % … 90 %) of many bursts, µs of the host for a
-launch, and until all are done.
+launch, and until all are done. On CPUs all ways take turns. With an older gpuop in PYTHONPATH it says what a change brought.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -34,15 +35,14 @@ def half(field):  # type: ignore[no-untyped-def]
 
 def steps() -> Iterator[Way]:
     """Prepared steps of a graph; a chain that is left unfused."""
-    for device in [d.name for d in gp.devices() if "NVIDIA" in d.description]:
-        for kernels in (1, 20):
-            with gp.ComputeGraph(device, optimize=False) as graph:
-                state = value = gp.ScalarField(np.ones(64, np.float32))
-                for _ in range(kernels):
-                    value = half(value)
-                state.next = value
-            graph.step()
-            yield f"gpuop {device}, step of {kernels}", graph.step, graph.synchronize
+    for kernels in (1, 20):
+        with gp.ComputeGraph(optimize=False) as graph:
+            state = value = gp.ScalarField(np.ones(64, np.float32))
+            for _ in range(kernels):
+                value = half(value)
+            state.next = value
+        graph.step()
+        yield f"gpuop, step of {kernels}", graph.step, graph.synchronize
 
 
 def operators() -> Iterator[Way]:
@@ -50,31 +50,82 @@ def operators() -> Iterator[Way]:
     from gpuop.evaluation import prepare
     from gpuop.fusion.program import program
 
-    for device in [d.name for d in gp.devices() if "NVIDIA" in d.description]:
-        backend = gp.device(device)
-        what = program([half(gp.ScalarField(np.ones(64, np.float32))).node])
-        values = {v: backend.upload(kind, np.ones((1, 64), np.float32)) for v, kind in what.types.items()}
-        launch = prepare(what, backend, None).bind(0, values)
-        (run,) = backend.sequence([launch])
-        yield f"gpuop {device}, prepared operator", run, backend.synchronize
+    backend = gp.device()
+    what = program([half(gp.ScalarField(np.ones(64, np.float32))).node])
+    values = {v: backend.upload(kind, np.ones((1, 64), np.float32)) for v, kind in what.types.items()}
+    launch = prepare(what, backend, None).bind(0, values)
+    (run,) = backend.sequence([launch])
+    yield "gpuop, prepared operator", run, backend.synchronize
+
+
+@gp.pipeline
+def halved(array):  # type: ignore[no-untyped-def]
+    return half(gp.ScalarField(array))
+
+
+def calls() -> Iterator[Way]:
+    """What users call, with all that a call does."""
+    array, wait = np.ones(64, np.float32), gp.device().synchronize
+    u, v, out = gp.evaluate(gp.ScalarField(array)), gp.evaluate(gp.ScalarField(array)), np.empty_like(array)
+    yield "gpuop, pipeline of a NumPy array", lambda: halved(array), wait
+    yield "gpuop, pipeline of a NumPy array, out=", lambda: halved(array, out=out), wait
+    yield "gpuop, half(u).numpy()", lambda: half(u).numpy(), wait
+    yield "gpuop, (u * 2 + v).numpy()", lambda: (u * 2 + v).numpy(), wait
+    yield "gpuop, gp.evaluate(half(u))", lambda: gp.evaluate(half(u)), wait
+    yield "gpuop, gp.submit(gp.iterate(half, u, times=10))", lambda: gp.submit(gp.iterate(half, u, times=10)), wait
 
 
 def pipelines() -> Iterator[Way]:
     import cupy
 
-    @gp.pipeline
-    def halved(array):  # type: ignore[no-untyped-def]
-        return half(gp.ScalarField(array))
-
     array = cupy.ones(64, "f")
-    with gp.use_device("cuda:0"):
-        halved(array)
+    yield "gpuop, pipeline of a CuPy array", lambda: halved(array), cupy.cuda.Device().synchronize
+
+
+def pyopencl_calls() -> Iterator[Way]:
+    """The launch alone, and what calls of pipelines and `.numpy()` cannot do without."""
+    import pyopencl as cl
+
+    backend: Any = gp.device()
+    context, queue, access = backend.context, backend.queue, cl.mem_flags
+    text = "__kernel void halved(__global const float *x, __global float *y) { int i = get_global_id(0); y[i] = x[i] / 2; }"
+    kernel = cl.Kernel(cl.Program(context, text).build(), "halved")
+    array, byte = np.ones(64, np.float32), np.dtype(np.uint8)
+    x, y = cl.Buffer(context, access.COPY_HOST_PTR, hostbuf=array), cl.Buffer(context, access.READ_WRITE, array.nbytes)
+
+    def launch() -> object:
+        kernel.set_args(x, y)
+        return cl.enqueue_nd_range_kernel(queue, kernel, (64,), (64,))
 
     def call() -> object:
-        with gp.use_device("cuda:0"):
-            return halved(array)
+        result = np.empty_like(array)
+        given, made = (cl.Buffer(context, access.USE_HOST_PTR, hostbuf=a) for a in (array, result))
+        kernel.set_args(given, made)
+        cl.enqueue_nd_range_kernel(queue, kernel, (64,), (64,))
+        mapped, _ = cl.enqueue_map_buffer(queue, made, cl.map_flags.READ, 0, (made.size,), byte, is_blocking=True)
+        mapped.base.release(queue)
+        queue.finish()
+        return result
 
-    yield "gpuop cuda:0, pipeline of a CuPy array", call, cupy.cuda.Device().synchronize
+    def read() -> object:
+        made, result = cl.Buffer(context, access.READ_WRITE, array.nbytes), np.empty_like(array)
+        kernel.set_args(x, made)
+        cl.enqueue_nd_range_kernel(queue, kernel, (64,), (64,))
+        return cl.enqueue_copy(queue, result, made, is_blocking=True)
+
+    yield "pyopencl, launch", launch, queue.finish
+    yield "pyopencl, NumPy's arrays as buffers", call, queue.finish
+    yield "pyopencl, launch and copy to the host", read, queue.finish
+
+
+def on_the_host() -> Iterator[Way]:
+    array = np.ones(64, np.float32)
+    yield "NumPy", lambda: array / 2, bool
+    import numba
+
+    function = numba.njit(lambda a: a / np.float32(2))
+    function(array)
+    yield "Numba", lambda: function(array), bool
 
 
 def pycuda() -> Iterator[Way]:
@@ -150,18 +201,46 @@ def jax_function() -> Iterator[Way]:
     yield "jax.jit", lambda: function(x), lambda: function(x).block_until_ready()
 
 
-def measured(launch: Callable[[], object], wait: Callable[[], object]) -> dict[str, list[float]]:
-    host, done = [], []
-    for _ in range(BURSTS + 5):
-        wait()
-        start = time.perf_counter()
-        for _ in range(LAUNCHES):
-            launch()
-        enqueued = time.perf_counter()
-        wait()
-        host.append((enqueued - start) / LAUNCHES)
-        done.append((time.perf_counter() - start) / LAUNCHES)
-    return {"host": host[5:], "done": done[5:]}
+def burst(launch: Callable[[], object], wait: Callable[[], object]) -> tuple[float, float]:
+    wait()
+    start = time.perf_counter()
+    for _ in range(LAUNCHES):
+        launch()
+    enqueued = time.perf_counter()
+    wait()
+    return (enqueued - start) / LAUNCHES, (time.perf_counter() - start) / LAUNCHES
+
+
+def measured(ways: Sequence[Way]) -> Iterator[tuple[str, dict[str, list[float]]]]:
+    """Bursts of all ways in turns."""
+    taken = [[burst(launch, wait) for _, launch, wait in ways] for _ in range(BURSTS + 5)][5:]
+    for (name, _, _), times in zip(ways, zip(*taken, strict=True), strict=True):
+        host, done = zip(*times, strict=True)
+        yield name, {"host": list(host), "done": list(done)}
+
+
+def all_measured(device: str) -> Iterator[tuple[str, dict[str, list[float]]]]:
+    if device.startswith("cuda"):
+        for ways in (
+            operators,
+            steps,
+            calls,
+            pipelines,
+            pycuda,
+            cupy_kernels,
+            triton_kernel,
+            jax_function,
+            torch_kernels,
+        ):
+            with suppress(ImportError):
+                for way in ways():  # one by one, as PyCUDA's has its context only so long
+                    yield from measured([way])
+        return
+    found: list[Way] = []
+    for ways in (operators, steps, calls, pyopencl_calls, on_the_host):
+        with suppress(ImportError):
+            found += ways()
+    yield from measured(found)
 
 
 def shown(times: list[float]) -> str:
@@ -171,17 +250,18 @@ def shown(times: list[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--device", default=gp.devices()[0].name)
     parser.add_argument("--json", help="write the medians, µs, to this file")
-    file = parser.parse_args().json
+    options = parser.parse_args()
+    device, file = options.device, options.json
+    print(f"device: {device}, {gp.device(device).description}\n")
     medians: dict[str, Any] = {}
     print("| launch | host, µs | until done, µs |")
     print("|---|---|---|")
-    for ways in (operators, steps, pipelines, pycuda, cupy_kernels, triton_kernel, jax_function, torch_kernels):
-        with suppress(ImportError):
-            for name, launch, wait in ways():
-                times = measured(launch, wait)
-                medians[name] = {k: 1e6 * statistics.median(v) for k, v in times.items()}
-                print(f"| {name} | {shown(times['host'])} | {shown(times['done'])} |", flush=True)
+    with gp.use_device(device):
+        for name, times in all_measured(device):
+            medians[name] = {k: 1e6 * statistics.median(v) for k, v in times.items()}
+            print(f"| {name} | {shown(times['host'])} | {shown(times['done'])} |", flush=True)
     if file:
         with open(file, "w", encoding="utf-8") as out:
             json.dump(medians, out, indent=1)
