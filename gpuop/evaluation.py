@@ -100,7 +100,7 @@ def prepare(
         with HostSpan("plan"):
             found = planned() if planned else plan_on(backend, what, pin, optimize, layouts)
         with HostSpan("compile"):
-            return Prepared(backend.main, found)
+            return Prepared(backend.main, replace(found, program=found.program.without_values()))
 
     return _plans.find(key, made).on(backend)
 

@@ -97,6 +97,14 @@ class Program:
         layouts = {v: n.source.layout for v, n in self.leaves.items() if isinstance(n, Leaf)}
         return {v: layout for v, layout in layouts.items() if layout is not None}
 
+    def without_values(self) -> Program:
+        """The program for whoever keeps its plan, with leaves that are only told of: their arrays may go."""
+        leaves: dict[int, Node] = {
+            v: Leaf(node.type, by_value=isinstance(node, Leaf) and node.by_value, name=node.name)
+            for v, node in self.leaves.items()
+        }
+        return replace(self, leaves=leaves)
+
     def repeated(self, states: Sequence[Leaf]) -> Program:
         """The program, to be evaluated at every step of a graph; the values that these states take next are its last ones."""
         leaves = {leaf: v for v, leaf in self.leaves.items() if isinstance(leaf, Leaf)}

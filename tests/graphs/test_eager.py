@@ -389,3 +389,15 @@ def test_graphs_of_one_shape_are_numbered_once(monkeypatch):
     with gp.schedule("plain"):
         (gp.ScalarField(x) * u - p).numpy()
     assert len(numbered) == 3
+
+
+def test_plans_keep_no_fields(device):
+    """Neither arrays nor computed values live because a graph of theirs was the first of its shape."""
+    f, number = gp.ScalarField(X), 7.3125
+    before = f * number
+    before.numpy()
+    alive = [weakref.ref(f.node), weakref.ref(before.node.call)]
+    (before - f / (number + 0.5)).numpy()
+    del f, before
+    gc.collect()
+    assert [each() for each in alive] == [None, None]
