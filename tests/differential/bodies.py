@@ -310,7 +310,7 @@ class Writer:
         if maker.chance(0.4):
             ends[1] = Node("&", INT, (self.expression(INT, 1), Node("number", INT, (), 3)))
         bounds = tuple(ends) if step != 1 or maker.chance(0.5) else (ends[1],)
-        return [For(name, bounds, step, self.inside({name: INT}))]
+        return [For(name, bounds, step, self.inside({name: INT}), maker.one_of((1, 1, 1, 2, 3)))]
 
     def turns(self) -> list[Stmt]:
         name = self.name("n")

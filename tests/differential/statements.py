@@ -188,25 +188,33 @@ def turn(body: Body, thread: Thread) -> bool:
 
 @dataclass(frozen=True)
 class For(Stmt):
+    """Several rounds are a dimension around it, which `_break` leaves too."""
+
     name: str
     bounds: tuple[Node, ...]
     step: int
     body: Body
+    rounds: int = 1
 
     def text(self) -> list[str]:
-        shown = [b.text() for b in self.bounds] + ([str(self.step)] if self.step != 1 else [])
-        return block(f"with _for({', '.join(shown)}) as {self.name}:", self.body)
+        shown, step = [b.text() for b in self.bounds], [str(self.step)] if self.step != 1 else []
+        if self.rounds == 1:
+            return block(f"with _for({', '.join([*shown, *step])}) as {self.name}:", self.body)
+        bounds = [f"({first}, {b})" for first, b in zip([*[0] * (len(shown) - 1), self.rounds], shown, strict=True)]
+        steps = [f"(1, {n})" for n in step]
+        return block(f"with _for({', '.join([*bounds, *steps])}) as ({self.name}r, {self.name}):", self.body)
 
     def run(self, thread: Thread) -> None:
         ends = [b.value(thread) for b in self.bounds]
-        i, stop = (0, ends[0]) if len(ends) == 1 else ends
-        while i < stop if self.step > 0 else i > stop:
+        start, stop = (0, ends[0]) if len(ends) == 1 else ends
+        for i in [*range(start, stop, self.step)] * self.rounds:
             thread.values[self.name], thread.types[self.name] = i, ("int", 1)
             if not turn(self.body, thread):
                 break
-            i += self.step
 
     def smaller(self) -> Iterator[Body]:
+        if self.rounds > 1:
+            yield (replace(self, rounds=1),)
         for other in parts(self.body):
             yield (replace(self, body=other),)
 

@@ -94,6 +94,13 @@ def no_rank():
     gp.operator(lambda f: _select([_readTensor(f), 1.0]))(SCALAR)  # here
 
 
+@WRONGS.add(
+    "a list cannot stand in a kernel; of several values there are `_sum`, `_min`, `_max`, `_and` (all), `_or` (any)"
+)
+def all_of_a_list():
+    gp.operator(lambda f: _all([_readTensor(f) > 0, _column > 1]))(SCALAR)  # here
+
+
 @WRONGS.add("every case of `_switch` gives as many values as the others, not 0 and 1")
 def cases_of_unlike_many_values():
     gp.operator(lambda f: _switch(_column, lambda: _readTensor(f), lambda: None))(SCALAR)  # here
