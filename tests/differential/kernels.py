@@ -56,16 +56,16 @@ class Kernel(Step):
     def run(self, env: Env) -> None:
         fields = {name: env.usable(name) for name in self.fields}
         made = [self._filled(o) for o in self.outs]
-        written = [np.zeros(a.shape, bool) for a in made]
+        reached = [np.zeros(a.shape, bool) for a in made]
         for at in np.ndindex(self.grid):
-            thread = Thread(self._places(at), fields)
+            thread = Thread(places(at, self.grid), fields)
             writes: list[Any] = []
             thread.arrays["_writes"] = writes
             for s in self.body:
                 s.run(thread)
             for out, value, kind, where, element in writes:
-                self._write(made[out], written[out], self.outs[out], value, kind, tuple(where) or at, element)
-        for array, seen, out, name in zip(made, written, self.outs, self.names, strict=True):
+                self._write(made[out], reached[out], self.outs[out], value, kind, tuple(where) or at, element)
+        for array, seen, out, name in zip(made, reached, self.outs, self.names, strict=True):
             if out.default is None and not seen.all():
                 raise Rejected("not written")
             env.values[name] = Val(array, len(out.tensor), out.dtype == "unorm8")
@@ -75,27 +75,13 @@ class Kernel(Step):
             return np.full(self.grid + out.tensor, _unorm(float(out.default or 0)), "uint8")
         return np.full(self.grid + out.tensor, out.default or 0, out.dtype)
 
-    def _places(self, at: tuple[int, ...]) -> dict[str, int]:
-        own = (0,) * (3 - len(at)) + at
-        extents = (1,) * (3 - len(at)) + self.grid
-        counts = dict(zip(("_layers", "_rows", "_columns"), extents, strict=True))
-        return dict(zip(PLACES, own, strict=True)) | counts | {"_tensorElement": 0}
-
     def _write(
         self, array: np.ndarray, seen: np.ndarray, out: Out, value: Any, kind: Type, at: tuple[int, ...], element: Any
     ) -> None:
         """Convert and store; what is outside is dropped."""
         if any(not 0 <= i < n for i, n in zip(at, self.grid, strict=True)):
             return
-        count = math.prod(out.tensor) if element is None else 1
-        t = m.OF_NUMPY[out.dtype]
-        stored = converted(value, kind, (t, count))
-        values = stored if isinstance(stored, tuple) else (stored,)
-        if out.dtype == "unorm8":
-            values = tuple(_unorm(x) for x in values)
-        cell = array[at].reshape(-1)
-        cell[slice(None) if element is None else element] = values if element is None else values[0]
-        array[at] = cell.reshape(out.tensor) if out.tensor else cell[0]
+        array[at] = written(array[at], value, kind, out.dtype, element)
         seen[at] = True
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
@@ -109,6 +95,26 @@ class Kernel(Step):
 
     def made(self, env: Env) -> dict[str, Val]:
         return {n: env.values[n] for n in self.names if n in env.values}
+
+
+def places(at: tuple[int, ...], grid: tuple[int, ...]) -> dict[str, int]:
+    """What a thread knows of where it is."""
+    own = (0,) * (3 - len(at)) + at
+    extents = (1,) * (3 - len(at)) + grid
+    counts = dict(zip(("_layers", "_rows", "_columns"), extents, strict=True))
+    return dict(zip(PLACES, own, strict=True)) | counts | {"_tensorElement": 0}
+
+
+def written(tensor: np.ndarray, value: Any, kind: Type, dtype: str, element: Any = None) -> np.ndarray:
+    """A tensor of a field after a value of a type is written to it, or to an element of it."""
+    count = math.prod(tensor.shape) if element is None else 1
+    stored = converted(value, kind, (m.OF_NUMPY[dtype], count))
+    values = stored if isinstance(stored, tuple) else (stored,)
+    if dtype == "unorm8":
+        values = tuple(_unorm(x) for x in values)
+    cell = np.array(tensor).reshape(-1)
+    cell[slice(None) if element is None else element] = values if element is None else values[0]
+    return cell.reshape(tensor.shape)
 
 
 def _written(body: Body) -> set[int]:

@@ -10,6 +10,7 @@ import numpy as np
 from tests.borders import CHECKED
 
 from .algebra import INEXACT
+from .blocks import a_block, what_is_read_back
 from .bodies import a_kernel
 from .choose import Maker
 from .collectives import a_collective
@@ -18,12 +19,12 @@ from .fields import a_slice
 from .layouts import a_layout
 from .loops import HOST, Calls, Host, eager, parameters
 from .program import Input, Program, Show
-from .ranks import a_rank
 from .reblocks import a_reblocking
 from .reductions import a_reduction
 from .schedules import PINS, a_near_stencil, a_pin, a_ragged_grid, suited
 from .stencils import a_sample, a_stencil
 from .turns import an_iteration
+from .updates import an_update
 from .values import Rng, a_grid, numbers
 
 
@@ -57,10 +58,8 @@ def stencils(rng: Rng) -> Maker:
     maker = Maker(rng, a_grid(rng, 100, (1, 1, 2, 2, 3)), 0.05)
     for _ in range(int(rng.integers(2, 5))):
         draw = rng.random()
-        if draw < 0.5:
+        if draw < 0.6:
             a_stencil(maker)
-        elif draw < 0.65:
-            a_rank(maker)
         elif draw < 0.8:
             a_sample(maker)
         else:
@@ -125,6 +124,14 @@ def collectives(rng: Rng) -> Maker:
         if not maker.chance(0.7) or not a_collective(maker):
             maker.let()
     a_collective(maker)
+    return shown(maker)
+
+
+def blocks(rng: Rng) -> Maker:
+    """Work-groups that load blocks and read what they have written, and operators that update, among functions of the points."""
+    maker = Maker(rng, a_grid(rng, 200, (1, 2, 2, 3)), 0.05)
+    for _ in range(int(rng.integers(2, 6))):
+        maker.one_of((maker.let, lambda: a_block(maker), lambda: what_is_read_back(maker), lambda: an_update(maker)))()
     return shown(maker)
 
 
@@ -204,7 +211,7 @@ def shown(maker: Maker, most: int = 8) -> Maker:
 KINDS: dict[str, Callable[[Rng], Maker]] = {
     "algebra": algebra, "slices": slices, "reductions": reductions, "stencils": stencils, "schedules": schedules,
     "kernels": kernels, "loops": loops, "parameters": set_parameters, "turns": turns, "pipelines": pipelines, "graphs": graphs,
-    "reblockings": reblockings, "layouts": layouts, "collectives": collectives,
+    "reblockings": reblockings, "layouts": layouts, "collectives": collectives, "blocks": blocks,
 }  # fmt: skip
 
 GRAPHS = ("graphs",)
