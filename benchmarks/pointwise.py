@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from turns import in_turns, middle_half
 
 import gpuop as gp
 from gpuop import evaluation
@@ -87,15 +87,7 @@ PEERS: dict[str, Callable[[Any, Any], Any]] = {
 
 def timed(actions: dict[str, Action], runs: int) -> dict[str, tuple[float, float]]:
     """Median and spread of the middle half, in milliseconds, of actions that take turns."""
-    times: dict[str, list[float]] = {name: [] for name in actions}
-    for run in range(runs + WARM):
-        for name, action in actions.items():
-            began = time.perf_counter()
-            action()
-            if run >= WARM:
-                times[name].append(1e3 * (time.perf_counter() - began))
-    quarters = {name: np.percentile(found, [25, 50, 75]) for name, found in times.items()}
-    return {name: (float(middle), float(high - low)) for name, (low, middle, high) in quarters.items()}
+    return {name: middle_half(seconds) for name, seconds in in_turns(actions, runs, warm=WARM).items()}
 
 
 def launch_of(make: Callable[[gp.Field], gp.Field], values: np.ndarray, tensor: int, widen: bool) -> Action:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import statistics
-import time
 from collections.abc import Callable
 
 import numpy as np
+from turns import in_turns
 
 import gpuop as gp
 from gpuop.dsl import _for, _readTensor, _var
@@ -34,18 +34,6 @@ def worked(field):  # type: ignore[no-untyped-def]
     with _for(TURNS):
         x @= x * 0.5 + 1
     return x
-
-
-def in_turns(actions: dict[str, Callable[[], object]], times: int = 1) -> dict[str, list[float]]:
-    """Seconds of each action."""
-    taken: dict[str, list[float]] = {name: [] for name in actions}
-    for _ in range(ROUNDS + 1):
-        for name, action in actions.items():
-            start = time.perf_counter()
-            for _ in range(times):
-                action()
-            taken[name].append((time.perf_counter() - start) / times)
-    return {name: each[1:] for name, each in taken.items()}
 
 
 def shown(values: list[float], unit: float) -> str:
@@ -69,7 +57,7 @@ def host_times(device: gp.runtime.base.backend.Backend) -> None:
         "asyncio.run of await": lambda: asyncio.run(awaited()),
     }
     print("| until it is done | µs |\n|---|---|")
-    for name, taken in in_turns(actions, 20).items():
+    for name, taken in in_turns(actions, ROUNDS, 20).items():
         print(f"| {name} | {shown(taken, 1e6)} |")
 
 
@@ -83,7 +71,7 @@ def copies(mib: int) -> None:
         "fetch to gp.pinned": lambda: field.fetch(out=pinned).wait(),
     }
     print(f"\n| copy of {mib} MiB | ms | GB/s |\n|---|---|---|")
-    for name, taken in in_turns(actions).items():
+    for name, taken in in_turns(actions, ROUNDS).items():
         print(f"| {name} | {shown(taken, 1e3)} | {array.nbytes / statistics.median(taken) / 1e9:.3g} |")
 
 
@@ -105,7 +93,7 @@ def frames(mib: int) -> None:
                 done.append(frame.fetch(out=outs[k % 2]))
         done[-1].wait()
 
-    found = in_turns({"each waited for": in_order, "fetched in another queue": beside})
+    found = in_turns({"each waited for": in_order, "fetched in another queue": beside}, ROUNDS)
     print(f"\n| {FRAMES} frames of {mib} MiB | ms |\n|---|---|")
     for name, taken in found.items():
         print(f"| {name} | {shown(taken, 1e3)} |")

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Callable
 
 import numpy as np
+from turns import in_turns, middle_half, step_of
 
 import gpuop as gp
 from gpuop.runtime.devices import current
@@ -26,14 +26,7 @@ RUNS, WARM = 20, 3
 
 def timed(action: Callable[[], object]) -> tuple[float, float]:
     """Median and spread of the middle half, in milliseconds."""
-    times = []
-    for run in range(RUNS + WARM):
-        began = time.perf_counter()
-        action()
-        if run >= WARM:
-            times.append(1e3 * (time.perf_counter() - began))
-    low, middle, high = np.percentile(times, [25, 50, 75])
-    return float(middle), float(high - low)
+    return middle_half(in_turns({"": action}, RUNS, warm=WARM)[""])
 
 
 def graph_of(*fields: gp.Field, optimize: bool = True) -> gp.ComputeGraph:
@@ -41,19 +34,6 @@ def graph_of(*fields: gp.Field, optimize: bool = True) -> gp.ComputeGraph:
         for number, field in enumerate(fields):
             graph.probe(field, str(number))
     return graph
-
-
-def step_of(graph: gp.ComputeGraph) -> Callable[[], None]:
-    """A step that computes everything anew, and its end."""
-    graph.reset()
-    bound = graph._live().bound
-
-    def run() -> None:
-        bound.renew()  # what does not change would be computed once
-        graph.step()
-        graph.synchronize()
-
-    return run
 
 
 def copy_of(kind: gp.FieldType) -> Callable[[], None]:

@@ -9,11 +9,11 @@ spread of the middle half, and what gpuop takes over what the other library take
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from turns import in_turns, middle_half, step_of
 
 import gpuop as gp
 from gpuop.runtime.devices import current
@@ -48,32 +48,6 @@ def other_library(device: str) -> tuple[str, Any, Callable[[], object]]:
     return "CuPy", cupy, cupy.cuda.Device().synchronize
 
 
-def step_of(graph: gp.ComputeGraph) -> Callable[[], None]:
-    """A step that computes everything anew, and its end."""
-    graph.reset()
-    bound = graph._live().bound
-
-    def run() -> None:
-        bound.renew()  # what does not change would be computed once
-        graph.step()
-        graph.synchronize()
-
-    return run
-
-
-def timed(runs: int, *actions: Callable[[], object]) -> list[tuple[float, float]]:
-    """Medians and spreads of the middle half of actions in turns, in milliseconds."""
-    times: list[list[float]] = [[] for _ in actions]
-    for run in range(runs + WARM):
-        for taken, action in zip(times, actions, strict=True):
-            began = time.perf_counter()
-            action()
-            if run >= WARM:
-                taken.append(1e3 * (time.perf_counter() - began))
-    quartiles = [np.percentile(taken, [25, 50, 75]) for taken in times]
-    return [(float(middle), float(high - low)) for low, middle, high in quartiles]
-
-
 def measured(case: Case, module: Any, wait: Callable[[], object], runs: int) -> list[tuple[float, float]]:
     values, ours, theirs = case
     with gp.ComputeGraph() as graph:
@@ -84,14 +58,13 @@ def measured(case: Case, module: Any, wait: Callable[[], object], runs: int) -> 
         theirs(module, given)
         wait()
 
-    step = step_of(graph)
-    taken = timed(runs, step, other)
+    taken = in_turns({"ours": step_of(graph), "theirs": other}, runs, warm=WARM)
     got, want = graph.read("result"), np.asarray(theirs(np, values))
     if want.dtype.kind == "i":  # places of equal values may differ
         got, want = values[got], values[want]  # type: ignore[index]
     np.testing.assert_allclose(got, want, rtol=1e-3)
     graph.release()
-    return taken
+    return [middle_half(seconds) for seconds in taken.values()]
 
 
 def main() -> None:

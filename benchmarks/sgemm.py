@@ -12,10 +12,10 @@ import argparse
 import itertools
 import os
 import statistics
-import time
 from collections.abc import Callable
 
 import numpy as np
+from turns import in_turns
 
 import gpuop as gp
 from gpuop.dsl import *
@@ -99,20 +99,6 @@ def product_of_strips(a, b, *, rows=8, vectors=2, high=16, lanes=16):  # type: i
         _writeTensor(_out0, sums[i, j], row + i, column + j * lanes)
 
 
-def in_turns(actions: dict[str, Callable[[], object]], wait: Callable[[], object]) -> dict[str, list[float]]:
-    """Seconds of a run of each action."""
-    taken: dict[str, list[float]] = {name: [] for name in actions}
-    for _ in range(ROUNDS + 1):
-        for name, action in actions.items():
-            wait()
-            start = time.perf_counter()
-            for _ in range(RUNS):
-                action()
-            wait()
-            taken[name].append((time.perf_counter() - start) / RUNS)
-    return {name: each[1:] for name, each in taken.items()}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device")
@@ -135,7 +121,7 @@ def main() -> None:
             found, vendor = product_of_strips(f, g).numpy(), "NumPy"
         wanted = a.astype(np.float64) @ b.astype(np.float64)
         print(f"largest difference from the product in float64: {np.abs(found - wanted).max():.2g}")
-        taken = in_turns(actions, device.synchronize)
+        taken = in_turns(actions, ROUNDS, RUNS, device.synchronize)
         for name, seconds in taken.items():
             low, high = (statistics.quantiles(seconds, n=10)[k] * 1e3 for k in (0, -1))
             middle = statistics.median(seconds)

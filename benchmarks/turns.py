@@ -1,0 +1,52 @@
+"""What measurements have in common: actions timed in turns, since machines drift, and steps of graphs that compute everything."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+
+import gpuop as gp
+
+Action = Callable[[], object]
+
+
+def in_turns(
+    actions: Mapping[str, Action], rounds: int, runs: int = 1, wait: Action = lambda: None, warm: int = 1
+) -> dict[str, list[float]]:
+    """Seconds of a run of each action, in each round but the first ones.
+
+    Args:
+        runs: how often an action runs in a round.
+        wait: for what an action has only enqueued, before and after its runs.
+        warm: rounds that do not count.
+    """
+    taken: dict[str, list[float]] = {name: [] for name in actions}
+    for _ in range(rounds + warm):
+        for name, action in actions.items():
+            wait()
+            start = time.perf_counter()
+            for _ in range(runs):
+                action()
+            wait()
+            taken[name].append((time.perf_counter() - start) / runs)
+    return {name: each[warm:] for name, each in taken.items()}
+
+
+def middle_half(seconds: list[float]) -> tuple[float, float]:
+    """The median, and how far apart the ends of the middle half are, in milliseconds."""
+    low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
+    return 1e3 * middle, 1e3 * (high - low)
+
+
+def step_of(graph: gp.ComputeGraph) -> Callable[[], None]:
+    """A step that computes everything anew, and its end."""
+    graph.reset()
+    bound = graph._live().bound
+
+    def run() -> None:
+        bound.renew()  # what does not change would be computed once
+        graph.step()
+        graph.synchronize()
+
+    return run
