@@ -7,7 +7,7 @@ they grow. Where it does not, a kernel is compiled for each size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -124,7 +124,7 @@ def _searched(kernel: Kernel, target: Target, extents: Extents) -> _Found:
         most = _most(extents, part)
         largest = lower(resized(kernel, extents, most), target)
         known = identity(largest)
-        for least in LEAST:
+        for least in LEAST[1:] if largest.per_thread else LEAST:  # two points are none for a thread that has several
             ends = _ends(most, {name: least + k for k, name in enumerate(most)})
             if all(identity(lower(resized(kernel, extents, values), target)) == known for values in ends):
                 return _Found(largest, least + count - 1, min(most.values()))
@@ -136,8 +136,9 @@ def _most(extents: Extents, part: int = 1) -> dict[str, int]:
     return {name: extents.most // part - k for k, name in enumerate(extents.values)}
 
 
-def _ends(most: Mapping[str, int], least: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
-    yield least
+def _ends(most: Mapping[str, int], least: Mapping[str, int]) -> list[Mapping[str, int]]:
+    """The other ends of a range: all extents are the least, or one is, or all but one, each combination once."""
+    found: list[Mapping[str, int]] = [least]
     for name in most:
-        yield {**most, name: least[name]}
-        yield {**least, name: most[name]}
+        found += [{**most, name: least[name]}, {**least, name: most[name]}]
+    return [end for n, end in enumerate(found) if end != most and end not in found[:n]]
