@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from gpuop.codegen.c.dialect import Dialect
@@ -122,6 +123,8 @@ class VectorExpressions(Expressions):
         if n == 1:
             return self.alone(expr)
         kind, row = args[0].type.dtype, OPS[expr.op]
+        if expr.op == "choose" and isinstance(args[0], Cast) and args[0].arg.type.lanes == 1:  # all lanes alike
+            return super().apply(replace(expr, args=(args[0].arg, *args[1:])))
         if expr.op == "choose":
             chosen, other, mask = self.text(args[1]), self.text(args[2]), self.mask(args[0], args[1].type.dtype)
             return (f"select({other}, {chosen}, {mask})" if n <= LONGEST else f"({mask} ? {chosen} : {other})"), CALL
