@@ -33,6 +33,7 @@ def cases() -> dict[str, Case]:
         "cumsum along columns of 2048×1024": (rows, lambda f: f.cumsum(0), lambda xp, x: xp.cumsum(x, axis=0)),
         "sort of 2²⁴": (row, np.sort, lambda xp, x: xp.sort(x)),
         "argsort of 2²⁴": (row, np.argsort, lambda xp, x: xp.argsort(x)),
+        "sort along rows of 2048×1024": (rows, lambda f: np.sort(f, axis=1), lambda xp, x: xp.sort(x, axis=1)),
         "median along rows of 2048×1024": (rows, lambda f: np.median(f, axis=1), lambda xp, x: xp.median(x, axis=1)),
         "sum along rows of 2048×1024": (rows, lambda f: f.sum(1), lambda xp, x: xp.sum(x, axis=1)),
         "fill of 2²⁰": (None, lambda f: gp.full(2**20, 1.5), lambda xp, x: xp.full(2**20, 1.5, np.float32)),

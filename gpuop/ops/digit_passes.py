@@ -27,7 +27,7 @@ from gpuop.ops.sort_tiles import OrderedTile, single
 
 CHUNKS, LEAST, MOST = 512, 8192, 65536  # chunks that keep a device busy; the values of one
 MOST_BITS = 11  # of a digit
-AT_ONCE = 64  # digits that a thread of a CPU computes in vectors
+AT_ONCE, TURN = 64, 4  # digits that a thread of a CPU finds ahead, and in a turn: compilers make a vector of so few
 LANES, EACH = 256, 16  # threads of GPUs that have a chunk, and their values of a tile
 
 
@@ -81,14 +81,17 @@ class _Chunk:
         return digit_of(key_of(value, self.field.type), self.field.type, self.bits, self.from_bit)
 
     def one_by_one(self, each: Callable[[Any, Any], None]) -> None:
-        """Call a function with the place and the digit of each value; vectors compute digits before."""
+        """Call a function with the place and the digit of each value. Digits are found before: of neighbours, in vectors."""
         digits = k._intArray(AT_ONCE)
-        with k._for(0, self.length, AT_ONCE) as done:
-            some = k._min(AT_ONCE, self.length - done)
-            with k._for(some) as j:
-                digits[j] = self.digit(done + j)
-            with k._for(some) as j:
+        whole = self.length / AT_ONCE * AT_ONCE
+        with k._for(0, whole, AT_ONCE) as done:
+            with k._for(0, AT_ONCE, TURN) as j:
+                for n, digit in enumerate([self.digit(done + j + n) for n in range(TURN)]):
+                    digits[j + n] = digit
+            with k._for(AT_ONCE) as j:
                 each(done + j, digits[j])
+        with k._for(whole, self.length) as at:
+            each(at, self.digit(at))
 
 
 # --- counts -----------------------------------------------------------------------------------------------------------
