@@ -13,7 +13,8 @@ from gpuop.ops.sort_tiles import OrderedTile, single
 LONGEST = 4096  # values of a row
 RANKED = 128  # values of a row that a thread of a CPU compares with one another, in vectors
 WARP, LANES, EACH = 32, 256, 16  # threads of GPUs that share a row, and the values of one
-CPU_BITS, GPU_BITS = 8, 16  # of a digit
+GPU_BITS = 16  # of a digit
+CPU_BITS, MANY = (8, 11), 1024  # of rows of fewer values than this, and of others
 
 
 def by_rank(field: Field, places: bool) -> Field:
@@ -86,7 +87,7 @@ class _SortedRow:
 
     def alone(self) -> None:
         """Put positions in the order of one digit after the other, from one half of an array into the other."""
-        bits, digits = digits_of(self.field.type, CPU_BITS)
+        bits, digits = digits_of(self.field.type, CPU_BITS[self.count >= MANY])
         keys, order = self.keys(), k._ushortArray(2 * self.count)
         counts = k._intArray(1 << bits)
 
