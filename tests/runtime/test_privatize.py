@@ -256,6 +256,26 @@ def test_vectors_of_threads(where):
 
 
 @pytest.mark.parametrize("where", DRIVERS)
+@pytest.mark.parametrize(("dtype", "gathered"), [("float32", True), ("float16", False)])
+def test_tables(where, dtype, gathered):
+    """Lanes look places up wherever they lie, but in halves, of which no device loads vectors so."""
+    x, table = rng.integers(0, 200, (40, 640)), rng.integers(0, 30, 300).astype(dtype)
+
+    @gp.operator(outputs=gp.FieldType(30, dtype="int32"))
+    def looked_up(f, table):
+        _globalThreads(f)
+        _atomic_inc(_pointerTo(_out0, _convert_int(_readTensor(table, _readTensor(f) * 2 - 9))))
+
+    with gp.use_device(where), gp.schedule("privatize", strips=4):
+        with gp.ComputeGraph() as graph:
+            graph.probe(looked_up(gp.ScalarField(x.astype("i4")), gp.ScalarField(table)), "counts")
+        graph.reset()
+        want = np.bincount(table[np.clip(x * 2 - 9, 0, 299)].astype(int).ravel(), minlength=30)
+        np.testing.assert_array_equal(graph.read("counts"), want)
+        assert ("gather_float16" in graph.source()) == gathered
+
+
+@pytest.mark.parametrize("where", DRIVERS)
 def test_pinned(where):
     """With any parameters, on any grid."""
     x = rng.integers(0, 9, (7, 33)).astype(np.float32)

@@ -87,9 +87,10 @@ class LanePlaces(KnownPlaces[Place]):
 
     def obstacle(self, gathers: bool = False) -> str:
         """What vectors cannot load; "" if they load all. `gathers`: also from anywhere, but where a lane that a condition
-        leaves out would read outside of a field.
+        leaves out would read outside of a field, and of halves, which come in whole vectors.
         """
-        if any(not gathers or read.border == "unchecked" for read in self.anywhere()):
+        found = self.anywhere()
+        if any(not gathers or read.border == "unchecked" or read.field.type.dtype == "float16" for read in found):
             return "it reads at places that are no constant offsets from the own point"
         loads = [e for e in expressions(self.kernel.body) if isinstance(e, Load)]
         constants = {s.array for s in self.kernel.body if isinstance(s, Declare) and s.array.space == "constant"}
