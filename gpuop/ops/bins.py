@@ -128,8 +128,7 @@ def _uniform(count: int, edges: Numbers, starts: Numbers, ends: Field) -> Bins:
     step = starts.dtype.type(width) / count if starts.dtype.kind == "f" else 0
     if step and np.array_equal(np.arange(count, dtype=starts.dtype) * step + starts[0], starts):
         return Bins(count, "edges", (ends, Field(np.array([units, step], precise))), count)
-    offset = 0.0 if starts.dtype.kind == "f" else float(starts[0]) - first
-    line = Field(np.array([count / width * LESS, offset], precise))
+    line = Field(np.array([count / width * LESS, float(starts[0]) - first], precise))
     return Bins(count, "guess", (ends, line, Field(starts)), starts.size)
 
 

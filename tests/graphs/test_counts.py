@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.codegen.generate import generate, target_named
+from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
 from gpuop.ops.bins import known_bins
 from tests.conformance.compare import all_same, has_double, same
+from tests.golden.nvrtc import ptx_of
 
 from .harness import fused, image, same_bits
 
@@ -90,6 +94,23 @@ def test_ranges_of_the_values(device, dtype):
         all_same(np.histogram(few), np.histogram(few.numpy()))
         f = gp.ScalarField(x)
         all_same(np.histogram(f, 5, (0, f.max())), np.histogram(x, 5, (0, x.max())))
+
+
+def test_edges_between_neighbouring_floats():
+    """Of float64 ends NumPy's edges are float64, also where the values have fewer digits than there are bins."""
+    x = np.float32([-10000, np.nextafter(np.float32(-10000), np.float32(0))])
+    ends = np.float64(-10000.0008), np.float64(-9999.9973)
+    all_same(np.histogram(gp.ScalarField(x), 256, ends), np.histogram(x, 256, ends))
+
+
+def test_text_of_cuda_compiles():
+    f = gp.ScalarField(image(1024, 1024))
+    made = [np.histogram(f, 77, (0.1, 0.7), weights=f)[0], np.histogram(f, 77)[0]]
+    kernels = [launch.kernel for launch in plan(program([r.node for r in made])).launches]
+    counting = [kernel for kernel in kernels if "histogram" in kernel.name]
+    assert len(counting) == 2
+    for kernel in counting:
+        assert "gpuop_" in ptx_of(generate(kernel, target_named("cuda")).text, "compute_90")
 
 
 def test_values_that_are_not_finite():
