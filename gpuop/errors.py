@@ -156,6 +156,10 @@ class UnsupportedError(SemanticError, TypeError):
     """
 
 
+class ArgumentError(SemanticError, ValueError, RuntimeError):
+    """A wrong argument of a function of SciPy's, which raises ValueError for some and RuntimeError for others."""
+
+
 class CompileError(GpuopError):
     """A driver refused generated code.
 

@@ -1,0 +1,169 @@
+"""What SciPy's functions of images take: axes, modes, origins, windows and the dtypes of results."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.fields.arrays import is_array
+from gpuop.dsl.fields.field import Field
+from gpuop.errors import ArgumentError, UnsupportedError
+from gpuop.ir.types import is_integer
+
+MODES = {  # SciPy's words, and the borders of reads that they are
+    "reflect": "symmetric",
+    "grid-mirror": "symmetric",
+    "mirror": "reflect",
+    "nearest": "clamp",
+    "wrap": "wrap",
+    "grid-wrap": "wrap",
+    "constant": "constant",
+    "grid-constant": "constant",
+}
+SMALL = (
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "float16",
+    "float32",
+    "unorm8",
+)  # dtypes that float32 holds all values of
+
+
+def frozen(value: Any) -> Any:
+    """An argument as a constant that can be hashed: arrays and lists as tuples."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return frozen(value.tolist())
+    if is_array(value):
+        return frozen(np.asarray(value))
+    if isinstance(value, dict):
+        return tuple((name, frozen(item)) for name, item in value.items())
+    return tuple(map(frozen, value)) if isinstance(value, (list, tuple)) else value
+
+
+class DTypeOfArray(str):
+    """The dtype of an array that a result goes into."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """What is read outside of a field.
+
+    Attributes:
+        border: of `_readTensor`; "constant" reads `cval` there.
+    """
+
+    border: str
+    cval: Any = 0.0
+
+
+def edge(mode: Any, cval: Any) -> Edge:
+    """The edge of one of SciPy's modes."""
+    if not isinstance(mode, str) or mode not in MODES:
+        hint = f"; that is a border of kernels, called {_by_border(mode)!r} here" if mode in set(MODES.values()) else ""
+        raise ArgumentError(f"`mode` is one of {', '.join(MODES)}, not {mode!r}{hint}")
+    return Edge(MODES[mode], cval if MODES[mode] == "constant" else 0.0)
+
+
+def _by_border(border: str) -> str:
+    return next(mode for mode, known in MODES.items() if known == border)
+
+
+def rank(field: Field) -> int:
+    """How many axes are filtered: those of the grid. Elements of tensors are filtered each by itself."""
+    return len(field.field_shape)
+
+
+def axis_of(axis: Any, count: int) -> int:
+    """The number of an axis."""
+    number = operator.index(axis)
+    if not -count <= number < count:
+        raise ArgumentError(f"axis {axis} is out of range: the field has {count} axes")
+    return number % count
+
+
+def axes_of(axes: Any, count: int) -> tuple[int, ...]:
+    """The numbers of the axes that are filtered, each once; None is all of them."""
+    if axes is None:
+        return tuple(range(count))
+    given = axes if isinstance(axes, (tuple, list, range)) else (axes,)
+    if not all(is_integer(a) for a in given):
+        message = (
+            f"axes must be an integer, iterable of integers, or None; {axes!r} cannot be interpreted as an integer"
+        )
+        raise UnsupportedError(message) if given is axes else ArgumentError(message)
+    numbers = tuple(axis_of(a, count) for a in given)
+    if len(set(numbers)) != len(numbers):
+        raise ArgumentError(f"axes must be unique, and these are {axes}")
+    return numbers
+
+
+def each(value: Any, count: int, name: str) -> list[Any]:
+    """A value for each axis: one for all, or a sequence of so many."""
+    if isinstance(value, str) or not np.iterable(value):
+        return [value] * count
+    values = list(value)
+    if len(values) != count:
+        raise ArgumentError(
+            f"`{name}`: sequence argument must have length equal to input rank, or to the number of axes that are filtered, "
+            f"{count} here; it is {value}"
+        )
+    return values
+
+
+def check_origin(origin: int, size: int, what: str = "weights") -> None:
+    """Refuse a window that does not hold its own point."""
+    if not -(size // 2) <= origin <= (size - 1) // 2:
+        raise ArgumentError(
+            f"Invalid origin {origin}: of {size} {what} it lies in -{size // 2} … {(size - 1) // 2}, so that the window holds "
+            "its own point"
+        )
+
+
+def result_dtype(output: Any, field: Field, real: bool = True) -> str:
+    """The dtype of a result: the field's unless `output=` says another; of complex numbers complex.
+
+    Args:
+        real: whether what the field is filtered by is real.
+    """
+    complex_ = field.dtype == "complex64" or not real
+    if output is None and not complex_:
+        return field.dtype
+    kind = field.type.replace(dtype="complex64" if output is None else output).dtype
+    if complex_ and kind != "complex64":
+        if isinstance(output, DTypeOfArray):
+            raise ArgumentError(f"output must have complex dtype: the result is complex, and the array is of {kind}")
+        warnings.warn("promoting specified output dtype to complex", UserWarning, stacklevel=4)
+        return "complex64"
+    if kind == "complex64" and not complex_:
+        raise UnsupportedError("complex results of real fields: convert the field, as in `f.astype('complex64')`")
+    return kind
+
+
+def computed_in(field: Field, dtype: str) -> str:
+    """The dtype that sums are made in: float32 from and to values that it holds, float64 for all others, and for integers.
+
+    Integer results are truncated, as SciPy does, so that sums of float32 could miss the integer that they are.
+    """
+    if field.dtype == "complex64":
+        return "float32"
+    return "float32" if field.dtype in SMALL and dtype in ("float32", "float16") else "float64"
+
+
+def windows(size: Any, count: int, name: str = "size") -> list[int]:
+    """The extents of a window along each axis."""
+    return [operator.index(n) for n in each(size, count, name)]
+
+
+def spread(window: np.ndarray[Any, Any], axes: Sequence[int], count: int, name: str) -> np.ndarray[Any, Any]:
+    """A window over some axes, whatever their order, as one over all of them."""
+    if window.ndim != len(axes):
+        raise ArgumentError(f"{name}.ndim ({window.ndim}) must match len(axes) ({len(axes)})")
+    return np.expand_dims(window, tuple(a for a in range(count) if a not in axes))

@@ -1,0 +1,227 @@
+"""scipy.ndimage's sums of neighbours with weights: correlate, convolve, and both along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.fields.field import Field
+from gpuop.errors import ArgumentError, UnsupportedError
+from gpuop.ndimage.arguments import (
+    SMALL,
+    Edge,
+    axes_of,
+    axis_of,
+    check_origin,
+    computed_in,
+    each,
+    edge,
+    rank,
+    result_dtype,
+    spread,
+)
+from gpuop.ndimage.arrays import of_arrays
+from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, steps_along
+
+Numbers = np.ndarray[Any, Any]
+EPSILON = 2.0**-52  # weights that differ by less are equal to SciPy, and those below it are none
+
+
+@of_arrays()
+def correlate1d(
+    input: Any,
+    weights: Any,
+    axis: Any = -1,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """scipy.ndimage.correlate1d: sums along one axis of the values around each point, times weights.
+
+    Args:
+        input: a Field, or an array.
+        weights: one number or more, each set of which is compiled once; complex ones are conjugated, and give complex results.
+        axis: of the grid.
+        output: a dtype, or an array; by default the dtype of `input`.
+        mode: reflect, mirror, nearest, wrap or constant, as SciPy's; also grid-mirror, grid-wrap, grid-constant.
+        cval: what is outside, of mode constant.
+        origin: how far the window lies towards the axis' end.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong modes, axes, weights or origins; a ValueError and a RuntimeError.
+    """
+    numbers, number = weights_of(weights), axis_of(axis, rank(input))
+    return by_parts(input, numbers, output, lambda f, w, kind: along(f, w, number, kind, edge(mode, cval), origin))
+
+
+@of_arrays()
+def convolve1d(
+    input: Any,
+    weights: Any,
+    axis: Any = -1,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """scipy.ndimage.convolve1d: as `correlate1d`, of the weights turned around."""
+    turned, number = weights_of(weights)[::-1].conj(), axis_of(axis, rank(input))
+    shift = -origin - (len(turned) % 2 == 0)
+    return by_parts(
+        input, turned, output, lambda f, w, kind: along(f, w, number, kind, edge(mode, cval), shift, "convolve1d")
+    )
+
+
+@of_arrays()
+def correlate(
+    input: Any,
+    weights: Any,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.correlate: sums of the values around each point, times weights of as many axes as are filtered.
+
+    Args:
+        input, output, mode, cval: as of `correlate1d`.
+        weights: an array of numbers; complex ones are conjugated, and give complex results.
+        origin: how far the window lies towards the end of each axis: an integer, or one for each.
+        axes: those of the weights; by default all.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong modes, axes, weights or origins; a ValueError and a RuntimeError.
+    """
+    return _windowed("correlate", input, weights, output, edge(mode, cval), origin, axes, turned=False)
+
+
+@of_arrays()
+def convolve(
+    input: Any,
+    weights: Any,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.convolve: as `correlate`, of the weights turned around along every axis."""
+    return _windowed("convolve", input, weights, output, edge(mode, cval), origin, axes, turned=True)
+
+
+def weights_of(weights: Any) -> Numbers:
+    """The weights of an axis."""
+    numbers = np.asarray(weights)
+    if numbers.ndim != 1 or not numbers.size:
+        raise ArgumentError(
+            f"no filter weights given: they are one number or more in a row, not of shape {numbers.shape}"
+        )
+    return numbers
+
+
+def by_parts(field: Field, weights: Numbers, output: Any, filtered: Callable[[Field, Numbers, str], Field]) -> Field:
+    """A filter of real weights, or of the real and the imaginary parts of complex ones, which are conjugated."""
+    if weights.dtype.kind != "c":
+        return filtered(field, weights.astype(np.float64), result_dtype(output, field))
+    if field.dtype not in (*SMALL, "complex64"):
+        raise UnsupportedError(
+            f"complex weights of a field of {field.dtype}: its result has no dtype, as none is complex128"
+        )
+    kind = result_dtype(output, field, real=False)
+    both = field if field.dtype == kind else field.astype(kind)
+    made: Any = filtered(both, weights.real.astype(np.float64), kind)
+    return made - 1j * filtered(both, weights.imag.astype(np.float64), kind)  # type: ignore[no-any-return]
+
+
+def along(
+    field: Field,
+    weights: Sequence[float] | Numbers,
+    axis: int,
+    output: Any,
+    at: Edge,
+    origin: int = 0,
+    name: str = "correlate1d",
+) -> Field:
+    """The sums along an axis, as SciPy adds them up: pairs of equal weights first."""
+    check_origin(origin, len(weights))
+    weights = tuple(float(w) for w in weights)
+    dtype, half = result_dtype(output, field), len(weights) // 2
+
+    at_step = steps_along(axis, rank(field), origin)
+    sign, table = _symmetry(weights), numbers_at(weights)
+
+    def total(around: Around) -> Any:
+        if sign:
+
+            def pair(n: Any) -> Any:
+                low, high = around(at_step(n - half)), around(at_step(half - n))
+                return (low + high if sign > 0 else low - high) * table(n)
+
+            return combined(half, pair, _add, around(at_step(0)) * weights[half])
+        last = len(weights) - 1
+        start = around(at_step(last - half)) * weights[last]
+        return combined(last, lambda n: around(at_step(n - half)) * table(n), _add, start)
+
+    return neighbourhood(name, field, total, at, computed_in(field, dtype), dtype, (weights, axis, origin))
+
+
+def _symmetry(weights: Sequence[float]) -> int:
+    """1 where weights are equal on both sides of the middle one, -1 where they are opposite, else 0."""
+    if len(weights) % 2 == 0:
+        return 0
+    half = len(weights) // 2
+    sides = [(weights[half - n], weights[half + n]) for n in range(1, half + 1)]
+    if all(abs(a - b) <= EPSILON for a, b in sides):
+        return 1
+    return -1 if all(abs(a + b) <= EPSILON for a, b in sides) else 0
+
+
+def _add(total: Any, term: Any) -> Any:
+    return total + term
+
+
+def _windowed(
+    name: str, field: Field, weights: Any, output: Any, at: Edge, origin: Any, axes: Any, turned: bool
+) -> Field:
+    numbers, chosen = np.asarray(weights), axes_of(axes, rank(field))
+    window = spread(numbers, chosen, rank(field), "weights")
+    origins = dict(zip(chosen, each(origin, len(chosen), "origin"), strict=True))
+    if turned:
+        window = np.flip(window).conj()
+        origins = {a: -o - (window.shape[a] % 2 == 0) for a, o in origins.items()}
+    for a, o in origins.items():
+        check_origin(o, window.shape[a])
+    if not window.size:
+        return field
+    shifts = [n // 2 + origins.get(a, 0) for a, n in enumerate(window.shape)]
+    return by_parts(field, window, output, lambda f, w, kind: _added(name, f, w, shifts, at, kind))
+
+
+def _added(name: str, field: Field, window: Numbers, shifts: Sequence[int], at: Edge, dtype: str) -> Field:
+    """The sum of the neighbours that a window has weights of."""
+    taps = [
+        (tuple(i - shift for i, shift in zip(place, shifts, strict=True)), float(weight))
+        for place, weight in np.ndenumerate(window)
+        if abs(weight) > EPSILON
+    ]
+    table = numbers_at([weight for _, weight in taps])
+    places = [numbers_at([offset[a] for offset, _ in taps]) for a in range(rank(field))]
+
+    def total(around: Around) -> Any:
+        if not taps:
+            return around((0,) * rank(field)) * 0.0
+        return combined(len(taps), lambda n: around(tuple(place(n) for place in places)) * table(n), _add)
+
+    return neighbourhood(name, field, total, at, computed_in(field, dtype), dtype, tuple(taps))

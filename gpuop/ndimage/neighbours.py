@@ -1,0 +1,107 @@
+"""Operators of the values around each point: how they are read, and how results are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.ir.types import FieldType
+from gpuop.ndimage.arguments import Edge
+from gpuop.ops.gather import Place, Reading, gathered
+
+Offset = tuple[Any, ...]  # along each axis of the grid: integers, or values of the kernel in loops
+MOST = 128  # neighbours that are written out
+Around = Callable[[Offset], Any]  # the value there, in the dtype of the sum
+
+
+def neighbourhood(
+    name: str, field: Field, value: Callable[[Around], Any], edge: Edge, computed: str, dtype: str, key: Any
+) -> Field:
+    """A field whose value at each point is made of those around it, of each element of tensors by itself.
+
+    Args:
+        value: of a function that reads at an offset, in the dtype `computed`.
+        dtype: of the result: integers are truncated and wrap around.
+        key: all that `value` depends on.
+    """
+    out = field.type.replace(dtype=dtype)
+
+    def at_point(at: Place, read: Reading) -> Any:
+        known: dict[Offset, Any] = {}
+
+        def around(offset: Offset) -> Any:
+            if not all(isinstance(o, int) for o in offset):
+                return k._convert(_read(field, at, offset, read, edge), computed)
+            if offset not in known:
+                known[offset] = k._convert(_read(field, at, offset, read, edge), computed)
+            return known[offset]
+
+        return stored(value(around), out)
+
+    return gathered(name, out, [field], at_point, (edge, computed, dtype, key))
+
+
+def _read(field: Field, at: Place, offset: Offset, read: Reading, edge: Edge) -> Any:
+    place = [p if _none(o) else p + o for p, o in zip(at, offset, strict=False)] + list(at[len(offset) :])
+    if edge.border != "constant":
+        return read.at(field, place, edge.border)
+    if field.dtype == "complex64" or field.type.element.holds(edge.cval):
+        return read.at(field, place, edge.cval)
+    moved = [(p, n) for p, o, n in zip(place, offset, field.field_shape, strict=False) if not _none(o)]
+    own = k._convert(read.at(field, place, "clamp"), "float64")
+    return k._where(k._and([test for p, n in moved for test in (p >= 0, p < n)]), own, edge.cval) if moved else own
+
+
+def _none(step: Any) -> bool:
+    return isinstance(step, int) and step == 0
+
+
+def combined(count: int, term: Callable[[Any], Any], operation: Callable[[Any, Any], Any], start: Any = None) -> Any:
+    """The terms 0 … count - 1 combined from the first on: written out where they are few, else in a loop."""
+    if count <= MOST:
+        total = start
+        for n in range(count):
+            total = term(n) if total is None else operation(total, term(n))
+        return total
+    total = k._var(term(0) if start is None else start)
+    with k._for(start is None, count) as n:
+        total @= operation(total, term(n))
+    return total
+
+
+def numbers_at(numbers: Sequence[float]) -> Callable[[Any], Any]:
+    """What looks up one of some numbers: itself, or in a table of the kernel in a loop."""
+
+    def looked_up(n: Any) -> Any:
+        if isinstance(n, int) or len(set(numbers)) == 1:
+            return numbers[n if isinstance(n, int) else 0]
+        whole = all(isinstance(number, int) for number in numbers)
+        return k._constantArray(np.array(numbers, np.int32 if whole else np.float64))[n]
+
+    return looked_up
+
+
+def steps_along(axis: int, count: int, origin: int) -> Callable[[Any], Offset]:
+    """What makes offsets of steps along one of so many axes."""
+    return lambda step: tuple(step - origin if a == axis else 0 for a in range(count))
+
+
+def stored(value: Any, out: FieldType) -> Any:
+    """A sum as a dtype holds it: integers without their fraction, modulo their range, as C's casts on most machines."""
+    kind = out.element.kind
+    if kind == "b":
+        return k._convert(value, "int64") != 0
+    if kind not in "iu":
+        return value
+    whole = k._convert(value, "int64")
+    if out.dtype == "uint64":
+        return k._where(value < 0, k._convert(whole, "uint64"), k._convert(value, "uint64"))
+    bits = out.element.bits
+    if bits == 64:
+        return whole
+    low = whole & ((1 << bits) - 1)
+    return low if kind == "u" else (low ^ (1 << (bits - 1))) - (1 << (bits - 1))

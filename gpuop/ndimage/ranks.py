@@ -1,0 +1,171 @@
+"""scipy.ndimage's rank filters: the value of a window that has so many others before it in order."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.errors import ArgumentError
+from gpuop.ir.types import FieldType
+from gpuop.ndimage.arguments import axes_of, edge, rank, result_dtype
+from gpuop.ndimage.arrays import of_arrays
+from gpuop.ndimage.extrema import compared_in, extremum, footprint_of, one_mode, taps_of
+from gpuop.ndimage.neighbours import Around, neighbourhood, numbers_at
+from gpuop.ops.sort_kernels import _key as key_of
+
+WRITTEN_OUT = 64  # values that are selected from by comparisons of pairs
+
+
+@of_arrays()
+def rank_filter(
+    input: Any,
+    rank: Any,
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.rank_filter: the value of a window that `rank` others come before.
+
+    Args:
+        input, size, footprint, output, mode, cval, origin, axes: as of `minimum_filter`.
+        rank: an integer; negative ones count from the greatest value.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong ranks, windows, modes, axes or origins; a ValueError and a RuntimeError.
+        UnsupportedError: complex numbers; a TypeError.
+    """
+    return _ranked(input, lambda count: operator.index(rank), size, footprint, output, mode, cval, origin, axes)
+
+
+@of_arrays()
+def median_filter(
+    input: Any,
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.median_filter: `rank_filter` of the rank n // 2 of n values."""
+    return _ranked(input, lambda count: count // 2, size, footprint, output, mode, cval, origin, axes)
+
+
+@of_arrays()
+def percentile_filter(
+    input: Any,
+    percentile: Any,
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.percentile_filter: `rank_filter` of a share of the window, in percent; -20 is 80."""
+
+    def at(count: int) -> int:
+        share = percentile + 100.0 if percentile < 0 else percentile
+        if not 0 <= share <= 100:
+            raise ArgumentError(f"invalid percentile {percentile}: it is in -100 … 100")
+        return count - 1 if share == 100 else int(float(count) * share / 100.0)
+
+    return _ranked(input, at, size, footprint, output, mode, cval, origin, axes)
+
+
+def _ranked(
+    field: Field, rank_of: Any, size: Any, footprint: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any
+) -> Field:
+    chosen = axes_of(axes, rank(field))
+    held = footprint_of(size, footprint, len(chosen))
+    count = int(held.sum())
+    at = rank_of(count)
+    at = at + count if at < 0 else at
+    if not 0 <= at < count:
+        raise ArgumentError(f"rank {at} is not within filter footprint size {count}")
+    if at in (0, count - 1):
+        which = "maximum" if at else "minimum"
+        return extremum(which, field, None, held, None, output, mode, cval, origin, chosen)
+    one_mode(mode)
+    offsets = [offset for offset, _ in taps_of(field, held, chosen, origin, np.zeros(held.shape))]
+    outside, dtype = edge(mode, cval), result_dtype(output, field)
+    computed = compared_in(field, outside)
+    places = [numbers_at([offset[a] for offset in offsets]) for a in range(rank(field))]
+
+    def selected(around: Around) -> Any:
+        if count <= WRITTEN_OUT:
+            return select([around(offset) for offset in offsets], at)
+        return _by_bits(
+            lambda n: around(tuple(place(n) for place in places)), count, at, field.type.replace(dtype=computed)
+        )
+
+    return neighbourhood("rank_filter", field, selected, outside, computed, dtype, (tuple(offsets), at))
+
+
+def _by_bits(value: Callable[[Any], Any], count: int, at: int, kind: FieldType) -> Any:
+    """The value that `at` others come before, bit by bit of what has the order of the values: of those that begin with the
+    bits that are known, as many as go on with 0 come first."""
+    bits = max(kind.element.bits, 32)
+    unsigned = "uint64" if bits == 64 else "uint32"
+    found, before, chosen = k._var(k._convert(0, unsigned)), k._intVar(at), k._var(value(0))
+    with k._for(bits) as turn:
+        low = k._convert(bits - 1 - turn, unsigned)
+        zeros = k._intVar()
+        with k._for(count) as n:
+            zeros += k._convert_int((key_of(value(n), kind) >> low) == (found >> low))
+        with k._if(before >= zeros):
+            before -= zeros
+            found |= k._convert(1, unsigned) << low
+    with k._for(count) as n:
+        own = value(n)
+        with k._if(key_of(own, kind) == found):
+            chosen @= own
+    return chosen
+
+
+def select(values: list[Any], at: int) -> Any:
+    """The value that `at` others come before, without sorting the rest.
+
+    Of as many values as can still hold it, the least and the greatest are put away, and the next value takes their place
+    (forgetful selection: M. Kachelrieß, Branchless vectorized median filtering, IEEE NSS/MIC 2009).
+    """
+    low, high = at, len(values) - 1 - at  # how many there are below and above it
+    values = list(values)
+    held = values[: max(low, high) + 2]
+    rest = values[len(held) :]
+    while len(held) > 1:
+        if low >= high:
+            _to_front(held)
+            del held[0]
+            low -= 1
+        else:
+            _to_front(held, greatest=True)
+            del held[0]
+            high -= 1
+        if rest:
+            held.append(rest.pop(0))
+    return held[0]
+
+
+def _to_front(values: list[Any], greatest: bool = False) -> None:
+    """Bring the least value, or the greatest, to the front, by comparisons of pairs."""
+    front, back = (k._max, k._min) if greatest else (k._min, k._max)
+    for n in range(1, len(values)):
+        values[0], values[n] = front(values[0], values[n]), back(values[0], values[n])

@@ -1,0 +1,189 @@
+"""scipy.ndimage's Gaussian and uniform filters: one axis after the other."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.fields.field import Field
+from gpuop.errors import ArgumentError, described
+from gpuop.ndimage.arguments import Edge, axes_of, axis_of, computed_in, each, edge, rank, result_dtype, windows
+from gpuop.ndimage.arrays import of_arrays
+from gpuop.ndimage.correlation import along
+from gpuop.ndimage.neighbours import Around, combined, neighbourhood, steps_along
+
+NONE = 1e-15  # a standard deviation that filters nothing
+
+
+@of_arrays()
+def gaussian_filter1d(
+    input: Any,
+    sigma: Any,
+    axis: Any = -1,
+    order: Any = 0,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: Any = None,
+) -> Any:
+    """scipy.ndimage.gaussian_filter1d: sums along one axis with weights of a Gaussian, or of a derivative of one.
+
+    Args:
+        input, axis, output, mode, cval: as of `correlate1d`.
+        sigma: the standard deviation, in points.
+        order: which derivative of the Gaussian.
+        truncate, radius: the window ends after so many standard deviations, or points.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong modes, axes, orders or radii; a ValueError and a RuntimeError.
+    """
+    return _blurred(input, sigma, axis_of(axis, rank(input)), order, output, edge(mode, cval), truncate, radius)
+
+
+@of_arrays()
+def gaussian_filter(
+    input: Any,
+    sigma: Any,
+    order: Any = 0,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: Any = None,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.gaussian_filter: `gaussian_filter1d` along several axes.
+
+    Args:
+        input, output, cval, truncate: as of `gaussian_filter1d`.
+        sigma, order, mode, radius: as of `gaussian_filter1d`: one for all axes, or a sequence of one for each.
+        axes: those that are filtered; by default all of the grid.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong modes, axes, orders or radii; a ValueError and a RuntimeError.
+    """
+    chosen = axes_of(axes, rank(input))
+    rows = zip(
+        chosen,
+        *(each(given, len(chosen), name) for name, given in (("sigma", sigma), ("order", order), ("mode", mode))),
+        each(radius, len(chosen), "radius"),
+        strict=True,
+    )
+    field, dtype = input, result_dtype(output, input)
+    for axis, deviation, derivative, outside, reach in rows:
+        if deviation > NONE:
+            field = _blurred(field, deviation, axis, derivative, dtype, edge(outside, cval), truncate, reach)
+    return field if field.dtype == dtype else field.astype(dtype)
+
+
+def _blurred(
+    field: Field, sigma: Any, axis: int, order: int, dtype: Any, at: Edge, truncate: float, radius: Any
+) -> Field:
+    reach = int(truncate * float(sigma) + 0.5) if radius is None else radius
+    try:
+        reach = operator.index(reach)
+    except TypeError:
+        raise ArgumentError(f"Radius must be a nonnegative integer, not {described(reach)}") from None
+    if reach < 0:
+        raise ArgumentError(f"Radius must be a nonnegative integer, not {reach}")
+    return along(field, gaussian_weights(float(sigma), order, reach)[::-1], axis, dtype, at)
+
+
+def gaussian_weights(sigma: float, order: int, radius: int) -> list[float]:
+    """Samples of a Gaussian whose sum is 1, times the polynomial that makes them those of one of its derivatives.
+
+    The derivative of q(x)·g(x) is (q'(x) - x/σ²·q(x))·g(x), applied `order` times to q = 1.
+    """
+    if order < 0:
+        raise ArgumentError(f"order must be non-negative, and is {order}")
+    x = np.arange(-radius, radius + 1)
+    weights = np.exp(-0.5 / (sigma * sigma) * x**2)
+    weights = weights / weights.sum()
+    factor = np.polynomial.Polynomial([1.0])
+    for _ in range(order):
+        factor = factor.deriv() - factor * np.polynomial.Polynomial([0.0, 1.0 / (sigma * sigma)])
+    return [float(w) for w in weights * factor(x)] if order else [float(w) for w in weights]
+
+
+@of_arrays()
+def uniform_filter1d(
+    input: Any,
+    size: Any,
+    axis: Any = -1,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """scipy.ndimage.uniform_filter1d: the mean of so many values along an axis.
+
+    Args:
+        input, axis, output, mode, cval, origin: as of `correlate1d`.
+        size: how many, 1 or more.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong sizes, modes, axes or origins; a ValueError and a RuntimeError.
+    """
+    return _mean(input, operator.index(size), axis_of(axis, rank(input)), output, edge(mode, cval), origin)
+
+
+@of_arrays()
+def uniform_filter(
+    input: Any,
+    size: Any = 3,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.uniform_filter: `uniform_filter1d` along several axes.
+
+    Args:
+        input, output, cval: as of `uniform_filter1d`.
+        size, mode, origin: as of `uniform_filter1d`: one for all axes, or a sequence of one for each.
+        axes: those that are filtered; by default all of the grid.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong sizes, modes, axes or origins; a ValueError and a RuntimeError.
+    """
+    chosen = axes_of(axes, rank(input))
+    count = len(chosen)
+    sizes, modes, origins = windows(size, count), each(mode, count, "mode"), each(origin, count, "origin")
+    field, dtype = input, result_dtype(output, input)
+    for axis, n, outside, shift in zip(chosen, sizes, modes, origins, strict=True):
+        if n > 1:
+            field = _mean(field, n, axis, dtype, edge(outside, cval), shift)
+    return field if field.dtype == dtype else field.astype(dtype)
+
+
+def _mean(field: Field, size: int, axis: int, output: Any, at: Edge, origin: int) -> Field:
+    if size < 1:
+        raise ArgumentError(f"incorrect filter size {size}: it is 1 or more")
+    if not 0 <= size // 2 + origin < size:
+        raise ArgumentError(f"invalid origin {origin}: the window of {size} does not hold its own point")
+    dtype, at_step = result_dtype(output, field), steps_along(axis, rank(field), origin)
+
+    def mean(around: Around) -> Any:
+        return combined(size, lambda n: around(at_step(n - size // 2)), lambda total, x: total + x) / size
+
+    computed = computed_in(field, dtype)
+    return neighbourhood("uniform_filter1d", field, mean, at, computed, dtype, (size, axis, origin))
