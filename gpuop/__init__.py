@@ -17,7 +17,7 @@ from gpuop.dsl.operators.decorator import operator
 from gpuop.dsl.operators.gpu_operator import GPUOperator
 from gpuop.dsl.operators.host import HostOperator
 from gpuop.dsl.recorder.precisions import precision
-from gpuop.errors import CompileError, DeviceError, GpuopError, SemanticError, UnsupportedError
+from gpuop.errors import ArgumentError, CompileError, DeviceError, GpuopError, SemanticError, UnsupportedError
 from gpuop.evaluation import evaluate
 from gpuop.graphs.compute_graph import ComputeGraph
 from gpuop.graphs.streams import Actuator, Sensor
@@ -44,6 +44,7 @@ from gpuop.tune import tune
 __version__ = "0.1.0"
 __all__ = [
     "Actuator",
+    "ArgumentError",
     "Bundle",
     "ColorField",
     "CompileError",

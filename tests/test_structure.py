@@ -37,6 +37,7 @@ BELOW = {  # what each part may import
     "submission": CORE | {"interop", "evaluation"},
     "iterate": CORE | {"interop"},
     "pipelines": CORE | {"interop", "evaluation"},
+    "ndimage": CORE | {"interop", "iterate", "pipelines"},
     "graphs": CORE | {"interop", "evaluation"},
     "bundles": CORE | {"evaluation", "graphs"},
     "providers": {"dsl", "interop", "evaluation", "submission", "graphs"},

@@ -10,9 +10,9 @@ import numpy as np
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError, described
 from gpuop.iterate import iterate
-from gpuop.ndimage.arguments import axes_of, each, rank
-from gpuop.ndimage.arrays import of_arrays
 from gpuop.ndimage.extrema import extremum
+from gpuop.ndimage.filter_arguments import axes_of, each, rank
+from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ops.algebra import where
 
 LOOKS = 8  # turns between looks at whether anything changed

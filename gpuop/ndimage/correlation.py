@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
-from gpuop.ndimage.arguments import (
+from gpuop.ndimage.filter_arguments import (
     SMALL,
     Edge,
     axes_of,
@@ -22,8 +22,8 @@ from gpuop.ndimage.arguments import (
     result_dtype,
     spread,
 )
-from gpuop.ndimage.arrays import of_arrays
 from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, steps_along
+from gpuop.ndimage.of_arrays import of_arrays
 
 Numbers = np.ndarray[Any, Any]
 EPSILON = 2.0**-52  # weights that differ by less are equal to SciPy, and those below it are none

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuop.dsl.fields.field import Field
-from gpuop.ndimage.arguments import axes_of, axis_of, each, edge, rank, result_dtype
-from gpuop.ndimage.arrays import of_arrays
 from gpuop.ndimage.correlation import along
+from gpuop.ndimage.filter_arguments import axes_of, axis_of, each, edge, rank, result_dtype
+from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ndimage.smoothing import gaussian_filter
 from gpuop.ops.algebra import apply
 

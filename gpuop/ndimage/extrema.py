@@ -12,9 +12,9 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
-from gpuop.ndimage.arguments import Edge, axes_of, axis_of, each, edge, rank, result_dtype, spread, windows
-from gpuop.ndimage.arrays import of_arrays
+from gpuop.ndimage.filter_arguments import Edge, axes_of, axis_of, each, edge, rank, result_dtype, spread, windows
 from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, steps_along
+from gpuop.ndimage.of_arrays import of_arrays
 
 Operation = Callable[[Any, Any], Any]
 OPERATIONS: dict[str, Operation] = {"minimum": lambda a, b: k._min(a, b), "maximum": lambda a, b: k._max(a, b)}

@@ -8,9 +8,9 @@ import numpy as np
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
-from gpuop.ndimage.arguments import axes_of, each, rank
-from gpuop.ndimage.arrays import of_arrays
 from gpuop.ndimage.extrema import extremum, footprint_of
+from gpuop.ndimage.filter_arguments import axes_of, each, rank
+from gpuop.ndimage.of_arrays import of_arrays
 
 Numbers = np.ndarray[Any, Any]
 

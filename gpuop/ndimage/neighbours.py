@@ -10,7 +10,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.ir.types import FieldType
-from gpuop.ndimage.arguments import Edge
+from gpuop.ndimage.filter_arguments import Edge
 from gpuop.ops.gather import Place, Reading, gathered
 
 Offset = tuple[Any, ...]  # along each axis of the grid: integers, or values of the kernel in loops
@@ -68,7 +68,7 @@ def combined(count: int, term: Callable[[Any], Any], operation: Callable[[Any, A
             total = term(n) if total is None else operation(total, term(n))
         return total
     total = k._var(term(0) if start is None else start)
-    with k._for(start is None, count) as n:
+    with k._for(int(start is None), count) as n:
         total @= operation(total, term(n))
     return total
 

@@ -12,10 +12,10 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
 from gpuop.ir.types import FieldType
-from gpuop.ndimage.arguments import axes_of, edge, rank, result_dtype
-from gpuop.ndimage.arrays import of_arrays
 from gpuop.ndimage.extrema import compared_in, extremum, footprint_of, one_mode, taps_of
+from gpuop.ndimage.filter_arguments import axes_of, edge, rank, result_dtype
 from gpuop.ndimage.neighbours import Around, neighbourhood, numbers_at
+from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ops.sort_kernels import _key as key_of
 
 WRITTEN_OUT = 64  # values that are selected from by comparisons of pairs
@@ -122,7 +122,7 @@ def _ranked(
 def _by_bits(value: Callable[[Any], Any], count: int, at: int, kind: FieldType) -> Any:
     """The value that `at` others come before, bit by bit of what has the order of the values: of those that begin with the
     bits that are known, as many as go on with 0 come first."""
-    bits = max(kind.element.bits, 32)
+    bits = max(kind.element.bits, 32) if kind.element.kind == "f" else kind.element.bits
     unsigned = "uint64" if bits == 64 else "uint32"
     found, before, chosen = k._var(k._convert(0, unsigned)), k._intVar(at), k._var(value(0))
     with k._for(bits) as turn:

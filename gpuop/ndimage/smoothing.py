@@ -9,10 +9,10 @@ import numpy as np
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, described
-from gpuop.ndimage.arguments import Edge, axes_of, axis_of, computed_in, each, edge, rank, result_dtype, windows
-from gpuop.ndimage.arrays import of_arrays
 from gpuop.ndimage.correlation import along
+from gpuop.ndimage.filter_arguments import Edge, axes_of, axis_of, computed_in, each, edge, rank, result_dtype, windows
 from gpuop.ndimage.neighbours import Around, combined, neighbourhood, steps_along
+from gpuop.ndimage.of_arrays import of_arrays
 
 NONE = 1e-15  # a standard deviation that filters nothing
 

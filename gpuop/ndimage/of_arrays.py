@@ -13,7 +13,7 @@ from gpuop.dsl.fields.arrays import Placeholder, is_array
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import UnsupportedError
 from gpuop.interop import numpy_dtype
-from gpuop.ndimage.arguments import DTypeOfArray, frozen
+from gpuop.ndimage.filter_arguments import DTypeOfArray, frozen
 from gpuop.pipelines.pipeline import pipeline
 
 Function = TypeVar("Function", bound=Callable[..., Any])
