@@ -11,7 +11,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ndimage.filter_arguments import (
     SMALL,
-    Edge,
+    ImageEdge,
     axes_of,
     axis_of,
     check_origin,
@@ -150,7 +150,7 @@ def along(
     weights: Sequence[float] | Numbers,
     axis: int,
     output: Any,
-    at: Edge,
+    at: ImageEdge,
     origin: int = 0,
     name: str = "correlate1d",
 ) -> Field:
@@ -193,7 +193,7 @@ def _add(total: Any, term: Any) -> Any:
 
 
 def _windowed(
-    name: str, field: Field, weights: Any, output: Any, at: Edge, origin: Any, axes: Any, turned: bool
+    name: str, field: Field, weights: Any, output: Any, at: ImageEdge, origin: Any, axes: Any, turned: bool
 ) -> Field:
     numbers, chosen = np.asarray(weights), axes_of(axes, rank(field))
     window = spread(numbers, chosen, rank(field), "weights")
@@ -209,7 +209,7 @@ def _windowed(
     return by_parts(field, window, output, lambda f, w, kind: _added(name, f, w, shifts, at, kind))
 
 
-def _added(name: str, field: Field, window: Numbers, shifts: Sequence[int], at: Edge, dtype: str) -> Field:
+def _added(name: str, field: Field, window: Numbers, shifts: Sequence[int], at: ImageEdge, dtype: str) -> Field:
     """The sum of the neighbours that a window has weights of."""
     taps = [
         (tuple(i - shift for i, shift in zip(place, shifts, strict=True)), float(weight))

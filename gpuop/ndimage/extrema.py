@@ -12,7 +12,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
-from gpuop.ndimage.filter_arguments import Edge, axes_of, axis_of, each, edge, rank, result_dtype, spread, windows
+from gpuop.ndimage.filter_arguments import ImageEdge, axes_of, axis_of, each, edge, rank, result_dtype, spread, windows
 from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, steps_along
 from gpuop.ndimage.of_arrays import of_arrays
 
@@ -195,7 +195,7 @@ def _box(
     return made if made.dtype == dtype else made.astype(dtype)
 
 
-def line(which: str, field: Field, size: int, axis: int, output: Any, at: Edge, origin: int) -> Field:
+def line(which: str, field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin: int) -> Field:
     """The extremes along an axis."""
     if size < 1:
         raise ArgumentError(f"incorrect filter size {size}: it is 1 or more")
@@ -210,7 +210,7 @@ def line(which: str, field: Field, size: int, axis: int, output: Any, at: Edge, 
     return neighbourhood(f"{which}_filter1d", field, found, at, compared_in(field, at), dtype, (size, axis, origin))
 
 
-def compared_in(field: Field, at: Edge) -> str:
+def compared_in(field: Field, at: ImageEdge) -> str:
     """The dtype of comparisons: the field's, or float64 where it does not have what is outside."""
     if field.dtype == "complex64":
         raise UnsupportedError("Complex type not supported: complex numbers have no order")

@@ -53,7 +53,7 @@ class DTypeOfArray(str):
 
 
 @dataclass(frozen=True)
-class Edge:
+class ImageEdge:
     """What is read outside of a field.
 
     Attributes:
@@ -64,12 +64,12 @@ class Edge:
     cval: Any = 0.0
 
 
-def edge(mode: Any, cval: Any) -> Edge:
+def edge(mode: Any, cval: Any) -> ImageEdge:
     """The edge of one of SciPy's modes."""
     if not isinstance(mode, str) or mode not in MODES:
         hint = f"; that is a border of kernels, called {_by_border(mode)!r} here" if mode in set(MODES.values()) else ""
         raise ArgumentError(f"`mode` is one of {', '.join(MODES)}, not {mode!r}{hint}")
-    return Edge(MODES[mode], cval if MODES[mode] == "constant" else 0.0)
+    return ImageEdge(MODES[mode], cval if MODES[mode] == "constant" else 0.0)
 
 
 def _by_border(border: str) -> str:

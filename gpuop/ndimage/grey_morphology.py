@@ -41,7 +41,7 @@ def grey_erosion(
         ArgumentError: wrong windows, modes, axes or origins; a ValueError and a RuntimeError.
         UnsupportedError: complex numbers; a TypeError.
     """
-    return _eroded(input, Window(size, footprint, structure, mode, cval, origin, axes), output)
+    return _eroded(input, GreyWindow(size, footprint, structure, mode, cval, origin, axes), output)
 
 
 @of_arrays()
@@ -58,7 +58,7 @@ def grey_dilation(
     axes: Any = None,
 ) -> Any:
     """scipy.ndimage.grey_dilation: the greatest value of a window turned around, plus the structure's; as `grey_erosion`."""
-    return _dilated(input, Window(size, footprint, structure, mode, cval, origin, axes), output)
+    return _dilated(input, GreyWindow(size, footprint, structure, mode, cval, origin, axes), output)
 
 
 @of_arrays()
@@ -75,7 +75,7 @@ def grey_opening(
     axes: Any = None,
 ) -> Any:
     """scipy.ndimage.grey_opening: the dilation of the erosion; as `grey_erosion`."""
-    window = Window(size, footprint, structure, mode, cval, origin, axes)
+    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes)
     return _dilated(_eroded(input, window), window, output)
 
 
@@ -93,7 +93,7 @@ def grey_closing(
     axes: Any = None,
 ) -> Any:
     """scipy.ndimage.grey_closing: the erosion of the dilation; as `grey_erosion`."""
-    window = Window(size, footprint, structure, mode, cval, origin, axes)
+    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes)
     return _eroded(_dilated(input, window), window, output)
 
 
@@ -111,7 +111,7 @@ def morphological_gradient(
     axes: Any = None,
 ) -> Any:
     """scipy.ndimage.morphological_gradient: the dilation less the erosion; as `grey_erosion`."""
-    window = Window(size, footprint, structure, mode, cval, origin, axes)
+    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes)
     return _typed(_dilated(input, window) - _eroded(input, window), output)
 
 
@@ -129,7 +129,7 @@ def morphological_laplace(
     axes: Any = None,
 ) -> Any:
     """scipy.ndimage.morphological_laplace: the dilation plus the erosion, less twice the field; as `grey_erosion`."""
-    window = Window(size, footprint, structure, mode, cval, origin, axes)
+    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes)
     return _typed(_dilated(input, window) + _eroded(input, window) - input - input, output)
 
 
@@ -147,7 +147,7 @@ def white_tophat(
     axes: Any = None,
 ) -> Any:
     """scipy.ndimage.white_tophat: the field less its opening; as `grey_erosion`."""
-    window = Window(size, footprint, structure, mode, cval, origin, axes)
+    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes)
     return _less(input, _dilated(_eroded(input, window), window, output), output)
 
 
@@ -165,11 +165,11 @@ def black_tophat(
     axes: Any = None,
 ) -> Any:
     """scipy.ndimage.black_tophat: the closing less the field; as `grey_erosion`."""
-    window = Window(size, footprint, structure, mode, cval, origin, axes)
+    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes)
     return _less(_eroded(_dilated(input, window), window, output), input, output)
 
 
-class Window:
+class GreyWindow:
     """What all of them take of a window and of what is around the field."""
 
     def __init__(self, size: Any, footprint: Any, structure: Any, mode: Any, cval: Any, origin: Any, axes: Any) -> None:
@@ -178,14 +178,14 @@ class Window:
         self.size, self.footprint, self.structure = size, footprint, structure
         self.mode, self.cval, self.origin, self.axes = mode, cval, origin, axes
 
-    def turned(self, field: Field) -> Window:
+    def turned(self, field: Field) -> GreyWindow:
         """The window turned around along each axis."""
         axes = axes_of(self.axes, rank(field))
         sizes = footprint_of(self.size, self.footprint, len(axes), self.structure).shape
         shifts = each(self.origin, len(axes), "origin")
         origin = [-shift - (n % 2 == 0) for shift, n in zip(shifts, sizes, strict=False)]
         footprint, structure = (None if a is None else np.flip(np.asarray(a)) for a in (self.footprint, self.structure))
-        return Window(self.size, footprint, structure, self.mode, self.cval, origin, self.axes)
+        return GreyWindow(self.size, footprint, structure, self.mode, self.cval, origin, self.axes)
 
     def extremum(self, which: str, field: Field, output: Any) -> Field:
         size = None if self.footprint is not None else self.size
@@ -194,11 +194,11 @@ class Window:
         )
 
 
-def _eroded(field: Field, window: Window, output: Any = None) -> Field:
+def _eroded(field: Field, window: GreyWindow, output: Any = None) -> Field:
     return window.extremum("minimum", field, output)
 
 
-def _dilated(field: Field, window: Window, output: Any = None) -> Field:
+def _dilated(field: Field, window: GreyWindow, output: Any = None) -> Field:
     return window.turned(field).extremum("maximum", field, output)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.ir.types import FieldType
-from gpuop.ndimage.filter_arguments import Edge
+from gpuop.ndimage.filter_arguments import ImageEdge
 from gpuop.ops.gather import Place, Reading, gathered
 
 Offset = tuple[Any, ...]  # along each axis of the grid: integers, or values of the kernel in loops
@@ -19,7 +19,7 @@ Around = Callable[[Offset], Any]  # the value there, in the dtype of the sum
 
 
 def neighbourhood(
-    name: str, field: Field, value: Callable[[Around], Any], edge: Edge, computed: str, dtype: str, key: Any
+    name: str, field: Field, value: Callable[[Around], Any], edge: ImageEdge, computed: str, dtype: str, key: Any
 ) -> Field:
     """A field whose value at each point is made of those around it, of each element of tensors by itself.
 
@@ -45,7 +45,7 @@ def neighbourhood(
     return gathered(name, out, [field], at_point, (edge, computed, dtype, key))
 
 
-def _read(field: Field, at: Place, offset: Offset, read: Reading, edge: Edge) -> Any:
+def _read(field: Field, at: Place, offset: Offset, read: Reading, edge: ImageEdge) -> Any:
     place = [p if _none(o) else p + o for p, o in zip(at, offset, strict=False)] + list(at[len(offset) :])
     if edge.border != "constant":
         return read.at(field, place, edge.border)

@@ -10,7 +10,17 @@ import numpy as np
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, described
 from gpuop.ndimage.correlation import along
-from gpuop.ndimage.filter_arguments import Edge, axes_of, axis_of, computed_in, each, edge, rank, result_dtype, windows
+from gpuop.ndimage.filter_arguments import (
+    ImageEdge,
+    axes_of,
+    axis_of,
+    computed_in,
+    each,
+    edge,
+    rank,
+    result_dtype,
+    windows,
+)
 from gpuop.ndimage.neighbours import Around, combined, neighbourhood, steps_along
 from gpuop.ndimage.of_arrays import of_arrays
 
@@ -88,7 +98,7 @@ def gaussian_filter(
 
 
 def _blurred(
-    field: Field, sigma: Any, axis: int, order: int, dtype: Any, at: Edge, truncate: float, radius: Any
+    field: Field, sigma: Any, axis: int, order: int, dtype: Any, at: ImageEdge, truncate: float, radius: Any
 ) -> Field:
     reach = int(truncate * float(sigma) + 0.5) if radius is None else radius
     try:
@@ -175,7 +185,7 @@ def uniform_filter(
     return field if field.dtype == dtype else field.astype(dtype)
 
 
-def _mean(field: Field, size: int, axis: int, output: Any, at: Edge, origin: int) -> Field:
+def _mean(field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin: int) -> Field:
     if size < 1:
         raise ArgumentError(f"incorrect filter size {size}: it is 1 or more")
     if not 0 <= size // 2 + origin < size:

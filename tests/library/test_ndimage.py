@@ -177,8 +177,9 @@ def test_messages(call, message):
     assert "test_ndimage.py" in str(caught.value)
 
 
-@pytest.mark.timeout(400)  # SciPy's tests are collected in another process
+@pytest.mark.timeout(300)  # SciPy's tests are collected in another process
 def test_some_of_scipys_own_tests():
     """A sample of them; `python -m tests.library` runs all."""
-    passed, failed, text = run("-k", "test_binary_hit_or_miss or test_grey_", files=("test_morphology",))
-    assert (failed, passed > 20) == (0, True), text[-2000:]
+    few = "test_grey_erosion0 or test_grey_dilation0 or test_black_tophat0 and not 03"
+    passed, failed, text = run("-k", few, files=("test_morphology",))
+    assert (failed, passed > 5) == (0, True), text[-2000:]
