@@ -16,7 +16,7 @@ from gpuop.ndimage.extrema import compared_in, extremum, footprint_of, one_mode,
 from gpuop.ndimage.filter_arguments import axes_of, edge, rank, result_dtype
 from gpuop.ndimage.neighbours import Around, neighbourhood, numbers_at
 from gpuop.ndimage.of_arrays import of_arrays
-from gpuop.ops.sort_kernels import _key as key_of
+from gpuop.ops.sort_keys import key_of
 
 WRITTEN_OUT = 64  # values that are selected from by comparisons of pairs
 
