@@ -486,3 +486,16 @@ def test_known_calls_are_labelled_and_located():
     for _ in range(2):
         with pytest.raises(gp.SemanticError, match="dimensions differ"):
             u.named("y:x") * v.named("a:b")
+
+
+def test_extremes_with_numbers(device):
+    """One comparison finds them, unless the number is NaN; all of NumPy's values, in lanes too, and zeros that stay as they are."""
+    x = np.tile(np.array([np.nan, -np.nan, -0.0, 0.0, 1, 2, np.inf, -np.inf], "f"), 40)
+    f = gp.ScalarField(x)
+    numbers = (0.0, 1.5, -np.inf, np.nan)
+    fields = [of(f, number) for number in numbers for of in (np.maximum, np.minimum)]
+    found = [field.numpy() for field in gp.evaluate(*fields, np.clip(f, 0.5, np.nan))]
+    wanted = [of(x, np.float32(number)) for number in numbers for of in (np.maximum, np.minimum)]
+    for each, want in zip(found, [*wanted, np.full_like(x, np.nan)], strict=True):
+        np.testing.assert_array_equal(each, want)
+    np.testing.assert_array_equal(np.signbit(found[0])[2:4], [True, False])

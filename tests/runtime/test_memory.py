@@ -1,5 +1,7 @@
 """Fields too large for a device, and a device out of memory: a DeviceError with the sizes, and everything works afterwards."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -82,3 +84,30 @@ def test_out_of_memory_of_an_opencl_driver(name, monkeypatch):
     assert str(caught.value) == f"{name}: no memory for a field of 5 float32 (20 bytes; the device has {total})"
     assert result.numpy().tolist() == [1, 3, 5, 7, 9]
     check_usable()
+
+
+PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+@pytest.mark.skipif(not PAGES.exists() or "[never]" in PAGES.read_text(), reason="the system has no large pages")
+@pytest.mark.parametrize("name", [d.name for d in gp.devices() if d.name.startswith("opencl")], indirect=True)
+def test_large_pages(name):
+    """Drivers of CPUs are asked for them where NumPy asks too: by what the system says of the memory of a field."""
+    with gp.use_device(name) as backend:
+        if backend.target.device != "cpu":
+            pytest.skip("it is no CPU")
+        kind = gp.FieldType((1024, 1536))
+        buffer = backend.empty(kind)
+        with backend.arrays([(kind, buffer)], []) as (array,):
+            assert "hg" in flags_of(array.ctypes.data + kind.nbytes // 2)
+
+
+def flags_of(address: int) -> list[str]:
+    """Of the mapping of this process that has an address."""
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    for line in lines:
+        first, _, rest = line.partition("-")
+        end = rest.partition(" ")[0]
+        if end and ":" not in first and int(first, 16) <= address < int(end, 16):
+            return next(each for each in lines if each.startswith("VmFlags")).split()
+    raise AssertionError("no mapping has it")
