@@ -19,9 +19,10 @@ from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Comment
+from gpuop.ir.nodes import Comment, For
 from gpuop.ir.pin import Pin
 from gpuop.ir.stages import stages
+from gpuop.ir.visit import walk
 from gpuop.passes.schedules import leads
 from gpuop.passes.schedules.line_buffers import LINE_BUFFERS, MOST_BYTES
 from gpuop.runtime import devices
@@ -184,6 +185,23 @@ def test_columns_wrap_in_whole_rows(device):
         out = stencil(((0, -2), (0, 1)), "wrap")(stencil(((1, 0), (-1, 0)))(gp.Field(x)))
         want = expected(expected(x, ((1, 0), (-1, 0))), ((0, -2), (0, 1)), "wrap")
         np.testing.assert_array_equal(out.numpy(), want)
+
+
+LONG = tuple((0, k) for k in range(-4, 5))
+
+
+def test_rows_that_share_nothing_are_computed_one_by_one(device):
+    """Sums along rows, whose products compilers keep otherwise until the sums before have been computed; at edges too."""
+    x = data((13, 70))
+    with kept(columns=32, rows=8, together=4):
+        out = stencil(LONG, "reflect")(stencil(FIRST)(gp.Field(x)))
+        kernel = kernel_of(out)
+        parameters = LINE_BUFFERS.taken(kernel, {"columns": 32, "rows": 8, "together": 4})
+        loops = (
+            s for s in walk(LINE_BUFFERS.apply(kernel, parameters).body) if isinstance(s, For) and s.var.hint == "k"
+        )
+        assert sum(any(isinstance(s, For) and s.lanes for s in walk(loop.body)) for loop in loops) == 1 + 4
+        np.testing.assert_array_equal(out.numpy(), expected(expected(x, FIRST), LONG, "reflect"))
 
 
 def test_text():

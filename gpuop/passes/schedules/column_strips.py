@@ -31,7 +31,7 @@ from gpuop.ir.types import INT, Shape, Type
 from gpuop.passes.schedules.edge_vectors import EdgeLines, LinePlaces, counted
 from gpuop.passes.schedules.leads import Border, Lead, Leads
 from gpuop.passes.schedules.rings import AxisPlace, Ring, Rings
-from gpuop.passes.schedules.stage_copy import Columns, StageCopy
+from gpuop.passes.schedules.stage_copy import Columns, StageCopy, in_turns
 
 
 class ColumnStrips:
@@ -201,11 +201,11 @@ class ColumnStrips:
         return rings.spot(b, rings.walk, b.apply("add", Ref(rings.at), ahead), low, high)
 
     def rows(self, lead: Lead, spots: list[dict[str, AxisPlace]]) -> Block:
-        """A stage at rows that are computed together."""
+        """A stage at rows that are computed in one turn."""
         out: list[Stmt] = []
         copies = [StageCopy(self.rings, lead, row, each, out) for row, each in enumerate(spots)]
-        done = (*self.vectors(lead, copies), *self.beyond(lead, copies))  # which add to what goes before
-        return (*out, *done)
+        loops = [stmt for several in in_turns(lead.kernel, copies) for stmt in self.vectors(lead, several)]
+        return (*out, *loops, *self.beyond(lead, copies))  # which add to what goes before
 
     # --- columns ------------------------------------------------------------------------------------------------
 

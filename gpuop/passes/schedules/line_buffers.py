@@ -25,6 +25,7 @@ from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.leads import Border, Leads, leads
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.placed import without_tables
+from gpuop.passes.schedules.stage_copy import shares_rows
 from gpuop.passes.schedules.vector_rows import MOST_ROWS, unjoined
 
 WIDTHS = (4096, 2048, 1024, 512)  # bytes of a strip's rows in memory, of which processors fetch a page ahead
@@ -83,7 +84,7 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     above = max(lead.ahead - lead.start for lead in found.stages)
     values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, (Let, Assign)))
     together = [n for n in (4, 2, 1) if n <= min(kernel.domain.extent("row"), max(MOST_VALUES // values, 1))]
-    if not any(_shares_rows(lead.kernel) for lead in found.stages):
+    if not any(shares_rows(lead.kernel) for lead in found.stages):
         together.sort()
     heights = (*(h for h in HEIGHTS if h >= max(ENOUGH * above, LOWEST)), *HEIGHTS[::-1], 1)
     widths = [nbytes // _element(kernel) for nbytes in WIDTHS]
@@ -159,10 +160,6 @@ def _suit(kernel: Kernel, found: Leads, parameters: Parameters) -> bool:
         sizes = {**sizes, "column": min(strips.width, strips.columns)}
     axes = ("column",) if strips.rings.wraps else sizes
     return all(one.beyond(axis) < sizes[axis] for one in found.kept.values() for axis in axes)
-
-
-def _shares_rows(stage: Kernel) -> bool:
-    return any(f is not None and len(f.low) > 1 and f.high[-2] > f.low[-2] for f in footprints(stage).values())
 
 
 def taken(kernel: Kernel, parameters: Parameters) -> Parameters:

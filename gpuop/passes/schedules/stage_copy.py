@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, collector
 from gpuop.ir.extents import extent
+from gpuop.ir.footprints import footprints
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
+    Apply,
     Assign,
     Block,
     Expr,
@@ -22,12 +25,14 @@ from gpuop.ir.nodes import (
     Store,
     Write,
 )
+from gpuop.ir.visit import expressions
 from gpuop.passes.points_per_thread import is_own
 from gpuop.passes.schedules.edge_vectors import EdgeLines
 from gpuop.passes.schedules.leads import Lead
 from gpuop.passes.schedules.placed import Placed, own_point, positions, without_tables
 from gpuop.passes.schedules.rings import AxisPlace, Ring, Rings
 
+REGISTERS = 32  # of vectors
 Rows = tuple[tuple[Expr, ...], Expr | None]  # indices into a ring but for the column, and a test that they lie inside
 
 
@@ -168,3 +173,16 @@ class _AtPlace(Placed):
         slots = self.place.slots[write.field]
         stores = (Store(a, (*slots, at), v, write.loc) for a, v in zip(ring.arrays, values, strict=True))
         return (*out, *stores)
+
+
+def shares_rows(stage: Kernel) -> bool:
+    """Whether rows of a stage read the same rows."""
+    return any(f is not None and len(f.low) > 1 and f.high[-2] > f.low[-2] for f in footprints(stage).values())
+
+
+def in_turns(stage: Kernel, copies: list[StageCopy]) -> list[list[StageCopy]]:
+    """The rows that are computed together: all, or each by itself where they load nothing in common and multiply much. Of several
+    sums compilers compute one by one, and before that the products of all, which no registers hold."""
+    products = sum(isinstance(e, Apply) and e.op in ("mul", "fma") for e in expressions(stage.body))
+    apart = products * len(copies) > REGISTERS and not shares_rows(stage)
+    return [[copy] for copy in copies] if apart else [copies]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,19 @@ LEAST = 1 << 22  # bytes; NumPy asks for arrays of so many too
 ADVICE = getattr(mmap, "MADV_HUGEPAGE", None)  # where the system has such pages
 
 
-def in_large_pages(cl: Any, queue: Any, buffer: Any) -> None:
-    """Ask for large pages in the place of a new buffer's, which nobody has touched; `queue` has nothing to wait for."""
+def in_large_pages(cl: Any, context: Any, buffer: Any) -> None:
+    """Ask for large pages in the place of a new buffer's, which nobody has touched."""
     if ADVICE is None or buffer.size < LEAST:
         return
-    unread = cl.map_flags.WRITE_INVALIDATE_REGION
+    queue, unread = _idle(cl, context), cl.map_flags.WRITE_INVALIDATE_REGION
     mapped, _ = cl.enqueue_map_buffer(queue, buffer, unread, 0, (buffer.size,), np.dtype(np.uint8), is_blocking=True)
     first = -(-mapped.ctypes.data // mmap.PAGESIZE) * mmap.PAGESIZE
     size = mapped.ctypes.data + buffer.size - first
     ctypes.CDLL(None).madvise(ctypes.c_void_p(first), ctypes.c_size_t(size), ADVICE)  # refused, it is as it was
     mapped.base.release(queue).wait()
+
+
+@lru_cache(maxsize=4)
+def _idle(cl: Any, context: Any) -> Any:
+    """A queue that has nothing to wait for."""
+    return cl.CommandQueue(context)

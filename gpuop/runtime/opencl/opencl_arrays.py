@@ -11,8 +11,17 @@ import numpy as np
 
 from gpuop.runtime.base.backend import Array, Memory
 from gpuop.runtime.base.host_arrays import array_in
+from gpuop.runtime.opencl.large_pages import in_large_pages
 
 BYTE = np.dtype(np.uint8)
+
+
+def new_buffer(cl: Any, context: Any, size: int, device: str) -> Any:
+    """Memory of the driver's."""
+    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size)
+    if device == "cpu":
+        in_large_pages(cl, context, buffer)
+    return buffer
 
 
 def reach(array: Array) -> int:

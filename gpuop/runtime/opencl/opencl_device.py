@@ -24,8 +24,7 @@ from gpuop.runtime.base.program_text import ProgramText
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.disk import cache
 from gpuop.runtime.disk.program_cache import DiskPrograms
-from gpuop.runtime.opencl.large_pages import in_large_pages
-from gpuop.runtime.opencl.opencl_arrays import bring, mapped_arrays, memory_of, reach
+from gpuop.runtime.opencl.opencl_arrays import bring, mapped_arrays, memory_of, new_buffer, reach
 from gpuop.runtime.opencl.opencl_discovery import LATE, features_of, groups_of, target_of
 from gpuop.runtime.opencl.opencl_programs import BoundKernel, OpenCLCode, binary_of, built, finish
 from gpuop.runtime.opencl.opencl_queue import KeptOwners, new_queue
@@ -49,7 +48,6 @@ class OpenCL(CompilingBackend):
         self.description = f"{device.name.strip()} ({platform}, {device.version.strip()})"
         self.context = cl.Context([device])
         self.queue = new_queue(cl, self.context, device, "normal")
-        self.idle = cl.CommandQueue(self.context)  # for what waits for nothing
         self.target = target_of(platform, device)
         words = device.max_parameter_size // 8 - 1  # checked execution has an argument of its own
         self.limits = limits_of(self.target, words)
@@ -101,10 +99,7 @@ class OpenCL(CompilingBackend):
         size = max(kind.nbytes, 1)
         if size > self.device.global_mem_size:  # drivers that allocate late would say so only at the launch
             raise self._no_memory(kind)
-        buffer = self._guard(lambda: self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, size), kind)
-        if self.target.device == "cpu":
-            self._guard(lambda: in_large_pages(self.cl, self.idle, buffer), kind)
-        return buffer
+        return self._guard(lambda: new_buffer(self.cl, self.context, size, self.target.device), kind)
 
     def upload(self, kind: FieldType, planes: Array) -> Buffer:
         buffer = self.empty(kind)
