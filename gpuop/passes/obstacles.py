@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Apply,
+    Array,
     Assert,
     Assign,
     Atomic,
@@ -27,6 +28,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.ops import OPS
 from gpuop.ir.types import DOUBLE
+from gpuop.ir.uniform import Uniformity
 from gpuop.ir.visit import expressions, loop_values, walk
 
 
@@ -49,6 +51,21 @@ def obstacle(body: Block) -> str:
     return ""
 
 
+def scatters(kernel: Kernel) -> bool:
+    """Whether threads store to places in their own arrays that differ between threads: vectors of threads do it one by one, and
+    wait for it; they pay where functions are called."""
+    stores = ((s.memory, s.index) for s in walk(kernel.body) if isinstance(s, Store))
+    places = [i for memory, index in stores if isinstance(memory, Array) and memory.space == "private" for i in index]
+    if not places or calls_functions(kernel.body):
+        return False
+    return any(map(Uniformity(kernel.body, kernel.domain, kernel.work_group).varies, places))
+
+
+def calls_functions(body: Block) -> bool:
+    """Whether it calls functions that are slow one by one."""
+    return any(isinstance(e, Apply) and OPS[e.op].ulp > 0 for e in expressions(body))
+
+
 def doubles(body: Block) -> str:
     """Why vectors are not for a body where those of doubles are computed wrongly; "" if it has none."""
     return "it computes with doubles" if any(e.type.dtype is DOUBLE for e in expressions(body)) else ""
@@ -63,6 +80,5 @@ def halves(kernel: Kernel) -> str:
 
 def demand(body: Block, streamed: bool) -> str:
     """Why vectors are not for a body, where they are for functions and for outputs past the caches; "" if it has such."""
-    bounded = any(isinstance(e, Apply) and OPS[e.op].ulp > 0 for e in expressions(body))
-    slow = "" if bounded or streamed else "it calls no functions that are slow one by one"
+    slow = "" if calls_functions(body) or streamed else "it calls no functions that are slow one by one"
     return doubles(body) or slow

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.codegen.generate import generate
+from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
@@ -132,3 +132,29 @@ def test_text():
         assert reason in VECTOR_ROWS.refuse(kernel)
         assert "no constant offsets" in VECTOR_ROWS.refuse(replace(kernel, target=replace(TARGET, widening="vector")))
         assert ("gather_float8(table," in generate(kernel, TARGET).text) == (not reason)
+
+
+@pytest.mark.parametrize(
+    ("place", "of", "alone"),
+    [
+        (lambda value, k: _convert_int(value), lambda value: value, True),
+        (lambda value, k: k, lambda value: value, False),
+        (lambda value, k: _convert_int(value), _sin, False),
+    ],
+    ids=["scatters", "counts", "calls"],
+)
+def test_threads_that_scatter_in_their_own_arrays_are_no_lanes(place, of, alone):
+    """Intel's compiler would store element by element; but functions of lanes are worth that."""
+
+    @gp.operator
+    def counted(image):
+        counts = _floatArray(4)
+        with _for(4) as k:
+            value = of(_readTensor(image, _row, _column + k))
+            counts[_min(_max(place(value, k), 0), 3)] += value
+        return counts[1] - counts[2]
+
+    made = counted(gp.ScalarField(np.zeros((64, 64), np.float32)))
+    kernel = plan(program([made.node])).launches[0].kernel
+    texts = [generate(kernel, target_named(name)).text for name in ("opencl:cpu", "opencl")]
+    assert ["intel_reqd_sub_group_size(1)" in text for text in texts] == [alone, False]

@@ -266,6 +266,18 @@ def test_what_it_is_for():
     )
 
 
+def test_heights():
+    """Rows of a work-group: more where there are many, but not where threads can tell."""
+
+    def height(result: gp.Field) -> int:
+        kernel = first_of(result)
+        return GROUP_LANES.apply(kernel, {"vectors": 1}).work_group[1]
+
+    few, many = (gp.ScalarField(np.zeros((rows, 512), np.float32)) for rows in (512, 8192))
+    assert (height(few.sum(axis=1)), height(many.sum(axis=1))) == (8, 64)
+    assert height(product(many, gp.ScalarField(np.zeros((512, 64), "f")))) == 4
+
+
 def test_refusals():
     f = gp.ScalarField(np.zeros((200, 512), np.float32))
 

@@ -45,7 +45,7 @@ class Dialect:
         shuffles: those of `SHUFFLES`, with `{0}` for the value, `{1}` for the lane or the distance and `{n}` for the lanes.
         wide: the accesses "load", "store", "load half" and "store half" of `{n}` neighbouring elements at `{pointer}`, into or
             from the private array `{lanes}`; and "stream", a store past the caches, of large outputs, where there is such.
-        wide_kernel: the qualifiers of an entry point that has wide accesses or vectors; "" for those of others.
+        wide_kernel: the qualifiers of an entry point whose threads are not to be lanes; "" for those of others.
         fixed_group: the qualifier that says a work-group's extents, along (columns, rows, layers × elements).
         volatile: the pointer to volatile memory, with `{p}` and `{type}`.
         long: how printf's conversions spell the size of 64-bit integers.

@@ -16,6 +16,7 @@ from gpuop.ir.nodes import Atomic, Declare, FieldParam, Index, Wide
 from gpuop.ir.types import DOUBLE, HALF, LONG, FieldType, Shape
 from gpuop.ir.verify import element_type
 from gpuop.ir.visit import expressions, walk
+from gpuop.passes.obstacles import scatters
 from gpuop.passes.packed_lanes import LANES
 from gpuop.passes.points_per_thread import is_streamed, streamed
 from gpuop.passes.ranges import rising
@@ -127,6 +128,12 @@ class Printer(Statements):
 
     # --- signature and prolog -----------------------------------------------------------------------------------
 
+    def runs_alone(self) -> bool:
+        """Whether a thread has vectors of its own, or is not to be in one with others."""
+        body = self.kernel.body
+        wide = any(isinstance(s, Wide) for s in walk(body)) or any(e.type.lanes > 1 for e in expressions(body))
+        return wide or scatters(self.kernel)
+
     def signature(self) -> None:
         parameters: list[str] = []
         for param in self.kernel.inputs:
@@ -134,8 +141,7 @@ class Printer(Statements):
         parameters += [self.pointer(param, "") for param in self.kernel.written]
         parameters += [f"const int {name}" for name in self.extents.values()]
         group = self.kernel.work_group
-        vectors = any(e.type.lanes > 1 for e in expressions(self.kernel.body))
-        wide = self.dialect.wide_kernel if vectors or any(isinstance(s, Wide) for s in walk(self.kernel.body)) else ""
+        wide = self.dialect.wide_kernel if self.dialect.wide_kernel and self.runs_alone() else ""
         threads = f"{group.points}, {self.kernel.resident}" if self.kernel.resident else f"{group.points}"
         fixed = self.dialect.fixed_group.format(*reversed(group)) if self.kernel.group is not None else ""
         self.put(0, f"{(wide or self.dialect.kernel).format(threads=threads, group=fixed)} {self.entry}(")

@@ -192,6 +192,6 @@ CPU = replace(
         "store half": "vstore_half{n}(vload{n}(0, {lanes}), 0, {pointer})",
         "stream": "stream_{type}{n}(vload{n}(0, {lanes}), {pointer})",
     },
-    # Intel's compiler makes lanes of threads, and loses what these do with lanes of their own
+    # Intel's compiler makes lanes of threads: it loses what these do with lanes of their own, and scatters what they store
     wide_kernel="__kernel {group}__attribute__((intel_reqd_sub_group_size(1))) void",
 )

@@ -14,7 +14,7 @@ from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import Array, Block, Comment, Declare, Expr, For, Index, Let, Load, Ref, Stmt, Store, Var
 from gpuop.ir.types import INT, Shape, Type
-from gpuop.ir.visit import changed, walk
+from gpuop.ir.visit import changed, expressions, walk
 from gpuop.passes.obstacles import doubles, halves
 from gpuop.passes.points_per_thread import MOST_VALUES, refused_layouts
 from gpuop.passes.schedules.group_parts import (
@@ -28,6 +28,7 @@ from gpuop.passes.schedules.group_parts import (
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.placed import Placed, positions
 
+HIGHEST, GROUPS = 64, 128  # rows of a work-group at most, and groups at least where it has more than the user's
 VECTORS = (2, 4, 1)  # that take turns, so that none waits for its own last operation, the best guess first
 
 
@@ -101,8 +102,17 @@ class _GroupLanes:
             domain=Domain(shape, domain.elements),
             body=tuple(out),
             points=domain.shape,
-            group=Shape(1, source.work_group[1], 1),
+            group=Shape(1, self.height(tuple(out)), 1),
         )
+
+    def height(self, body: Block) -> int:
+        """The rows of a work-group: more than there were, where they are many and cannot tell; a group takes time to begin."""
+        rows, height = self.source.domain.extent("row"), self.source.work_group[1]
+        known = {e.kind for e in expressions(body) if isinstance(e, Index) and e.axis == "row"}
+        tells = not known <= {"global", "global_size"}
+        while not tells and height < HIGHEST and rows >= 2 * height * GROUPS:
+            height *= 2
+        return height
 
     def part(self, part: GroupPart, later: set[Var]) -> Block:
         """The statements of a part for all of its lanes; what parts need that come later is kept."""
