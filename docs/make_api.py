@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import gpuop as gp
-from gpuop import ndimage, testing
+from gpuop import testing
 from gpuop.dsl.fields.reduction_methods import Reductions
 from gpuop.dsl.operators.operator import Operator
 from gpuop.pipelines.pipeline import Pipeline
@@ -51,7 +51,6 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
         testing.noise,
         testing.conformance,
     ),
-    "SciPy's functions of images": tuple(getattr(ndimage, name) for name in ndimage.__all__),
     "Tuning": (gp.tuning, gp.tune, Tuning),
     "Errors": (gp.GpuopError, gp.SemanticError, gp.UnsupportedError, gp.ArgumentError, gp.CompileError, gp.DeviceError),
 }
@@ -65,7 +64,6 @@ GIVEN_BY = {  # what has no name in `gp`
     LaunchTime: "a span of a Timeline",
     Tuning: "given by `gp.tune`",
     Device: "listed by `gp.devices`",
-    **dict.fromkeys((getattr(ndimage, name) for name in ndimage.__all__), "of `gpuop.ndimage`"),
     **dict.fromkeys((getattr(testing, name) for name in testing.__all__ if name != "PROGRAMS"), "of `gpuop.testing`"),
 }
 OWN = {  # members that are for gpuop itself

@@ -157,7 +157,11 @@ class UnsupportedError(SemanticError, TypeError):
 
 
 class ArgumentError(SemanticError, ValueError, RuntimeError):
-    """A wrong argument of a function of SciPy's, which raises ValueError for some and RuntimeError for others."""
+    """A wrong argument of a function of SciPy's, which raises ValueError for some and RuntimeError for others.
+
+    Args:
+        message, loc: as of SemanticError.
+    """
 
 
 class CompileError(GpuopError):

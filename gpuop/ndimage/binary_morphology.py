@@ -74,7 +74,7 @@ def binary_erosion(
         ArgumentError: wrong structures, axes, masks or origins; a ValueError and a RuntimeError.
         UnsupportedError: complex numbers, or iterations that are no integer; a TypeError.
     """
-    step = _Step(input, structure, border_value, origin, axes)
+    step = BinaryStep(input, structure, border_value, origin, axes)
     return _repeated(input, step, iterations, mask, output)
 
 
@@ -92,7 +92,7 @@ def binary_dilation(
     axes: Any = None,
 ) -> Any:
     """scipy.ndimage.binary_dilation: whether any value of the structure turned around is true; as `binary_erosion`."""
-    step = _Step(input, structure, border_value, origin, axes, dilating=True)
+    step = BinaryStep(input, structure, border_value, origin, axes, dilating=True)
     return _repeated(input, step, iterations, mask, output)
 
 
@@ -110,9 +110,9 @@ def binary_opening(
     axes: Any = None,
 ) -> Any:
     """scipy.ndimage.binary_opening: the dilation of the erosion; as `binary_erosion`."""
-    eroded = _repeated(input, _Step(input, structure, border_value, origin, axes), iterations, mask, None)
+    eroded = _repeated(input, BinaryStep(input, structure, border_value, origin, axes), iterations, mask, None)
     return _repeated(
-        eroded, _Step(input, structure, border_value, origin, axes, dilating=True), iterations, mask, output
+        eroded, BinaryStep(input, structure, border_value, origin, axes, dilating=True), iterations, mask, output
     )
 
 
@@ -130,9 +130,9 @@ def binary_closing(
     axes: Any = None,
 ) -> Any:
     """scipy.ndimage.binary_closing: the erosion of the dilation; as `binary_erosion`."""
-    dilating = _Step(input, structure, border_value, origin, axes, dilating=True)
+    dilating = BinaryStep(input, structure, border_value, origin, axes, dilating=True)
     dilated = _repeated(input, dilating, iterations, mask, None)
-    return _repeated(dilated, _Step(input, structure, border_value, origin, axes), iterations, mask, output)
+    return _repeated(dilated, BinaryStep(input, structure, border_value, origin, axes), iterations, mask, output)
 
 
 @of_arrays()
@@ -161,8 +161,8 @@ def binary_hit_or_miss(
     """
     hit = _structure(structure1, len(axes_of(axes, rank(input))))
     miss = ~hit if structure2 is None else np.asarray(structure2, bool)
-    hits = _Step(input, hit, 0, origin1, axes)(_true(input))
-    misses = _Step(input, miss, 1, origin1 if origin2 is None else origin2, axes)(~_true(input))
+    hits = BinaryStep(input, hit, 0, origin1, axes)(_true(input))
+    misses = BinaryStep(input, miss, 1, origin1 if origin2 is None else origin2, axes)(~_true(input))
     return _typed(hits & misses, output)
 
 
@@ -178,7 +178,7 @@ def binary_propagation(
     axes: Any = None,
 ) -> Any:
     """scipy.ndimage.binary_propagation: dilations within a mask, until nothing changes; as `binary_dilation`."""
-    return _repeated(input, _Step(input, structure, border_value, origin, axes, dilating=True), -1, mask, output)
+    return _repeated(input, BinaryStep(input, structure, border_value, origin, axes, dilating=True), -1, mask, output)
 
 
 @of_arrays()
@@ -187,14 +187,14 @@ def binary_fill_holes(
 ) -> Any:
     """scipy.ndimage.binary_fill_holes: true also where what is outside cannot come to; as `binary_erosion`."""
     open_ = ~_true(input)
-    outside = _Step(input, structure, 1, origin, axes, dilating=True)
+    outside = BinaryStep(input, structure, 1, origin, axes, dilating=True)
     return _typed(~_repeated(open_ & False, outside, -1, open_, None), output)
 
 
 # --- one step ---------------------------------------------------------------------------------------------------------
 
 
-class _Step:
+class BinaryStep:
     """An erosion or a dilation by a structure."""
 
     def __init__(
@@ -232,7 +232,7 @@ def _true(field: Field) -> Field:
     return field if field.dtype == "bool" else field != 0
 
 
-def _repeated(field: Field, step: _Step, iterations: Any, mask: Any, output: Any) -> Field:
+def _repeated(field: Field, step: BinaryStep, iterations: Any, mask: Any, output: Any) -> Field:
     try:
         times = operator.index(iterations)
     except TypeError:

@@ -32,9 +32,8 @@ KERNEL_NAMES = {
 SAME_NAMES = ("add", "power", "absolute", "invert", "left_shift", "right_shift")
 EXTREMES = {"maximum": "_max(a, b)", "fmax": "_max(a, b)", "minimum": "_min(a, b)", "fmin": "_min(a, b)"}
 LISTS = "of several values there are `_sum`, `_min`, `_max`, `_and` (all), `_or` (any), `_sort`; `_constantArray` makes a table"
-ADVICE = {
-    complex: "write it as `_float2(real, imaginary)`", type(None): "did a function forget its `return`?", list: LISTS, tuple: LISTS,
-}  # fmt: skip
+ADVICE = {complex: "write it as `_float2(real, imaginary)`", type(None): "did a function forget its `return`?"}
+ADVICE |= dict.fromkeys((list, tuple), LISTS)
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 Operand = Any  # a Value, a number, or a 0D scalar Field: what may stand in kernel arithmetic
 
