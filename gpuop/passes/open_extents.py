@@ -20,7 +20,7 @@ from gpuop.ir.target import Target
 from gpuop.ir.text import content, identity
 from gpuop.ir.types import Shape
 from gpuop.ir.visit import expressions, walk
-from gpuop.passes import lower, lowering, schedules
+from gpuop.passes import lower, lowering, schedules, unscheduled
 from gpuop.passes.flat_grid import flat
 from gpuop.passes.points_per_thread import is_large, others_points
 
@@ -122,13 +122,22 @@ def _searched(kernel: Kernel, target: Target, extents: Extents) -> _Found:
     count = len(extents.values)
     for part in PARTS:
         most = _most(extents, part)
-        largest = lower(resized(kernel, extents, most), target)
+        largest = _lowered(resized(kernel, extents, most), target)
+        if largest is None:
+            continue
         known = identity(largest)
         for least in LEAST[1:] if largest.per_thread else LEAST:  # two points are none for a thread that has several
             ends = _ends(most, {name: least + k for k, name in enumerate(most)})
-            if all(identity(lower(resized(kernel, extents, values), target)) == known for values in ends):
+            others = (_lowered(resized(kernel, extents, values), target) for values in ends)
+            if all(other is not None and identity(other) == known for other in others):
                 return _Found(largest, least + count - 1, min(most.values()))
     return _Found(None, 0, 0)
+
+
+def _lowered(kernel: Kernel, target: Target) -> Kernel | None:
+    """The kernel after all passes; None where nothing would keep its intermediates, and each were computed wherever it is read."""
+    kept = not kernel.intermediates or schedules.choice(unscheduled(kernel, target)) is not None
+    return lower(kernel, target) if kept else None
 
 
 def _most(extents: Extents, part: int = 1) -> dict[str, int]:

@@ -10,7 +10,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.passes import points_per_thread
+from gpuop.passes import points_per_thread, schedules
 
 rng = np.random.default_rng(17)
 SIZES = [(37, 53), (2, 3), (90, 141), (0, 5), (129, 300), (16, 17)]
@@ -138,6 +138,16 @@ def test_stages_are_compiled_for_any_size():
     assert len(texts) == 1
     told = in_stages.explain(np.ones((99, 1030), np.int32))
     assert told.startswith("1 kernel for 2 operators") and "compiled for any size" in told
+
+
+def test_stages_are_never_computed_wherever_they_are_read():
+    """Which takes as many steps as there are ways through them, also where a range of extents is looked for."""
+    if gp.devices()[0].name == "reference":
+        pytest.skip("no device compiles")
+    longer = gp.pipeline(lambda image: columns_of(rows_of(gp.ScalarField(image)) + 1), dynamic=True)
+    with mock.patch.object(schedules, "without_intermediates", side_effect=AssertionError):
+        told = longer.explain(np.ones((70, 80), np.int16))
+    assert told.startswith("1 kernel for 3 operators") and "compiled for any size" in told
 
 
 @gp.operator
