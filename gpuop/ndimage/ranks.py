@@ -109,9 +109,11 @@ def _ranked(
     computed = compared_in(field, outside)
     places = [numbers_at([offset[a] for offset in offsets]) for a in range(rank(field))]
 
+    by_columns = sorted(offsets, key=lambda offset: offset[::-1])  # neighbours in a row share what is made of columns
+
     def selected(around: Around) -> Any:
         if count <= WRITTEN_OUT:
-            return select([around(offset) for offset in offsets], at)
+            return k._select([around(offset) for offset in by_columns], at)
         return _by_bits(
             lambda n: around(tuple(place(n) for place in places)), count, at, field.type.replace(dtype=computed)
         )
@@ -138,34 +140,3 @@ def _by_bits(value: Callable[[Any], Any], count: int, at: int, kind: FieldType) 
         with k._if(key_of(own, kind) == found):
             chosen @= own
     return chosen
-
-
-def select(values: list[Any], at: int) -> Any:
-    """The value that `at` others come before, without sorting the rest.
-
-    Of as many values as can still hold it, the least and the greatest are put away, and the next value takes their place
-    (forgetful selection: M. Kachelrieß, Branchless vectorized median filtering, IEEE NSS/MIC 2009).
-    """
-    low, high = at, len(values) - 1 - at  # how many there are below and above it
-    values = list(values)
-    held = values[: max(low, high) + 2]
-    rest = values[len(held) :]
-    while len(held) > 1:
-        if low >= high:
-            _to_front(held)
-            del held[0]
-            low -= 1
-        else:
-            _to_front(held, greatest=True)
-            del held[0]
-            high -= 1
-        if rest:
-            held.append(rest.pop(0))
-    return held[0]
-
-
-def _to_front(values: list[Any], greatest: bool = False) -> None:
-    """Bring the least value, or the greatest, to the front, by comparisons of pairs."""
-    front, back = (k._max, k._min) if greatest else (k._min, k._max)
-    for n in range(1, len(values)):
-        values[0], values[n] = front(values[0], values[n]), back(values[0], values[n])
