@@ -10,18 +10,14 @@ copies of the counts. Values are compared with NumPy's; OpenCV counts no value a
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
+from turns import in_turns, middle_half, step_of
 
 import gpuop as gp
-from benchmarks.scans import step_of, timed
 from gpuop.runtime.devices import current
 
 Action = Callable[[], Any]
@@ -130,10 +126,11 @@ def measured(case: Case, device: str, loops: dict[bool, Any], runs: int) -> str:
     with gp.ComputeGraph() as graph:
         graph.probe(case.of(np, *fields), "result")
     actions = others(case, device, loops)
-    (ours, spread), *theirs = timed(runs, step_of(graph), *actions.values())
+    taken = in_turns({"gpuop": step_of(graph), **actions}, runs, warm=3)
+    ours, spread = middle_half(taken.pop("gpuop"))
     for name, got in {"gpuop": graph.read("result"), **{n: a() for n, a in actions.items()}}.items():
         np.testing.assert_allclose(got, case.expected(), rtol=1e-4, atol=2 if name != "gpuop" else 0, err_msg=name)
-    times = dict(zip(actions, (middle for middle, _ in theirs), strict=True))
+    times = {name: middle_half(seconds)[0] for name, seconds in taken.items()}
     shown = ", ".join(f"{name} {time:.2f}" for name, time in times.items())
     graph.release()
     return f"{ours:.2f} | {spread:.2f} | {shown} | {ours / min(times.values()):.2f} |"
