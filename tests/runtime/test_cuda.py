@@ -19,7 +19,7 @@ from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.pin import Pin
-from gpuop.runtime.base.backend import CALL, indivisible
+from gpuop.runtime.base.backend import CALL, indivisible, keeping
 from gpuop.runtime.cuda import cuda_device, cuda_driver
 from gpuop.runtime.execute import Prepared
 from tests.golden.nvrtc import compile_cuda
@@ -222,7 +222,7 @@ def test_a_call_of_c_alone(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=SimpleNamespace(CUresult=str)))
     monkeypatch.setattr(cuda_driver, "_text", lambda status: "")
     absolute = cuda_driver.alone("abs", ctypes.c_int)
-    part = cuda_driver.keeping(owner := SimpleNamespace(), partial(absolute, 0))
+    part = keeping(owner := SimpleNamespace(), partial(absolute, 0))
     assert indivisible(part) and part() is None
     ran = []
     with pytest.raises(AttributeError):  # there is no name of the status -3 here
