@@ -16,7 +16,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_names import names_given
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.for_target import plan_for
-from gpuop.fusion.iteration import kernels
+from gpuop.fusion.iteration import Iteration, kernels
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
 from gpuop.fusion.program_shape import shape_of
@@ -161,7 +161,7 @@ class Computation:
     """Values that are to be computed together, planned and compiled for a queue."""
 
     def __init__(self, nodes: Sequence[Node], backend: Backend) -> None:
-        self.nodes, self.backend = [own(node) for node in nodes], backend
+        self.nodes, self.asked, self.backend = _with_other_states([own(node) for node in nodes]), len(nodes), backend
         given = _ComputedBefore(backend)
         needed, self.found = calls(self.nodes, given), given.found
         self.versions = given.versions(needed)  # before any is read: a parameter set meanwhile makes the values stale
@@ -185,7 +185,14 @@ class Computation:
         for node, value in wanted:
             if isinstance(node, Result):
                 _computed.setdefault(node.call, {})[node.index] = DeviceValue(backend, value, self.versions, mark)
-        return [boxed(node.type, value, backend) for node, value in wanted]
+        return [boxed(node.type, value, backend) for node, value in wanted[: self.asked]]
+
+
+def _with_other_states(nodes: list[Node]) -> list[Node]:
+    """The nodes, and the other states of iterations that they are states of, which are computed with them anyway."""
+    turned = {node.call for node in nodes if isinstance(node, Result) and isinstance(node.call.kernel, Iteration)}
+    states = [Result(call, k) for call in turned for k in range(len(call.kernel.outputs))]
+    return [*nodes, *(state for state in states if state not in nodes)]
 
 
 def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:

@@ -93,7 +93,7 @@ def _summed(
     for axis, outside in zip(chosen, each(mode, len(chosen), "mode"), strict=True):
         found = of(derivative(field, axis, dtype, outside, cval, *extra, **dict(keywords or {})))
         total = found if total is None else total + found
-    return field.astype(dtype) if total is None else total
+    return (field if total is None else total).astype(dtype)
 
 
 @of_arrays()

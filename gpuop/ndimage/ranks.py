@@ -19,6 +19,9 @@ from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ops.sort_keys import key_of
 
 WRITTEN_OUT = 64  # values that are selected from by comparisons of pairs
+WIDE_INTEGERS = (
+    25  # the same of integers of 32 and 64 bits, of more of which Intel's compiler does not live to see the end
+)
 
 
 @of_arrays()
@@ -112,7 +115,8 @@ def _ranked(
     by_columns = sorted(offsets, key=lambda offset: offset[::-1])  # neighbours in a row share what is made of columns
 
     def selected(around: Around) -> Any:
-        if count <= WRITTEN_OUT:
+        wide = np.dtype(computed).kind in "iu" and np.dtype(computed).itemsize > 2
+        if count <= (WIDE_INTEGERS if wide else WRITTEN_OUT):
             return k._select([around(offset) for offset in by_columns], at)
         return _by_bits(
             lambda n: around(tuple(place(n) for place in places)), count, at, field.type.replace(dtype=computed)

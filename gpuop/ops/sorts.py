@@ -65,10 +65,8 @@ def _rows(field: Field, axes: Sequence[int]) -> Field:
 def _unrows(rows: Field, kind: FieldType, axis: int) -> Field:
     """Rows along an axis of a type's."""
     out, others = kind.replace(dtype=rows.dtype), _others(kind, [axis])
-    if rows.type == out:
-        return rows
     if axis == len(kind.array_shape) - 1 and not kind.tensor_shape:
-        return reshaped("sort", rows, axes_of(kind))
+        return rows if rows.type == out else reshaped("sort", rows, axes_of(kind))
 
     def value(at: Place, read: Reading) -> Any:
         return read.at(rows, [flat([at[n] for n in others], [kind.array_shape[n] for n in others]), at[axis]])

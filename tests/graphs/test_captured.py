@@ -60,6 +60,7 @@ class Frozen:
 
 
 SEEDS = {np.random.RandomState(n).randint(10): n for n in range(100)}  # by the first number
+INSTANCE_OF_ITS_OWN, TWICE = types.SimpleNamespace(n=1), functools.partial(pow, 2)
 INSTANCE, FLAGGED, NAMED, POINT, FROZEN = Plain(), Flagged(1.0), Named("a"), Point(1), Frozen([2])
 
 
@@ -268,6 +269,8 @@ def test_what_cannot_change_is_recorded_once():
 
     def number(pair=(1, 2)):
         total = sum(weights) + math.sqrt(pair[1]) + np.float32(1) + np.pi + float(np.sum(table)) + pure(1)
+        total += settings.k + Plain.k + INSTANCE_OF_ITS_OWN.n + POINT.x + TWICE(2)
+        total += sum(i * j for i, j in np.ndindex(2, 3)) + np.linalg.norm([3.0, 4.0]) + np.mgrid[:2, :2].sum()
         total += np.finfo(np.float32).eps + np.array([1, 2]).mean() + max(itertools.accumulate([1, 2]))
         return float(total if isinstance(total, float) else np.exp(0)) * len(edge["mode"])
 

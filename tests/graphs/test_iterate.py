@@ -227,3 +227,13 @@ def test_explains_conditions():
     text = graph.explain()
     assert "iterate_blend repeats until its condition holds, looking after every 10 turns, 500 turns at most;" in text
     assert "iterate_blend repeats until its condition holds, looking after every 1 turn;" in text
+
+
+def test_states_are_computed_together():
+    """Reading one state after the other runs the turns once."""
+    u, v = gp.iterate(lambda u, v: (v + 1, u * 2), (gp.zeros(5), gp.ones(5)), times=2)
+    with gp.use_device("reference"):
+        assert u.numpy().tolist() == [1.0] * 5
+        with gp.profile() as timeline:
+            assert v.numpy().tolist() == [4.0] * 5
+    assert not [row for row in timeline.rows if row.kind == "kernel"]

@@ -31,6 +31,14 @@ def values(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return made
 
 
+def test_columns_of_as_many_rows():
+    array = values((5, 5), "float32")
+    with gp.use_device("reference"):
+        f = gp.ScalarField(array)
+        same(np.sort(f, axis=0).numpy(), np.sort(array, axis=0))
+        same(np.argsort(f, axis=-2).numpy(), np.argsort(array, axis=0, kind="stable"))
+
+
 @pytest.mark.parametrize("n", range(len(CASES)))
 def test_each_as_numpy(device, n):
     if device != "reference" and n:

@@ -134,6 +134,17 @@ def test_results_in_arrays():
             ndimage.sobel(gp.ScalarField(IMAGE), output=into)
 
 
+def test_sums_of_truth_values():
+    with gp.use_device("reference"):
+        close(ndimage.laplace(DOTS), scipy.ndimage.laplace(DOTS))
+        close(ndimage.gaussian_laplace(DOTS, 1.0), scipy.ndimage.gaussian_laplace(DOTS, 1.0))
+
+
+def test_windows_of_integers(device):
+    image = (IMAGE * 1000).astype("int32")
+    close(ndimage.rank_filter(image, 20, (6, 6)), scipy.ndimage.rank_filter(image, 20, (6, 6)))
+
+
 def test_windows_of_many_points():
     image = IMAGE.astype("uint8")
     with gp.use_device("reference"):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from gpuop.codegen.c.dialect import Dialect
+from gpuop.codegen.c.extremes import is_clamp
 from gpuop.codegen.c.identifiers import Names, index_name
 from gpuop.ir.nodes import (
     Apply,
@@ -106,7 +107,8 @@ class Expressions:
 
     def apply(self, expr: Apply) -> tuple[str, int]:
         row = OPS[expr.op]
-        special = self.calls.get(f"{expr.op} {expr.args[0].type}", self.calls.get(expr.op))
+        calls = self.dialect.calls if is_clamp(expr) else self.calls
+        special = calls.get(f"{expr.op} {expr.args[0].type}", calls.get(expr.op))
         if special is not None:
             given = map(self.bit_pattern if expr.op == "bytes_of" else self.text, expr.args)
             return special.format(*given, ints=list(map(self.as_int, expr.args))), CALL

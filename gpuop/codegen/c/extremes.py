@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from gpuop.codegen.c.dialect import Dialect
-from gpuop.ir.nodes import Apply, Block, Expr, Let, Ref, Var
+from gpuop.ir.nodes import Apply, Block, Const, Expr, Let, Ref, Var
 from gpuop.ir.size import copies
 from gpuop.ir.visit import blocks, expressions, values, walk, walk_expr
 
@@ -37,6 +37,12 @@ def expanded(block: Block) -> Iterator[Expr]:
 def is_extreme(expr: Expr) -> bool:
     """Whether it is the least or the greatest of integers."""
     return isinstance(expr, Apply) and expr.op in ("min", "max") and expr.type.integer
+
+
+def is_clamp(expr: Apply) -> bool:
+    """Whether it holds an integer on one side of a number. No network has such, and the choice that stands for extremes there
+    is wrong of it: Intel's compiler lost the last turns of loops that it unrolled and whose rows were held inside."""
+    return is_extreme(expr) and any(isinstance(a, Const) for a in expr.args)
 
 
 def _forks(body: Block, extremes: list[Expr]) -> int:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from operator import is_
-from types import CellType, FunctionType, ModuleType
+from types import CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -109,12 +110,18 @@ class Snapshot:
             return self._container(value)
         if is_constant(value):
             return Same(value)
-        if kind is FunctionType:
-            return self._function(value)
         if isinstance(value, Field):
             return Same(value.node), value.type, value.type.names
+        return self._called(value)
+
+    def _called(self, value: Any) -> Any:
+        """What stands for something that is called."""
+        if type(value) is FunctionType:
+            return self._function(value)
+        if type(value) is partial:
+            return (partial, self._value(value.func), self._value(value.args), self._value(value.keywords))
         if isinstance(value, Decorated):
-            return (kind, *(self._named(vars(value), name) for name in value.recorded_by))
+            return (type(value), *(self._named(vars(value), name) for name in value.recorded_by))
         raise Unknown
 
     def _container(self, value: Any) -> Any:
@@ -173,12 +180,27 @@ class Snapshot:
         return self._value(self._bound(scope, name))
 
     def _asked(self, value: Any, attributes: tuple[str, ...]) -> Any:
-        """A value, or where it is a module what is asked of it."""
+        """A value, or what is asked of it where that is a name of a module, a class or an object of one."""
         for name in attributes:
-            if type(value) is not ModuleType:
+            if isinstance(value, tuple) and name in getattr(type(value), "_fields", ()):
+                value = value[type(value)._fields.index(name)]  # type: ignore[attr-defined]
+            elif _holds_name(value, name):
+                value = self._bound(vars(value), name)
+            else:
                 break
-            value = self._bound(vars(value), name)
         return self._value(value)
+
+
+def _holds_name(owner: Any, name: str) -> bool:
+    """Whether an attribute is what the owner's own dictionary has, which nothing else decides."""
+    kind = type(owner)
+    if kind is ModuleType:
+        return True
+    if isinstance(owner, type):
+        return kind is type and name in vars(owner) and not hasattr(type(vars(owner)[name]), "__get__")
+    asks: Any = kind.__getattribute__
+    plain = kind is SimpleNamespace or asks is object.__getattribute__
+    return plain and not hasattr(kind, name) and name in getattr(owner, "__dict__", ())
 
 
 def _members(container: Any) -> tuple[Any, ...]:

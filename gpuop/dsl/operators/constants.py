@@ -31,6 +31,7 @@ PURE_NUMPY = {
     "take_along_axis", "tile", "trace", "transpose", "tri", "tril", "triu", "unique", "var", "vstack", "where", "zeros",
     "zeros_like",
 }  # fmt: skip
+PURE_LINALG = ("cond", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_power", "norm", "pinv", "qr", "solve", "svd")
 PURE_MODULES = {"math", "cmath", "_operator", "itertools", "_functools"}  # written in C
 PURE_PARTS = {"dsl", "ir", "iterate", "ops", "pipelines"}  # gpuop's parts whose functions ask no device
 PACKAGE = __name__.partition(".")[0]
@@ -40,7 +41,9 @@ _LIBRARY = {
     for function in (
         *(getattr(builtins, name) for name in PURE_BUILTINS),
         *(getattr(np, name, None) for name in PURE_NUMPY),
+        *(getattr(np.linalg, name) for name in PURE_LINALG),
         *(function for function in vars(np).values() if isinstance(function, np.ufunc)),
+        *(np.ndindex, np.ndenumerate, np.mgrid, np.ogrid),
     )
 }
 _CHANGING = (np.void, np.object_)  # NumPy's scalars that can be written to

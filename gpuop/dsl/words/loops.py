@@ -23,7 +23,12 @@ from gpuop.ir.symbolic import TargetConst
 from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, Shape, ShapeLike, Type, is_integer
 from gpuop.ir.visit import Copier, changes, leaving, map_blocks
 
-SEVERAL = (tuple, list, np.ndarray)  # an extent, or a bound, for each dimension
+
+def _several(bound: Any) -> bool:
+    """Whether there is an extent, or a bound, for each of some dimensions."""
+    return isinstance(bound, (tuple, list)) or (isinstance(bound, np.ndarray) and bound.ndim > 0)
+
+
 LOOPS = ("_for", "_window", "_while")
 COUNT = "count in a variable, as in `n = _var(0)` before it and `n += 1` inside"
 
@@ -102,11 +107,11 @@ def _turns(unroll: Any) -> int:
 
 def _axes(*given: Any) -> list[tuple[Any, ...]]:
     """The bounds and the step along each dimension: tuples have one for each, and what is none is that of all."""
-    counts = {len(each) for each in given if isinstance(each, SEVERAL)}
+    counts = {len(each) for each in given if _several(each)}
     if len(counts) > 1:
         raise SemanticError(f"`_for` along several dimensions takes tuples of one length, not of {sorted(counts)}")
     count = counts.pop()
-    return list(zip(*(each if isinstance(each, SEVERAL) else (each,) * count for each in given), strict=True))
+    return list(zip(*(each if _several(each) else (each,) * count for each in given), strict=True))
 
 
 class _for(Guard):
@@ -125,7 +130,7 @@ class _for(Guard):
             raise SemanticError("`_for` takes (stop), (start, stop) or (start, stop, step)")
         start, stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
         step = bounds[2] if len(bounds) == 3 else step
-        self.several = any(isinstance(each, SEVERAL) for each in (start, stop, step))
+        self.several = any(_several(each) for each in (start, stop, step))
         axes = _axes(start, stop, step) if self.several else [(start, stop, step)]
         self.counted = len(axes)
         self.axes = [tuple(map(_bound, axis)) for axis in axes or [(0, 1, 1)]]  # one turn along no dimension
