@@ -1,5 +1,6 @@
 """gpuop: operators on tensor fields, written in Python, fused, and run on any GPU, or on the CPU where there is none."""
 
+import gpuop.ndimage
 import gpuop.providers  # noqa: F401 - it sets what fields ask of the layers above them
 from gpuop.bundles.bundle import Bundle, load_bundle
 from gpuop.dsl.fields.field import Field

@@ -60,6 +60,7 @@ BELOW = {  # what each part may import
         "pipelines",
         "graphs",
         "bundles",
+        "ndimage",
         "providers",
         "tune",
     },

@@ -1,5 +1,8 @@
 """SciPy's functions of images, on fields: `gpuop.ndimage` has the names, arguments and defaults of `scipy.ndimage`."""
 
+from typing import NoReturn
+
+from gpuop.errors import MissingError
 from gpuop.ndimage.binary_morphology import (
     binary_closing,
     binary_dilation,
@@ -76,3 +79,9 @@ __all__ = [
     "uniform_filter1d",
     "white_tophat",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise MissingError(f"gpuop.ndimage has no `{name}`; `scipy.ndimage.{name}`, if there is one, takes `f.numpy()`")
