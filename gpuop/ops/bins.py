@@ -191,11 +191,20 @@ def _write_edges(low: Field, high: Field, count: int, types: Sequence[FieldType]
     if held == precise:
         ends, beside = (inner, last), k._convert(step, wide)
     else:
-        ends, beside = (k._ceil(first), k._floor(last)), k._convert(k._ceil(first) - first, wide)
+        ends, beside = _whole_ends(low, high, first, last, held), k._convert(k._ceil(first) - first, wide)
         units = units * LESS
         k._writeTensor(k._out3, k._where(k._column == count, ends[1], k._ceil(edge)))
     k._writeTensor(k._out1, k._where(k._column == 0, *ends), k._column)
     k._writeTensor(k._out2, k._where(k._column == 0, units, beside), k._column)
+
+
+def _whole_ends(low: Field, high: Field, first: Any, last: Any, held: str) -> tuple[Any, Any]:
+    """The least and the greatest integer of all bins: also where the edges, as floating numbers, have left them out."""
+    inside = k._convert(k._ceil(first), held), k._convert(k._floor(last), held)
+    if low.type.element.kind == "f" or high.type.element.kind == "f":
+        return inside
+    least, most = (k._convert(k._readTensor(f), held) for f in (low, high))
+    return k._min(inside[0], least), k._max(inside[1], most)
 
 
 def _wide(dtype: np.dtype[Any]) -> str:

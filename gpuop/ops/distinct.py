@@ -11,10 +11,10 @@ from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
 from gpuop.ops.algebra import astype
 from gpuop.ops.along import take
-from gpuop.ops.axes import a_field, axes_of
+from gpuop.ops.axes import Axis, a_field, axes_of
 from gpuop.ops.eager_sizes import integers, kept
 from gpuop.ops.gather import Place, Reading, gathered
-from gpuop.ops.layouts import ravel, reshaped
+from gpuop.ops.layouts import reshaped
 from gpuop.ops.making import filled
 from gpuop.ops.scans import cumsum
 from gpuop.ops.searches import ordered
@@ -36,7 +36,7 @@ def unique(
     field = a_field("unique", ar)
     if axis is not None:
         raise SemanticError("unique: of a Field values are compared, not what lies along an axis: `axis=` is None")
-    flat = ravel(ordered("unique", field))
+    flat = reshaped("unique", ordered("unique", field), [Axis(field.type.array_shape.points)])
     if not flat.field_shape.points:
         none = filled(FieldType(0, (), "int64"), 0)
         found = [astype(flat, field.dtype), none, reshaped("unique", none, axes_of(field.type)), none]

@@ -97,12 +97,16 @@ class Timeline:
         operators = tuple(op.kernel.name for op in (*recomputed(step), *step.ops))
         self._read.append((note, LaunchTime(step.kernel.name, operators, *times)))
 
+    def _wait(self) -> None:
+        """Wait for all that was noted."""
+        for queue in {note.queue for note in list(self._notes)}:
+            queue.synchronize()
+
     def _all(self) -> list[tuple[_Note, LaunchTime]]:
         """Everything that was noted of devices; waits."""
         with self._lock:
             noted = list(self._notes)  # others may add to them
-            for queue in {note.queue for note in noted}:
-                queue.synchronize()
+            self._wait()
             for _ in noted:
                 self._read_next()
             return list(self._read)
@@ -250,6 +254,7 @@ def profile() -> Iterator[Timeline]:
     followers.append(_Timed)
     try:
         yield timeline
+        timeline._wait()  # so that the wall time has all that the device did
     finally:
         followers.remove(_Timed)
         observers.remove(timeline)

@@ -96,6 +96,16 @@ def test_ranges_of_the_values(device, dtype):
         all_same(np.histogram(f, 5, (0, f.max())), np.histogram(x, 5, (0, x.max())))
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_integers_that_no_double_is(dtype):
+    """The first edge may be above the least value, and the last one below the greatest."""
+    ends = np.iinfo(dtype)
+    for seed in range(4):
+        array = np.random.default_rng(seed).integers(ends.min // 2, ends.max // 2, 50, dtype)
+        with gp.use_device("reference"):
+            assert int(np.histogram(gp.ScalarField(array), 10)[0].numpy().sum()) == 50
+
+
 def test_edges_between_neighbouring_floats():
     """Of float64 ends NumPy's edges are float64, also where the values have fewer digits than there are bins."""
     x = np.float32([-10000, np.nextafter(np.float32(-10000), np.float32(0))])
@@ -220,3 +230,11 @@ def test_distinct_values(dtype):
 def test_distinct_values_on_devices(device):
     x = rng.integers(0, 9, 30).astype("u1")
     all_same(np.unique(gp.ScalarField(x), return_counts=True), np.unique(x, return_counts=True))
+
+
+def test_distinct_values_of_one_point():
+    with gp.use_device("reference"):
+        for shape in ((1, 3), (1, 1, 3)):
+            values, inverse = np.unique(gp.VectorField(np.float32([2, 1, 2]).reshape(shape)), return_inverse=True)
+            assert values.numpy().tolist() == [1, 2]
+            assert inverse.numpy().ravel().tolist() == [1, 0, 1]

@@ -223,6 +223,16 @@ def test_the_host(device):
     assert float(lines[-1].split()[2]) == pytest.approx(times.wall_ms, abs=1e-3)
 
 
+def test_the_wall_time_has_what_the_device_does(device):
+    with gp.ComputeGraph() as graph:
+        u = gp.ScalarField(np.ones((200, 300), np.float32))
+        u.next = np.sqrt(u + 1)
+    with gp.profile() as times:
+        graph.step(20)
+    first, last = times.launches[0], times.launches[-1]
+    assert times.wall_ms >= 0.9 * (last.start_ms + last.ms - first.start_ms)
+
+
 def test_what_waits_inside_of_something_is_told_once():
     with gp.profile() as times:
         with HostSpan("plan"):
