@@ -11,7 +11,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError, described
 from gpuop.iterate import iterate
 from gpuop.ndimage.extrema import extremum
-from gpuop.ndimage.filter_arguments import axes_of, each, rank
+from gpuop.ndimage.filter_arguments import as_output, axes_of, each, rank
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ops.algebra import where
 
@@ -163,7 +163,7 @@ def binary_hit_or_miss(
     miss = ~hit if structure2 is None else np.asarray(structure2, bool)
     hits = BinaryStep(input, hit, 0, origin1, axes)(_true(input))
     misses = BinaryStep(input, miss, 1, origin1 if origin2 is None else origin2, axes)(~_true(input))
-    return _typed(hits & misses, output)
+    return as_output(hits & misses, output)
 
 
 @of_arrays("mask")
@@ -188,7 +188,7 @@ def binary_fill_holes(
     """scipy.ndimage.binary_fill_holes: true also where what is outside cannot come to; as `binary_erosion`."""
     open_ = ~_true(input)
     outside = BinaryStep(input, structure, 1, origin, axes, dilating=True)
-    return _typed(~_repeated(open_ & False, outside, -1, open_, None), output)
+    return as_output(~_repeated(open_ & False, outside, -1, open_, None), output)
 
 
 # --- one step ---------------------------------------------------------------------------------------------------------
@@ -251,12 +251,8 @@ def _repeated(field: Field, step: BinaryStep, iterations: Any, mask: Any, output
             return turn(now), now
 
         grown = iterate(both, (turn(first), first), until=lambda now, before: (now == before).all(), every=LOOKS)
-        return _typed(grown[0], output)
+        return as_output(grown[0], output)
     made = first
     for _ in range(times):
         made = turn(made)
-    return _typed(made, output)
-
-
-def _typed(made: Field, output: Any) -> Field:
-    return made if output is None else made.astype(output)
+    return as_output(made, output)

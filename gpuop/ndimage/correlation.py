@@ -22,7 +22,7 @@ from gpuop.ndimage.filter_arguments import (
     result_dtype,
     spread,
 )
-from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, steps_along
+from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, offsets_at, steps_along
 from gpuop.ndimage.of_arrays import of_arrays
 
 Numbers = np.ndarray[Any, Any]
@@ -155,7 +155,7 @@ def along(
     name: str = "correlate1d",
 ) -> Field:
     """The sums along an axis, as SciPy adds them up: pairs of equal weights first."""
-    check_origin(origin, len(weights))
+    check_origin(origin, len(weights), "weights")
     weights = tuple(float(w) for w in weights)
     dtype, half = result_dtype(output, field), len(weights) // 2
 
@@ -202,7 +202,7 @@ def _windowed(
         window = np.flip(window).conj()
         origins = {a: -o - (window.shape[a] % 2 == 0) for a, o in origins.items()}
     for a, o in origins.items():
-        check_origin(o, window.shape[a])
+        check_origin(o, window.shape[a], "weights")
     if not window.size:
         return field
     shifts = [n // 2 + origins.get(a, 0) for a, n in enumerate(window.shape)]
@@ -217,11 +217,11 @@ def _added(name: str, field: Field, window: Numbers, shifts: Sequence[int], at: 
         if abs(weight) > EPSILON
     ]
     table = numbers_at([weight for _, weight in taps])
-    places = [numbers_at([offset[a] for offset, _ in taps]) for a in range(rank(field))]
+    place = offsets_at([offset for offset, _ in taps])
 
     def total(around: Around) -> Any:
         if not taps:
             return around((0,) * rank(field)) * 0.0
-        return combined(len(taps), lambda n: around(tuple(place(n) for place in places)) * table(n), _add)
+        return combined(len(taps), lambda n: around(place(n)) * table(n), _add)
 
     return neighbourhood(name, field, total, at, computed_in(field, dtype), dtype, tuple(taps))

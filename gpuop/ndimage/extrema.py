@@ -12,8 +12,19 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
-from gpuop.ndimage.filter_arguments import ImageEdge, axes_of, axis_of, each, edge, rank, result_dtype, spread, windows
-from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, steps_along
+from gpuop.ndimage.filter_arguments import (
+    ImageEdge,
+    axes_of,
+    axis_of,
+    check_origin,
+    each,
+    edge,
+    rank,
+    result_dtype,
+    spread,
+    windows,
+)
+from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, offsets_at, steps_along
 from gpuop.ndimage.of_arrays import of_arrays
 
 Operation = Callable[[Any, Any], Any]
@@ -119,12 +130,12 @@ def extremum(
     taps = taps_of(field, held, chosen, origin, heights)
     dtype, at = result_dtype(output, field), edge(mode, cval)
     sign, join = (-1.0 if which == "minimum" else 1.0), OPERATIONS[which]
-    places = [numbers_at([offset[a] for offset, _ in taps]) for a in range(rank(field))]
+    place = offsets_at([offset for offset, _ in taps])
     table = numbers_at([sign * height for _, height in taps])
 
     def found(around: Around) -> Any:
         def term(n: Any) -> Any:
-            value = around(tuple(place(n) for place in places))
+            value = around(place(n))
             return value if structure is None else value + table(n)
 
         return combined(len(taps), term, join)
@@ -170,8 +181,7 @@ def taps_of(
     whole, tall = spread(held, axes, count, "footprint"), spread(heights, axes, count, "structure")
     shifts = dict(zip(axes, each(origin, len(axes), "origin"), strict=True))
     for a, shift in shifts.items():
-        if not 0 <= whole.shape[a] // 2 + shift < whole.shape[a]:
-            raise ArgumentError(f"invalid origin {shift}: the window of {whole.shape[a]} does not hold its own point")
+        check_origin(shift, whole.shape[a])
     return [
         (
             tuple(int(i) - n // 2 - shifts.get(a, 0) for a, (i, n) in enumerate(zip(at, whole.shape, strict=True))),
@@ -192,15 +202,14 @@ def _box(
     ):
         if n > 1:
             made = line(which, made, n, axis, dtype, edge(outside, cval), shift)
-    return made if made.dtype == dtype else made.astype(dtype)
+    return made.astype(dtype)
 
 
 def line(which: str, field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin: int) -> Field:
     """The extremes along an axis."""
     if size < 1:
         raise ArgumentError(f"incorrect filter size {size}: it is 1 or more")
-    if not 0 <= size // 2 + origin < size:
-        raise ArgumentError(f"invalid origin {origin}: the window of {size} does not hold its own point")
+    check_origin(origin, size)
     at_step, join = steps_along(axis, rank(field), origin), OPERATIONS[which]
 
     def found(around: Around) -> Any:

@@ -25,16 +25,8 @@ MODES = {  # SciPy's words, and the borders of reads that they are
     "constant": "constant",
     "grid-constant": "constant",
 }
-SMALL = (
-    "bool",
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-    "float16",
-    "float32",
-    "unorm8",
-)  # dtypes that float32 holds all values of
+# Dtypes that float32 holds all values of.
+SMALL = ("bool", "int8", "uint8", "int16", "uint16", "float16", "float32", "unorm8")
 
 
 def frozen(value: Any) -> Any:
@@ -118,7 +110,7 @@ def each(value: Any, count: int, name: str) -> list[Any]:
     return values
 
 
-def check_origin(origin: int, size: int, what: str = "weights") -> None:
+def check_origin(origin: int, size: int, what: str = "points") -> None:
     """Refuse a window that does not hold its own point."""
     if not -(size // 2) <= origin <= (size - 1) // 2:
         raise ArgumentError(
@@ -155,6 +147,11 @@ def computed_in(field: Field, dtype: str) -> str:
     if field.dtype == "complex64":
         return "float32"
     return "float32" if field.dtype in SMALL and dtype in ("float32", "float16") else "float64"
+
+
+def as_output(made: Field, output: Any) -> Field:
+    """The field in the dtype of `output=`, where there is one."""
+    return made if output is None else made.astype(output)
 
 
 def windows(size: Any, count: int, name: str = "size") -> list[int]:

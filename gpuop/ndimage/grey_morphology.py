@@ -9,7 +9,7 @@ import numpy as np
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
 from gpuop.ndimage.extrema import extremum, footprint_of
-from gpuop.ndimage.filter_arguments import axes_of, each, rank
+from gpuop.ndimage.filter_arguments import as_output, axes_of, each, rank
 from gpuop.ndimage.of_arrays import of_arrays
 
 Numbers = np.ndarray[Any, Any]
@@ -112,7 +112,7 @@ def morphological_gradient(
 ) -> Any:
     """scipy.ndimage.morphological_gradient: the dilation less the erosion; as `grey_erosion`."""
     window = GreyWindow(size, footprint, structure, mode, cval, origin, axes)
-    return _typed(_dilated(input, window) - _eroded(input, window), output)
+    return as_output(_dilated(input, window) - _eroded(input, window), output)
 
 
 @of_arrays()
@@ -130,7 +130,7 @@ def morphological_laplace(
 ) -> Any:
     """scipy.ndimage.morphological_laplace: the dilation plus the erosion, less twice the field; as `grey_erosion`."""
     window = GreyWindow(size, footprint, structure, mode, cval, origin, axes)
-    return _typed(_dilated(input, window) + _eroded(input, window) - input - input, output)
+    return as_output(_dilated(input, window) + _eroded(input, window) - input - input, output)
 
 
 @of_arrays()
@@ -203,8 +203,4 @@ def _dilated(field: Field, window: GreyWindow, output: Any = None) -> Field:
 
 
 def _less(a: Field, b: Field, output: Any) -> Field:
-    return _typed(a ^ b if a.dtype == b.dtype == "bool" else a - b, output)
-
-
-def _typed(made: Field, output: Any) -> Field:
-    return made if output is None else made.astype(output)
+    return as_output(a ^ b if a.dtype == b.dtype == "bool" else a - b, output)

@@ -31,16 +31,7 @@ def neighbourhood(
     out = field.type.replace(dtype=dtype)
 
     def at_point(at: Place, read: Reading) -> Any:
-        known: dict[Offset, Any] = {}
-
-        def around(offset: Offset) -> Any:
-            if not all(isinstance(o, int) for o in offset):
-                return k._convert(_read(field, at, offset, read, edge), computed)
-            if offset not in known:
-                known[offset] = k._convert(_read(field, at, offset, read, edge), computed)
-            return known[offset]
-
-        return stored(value(around), out)
+        return stored(value(lambda offset: k._convert(_read(field, at, offset, read, edge), computed)), out)
 
     return gathered(name, out, [field], at_point, (edge, computed, dtype, key))
 
@@ -83,6 +74,12 @@ def numbers_at(numbers: Sequence[float]) -> Callable[[Any], Any]:
         return k._constantArray(np.array(numbers, np.int32 if whole else np.float64))[n]
 
     return looked_up
+
+
+def offsets_at(offsets: Sequence[Offset]) -> Callable[[Any], Offset]:
+    """What looks up one of some offsets, as `numbers_at` does."""
+    along_axes = [numbers_at(numbers) for numbers in zip(*offsets, strict=True)]
+    return lambda n: tuple(number(n) for number in along_axes)
 
 
 def steps_along(axis: int, count: int, origin: int) -> Callable[[Any], Offset]:

@@ -14,14 +14,13 @@ from gpuop.errors import ArgumentError
 from gpuop.ir.types import FieldType
 from gpuop.ndimage.extrema import compared_in, extremum, footprint_of, one_mode, taps_of
 from gpuop.ndimage.filter_arguments import axes_of, edge, rank, result_dtype
-from gpuop.ndimage.neighbours import Around, neighbourhood, numbers_at
+from gpuop.ndimage.neighbours import Around, neighbourhood, offsets_at
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ops.sort_keys import key_of
 
 WRITTEN_OUT = 64  # values that are selected from by comparisons of pairs
-WIDE_INTEGERS = (
-    25  # the same of integers of 32 and 64 bits, of more of which Intel's compiler does not live to see the end
-)
+# The same of integers of 32 and 64 bits, of more of which Intel's compiler dies.
+WIDE_INTEGERS = 25
 
 
 @of_arrays()
@@ -110,17 +109,14 @@ def _ranked(
     offsets = [offset for offset, _ in taps_of(field, held, chosen, origin, np.zeros(held.shape))]
     outside, dtype = edge(mode, cval), result_dtype(output, field)
     computed = compared_in(field, outside)
-    places = [numbers_at([offset[a] for offset in offsets]) for a in range(rank(field))]
-
+    place = offsets_at(offsets)
     by_columns = sorted(offsets, key=lambda offset: offset[::-1])  # neighbours in a row share what is made of columns
 
     def selected(around: Around) -> Any:
         wide = np.dtype(computed).kind in "iu" and np.dtype(computed).itemsize > 2
         if count <= (WIDE_INTEGERS if wide else WRITTEN_OUT):
             return k._select([around(offset) for offset in by_columns], at)
-        return _by_bits(
-            lambda n: around(tuple(place(n) for place in places)), count, at, field.type.replace(dtype=computed)
-        )
+        return _by_bits(lambda n: around(place(n)), count, at, field.type.replace(dtype=computed))
 
     return neighbourhood("rank_filter", field, selected, outside, computed, dtype, (tuple(offsets), at))
 

@@ -14,6 +14,7 @@ from gpuop.ndimage.filter_arguments import (
     ImageEdge,
     axes_of,
     axis_of,
+    check_origin,
     computed_in,
     each,
     edge,
@@ -94,7 +95,7 @@ def gaussian_filter(
     for axis, deviation, derivative, outside, reach in rows:
         if deviation > NONE:
             field = _blurred(field, deviation, axis, derivative, dtype, edge(outside, cval), truncate, reach)
-    return field if field.dtype == dtype else field.astype(dtype)
+    return field.astype(dtype)
 
 
 def _blurred(
@@ -182,14 +183,13 @@ def uniform_filter(
     for axis, n, outside, shift in zip(chosen, sizes, modes, origins, strict=True):
         if n > 1:
             field = _mean(field, n, axis, dtype, edge(outside, cval), shift)
-    return field if field.dtype == dtype else field.astype(dtype)
+    return field.astype(dtype)
 
 
 def _mean(field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin: int) -> Field:
     if size < 1:
         raise ArgumentError(f"incorrect filter size {size}: it is 1 or more")
-    if not 0 <= size // 2 + origin < size:
-        raise ArgumentError(f"invalid origin {origin}: the window of {size} does not hold its own point")
+    check_origin(origin, size)
     dtype, at_step = result_dtype(output, field), steps_along(axis, rank(field), origin)
 
     def mean(around: Around) -> Any:
