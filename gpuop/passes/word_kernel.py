@@ -11,6 +11,7 @@ from gpuop.ir.build import collector
 from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.intervals import LIMITS, Range
 from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.layout import Layout
 from gpuop.ir.nodes import (
     Apply,
     Cast,
@@ -41,11 +42,14 @@ Value: TypeAlias = Packed | Flags
 
 @dataclass(frozen=True)
 class Stored:
-    """How a field lies in words: of bytes, or of pairs of 16 bits; and between which its values lie."""
+    """How a field lies in words: of bytes, or of pairs of 16 bits; and between which its values lie. Elements of four points may
+    alternate in as many words.
+    """
 
     param: FieldParam
     bits: int
     range: Range
+    alternate: bool = False
 
 
 class WordKernel:
@@ -73,7 +77,7 @@ class WordKernel:
     def stored(self, field: FieldParam, bits: int, range_: Range) -> Stored:
         planes = (*field.type.tensor_shape, 2) if bits == 16 else field.type.tensor_shape
         kind = field.type.replace(field_shape=self.shape, tensor_shape=planes, dtype=UINT.name)
-        return Stored(FieldParam(field.hint, kind), bits, range_)
+        return Stored(FieldParam(field.hint, kind), bits, range_, not self.source.layout(field).in_rows())
 
     def kernel(self) -> Kernel | None:
         """None of what is not understood."""
@@ -91,6 +95,7 @@ class WordKernel:
             outputs=tuple(outputs),
             intermediates=tuple(self.fields[f].param for f in source.intermediates),
             domain=Domain(self.shape),
+            layouts=tuple((self.fields[f].param, in_words(layout)) for f, layout in source.layouts),
             body=tuple(self.out),
             packed=True,
         )
@@ -252,14 +257,42 @@ class WordKernel:
         return self.repeated[word]
 
     def stored_word(self, read: Read, there: Stored, plane: int, k: int, part: int) -> Expr:
-        """A word as it is in memory, or as the border says."""
+        """A word of a plane as it is in memory, or as the border says."""
+        if there.alternate:
+            return self.picked([self.word_at(read, there, n, k) for n in range(there.param.type.planes)], plane)
+        return self.word_at(read, there, plane * (there.bits // 8) + part, k)
+
+    def picked(self, words: list[Expr], plane: int) -> Expr:
+        """The bytes of an element of four points, whose elements alternate in words."""
+        lanes = [divmod(plane + point * len(words), LANES) for point in range(LANES)]
+        first, *others = sorted({word for word, _ in lanes})
+        found, there = words[first], [byte for _, byte in lanes]
+        for number in others:
+            chosen = [LANES + byte if word == number else at for (word, byte), at in zip(lanes, there, strict=True)]
+            found, there = (
+                self.lanes.bytes(found, words[number], sum(at << 4 * n for n, at in enumerate(chosen))),
+                list(range(LANES)),
+            )
+        return found
+
+    def word_at(self, read: Read, there: Stored, number: int, k: int) -> Expr:
+        """The word of a number, of those that four points have."""
         point = None if read.point is None else (*read.point[:-1], Index("global", "column", k))
         if all(isinstance(at, Index) and not at.offset for at in point or ()):
             read, point = replace(read, border="clamp", fill=None), None
-        number = plane * (there.bits // 8) + part
         element = None if there.param.type.planes == 1 else Const(number, Type(INT))
         fill = None if read.fill is None else splat(int(read.fill.value), there.bits)
         wanted = Read(there.param, Type(UINT), point, element, read.border, fill)
         if wanted not in self.words:
             self.words[wanted] = self.b.bind(wanted)
         return self.words[wanted]
+
+
+def in_words(layout: Layout) -> Layout:
+    """The layout of the words that bytes are, whose rows are whole ones."""
+    along = layout.element if layout.in_rows() else LANES  # elements that alternate do so in words
+    return Layout(
+        (*(n // LANES for n in layout.point[:-1]), layout.point[-1]),
+        along // LANES,
+        behind=(layout.behind or 0) // LANES,
+    )

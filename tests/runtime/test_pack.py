@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop import evaluation
 from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.kernel_limits import Limits
@@ -18,6 +19,7 @@ from gpuop.fusion.measure import before
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.layout import layout_of
 from gpuop.passes.schedules import schedule
 from gpuop.runtime import devices
 from gpuop.runtime.reference.reference_device import Reference
@@ -254,6 +256,54 @@ def test_stages(device, shape, border):
         assert is_packed(kernel) and [f.type.planes for f in kernel.intermediates] == [1, 2]
         for found, want in zip(results, (255 * (blurred > 128), blurred), strict=True):
             np.testing.assert_array_equal(found.numpy(), want)
+
+
+@gp.operator
+def edges(picture, border, count):
+    """Of all elements, of two points."""
+
+    def at(row, column, k):
+        return _convert_int(_readTensorElement(picture, _row + row, _column + column, k, border=border))
+
+    total = sum((k + 1) * (at(-1, -1, k) + at(0, 0, k)) for k in range(count))
+    return _convert_uchar((total + sum(at(1, 0, k) for k in range(count))) >> 5)
+
+
+VIEWS = {  # of bytes in a row: the shape, the strides, where it begins, and whether it is read in words
+    "three alternate": ((6, 20, 3), (60, 3, 1), 0, True),
+    "three in longer rows": ((6, 20, 3), (72, 3, 1), 4, True),
+    "two alternate": ((6, 20, 2), (40, 2, 1), 0, True),
+    "four alternate": ((6, 20, 4), (80, 4, 1), 8, True),
+    "five alternate": ((6, 16, 5), (80, 5, 1), 12, True),
+    "planes in longer rows": ((6, 20, 3), (24, 1, 144), 4, True),
+    "three begin anywhere": ((6, 20, 3), (60, 3, 1), 2, False),
+    "rows begin anywhere": ((6, 20, 3), (61, 3, 1), 0, False),
+    "every second point": ((6, 20, 1), (40, 2, 1), 0, False),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_arrays_of_users(device, view):
+    shape, strides, behind, whole = VIEWS[view]
+    if not is_interpreted() and view != "three alternate":
+        pytest.skip("one view will do for drivers, which compile slowly")
+    memory = rng.integers(0, 256, 960).astype(np.uint8)
+    array = np.lib.stride_tricks.as_strided(memory, shape, strides)
+    border = "zero" if "three" in view else "clamp"
+    with packed(), mock.patch("gpuop.passes.pack.GAIN", 2):
+        backend = devices.current()
+        what = program([edges(gp.Field(np.ascontiguousarray(array), 1), border, shape[-1]).node])
+        ((leaf, node),) = what.leaves.items()
+        layout = replace(layout_of(node.type, strides), behind=behind)
+        buffer = backend.upload(gp.FieldType(memory.size, dtype="uint8"), memory.reshape(1, -1))
+        prepared = evaluation.prepare(what, backend, None, layouts={leaf: layout})
+        (wanted,) = what.wanted
+        got = backend.download(what.types[wanted], prepared.run({leaf: buffer})[wanted]).reshape(shape[:2])
+        (launch,) = prepared.plan.launches
+        assert is_packed(before(replace(launch.kernel, target=Widened.target), schedule)) == whole
+    plain, rising = array.sum(-1, dtype=np.int64), array @ np.arange(1, shape[2] + 1)
+    total = rising + away(rising, -1, -1, border=border) + away(plain, 1, 0, border=border)
+    np.testing.assert_array_equal(got, (total >> 5).astype(np.uint8))
 
 
 def shifted(compute) -> gp.Operator:
