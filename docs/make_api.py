@@ -30,6 +30,7 @@ What `import gpuop as gp` brings, as `help(gp.Field)` says it too; the names of 
 Shapes are (layers, rows, columns), then the tensor's; a dtype is NumPy's or its name. Every error is a `gp.GpuopError`, whose
 message says what to do instead. This page is made of the docstrings by `make_api.py`.
 """
+RANDOM = ("bits", "uniform", "integers", "bernoulli", "normal", "exponential", "poisson", "permutation", "choice")
 SECTIONS: dict[str, tuple[Any, ...]] = {
     "Types": (gp.Shape, gp.FieldType, gp.Dims),
     "Fields": (
@@ -51,6 +52,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
         testing.noise,
         testing.conformance,
     ),
+    "Random numbers": tuple(getattr(gp.random, name) for name in ("key", "split", "fold_in", *RANDOM)),
     "Tuning": (gp.tuning, gp.tune, Tuning),
     "Errors": (gp.GpuopError, gp.SemanticError, gp.UnsupportedError, gp.ArgumentError, gp.CompileError, gp.DeviceError),
 }
@@ -65,6 +67,7 @@ GIVEN_BY = {  # what has no name in `gp`
     Tuning: "given by `gp.tune`",
     Device: "listed by `gp.devices`",
     **dict.fromkeys((getattr(testing, name) for name in testing.__all__ if name != "PROGRAMS"), "of `gpuop.testing`"),
+    **dict.fromkeys((getattr(gp.random, name) for name in gp.random.__all__), "of `gpuop.random`"),
 }
 OWN = {  # members that are for gpuop itself
     *(

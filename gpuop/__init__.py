@@ -1,7 +1,8 @@
 """gpuop: operators on tensor fields, written in Python, fused, and run on any GPU, or on the CPU where there is none."""
 
 import gpuop.ndimage
-import gpuop.providers  # noqa: F401 - it sets what fields ask of the layers above them
+import gpuop.providers
+import gpuop.random  # noqa: F401 - the library's modules are there at once, and providers sets what fields ask of layers above
 from gpuop.bundles.bundle import Bundle, load_bundle
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import (

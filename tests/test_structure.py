@@ -38,6 +38,7 @@ BELOW = {  # what each part may import
     "iterate": CORE | {"interop"},
     "pipelines": CORE | {"interop", "evaluation"},
     "ndimage": CORE | {"interop", "iterate", "pipelines"},
+    "random": CORE | {"pipelines"},
     "graphs": CORE | {"interop", "evaluation"},
     "bundles": CORE | {"evaluation", "graphs"},
     "providers": {"dsl", "interop", "evaluation", "submission", "graphs"},
@@ -62,6 +63,7 @@ BELOW = {  # what each part may import
         "bundles",
         "ndimage",
         "providers",
+        "random",
         "tune",
     },
 }

@@ -1,0 +1,54 @@
+"""Functions of fields that take arrays of any library in their places, and then give arrays of the same library."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gpuop.dsl.fields.arrays import Placeholder, is_array
+from gpuop.dsl.fields.field import Field
+from gpuop.ir.types import is_integer
+from gpuop.pipelines.pipeline import pipeline
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def takes_arrays(*names: str) -> Callable[[Function], Function]:
+    """Make of a function one that is a pipeline where it is called with arrays, kept for their types and all other arguments.
+
+    Args:
+        names: of the arguments that may be fields or arrays; lists become NumPy's arrays, integers and None stay.
+    """
+
+    def decorated(function: Function) -> Function:
+        signature, run = inspect.signature(function), pipeline(function)
+
+        @functools.wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            bound = signature.bind(*args, **kwargs)
+            given = {name: bound.arguments[name] for name in names if name in bound.arguments}
+            if any(isinstance(value, (Field, Placeholder)) for value in given.values()):
+                return function(*args, **kwargs)
+            arrays = {name: _array(value) for name, value in given.items()}
+            bound.arguments.update(arrays)
+            return (run if any(map(is_array, arrays.values())) else function)(*bound.args, **bound.kwargs)
+
+        return called  # type: ignore[return-value]
+
+    return decorated
+
+
+def _array(given: Any) -> Any:
+    return given if given is None or is_array(given) or is_integer(given) else np.asarray(given)
+
+
+def as_field(given: Any, tensor_order: int = 0) -> Field:
+    """The field, or one of an array whose last axes are the tensor's, with the array's own dtype."""
+    if isinstance(given, Field):
+        return given
+    array = given if isinstance(given, Placeholder) or is_array(given) else np.asarray(given)
+    return Field(array, tensor_order, array.dtype)

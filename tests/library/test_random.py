@@ -1,0 +1,162 @@
+"""gpuop.random: words by Philox in Python's integers, distributions by SciPy's tests, and the same bits on every device."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+
+import gpuop as gp
+from gpuop import random
+from tests.conformance.test_random import philox
+
+SEED = 0x0123456789ABCDEF
+KEY = (SEED & 2**32 - 1, SEED >> 32)
+# Of what `test_the_same_bits` makes, as all devices have made it: keys are seeds of results that people keep.
+DIGEST = "28cc7f7a431a536f"
+
+
+def words(shape: tuple[int, ...], turn: int = 0) -> Any:
+    """The four words of each counter of a grid: of four columns, in a row."""
+    rows, columns = (1, 1, *shape)[-2:]
+    blocks = [[philox(KEY, (c, r, 0, turn)) for c in range(-(-columns // 4))] for r in range(rows)]
+    return np.array(blocks).reshape(rows, -1)[:, :columns].reshape(shape)
+
+
+def test_the_same_bits(device: str) -> None:
+    one, two = random.split(random.key(SEED))
+    means = gp.ScalarField(np.linspace(0, 40, 77, dtype="f"))
+    made = random.normal(one, 77), random.normal(two, 77, "float64"), random.poisson(random.fold_in(one, 7), means)
+    values = b"".join(f.numpy().tobytes() for f in gp.evaluate(*made))
+    assert hashlib.sha256(values).hexdigest()[:16] == DIGEST
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (5, 10), (0, 3)])
+def test_words(shape: tuple[int, ...]) -> None:
+    key = random.key(SEED)
+    expected = words(shape) if 0 not in shape else np.empty(shape, "uint32")
+    with gp.use_device("reference"):
+        np.testing.assert_array_equal(random.bits(key, shape).numpy(), expected)
+        np.testing.assert_array_equal(random.bits(key, shape, "uint8").numpy(), expected >> 24)
+        np.testing.assert_array_equal(random.uniform(key, shape).numpy(), (expected >> 8) * np.float32(2.0**-24))
+        inverse = scipy.special.ndtri(0.5 + (expected.astype("int32") + 0.5) / 2**32)
+        np.testing.assert_allclose(random.normal(key, shape).numpy(), inverse, rtol=1e-6)
+        np.testing.assert_allclose(random.normal(key, shape, "float16").numpy(), inverse, rtol=1e-3)
+
+
+def test_words_of_tensors_and_of_64_bits() -> None:
+    key = random.key(SEED)
+    with gp.use_device("reference"):
+        small = random.bits(key, gp.FieldType((2, 3), 2, "uint32")).numpy()
+        big = random.bits(key, gp.FieldType((2, 3), (2, 3), "uint32")).numpy().reshape(2, 3, 6)
+        double = random.uniform(key, 5, "float64").numpy()
+    assert small[1, 2].tolist() == philox(KEY, (2, 1, 0, 0))[:2].tolist()
+    assert big[1, 2].tolist() == [*philox(KEY, (2, 1, 0, 0)), *philox(KEY, (2, 1, 1, 0))[:2]]
+    pairs = np.array([philox(KEY, (n, 0, 0, 0)) for n in range(3)], "uint64").reshape(-1, 2)[:5]
+    np.testing.assert_array_equal(double, ((pairs[:, 1] << 32 | pairs[:, 0]) >> 11) * 2.0**-53)
+
+
+def test_keys() -> None:
+    key = random.key(SEED)
+    assert np.asarray(key).tolist() == [*KEY]
+    expected = [philox(KEY, (*data, 0, last))[:2].tolist() for data, last in (((1, 0), 2**32 - 1), ((5, 2), 2**32 - 2))]
+    folded = 2 * 2**32 + 5
+    assert [np.asarray(k).tolist() for k in (random.split(key)[1], random.fold_in(key, folded))] == expected
+    with gp.use_device("reference"):
+        counted = random.fold_in(random.key(gp.Parameter(np.uint64(SEED))), gp.Parameter(np.int64(folded)))
+        assert counted.numpy().tolist() == expected[1]
+        minus = random.fold_in(key, gp.Parameter(np.int32(-1))).numpy()
+        assert minus.tolist() == np.asarray(random.fold_in(key, -1)).tolist()
+
+
+def chi_square(counts: Any, shares: Any) -> float:
+    """How likely such counts are; those that few are expected of count together."""
+    often, total = shares * counts.sum() > 5, counts.sum()
+    found, expected = counts[often], shares[often] * total
+    if found.sum() < total:
+        found, expected = np.append(found, total - found.sum()), np.append(expected, total - expected.sum())
+    return float(scipy.stats.chisquare(found, expected * (found.sum() / expected.sum())).pvalue)
+
+
+def test_distributions() -> None:
+    a, b, c, d, e = random.split(random.key(1), 5)
+    with gp.use_device("reference"):
+        means = gp.ScalarField(np.repeat(np.array([0.7, 9.5, 10.5, 200], "f"), 8000).reshape(4, -1))
+        floats = [
+            (random.uniform(a, (100, 301), low=-2, high=3), "uniform", (-2, 5)),
+            (random.normal(b, (100, 301), loc=1.0, scale=2.0), "norm", (1, 2)),
+            (random.normal(b, gp.FieldType(10001, 3), "float64"), "norm", ()),
+            (random.exponential(c, 20003, "float64", 3.0), "expon", (0, 3)),
+        ]
+        integers = random.integers(d, -3, 9, (300, 301), "int8")
+        counts = random.poisson(e, means)
+        chosen = random.choice(e, 4, 40000, p=[0.5, 0.125, 0, 0.375])
+        gp.evaluate(*(f for f, *_ in floats), integers, counts, chosen)
+        for field, name, parameters in floats:
+            assert scipy.stats.kstest(field.numpy().ravel(), name, parameters).pvalue > 1e-3, name
+        assert chi_square(np.bincount(integers.numpy().ravel() + 3), np.full(12, 1 / 12)) > 1e-3
+        for row, mean in zip(counts.numpy(), (np.float32(0.7), 9.5, 10.5, 200), strict=True):
+            found = np.bincount(row, minlength=300)
+            assert chi_square(found, scipy.stats.poisson.pmf(np.arange(len(found)), mean)) > 1e-3
+        assert chi_square(np.bincount(chosen.numpy()), np.array([0.5, 0.125, 0, 0.375])) > 1e-3
+
+
+def test_neighbours_have_nothing_in_common() -> None:
+    with gp.use_device("reference"):
+        z = random.normal(random.key(3), (256, 256)).numpy().astype("d")
+        other = random.normal(random.key(4), (256, 256)).numpy()
+    for second in (np.roll(z, 1, 1), np.roll(z, 4, 1), np.roll(z, 1, 0), other):
+        assert abs(np.mean(z * second)) < 4 / 256
+
+
+def test_orders() -> None:
+    key, table = random.key(9), np.arange(24.0).reshape(4, 6)
+    with gp.use_device("reference"):
+        order = random.permutation(key, 6).numpy()
+        assert sorted(order) == list(range(6))
+        shuffled = random.permutation(key, table, 1)
+        assert isinstance(shuffled, np.ndarray)
+        np.testing.assert_array_equal(shuffled, table[:, order])
+        assert sorted(random.choice(key, [5, 7, 9], 3, replace=False)) == [5, 7, 9]
+        rows = random.choice(key, gp.ScalarField(table), (2, 3)).numpy()
+        assert rows.shape == (2, 3, 6)
+        assert {tuple(row) for row in rows.reshape(-1, 6)} <= {tuple(row) for row in table}
+
+
+def test_numbers_fuse_and_other_keys_compile_nothing() -> None:
+    with gp.ComputeGraph() as graph:
+        count = gp.ScalarField(np.int32(0))
+        count.next = count + 1
+        key = random.fold_in(random.key(SEED), count)
+        graph.probe(gp.ScalarField(np.ones(8, "f")) + random.uniform(key, 8), "noisy")
+        graph.probe(key, "key")
+    for n in range(3):
+        graph.reset() if n == 0 else graph.step()
+        own = philox(KEY, (n, 0, 0, 2**32 - 2))[:2]
+        assert graph.read("key").tolist() == own.tolist()
+        bits = np.array([philox(own, (b, 0, 0, 0)) for b in range(2)]).ravel()
+        np.testing.assert_array_equal(graph.read("noisy"), (bits >> 8).astype("f") * np.float32(2.0**-24) + 1)
+    texts = {random.normal(random.key(seed), 9).node.call.kernel for seed in range(3)}
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: random.uniform(3), r"a key is made by `gp.random.key\(seed\)`; an int is none"),
+        (lambda: random.key(1.5), "key takes an integer here, or a 0D Field of integers"),
+        (lambda: random.key(1).set(3), "a key does not change"),
+        (lambda: random.normal(random.key(1), 3, "int32"), "random.normal gives floats, not int32"),
+        (lambda: random.integers(random.key(1), 5, 5), "low >= high"),
+        (lambda: random.integers(random.key(1), 0, 300, 3, "uint8"), "uint8 does not hold all integers from 0 to 299"),
+        (lambda: random.poisson(random.key(1), -1.0), "lam is a mean from 0 to 1e"),
+        (lambda: random.choice(random.key(1), 3, 4, replace=False), "of 3 no 4 are chosen"),
+    ],
+)
+def test_wrong_arguments(wrong: Any, message: str) -> None:
+    with pytest.raises(gp.SemanticError, match=message):
+        wrong()
