@@ -75,7 +75,7 @@ def points_per_thread(kernel: Kernel) -> PointsPerThread:
             kernel.body
         )
         return PointsPerThread(reason=refused) if refused else _placed(kernel, kernel.target.vector_length, "vector")
-    count, reason = _count(kernel)
+    count, reason = lanes_of_accesses(kernel)
     return PointsPerThread(reason=reason) if count == 1 else _placed(kernel, count, "wide", reason)
 
 
@@ -146,7 +146,8 @@ def elements(field: FieldParam, element: Expr | None) -> list[Expr]:
 
 def places(kernel: Kernel) -> tuple[list[Place], list[Place]]:
     """What a thread reads and what it writes at its own point, each once."""
-    reads = [(e.field, e.element) for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
+    here = (e for e in expressions(kernel.body) if isinstance(e, Read) and e.point is None)
+    reads = [(e.field, e.element) for e in here if is_own(e.field)]
     writes = [(stmt.field, stmt.element) for stmt in kernel.body if isinstance(stmt, Write)]
     read, written = (
         list(dict.fromkeys((field, e) for field, element in found for e in elements(field, element)))
@@ -235,7 +236,7 @@ def _knows_positions(kernel: Kernel) -> bool:
 # --- how many ---------------------------------------------------------------------------------------------------------
 
 
-def _count(kernel: Kernel) -> tuple[int, str]:
+def lanes_of_accesses(kernel: Kernel) -> tuple[int, str]:
     """Lanes that make the widest accesses; fewer, and why, where threads would be few or large."""
     assert kernel.target is not None
     sizes = [field.type.storage.bits // 8 for found in places(kernel) for field, _ in found]

@@ -49,10 +49,12 @@ COLUMN = Index("global", "column")
 
 def widen(kernel: Kernel) -> Kernel:
     thread = points_per_thread(kernel)
-    return kernel if thread.count == 1 else _Widening(kernel, thread).kernel()
+    return kernel if thread.count == 1 else Widening(kernel, thread).kernel()
 
 
-class _Widening:
+class Widening:
+    """Builds the kernel whose threads have several points."""
+
     def __init__(self, kernel: Kernel, thread: PointsPerThread) -> None:
         self.source = kernel
         self.thread = thread
@@ -78,7 +80,6 @@ class _Widening:
         per_thread = self.thread.count
         columns = -(-self.points // (WIDTH * per_thread)) * WIDTH if spaced else -(-self.points // per_thread)
         shape = Shape(columns) if self.thread.flat else Shape(*source.domain.shape[:-1], columns)
-        move = self.spaced if spaced else self.wide
         arrays = [*self.loaded.values(), *self.stored.values()]
         head: list[Stmt] = [*source.shared("constant"), *map(Declare, arrays)]
         title = f"{per_thread} points of {'x'.join(shown_extents(source))}, {'256 apart' if spaced else 'neighbours'}"
@@ -86,17 +87,25 @@ class _Widening:
         if self.partial:
             points = extent(source, "column") if source.named else constant(self.points, INT)
             head.append(Let(self.left, Apply("sub", (points, Ref(self.first)), COLUMN.type)))
-        body = (*head, *move(self.loaded, True), self.loop(self.body), *move(self.stored, False))
         return replace(
             source,
             inputs=tuple(self.fields.get(field, field) for field in source.inputs),
             outputs=tuple(Output(self.fields.get(o.param, o.param), o.fill) for o in source.outputs),
             domain=Domain(shape, source.domain.elements),
-            body=body,
+            body=(*head, *self.computed()),
             points=source.domain.shape,
             group=Shape(1, 1, WIDTH) if spaced else None,
             per_thread=Shape(*(1 for _ in self.rows), per_thread),
         )
+
+    def computed(self) -> Block:
+        """Loads, what is made of them, and stores."""
+        move = self.spaced if self.thread.form == "spaced" else self.wide
+        return (*move(self.loaded, True), self.loop(self.body), *move(self.stored, False))
+
+    def beside(self, read: Read, lane: Expr, b: Builder) -> Expr | None:
+        """What a lane reads of other points, where it has been loaded."""
+        return None
 
     @property
     def partial(self) -> bool:
@@ -188,7 +197,7 @@ class _Widening:
 class _Body(Copier):
     """The body with arrays in the place of fields."""
 
-    def __init__(self, widening: _Widening, lane: Var, positions: dict[Expr, Expr]) -> None:
+    def __init__(self, widening: Widening, lane: Var, positions: dict[Expr, Expr]) -> None:
         super().__init__(widening.source.body)
         self.widening = widening
         self.lane = (Ref(lane),)
@@ -205,7 +214,9 @@ class _Body(Copier):
                 return ()
             case Let(value=Read() as read) | Assign(value=Read() as read) if is_own(read.field):
                 out: list[Stmt] = []
-                (copied,) = super().stmt(replace(stmt, value=self.loaded(read, collector(out, stmt.loc))))
+                b = collector(out, stmt.loc)
+                value = self.loaded(read, b) if read.point is None else self.widening.beside(read, *self.lane, b)
+                (copied,) = super().stmt(stmt if value is None else replace(stmt, value=value))
                 return (*out, copied)
             case Write():
                 return self.written(stmt)

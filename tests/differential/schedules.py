@@ -33,6 +33,7 @@ PINS: dict[str, dict[str, tuple[int, ...]]] = {  # methods, with parameters to t
     "resample": {"rows": (1, 2, 3, 4, 8)},
     "vector rows": {"rows": (1, 2, 3, 4, 8)},
     "privatize": {"strips": (1, 3, 16, 999), "copies": (1, 2, 3, 4, 9), "lanes": (1, 4, 16), "points": (1, 3, 16, 128)},
+    "shifted rows": {"columns": (1, 2, 5, 16)},
 }  # fmt: skip
 
 
@@ -105,6 +106,13 @@ def a_resampling(maker: Maker, border: Any) -> bool:
     return _gathered(maker, of, places, border)
 
 
+def a_shift(maker: Maker, border: Any) -> bool:
+    """Of a field that may be larger or smaller."""
+    grid = tuple(max(n + int(maker.rng.integers(-2, 5)), 1) for n in maker.grid)
+    of = maker.input(maker.one_of(NUMBERS), (), grid)
+    return _gathered(maker, of, lambda: tuple(Place(k, _offset(maker)) for k in range(len(grid))), border, 3)
+
+
 def _gathered(maker: Maker, of: str, places: Callable[[], tuple[Place, ...]], border: Any, most: int = 5) -> bool:
     given = maker.value(of)
     taps = tuple(_tap(maker, given, places(), border) for _ in range(int(maker.rng.integers(1, most + 1))))
@@ -155,7 +163,7 @@ def a_stencil_of_a_stencil(maker: Maker, border: Any) -> bool:
 NUMBERS = ("float32", "float32", "uint8", "int32", "int16", "float16", "float64")
 MADE_FOR = {
     "transpose": a_transpose, "resample": a_resampling, "privatize": a_scatter, "interchange": a_column_reduction,
-    "group lanes": a_row_reduction, "layers": a_stencil_of_a_stencil,
+    "group lanes": a_row_reduction, "layers": a_stencil_of_a_stencil, "shifted rows": a_shift,
 }  # fmt: skip
 
 

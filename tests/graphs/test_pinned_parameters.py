@@ -80,6 +80,7 @@ CASES: list[tuple[str, Any, Any, dict[str, int]]] = [
     ("vector rows", CPU, lambda: around(filled(7, 70)), {"rows": 7}),
     ("privatize", CPU, lambda: counted(filled(40, 50)), {"strips": 160, "copies": 4, "lanes": 16}),
     ("privatize", GPU, lambda: counted(filled(40, 50)), {"points": 8}),
+    ("shifted rows", GPU, lambda: filled(50, 70)[:, 1:], {"columns": 4}),
 ]
 
 

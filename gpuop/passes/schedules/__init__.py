@@ -19,6 +19,7 @@ from gpuop.passes.schedules.plain import without_intermediates
 from gpuop.passes.schedules.privatize import PRIVATIZE
 from gpuop.passes.schedules.resample import RESAMPLE
 from gpuop.passes.schedules.roll import ROLL
+from gpuop.passes.schedules.shifted_rows import SHIFTED_ROWS
 from gpuop.passes.schedules.tile import TILE
 from gpuop.passes.schedules.transpose import TRANSPOSE
 from gpuop.passes.schedules.vector_rows import VECTOR_ROWS
@@ -36,6 +37,7 @@ METHODS: tuple[Method, ...] = (
     RESAMPLE,
     VECTOR_ROWS,
     PRIVATIZE,
+    SHIFTED_ROWS,
 )  # the first that suits a kernel is taken
 
 
