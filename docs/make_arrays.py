@@ -8,13 +8,14 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
+from gpuop.dsl.fields.instead import WAYS
 from gpuop.ops import numpy_functions, reduction_functions
-from gpuop.ops.array_functions import TABLE, ArrayFunction
+from gpuop.ops.array_functions import OF_UFUNCS, TABLE, ArrayFunction
 
 PAGE = Path(__file__).with_name("arrays.md")
 HEAD = """# NumPy's functions of fields
 
-A field is an array to NumPy: of the grid's extents, then of the tensor's (`f.type.array_shape`), and axes are counted over all of
+A field is an array to NumPy: of the grid's extents, then of the tensor's (`f.shape`), and axes are counted over all of
 them. These functions take fields, with NumPy's names, arguments and meaning; any other raises and says what to do. They give lazy
 fields, which are operators like others: what is written as a chain of them runs as few kernels, and a transpose is read in tiles
 where the device gains by it. Nothing is a view, and nothing is copied that is not needed.
@@ -60,8 +61,17 @@ unless they are a result. `gp.updated` names places as slices do. They are in [a
 TAIL = """
 ## Elementwise
 
-ufuncs, as calls without options: {ufuncs}.
-"""
+ufuncs, as calls without options: {ufuncs}. With two results: `divmod`, `modf`.
+
+Methods of theirs: {methods}, and `.outer` of those that take two.
+
+## Not of Fields
+
+All other functions raise `gp.UnsupportedError`, whose sentence says what to write instead.
+
+| function | instead |
+|---|---|
+{instead}"""
 ALIASES = {"amin": "min", "amax": "max"}
 DEFAULTS = {"ddof": 0, "initial": None, "keepdims": False, "where": True}  # of the options of reductions
 
@@ -82,7 +92,10 @@ def page() -> str:
         lines.append(f"\n## {group}\n\n| function | of fields |\n|---|---|\n")
         rows = ((name, row) for name, row in TABLE.items() if row.group == group)
         lines += [f"| `np.{name}({takes(name, row)})` | {row.about} |\n" for name, row in rows]
-    lines.append(TAIL.format(ufuncs=", ".join(f"`{name}`" for name in sorted(numpy_functions.TABLE) if name != "clip")))
+    ufuncs = ", ".join(f"`{name}`" for name in sorted(numpy_functions.TABLE) if name != "clip")
+    methods = ", ".join(f"`np.{name}`" for name in OF_UFUNCS if name.endswith(("reduce", "accumulate")))
+    instead = "".join(f"| `np.{name}` | {way} |\n" for name, way in sorted(WAYS.items()))
+    lines.append(TAIL.format(ufuncs=ufuncs, methods=methods, instead=instead))
     return "".join(lines)
 
 

@@ -184,3 +184,8 @@ def unfit(array: Any, kind: FieldType) -> str:
     ):
         return f"{expected} whose elements lie apart; those of this one share memory"
     return ""
+
+
+def device_in_use() -> str:
+    """The name of the device that fields are evaluated on."""
+    return current().name

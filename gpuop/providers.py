@@ -20,6 +20,7 @@ class Providers:
     own = staticmethod(interop.own)
     set_next = staticmethod(defining.set_next)
     show = staticmethod(inspection.show)
+    device_in_use = staticmethod(interop.device_in_use)
 
 
 services.above = Providers()

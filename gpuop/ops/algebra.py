@@ -56,6 +56,10 @@ def _real(dtype: str) -> str:
     return dtype if np.dtype(dtype).kind in "fc" else "float32"
 
 
+def _byte(dtype: str) -> str:
+    return "uint8"
+
+
 def _truth(dtype: str) -> str:
     return "bool"
 
@@ -65,10 +69,12 @@ COMPARISON, TEST = Rule(_same, _truth), Rule(_real, _truth)
 EQUALITY, DIVISION = Rule(_same, _truth), Rule(_real, _same)
 BITS, LOGIC = Rule(_same, _same, "biu"), Rule(_truth, _same)
 ORDER, INTEGRAL, SHIFT = Rule(_same, _same), Rule(_number, _same), Rule(_number, _same, "biu")
+INTEGER, BIT_COUNT = Rule(_same, _same, "iu"), Rule(_number, _byte, "biu")
 
 RULES = {
     "arithmetic": ARITHMETIC, "division": DIVISION, "floating": FLOATING, "comparison": COMPARISON, "equality": EQUALITY,
     "test": TEST, "bits": BITS, "shift": SHIFT, "logic": LOGIC, "order": ORDER, "integral": INTEGRAL,
+    "integer": INTEGER, "bit count": BIT_COUNT,
 }  # fmt: skip
 
 

@@ -13,18 +13,24 @@ from gpuop.errors import UnsupportedError
 from gpuop.ops import (
     algebra,
     along,
+    choosing,
     counting,
+    differences,
     distinct,
     evenly_spaced,
     joining,
     layouts,
     making,
+    more_layouts,
     padding,
     reduction_functions,
+    row_products,
     scans,
     searches,
+    sets,
     sorts,
     taking,
+    ufunc_methods,
 )
 
 Function = Callable[..., Any]
@@ -65,11 +71,14 @@ SCANS, SORTS, COUNTS = "Scans", "Order", "Counts"
 EVALUATED = "evaluated when it is called, as its length follows from the values"
 METHODS = "`q` is a number or a list; of methods those that are no steps, and lower, higher, midpoint, nearest"
 ALONG = "a Field's indices that are out of bounds are those of the ends"
+ZERO_D = "a 0D field, which `if` and `bool` evaluate"
+FLAT = "all axes of the result are the grid's; integers wrap around, as NumPy's"
 HISTOGRAM = (
     "edges are a Field too; `range=` takes fields of one number; without it nothing counts where a value is not finite"
 )
 ORDER, SHAPES, JOINING = "Axes and order", "Shapes", "Joining and splitting"
 POINTS, MAKING, CHOICES = "Points", "New fields", "Choices and parts"
+TESTS, PRODUCTS, SLOPES = "Tests", "Products", "Derivatives, means and interpolation"
 NEW_AXIS = "a new axis is the grid's, unless it stands behind one of the tensor's"
 TABLE = {
     "where": ArrayFunction(algebra.where, CHOICES, "with three arguments"),
@@ -78,6 +87,23 @@ TABLE = {
     "imag": ArrayFunction(services.algebra["imag"], CHOICES),
     "angle": ArrayFunction(algebra.angle, CHOICES),
     "astype": ArrayFunction(algebra.astype, CHOICES, "as kernels write: integers truncate and saturate"),
+    "select": ArrayFunction(choosing.select, CHOICES, "the first choice whose condition holds; all are computed"),
+    "choose": ArrayFunction(choosing.choose, CHOICES, '`mode="clip"` or `"wrap"`'),
+    "piecewise": ArrayFunction(choosing.piecewise, CHOICES, "functions are called with the whole field"),
+    "round": ArrayFunction(choosing.around, CHOICES, "integers stay integers"),
+    "around": ArrayFunction(choosing.around, CHOICES, "as `np.round`"),
+    "fix": ArrayFunction(choosing.fix, CHOICES),
+    "nan_to_num": ArrayFunction(choosing.nan_to_num, CHOICES, "not of complex numbers"),
+    "sinc": ArrayFunction(choosing.sinc, CHOICES),
+    "isclose": ArrayFunction(choosing.isclose, TESTS, "in float32 of integers; either is a Field, an array or a number"),
+    "allclose": ArrayFunction(choosing.allclose, TESTS, ZERO_D),
+    "array_equal": ArrayFunction(choosing.array_equal, TESTS, ZERO_D),
+    "array_equiv": ArrayFunction(choosing.array_equiv, TESTS, ZERO_D),
+    "isposinf": ArrayFunction(choosing.isposinf, TESTS),
+    "isneginf": ArrayFunction(choosing.isneginf, TESTS),
+    "iscomplex": ArrayFunction(choosing.iscomplex, TESTS),
+    "isreal": ArrayFunction(choosing.isreal, TESTS),
+    "isin": ArrayFunction(sets.isin, TESTS, "by a search among the values in order"),
     **{name: _reduction(name) for name in reduction_functions.FUNCTIONS},
     "cumsum": ArrayFunction(scans.cumsum, SCANS, "of dtypes as `.sum`; by functions: `gp.scan`"),
     "cumprod": ArrayFunction(scans.cumprod, SCANS, "of dtypes as `.prod`"),
@@ -96,6 +122,29 @@ TABLE = {
     "histogram": ArrayFunction(counting.histogram, COUNTS, HISTOGRAM),
     "bincount": ArrayFunction(counting.bincount, COUNTS, f"{EVALUATED}, unless `minlength=` holds all values of an unsigned dtype"),
     "unique": ArrayFunction(distinct.unique, COUNTS, f"{EVALUATED}; `axis` is None"),
+    "unique_values": ArrayFunction(sets.unique_values, COUNTS, f"{EVALUATED}; in order"),
+    "unique_counts": ArrayFunction(sets.unique_counts, COUNTS, EVALUATED),
+    "unique_inverse": ArrayFunction(sets.unique_inverse, COUNTS, EVALUATED),
+    "unique_all": ArrayFunction(sets.unique_all, COUNTS, EVALUATED),
+    "nonzero": ArrayFunction(sets.nonzero, COUNTS, EVALUATED),
+    "flatnonzero": ArrayFunction(sets.flatnonzero, COUNTS, EVALUATED),
+    "argwhere": ArrayFunction(sets.argwhere, COUNTS, f"a field of vectors; {EVALUATED}"),
+    "cumulative_sum": ArrayFunction(differences.cumulative_sum, SCANS),
+    "cumulative_prod": ArrayFunction(differences.cumulative_prod, SCANS),
+    "dot": ArrayFunction(row_products.dot, PRODUCTS, FLAT),
+    "inner": ArrayFunction(row_products.inner, PRODUCTS, FLAT),
+    "vdot": ArrayFunction(row_products.vdot, PRODUCTS),
+    "outer": ArrayFunction(row_products.outer, PRODUCTS),
+    "tensordot": ArrayFunction(row_products.tensordot, PRODUCTS, FLAT),
+    "convolve": ArrayFunction(row_products.convolve, PRODUCTS, "of rows, in float32 of float16; `gp.ndimage.convolve` takes grids"),
+    "correlate": ArrayFunction(row_products.correlate, PRODUCTS, "as `np.convolve`"),
+    "gradient": ArrayFunction(differences.gradient, SLOPES, "float32 of integers; distances are numbers, not Fields"),
+    "ediff1d": ArrayFunction(differences.ediff1d, SLOPES),
+    "unwrap": ArrayFunction(differences.unwrap, SLOPES),
+    "trapezoid": ArrayFunction(differences.trapezoid, SLOPES),
+    "average": ArrayFunction(differences.average, SLOPES),
+    "ptp": ArrayFunction(differences.ptp, SLOPES),
+    "interp": ArrayFunction(differences.interp, SLOPES, "in the fields' floating dtype, beside which arrays are numbers"),
     "transpose": ArrayFunction(layouts.transpose, ORDER, "a tensor's axis before one of the grid's is the grid's; also `f.T`"),
     "swapaxes": ArrayFunction(layouts.swapaxes, ORDER),
     "moveaxis": ArrayFunction(layouts.moveaxis, ORDER),
@@ -104,11 +153,20 @@ TABLE = {
     "flipud": ArrayFunction(along.flipud, ORDER),
     "rot90": ArrayFunction(along.rot90, ORDER),
     "roll": ArrayFunction(along.roll, ORDER),
+    "matrix_transpose": ArrayFunction(more_layouts.matrix_transpose, ORDER, "also `f.mT`"),
+    "rollaxis": ArrayFunction(more_layouts.rollaxis, ORDER),
+    "shape": ArrayFunction(more_layouts.shape, SHAPES, "also `f.shape`"),
+    "ndim": ArrayFunction(more_layouts.ndim, SHAPES, "also `f.ndim`"),
+    "size": ArrayFunction(more_layouts.size, SHAPES, "also `f.size`"),
     "reshape": ArrayFunction(layouts.reshape, SHAPES, "tensors stay where the last axes of the shape are just theirs"),
     "ravel": ArrayFunction(layouts.ravel, SHAPES, "in row-major order"),
     "expand_dims": ArrayFunction(layouts.expand_dims, SHAPES, NEW_AXIS + "; also `f[:, np.newaxis]`"),
     "squeeze": ArrayFunction(layouts.squeeze, SHAPES),
     "broadcast_to": ArrayFunction(layouts.broadcast_to, SHAPES),
+    "atleast_1d": ArrayFunction(more_layouts.atleast_1d, SHAPES),
+    "atleast_2d": ArrayFunction(more_layouts.atleast_2d, SHAPES),
+    "atleast_3d": ArrayFunction(more_layouts.atleast_3d, SHAPES, "scalars on planes become vectors"),
+    "broadcast_arrays": ArrayFunction(more_layouts.broadcast_arrays, SHAPES),
     "concatenate": ArrayFunction(joining.concatenate, JOINING, "of dtypes host algebra's common one"),
     "stack": ArrayFunction(joining.stack, JOINING, "behind the grid's axes the new one is the tensor's: scalars become vectors"),
     "vstack": ArrayFunction(joining.vstack, JOINING),
@@ -116,16 +174,31 @@ TABLE = {
     "dstack": ArrayFunction(joining.dstack, JOINING, "scalars on planes become vectors"),
     "split": ArrayFunction(joining.split, JOINING),
     "array_split": ArrayFunction(joining.array_split, JOINING),
+    "column_stack": ArrayFunction(more_layouts.column_stack, JOINING),
+    "append": ArrayFunction(more_layouts.append, JOINING),
+    "hsplit": ArrayFunction(more_layouts.hsplit, JOINING),
+    "vsplit": ArrayFunction(more_layouts.vsplit, JOINING),
+    "dsplit": ArrayFunction(more_layouts.dsplit, JOINING),
+    "unstack": ArrayFunction(more_layouts.unstack, JOINING),
+    "delete": ArrayFunction(more_layouts.delete, POINTS, "what goes is known when it is called"),
+    "tril": ArrayFunction(more_layouts.tril, POINTS),
+    "triu": ArrayFunction(more_layouts.triu, POINTS),
     "pad": ArrayFunction(padding.pad, POINTS, "modes constant, edge, reflect, symmetric and wrap"),
     "take": ArrayFunction(along.take, POINTS, 'a Field\'s indices take `mode="clip"` or `"wrap"`'),
     "take_along_axis": ArrayFunction(taking.take_along_axis, POINTS, ALONG),
     "repeat": ArrayFunction(along.repeat, POINTS),
     "tile": ArrayFunction(along.tile, POINTS),
     "diff": ArrayFunction(joining.diff, POINTS),
+    "copy": ArrayFunction(more_layouts.copy, MAKING, "the field itself: its values do not change"),
+    "empty_like": ArrayFunction(making.empty_like, MAKING, "zeros"),
     "zeros_like": ArrayFunction(making.zeros_like, MAKING),
     "ones_like": ArrayFunction(making.ones_like, MAKING),
     "full_like": ArrayFunction(making.full_like, MAKING),
     "meshgrid": ArrayFunction(evenly_spaced.meshgrid, MAKING, "of fields of one dimension; also `gp.meshgrid`"),
+    "result_type": ArrayFunction(more_layouts.result_type, MAKING, "host algebra's common dtype"),
 }  # fmt: skip
 TABLE |= {"amin": TABLE["min"], "amax": TABLE["max"]}
-services.array_functions.update(TABLE)
+OF_UFUNCS = {
+    name: ArrayFunction(call, "Elementwise") for name, call in ufunc_methods.FUNCTIONS.items()
+}  # called by `__array_ufunc__`
+services.array_functions.update(TABLE | OF_UFUNCS)

@@ -51,18 +51,18 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Field:
     """numpy.vstack."""
     fields = _alike("vstack", tup, dtype)
-    return _joined("vstack", [_at_least(f, 2) for f in fields], 0)
+    return _joined("vstack", [at_least(f, 2) for f in fields], 0)
 
 
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Field:
     """numpy.hstack."""
-    fields = [_at_least(f, 1) for f in _alike("hstack", tup, dtype)]
+    fields = [at_least(f, 1) for f in _alike("hstack", tup, dtype)]
     return _joined("hstack", fields, 0 if len(fields[0].type.array_shape) == 1 else 1)
 
 
 def dstack(tup: Any) -> Field:
     """numpy.dstack; scalars become vectors."""
-    return _joined("dstack", [_at_least(f, 3) for f in _alike("dstack", tup, None)], 2)
+    return _joined("dstack", [at_least(f, 3) for f in _alike("dstack", tup, None)], 2)
 
 
 def _with_axes(field: Field, places: Sequence[int], grid: int) -> Field:
@@ -73,7 +73,7 @@ def _with_axes(field: Field, places: Sequence[int], grid: int) -> Field:
     return reshaped("expand_dims", field, axes)
 
 
-def _at_least(field: Field, count: int) -> Field:
+def at_least(field: Field, count: int) -> Field:
     """As numpy.atleast_1d and its like; a last axis that comes after the grid's is the tensor's."""
     axes = len(field.type.array_shape)
     new = {(0, 1): [0], (0, 2): [0, 0], (0, 3): [0, 0, 2], (1, 2): [0], (1, 3): [0, 2], (2, 3): [2]}

@@ -92,6 +92,11 @@ def filled(kind: FieldType, value: Any) -> Field:
     return gathered("full", kind, [], lambda _, read: read.number(given, kind), key, kind.dtype != "complex64")
 
 
+def empty_like(prototype: Any, dtype: Any = None) -> Field:
+    """numpy.empty_like: zeros."""
+    return filled(_like("empty_like", prototype, dtype), 0)
+
+
 def zeros_like(a: Any, dtype: Any = None) -> Field:
     """numpy.zeros_like."""
     return filled(_like("zeros_like", a, dtype), 0)

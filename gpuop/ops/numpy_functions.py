@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import gpuop.dsl as k
+from gpuop.ops import more_elementwise
+from gpuop.ops.more_elementwise import lane_by_lane
 
 Value = Any
 Function = Callable[..., Value]
@@ -37,13 +39,7 @@ def _power(x: Value, y: Value) -> Value:
     """Of integers by squaring; negative exponents, of fields, give the whole part: 0, but for 1 and -1."""
     if x.type.kind == "f" or (y.constant is not None and y.constant >= 0):
         return x**y
-    count = max(x.type.lanes, y.type.lanes)
-    lanes = [_integer_power(a, b) for a, b in zip(_lanes(x, count), _lanes(y, count), strict=True)]
-    return k._vector(*lanes) if count > 1 else lanes[0]
-
-
-def _lanes(x: Value, count: int) -> list[Value]:
-    return [x[i] for i in range(count)] if x.type.lanes > 1 else [x] * count
+    return lane_by_lane(_integer_power)(x, y)
 
 
 def _integer_power(x: Value, y: Value) -> Value:
@@ -197,6 +193,7 @@ NAMES = {
     "arctanh": "atanh", "arctan2": "atan2", "hypot": "hypot", "rint": "rint", "fabs": "fabs", "copysign": "copysign",
     "degrees": "degrees", "radians": "radians", "rad2deg": "degrees", "deg2rad": "radians",
 }  # fmt: skip
+TABLE.update(more_elementwise.TABLE)
 TABLE.update({numpy_name: ("floating", getattr(k, f"_{name}")) for numpy_name, name in NAMES.items()})
 # Of real numbers; those of complex ones are `complex_algebra`'s, as of all functions that complex numbers have.
 PARTS: dict[str, tuple[str, Function]] = {

@@ -104,9 +104,9 @@ def iterate_a_field():
         pass
 
 
-@WRONGS.add("a Field has no attribute 'shape'; its grid is in `.field_shape`, its tensor in `.tensor_shape`")
-def shape_of_a_field():
-    SCALAR.shape  # here
+@WRONGS.add("a Field has no attribute 'strides'; where values lie is the library's business")
+def strides_of_a_field():
+    SCALAR.strides  # here
 
 
 @WRONGS.add("a Field has no attribute 'nxt' to set; fields are immutable, `.next` and `.name` are all that can be set")
@@ -124,19 +124,19 @@ def assign_to_a_slice():
     SCALAR[0] = 1  # here
 
 
-@WRONGS.add("numpy.dot does not take Fields; `(a * b).sum()` is the inner product; kernels have `_dot` of vectors")
+@WRONGS.add("numpy.kron does not take Fields; `np.multiply.outer(a, b)` has all products; transpose and reshape it")
 def numpy_function():
-    np.dot(SCALAR, SCALAR)  # here
+    np.kron(SCALAR, SCALAR)  # here
 
 
-@WRONGS.add("numpy.add.reduce does not take Fields; evaluate first, with `.numpy()`")
+@WRONGS.add("numpy.gcd.reduce does not take Fields; evaluate first, with `.numpy()`")
 def numpy_reduction():
-    np.add.reduce(SCALAR)  # here
+    np.gcd.reduce(INTEGER)  # here
 
 
-@WRONGS.add("numpy.gcd does not take Fields; evaluate first, with `.numpy()`")
+@WRONGS.add("numpy.spacing does not take Fields; `np.nextafter(f, np.inf) - f` is the distance to the next number")
 def numpy_ufunc():
-    np.gcd(INTEGER, 2)  # here
+    np.spacing(SCALAR)  # here
 
 
 @WRONGS.add("fields are made of numbers, not of")
@@ -159,9 +159,9 @@ def complex_as_real():
     gp.ComplexField(np.ones(3)).astype("float32")  # here
 
 
-@WRONGS.add("numpy.convolve does not take Fields; evaluate first, with `.numpy()`")
-def convolved():
-    np.convolve(SCALAR, SCALAR)  # here
+@WRONGS.add("numpy.polyder does not take Fields; evaluate first, with `.numpy()`")
+def derived():
+    np.polyder(SCALAR)  # here
 
 
 @WRONGS.add("a Field has no attribute 'next'; `.next` is only set, inside a graph's `with`; `graph.read(f)` gives")
@@ -179,14 +179,12 @@ def text_as_a_tensor_shape():
     gp.FieldType((480, 640), "uint8")  # here
 
 
-@WRONGS.add("Python's `round` does not take Fields; `np.rint(f)` rounds them")
+@WRONGS.add("Python's `round` does not take Fields; `np.round(f, decimals)` rounds them")
 def rounded():
     round(SCALAR, 2)  # here
 
 
-@WRONGS.add(
-    "a Field has no len(); its grid is in `.field_shape`, its tensor in `.tensor_shape`, both in `.type.array_shape`"
-)
+@WRONGS.add("a Field has no len(); its grid is in `.field_shape`, its tensor in `.tensor_shape`, both in `.shape`")
 def length():
     len(SCALAR)  # here
 

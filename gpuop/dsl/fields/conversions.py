@@ -57,11 +57,11 @@ class Conversions:
         return format(self._scalar(f"the format {spec!r}").item(), spec) if spec else repr(self)
 
     def __round__(self, digits: Any = None) -> NoReturn:
-        raise UnsupportedError("Python's `round` does not take Fields; `np.rint(f)` rounds them")
+        raise UnsupportedError("Python's `round` does not take Fields; `np.round(f, decimals)` rounds them")
 
     def __len__(self) -> int:
         raise UnsupportedError(
-            "a Field has no len(); its grid is in `.field_shape`, its tensor in `.tensor_shape`, both in `.type.array_shape`"
+            "a Field has no len(); its grid is in `.field_shape`, its tensor in `.tensor_shape`, both in `.shape`"
         )
 
     # --- fields -----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from gpuop.dsl.fields import services
+from gpuop.dsl.fields.array_facts import ArrayFacts
 from gpuop.dsl.fields.arrays import (
     Array,
     ArrayLike,
@@ -39,7 +40,7 @@ from gpuop.ir.types import FieldType, Shape
 from gpuop.ir.values import Leaf, Node, label
 
 
-class Field(FieldLike, Arithmetic["Field"], Reductions, Ordered, Layouts, Conversions, Lending, Copying):
+class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Layouts, Conversions, Lending, Copying):
     """A grid of any number of dimensions, of which the last ones are (layers, rows, columns), with a tensor at every point.
 
     Args:
@@ -233,13 +234,15 @@ class Field(FieldLike, Arithmetic["Field"], Reductions, Ordered, Layouts, Conver
         return self
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if method != "__call__" or kwargs or ufunc.__name__ not in services.algebra:
-            call = ufunc.__name__ + (f".{method}" if method != "__call__" else "")
+        call = ufunc.__name__ + (f".{method}" if method != "__call__" else "")
+        if call in services.array_functions:
+            return services.array_functions[call](call, inputs, kwargs)
+        if kwargs or call not in services.algebra:
             raise UnsupportedError(
                 f"numpy.{call} does not take Fields{' with options' * bool(kwargs)}; "
                 f"{WAYS.get(call, 'evaluate first, with `.numpy()`')}"
             )
-        return self._operate(ufunc.__name__, *inputs)
+        return self._operate(call, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         name = function.__name__

@@ -59,6 +59,10 @@ class Services(Protocol):
         """`state.next = value`, in the graph that is being defined: `gpuop/graphs/defining.py: set_next`."""
         ...
 
+    def device_in_use(self) -> str:
+        """The name of the device in use: `gpuop/interop.py: device_in_use`."""
+        ...
+
     def show(self, field: Field) -> str:
         """HTML of the field's values, for notebooks: `gpuop/graphs/inspection.py: show`."""
         ...

@@ -19,17 +19,22 @@ PURE_BUILTINS = {
     "iter", "len", "max", "min", "next", "oct", "ord", "pow", "repr", "round", "sorted", "sum",
 }  # fmt: skip
 PURE_NUMPY = {
-    "abs", "all", "allclose", "amax", "amin", "angle", "any", "arange", "argmax", "argmin", "argsort", "array", "array_split",
-    "asarray", "astype", "atleast_1d", "bartlett", "bincount", "blackman", "broadcast_to", "clip", "concatenate", "convolve",
-    "count_nonzero", "cross", "cumprod", "cumsum", "diag", "diff", "digitize", "dot", "dstack", "dtype", "einsum",
-    "expand_dims", "eye", "finfo", "flip", "fliplr", "flipud", "full", "full_like", "hamming", "hanning", "histogram", "hstack",
-    "identity", "iinfo", "imag", "interp", "isclose", "kaiser", "kron", "linspace", "logspace", "max", "mean", "median",
-    "meshgrid", "min", "moveaxis", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian",
-    "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndim", "ones", "ones_like", "outer",
-    "pad", "percentile", "prod", "quantile", "ravel", "real", "repeat", "reshape", "result_type", "roll", "rot90", "round",
-    "searchsorted", "shape", "sinc", "size", "sort", "split", "squeeze", "stack", "std", "sum", "swapaxes", "take",
-    "take_along_axis", "tile", "trace", "transpose", "tri", "tril", "triu", "unique", "var", "vstack", "where", "zeros",
-    "zeros_like",
+    "abs", "all", "allclose", "amax", "amin", "angle", "any", "append", "arange", "argmax", "argmin", "argsort", "argwhere",
+    "around", "array", "array_equal", "array_equiv", "array_split", "asarray", "astype", "atleast_1d", "atleast_2d",
+    "atleast_3d", "average", "bartlett", "bincount", "blackman", "broadcast_arrays", "broadcast_to", "choose", "clip",
+    "column_stack", "concatenate", "convolve", "copy", "correlate", "count_nonzero", "cross", "cumprod", "cumsum",
+    "cumulative_prod", "cumulative_sum", "delete", "diag", "diff", "digitize", "dot", "dsplit", "dstack", "dtype", "ediff1d",
+    "einsum", "empty_like", "expand_dims", "eye", "finfo", "fix", "flatnonzero", "flip", "fliplr", "flipud", "full",
+    "full_like", "gradient", "hamming", "hanning", "histogram", "hsplit", "hstack", "identity", "iinfo", "imag", "inner",
+    "interp", "isclose", "iscomplex", "isin", "isneginf", "isposinf", "isreal", "kaiser", "kron", "linspace", "logspace",
+    "matrix_transpose", "max", "mean", "median", "meshgrid", "min", "moveaxis", "nan_to_num", "nanargmax", "nanargmin",
+    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile",
+    "nanstd", "nansum", "nanvar", "ndim", "nonzero", "ones", "ones_like", "outer", "pad", "percentile", "piecewise", "prod",
+    "ptp", "quantile", "ravel", "real", "repeat", "reshape", "result_type", "roll", "rollaxis", "rot90", "round",
+    "searchsorted", "select", "shape", "sinc", "size", "sort", "split", "squeeze", "stack", "std", "sum", "swapaxes", "take",
+    "take_along_axis", "tensordot", "tile", "trace", "transpose", "trapezoid", "tri", "tril", "triu", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unstack", "unwrap", "var", "vdot", "vsplit", "vstack", "where",
+    "zeros", "zeros_like",
 }  # fmt: skip
 PURE_LINALG = ("cond", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_power", "norm", "pinv", "qr", "solve", "svd")
 PURE_MODULES = {"math", "cmath", "_operator", "itertools", "_functools"}  # written in C

@@ -1,0 +1,125 @@
+"""NumPy's functions of fields as sets of values, and the places of values that are not 0."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.errors import SemanticError
+from gpuop.ir.types import FieldType
+from gpuop.ops.algebra import apply, common_dtype
+from gpuop.ops.axes import a_field
+from gpuop.ops.distinct import unique
+from gpuop.ops.eager_sizes import integers, kept
+from gpuop.ops.gather import Place, Reading, apart, gathered
+from gpuop.ops.joining import stack
+from gpuop.ops.layouts import ravel
+from gpuop.ops.making import filled
+from gpuop.ops.scans import cumsum
+from gpuop.ops.searches import found, ordered
+from gpuop.ops.sorts import sort
+
+ADVICE = "`np.where(mask, f, 0)` keeps all places"
+
+
+class UniqueAll(NamedTuple):
+    """What there is, where each was first, which of them each value is, how often each is."""
+
+    values: Field
+    indices: Field
+    inverse_indices: Field
+    counts: Field
+
+
+class UniqueCounts(NamedTuple):
+    """What there is, and how often."""
+
+    values: Field
+    counts: Field
+
+
+class UniqueInverse(NamedTuple):
+    """What there is, and which of them each value is."""
+
+    values: Field
+    inverse_indices: Field
+
+
+def unique_all(x: Any) -> UniqueAll:
+    """numpy.unique_all."""
+    return UniqueAll(*unique(x, True, True, True, equal_nan=False))
+
+
+def unique_counts(x: Any) -> UniqueCounts:
+    """numpy.unique_counts."""
+    return UniqueCounts(*unique(x, return_counts=True, equal_nan=False))
+
+
+def unique_inverse(x: Any) -> UniqueInverse:
+    """numpy.unique_inverse."""
+    return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False))
+
+
+def unique_values(x: Any) -> Field:
+    """numpy.unique_values, in order."""
+    return unique(x, equal_nan=False)  # type: ignore[no-any-return]
+
+
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+) -> Field:
+    """numpy.isin: by a search among the values in order."""
+    given = [v if isinstance(v, Field) else Field(v) for v in (element, test_elements)]
+    dtype = common_dtype(given)
+    values, among = (ordered("isin", v.astype(dtype)) for v in given)
+    row, out = sort(ravel(among)), values.type.replace(dtype="bool")
+    count = row.size
+    if not count or not values.size:
+        return filled(out, bool(invert))
+
+    def value(at: Place, read: Reading) -> Any:
+        own = read.at(values, at)
+        n = found(count, lambda place: k._readTensor(row, place, border="unchecked") <= own)
+        there = (n > 0) & (k._readTensor(row, n - 1) == own)
+        return ~there if invert else there
+
+    return gathered("isin", out, [values, row], value, bool(invert))
+
+
+# --- places ---------------------------------------------------------------------------------------------------------------
+
+
+def nonzero(a: Any) -> tuple[Field, ...]:
+    """numpy.nonzero: a field of coordinates for each axis."""
+    field = a_field("nonzero", a)
+    if not field.ndim:
+        raise SemanticError("nonzero: a field of one number has no axes; `f != 0` tells")
+    places = flatnonzero(field)
+    return tuple(_coordinate(places, field, n) for n in range(field.ndim))
+
+
+def argwhere(a: Any) -> Field:
+    """numpy.argwhere: the coordinates of each place, a vector."""
+    return stack(nonzero(a), axis=1)
+
+
+def flatnonzero(a: Any) -> Field:
+    """numpy.flatnonzero: the numbers of places in row-major order."""
+    field = ravel(a_field("flatnonzero", a))
+    if not field.size:
+        return filled(FieldType(0, (), "int64"), 0)
+    counted = kept("nonzero", ADVICE, cumsum(apply("not_equal", field, 0)).astype("int32"))
+    (count,) = integers(counted[-1])
+
+    def value(at: Place, _: Reading) -> Any:
+        return found(field.size, lambda place: k._readTensor(counted, place, border="unchecked") <= at[0])
+
+    return gathered("nonzero", FieldType(count, (), "int64"), [counted], value, "places")
+
+
+def _coordinate(places: Field, field: Field, axis: int) -> Field:
+    shape = tuple(field.shape)
+    return gathered(
+        "nonzero", places.type, [places], lambda at, read: apart(read.at(places, at), shape)[axis], (shape, axis)
+    )
