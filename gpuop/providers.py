@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuop import evaluation, interop, submission
+from gpuop import array_namespace, evaluation, interop, submission
 from gpuop.dsl.fields import services
 from gpuop.graphs import defining, inspection
 
@@ -20,6 +20,7 @@ class Providers:
     own = staticmethod(interop.own)
     set_next = staticmethod(defining.set_next)
     show = staticmethod(inspection.show)
+    array_namespace = staticmethod(array_namespace.of_version)
     device_in_use = staticmethod(interop.device_in_use)
 
 

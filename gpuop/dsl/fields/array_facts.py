@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpuop.dsl.fields import services
+from gpuop.errors import ArgumentError
 from gpuop.ir.types import Shape
 
 if TYPE_CHECKING:
@@ -48,3 +49,26 @@ class ArrayFacts:
     def device(self) -> str:
         """The name of the device in use, such as "cuda:0": a field is evaluated there, wherever it comes from."""
         return services.above.device_in_use()
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Field:
+        """The field itself, as the array API standard has it: `gp.use_device` says where fields are evaluated.
+
+        Args:
+            device: the device in use, by its name.
+            stream: of no meaning: `gp.queue` chooses a queue.
+
+        Returns:
+            The Field.
+
+        Raises:
+            ArgumentError: another device.
+        """
+        if device != self.device:
+            raise ArgumentError(
+                f"fields are evaluated on the device in use, not on {device!r}: `gp.use_device` chooses it"
+            )
+        return self  # type: ignore[return-value]
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """`gpuop.array_namespace`, the functions of the array API standard."""
+        return services.above.array_namespace(api_version)

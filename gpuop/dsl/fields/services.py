@@ -63,6 +63,10 @@ class Services(Protocol):
         """The name of the device in use: `gpuop/interop.py: device_in_use`."""
         ...
 
+    def array_namespace(self, api_version: str | None) -> Any:
+        """The module of the array API standard's names: `gpuop/array_namespace/__init__.py: of_version`."""
+        ...
+
     def show(self, field: Field) -> str:
         """HTML of the field's values, for notebooks: `gpuop/graphs/inspection.py: show`."""
         ...
