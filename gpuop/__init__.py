@@ -1,6 +1,7 @@
 """gpuop: operators on tensor fields, written in Python, fused, and run on any GPU, or on the CPU where there is none."""
 
 import gpuop.array_namespace
+import gpuop.fft
 import gpuop.ndimage
 import gpuop.providers
 import gpuop.random  # noqa: F401 - the library's modules are there at once, and providers sets what fields ask of layers above

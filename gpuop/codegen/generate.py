@@ -54,7 +54,7 @@ def target_named(name: str) -> Target:
     if name == "opencl":
         return Target("opencl")
     if name == "opencl:cpu":
-        return Target("opencl", device="cpu", simd_width=FLOATS, widening="functions")
+        return Target("opencl", device="cpu", simd_width=FLOATS, widening="functions", has_arrays=True)
     match = re.fullmatch(r"cuda|(?:cuda:)?sm_(\d{2,3})", str(name))
     if match is None:
         raise SemanticError(

@@ -19,7 +19,7 @@ from gpuop.ir.types import Type
 Plain = bool | int | float | str
 ATTRIBUTES: dict[str, type] = {
     "backend": str, "architecture": int, "device": str, "simd_width": int, "local_memory_bytes": int, "has_fp16": bool,
-    "has_fp64": bool,
+    "has_fp64": bool, "has_arrays": bool,
 }  # fmt: skip
 GENERIC = Target("opencl", simd_width=32)  # estimates are made for it; of a table it may take the first entry
 KEY = re.compile(r"opencl|cuda(:sm_\d{2,3})?|reference")

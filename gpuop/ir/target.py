@@ -16,6 +16,7 @@ class Target:
         simd_width: threads that run in step: a warp, or the floats of a vector register.
         local_memory_bytes: of a work-group.
         has_fp16, has_fp64: whether the device computes in half and double.
+        has_arrays: whether libraries get its memory as arrays: NumPy's on CPUs, CuPy's on CUDA where there is CuPy.
         widening: how a thread is given several points where it accesses only its own: "scalar", it is not; "unrolled",
             copies of the body between wide loads and stores; "vector", the language's vector types; "functions", these in
             stencils and in kernels that call functions of floats within an error bound, and elsewhere one by one.
@@ -29,6 +30,7 @@ class Target:
     local_memory_bytes: int = 32768
     has_fp16: bool = False
     has_fp64: bool = True
+    has_arrays: bool = False
     widening: str = "scalar"
     least_threads: int = 65536
 

@@ -19,17 +19,19 @@ from gpuop.pipelines.pipeline import pipeline
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def of_arrays(also: str = "") -> Callable[[Function], Function]:
+def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Function]:
     """Make of a function of a field one that takes an array too: then it is a pipeline, kept for the array's type and all else.
 
     `output=` is SciPy's: a dtype, or for arrays an array of the same library that the result goes into, which is returned.
 
     Args:
         also: another argument that is a field or None, beside the first one.
+        narrow: complex128, which no field has, is taken as complex64.
     """
 
     def decorated(function: Function) -> Function:
         signature, name = inspect.signature(function), function.__name__
+        has_output = "output" in signature.parameters
         first = next(iter(signature.parameters))
 
         def field_of(array: Any, other: Any, rest: tuple[Any, ...]) -> Field:
@@ -46,10 +48,11 @@ def of_arrays(also: str = "") -> Callable[[Function], Function]:
             if isinstance(array, (Field, Placeholder)):
                 if output is not None and is_array(output):
                     raise UnsupportedError(f"ndimage.{name}: of a Field `output=` is a dtype; its result is a Field")
-                return field_of(array, other, (*rest.items(), ("output", output)))
+                return field_of(array, other, tuple((rest | ({"output": output} if has_output else {})).items()))
             into = output if output is not None and is_array(output) else None
             dtype = DTypeOfArray(numpy_dtype(into).name) if into is not None else output and np.dtype(output).name
-            result = run(_array(array), _array(other), (*rest.items(), ("output", dtype)), out=into)
+            rest |= {"output": dtype} if has_output else {}
+            result = run(_array(array, narrow), _array(other), tuple(rest.items()), out=into)
             return result if into is None else into
 
         return called  # type: ignore[return-value]
@@ -57,8 +60,9 @@ def of_arrays(also: str = "") -> Callable[[Function], Function]:
     return decorated
 
 
-def _array(given: Any) -> Any:
-    return given if given is None or is_array(given) else np.asarray(given)
+def _array(given: Any, narrow: bool = False) -> Any:
+    array = given if given is None or is_array(given) else np.asarray(given)
+    return array.astype(np.complex64) if narrow and getattr(array, "dtype", None) == np.complex128 else array
 
 
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -132,5 +132,6 @@ def _targets(facts: set[str]) -> Iterator[Target]:
     widths = WIDTHS if "simd_width" in facts else (1,)
     halves = (False, True) if "has_fp16" in facts else (False,)
     doubles = (False, True) if "has_fp64" in facts else (True,)
-    for target, device, width, fp16, fp64 in itertools.product(named, devices, widths, halves, doubles):
-        yield replace(target, device=device, simd_width=width, has_fp16=fp16, has_fp64=fp64)
+    arrays = (False, True) if "has_arrays" in facts else (False,)
+    for target, device, width, fp16, fp64, lent in itertools.product(named, devices, widths, halves, doubles, arrays):
+        yield replace(target, device=device, simd_width=width, has_fp16=fp16, has_fp64=fp64, has_arrays=lent)

@@ -122,7 +122,8 @@ class Targets:
     """What is known of the device that code is generated for: constants that `_codegenIf` decides on.
 
     `.backend` ("opencl", "cuda" or "reference"), `.architecture` (90 for sm_90, 0 but for CUDA), `.device` ("gpu" or "cpu"),
-    `.simd_width`, `.local_memory_bytes`, `.has_fp16`, `.has_fp64`, and `.choose(table)`. They combine with numbers and texts.
+    `.simd_width`, `.local_memory_bytes`, `.has_fp16`, `.has_fp64`, `.has_arrays` (libraries get its memory as arrays), and
+    `.choose(table)`. They combine with numbers and texts.
     """
 
     __slots__ = ()

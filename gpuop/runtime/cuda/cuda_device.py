@@ -108,8 +108,9 @@ class Cuda(CompilingBackend):
         self.max_work_group_size, self.compute_units = self.groups.threads, of(facts.MULTIPROCESSOR_COUNT)
         local = self.groups.memory["local"]
         self.identity = "|".join([self.description, str(drv.get_driver_version()), *OPTIONS, *architectures()[-1:]])
+        warp, cupy = of(facts.WARP_SIZE), importlib.util.find_spec("cupy") is not None
         self.target = Target(
-            "cuda", 10 * major + minor, "gpu", of(facts.WARP_SIZE), local, has_fp16=True, widening="unrolled"
+            "cuda", 10 * major + minor, "gpu", warp, local, has_fp16=True, has_arrays=cupy, widening="unrolled"
         )
         self.limits = limits_of(self.target, CUDA_ARGUMENTS)
         self.memory, self.refusals = CudaMemory(name, ordinal), (drv.Error,)

@@ -70,6 +70,7 @@ def target_of(platform: str, device: Any) -> Target:
         local_memory_bytes=device.local_mem_size,
         has_fp16="cl_khr_fp16" in device.extensions.split(),
         has_fp64=bool(device.double_fp_config),
+        has_arrays=not gpu,
         widening="unrolled" if gpu else CPU_LANES.get(platform, "scalar"),
     )
 

@@ -32,7 +32,7 @@ class Reference(Backend):
 
     name = model = "reference"
     description = "NumPy interpreter of the recorded program"
-    target = Target("reference", device="cpu", simd_width=1)
+    target = Target("reference", device="cpu", simd_width=1, has_arrays=True)
     limits = replace(LEAST, choices=First(target))
     only_enqueues = False  # it runs in Python, and may be stopped anywhere
     lowered = False  # whether it is given lowered kernels

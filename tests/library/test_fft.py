@@ -1,0 +1,168 @@
+"""gpuop.fft beside scipy.fft: values, lengths, axes, norms, wrong arguments, who computes, and what fuses."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+import scipy.fft
+
+import gpuop as gp
+from gpuop import fft
+
+rng = np.random.default_rng(11)
+REAL = {"rfft", "ihfft"}
+FAST = [n for n in range(1, 500) if all(n % p or p < 7 for p in range(2, n + 1) if all(p % q for q in range(2, p)))]
+
+
+def numbers(*shape, dtype="complex64"):
+    real = rng.standard_normal(shape)
+    return (real + 1j * rng.standard_normal(shape) if dtype == "complex64" else real).astype(dtype)
+
+
+def close(found, expected, most=2e-6):
+    """Within a part of the greatest value, as errors of transforms are."""
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    assert np.max(np.abs(found - expected), initial=0) <= most * np.max(np.abs(expected), initial=1e-30)
+
+
+@pytest.mark.parametrize("lengths", [(1, 2, 3, 5, 8), (13, 34, 60), (67, 1000)], ids=str)
+def test_passes_of_every_length(lengths):
+    with gp.use_device("reference"):
+        for n in lengths:
+            z = numbers(2, n)
+            close(fft.fft(z, method="passes"), scipy.fft.fft(z))
+            if n < 67:
+                close(fft.ifft(z, method="passes"), scipy.fft.ifft(z))
+
+
+def test_on_devices(device):
+    """Values in registers, sums, and the library, with what comes before and after."""
+    f = gp.ComplexField(numbers(17, 12))
+    by_passes, by_any = fft.fft2(f * 2, method="passes").real + 1, fft.ifft2(f * 2) * 3
+    gp.evaluate(by_passes, by_any)
+    close(by_passes.numpy(), (scipy.fft.fft2(f.numpy() * 2).real + 1).astype("f"))
+    close(by_any.numpy(), 3 * scipy.fft.ifft2(f.numpy() * 2))
+
+
+@pytest.mark.parametrize("method", ["library", "passes"])
+@pytest.mark.parametrize("kind", ["", "2", "n"])
+def test_kinds_axes_and_norms(kind, method):
+    with gp.use_device("reference"):
+        for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+            values = numbers(3, 4, 5, dtype="float32" if name in REAL else "complex64")
+            norm = {"": "ortho", "2": "forward", "n": None}[kind]
+            some = {"n": 7, "axis": 0} if kind == "" else {"s": (5, 8), "axes": (2, 0)}
+            for options in ({"norm": norm}, some) if method == "library" else (some,):
+                expected = getattr(scipy.fft, name + kind)(values, **options)
+                close(getattr(fft, name + kind)(values, method=method, **options), expected)
+
+
+@pytest.mark.parametrize("name", ["dct", "dst", "idct", "idst"])
+def test_cosines_and_sines(name):
+    with gp.use_device("reference"):
+        for kind in (1, 2, 3, 4):
+            for options in ({"norm": "ortho"}, {"n": 8, "axis": 0}):
+                x = numbers(3, 7, dtype="float64")
+                close(getattr(fft, name)(x, kind, **options), getattr(scipy.fft, name)(x, kind, **options), 1e-14)
+        z = numbers(4, 5)
+        close(getattr(fft, name + "n")(z), getattr(scipy.fft, name + "n")(z))
+
+
+def test_numbers_of_other_kinds():
+    with gp.use_device("reference"):
+        x = numbers(2, 6, dtype="float64")
+        assert fft.fft(x).dtype == "complex64"  # there is no complex of doubles
+        close(fft.fft(x), scipy.fft.fft(x).astype("complex64"))
+        close(fft.irfft(fft.rfft(x), 6), x.astype("f"))
+        close(fft.fft([1, 2, 4j]), scipy.fft.fft([1, 2, 4j]).astype("complex64"))
+        close(fft.rfft(np.array([[True, False, True]])), scipy.fft.rfft([[1.0, 0, 1]]).astype("complex64"))
+        close(fft.fftn(numbers(0, 4), axes=1), np.zeros((0, 4), "complex64"))
+        many = numbers(2, 3, 2, 4)
+        close(fft.fftn(many, axes=(1, 3)), scipy.fft.fftn(many, axes=(1, 3)))
+
+
+@pytest.mark.parametrize(("elements", "method"), [(3, "library"), (6, "passes")])
+def test_elements_of_tensors_are_transformed_by_themselves(elements, method):
+    real, complex_ = numbers(4, 6, elements, dtype="float32"), numbers(4, 6, elements)
+    with gp.use_device("reference"):
+        close(fft.fft2(gp.VectorField(complex_), method=method).numpy(), scipy.fft.fft2(complex_, axes=(0, 1)))
+        close(fft.rfft(gp.VectorField(real), method=method).numpy(), scipy.fft.rfft(real, axis=1))
+        close(fft.dct(gp.VectorField(real), axis=0).numpy(), scipy.fft.dct(real, axis=0))
+
+
+def test_who_computes_is_told():
+    z = numbers(64, 32)
+    best = gp.devices()[0].name
+    with gp.use_device(best):
+        by = {
+            method: gp.pipeline(lambda a, m=method: abs(fft.fft2(gp.ComplexField(a) * 2, method=m)))
+            for method in ("library", "passes", None)
+        }
+        text = by["library"].explain(z)
+        assert "fft_library on the device's arrays" in text
+        # what comes before, and after, is no pass more
+        assert "multiply_fft_take_fft_interleave on 64×32 threads" in text
+        assert "fft_take_apart_fft_give_absolute on 64×32 threads" in text
+        text = by["passes"].explain(z)
+        assert "fft_library" not in text and text.startswith("3 kernels")
+        assert "fused through registers: fft_sum4" in text and "absolute" in text
+        assert ("fft_library" in by[None].explain(z)) == gp.device().target.has_arrays
+        close(by[None](z), abs(scipy.fft.fft2(2 * z)))
+
+
+def test_spectra_in_graphs():
+    x = numbers(16, 12, dtype="float32")
+    with gp.use_device("reference"), gp.ComputeGraph() as graph:
+        state = gp.ScalarField(x)
+        spectrum = fft.rfft2(state)
+        state.next = fft.irfft2(spectrum * 0.5, s=(16, 12))
+        graph.probe(state, "state")
+    graph.step(2)
+    close(graph.read("state"), x / 4)
+
+
+def test_frequencies_and_shifts():
+    z = numbers(5, 4)
+    with gp.use_device("reference"):
+        for name in ("fftshift", "ifftshift"):
+            for axes in (None, 0, (1,)):
+                assert np.array_equal(getattr(fft, name)(z, axes), getattr(scipy.fft, name)(z, axes))
+    assert np.array_equal(fft.fftfreq(7, 0.5), scipy.fft.fftfreq(7, 0.5))
+    assert np.array_equal(fft.rfftfreq(6), scipy.fft.rfftfreq(6))
+    assert [fft.next_fast_len(n) for n in range(1, 480)] == [min(m for m in FAST if m >= n) for n in range(1, 480)]
+    assert fft.prev_fast_len(97) == scipy.fft.prev_fast_len(97, True)
+
+
+def test_signatures():
+    """All that SciPy's functions take is taken, by the same names, in the same order."""
+    for name in fft.__all__:
+        ours, theirs = (inspect.signature(getattr(module, name)).parameters for module in (fft, scipy.fft))
+        assert [n for n in ours if n != "method"] == list(theirs), name
+        assert all(ours[n].default == p.default for n, p in theirs.items()), name
+        assert getattr(fft, name).__name__ == name
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda f: fft.fft(f, axis=2), "axis 2 is out of range: the field has 2 axes"),
+        (lambda f: fft.fft(f, 0), r"invalid number of data points \(0\) specified"),
+        (lambda f: fft.fft(f, norm="none"), "Invalid norm value 'none', should be"),
+        (lambda f: fft.fft(f, method="fastest"), '`method` is "library", "passes", or None'),
+        (lambda f: fft.rfft(f), "rfft: x must be a real sequence"),
+        (lambda f: fft.fftn(f, (1, 2, 3)), "shape requires more axes than are present"),
+        (lambda f: fft.fft2(f, (1, 2, 3)), "axes and shape arguments have to be of the same length"),
+        (lambda f: fft.fftn(f, axes=(0, 0)), "axes must be unique"),
+        (lambda f: fft.dct(f, 5), "invalid DCT/DST type 5"),
+        (lambda f: fft.dct(f.real, 1, n=1), "Type 1 DCT requires at least two data points"),
+        (lambda f: fft.fft(f, plan=1), "`plan=` is not taken"),
+        (lambda f: fft.fht(f), "gpuop.fft has no `fht`"),
+    ],
+)
+def test_messages(call, message):
+    with gp.use_device("reference"), pytest.raises(gp.SemanticError, match=message) as caught:
+        call(gp.ComplexField(numbers(3, 4)))
+    assert isinstance(caught.value, (ValueError, TypeError, AttributeError))
+    assert "test_fft.py" in str(caught.value)
