@@ -13,7 +13,6 @@ from gpuop.bundles.bundle import save_bundle
 from gpuop.codegen.generate import target_named
 from gpuop.config import config
 from gpuop.errors import SemanticError
-from gpuop.evaluation import kernels_for, plan_for_text, source
 from gpuop.fusion.report.workload import NEIGHBOUR, OPERATION
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
@@ -24,6 +23,7 @@ from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.device_facts import disturbed, facts_of
 from gpuop.runtime.devices import current, examined, open_device, use_device
 from gpuop.runtime.opencl import icd
+from gpuop.texts import kernels_for, plan_for_text, source
 
 FUNCTIONS = ("add", "div", "sqrt", "exp", "log", "pow", "sin")  # whose times `gpuop devices --measure` prints
 

@@ -11,21 +11,17 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 
 from gpuop.bounded import BoundedCache
-from gpuop.codegen.generate import generate, target_named
+from gpuop.codegen.generate import target_named
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_names import names_given
 from gpuop.errors import SemanticError, described
-from gpuop.fusion.for_target import plan_for
-from gpuop.fusion.iteration import Iteration, kernels
+from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
 from gpuop.fusion.program_shape import shape_of
-from gpuop.fusion.report.explain import explain
 from gpuop.interop import own
-from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
 from gpuop.ir.pin import Pin
-from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, LeafSource, Node, Result, calls
 from gpuop.ops.algebra import copied
@@ -34,12 +30,9 @@ from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer
 from gpuop.runtime.base.device_sources import DeviceValue, Evaluated, Shared, marked
 from gpuop.runtime.base.host_arrays import array_of, planes_of
 from gpuop.runtime.base.host_span import HostSpan
-from gpuop.runtime.device_facts import facts_of
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
-from gpuop.runtime.forms import shown
 from gpuop.runtime.tuning.chooser import choices_on, limits_for, limits_on
-from gpuop.show.html import SourceText
 
 PLANS_KEPT = 256
 
@@ -120,6 +113,17 @@ def plan_on(
 ) -> Plan:
     """The plan that a device has for a program."""
     return plan(what, optimize, limits_on(backend, pin), layouts)
+
+
+def plan_ahead(
+    what: Program,
+    target: str,
+    pin: Pin | None,
+    optimize: bool = True,
+    layouts: Mapping[int, Layout] = MappingProxyType({}),
+) -> Plan:
+    """The plan of a program for a target by its name, where no device is at hand; for "opencl", what every device takes."""
+    return plan(what, optimize, replace(limits_for(target_named(target)), pin=pin), layouts)
 
 
 def refuse_state(leaf: Leaf) -> None:
@@ -248,41 +252,6 @@ def evaluate(*fields: Field) -> Any:
         for f, b, name in zip(fields, buffers, names, strict=True)
     )
     return leaves[0] if len(leaves) == 1 else leaves
-
-
-# --- text -----------------------------------------------------------------------------------------------------------
-
-
-def explained(what: Plan, backend: Backend, format: str, labels: Mapping[int, str] | None = None) -> str:
-    """What `explain` says of a plan on a device."""
-    return explain(what, format, labels, backend.target, facts_of(backend))
-
-
-def kernels_for(what: Plan, target: str | None, backend: Backend) -> tuple[Target, list[Kernel]]:
-    """A target by its name, None for the device's, and the kernels that a plan has for it."""
-    chosen = backend.target if target is None else target_named(target)
-    if chosen.backend == "reference":
-        chosen = target_named("opencl")
-    return chosen, list(kernels(plan_for(what, chosen)))
-
-
-def source_of(what: Plan, target: str | None, form: str, backend: Backend) -> str:
-    """Every kernel of a plan, for a target or a device, in a form of FORMS."""
-    chosen, found = kernels_for(what, target, backend)
-    return SourceText(
-        "\n".join(shown(generate(kernel, chosen), form, chosen, None if target else backend) for kernel in found)
-    )
-
-
-def source(fields: Sequence[Field], target: str | None, form: str = "text") -> str:
-    """Fields' kernels; None: for the device in use."""
-    return source_of(plan_for_text(fields, target), target, form, current())
-
-
-def plan_for_text(fields: Sequence[Field], target: str | None) -> Plan:
-    """The plan that the device in use has for fields, or one of a target by its name; for "opencl", what every device takes."""
-    limits = limits_on(current(), pinned()) if target is None else limits_for(target_named(target))
-    return plan(program([f.node for f in fields]), limits=replace(limits, pin=pinned()))
 
 
 def buffer(field: Field) -> Buffer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuop import array_namespace, evaluation, interop, submission
+from gpuop import evaluation, interop, submission, texts
 from gpuop.dsl.fields import services
 from gpuop.graphs import defining, inspection
 
@@ -14,7 +15,7 @@ class Providers:
     fetch = staticmethod(submission.fetch)
     keep = staticmethod(evaluation.keep)
     buffer = staticmethod(evaluation.buffer)
-    source = staticmethod(evaluation.source)
+    source = staticmethod(texts.source)
     adopt = staticmethod(interop.adopt)
     export = staticmethod(interop.export)
     own = staticmethod(interop.own)

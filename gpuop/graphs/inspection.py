@@ -10,11 +10,13 @@ from typing import Any
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import GpuopError, SemanticError
-from gpuop.evaluation import explained, source_of
+from gpuop.evaluation import plan_ahead
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.iteration import launches
 from gpuop.fusion.plan import Plan
+from gpuop.fusion.program import Program
 from gpuop.graphs.stepper import Stepper
+from gpuop.ir.pin import Pin
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.profiling import Profile, profile
 from gpuop.show.graph_picture import Ends, draw_plan
@@ -22,6 +24,7 @@ from gpuop.show.html import field_html, no_values_html
 from gpuop.show.raster import write_png
 from gpuop.show.scene import Scene
 from gpuop.show.svg import svg
+from gpuop.texts import explained, source_of
 
 
 class Inspection(ABC):
@@ -31,11 +34,17 @@ class Inspection(ABC):
     _sensors: Sized
     _actuators: Sized
     _probes: Sized
+    _pin: Pin | None
+    _optimize: bool
 
     @property
     @abstractmethod
     def plan(self) -> Plan:
         """What runs at each step."""
+
+    @abstractmethod
+    def _program(self) -> Program:
+        """What is computed at each step, on whichever device."""
 
     @abstractmethod
     def _ends(self) -> Ends:
@@ -112,10 +121,11 @@ class Inspection(ABC):
         return explained(self.plan, self._backend(), format, self._ends().labels)
 
     def source(self, target: str | None = None, form: str = "text") -> str:
-        """The generated text of all kernels, as they are fused for the device of the graph, or what compilers make of it.
+        """The generated text of all kernels, as they are fused for the graph's device or a target, or what compilers make of it.
 
         Args:
-            target: "opencl", "opencl:cpu", "cuda", or an architecture as "cuda:sm_75"; by default that of the graph's device.
+            target: "opencl" (any device of it), "opencl:cpu", "cuda", or an architecture as "cuda:sm_75"; by default that of the
+                graph's device.
             form: as of `Operator.source`.
 
         Returns:
@@ -125,7 +135,8 @@ class Inspection(ABC):
             SemanticError: an unknown target or form, or the graph is still being defined.
             DeviceError: as of `Operator.source`.
         """
-        return source_of(self.plan, target, form, self._backend())
+        what = self.plan if target is None else plan_ahead(self._program(), target, self._pin, self._optimize)
+        return source_of(what, target, form, self._backend())
 
     def __repr__(self) -> str:
         parts = {"state": self._states, "sensor": self._sensors, "actuator": self._actuators, "probe": self._probes}

@@ -21,7 +21,7 @@ from gpuop.dsl.recorder.frames import def_line, return_line
 from gpuop.dsl.recorder.looks import looks
 from gpuop.dsl.recorder.precisions import choosing, chosen
 from gpuop.errors import SemanticError, described
-from gpuop.evaluation import PLANS_KEPT, explained, source_of
+from gpuop.evaluation import PLANS_KEPT
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program, program
@@ -32,6 +32,7 @@ from gpuop.pipelines.host_call import HostCall
 from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out
 from gpuop.runtime.devices import current
 from gpuop.runtime.profiling import Profile
+from gpuop.texts import explained, source_of
 
 
 class Pipeline(Decorated):
@@ -101,7 +102,7 @@ class Pipeline(Decorated):
         return explained(self._inspected(arguments, named).plan, current(), format)
 
     def source(self, *arguments: Any, target: str | None = None, form: str = "text", **named: Any) -> str:
-        """The generated text of all kernels that a call with these arguments runs, as they are fused for the current device.
+        """The generated text of all kernels that a call with these arguments runs, on the current device or on a target.
 
         Args:
             arguments, named: as of `explain`.
@@ -114,7 +115,8 @@ class Pipeline(Decorated):
             SemanticError: what a call with these arguments raises, an unknown target or form, or Fields instead of arrays.
             DeviceError: as of `Operator.source`.
         """
-        return source_of(self._inspected(arguments, named).plan, target, form, current())
+        call = self._inspected(arguments, named)
+        return source_of(call.plan if target is None else call.plan_ahead(target), target, form, current())
 
     def planned(self, *arguments: Any) -> Plan:
         """What a call with these arguments runs."""

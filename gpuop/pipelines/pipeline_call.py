@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.errors import SemanticError
-from gpuop.evaluation import argument, plan_on, prepare
+from gpuop.evaluation import argument, plan_ahead, plan_on, prepare
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
 from gpuop.interop import has_layout, library_of, unfit
@@ -123,6 +123,10 @@ class PipelineCall(ABC):
     def plan(self) -> Plan:
         """What runs."""
         return self._planned(self.layouts)
+
+    def plan_ahead(self, target: str) -> Plan:
+        """What would run on a target by its name, of arrays that lie there as these do here."""
+        return plan_ahead(self.program, target, pinned(), self.traced.optimize, self.layouts)
 
     def _planned(self, layouts: dict[int, Layout]) -> Plan:
         key = self._key(layouts)

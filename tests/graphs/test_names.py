@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import evaluation
+from gpuop import evaluation, texts
 from gpuop.dsl import *
 from gpuop.fusion.program import program
 
@@ -224,4 +224,4 @@ def test_names_change_nothing(device):
 
 
 def source_of(field):
-    return evaluation.source([field], "opencl")
+    return texts.source([field], "opencl")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ from gpuop.ir.layout import Layout, interleaved
 from gpuop.ir.values import Leaf, LeafSource
 from gpuop.runtime.base.compiled import CompilingBackend
 from gpuop.runtime.devices import current
+from gpuop.texts import source
 
 from .harness import image, same_bits
 
@@ -211,3 +213,20 @@ def test_a_plan_knows_how_borrowed_fields_lie():
     field = gp.Field.of(Leaf(kind, Interleaved(interleaved(kind))))
     kernel = plan(program([luma(field).node])).launches[0].kernel
     assert kernel.layouts == ((kernel.inputs[0], interleaved(kind)),)
+
+
+OTHERS = [("cuda", "opencl:cpu"), ("opencl", "opencl:cpu"), ("opencl:cpu", "cuda")]
+
+
+@pytest.mark.parametrize(("target", "other"), OTHERS)
+def test_texts_for_a_target_are_planned_for_it(target, other):
+    """Whichever device is in use: thread grids of sorts follow the target."""
+    values = np.arange(1 << 16, dtype="f")[::-1].copy()
+    with gp.use_device("reference"):
+        with gp.ComputeGraph() as graph:
+            graph.probe(np.sort(gp.ScalarField(values)), "sorted")
+        pipeline = gp.pipeline(lambda a: np.sort(gp.ScalarField(a)))
+        text = graph.source(target)
+        assert text == pipeline.source(values, target=target) == source([np.sort(gp.ScalarField(values))], target)
+        threads = [re.findall(r"// (\S+): ([\dx]+) threads", each) for each in (text, graph.source(other))]
+        assert threads[0] and threads[0] != threads[1]
