@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.fields import services
-from gpuop.dsl.fields.arrays import Array, Placeholder, folding, is_array
+from gpuop.dsl.fields.arrays import Making, Placeholder, folding, is_array
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.errors import DeviceError, SemanticError, described
@@ -90,9 +89,7 @@ def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
         raise SemanticError(f"fields have no dtype {given!r}; convert the array first") from None
 
 
-def adopt(
-    array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: bool, name: str
-) -> tuple[Node, FieldType]:
+def adopt(array: Any, make: Making, copy: bool, name: str) -> tuple[Node, FieldType]:
     """A leaf with the values that an array of a device has now; with `copy=False`, whose memory is the array's. And its type."""
     dtype = array.dtype if isinstance(array, Placeholder) else numpy_dtype(array)
     probe = np.broadcast_to(np.zeros((), dtype), tuple(array.shape))
@@ -107,7 +104,7 @@ def adopt(
 def _adopted(
     array: Any,
     seen: FieldType,
-    make: Callable[[Array], tuple[FieldType, Array]],
+    make: Making,
     copy: bool,
     name: str,
     dtype: np.dtype[Any],

@@ -144,7 +144,7 @@ class Frames(LeafSource):
                 array = converted(
                     array, self.kind.dtype, "its frames are", "convert them before, or declare another dtype"
                 )
-            return as_field(array, len(self.kind.tensor_shape), self.kind.dtype)[1]
+            return as_field(array, len(self.kind.tensor_shape), self.kind.dtype)[1]()
         except SemanticError as wrong:
             raise SemanticError(f"{self.who}: {wrong.message}", self.loc) from None
 

@@ -51,7 +51,7 @@ class HostCall(PipelineCall):
                     self.layouts[number] = layout
                 return wrapped
         kind, values = source.make(given)
-        return self.backend.upload(kind, planes_of(kind, values))
+        return self.backend.upload(kind, planes_of(kind, values()))
 
     def _suits(self, number: int, kind: FieldType) -> bool:
         """Whether kernels are about as fast on NumPy's arrays.

@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from gpuop.bounded import BoundedCache
-from gpuop.dsl.fields.arrays import Placeholder, is_array, is_device_array
+from gpuop.dsl.fields.arrays import Placeholder, is_array, is_device_array, unfilled
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import Parameter
 from gpuop.dsl.fields.sources import Deferred
@@ -90,7 +90,8 @@ class Pipeline(Decorated):
         Nothing is run, and the arrays are as they were.
 
         Args:
-            arguments, named: of the call, `out=` too; the function's own argument that is called `format` is given by position.
+            arguments, named: of the call, `out=` too; a `gp.FieldType` stands for a NumPy array of its shape and dtype. The
+                function's own argument that is called `format` is given by position.
             format: "text" or "json", as of `ComputeGraph.explain`, which says what both tell; a step is a call here.
 
         Returns:
@@ -159,7 +160,7 @@ class Pipeline(Decorated):
 
     def _inspected(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PipelineCall:
         out = self._out(kwargs)
-        bound, given = self._bound(args, kwargs)
+        bound, given = self._bound(tuple(map(unfilled, args)), {name: unfilled(v) for name, v in kwargs.items()})
         if self._is_plain(bound, given):
             raise SemanticError(
                 f"pipeline `{self.name}` is a plain function of Fields here, and has no plan of its own; give it arrays"

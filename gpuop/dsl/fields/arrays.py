@@ -16,6 +16,10 @@ from gpuop.ir.types import BY_NUMPY, FLOAT, FieldType
 
 ArrayLike = Any
 Array = NDArray[Any]
+Made = tuple[
+    FieldType, Callable[[], Array]
+]  # the type of a field, and its numbers, which are made when they are asked for
+Making = Callable[[Array], Made]
 WORDS = {"U": "text", "S": "bytes", "M": "dates", "m": "time spans", "V": "records"}
 
 
@@ -49,6 +53,11 @@ class Placeholder(Arithmetic[Any]):
         _refuse()
 
 
+def unfilled(value: Any) -> Any:
+    """An array of a type, whose numbers nobody looks at; anything else as it is."""
+    return np.empty(value.array_shape, value.array_dtype) if isinstance(value, FieldType) else value
+
+
 HOST = (1, 3)  # DLPack's devices whose memory NumPy can read: the CPU's, and that pinned for CUDA
 
 
@@ -60,7 +69,7 @@ def is_device_array(value: Any) -> bool:
         return False
     if hasattr(type(value), "__dlpack_device__"):
         return int(value.__dlpack_device__()[0]) not in HOST
-    return hasattr(value, "__cuda_array_interface__")
+    return hasattr(value, "__cuda_array_interface__") and not isinstance(value, type)  # classes have it too
 
 
 def is_array(value: Any) -> bool:
@@ -138,7 +147,8 @@ def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
     return result
 
 
-def as_field(array: Array, order: Any, dtype: Any, copy: bool = True, dims: Any = "") -> tuple[FieldType, Array]:
+def as_field(array: Array, order: Any, dtype: Any, copy: bool = True, dims: Any = "") -> Made:
+    """What an array becomes; only its shape and dtype are looked at before its numbers are asked for."""
     if not isinstance(order, (int, np.integer)) or order < 0:
         raise SemanticError(f"a tensor_order is 0, 1 or 2, or more, not {order!r}")
     if array.ndim < order:
@@ -148,13 +158,15 @@ def as_field(array: Array, order: Any, dtype: Any, copy: bool = True, dims: Any 
     if isinstance(dtype, str) and dtype == "unorm8":
         if array.dtype != np.uint8:
             raise SemanticError(f'dtype="unorm8" reinterprets uint8, not {array.dtype.name}')
-        return FieldType(array.shape[:split], array.shape[split:], dtype, dims), np.array(array) if copy else array
+        return FieldType(
+            array.shape[:split], array.shape[split:], dtype, dims
+        ), lambda: np.array(array) if copy else array
     kind = FieldType(array.shape[:split], array.shape[split:], array.dtype if dtype is None else dtype, dims)
     if array.dtype.kind == "c" and kind.dtype != "complex64":
         raise SemanticError(
             f"an array of {array.dtype.name} does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(a)`"
         )
-    return kind, (np.array if copy else np.asarray)(array, dtype=kind.dtype, order="C")
+    return kind, lambda: (np.array if copy else np.asarray)(array, dtype=kind.dtype, order="C")
 
 
 def check_fits(kind: FieldType, order: Any, dtype: Any) -> None:
@@ -167,21 +179,25 @@ def check_fits(kind: FieldType, order: Any, dtype: Any) -> None:
         raise SemanticError(f'this is a Field already, a {kind} field; `.astype("{wanted}")` converts it')
 
 
-def folding(make: Callable[[Array], tuple[FieldType, Array]]) -> Callable[[Array], tuple[FieldType, Array]]:
+def folding(make: Making) -> Making:
     """The same, of a field as kernels know it."""
 
-    def made(array: Array) -> tuple[FieldType, Array]:
+    def made(array: Array) -> Made:
         kind, values = make(array)
-        return kind.folded, values.reshape(kind.folded.array_shape)
+        return kind.folded, lambda: values().reshape(kind.folded.array_shape)
 
     return made
 
 
-def as_color(array: Array) -> tuple[FieldType, Array]:
+def as_color(array: Array) -> Made:
     if array.ndim != 3 or array.shape[2] not in (3, 4) or array.dtype != np.uint8:
         raise SemanticError(
             f"a ColorField is made from uint8 of shape (rows, columns, 3 or 4), not from {array.dtype.name} of shape {array.shape}"
         )
-    rgba = np.full((*array.shape[:2], 4), 255, np.uint8)
-    rgba[..., : array.shape[2]] = array
-    return FieldType(array.shape[:2], 4, "unorm8"), rgba
+
+    def values() -> Array:
+        rgba = np.full((*array.shape[:2], 4), 255, np.uint8)
+        rgba[..., : array.shape[2]] = array
+        return rgba
+
+    return FieldType(array.shape[:2], 4, "unorm8"), values

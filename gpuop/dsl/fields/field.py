@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -12,6 +11,7 @@ from gpuop.dsl.fields.array_facts import ArrayFacts
 from gpuop.dsl.fields.arrays import (
     Array,
     ArrayLike,
+    Making,
     Placeholder,
     as_field,
     check_fits,
@@ -77,7 +77,7 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
         else:
             self._from(array, lambda a: as_field(a, tensor_order, dtype, copy, dims), copy)
 
-    def _from(self, array: ArrayLike, make: Callable[[Array], tuple[FieldType, Array]], copy: bool = True) -> None:
+    def _from(self, array: ArrayLike, make: Making, copy: bool = True) -> None:
         name = "".join(names_given(1))
         if is_device_array(array):
             node, kind = services.above.adopt(array, make, copy, name)
@@ -87,7 +87,7 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
             node = Leaf(kind.folded, Deferred(array, folding(make), kind), name=name)
         else:
             kind, values = make(host_array(array))
-            node = Leaf(kind.folded, HostArray(values.reshape(kind.folded.array_shape)), name=name)
+            node = Leaf(kind.folded, HostArray(values().reshape(kind.folded.array_shape)), name=name)
         self._stand_for(node, kind)
 
     def _stand_for(self, node: Node, kind: FieldType | None) -> None:

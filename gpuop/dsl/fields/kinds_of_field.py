@@ -134,8 +134,8 @@ class Parameter(CopyingApart, Field):
             raise SemanticError(
                 f"a Parameter is a number, a vector or a matrix, not an array of {array.ndim} dimensions; use a Field"
             )
-        kind, data = as_field(array, array.ndim, None)
-        source = Adjustable(kind, data)
+        kind, values = as_field(array, array.ndim, None)
+        source = Adjustable(kind, values())
         object.__setattr__(self, "_source", source)
         self._stand_for(Leaf(kind, source, kind.planes <= SMALL_TENSOR, "".join(names_given(1))), None)
 
@@ -175,7 +175,7 @@ def fromfunction(function: Callable[..., ArrayLike], field_type: FieldType) -> F
         raise SemanticError(
             f"the function that fromfunction calls gives an array of shape {array.shape}; a {field_type} field is made of {shape}"
         ) from None
-    values = as_field(whole, order, "uint8")[1] if field_type.dtype == "unorm8" else whole
+    values = as_field(whole, order, "uint8")[1]() if field_type.dtype == "unorm8" else whole
     return Field(values, order, field_type.dtype, dims=field_type.dims if field_type.names else "")
 
 

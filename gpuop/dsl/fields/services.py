@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gpuop.dsl.fields.arrays import Array
+from gpuop.dsl.fields.arrays import Array, Making
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Node
 
@@ -36,9 +36,7 @@ class Services(Protocol):
         """The text generated for fields; None is the device in use: `gpuop/evaluation.py: source`."""
         ...
 
-    def adopt(
-        self, array: Any, make: Callable[[Array], tuple[FieldType, Array]], copy: bool, name: str
-    ) -> tuple[Node, FieldType]:
+    def adopt(self, array: Any, make: Making, copy: bool, name: str) -> tuple[Node, FieldType]:
         """A node with the values of an array in a device's memory, and its type: `gpuop/interop.py: adopt`.
 
         Args:

@@ -6,13 +6,12 @@ and `NoValues` of `ir/values.py`, where the base class says what all of them ans
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
 import numpy as np
 
-from gpuop.dsl.fields.arrays import Array, ArrayLike, Placeholder, converted, numbers
+from gpuop.dsl.fields.arrays import Array, ArrayLike, Making, Placeholder, converted, numbers
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import LeafSource
@@ -66,7 +65,7 @@ class Deferred(LeafSource):
     """
 
     placeholder: Placeholder
-    make: Callable[[Array], tuple[FieldType, Array]]
+    make: Making
     kind: FieldType
 
     @property
