@@ -118,7 +118,7 @@ def test_types_stand_for_arrays():
     "constructor", [gp.ScalarField, gp.VectorField, gp.ColorField, lambda a: gp.ScalarField(a, dtype="f")]
 )
 def test_tracing_copies_no_array(constructor):
-    array = np.zeros((300, 500, 4), np.uint8) if constructor is gp.ColorField else np.zeros((100, 500, 5), np.int32)
+    array = np.zeros((1500, 2000, 4), np.uint8) if constructor is gp.ColorField else np.zeros((1000, 500, 5), np.int32)
     seen = gp.pipeline(lambda a: constructor(a) + 1)
     seen.signature, gp.devices()
     tracemalloc.start()
