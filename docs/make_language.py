@@ -40,8 +40,8 @@ SECTIONS = {
     "Variables of any type": "_var _tensorVar _tensorArray _tensorElementVar _tensorElementArray _vector _convert _constantArray",
     "Indices": "_index _ravel _unravel _dim",
     "Work-groups": "_localThreads _globalThreads _local _tile _volatile _syncThreadsLocal _syncThreadsGlobal",
-    "Collective operations": "_reduceGroup _scanGroup _anyGroup _allGroup _countGroup _broadcastGroup _selectGroup _shuffleGroup "
-    "_shuffleGroupUp _shuffleGroupDown _shuffleGroupXor",
+    "Collective operations": "_reduceGroup _scanGroup _anyGroup _allGroup _countGroup _ballotGroup _broadcastGroup _selectGroup "
+    "_shuffleGroup _shuffleGroupUp _shuffleGroupDown _shuffleGroupXor",
     "Atomic functions": "_pointerTo _atomic_add _atomic_sub _atomic_inc _atomic_dec _atomic_xchg _atomic_cmpxchg _atomic_compxchg "
     "_atomic_min _atomic_max _atomic_and _atomic_or _atomic_xor",
     "Finding mistakes": "_print _assert",

@@ -23,6 +23,7 @@ from gpuop.dsl.words.codegen_blocks import _codegenElseif as _codegenElseif
 from gpuop.dsl.words.codegen_blocks import _codegenIf as _codegenIf
 from gpuop.dsl.words.collectives import _allGroup as _allGroup
 from gpuop.dsl.words.collectives import _anyGroup as _anyGroup
+from gpuop.dsl.words.collectives import _ballotGroup as _ballotGroup
 from gpuop.dsl.words.collectives import _broadcastGroup as _broadcastGroup
 from gpuop.dsl.words.collectives import _countGroup as _countGroup
 from gpuop.dsl.words.collectives import _reduceGroup as _reduceGroup
@@ -147,6 +148,7 @@ __all__ = [
     "_atomic_sub",
     "_atomic_xchg",
     "_atomic_xor",
+    "_ballotGroup",
     "_bitselect",
     "_boolArray",
     "_boolVar",

@@ -307,7 +307,7 @@ class Barrier:
     word: str = facts(default="", compare=False)
 
 
-SHUFFLES = ("warp shuffle", "warp up", "warp down")  # what targets whose warps exchange values have words for
+SHUFFLES = ("warp shuffle", "warp up", "warp down", "warp ballot")  # what targets whose warps exchange values have words for
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +319,8 @@ class Collective:
 
     kind: "reduce" combines all values, for all threads or ("first") for the first one; "scan" those up to a thread's own, and
     "before" those before it; "select" gives the one that is `at` in their order; "broadcast" and "shuffle" the value of the
-    thread whose number is `at`, "up", "down" and "xor" of the one that is so far before or after, or whose number differs so.
+    thread whose number is `at`, "up", "down" and "xor" of the one that is so far before or after, or whose number differs so;
+    "ballot" has a bit for each thread, by its number, that is 1 where the value is.
     over: what a part is: "" the work-group, the name of an axis along which the threads are, or how many threads in a row.
     outside: what the first thread gets of "before".
     word: what the user has written.

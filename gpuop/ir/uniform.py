@@ -136,7 +136,7 @@ class Uniformity:
     def _is_common(self, stmt: Collective) -> bool:
         """Whether all threads get one value of what they do together."""
         everywhere = not stmt.over or self.several <= {stmt.over}
-        return stmt.kind in ("reduce", "select", "broadcast") and everywhere and not self.grid
+        return stmt.kind in ("reduce", "ballot", "select", "broadcast") and everywhere and not self.grid
 
     def _each(self, stmt: Stmt, cause: Stmt | None) -> None:
         for block in blocks(stmt):

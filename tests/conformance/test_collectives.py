@@ -203,6 +203,31 @@ def test_parts(device: str, group: tuple[int, int]) -> None:
     all_same(together(gp.ScalarField(x)), [placed(part) for part in over])
 
 
+@pytest.mark.parametrize("group", [(8, 8), (3, 7), (2, 32)])
+def test_ballots(device: str, group: tuple[int, int]) -> None:
+    """A bit for each thread of a part; those that the grid has not have none."""
+    over = [n for n in ("column", "row", 2, 7, 8, 16, 32) if isinstance(n, str) or group[0] * group[1] % n == 0]
+    if is_driver(device):
+        over = over[::2]
+    x = rng.integers(0, 2, (19, 70)).astype(np.int32)
+    types = tuple(gp.FieldType(x.shape, (), "uint32") for _ in over)
+
+    @gp.operator(outputs=types)
+    def together(f):
+        _localThreads(*group)
+        outputs = (_out0, _out1, _out2, _out3, _out4, _out5, _out6)
+        for out, part in zip(outputs, over, strict=False):
+            _writeTensor(out, _ballotGroup(_readTensor(f), over=part))
+
+    def voted(over: str | int) -> Any:
+        out = np.empty(x.shape, np.uint32)
+        for part in parts(x.shape, group, over):
+            out.ravel()[part] = sum(int(vote) << n for n, vote in enumerate(x.ravel()[part]))
+        return out
+
+    all_same(together(gp.ScalarField(x)), [voted(part) for part in over])
+
+
 def test_layers(device: str) -> None:
     x = rng.integers(0, 100, (5, 6, 7)).astype(np.int32)
 

@@ -14,15 +14,16 @@ from .choose import Maker
 from .program import Env, Step
 from .values import Rejected, Val
 
-WORDS = ("reduce", "scan", "before", "select", "broadcast", "up", "down", "xor", "count", "any", "all")
+WORDS = ("reduce", "scan", "before", "select", "broadcast", "up", "down", "xor", "count", "any", "all", "ballot")
 TEXT = {
     "reduce": '_reduceGroup(x, "{op}", over={over})', "scan": '_scanGroup(x, "{op}", over={over})',
     "before": '_scanGroup(x, "{op}", inclusive=False, over={over})', "select": "_selectGroup(x, {k}, over={over})",
     "broadcast": "_broadcastGroup(x, {k}, over={over})", "up": "_shuffleGroupUp(x, {k}, over={over})",
     "down": "_shuffleGroupDown(x, {k}, over={over})", "xor": "_shuffleGroupXor(x, {k}, over={over})",
     "count": "_countGroup(x > 1, over={over})", "any": "_anyGroup(x > 1, over={over})", "all": "_allGroup(x > 1, over={over})",
+    "ballot": "_ballotGroup(x > 1, over={over})",
 }  # fmt: skip
-VOTES = {"count": "int32", "any": "bool", "all": "bool"}
+VOTES = {"count": "int32", "any": "bool", "all": "bool", "ballot": "uint32"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Collective(Step):
         operations = FLOATS if given.array.dtype.kind == "f" else INTEGERS
         if self.op not in operations or (operations is FLOATS and self.op in ("add", "mul")):
             raise Rejected("rounds in an order of its own")
+        if self.word == "ballot" and self._threads() > 32:
+            raise Rejected("more threads than bits")
         rows = given.array.reshape((1,) * (2 - len(self.group)) + given.grid)
         group = (1,) * (2 - len(self.group)) + self.group
         made = np.empty(rows.shape, VOTES.get(self.word, rows.dtype))
@@ -65,6 +68,10 @@ class Collective(Step):
         free = made.dtype.kind == "f" and bool((made == 0).any())
         env.values[self.name] = Val(made.reshape(given.grid), ends=free)
 
+    def _threads(self) -> int:
+        rows, columns = (1,) * (2 - len(self.group)) + self.group
+        return self.over if isinstance(self.over, int) else {"row": rows, "column": columns}.get(self.over, rows * columns)
+
     def _of_part(self, x: np.ndarray, ufunc: Any) -> Any:
         at = np.arange(len(x))
         places = {"up": at - self.k, "down": at + self.k, "xor": at ^ self.k}
@@ -72,7 +79,8 @@ class Collective(Step):
             wanted = places[self.word]
             return x[np.where((wanted >= 0) & (wanted < len(x)), wanted, at)]
         if self.word in VOTES:
-            return {"count": np.count_nonzero, "any": np.any, "all": np.all}[self.word](x > 1)
+            found = {"count": np.count_nonzero, "any": np.any, "all": np.all, "ballot": bits}
+            return found[self.word](x > 1)
         if self.word in ("select", "broadcast"):
             return (np.sort(x) if self.word == "select" else x)[min(self.k, len(x) - 1)]
         if self.word == "reduce":
@@ -86,6 +94,11 @@ class Collective(Step):
 
     def made(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}
+
+
+def bits(votes: np.ndarray) -> int:
+    """The first one is the least bit."""
+    return sum(1 << n for n in np.flatnonzero(votes).tolist())
 
 
 def _neutral(op: str, dtype: np.dtype) -> np.ndarray:

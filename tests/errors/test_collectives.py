@@ -124,6 +124,16 @@ def exclusive_scan_without_identity():
     scan(SCALAR)
 
 
+@WRONGS.add("_ballotGroup: a part has 32 threads at most, a bit each, not 64")
+def more_threads_than_bits():
+    @gp.operator
+    def vote(field):
+        _localThreads(4, 16)
+        return _ballotGroup(_readTensor(field) > 0)  # here
+
+    vote(SCALAR).numpy()
+
+
 @WRONGS.add(
     "_countGroup: `over=3` makes no equal parts of a work-group of 16 threads; give a divisor of 16, or the name of an axis"
 )

@@ -283,7 +283,10 @@ CUDA = Dialect(
     constant="static __constant__",
     barrier={"local": "__syncthreads()", "global": "__syncthreads()"},
     atomics=cuda_atomics.ATOMICS,
-    shuffles={"warp shuffle": SHUFFLE.format(""), "warp up": SHUFFLE.format("_up"), "warp down": SHUFFLE.format("_down")},
+    shuffles={
+        "warp shuffle": SHUFFLE.format(""), "warp up": SHUFFLE.format("_up"), "warp down": SHUFFLE.format("_down"),
+        "warp ballot": "__ballot_sync(~0u, {0})",
+    },
     wide={
         "load": "neighbours<{type}, {n}>::load({lanes}, {pointer})",
         "store": "neighbours<{type}, {n}>::store({pointer}, {lanes})",

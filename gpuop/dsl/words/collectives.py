@@ -21,7 +21,7 @@ from gpuop.ir.nodes import (
     Var,
 )
 from gpuop.ir.symbolic import Extent
-from gpuop.ir.types import INT, UCHAR, Type, is_integer
+from gpuop.ir.types import INT, UCHAR, UINT, Type, is_integer
 
 
 def _made(word: str, kind: str, value: Expr, over: Any, **more: Any) -> Value:
@@ -164,6 +164,24 @@ def _countGroup(value: Operand, *, over: Any = None) -> Value:
     return _vote("_countGroup", "add", value, over)
 
 
+def _ballotGroup(value: Operand, *, over: Any = None) -> Value:
+    """For which threads of the work-group, or of each part of it, a condition holds: a uint that has a bit for each thread.
+
+    The least bit is that of the first thread. All threads of the work-group come here together.
+
+    Args:
+        value: a bool, or a number, which holds where it is not 0.
+        over: as `_reduceGroup` takes it; a part has 32 threads at most. Of parts of 2, 4, 8, 16 or 32 threads, CUDA has an
+            instruction.
+
+    Raises:
+        SemanticError: a part has more threads.
+    """
+    word = "_ballotGroup"
+    given = current(f"`{word}`").build.cast(condition(value, word), Type(UINT))
+    return _made(word, "ballot", given, over, combination=combination(word, "or", given.type))
+
+
 def _vote(word: str, op: str, held: Operand, over: Any) -> Value:
     recorder = current(f"`{word}`")
     given = recorder.build.cast(condition(held, word), Type(INT))
@@ -232,6 +250,6 @@ def _from(word: str, kind: str, value: Operand, at: Operand, over: Any) -> Value
 
 
 WORDS = (
-    _reduceGroup, _scanGroup, _anyGroup, _allGroup, _countGroup, _broadcastGroup, _selectGroup, _shuffleGroup, _shuffleGroupUp,
-    _shuffleGroupDown, _shuffleGroupXor,
+    _reduceGroup, _scanGroup, _anyGroup, _allGroup, _countGroup, _ballotGroup, _broadcastGroup, _selectGroup, _shuffleGroup,
+    _shuffleGroupUp, _shuffleGroupDown, _shuffleGroupXor,
 )  # fmt: skip

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuop.errors import SemanticError
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import Assign, Block, Expr, For, Let, Ref, Var
-from gpuop.ir.types import INT, Type
+from gpuop.ir.types import INT, UINT, Type
 from gpuop.passes.collectives.group_values import GroupValues
 from gpuop.passes.collectives.parts import WARP
 
@@ -27,7 +28,9 @@ class GroupOperation(GroupValues):
         if self.part.size == 1:
             value: Expr = stmt.outside if stmt.kind == "before" and stmt.outside is not None else stmt.value
         elif stmt.kind in ("reduce", "first"):
-            value = self.reduced()
+            value = self.reduced(stmt.value)
+        elif stmt.kind == "ballot":
+            value = self.voted()
         elif stmt.kind in ("scan", "before"):
             value = self.scanned()
         else:
@@ -36,9 +39,9 @@ class GroupOperation(GroupValues):
 
     # --- reductions ---------------------------------------------------------------------------------------------------
 
-    def reduced(self) -> Expr:
+    def reduced(self, value: Expr) -> Expr:
         first = self.stmt.kind == "first"
-        self.hold(self.stmt.value)
+        self.hold(value)
         stages = _stages(self.part.size)
         for k, (reach, count) in enumerate(stages):
             if self.in_warp or (self.of_warps and reach * count <= WARP):
@@ -99,6 +102,22 @@ class GroupOperation(GroupValues):
             if not self.part.has((reach << (count.bit_length() - 1)) - 1):
                 test = self.b.apply("lt", self.b.apply("add", self.number, distance), self.part.members)
             self.set(self.joined(Ref(self.held), other, test))
+
+    def voted(self) -> Expr:
+        """A bit for each thread: what the warp votes, as far as it is the part's, or all bits combined."""
+        b, stmt, part = self.b, self.stmt, self.part
+        if part.size > WARP:
+            raise SemanticError(f"{stmt.word}: a part has {WARP} threads at most, a bit each, not {part.size}", stmt.loc)
+        if not self.in_warp:
+            return self.reduced(b.apply("shl", stmt.value, b.cast(self.number, stmt.value.type)))
+        votes = self.shuffle("warp ballot", stmt.value, constant(0, INT))
+        if part.parts > 1:
+            first = b.apply("and", b.apply("mul", part.which, part.size), WARP - 1)
+            votes = b.apply("shr", votes, b.cast(first, votes.type))
+        if part.has(WARP - 1):
+            return votes
+        others = b.cast(b.apply("sub", WARP, part.members), votes.type)
+        return b.apply("and", votes, b.apply("shr", constant(2**WARP - 1, UINT), others))
 
     # --- scans --------------------------------------------------------------------------------------------------------
 

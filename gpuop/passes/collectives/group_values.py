@@ -11,7 +11,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Assign, Barrier, Collective, Expr, If, Let, Load, Ref, Stmt, Store, Var
 from gpuop.ir.types import FLOAT, HALF, Type
 from gpuop.ir.visit import Copier
-from gpuop.passes.collectives.parts import conjunction, part_of
+from gpuop.passes.collectives.parts import WARP, conjunction, part_of
 
 
 @dataclass
@@ -124,6 +124,7 @@ class GroupValues:
         for lane in self.b.lanes(value):
             var = Var("other", passed, temporary=True)
             given = self.b.cast(lane, passed)
-            self.out.append(Collective(kind, var, given, self.part.width, at, word=self.stmt.word, loc=self.stmt.loc))
+            over = WARP if kind == "warp ballot" else self.part.width
+            self.out.append(Collective(kind, var, given, over, at, word=self.stmt.word, loc=self.stmt.loc))
             lanes.append(self.b.cast(Ref(var), value.type.scalar))
         return self.b.pack(lanes)

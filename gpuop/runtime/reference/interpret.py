@@ -151,7 +151,11 @@ class Threads:
             case Collective(var=var):
                 assert isinstance(stmt.over, int) and stmt.at is not None
                 at, own = self.all_of(stmt.at), self.all_of(stmt.value)
-                self.vars[var] = [own[self.where.lane(stmt.kind, at, stmt.over, self.kernel.work_group.points)]]
+                threads = self.kernel.work_group.points
+                if stmt.kind == "warp ballot":
+                    self.vars[var] = [self.where.ballot(own, stmt.over, threads)]
+                else:
+                    self.vars[var] = [own[self.where.lane(stmt.kind, at, stmt.over, threads)]]
             case Wide():
                 self.wide(stmt)
             case Print(format=text, args=args):

@@ -47,6 +47,14 @@ class Positions:
         there = (wanted >= 0) & (wanted < width) & (own - lane + wanted < threads)
         return np.arange(self.count) + np.where(there, wanted - lane, 0)
 
+    def ballot(self, votes: Ints, width: int, threads: int) -> Ints:
+        """The votes, 0 or 1, of the threads that are so many lanes with each, a bit for each lane."""
+        group, own = np.divmod(np.arange(self.count), threads)
+        warp = group * -(-threads // width) + own // width
+        bits = np.zeros(warp[-1] + 1, votes.dtype)
+        np.bitwise_or.at(bits, warp, votes << (own % width).astype(votes.dtype))
+        return bits[warp]
+
 
 def chunks(kernel: Kernel, surplus: bool) -> Iterator[Positions]:
     """The threads of a launch. `surplus`: those too that rounding up to whole groups adds, as devices have them."""
