@@ -389,6 +389,7 @@ __all__ = [
     "_out8",
     "_out9",
     "_pointerTo",
+    "_popcount",
     "_pow",
     "_pown",
     "_powr",
@@ -1085,6 +1086,8 @@ _out8: OutputRef
 'The outputs.'
 _out9: OutputRef
 'The outputs.'
+def _popcount(x: Operand, /) -> Value:
+    "OpenCL's popcount: the number of bits of x that are 1."
 def _pow(x: Operand, y: Operand, /) -> Value:
     "OpenCL's pow: xʸ. Error of float: 16 ULP, of double: 16 ULP."
 def _pown(x: Operand, y: Operand, /) -> Value:

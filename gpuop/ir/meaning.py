@@ -101,6 +101,14 @@ def clz(x: Array) -> Array:
     return np.asarray(count.astype(x.dtype))
 
 
+def popcount(x: Array) -> Array:
+    """The number of bits that are 1, of every byte by a table."""
+    each = np.array([n.bit_count() for n in range(256)], np.uint8)
+    whole = np.ascontiguousarray(x)
+    count = each[whole.view(np.uint8)].reshape(*whole.shape, x.dtype.itemsize).sum(-1)
+    return np.asarray(count.reshape(x.shape).astype(x.dtype))
+
+
 def elementwise(function: Callable[..., Any]) -> Callable[..., Array]:
     """A scalar function of the standard library over arrays; its domain errors give NaN, its overflows infinity."""
 

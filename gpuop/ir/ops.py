@@ -113,6 +113,7 @@ exact(
     group="integer",
     doc="the number of leading zero bits of x; its width for 0",
 )
+exact("popcount", 1, type_rules.integer, meaning.popcount, group="integer", doc="the number of bits of x that are 1")
 
 # --- math, exact ------------------------------------------------------------------------------------------------
 # Comparisons by what they are with their operands exchanged.

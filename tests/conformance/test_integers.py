@@ -61,6 +61,7 @@ OF_TRIPLES: dict[str, Exact] = {
     "mad_hi": lambda kind, x, y, z: kind.wrap(((x * y) >> kind.bits) + z),
     "mad_sat": lambda kind, x, y, z: kind.clip(x * y + z),
     "clz": lambda kind, x, y, z: kind.bits - len(kind.digits(x).lstrip("0")),
+    "popcount": lambda kind, x, y, z: kind.digits(x).count("1"),
 }
 OF_24_BITS: dict[str, Exact] = {
     "mul24": lambda kind, x, y, z: kind.wrap(x * y),

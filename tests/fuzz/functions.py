@@ -10,7 +10,7 @@ from .kinds import BITS, FLOATS, INTEGERS, SIGNED_OF, join, signed, split
 
 ENTRIES = {e.name: e for e in table() if e.group != "complex"}  # which are of float2s alone
 ANY_ZERO = {"_fmax", "_fmin", "_maxmag", "_minmag", "_nextafter"}
-SAME_INTEGERS = {"_add_sat", "_sub_sat", "_hadd", "_rhadd", "_mul_hi", "_mad_hi", "_mad_sat", "_clz"}
+SAME_INTEGERS = {"_add_sat", "_sub_sat", "_hadd", "_rhadd", "_mul_hi", "_mad_hi", "_mad_sat", "_clz", "_popcount"}
 UNSIGNED = {"_abs", "_abs_diff"}
 OF_24_BITS = {"_mul24", "_mad24"}
 EITHER = {"_max", "_min", "_clamp"}  # of integers and floating types

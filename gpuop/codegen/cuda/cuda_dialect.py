@@ -210,6 +210,16 @@ CLZ = {
     "clz long": "(long long)__clzll({0})",
     "clz ulong": "(unsigned long long)__clzll({0})",
 }
+POPCOUNT = {
+    "popcount char": "(signed char)__popc((unsigned char)({0}))",
+    "popcount uchar": "(unsigned char)__popc({0})",
+    "popcount short": "(short)__popc((unsigned short)({0}))",
+    "popcount ushort": "(unsigned short)__popc({0})",
+    "popcount int": "__popc({0})",
+    "popcount uint": "(unsigned int)__popc({0})",
+    "popcount long": "(long long)__popcll({0})",
+    "popcount ulong": "(unsigned long long)__popcll({0})",
+}
 
 SHUFFLE = "__shfl{}_sync(~0u, {{0}}, {{1}}, {{n}})"
 MOST_BLOCKS = 65535  # along rows and layers; columns have 2³¹ - 1
@@ -247,6 +257,7 @@ CUDA = Dialect(
         "min float": "nan_min({0}, {1})",
         "max float": "nan_max({0}, {1})",
         **CLZ,
+        **POPCOUNT,
         "bytes_of": "__byte_perm({0}, {1}, {2})",
         "mul_hi long": "__mul64hi({0}, {1})",
         "mul_hi ulong": "__umul64hi({0}, {1})",
