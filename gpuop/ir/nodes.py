@@ -307,7 +307,12 @@ class Barrier:
     word: str = facts(default="", compare=False)
 
 
-SHUFFLES = ("warp shuffle", "warp up", "warp down", "warp ballot")  # what targets whose warps exchange values have words for
+SHUFFLES = (
+    "warp shuffle",
+    "warp up",
+    "warp down",
+    "warp ballot",
+)  # what targets whose warps exchange values have words for
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class Variant:
         identity: of the kernel.
         inputs: which of the call's inputs it reads.
         parameters: what it was recorded with.
-        grid: target expressions that its grid was recorded for values of.
+        grid: target expressions with the values for which it is right, as its grid was recorded for them.
     """
 
     kernel: Kernel

@@ -8,7 +8,7 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ops.sort_keys import digit_of, digits_of, key_of, unsigned
-from gpuop.ops.sort_tiles import OrderedTile, single
+from gpuop.ops.sort_tiles import PLACES, OrderedTile, single
 
 LONGEST = 4096  # values of a row
 RANKED = 128  # values of a row that a thread of a CPU compares with one another, in vectors
@@ -50,7 +50,7 @@ def by_rows(field: Field, places: bool) -> Field:
 
 
 def _called(field: Field, places: bool, body: Any, how: str) -> Field:
-    out = field.type.replace(dtype="int32") if places else field.type
+    out = field.type.replace(dtype=PLACES) if places else field.type
     return library_call("sort", (out,), [field], body, (how, places), whole=True)[0]
 
 

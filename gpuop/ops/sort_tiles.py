@@ -7,12 +7,15 @@ neighbouring words, counts them by these bits in the four parts of one number, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gpuop.dsl as k
 
+PLACES = "int64"  # where values were, as NumPy has it
 SPLIT = 2  # bits of a digit at a time
 PART = 16  # bits of a number that count the words of equal ones
+WARP = 32  # threads that vote
 BANKS = 16  # words after which one is left out, so that threads with as many each use different banks of memory
 
 
@@ -76,3 +79,99 @@ def _part(word: Any, shift: Any) -> Any:
 
 def _apart(at: Any) -> Any:
     return at + at / BANKS
+
+
+class RankedTile:
+    """Where the values of a work-group go in the order of a digit; equal ones stay in order.
+
+    Each warp has neighbours, as many at a time as it has threads. These vote on each bit of the digits, so each thread knows
+    those that have its digit, of which the last one adds to the warp's count of it (D. Merrill, M. Garland, "Single-pass
+    parallel prefix scan with decoupled look-back", and A. Adinets, D. Merrill, "Onesweep", arXiv:2206.01784, rank so too).
+
+    Args:
+        lanes: its threads, side by side.
+        each: the values of a thread.
+        bits: of a digit.
+    """
+
+    def __init__(self, lanes: int, each: int, bits: int) -> None:
+        self.lanes, self.each, self.bits, self.size = lanes, each, bits, lanes * each
+        self.radix, self.width = 1 << bits, min(lanes, WARP)
+        self.warps = lanes // self.width
+        self.share = -(-self.radix // lanes)  # digits of a thread
+        self.counts = k._local(k._intArray(self.warps * self.radix))
+        self.starts = k._local(k._intArray(self.radix))
+        self.ranks = k._intArray(each)
+
+    def position(self, j: Any) -> Any:
+        """Where the tile has a thread's value of a number."""
+        return self._warp() * (self.width * self.each) + j * self.width + self._lane()
+
+    def own_digits(self) -> list[Any]:
+        """The digits that a thread adds up; there may be fewer."""
+        return [k._localColumn * self.share + n for n in range(self.share)]
+
+    def place(self, j: Any) -> Any:
+        """Where a thread's value of a number is in the order."""
+        rank = k._var(self.ranks[j])
+        return self.counts[self._warp() * self.radix + (rank & (self.radix - 1))] + (rank >> self.bits)
+
+    def ahead(self, digit: Any) -> Any:
+        """What is to be added to the places of a digit in the order for those in the row."""
+        return self.starts[digit]
+
+    def rank(self, digit: Callable[[Any], Any], starts: list[Any]) -> None:
+        """Find all places. All threads come here together.
+
+        Args:
+            digit: gives that of a thread's value of a number.
+            starts: variables: where the next value of each of the thread's digits goes in the row, before and after.
+        """
+        with k._for(k._localColumn, self.warps * self.radix, self.lanes) as at:
+            self.counts[at] = 0
+        k._syncThreadsLocal()
+        with k._for(self.each, unroll=True) as j:
+            self._rank_in_warp(j, digit(j))
+        k._syncThreadsLocal()
+        totals = [self._of_warps(own) for own in self.own_digits()]
+        before = k._var(k._scanGroup(sum(totals[1:], totals[0]), "add", inclusive=False))
+        for own, start, total in zip(self.own_digits(), starts, totals, strict=True):
+            with k._if(own < self.radix):
+                self.starts[own] = start - before
+                for warp in range(self.warps):
+                    self.counts[warp * self.radix + own] = self.counts[warp * self.radix + own] + before
+            start.assign(start + total)
+            before.assign(before + total)
+        k._syncThreadsLocal()
+
+    def _rank_in_warp(self, j: Any, digit: Any) -> None:
+        peers = k._var(k._convert_uint((1 << self.width) - 1))
+        for bit in range(self.bits):
+            one = ((digit >> bit) & 1) != 0
+            votes = k._ballotGroup(one, over=self.width)
+            peers.assign(peers & (votes ^ k._where(one, k._convert_uint(0), k._convert_uint(2**32 - 1))))
+        lane = k._convert_uint(self._lane())
+        before = k._convert_int(k._popcount(peers & ((k._convert_uint(1) << lane) - 1)))
+        counted = k._intVar()
+        with k._if(peers >> lane == 1):
+            at = self._warp() * self.radix + digit
+            counted.assign(k._atomic_add(k._pointerTo(self.counts[at]), before + 1))
+        last = 31 - k._convert_int(k._clz(peers))
+        rank = k._shuffleGroup(counted, last, over=self.width) + before
+        self.ranks[j] = rank << self.bits | digit
+
+    def _of_warps(self, own: Any) -> Any:
+        """How many values have a digit; each warp learns how many of them come before its own."""
+        total = k._intVar()
+        with k._if(own < self.radix):
+            for warp in range(self.warps):
+                count = k._var(self.counts[warp * self.radix + own])
+                self.counts[warp * self.radix + own] = total
+                total.assign(total + count)
+        return total
+
+    def _warp(self) -> Any:
+        return k._localColumn / self.width
+
+    def _lane(self) -> Any:
+        return k._localColumn % self.width

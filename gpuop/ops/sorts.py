@@ -24,6 +24,7 @@ from gpuop.ops.reduction_functions import kept
 from gpuop.ops.reductions import axes_reduced
 from gpuop.ops.row_sorts import LONGEST, by_rank, by_rows
 from gpuop.ops.slicing import sliced
+from gpuop.ops.sort_tiles import PLACES
 
 SHORT = 32  # values of a row that are ranked: each is compared with all
 KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
@@ -114,7 +115,7 @@ def _in_order(name: str, a: Any, axis: Any, kind: Any, places: bool) -> Field:
     if axis is None:
         field, values, axis = ravel(field), ravel(values), 0
     number = numbered(axis, *of_field(field))
-    dtype = "int64" if places else field.dtype
+    dtype = PLACES if places else field.dtype
     if not field.field_shape.points:
         return filled(field.type.replace(dtype=dtype), 0)
     made = _sorted(_rows(values, [number]), places, len(field.type.array_shape) == 1)

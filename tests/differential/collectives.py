@@ -70,7 +70,9 @@ class Collective(Step):
 
     def _threads(self) -> int:
         rows, columns = (1,) * (2 - len(self.group)) + self.group
-        return self.over if isinstance(self.over, int) else {"row": rows, "column": columns}.get(self.over, rows * columns)
+        return (
+            self.over if isinstance(self.over, int) else {"row": rows, "column": columns}.get(self.over, rows * columns)
+        )
 
     def _of_part(self, x: np.ndarray, ufunc: Any) -> Any:
         at = np.arange(len(x))

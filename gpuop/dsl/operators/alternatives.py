@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.gpu_operator import results_of
 from gpuop.dsl.recorder.record import OpenGrid
-from gpuop.errors import SemanticError, blaming
+from gpuop.dsl.recorder.target_facts import TargetExpression
+from gpuop.errors import SemanticError, blaming, here
 from gpuop.ir.kernel import Kernel, Launchable, Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.symbolic import ARCHITECTURES, Choice, Extent, Fact, Formula, Known, evaluate
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
-from gpuop.ir.values import Node
+from gpuop.ir.values import Node, Result
 from gpuop.ir.variants import Parameters, Variant, Variants, identity_of, shown
 
 MOST_GRIDS = 32
@@ -68,6 +71,18 @@ def _check_outputs(first: Kernel, variant: Variant) -> None:
             f"and not {', '.join(wanted)}",
             first.loc,
         )
+
+
+def either(condition: TargetExpression, yes: Field, no: Field) -> Field:
+    """The result of one of two calls, of one kernel each, as a target decides; what only the other one needs is not computed."""
+    made: list[tuple[Variant, tuple[Node, ...]]] = []
+    for holds, field in ((True, yes), (False, no)):
+        assert isinstance(field.node, Result)
+        kernel, call = field.node.call.kernel, field.node.call
+        assert isinstance(kernel, Kernel)
+        made.append((Variant(kernel, call.identity, (), grid=((condition.known, holds),)), call.inputs))
+    both = together(made, (yes.type,))
+    return results_of(both.kernel, both.identity, both.inputs, here(), both.kinds)[0]
 
 
 # --- grids that targets decide ------------------------------------------------------------------------------------------

@@ -107,16 +107,18 @@ class GroupOperation(GroupValues):
         """A bit for each thread: what the warp votes, as far as it is the part's, or all bits combined."""
         b, stmt, part = self.b, self.stmt, self.part
         if part.size > WARP:
-            raise SemanticError(f"{stmt.word}: a part has {WARP} threads at most, a bit each, not {part.size}", stmt.loc)
+            raise SemanticError(
+                f"{stmt.word}: a part has {WARP} threads at most, a bit each, not {part.size}", stmt.loc
+            )
         if not self.in_warp:
             return self.reduced(b.apply("shl", stmt.value, b.cast(self.number, stmt.value.type)))
         votes = self.shuffle("warp ballot", stmt.value, constant(0, INT))
-        if part.parts > 1:
+        if part.size < WARP and part.parts > 1:
             first = b.apply("and", b.apply("mul", part.which, part.size), WARP - 1)
-            votes = b.apply("shr", votes, b.cast(first, votes.type))
+            votes = b.apply("shr", votes, b.cast(first, votes.type, saturate=False))
         if part.has(WARP - 1):
             return votes
-        others = b.cast(b.apply("sub", WARP, part.members), votes.type)
+        others = b.cast(b.apply("sub", WARP, part.members), votes.type, saturate=False)
         return b.apply("and", votes, b.apply("shr", constant(2**WARP - 1, UINT), others))
 
     # --- scans --------------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ class Positions:
         warp = group * -(-threads // width) + own // width
         bits = np.zeros(warp[-1] + 1, votes.dtype)
         np.bitwise_or.at(bits, warp, votes << (own % width).astype(votes.dtype))
-        return bits[warp]
+        return np.asarray(bits[warp])
 
 
 def chunks(kernel: Kernel, surplus: bool) -> Iterator[Positions]:
