@@ -200,26 +200,16 @@ __device__ inline float nan_{name}(float x, float y)
 }}
 """
 # CUDA counts in 32 or 64 bits; the count is an int, which becomes of x's type
-CLZ = {
-    "clz char": "(signed char)(__clz((unsigned char)({0})) - 24)",
-    "clz uchar": "(unsigned char)(__clz({0}) - 24)",
-    "clz short": "(short)(__clz((unsigned short)({0})) - 16)",
-    "clz ushort": "(unsigned short)(__clz({0}) - 16)",
-    "clz int": "__clz({0})",
-    "clz uint": "(unsigned int)__clz({0})",
-    "clz long": "(long long)__clzll({0})",
+COUNTS = {
+    "clz char": "(signed char)(__clz((unsigned char)({0})) - 24)", "clz uchar": "(unsigned char)(__clz({0}) - 24)",
+    "clz short": "(short)(__clz((unsigned short)({0})) - 16)", "clz ushort": "(unsigned short)(__clz({0}) - 16)",
+    "clz int": "__clz({0})", "clz uint": "(unsigned int)__clz({0})", "clz long": "(long long)__clzll({0})",
     "clz ulong": "(unsigned long long)__clzll({0})",
-}
-POPCOUNT = {
-    "popcount char": "(signed char)__popc((unsigned char)({0}))",
-    "popcount uchar": "(unsigned char)__popc({0})",
-    "popcount short": "(short)__popc((unsigned short)({0}))",
-    "popcount ushort": "(unsigned short)__popc({0})",
-    "popcount int": "__popc({0})",
-    "popcount uint": "(unsigned int)__popc({0})",
-    "popcount long": "(long long)__popcll({0})",
+    "popcount char": "(signed char)__popc((unsigned char)({0}))", "popcount uchar": "(unsigned char)__popc({0})",
+    "popcount short": "(short)__popc((unsigned short)({0}))", "popcount ushort": "(unsigned short)__popc({0})",
+    "popcount int": "__popc({0})", "popcount uint": "(unsigned int)__popc({0})", "popcount long": "(long long)__popcll({0})",
     "popcount ulong": "(unsigned long long)__popcll({0})",
-}
+}  # fmt: skip
 
 SHUFFLE = "__shfl{}_sync(~0u, {{0}}, {{1}}, {{n}})"
 MOST_BLOCKS = 65535  # along rows and layers; columns have 2³¹ - 1
@@ -256,8 +246,7 @@ CUDA = Dialect(
         "nan": 'nanf("")',
         "min float": "nan_min({0}, {1})",
         "max float": "nan_max({0}, {1})",
-        **CLZ,
-        **POPCOUNT,
+        **COUNTS,
         "bytes_of": "__byte_perm({0}, {1}, {2})",
         "mul_hi long": "__mul64hi({0}, {1})",
         "mul_hi ulong": "__umul64hi({0}, {1})",
