@@ -307,12 +307,7 @@ class Barrier:
     word: str = facts(default="", compare=False)
 
 
-SHUFFLES = (
-    "warp shuffle",
-    "warp up",
-    "warp down",
-    "warp ballot",
-)  # what targets whose warps exchange values have words for
+SHUFFLES = ("warp shuffle", "warp up", "warp down", "warp ballot")  # what warps that exchange values have words for
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,10 +317,9 @@ class Collective:
     Threads of a part are numbered in row-major order; those that the grid has not are none. For a known target all are made of
     other statements, of which some are collective again: those of SHUFFLES, by `over` lanes of a warp.
 
-    kind: "reduce" combines all values, for all threads or ("first") for the first one; "scan" those up to a thread's own, and
-    "before" those before it; "select" gives the one that is `at` in their order; "broadcast" and "shuffle" the value of the
-    thread whose number is `at`, "up", "down" and "xor" of the one that is so far before or after, or whose number differs so;
-    "ballot" has a bit for each thread, by its number, that is 1 where the value is.
+    kind: "reduce" combines all values, for all threads or ("first") for the first one; "ballot" has a bit of each; "scan"
+    combines those up to a thread's own, "before" those before it; "select" gives the one that is `at` in their order; "broadcast",
+    "shuffle" the value of the thread whose number is `at`, "up", "down", "xor" of one so far before or after, or that differs so.
     over: what a part is: "" the work-group, the name of an axis along which the threads are, or how many threads in a row.
     outside: what the first thread gets of "before".
     word: what the user has written.
