@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gpuop import array_namespace, evaluation, interop, submission
-from gpuop import evaluation, interop, submission, texts
+from gpuop import array_namespace, evaluation, interop, submission, texts
 from gpuop.dsl.fields import services
 from gpuop.graphs import defining, inspection
 
