@@ -293,7 +293,7 @@ def variable():
 
 @WRONGS.add(
     "`_target` has no attribute 'warp'; it has backend, architecture, device, simd_width, local_memory_bytes, has_fp16, "
-    "has_fp64, and choose"
+    "has_fp64, has_arrays, and choose"
 )
 def unknown_attribute():
     @gp.operator
