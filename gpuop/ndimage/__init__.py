@@ -25,6 +25,7 @@ from gpuop.ndimage.derivatives import (
     sobel,
 )
 from gpuop.ndimage.extrema import maximum_filter, maximum_filter1d, minimum_filter, minimum_filter1d
+from gpuop.ndimage.fourier_filters import fourier_ellipsoid, fourier_gaussian, fourier_shift, fourier_uniform
 from gpuop.ndimage.grey_morphology import (
     black_tophat,
     grey_closing,
@@ -51,6 +52,10 @@ __all__ = [
     "convolve1d",
     "correlate",
     "correlate1d",
+    "fourier_ellipsoid",
+    "fourier_gaussian",
+    "fourier_shift",
+    "fourier_uniform",
     "gaussian_filter",
     "gaussian_filter1d",
     "gaussian_gradient_magnitude",

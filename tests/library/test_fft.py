@@ -7,6 +7,7 @@ import inspect
 import numpy as np
 import pytest
 import scipy.fft
+import scipy.ndimage
 
 import gpuop as gp
 from gpuop import fft
@@ -121,6 +122,28 @@ def test_spectra_in_graphs():
         graph.probe(state, "state")
     graph.step(2)
     close(graph.read("state"), x / 4)
+
+
+@pytest.mark.parametrize("shape", [(9,), (6, 7), (4, 5, 6)], ids=str)
+def test_filters_of_spectra(shape):
+    calls = [("fourier_gaussian", 1.3), ("fourier_uniform", 3.5), ("fourier_shift", -1.4), ("fourier_ellipsoid", 5.0)]
+    with gp.use_device("reference"):
+        for name, value in calls:
+            for dtype, options in (("complex64", {}), ("float64", {"n": 2 * shape[0] - 1, "axis": 0})):
+                x = numbers(*shape, dtype=dtype)
+                expected = getattr(scipy.ndimage, name)(x, value, **options)
+                if expected.dtype == "complex128":
+                    expected = expected.astype("complex64")
+                most = 1e-14 if expected.dtype == "float64" else 1e-6
+                close(getattr(gp.ndimage, name)(x, value, **options), expected, most)
+
+
+def test_a_blur_by_its_spectrum():
+    image = numbers(20, 24, dtype="float32")
+    expected = scipy.ndimage.fourier_ellipsoid(scipy.fft.rfft2(image), (5, 6), n=24)
+    with gp.use_device("reference"):
+        spectrum = gp.ndimage.fourier_ellipsoid(fft.rfft2(gp.ScalarField(image)), (5, 6), n=24)
+        close(fft.irfft2(spectrum).numpy(), scipy.fft.irfft2(expected))
 
 
 def test_frequencies_and_shifts():
