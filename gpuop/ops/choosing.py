@@ -68,8 +68,6 @@ def around(a: Any, decimals: Any = 0, out: Any = None) -> Field:
     field, digits = a_field("round", a), whole_number(decimals, "`decimals` of round")
     if out is not None:
         raise SemanticError("round: a Field is rounded into a new Field, there is no `out`")
-    if field.dtype == "complex64":
-        raise SemanticError("round does not take complex64 fields; round `.real` and `.imag`")
     if np.dtype(field.type.array_dtype).kind in "iu" and field.dtype != "unorm8":
         return field if digits >= 0 else _whole_tens(field, 10**-digits)
     if not digits:

@@ -11,6 +11,7 @@ from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
+from gpuop.ops import complex_functions
 
 
 def _parts(test: Callable[[Any], Any], both: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
@@ -42,6 +43,7 @@ TABLE: dict[str, tuple[str, Callable[..., Any]]] = {
     "isnan": ("bool", _parts(lambda x: x != x, lambda x, y: x | y)),
     "isinf": ("bool", _parts(lambda x: abs(x) == float("inf"), lambda x, y: x | y)),
     "isfinite": ("bool", _parts(lambda x: x - x == x - x, lambda x, y: x & y)),
+    **complex_functions.TABLE,
 }
 
 

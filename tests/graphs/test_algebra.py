@@ -345,7 +345,7 @@ def test_complex(device):
         want = want.astype({"c": "c8", "f": "f4"}.get(want.dtype.kind, want.dtype))
         assert field.numpy().dtype == want.dtype, name
         np.testing.assert_allclose(field.numpy(), want, rtol=4e-6, atol=1e-6, err_msg=name)
-    for refused in (lambda: p < q, lambda: np.sin(p), lambda: p % 2, lambda: np.clip(p, 0, 1), lambda: p & 1):
+    for refused in (lambda: p < q, lambda: np.cbrt(p), lambda: p % 2, lambda: np.clip(p, 0, 1), lambda: p & 1):
         with pytest.raises(gp.SemanticError, match="does not take complex64"):
             refused()
 

@@ -20,7 +20,6 @@ ABSENT = "generic_filter or vectorized or distance_transform or Threading or com
 REASONS = {
     "complex128": "there is no dtype of two float64",
     "float16": "SciPy refuses float16, gpuop computes it",
-    "attribute 'ndim'": "a function of the test asks a Field for `.ndim`",
     "Arrays are not equal": "SciPy's erosion of unsigned values below 0",
 }
 

@@ -18,20 +18,7 @@ X = np.random.default_rng(2).integers(-3, 4, (3, 4, 5)).astype("f")
 SPECIAL = np.array([0.0, -0.0, 1, -1, 0.5, -2.5, 3, 7, np.inf, -np.inf, np.nan], "f")
 N = np.array([[3, 1, 1], [0, 2, 3]], "i4")
 Z = (X[0] + 1j * X[1]).astype("c8")
-COMPLEX = {
-    "abs",
-    "conj",
-    "exp",
-    "imag",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "log",
-    "negative",
-    "positive",
-    "real",
-    "reciprocal",
-}
+REAL = {"bitwise_invert", "ceil", "floor", "logical_not", "signbit", "trunc"}
 WHOLE = {"bitwise_invert", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"}
 TRUTH = {"logical_and", "logical_not", "logical_or", "logical_xor"}
 Call = Callable[[Any, Callable[[Any], Any]], Any]  # of a namespace, and of what makes its arrays of NumPy's
@@ -125,7 +112,7 @@ def test_elementwise():
                 2e-6,
                 "imum" not in name,
             )
-        for name in COMPLEX:
+        for name in OF_ONE.keys() - REAL:
             same(getattr(names, name)(names.asarray(Z + 9)), getattr(np, name)(Z + 9), 2e-6)
 
 
@@ -184,7 +171,5 @@ def test_the_runner_of_the_standards_tests():
     last = "FAILED array_api_tests/test_names.py::test_x\n=== 1 failed, 20 passed, 3 skipped in 12.5s ==="
     assert counts_of(last) == {"passed": 20, "failed": 1, "skipped": 3}
     lines = [line for line in skips_text().splitlines() if not line.startswith("#")]
-    assert {"test_setitem", "complex128", "::test_sin["} <= set(lines)
-    assert {line.removeprefix("::test_").removesuffix("[") for line in lines if line.endswith("[")} <= set(
-        names.__all__
-    )
+    assert {"test_setitem", "complex128"} < set(lines)
+    assert skips_text().count("# ") == len(lines)

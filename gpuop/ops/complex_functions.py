@@ -1,0 +1,116 @@
+"""Functions of complex numbers that are made of real ones: rows of `complex_algebra`, on pairs of a real and an imaginary part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import gpuop.dsl as k
+
+Value = Any
+FAR = 9.0  # beyond it the hyperbolic tangent of a float32 is 1
+
+
+def _sin(z: Value) -> Value:
+    return k._float2(k._sin(z.x) * k._cosh(z.y), k._cos(z.x) * k._sinh(z.y))
+
+
+def _cos(z: Value) -> Value:
+    return k._float2(k._cos(z.x) * k._cosh(z.y), -(k._sin(z.x) * k._sinh(z.y)))
+
+
+def _sinh(z: Value) -> Value:
+    return k._float2(k._sinh(z.x) * k._cos(z.y), k._cosh(z.x) * k._sin(z.y))
+
+
+def _cosh(z: Value) -> Value:
+    return k._float2(k._cosh(z.x) * k._cos(z.y), k._sinh(z.x) * k._sin(z.y))
+
+
+def _tanh(z: Value) -> Value:
+    """By Kahan: nothing overflows near the axis, and far from it the real part is 1 or -1."""
+    far = abs(z.x) > FAR
+    sine, tangent = k._sinh(k._where(far, 0.0, z.x)), k._tan(z.y)
+    square = 1 + tangent * tangent
+    below = 1 + square * sine * sine
+    near = k._float2(square * k._sqrt(1 + sine * sine) * sine / below, tangent / below)
+    side = 4 * k._sin(z.y) * k._cos(z.y) * k._exp(-2 * abs(z.x))
+    return k._where(far, k._float2(k._copysign(k._convert_float(1.0), z.x), side), near)
+
+
+def _turned(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    """A circular function by its hyperbolic one: f(z) = -i g(i z)."""
+
+    def of(z: Value) -> Value:
+        found = function(k._float2(-z.y, z.x))
+        return k._float2(found.y, -found.x)
+
+    return of
+
+
+def _roots(z: Value) -> tuple[Value, Value]:
+    """The square roots of 1 - z and of 1 + z."""
+    return k._complexSqrt(k._float2(1 - z.x, -z.y)), k._complexSqrt(k._float2(1 + z.x, z.y))
+
+
+def _arcsin(z: Value) -> Value:
+    less, more = _roots(z)
+    product = less.x * more.x - less.y * more.y
+    return k._float2(k._atan2(z.x, product), k._asinh(less.x * more.y - less.y * more.x))
+
+
+def _arccos(z: Value) -> Value:
+    less, more = _roots(z)
+    return k._float2(2 * k._atan2(less.x, more.x), k._asinh(more.x * less.y - more.y * less.x))
+
+
+def _arccosh(z: Value) -> Value:
+    less, more = k._complexSqrt(k._float2(z.x - 1, z.y)), k._complexSqrt(k._float2(z.x + 1, z.y))
+    return k._float2(k._asinh(less.x * more.x + less.y * more.y), 2 * k._atan2(less.y, more.x))
+
+
+def _arctanh(z: Value) -> Value:
+    """Of the right half plane, as the logarithm of small numbers is exact there; the left one is its mirror image."""
+    x = abs(z.x)
+    away = (1 - x) * (1 - x) + z.y * z.y
+    turn = k._atan2(2 * z.y, (1 - x) * (1 + x) - z.y * z.y)
+    return k._float2(k._copysign(k._log1p(4 * x / away) / 4, z.x), turn / 2)
+
+
+def _expm1(z: Value) -> Value:
+    half = k._sin(z.y / 2)
+    return k._float2(k._expm1(z.x) * k._cos(z.y) - 2 * half * half, k._exp(z.x) * k._sin(z.y))
+
+
+def _log1p(z: Value) -> Value:
+    found = k._complexLog(k._float2(z.x + 1, z.y))
+    near = k._log1p(z.x * (2 + z.x) + z.y * z.y) / 2
+    return k._float2(k._where(abs(z.x) + abs(z.y) < 0.5, near, found.x), found.y)
+
+
+def _sign(z: Value) -> Value:
+    size = k._complexAbs(z)
+    return k._where(size == 0, k._float2(0, 0), z / k._where(size == 0, 1.0, size))
+
+
+TABLE: dict[str, tuple[str, Callable[..., Value]]] = {
+    "sin": ("complex64", _sin),
+    "cos": ("complex64", _cos),
+    "tan": ("complex64", _turned(_tanh)),
+    "sinh": ("complex64", _sinh),
+    "cosh": ("complex64", _cosh),
+    "tanh": ("complex64", _tanh),
+    "arcsin": ("complex64", _arcsin),
+    "arccos": ("complex64", _arccos),
+    "arctan": ("complex64", _turned(_arctanh)),
+    "arcsinh": ("complex64", _turned(_arcsin)),
+    "arccosh": ("complex64", _arccosh),
+    "arctanh": ("complex64", _arctanh),
+    "expm1": ("complex64", _expm1),
+    "log1p": ("complex64", _log1p),
+    "log2": ("complex64", lambda z: k._complexLog(z) * (1 / math.log(2))),
+    "log10": ("complex64", lambda z: k._complexLog(z) * (1 / math.log(10))),
+    "rint": ("complex64", lambda z: k._float2(k._rint(z.x), k._rint(z.y))),
+    "sign": ("complex64", _sign),
+}

@@ -1,0 +1,41 @@
+"""Functions of complex numbers against NumPy's in double, on and off the axes, where their cuts are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.ops.complex_functions import TABLE
+
+AXIS = np.array([0.0, -0.0, 1, -1, 0.5, -2.5, 3, 1e-3, 20, -30, 1e-7])
+RNG = np.random.default_rng(0)
+POINTS = np.concatenate(
+    [(AXIS[:, None] + 1j * AXIS).ravel(), RNG.normal(0, 2, 199) + 1j * RNG.normal(0, 2, 199)]
+).astype("c8")
+
+
+def test_near_numpys(device):
+    fields = {name: getattr(np, name)(gp.ComplexField(POINTS)) for name in TABLE}
+
+    @gp.operator(outputs=gp.FieldType(POINTS.shape))
+    def tie():  # one kernel of them all, as compiling takes longer than all else
+        total = _floatVar()
+        for field in fields.values():
+            total += _readTensor(field).x
+        return total
+
+    gp.evaluate(*fields.values(), tie())
+    with np.errstate(all="ignore"):
+        for name, field in fields.items():
+            found, want = field.numpy(), getattr(np, name)(POINTS.astype("c16"))
+            known = np.isfinite(want)
+            error = np.abs(found - want)[known] / np.maximum(np.abs(want[known]), 1e-30)
+            assert found.dtype == np.complex64 and error.max() < 1e-6, f"{name} of {POINTS[known][error.argmax()]}"
+
+
+def test_rounded():
+    with gp.use_device("reference"):
+        z = POINTS[-50:]
+        assert np.array_equal(np.round(gp.ComplexField(z)).numpy(), np.round(z))
+        assert np.allclose(np.round(gp.ComplexField(z), 1).numpy(), np.round(z, 1))
