@@ -148,7 +148,8 @@ def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:
     used = {v for op in ops for v in op.inputs} | set(ids)
     leaves = {v: node for v, node in leaves.items() if v in used}
     leaf_key = tuple((i, n.type, isinstance(n, Leaf) and n.by_value) for i, n in leaves.items())
-    dynamic = _dynamic(leaves, ops)
+    kept = {*leaves, *(v for op in ops for v in op.outputs)}
+    dynamic = frozenset(v for node, v in values.items() if node.dynamic and v in kept)
     key = (leaf_key, tuple((op.identity, op.inputs) for op in ops), ids, dynamic)
     return Program(leaves, ops, ids, types, key, _names(values, needed), dynamic=dynamic)
 
@@ -160,16 +161,6 @@ def _recorded(op: Op) -> Iterator[tuple[Kernel, tuple[int, ...]]]:
     elif isinstance(op.kernel, Variants):
         for variant in op.kernel.variants:
             yield variant.kernel, tuple(op.inputs[k] for k in variant.inputs)
-
-
-def _dynamic(leaves: dict[int, Node], ops: Iterable[Op]) -> frozenset[int]:
-    found = {v for v, node in leaves.items() if isinstance(node, Leaf) and node.source.dynamic}
-    for op in ops:
-        for kernel, inputs in _recorded(op):
-            found.update(v for param, v in zip(kernel.inputs, inputs, strict=True) if param in kernel.dynamic)
-        if not found.isdisjoint(op.inputs):
-            found.update(op.outputs)
-    return frozenset(found)
 
 
 def _names(values: dict[Node, int], made: Iterable[Call]) -> dict[int, str]:

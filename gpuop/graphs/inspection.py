@@ -100,7 +100,7 @@ class Inspection(ABC):
                     "vector", and why there are not more),
                     schedule (null, or {method, and its parameters by name}: how threads share points that others need),
                     refused_pin (null, or {method, reason}: a schedule that is pinned and does not suit the kernel), dynamic
-                    (null, or {extents, reason (why it is compiled for each size), looked (where Python asked for one)}), repeats
+                    (null, or {extents, reason (why for each size), looked (where Python asked), constants (or extents)}), repeats
                     (null, or of an iteration {times, every, together, turn: such an object, of the turns that are one launch}),
                     predictions (null on the reference, of iterations and of host functions, else a list of {method, its
                     parameters, ms}: the times that are expected of the schedules that suit the kernel on the graph's device,

@@ -116,6 +116,11 @@ class Launchable(ABC):
         return Domain(self.outputs[0].param.type.field_shape)
 
     @property
+    def has_dynamic(self) -> bool:
+        """Whether no text is to know the extents of one of its inputs."""
+        return False
+
+    @property
     @abstractmethod
     def acts(self) -> bool:
         """Whether running it does more than writing its outputs, so that it matters how often it runs."""
@@ -189,6 +194,11 @@ class Kernel(Launchable):
             Shape(*(-(-n // each) for n, each in zip(grid.shape, self.per_thread, strict=True))), grid.elements
         )
 
+    def is_open(self, axis: str) -> bool:
+        """Whether its extent along an axis is an argument."""
+        names = dict(self.named).get(None, ())
+        return any(name for each, name in zip(self.domain.axes, names, strict=False) if each == axis)
+
     @property
     def launched(self) -> Domain:
         """The threads that run: the domain's, and the surplus of whole groups. The target must be known."""
@@ -205,7 +215,7 @@ class Kernel(Launchable):
     def bounds(self, index: Index) -> tuple[int, int]:
         """The least and the greatest value of a thread constant."""
         extent = self.domain.extent(index.axis)
-        if self.per_thread is not None and self.named and index.axis != "element":
+        if self.per_thread is not None and self.is_open(index.axis):
             extent = max(extent, 2)  # whatever it is: a thread more is none that is different
         size = (self.group or self.domain.group)[AXES.index(index.axis)] if index.axis != "element" else 1
         if not isinstance(size, int):  # any size: a group has a thread at least
@@ -218,11 +228,15 @@ class Kernel(Launchable):
         if high is not None:
             return index.offset, high + index.offset
         count = {"global_size": extent, "local_size": size, "group_count": -(-extent // size)}[index.kind]
-        return 1 if self.named and index.kind != "local_size" and index.axis != "element" else count, count
+        return 1 if self.is_open(index.axis) and index.kind != "local_size" else count, count
 
     @property
     def grid(self) -> Domain:
         return self.domain
+
+    @property
+    def has_dynamic(self) -> bool:
+        return bool(self.dynamic)
 
     @property
     def shared_memory(self) -> set[FieldParam]:

@@ -86,16 +86,29 @@ class Leaf:
     name: str = ""
     number: int = field(default_factory=made.__next__, repr=False)
 
+    @property
+    def dynamic(self) -> bool:
+        return self.source.dynamic
+
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A kernel applied to values; `identity` is equal for equal kernels."""
+    """A kernel applied to values; `identity` is equal for equal kernels.
+
+    Attributes:
+        dynamic: whether no kernel is to know the extents of its results, as those of an input change.
+    """
 
     kernel: Launchable
     identity: str
     inputs: tuple[Node, ...]
     loc: Loc | None = field(default=None)
     names: tuple[str, ...] = ()  # names of the results
+    dynamic: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        dynamic = self.kernel.has_dynamic or any(node.dynamic for node in self.inputs)
+        object.__setattr__(self, "dynamic", dynamic)
 
 
 @dataclass(frozen=True)
@@ -113,6 +126,10 @@ class Result:
     def name(self) -> str:
         names = self.call.names
         return names[self.index] if names else ""
+
+    @property
+    def dynamic(self) -> bool:
+        return self.call.dynamic
 
 
 Node = Leaf | Result

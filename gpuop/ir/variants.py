@@ -51,6 +51,10 @@ class Variants(Launchable):
     variants: tuple[Variant, ...]
 
     @property
+    def has_dynamic(self) -> bool:
+        return any(variant.kernel.has_dynamic for variant in self.variants)
+
+    @property
     def acts(self) -> bool:
         return any(variant.kernel.acts for variant in self.variants)
 

@@ -14,13 +14,13 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import BY_NUMPY, SMALL_TENSOR, FieldType, Shape
 from gpuop.ops.gather import own_place
-from gpuop.ops.reducers import TURN, Item, Reducer, Split, assign, pairwise, share, split
+from gpuop.ops.open_numbers import passed, read
+from gpuop.ops.reducers import AT_ONCE, LONG, TURN, Item, Reducer, Split, assign, pairwise, share, split
 
 NARROW, WIDE = 32, 256  # threads that share a row of a field; a work-group has rows for so many as the latter
-AT_ONCE = 8192  # values of a row that they reduce
 BUSY = 2**16  # threads that keep a device busy
 FAN = 4  # threads of which one takes what all have
-LONG = 64  # values that a thread takes which shares with none
+MOST = 2**30  # elements of fields whose extents are arguments
 SHORT = 32  # an axis of so few points is left to single threads
 
 
@@ -38,6 +38,21 @@ class Partial:
     step: int = 1
 
     @property
+    def open(self) -> bool:
+        """Whether no kernel is to know its extents, nor what follows from them."""
+        return self.values.node.dynamic and max(self.type.field_shape, default=0) <= self.most
+
+    @property
+    def steps(self) -> tuple[Field, ...]:
+        """The step as a kernel gets it that is not to know it."""
+        return passed(self.step) if self.open and self.step > 1 else ()
+
+    @property
+    def most(self) -> int:
+        """An extent that all axes may have for an int to count what they hold, and whatever is added to it."""
+        return int((MOST // self.type.planes) ** (1 / max(len(self.type.field_shape), 1)))
+
+    @property
     def type(self) -> FieldType:
         return self.values.type
 
@@ -50,26 +65,41 @@ class Partial:
         value = k._convert(k._readTensorElement(self.values, *point, element, border="unchecked"), reducer.held)
         if not reducer.places:
             return (value,)
-        here = k._convert(at, reducer.places) * self.step
+        step = read(self.steps, [(1, MOST)])[0] if self.steps else self.step
+        here = k._convert(at, reducer.places) * step
         if self.places is None:
             return value, here
         return value, here + k._readTensorElement(self.places, *point, element, border="unchecked")
 
 
 def _call(
-    reducer: Reducer, given: Partial, kind: FieldType, last: bool, key: Any, body: Callable[[Callable[..., None]], None]
+    reducer: Reducer,
+    given: Partial,
+    kind: FieldType,
+    last: bool,
+    key: Any,
+    body: Callable[[Callable[..., None]], None],
+    numbers: Sequence[Field] = (),
 ) -> Partial:
-    """Record a step; its body gets a function that writes an item at a place of the result."""
+    """Record a step; its body gets a function that writes an item at a place of the result.
+
+    Args:
+        numbers: what the body reads that follows from extents.
+    """
     held = "complex64" if given.type.dtype == "complex64" else reducer.held
     types = [kind.replace(dtype=reducer.result if last else held)]
     if reducer.places and not last:
         types.append(kind.replace(dtype=reducer.places))
 
+    divisors = passed(reducer.divisor) if given.open and last and reducer.divisor else ()
+
     def write(item: Item, *place: Any) -> None:
-        for out, part in zip((k._out0, k._out1), (reducer.finished(item),) if last else item, strict=False):
+        divisor = k._convert(read(divisors, [(1, MOST)])[0], reducer.divided) if divisors else reducer.divisor
+        for out, part in zip((k._out0, k._out1), (reducer.finished(item, divisor),) if last else item, strict=False):
             k._writeTensorElement(out, part, *place)
 
     fields = [given.values] + ([given.places] if given.places is not None else [])
+    fields += (*numbers, *divisors, *(given.steps if reducer.places else ()))
     outputs = library_call(reducer.name, tuple(types), fields, lambda: body(write), (reducer, given.step, last, *key))
     return Partial(outputs[0], outputs[1] if len(outputs) > 1 else None)
 
@@ -87,6 +117,7 @@ def by_threads(reducer: Reducer, given: Partial, axis: int, last: bool) -> Parti
     grid = given.type.field_shape
     parts = split(grid[axis], 1, LONG, TURN)
     out = Shape((*grid[:axis], *([parts.chunks] if parts.chunks > 1 else []), *grid[axis + 1 :]))
+    numbers = passed(*parts.numbers) if given.open else ()
 
     def body(write: Callable[..., None]) -> None:
         own = list(own_place(len(out)))
@@ -97,11 +128,12 @@ def by_threads(reducer: Reducer, given: Partial, axis: int, last: bool) -> Parti
                 lambda at: given.load(reducer, (*own[:axis], at, *own[axis:]), k._tensorElement, at),
                 parts,
                 chunk,
+                numbers=read(numbers, parts.bounds(given.most)) if numbers else (),
             )
             write(item, k._tensorElement)
 
     done = last and parts.chunks == 1
-    return _call(reducer, given, given.type.replace(field_shape=out), done, ("threads", axis), body)
+    return _call(reducer, given, given.type.replace(field_shape=out), done, ("threads", axis), body, numbers)
 
 
 def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool, parts: Split | None = None) -> Partial:
@@ -115,26 +147,32 @@ def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool, parts: Sp
     width = parts.width if parts else _width(reduced.points, kept.points)
     parts = parts or split(reduced.points, width, AT_ONCE // width, TURN)
     out = Shape((*kept, *([parts.chunks] if parts.chunks > 1 else [])))
-    threads = (*kept, parts.chunks * width) if kept else (parts.chunks, width)
+    apart = not kept or (given.open and len(kept) == 1 and parts.chunks > 1)  # whether chunks have an axis of the grid
+    threads = (*kept, parts.chunks, width) if apart else (*kept, parts.chunks * width)
+    numbers = passed(*parts.numbers, *reduced[1:]) if given.open else ()
 
     def body(write: Callable[..., None]) -> None:
         k._globalThreads(threads, planes_of(given.type))
         k._localThreads(min(WIDE // width, 1 << max(threads[-2] - 1, 0).bit_length()), width)
-        own = own_place(len(threads))[:-1] if kept else ()
-        chunk = k._groupColumn if kept else k._row
+        own = own_place(len(threads))[: len(kept)]
+        chunk = k._row if apart else k._groupColumn
+        bounds = parts.bounds(given.most if axes == 1 else max(given.most, AT_ONCE))
+        known = read(numbers, (*bounds, *((1, AT_ONCE) for _ in reduced[1:]))) if numbers else []
+        extents = known[len(bounds) :] if numbers else reduced[1:]
         item = share(
             given.read_by(reducer),
-            lambda at: given.load(reducer, (*own, *_unravelled(at, reduced)), k._tensorElement, at),
+            lambda at: given.load(reducer, (*own, *_unravelled(at, extents)), k._tensorElement, at),
             parts,
             chunk,
             k._localColumn,
+            known[: len(bounds)],
         )
         joined = _joined(reducer, item, width)
         with k._if(k._localColumn == 0):
             write(joined, *own, *([chunk] if parts.chunks > 1 else []), k._tensorElement)
 
     done = last and parts.chunks == 1
-    return _call(reducer, given, given.type.replace(field_shape=out), done, ("groups", axes, parts), body)
+    return _call(reducer, given, given.type.replace(field_shape=out), done, ("groups", axes, parts), body, numbers)
 
 
 def _width(count: int, rows: int) -> int:
@@ -146,10 +184,10 @@ def _width(count: int, rows: int) -> int:
     return width
 
 
-def _unravelled(at: Any, shape: Shape) -> list[Any]:
-    """Coordinates of a position in row-major order."""
+def _unravelled(at: Any, extents: Sequence[Any]) -> list[Any]:
+    """Coordinates of a position in row-major order, along an axis more than there are extents: nobody asks for the first one."""
     found: list[Any] = []
-    for extent in reversed(shape[1:]):
+    for extent in reversed(extents):
         found.append(at % extent)
         at = at / extent
     return [at, *reversed(found)]

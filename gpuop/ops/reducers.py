@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,10 +12,13 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.ir.types import FieldType
+from gpuop.ops.open_numbers import Bounds
 
 Item = tuple[Any, ...]  # a kernel value; of argmin and argmax also where it was found
 TURN = 8  # values that a thread reads in each turn of a loop; so few it reads without
 FEW = 2  # values of them that compilers are asked to expand where TURN are too many
+AT_ONCE = 8192  # values of a row that a work-group reduces
+LONG = 64  # values that a thread takes which shares with none
 FEWEST_BITS = 64  # integers of fewer bits are summed exactly, in integers of so many
 
 
@@ -50,6 +54,11 @@ class Reducer:
         choices = self.name in ("min", "max") or self.key
         return FEW if choices and np.dtype(self.held).kind != "f" else TURN
 
+    @property
+    def divided(self) -> str:
+        """The dtype of what is divided."""
+        return self.held if np.dtype(self.held).kind == "f" else "float32"
+
     def combine(self, a: Item, b: Item) -> Item:
         """What the operation makes of them; or the smaller or the greater one, where both are equal the one found first."""
         if self.operation is not None:
@@ -68,14 +77,13 @@ class Reducer:
             return ordered
         return ordered | (b != b if self.name.startswith("nan") else a != a)
 
-    def finished(self, item: Item) -> Any:
+    def finished(self, item: Item, divisor: Any) -> Any:
         """The result of a whole reduction."""
         if self.places:
             return k._convert(item[1], "int64")
         if not self.divisor:
             return item[0]
-        total = item[0] if np.dtype(self.held).kind == "f" else k._convert_float(item[0])
-        return total / self.divisor
+        return k._convert(item[0], self.divided) / divisor
 
 
 def _chosen(first: Any, a: Any, b: Any) -> Any:
@@ -121,6 +129,21 @@ class Split:
         """The values of a chunk; the last one may have fewer."""
         return self.width * self.share
 
+    @property
+    def whole(self) -> int:
+        """How many values of a share all threads have, in all chunks."""
+        return (self.count - (self.chunks - 1) * self.size) // self.width
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """What follows from the count: that of values, those of a share, those of them that all threads have; the last chunk."""
+        return self.count, self.share, self.whole, self.chunks - 1
+
+    def bounds(self, most: int) -> tuple[Bounds, ...]:
+        """Those of the numbers, of an axis of at most so many values."""
+        share = LONG if self.width == 1 else AT_ONCE // self.width
+        return (1, most), (1, share), (0, share), (0, most // (share * self.width))
+
 
 def split(count: int, width: int, most: int, step: int = 1) -> Split:
     """Equal chunks of shares of at most `most` values; a multiple of `step` values, where there are several chunks."""
@@ -133,33 +156,54 @@ def split(count: int, width: int, most: int, step: int = 1) -> Split:
 Load = Callable[[Any], Item]  # what is at a position, which is below the count
 
 
-def share(reducer: Reducer, load: Load, parts: Split, chunk: Any, own: Any = 0) -> Item:
+def share(reducer: Reducer, load: Load, parts: Split, chunk: Any, own: Any = 0, numbers: Sequence[Any] = ()) -> Item:
     """Reduce a thread's share: every `width`-th value of a chunk, from the thread's own on.
 
     No thread branches. What is read behind the last value changes nothing, and only in the turns where some thread does so.
+
+    Args:
+        numbers: the split's, where the kernel is not to know them.
     """
-    if parts.chunks == parts.width == 1 and parts.share <= TURN:
-        return pairwise(reducer, [load(j) for j in range(parts.share)])
-    first = chunk * parts.size + own if parts.chunks > 1 else own
-    whole = (parts.count - (parts.chunks - 1) * parts.size) // parts.width  # reads of all threads in all chunks
 
     def guarded(at: Any) -> Item:
-        return _guarded(reducer, load, at, parts.count)
+        return _guarded(reducer, load, at, numbers[0] if numbers else parts.count)
 
-    total = _started(reducer, load if whole else guarded, first)
+    if parts.chunks == parts.width == 1 and parts.share <= TURN:
+        few = [guarded(j) for j in range(TURN)] if numbers else [load(j) for j in range(parts.share)]
+        return pairwise(reducer, few)
+    if numbers:
+        return _open_share(reducer, load, guarded, parts, chunk, own, numbers)
+    first = chunk * parts.size + own if parts.chunks > 1 else own
+    total = _started(reducer, load if parts.whole else guarded, first)
     turns, rest = divmod(parts.share, TURN)
-    safe = whole // TURN
+    safe = parts.whole // TURN
     _take_turns(reducer, total, load, first, safe, parts.width)
     _take_turns(reducer, total, guarded, first + safe * TURN * parts.width, turns - safe, parts.width)
     if rest:
         _take_turn(
             reducer,
             total,
-            load if whole == parts.share else guarded,
+            load if parts.whole == parts.share else guarded,
             first + turns * TURN * parts.width,
             rest,
             parts.width,
         )
+    return total
+
+
+def _open_share(
+    reducer: Reducer, load: Load, guarded: Load, parts: Split, chunk: Any, own: Any, numbers: Sequence[Any]
+) -> Item:
+    """The same in the same order, of numbers that are arguments: of chunks there are several, or one."""
+    _, given, whole, last = numbers
+    first = k._min(chunk, last) * (given * parts.width) + own if parts.chunks > 1 else own
+    total = _started(reducer, guarded, first)
+    turns, rest, safe = given / TURN, given % TURN, whole / TURN
+    _take_turns(reducer, total, load, first, safe, parts.width)
+    _take_turns(reducer, total, guarded, first + safe * (TURN * parts.width), turns - safe, parts.width)
+    if parts.chunks == 1:  # several have whole turns
+        with k._if(rest > 0) if reducer.key else nullcontext():  # users' neutral values may change something
+            _take_turn(reducer, total, guarded, first + turns * (TURN * parts.width), rest, parts.width)
     return total
 
 
@@ -168,28 +212,28 @@ def _started(reducer: Reducer, load: Load, first: Any) -> Item:
     return tuple(map(k._var, (k._convert(reducer.neutral, reducer.held),) if reducer.operation else load(first)))
 
 
-def _take_turns(reducer: Reducer, total: Item, load: Load, first: Any, turns: int, width: int) -> None:
+def _take_turns(reducer: Reducer, total: Item, load: Load, first: Any, turns: Any, width: int) -> None:
     """Reduce so many turns, of every `width`-th value from the first on, into variables."""
-    if turns == 1:
+    if isinstance(turns, int) and turns == 1:
         _take_turn(reducer, total, load, first, TURN, width)
-    elif turns:
+    elif not isinstance(turns, int) or turns:
         with k._for(turns) as t:
             _take_turn(reducer, total, load, first + t * (TURN * width), TURN, width)
 
 
-def _take_turn(reducer: Reducer, total: Item, load: Load, first: Any, count: int, width: int) -> None:
+def _take_turn(reducer: Reducer, total: Item, load: Load, first: Any, count: Any, width: int) -> None:
     """Reduce a turn of so many values into variables. What is added has one of its own: its error is that of fewer in a row.
 
     It is a loop, so that the text has what is reduced once, however long that is; compilers expand it where it is short.
     """
     part = (k._var(k._convert(reducer.neutral, reducer.held)),) if reducer.operation else total
-    with k._for(count, unroll=min(count, reducer.in_a_row)) as j:
+    with k._for(count, unroll=min(count, reducer.in_a_row) if isinstance(count, int) else False) as j:
         take(reducer, part, load(first + j * width))
     if reducer.operation:
         take(reducer, total, part)
 
 
-def _guarded(reducer: Reducer, load: Load, at: Any, count: int) -> Item:
+def _guarded(reducer: Reducer, load: Load, at: Any, count: Any) -> Item:
     """What is at a position; behind the end nothing, or the last value, which changes nothing."""
     item = load(k._min(at, count - 1))
     return (k._where(at < count, item[0], k._convert(reducer.neutral, reducer.held)),) if reducer.operation else item

@@ -17,6 +17,7 @@ from gpuop.ops.algebra import apply, astype, where
 from gpuop.ops.axes import Axis, axes_of
 from gpuop.ops.layouts import reshaped, spread
 from gpuop.ops.making import filled
+from gpuop.ops.open_numbers import scalar
 from gpuop.ops.reductions import EmptyError, axes_reduced, reduced
 
 Mask = Field | None  # bools on a field's own places, which say what counts; None where all does
@@ -171,7 +172,8 @@ def _variance(root: bool, name: str, a: Field, axis: Any, mask: Mask, ddof: Any 
     squares = functools.reduce(lambda x, y: x + y, (apply("multiply", part, part) for part in parts))
     if mask is None:
         count = math.prod(a.type.array_shape[n] for n in axes_reduced(name, a.type, axis))
-        result = apply("true_divide", reduced("sum", squares, axis), max(float(count - ddof), 0.0))
+        total, divisor = reduced("sum", squares, axis), max(float(count - ddof), 0.0)
+        result = apply("true_divide", total, scalar(divisor, total.dtype) if total.node.dynamic else divisor)
     else:
         left = apply("subtract", reduced("sum", mask, axis), ddof)
         result = apply(

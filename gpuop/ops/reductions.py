@@ -14,8 +14,8 @@ from gpuop.errors import SemanticError
 from gpuop.ir.types import MOST_TENSOR, FieldType, Shape
 from gpuop.ops.axes import Axis, axes_of, of_kind, several
 from gpuop.ops.layouts import permuted, reshaped
-from gpuop.ops.reduce_kernels import AT_ONCE, SHORT, Partial, by_elements, by_groups, by_threads
-from gpuop.ops.reducers import Reducer, reducer_of
+from gpuop.ops.reduce_kernels import SHORT, Partial, by_elements, by_groups, by_threads
+from gpuop.ops.reducers import AT_ONCE, Reducer, reducer_of
 
 
 class EmptyError(SemanticError):

@@ -18,8 +18,8 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
 from gpuop.ops.gather import own_place
-from gpuop.ops.reduce_kernels import BUSY, LONG, NARROW, SHORT, WIDE, Partial, by_groups, by_threads, planes_of
-from gpuop.ops.reducers import TURN, Reducer, Split, split
+from gpuop.ops.reduce_kernels import BUSY, NARROW, SHORT, WIDE, Partial, by_groups, by_threads, planes_of
+from gpuop.ops.reducers import LONG, TURN, Reducer, Split, split
 
 Operation = Callable[[Any, Any], Any]
 NAMES = {"sum": "cumsum", "prod": "cumprod"}

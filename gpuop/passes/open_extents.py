@@ -7,19 +7,19 @@ they grow. Where it does not, a kernel is compiled for each size.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from gpuop.bounded import BoundedCache
 from gpuop.ir.extents import MOST_GROUPS, Extents, extents_of, is_regular, resized
 from gpuop.ir.kernel import Domain, Kernel
-from gpuop.ir.nodes import GRID_AXES, Barrier, Collective, Index
+from gpuop.ir.nodes import GRID_AXES, Index
 from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import content, identity
 from gpuop.ir.types import Shape
-from gpuop.ir.visit import expressions, walk
+from gpuop.ir.visit import expressions
 from gpuop.passes import lower, lowering, schedules, unscheduled
 from gpuop.passes.flat_grid import flat
 from gpuop.passes.points_per_thread import is_large, others_points
@@ -31,7 +31,6 @@ PARTS = (
 )  # of the extents that may be: mirrored rows lie up to twice as far as the last one, and an int is to hold that
 KEPT = 256
 NOWHERE = Domain(Shape())
-OWN = ("global", "global_size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,8 @@ class Opened:
 @dataclass(frozen=True, slots=True)
 class _Found:
     kernel: Kernel | None
-    least: int
-    most: int
+    least: tuple[int, ...] = ()
+    most: tuple[int, ...] = ()
 
 
 _found: BoundedCache[object, _Found] = BoundedCache(KEPT)
@@ -82,10 +81,10 @@ def opened(kernel: Kernel, target: Target) -> Opened:
         found = _found.find((key, target, lowering()), partial(_searched, open_, target, extents))
         if found.kernel is None:
             reason = reason or "what its threads do depends on its extents"
-        elif all(found.least <= n <= found.most for n in values):
-            return Opened(key, found.kernel, values, kernel.domain)
+        elif outside := _outside(found, values):
+            reason = outside
         else:
-            reason = f"an extent is not within {found.least} to {found.most}"
+            return Opened(key, found.kernel, values, kernel.domain)
     return Opened(reason=reason)
 
 
@@ -100,10 +99,8 @@ def _refusal(kernel: Kernel) -> str:
         return "its grid has no points"
     if kernel.pin is not None:
         return "its schedule is pinned"
-    together = any(isinstance(stmt, (Barrier, Collective)) for stmt in walk(kernel.body))
-    placed = any(isinstance(e, Index) and e.kind not in OWN for e in expressions(kernel.body))
-    if kernel.group is not None or kernel.whole or together or placed:
-        return "its threads work in groups"
+    if kernel.whole:
+        return "its surplus threads run too"
     strided = next((param for param, _ in kernel.layouts if not is_regular(kernel, param)), None)
     if strided is not None:
         return f"`{strided.hint}` lies in strides of its own"
@@ -117,9 +114,15 @@ def _refusal(kernel: Kernel) -> str:
     return ""
 
 
+def _outside(found: _Found, values: Iterable[int]) -> str:
+    """Why these extents have another text; empty where they have this one."""
+    ranges = zip(values, found.least, found.most, strict=True)
+    n, least, most = next((each for each in ranges if not each[1] <= each[0] <= each[2]), (0, 0, 0))
+    return f"an extent is {n}, not within {least} to {most}" if most else ""
+
+
 def _searched(kernel: Kernel, target: Target, extents: Extents) -> _Found:
     """The widest range for which the kernel is lowered alike."""
-    count = len(extents.values)
     for part in PARTS:
         most = _most(extents, part)
         largest = _lowered(resized(kernel, extents, most), target)
@@ -130,8 +133,8 @@ def _searched(kernel: Kernel, target: Target, extents: Extents) -> _Found:
             ends = _ends(most, {name: least + k for k, name in enumerate(most)})
             others = (_lowered(resized(kernel, extents, values), target) for values in ends)
             if all(other is not None and identity(other) == known for other in others):
-                return _Found(largest, least + count - 1, min(most.values()))
-    return _Found(None, 0, 0)
+                return _Found(largest, tuple(least + k for k in range(len(most))), tuple(most.values()))
+    return _Found(None)
 
 
 def _lowered(kernel: Kernel, target: Target) -> Kernel | None:

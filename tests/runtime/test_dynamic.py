@@ -215,6 +215,15 @@ def relative(f):
     return _readTensor(f) + _row * (1.0 / f.field_shape[0])
 
 
+@gp.operator
+def neighbours(f):
+    _localThreads(64, whole_groups=True)
+    kept = _local(_floatArray(_localColumns))
+    kept[_localColumn] = _readTensor(f)
+    _syncThreadsLocal()
+    _writeTensor(_out0, kept[_localColumn ^ 1] + _readTensor(f))
+
+
 @gp.pipeline(dynamic=True)
 def mixed(image):
     f = gp.ScalarField(image)
@@ -238,7 +247,49 @@ def test_explain_tells_how_each_is_compiled():
     lines = [line.strip() for line in told.splitlines() if "compiled for" in line]
     line = relative.function.__code__.co_firstlineno + 2
     assert any(each.startswith("compiled for any size") and f"test_dynamic.py:{line}" in each for each in lines)
-    assert any(each.startswith("compiled for each size: its threads work in groups") for each in lines)
+    assert "compiled for any size: its extents are arguments" in lines
+    pairs = gp.pipeline(lambda image: neighbours(gp.ScalarField(image)), dynamic=True)
+    assert "compiled for each size: its surplus threads run too" in pairs.explain(np.ones((80, 90), np.float32))
+
+
+@pytest.mark.parametrize(("axis", "shapes"), [(0, [(20, 37), (31, 19)]), (1, [(37, 300), (53, 271)])])
+def test_reductions(device, axis, shapes):
+    """By threads and by groups; sums of such numbers are exact in any order."""
+
+    def several(image):
+        f = gp.ScalarField(image)
+        return f.sum(axis), f.mean(axis), f.argmin(axis)
+
+    reductions = gp.pipeline(several, dynamic=True)
+    for shape in shapes:
+        x = rng.integers(-50, 50, shape).astype(np.float32)
+        total, mean, place = reductions(x)
+        assert np.array_equal(total, x.sum(axis)) and np.array_equal(place, x.argmin(axis))
+        assert np.array_equal(mean, x.sum(axis) / np.float32(shape[axis]))
+
+
+def test_reductions_add_as_without_it():
+    """In the same order: of several steps, of volumes, and by functions of users'."""
+
+    def several(volume):
+        f = gp.ScalarField(volume) * 1.1
+        return f.sum(), f.sum(axis=1), gp.reduce(lambda a, b: a + b, f, 0.0, axis=2), f.var(axis=0), f.sum(axis=(1, 2))
+
+    dynamic, static = gp.pipeline(several, dynamic=True), gp.pipeline(several)
+    with gp.use_device("reference"):
+        for shape in ((5, 40, 70), (3, 7, 1300), (1, 2, 9000)):
+            x = rng.random(shape, np.float32)
+            for found, wanted in zip(dynamic(x), static(x), strict=True):
+                assert np.array_equal(found, wanted)
+
+
+def test_reductions_have_one_text():
+    """For as many threads a row, and as many steps."""
+    rows = gp.pipeline(lambda image: gp.ScalarField(image).mean(axis=1), dynamic=True)
+    columns = gp.pipeline(lambda image: gp.ScalarField(image).argmax(axis=0), dynamic=True)
+    for target in ("cuda", "opencl:cpu"):
+        for pipeline, shapes in ((rows, [(800, 900), (900, 701)]), (columns, [(700, 400), (800, 500)])):
+            assert len({pipeline.source(np.empty(shape, np.float32), target=target) for shape in shapes}) == 1
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,8 @@ class Printer(Statements):
 
     def shape(self, param: FieldParam | None) -> list[str]:
         """The extents of a field, or of the threads' grid: numbers, or arguments."""
-        numbers = self.kernel.domain.shape if param is None else param.type.field_shape
+        threads = self.kernel.points if self.extents and self.kernel.points else self.kernel.domain.shape
+        numbers = threads if param is None else param.type.field_shape
         names = self.named.get(param, ("",) * len(numbers))
         return [self.extents.get(name, str(n)) for name, n in zip(names, numbers, strict=True)]
 
@@ -220,9 +221,9 @@ class Printer(Statements):
 
     def threads_along(self, axis: str) -> str:
         """How many threads there are along an axis."""
-        if not self.extents:
-            return str(self.kernel.domain.extent(axis))
         along = self.kernel.domain.axes.index(axis)
+        if not self.extents or not self.named[None][along]:
+            return str(self.kernel.domain.extent(axis))
         return f"({self.shape(None)[along]} - 1) / {self.per_thread[along]} + 1"
 
     def of_groups(self) -> None:

@@ -151,10 +151,12 @@ def _schedule(schedule: Facts | None) -> list[str]:
 def _dynamic(found: Facts | None) -> list[str]:
     if found is None:
         return []
-    looked = f"; {found['looked']} asks for extents, which are constants there" if found["looked"] else ""
     if found["reason"]:
-        return [f"  compiled for each size: {found['reason']}{looked}"]
-    return [f"  compiled for any size: its extents are arguments{looked}"]
+        return [f"  compiled for each size: {found['reason']}"]
+    within = [f"what {found['looked']} asks of extents is a constant in it"] if found["looked"] else []
+    within += [f"{', '.join(map(str, found['constants']))} in it is an extent"] if found["constants"] else []
+    unless = f", unless {' or '.join(within)}" if within else ""
+    return [f"  compiled for any size: its extents are arguments{unless}"]
 
 
 def _refused_pin(pin: Facts | None) -> list[str]:

@@ -17,14 +17,17 @@ from gpuop.fusion.report.state_report import states
 from gpuop.fusion.scheduling import pin_refusal, scheduled
 from gpuop.fusion.staging import staged
 from gpuop.ir.kernel import HostFunction, Kernel, Launchable
+from gpuop.ir.nodes import Const
 from gpuop.ir.target import Target
 from gpuop.ir.throughput import DeviceFacts
+from gpuop.ir.visit import expressions
 from gpuop.passes.open_extents import opened
 from gpuop.passes.resolve import resolve_target
 
 Facts = dict[str, Any]
 Names = Mapping[int, str]  # of values
 Made = Mapping[int, int]  # values, by the kernels that make them
+LEAST_EXTENT = 8  # that is told of as a number of a kernel: less are no extents of images
 EFFORT = ("operations", "operations_exact", "registers", "local_bytes", "lanes", "schedule", "refused_pin")
 
 RUNS = {Rate.ONCE: "once", Rate.SET: "when set", Rate.EVERY_STEP: "at every step"}
@@ -177,13 +180,26 @@ def _dynamic(kernel: Launchable, launch: PlannedLaunch, target: Target | None) -
 
     Returns:
         null without a target or such fields, else {extents (those that it gets as arguments), reason (why it is compiled for each
-        size; empty where it is not), looked (where Python has asked for extents, "" if nowhere)}.
+        size; empty where it is not), looked (where Python has asked for extents, "" if nowhere), constants (its whole numbers that
+        may be extents: if they are, a size for which they are others has another text)}.
     """
     if target is None or not isinstance(kernel, Kernel) or not kernel.dynamic:
         return None
     found = opened(kernel, target)
     looks = [op.kernel.looked for op in launch.ops if isinstance(op.kernel, Kernel) and op.kernel.looked]
-    return {"extents": list(found.values), "reason": found.reason, "looked": str(looks[0]) if looks else ""}
+    return {
+        "extents": list(found.values),
+        "reason": found.reason,
+        "looked": str(looks[0]) if looks else "",
+        "constants": _extents_within(kernel),
+    }
+
+
+def _extents_within(kernel: Kernel) -> list[int]:
+    """The numbers of a kernel that are extents of its dynamic fields, or places next to their ends, whyever they are."""
+    extents = {n for param in kernel.dynamic for n in param.type.field_shape if n >= LEAST_EXTENT}
+    numbers = {e.value for e in expressions(kernel.body) if isinstance(e, Const) and e.type.kind in "iu"}
+    return sorted(int(n) for n in numbers if not extents.isdisjoint((n, n + 1)))
 
 
 def moved_bytes(plan: Plan, launch: PlannedLaunch) -> int:

@@ -20,7 +20,7 @@ def guard_domain(kernel: Kernel) -> Kernel:
     b = collector(head, hint="inside")
     test: Expr | None = None
     for axis, size in zip(GRID_AXES, kernel.work_group, strict=True):
-        if not kernel.whole and (kernel.domain.extent(axis) % size or (kernel.named and size > 1)):
+        if not kernel.whole and (kernel.domain.extent(axis) % size or (kernel.is_open(axis) and size > 1)):
             one = b.apply("lt", Index("global", axis), Index("global_size", axis))
             test = one if test is None else b.apply("and", test, one)
     if test is None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.ir.build import collector, constant
+from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Domain, Kernel
 from gpuop.ir.nodes import Array, Block, Comment, Declare, Expr, For, Index, Let, Load, Ref, Stmt, Store, Var
 from gpuop.ir.types import INT, Shape, Type
@@ -65,7 +66,7 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     return _GroupLanes(kernel, parameters["vectors"]).kernel()
 
 
-GROUP_LANES = Method("group lanes", ("vectors",), refuse, candidates, taken, apply)
+GROUP_LANES = Method("group lanes", ("vectors",), refuse, candidates, taken, apply, open=True)
 
 
 class _GroupLanes:
@@ -103,6 +104,7 @@ class _GroupLanes:
             body=tuple(out),
             points=domain.shape,
             group=Shape(1, self.height(tuple(out)), 1),
+            per_thread=Shape(*(1 for _ in shape[:-1]), self.width),
         )
 
     def height(self, body: Block) -> int:
@@ -110,7 +112,7 @@ class _GroupLanes:
         rows, height = self.source.domain.extent("row"), self.source.work_group[1]
         known = {e.kind for e in expressions(body) if isinstance(e, Index) and e.axis == "row"}
         tells = not known <= {"global", "global_size"}
-        while not tells and height < HIGHEST and rows >= 2 * height * GROUPS:
+        while not tells and not self.source.named and height < HIGHEST and rows >= 2 * height * GROUPS:
             height *= 2
         return height
 
@@ -156,7 +158,9 @@ def _interleaved(copies: list[_Lane], block: Block) -> Block:
             for copy in copies[1:]:
                 copy.vars[stmt.var] = copies[0].vars[stmt.var]
             var = copies[0].vars[stmt.var]
-            out.append(replace(stmt, var=var, body=_interleaved(copies, stmt.body)))
+            start, stop, step = map(copies[0].expr, (stmt.start, stmt.stop, stmt.step))
+            body = _interleaved(copies, stmt.body)
+            out.append(replace(stmt, var=var, start=start, stop=stop, step=step, body=body))
         elif isinstance(stmt, Comment):
             out.append(stmt)
         else:
@@ -176,7 +180,7 @@ class _Lane(Placed):
         found: dict[Index, Expr] = {}
         for index in positions(source, source.domain):
             if index.kind == "global_size":
-                found[index] = constant(source.domain.extent(index.axis), INT)
+                found[index] = extent(source, index.axis)
             elif index.axis == "column" and index.kind == "group":
                 found[index] = replace(chunk, offset=index.offset)
             elif index.axis == "column":

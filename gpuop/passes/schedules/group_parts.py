@@ -158,7 +158,7 @@ class _Lanes(Counting):
     """What is known of the lanes of a row of threads, whose columns they are."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.width = kernel.work_group[-1]
+        self.width, self.open = kernel.work_group[-1], bool(kernel.named)
         self.differing: dict[Var, Ref] = {}
         super().__init__(self.differing)
         self.note(tuple(common_to_parts(kernel)))
@@ -189,6 +189,10 @@ class _Lanes(Counting):
     def is_alike(self, expr: Expr) -> bool:
         return self.same(expr) and not (isinstance(expr, Read) and expr.point is None and is_own(expr.field))
 
+    def is_alike_loop(self, stmt: For) -> bool:
+        """Whether it turns as often for all lanes, where extents that are arguments say how often."""
+        return self.open and all(map(self.same, (stmt.start, stmt.stop, stmt.step)))
+
     def obstacle(self, part: GroupPart) -> str:
         """What of a part cannot be in vectors; "" if nothing."""
         body = tuple(part.body)
@@ -196,7 +200,7 @@ class _Lanes(Counting):
             match stmt:
                 case Write() if part.lanes > 1 and stmt not in body:
                     return "its threads write side by side, in turns or under conditions"
-                case For() if loop_values(stmt) is None:
+                case For() if loop_values(stmt) is None and not self.is_alike_loop(stmt):
                     return "the turns of its loops differ between threads"
                 case Store(memory=Array(space="private")):
                     pass
