@@ -49,7 +49,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.ops import OPS
 from gpuop.ir.symbolic import TargetConst
-from gpuop.ir.types import BOOL, Type
+from gpuop.ir.types import BOOL, UCHAR, UINT, Type
 from gpuop.ir.visit import operands, values
 
 
@@ -194,7 +194,8 @@ class _Checker:
             raise VerifyError(f"{field.hint} is not accessed so")
         if not (self.visible(array) and array.space == "private"):
             raise VerifyError(f"{array.hint} does not hold lanes here")
-        if array.type != element_type(field):
+        words = array.type == Type(UINT) and element_type(field) == Type(UCHAR)
+        if array.type != element_type(field) and not words:
             raise VerifyError(f"{array.hint} has not the type of {field.hint}")
 
     def nested(self, stmt: If | For | While, loops: int) -> None:

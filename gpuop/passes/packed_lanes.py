@@ -14,6 +14,7 @@ LANES = 4  # columns in a word of bytes
 ONES = {8: 0x01010101, 16: 0x00010001}  # of which a multiple is a number in all lanes
 MOST = {8: 0xFF, 16: 0xFFFF}
 ODD, HIGH = 0x4341, 0x7351  # bytes of two words: the odd ones of the first, with 0 between; those of both
+HALVES = 0x5432  # the high half of the first, the low one of the second
 Words = tuple[Expr, ...]  # a word of four bytes; or one with the even lanes and one with the odd ones, 16 bits each
 
 
@@ -80,6 +81,28 @@ class PackedLanes:
     def bytes(self, x: Expr, y: Expr, selector: int) -> Expr:
         """Four bytes of two words."""
         return self.b.apply("bytes_of", x, y, uint(selector))
+
+    def beside(self, parts: Callable[[int], Words], held: int, column: int, range_: Range) -> Packed:
+        """Four columns from some column on of words that are held in a form: of two words the last bytes and the first ones,
+        where they are not aligned."""
+        first, shift = divmod(column, LANES)
+
+        def form(k: int, bits: int) -> Words:
+            return parts(k) if bits == held else self.converted(parts(k), bits)
+
+        def make(bits: int) -> Words:
+            if not shift:
+                return form(first, bits)
+            if bits == 8:
+                (word,), (following,) = form(first, bits), form(first + 1, bits)
+                return (self.bytes(word, following, 0x3210 + shift * 0x1111),)
+            (even, odd), (next_even, next_odd) = form(first, bits), form(first + 1, bits)
+            if shift == 1:
+                return odd, self.bytes(even, next_even, HALVES)
+            behind = self.bytes(odd, next_odd, HALVES)
+            return (self.bytes(even, next_even, HALVES), behind) if shift == 2 else (behind, next_even)
+
+        return Packed(range_, held, make)
 
     def high(self, words: Words, bits: int) -> Words:
         """The high bytes of pairs of 16 bits, in a form."""

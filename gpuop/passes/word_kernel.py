@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -35,7 +34,6 @@ from gpuop.ir.visit import walk
 from gpuop.passes.packed_lanes import LANES, MOST, Flags, Packed, PackedLanes, Words, splat, uint
 
 BORDERS = ("clamp", "wrap", "fill", "unchecked")  # of words as of bytes, but for the edge that is repeated
-HALVES = 0x5432  # bytes of two words: the high half of the first, the low one of the second
 FIRST, LAST = {8: 0x0000, 16: 0x1010}, {8: 0x3333, 16: 0x3232}  # of a word: a lane at its ends, in all lanes
 Value: TypeAlias = Packed | Flags
 
@@ -218,30 +216,13 @@ class WordKernel:
         return [self.lane_values(read, there, plane, (min(ends), max(ends))) for plane in chosen]
 
     def lane_values(self, read: Read, there: Stored, plane: int, range_: Range) -> Packed:
-        """What four columns read: of two words the last bytes and the first ones, where they are not aligned."""
+        """What four columns read."""
         at = 0 if read.point is None else read.point[-1]
-        first, shift = divmod(at.offset if isinstance(at, Index) else 0, LANES)
 
-        def forms(bits: int) -> Callable[[int], Words]:
-            def words(k: int) -> Words:
-                parts = tuple(self.word(read, there, plane, k, part) for part in range(there.bits // 8))
-                return parts if bits == there.bits else self.lanes.converted(parts, bits)
+        def parts(k: int) -> Words:
+            return tuple(self.word(read, there, plane, k, part) for part in range(there.bits // 8))
 
-            return words
-
-        def make(bits: int) -> Words:
-            words, bytes_ = forms(bits), self.lanes.bytes
-            if not shift:
-                return words(first)
-            if bits == 8:
-                return (bytes_(words(first)[0], words(first + 1)[0], 0x3210 + shift * 0x1111),)
-            (even, odd), (next_even, next_odd) = words(first), words(first + 1)
-            if shift == 1:
-                return odd, bytes_(even, next_even, HALVES)
-            behind = bytes_(odd, next_odd, HALVES)
-            return (bytes_(even, next_even, HALVES), behind) if shift == 2 else (behind, next_even)
-
-        return Packed(range_, there.bits, make)
+        return self.lanes.beside(parts, there.bits, at.offset if isinstance(at, Index) else 0, range_)
 
     def word(self, read: Read, there: Stored, plane: int, k: int, part: int) -> Expr:
         """The word k words on; beyond an edge that is repeated, its last column in all lanes."""

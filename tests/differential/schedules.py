@@ -34,6 +34,7 @@ PINS: dict[str, dict[str, tuple[int, ...]]] = {  # methods, with parameters to t
     "vector rows": {"rows": (1, 2, 3, 4, 8)},
     "privatize": {"strips": (1, 3, 16, 999), "copies": (1, 2, 3, 4, 9), "lanes": (1, 4, 16), "points": (1, 3, 16, 128)},
     "shifted rows": {"columns": (1, 2, 5, 16)},
+    "ragged words": {"columns": (1, 16)},
 }  # fmt: skip
 
 
@@ -83,6 +84,11 @@ def a_near_stencil(maker: Maker, border: Any) -> bool:
     return _gathered(
         maker, of, lambda: tuple(Place(k, _offset(maker) if only in (None, k) else 0) for k in axes), border
     )
+
+
+def a_stencil_of_bytes(maker: Maker, border: Any) -> bool:
+    of, axes = maker.input("uint8", ()), range(len(maker.grid))
+    return _gathered(maker, of, lambda: tuple(Place(k, _offset(maker)) for k in axes), border, 2)
 
 
 def a_transpose(maker: Maker, border: Any) -> bool:
@@ -164,6 +170,7 @@ NUMBERS = ("float32", "float32", "uint8", "int32", "int16", "float16", "float64"
 MADE_FOR = {
     "transpose": a_transpose, "resample": a_resampling, "privatize": a_scatter, "interchange": a_column_reduction,
     "group lanes": a_row_reduction, "layers": a_stencil_of_a_stencil, "shifted rows": a_shift,
+    "ragged words": a_stencil_of_bytes,
 }  # fmt: skip
 
 
@@ -175,6 +182,8 @@ def a_ragged_grid(rng: np.random.Generator, method: str) -> tuple[int, ...]:
     if rng.random() < 0.8:
         if method in ("resample", "group lanes"):
             columns = int(rng.choice((150, 171, 320, 333)))
+        elif method == "ragged words":
+            columns = int(rng.choice((130, 131, 145, 333)))
         elif method == "layers":
             columns = int(rng.choice((4, 12, 32, 68, 132)))
         elif method in ("transpose", "interchange"):

@@ -37,6 +37,11 @@ def around(f):
     return sum(_readTensor(f, *place) for place in near)
 
 
+@gp.operator
+def largest(f):
+    return _max(_readTensor(f, _row, _column - 1), _readTensor(f, _row - 1, _column))
+
+
 @gp.operator(outputs=gp.FieldType(16, dtype="int32"), default=0)
 def counted(levels):
     _globalThreads(levels)
@@ -80,6 +85,7 @@ CASES: list[tuple[str, Any, Any, dict[str, int]]] = [
     ("vector rows", CPU, lambda: around(filled(7, 70)), {"rows": 7}),
     ("privatize", CPU, lambda: counted(filled(40, 50)), {"strips": 160, "copies": 4, "lanes": 16}),
     ("privatize", GPU, lambda: counted(filled(40, 50)), {"points": 8}),
+    ("ragged words", GPU, lambda: largest(filled(50, 131, dtype="uint8")), {"columns": 16}),
     ("shifted rows", GPU, lambda: filled(50, 70)[:, 1:], {"columns": 4}),
 ]
 

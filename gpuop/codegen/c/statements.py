@@ -167,6 +167,8 @@ class Statements:
         form = f"{'load' if stmt.loads else 'store'}{' half' * (kind is HALF)}"
         if not stmt.loads and stmt.left is None and "stream" in self.dialect.wide and stmt.field in self.large:
             form = "stream"
+        if element_type(stmt.array) != element_type(stmt.field):
+            form, kind = f"{form} words", stmt.array.type.dtype
         return self.dialect.wide[form].format(
             lanes=self.e.names.of(stmt.array),
             pointer=f"&{self.e.names.of(stmt.field)}[{self.e.text(stmt.index[0])}]",

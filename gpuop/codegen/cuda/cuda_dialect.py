@@ -290,6 +290,8 @@ CUDA = Dialect(
     wide={
         "load": "neighbours<{type}, {n}>::load({lanes}, {pointer})",
         "store": "neighbours<{type}, {n}>::store({pointer}, {lanes})",
+        "load words": "neighbours<{type}, {n}>::load({lanes}, (const {type} *){pointer})",
+        "store words": "neighbours<{type}, {n}>::store(({type} *){pointer}, {lanes})",
         "load half": "neighbour_halves<{n}>::load({lanes}, {pointer})",
         "store half": "neighbour_halves<{n}>::store({pointer}, {lanes})",
     },

@@ -104,6 +104,8 @@ def _extremes(suffix: str, apart: str) -> tuple[dict[str, str], dict[str, str]]:
 CROWDED, CROWDED_HELPERS = _extremes("", "")
 FORKED, FORKED_HELPERS = _extremes("_apart", APART)
 
+LOAD = "vstore{n}(*(const __global {type}{n} *){pointer}, 0, {lanes})"
+STORE = "*(__global {type}{n} *){pointer} = vload{n}(0, {lanes})"
 OPENCL = Dialect(
     name="OpenCL C 1.2",
     kernel="__kernel {group}void",
@@ -174,8 +176,10 @@ OPENCL = Dialect(
     },
     atomics=opencl_atomics.ATOMICS,
     wide={  # vloada and a dereferenced vector promise the alignment, which vload does not
-        "load": "vstore{n}(*(const __global {type}{n} *){pointer}, 0, {lanes})",
-        "store": "*(__global {type}{n} *){pointer} = vload{n}(0, {lanes})",
+        "load": LOAD,
+        "store": STORE,
+        "load words": LOAD,
+        "store words": STORE,
         "load half": "vstore{n}(vloada_half{n}(0, {pointer}), 0, {lanes})",
         "store half": "vstorea_half{n}(vload{n}(0, {lanes}), 0, {pointer})",
     },

@@ -17,6 +17,7 @@ from gpuop.passes.schedules.line_buffers import LINE_BUFFERS
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.plain import without_intermediates
 from gpuop.passes.schedules.privatize import PRIVATIZE
+from gpuop.passes.schedules.ragged_words import RAGGED_WORDS
 from gpuop.passes.schedules.resample import RESAMPLE
 from gpuop.passes.schedules.roll import ROLL
 from gpuop.passes.schedules.shifted_rows import SHIFTED_ROWS
@@ -27,6 +28,7 @@ from gpuop.passes.schedules.vector_rows import VECTOR_ROWS
 NOTHING: Parameters = {}
 PLAIN = "plain"  # each thread computes its own point
 METHODS: tuple[Method, ...] = (
+    RAGGED_WORDS,
     ROLL,
     LAYERED,
     TRANSPOSE,

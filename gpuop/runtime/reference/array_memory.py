@@ -151,14 +151,32 @@ class ArrayMemory:
         """Elements of a field into those of an array, or back; no more than are left."""
         offset, active = self.flat(field, index, element, active)
         behind = self.layout(field).behind or 0
-        aligned = left is not None or not np.any((offset[active] + behind) % array.elements)
+        size = array.type.dtype.bits // field.type.storage.bits
+        aligned = left is not None or not np.any((offset[active] + behind) % (array.elements * size))
         assert aligned, "a wide access is not aligned"
+        if size > 1:
+            self.words(field, array, loads, offset, active)
+            return
         for k in range(array.elements):
             there, here, inside = [offset + k], [np.asarray(k)], active if left is None else active & (k < left)
             if loads:
                 self.store(array, here, self.load(field, there, inside), inside)
             else:
                 self.store(field, there, self.load(array, here, inside), inside)
+
+    def words(self, field: FieldParam, array: Array, loads: bool, offset: Values, active: Mask) -> None:
+        """Four bytes of a field are a word of an array."""
+        ends = offset[active] + 4 * array.elements
+        assert not np.any((offset[active] < 0) | (ends > self.fields[field].size)), "a wide access leaves its memory"
+        for k in range(array.elements):
+            here, there = [np.asarray(k)], [[offset + 4 * k + n] for n in range(4)]
+            if loads:
+                parts = [self.load(field, at, active)[0].astype(np.uint32) << 8 * n for n, at in enumerate(there)]
+                self.store(array, here, [parts[0] | parts[1] | parts[2] | parts[3]], active)
+            else:
+                (word,) = self.load(array, here, active)
+                for n, at in enumerate(there):
+                    self.store(field, at, [(word >> 8 * n).astype(np.uint8)], active)
 
     def atomic(
         self,
