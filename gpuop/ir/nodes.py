@@ -281,8 +281,7 @@ class Atomic:
 
 @dataclass(frozen=True, slots=True)
 class Wide:
-    """Neighbouring elements of a field, in one access: as many as the private array has, into it (`loads`) or from it; of
-    bytes it may have words.
+    """Neighbours in a field, in one access: as many as the array has, of bytes as its words hold, into it (`loads`) or from it.
 
     `index` is the point of the first one, with `element` of its tensor, until LOWERED makes it a flat offset. `left` is how
     many are inside the field, None where all are and the offset is a multiple of their number.

@@ -55,13 +55,20 @@ def test_functions(form, case, shape, dtype):
         np.testing.assert_array_equal(result.numpy(), CASES[case](np, x))
 
 
-def test_what_is_loaded_at_once():
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda m, x: m.concatenate([x, x[:, 16:], m.roll(x, -5, 1)], 1),
+        lambda m, x: m.concatenate([x, x + 1], 0),
+        lambda m, x: m.tile(x, (2, 2)),
+    ],
+    ids=["parts of rows", "rows on either side of a condition", "rows at computed coordinates"],
+)
+def test_what_is_loaded_at_once(of):
     x = rng.integers(0, 99, (3, 48)).astype(np.uint8)
-    with walking(), mock.patch.object(ArrayMemory, "wide", autospec=True, side_effect=ArrayMemory.wide) as wide:
-        f = gp.Field(x)
-        parts = np.concatenate([f, f[:, 16:], np.roll(f, -5, 1)], 1)
-        with mock.patch("gpuop.passes.schedules.METHODS", (SHIFTED_ROWS,)):
-            np.testing.assert_array_equal(parts.numpy(), np.concatenate([x, x[:, 16:], np.roll(x, -5, 1)], 1))
+    spy = mock.patch.object(ArrayMemory, "wide", autospec=True, side_effect=ArrayMemory.wide)
+    with walking(method=SHIFTED_ROWS), spy as wide:
+        np.testing.assert_array_equal(of(np, gp.Field(x)).numpy(), of(np, x))
     assert {call.args[3] for call in wide.call_args_list} == {True, False}
 
 

@@ -20,6 +20,7 @@ from gpuop.ir.nodes import (
     Declare,
     Expr,
     FieldParam,
+    For,
     If,
     Index,
     Load,
@@ -45,6 +46,7 @@ WORDS = ACCESS // LANES  # of a thread
 LONG = 8 * ACCESS  # columns at least: those at the ends of rows are few
 MOST_HELD = 64  # registers for what a thread reads
 GROUP = Shape(1, 8, 32)  # threads of a work-group, whose rows share what they read
+AT_ONCE = 4  # columns of a row at the edge whose loads do not wait for one another
 GAIN = 0.75  # statements of words are at most such a part of those for each byte
 WORD = Type(UINT)
 Line = tuple[FieldParam, tuple[int, ...]]  # a row that is read: of which field, how far away along the other axes
@@ -182,7 +184,7 @@ class RaggedWords(ShiftedRows):
         test = self.within(left, self.columns - right, thread)
         rows = self.inner_rows(collector(out))
         vector = (If(rows, (*thread, If(test, self.words())), self.one_by_one()),)
-        self.at_ends(behind)
+        self.at_end(behind)
         first = collector(out).apply("lt", Index("global", "column"), self.vectors)
         return (*out, If(first, vector, (If(rows, tuple(behind)),)))
 
@@ -198,12 +200,27 @@ class RaggedWords(ShiftedRows):
             tests[0] = b.apply("and", tests[0], test)
         return tests[0]
 
-    def at_ends(self, out: list[Stmt]) -> None:
+    def at_end(self, out: list[Stmt]) -> None:
         """What one of the threads behind those of a row does."""
         b, (left, right) = collector(out), self.ends
         number = b.apply("sub", Index("global", "column"), self.vectors)
         moved = b.apply("choose", b.apply("lt", number, left), 0, self.columns - left - right)
-        column = collector(out, hint="column", temporary=False).apply("add", number, moved)
+        self.at_column(b.apply("add", number, moved), out)
+
+    def one_by_one(self) -> Block:
+        """The columns of a row at the edge of the grid; for those that are not there the last one, so that all load at once."""
+
+        def one(lane: Expr, out: list[Stmt]) -> None:
+            b = collector(out)
+            self.at_column(
+                b.apply("min", b.apply("max", b.apply("add", Ref(self.first), lane), 0), self.columns - 1), out
+            )
+
+        (loop,) = numbered("lane", 0, self.thread.count, one)
+        assert isinstance(loop, For)
+        return (replace(loop, unroll=AT_ONCE),)
+
+    def at_column(self, column: Expr, out: list[Stmt]) -> None:
         used = positions(self.source, self.source.domain)
         found = {e: at for e in used if (at := self.position(e, column, collector(out))) is not None}
         out += Placed(self.source, found).copy()
@@ -236,8 +253,8 @@ class RaggedWords(ShiftedRows):
         out.append(Declare(row))
         for start in range(first, last, ACCESS):
             piece = Array(f"{field.hint}_piece", WORD, (WORDS,))
-            point = [Index("global", axis, n) for axis, n in zip(domain.axes, across, strict=False)]
-            out += [Declare(piece), Wide(field, piece, True, (*point, b.apply("add", Ref(self.first), start)))]
+            place = b.apply("add", Ref(self.first), start + far)  # so many columns on, whichever row it is in
+            out += [Declare(piece), Wide(field, piece, True, (*self.rows, place))]
 
             def kept(k: Expr, out: list[Stmt], piece: Array = piece, start: int = start) -> None:
                 b = collector(out)

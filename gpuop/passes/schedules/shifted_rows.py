@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
@@ -16,7 +17,6 @@ from gpuop.ir.nodes import (
     Array,
     Assign,
     Block,
-    Const,
     Declare,
     Expr,
     For,
@@ -47,10 +47,12 @@ from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.placed import Placed, positions
 from gpuop.passes.schedules.row_parts import RowPart, parts_of_rows
+from gpuop.passes.schedules.row_values import RowValues
 from gpuop.passes.schedules.walk import numbered
-from gpuop.passes.schedules.windows import refused_reads
+from gpuop.passes.schedules.windows import Span, refused_reads
 from gpuop.passes.widen import COLUMN, Widening
 
+MOST_SIDES = 2  # conditions that rows are told apart by
 MOST_READS = 4  # of a point: neighbours of more share what they read, which caches know
 
 
@@ -184,7 +186,7 @@ class ShiftedRows(Widening):
         """In each part of a row for threads whose columns all lie there, and in the fields that are read there."""
         count, parts = self.thread.count, parts_of(self.source)
         body: Block = (self.loop(self.body),)
-        if len(parts) == 1 and not self.aligned_reads(self.source):
+        if len(parts) == 1 and self.ragged:
             return body
         found = [self.part(part) for part in parts]
         places = [(start, end) for start, end, _ in found]
@@ -203,14 +205,26 @@ class ShiftedRows(Widening):
 
     def part(self, part: RowPart) -> tuple[int, int, Block]:
         """What is done in a part of a row, and from which column on to which."""
-        there, loads, start, end = copy.copy(self), list[Stmt](), part.start, part.end
-        there.source, there.shifted = part.kernel, {}
-        for read, (low, high) in self.aligned_reads(part.kernel).items():
-            start, end = max(start, -low), min(end, read.field.type.field_shape[-1] - high + self.thread.count)
-            there.shifted[read] = self.load(read, low, high, loads)
-        return start, end, (*loads, there.loop(there.body))
+        limits = [part.start, part.end]
+        body = self.sides(part.kernel, limits)
+        return limits[0], limits[1], body
 
-    def aligned_reads(self, kernel: Kernel) -> dict[Read, tuple[int, int]]:
+    def sides(self, kernel: Kernel, limits: list[int], depth: int = 0) -> Block:
+        """The points of a kernel; where all those of a row are on one side of a condition, of each side's kernel."""
+        there, shared = copy.copy(self), RowValues(kernel)
+        there.source, there.shifted, out = kernel, {}, list[Stmt](shared.copy())
+        for n, stmt in enumerate(kernel.body):
+            if isinstance(stmt, If) and shared.has(stmt.cond) and depth < MOST_SIDES and not self.ragged:
+                ways = [(*kernel.body[:n], *way, *kernel.body[n + 1 :]) for way in (stmt.then, stmt.orelse)]
+                then, orelse = (self.sides(replace(kernel, body=way), limits, depth + 1) for way in ways)
+                return (*out, If(shared.expr(stmt.cond), then, orelse))
+        for read, (low, high) in self.aligned_reads(kernel, shared).items():
+            limits[0] = max(limits[0], -low)
+            limits[1] = min(limits[1], read.field.type.field_shape[-1] - high + self.thread.count)
+            there.shifted[read] = self.load(read, shared, (low, high), out)
+        return (*out, there.loop(there.body))
+
+    def aligned_reads(self, kernel: Kernel, shared: RowValues) -> dict[Read, tuple[int, int]]:
         """What is loaded in whole accesses, and the columns of these: the first and the one behind the last, from a thread's
         first one on."""
         count, found = self.thread.count, dict[Read, tuple[int, int]]()
@@ -222,17 +236,19 @@ class ShiftedRows(Widening):
             plain = kind.planes == 1 and read.border in ("clamp", "unchecked") and not self.ragged
             aligned = kind.field_shape[-1] % count == 0 and layout.aligned(count)
             small = kind.storage.bits // 8 * count <= ACCESS
-            if plain and aligned and small and all(isinstance(e, (Const, Index)) for e in read.point or ()):
+            column = isinstance(read.point and read.point[-1], Index)
+            if plain and aligned and small and column and all(map(shared.has, (read.point or ())[:-1])):
                 found[read] = place.low // count * count, -(-place.low // count) * count + count
         return found
 
-    def load(self, read: Read, low: int, high: int, out: list[Stmt]) -> tuple[Array, int]:
+    def load(self, read: Read, shared: RowValues, reach: Span, out: list[Stmt]) -> tuple[Array, int]:
         """Load what a thread reads, in as many accesses as that takes."""
         assert read.point is not None
+        low, high = reach
         kind, count, b = Type(read.field.type.storage), self.thread.count, collector(out, hint="at")
         lanes, extents = Array(f"{read.field.hint}_row", kind, (high - low,)), read.field.type.field_shape
         across = zip(read.point[:-1], extents[:-1], strict=True)
-        point = [b.apply("min", b.apply("max", e, 0), n - 1) for e, n in across]
+        point = [b.apply("min", b.apply("max", shared.expr(e), 0), n - 1) for e, n in across]
         out.append(Declare(lanes))
         for start in range(low, high, count):
             piece = Array(f"{read.field.hint}_piece", kind, (count,))
