@@ -26,6 +26,7 @@ from gpuop.ndimage.derivatives import (
 )
 from gpuop.ndimage.extrema import maximum_filter, maximum_filter1d, minimum_filter, minimum_filter1d
 from gpuop.ndimage.fourier_filters import fourier_ellipsoid, fourier_gaussian, fourier_shift, fourier_uniform
+from gpuop.ndimage.generic_filters import generic_filter, generic_filter1d
 from gpuop.ndimage.grey_morphology import (
     black_tophat,
     grey_closing,
@@ -36,10 +37,14 @@ from gpuop.ndimage.grey_morphology import (
     morphological_laplace,
     white_tophat,
 )
+from gpuop.ndimage.interpolation import affine_transform, map_coordinates, rotate, shift, zoom
+from gpuop.ndimage.mappings import geometric_transform
 from gpuop.ndimage.ranks import median_filter, percentile_filter, rank_filter
 from gpuop.ndimage.smoothing import gaussian_filter, gaussian_filter1d, uniform_filter, uniform_filter1d
+from gpuop.ndimage.splines import spline_filter, spline_filter1d
 
 __all__ = [
+    "affine_transform",
     "binary_closing",
     "binary_dilation",
     "binary_erosion",
@@ -61,14 +66,18 @@ __all__ = [
     "gaussian_gradient_magnitude",
     "gaussian_laplace",
     "generate_binary_structure",
+    "generic_filter",
+    "generic_filter1d",
     "generic_gradient_magnitude",
     "generic_laplace",
+    "geometric_transform",
     "grey_closing",
     "grey_dilation",
     "grey_erosion",
     "grey_opening",
     "iterate_structure",
     "laplace",
+    "map_coordinates",
     "maximum_filter",
     "maximum_filter1d",
     "median_filter",
@@ -79,10 +88,15 @@ __all__ = [
     "percentile_filter",
     "prewitt",
     "rank_filter",
+    "rotate",
+    "shift",
     "sobel",
+    "spline_filter",
+    "spline_filter1d",
     "uniform_filter",
     "uniform_filter1d",
     "white_tophat",
+    "zoom",
 ]
 
 

@@ -17,6 +17,7 @@ from gpuop.ndimage.filter_arguments import DTypeOfArray, frozen
 from gpuop.pipelines.pipeline import pipeline
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_NO_OUTPUT = "no output"  # of functions that have no such argument
 
 
 def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Function]:
@@ -30,34 +31,53 @@ def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Func
     """
 
     def decorated(function: Function) -> Function:
-        signature, name = inspect.signature(function), function.__name__
-        has_output = "output" in signature.parameters
+        signature, name = inspect.signature(function), function.__name__.strip("_")
         first = next(iter(signature.parameters))
+        usual = signature.parameters["output"].default if "output" in signature.parameters else _NO_OUTPUT
 
-        def field_of(array: Any, other: Any, rest: tuple[Any, ...]) -> Field:
-            given = {also: None if other is None else as_field(other)} if also else {}
-            return function(as_field(array), **given, **dict(rest))  # type: ignore[no-any-return]
+        def field_of(array: Any, other: Any, rest: tuple[Any, ...], into: bool) -> Field:
+            given = {also: other if other is None or isinstance(other, tuple) else as_field(other)} if also else {}
+            options = {n: DTypeOfArray(v) if into and n == "output" else v for n, v in rest}
+            return function(as_field(array), **given, **options)  # type: ignore[no-any-return]
 
         run = pipeline(_named(field_of, name))
 
         @functools.wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
             given = dict(signature.bind(*args, **kwargs).arguments)
-            array, other, output = given.pop(first), given.pop(also, None), given.pop("output", None)
+            array, other, output = given.pop(first), given.pop(also, None), given.pop("output", usual)
+            into = output if output is not None and is_array(output) else None
             rest = {n: frozen(v) for n, v in given.items()}
             if isinstance(array, (Field, Placeholder)):
-                if output is not None and is_array(output):
+                if into is not None:
                     raise UnsupportedError(f"ndimage.{name}: of a Field `output=` is a dtype; its result is a Field")
-                return field_of(array, other, tuple((rest | ({"output": output} if has_output else {})).items()))
-            into = output if output is not None and is_array(output) else None
-            dtype = DTypeOfArray(numpy_dtype(into).name) if into is not None else output and np.dtype(output).name
-            rest |= {"output": dtype} if has_output else {}
-            result = run(_array(array, narrow), _array(other), tuple(rest.items()), out=into)
-            return result if into is None else into
+                return field_of(array, other, _with_output(rest, output), False)
+            told = _with_output(rest, _name_of(output, into))
+            return _run(run, (_array(array, narrow), _array(other), told, into is not None), into)
 
         return called  # type: ignore[return-value]
 
     return decorated
+
+
+def _name_of(output: Any, into: Any) -> Any:
+    """The name of the dtype that `output=` asks for."""
+    if into is not None:
+        return numpy_dtype(into).name
+    return output if output is None or output is _NO_OUTPUT else np.dtype(output).name
+
+
+def _with_output(rest: dict[str, Any], output: Any) -> tuple[Any, ...]:
+    return tuple(rest.items()) if output is _NO_OUTPUT else (*rest.items(), ("output", output))
+
+
+def _run(run: Callable[..., Any], arguments: tuple[Any, ...], into: Any) -> Any:
+    """The result of a pipeline, in an array where one is given, which may be of the other byte order."""
+    if isinstance(into, np.ndarray) and not into.dtype.isnative:
+        np.copyto(into, run(*arguments))
+        return into
+    result = run(*arguments, out=into)
+    return result if into is None else into
 
 
 def _array(given: Any, narrow: bool = False) -> Any:
@@ -73,3 +93,10 @@ def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 def as_field(array: Any) -> Field:
     """A field of scalars with the array's own dtype."""
     return array if isinstance(array, Field) else Field(array, 0, array.dtype)
+
+
+def with_more(function: Callable[..., Any], arguments: Any, keywords: Any) -> Callable[..., Any]:
+    """A function of the user's with further arguments, arrays among them."""
+    if not arguments and not keywords:
+        return function
+    return lambda *values: function(*values, *arguments, **(keywords or {}))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.fields.sources import Deferred
-from gpuop.errors import SemanticError
+from gpuop.errors import ArgumentError
 from gpuop.evaluation import argument, plan_ahead, plan_on, prepare
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
@@ -167,16 +167,16 @@ class PipelineCall(ABC):
 
 
 def check_out(name: str, out: Any, kinds: Sequence[FieldType]) -> Sequence[Any]:
-    """The arrays that a caller gave for the results of a pipeline of this name; SemanticError where these do not go there."""
+    """The arrays that a caller gave for the results of a pipeline of this name; ArgumentError where these do not go there."""
     outs: Sequence[Any] = out if isinstance(out, (tuple, list)) else (out,)
     if len(outs) != len(kinds):
-        raise SemanticError(f"pipeline `{name}`: `out=` takes an array for each result, {len(kinds)}, not {len(outs)}")
+        raise ArgumentError(f"pipeline `{name}`: `out=` takes an array for each result, {len(kinds)}, not {len(outs)}")
     for kind, array in zip(kinds, outs, strict=True):
         wrong = unfit(array, kind)
         if wrong:
-            raise SemanticError(f"pipeline `{name}`: {wrong}")
+            raise ArgumentError(f"pipeline `{name}`: {wrong}")
     if _overlap(outs):
-        raise SemanticError(f"pipeline `{name}`: the arrays of `out=` lie in the same memory; give each result its own")
+        raise ArgumentError(f"pipeline `{name}`: the arrays of `out=` lie in the same memory; give each result its own")
     return outs
 
 

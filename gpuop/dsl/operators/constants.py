@@ -38,7 +38,7 @@ PURE_NUMPY = {
 }  # fmt: skip
 PURE_LINALG = ("cond", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_power", "norm", "pinv", "qr", "solve", "svd")
 PURE_MODULES = {"math", "cmath", "_operator", "itertools", "_functools"}  # written in C
-PURE_PARTS = {"dsl", "ir", "iterate", "ops", "pipelines"}  # gpuop's parts whose functions ask no device
+PURE_PARTS = {"dsl", "ir", "iterate", "ndimage", "ops", "pipelines"}  # gpuop's parts whose functions ask no device
 PACKAGE = __name__.partition(".")[0]
 
 _LIBRARY = {

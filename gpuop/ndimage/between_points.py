@@ -1,0 +1,217 @@
+"""Operators that read a field between its points: by coordinates that a kernel computes, or by tables of them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.errors import UnsupportedError
+from gpuop.ir.borders import BORDERS
+from gpuop.ir.types import FieldType
+from gpuop.ndimage.filter_arguments import computed_in, rank
+from gpuop.ndimage.spline_weights import (
+    FREE,
+    HOST,
+    KERNEL,
+    MODES,
+    brought_inside,
+    first_knot,
+    weights_at,
+)
+from gpuop.ndimage.splines import coefficients
+from gpuop.ops.gather import Place, Reading, gathered
+from gpuop.ops.making import filled
+
+
+@dataclass(frozen=True)
+class Spline:
+    """How fields are interpolated.
+
+    Attributes:
+        mode, cval, prefilter: as of `map_coordinates`.
+    """
+
+    order: int
+    mode: str
+    cval: Any
+    prefilter: bool
+
+
+@dataclass(frozen=True)
+class Knots:
+    """Points along an axis that a value is made of.
+
+    Attributes:
+        at: their coordinates.
+        weights: as many.
+        outside: which of them read `cval` instead, or None.
+        beyond: whether the value itself is `cval`, or None.
+        border: of the reads.
+    """
+
+    at: Sequence[Any]
+    weights: Sequence[Any]
+    outside: Sequence[Any] | None = None
+    beyond: Any = None
+    border: str = "unchecked"
+
+
+def knots_at(at: Any, n: int, spline: Spline, dtype: str) -> Knots:
+    """The points that a coordinate in double lies between, along an axis of n points."""
+    placed = brought_inside(at, n, spline.mode, KERNEL)
+    beyond = None if spline.mode in FREE else k._not(placed > -1.0)
+    order = spline.order
+    # what is further away reads the same points; the bounds say to borders how far coordinates may be outside
+    first, x = first_knot(placed, order, KERNEL)
+    start = k._max(k._min(k._convert_int(k._max(k._min(first, n), -1 - order)), n), -1 - order)
+    taps = [start + tap for tap in range(order + 1)]
+    outside = [k._or(tap < 0, tap >= n) for tap in taps] if spline.mode == "grid-constant" else None
+    return Knots(taps, weights_at(k._convert(x, dtype), order), outside, beyond, MODES[spline.mode])
+
+
+@dataclass(frozen=True)
+class Table:
+    """The knots of all coordinates along an axis of the result: found on the host, so that kernels depend on none of them."""
+
+    at: Field
+    weights: Field
+    outside: bool
+    beyond: bool
+
+    def knots(self, place: Any) -> Knots:
+        """Those of one coordinate."""
+        count = self.at.field_shape[0]
+        taps = [k._readTensor(self.at, tap, place, border="unchecked") for tap in range(count)]
+        weights = [k._readTensor(self.weights, tap, place, border="unchecked") for tap in range(count)]
+        beyond = taps[0] < 0 if self.beyond else None
+        if not (self.outside or self.beyond):
+            return Knots(taps, weights)
+        return Knots([k._max(tap, 0) for tap in taps], weights, [t < 0 for t in taps] if self.outside else None, beyond)
+
+
+def table_of(at: np.ndarray[Any, Any], n: int, spline: Spline, dtype: str) -> Table:
+    """The table of coordinates along an axis of n points."""
+    placed = brought_inside(at, n, spline.mode, HOST)
+    beyond = np.zeros(at.shape, bool) if spline.mode in FREE else ~(placed > -1)
+    order = spline.order
+    first, x = first_knot(np.where(beyond, 0, placed), order, HOST)
+    taps = np.clip(first, -1 - order, n) + np.arange(order + 1)[:, None]
+    weights = np.broadcast_to(np.array(weights_at(x, order)).reshape(order + 1, -1), taps.shape)
+    border = MODES[spline.mode]
+    outside = (taps < 0) | (taps >= n) if spline.mode == "grid-constant" else np.zeros(taps.shape, bool)
+    held = np.where(outside | beyond, -1, BORDERS[border].numpy(taps.astype(np.int64), n))
+    return Table(
+        Field(held.astype(np.int32), 0),
+        Field(np.ascontiguousarray(weights, dtype), 0),
+        bool(outside.any()),
+        bool(beyond.any()),
+    )
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Between:
+    """A field that is interpolated along some axes of its grid.
+
+    Attributes:
+        held: the coefficients, or the field where they are its values.
+        padding: by how many points they were padded along the axes.
+        out: the result's type.
+        computed: the dtype of weights and sums.
+    """
+
+    held: Field
+    padding: int
+    axes: Sequence[int]
+    spline: Spline
+    out: FieldType
+    computed: str
+
+    def at(self, name: str, knots_of: Callable[[Place], Sequence[Knots]], fields: Sequence[Field], key: Any) -> Field:
+        """The field of what is between knots, those of each of the axes.
+
+        Args:
+            knots_of: of a place in the result.
+            fields: that it reads.
+            key: what it depends on besides.
+        """
+        if not self.held.field_shape.points:
+            return filled(self.out, self.spline.cval)
+
+        def value(point: Place, read: Reading) -> Any:
+            knots = list(knots_of(point))
+            total = self._total(knots, point, read)
+            beyond = [k_.beyond for k_ in knots if k_.beyond is not None]
+            if beyond:
+                total = k._where(any_of(beyond), self._cval(read), total)
+            return rounded(total, self.out)
+
+        key = (self.spline, self.padding, tuple(self.axes), self.computed, self.out.dtype, key)
+        return gathered(name, self.out, [self.held, *fields], value, key, whole=True)
+
+    def _cval(self, read: Reading) -> Any:
+        if self.out.dtype == "complex64":
+            return read.number(self.spline.cval, self.out)
+        return k._convert(self.spline.cval, self.computed)
+
+    def _total(self, knots: list[Knots], point: Place, read: Reading) -> Any:
+        """The sum: up to linear as SciPy adds it up, else along one axis after the other, which is fewer products."""
+        if self.spline.order > 1:
+            return self._along(knots, [], point, read)
+        terms = []
+        for taps in itertools.product(*(range(len(axis.at)) for axis in knots)):
+            weights = [axis.weights[tap] for axis, tap in zip(knots, taps, strict=True) if len(axis.at) > 1]
+            terms.append(functools.reduce(operator.mul, weights, self._tap(knots, taps, point, read)))
+        return functools.reduce(operator.add, terms)
+
+    def _along(self, knots: list[Knots], taps: list[int], point: Place, read: Reading) -> Any:
+        if len(taps) == len(knots):
+            return self._tap(knots, taps, point, read)
+        axis = knots[len(taps)]
+        terms = [self._along(knots, [*taps, tap], point, read) * axis.weights[tap] for tap in range(len(axis.at))]
+        return functools.reduce(operator.add, terms)
+
+    def _tap(self, knots: list[Knots], taps: Sequence[int], point: Place, read: Reading) -> Any:
+        """What is read at one of the knots of each axis."""
+        count = rank(self.held)
+        place, borders = [*point, *[0] * count][:count], ["unchecked"] * count
+        for number, axis, tap in zip(self.axes, knots, taps, strict=True):
+            place[number], borders[number] = axis.at[tap], axis.border
+        value = read.at(self.held, place, tuple(borders))
+        value = value if self.held.dtype == "complex64" else k._convert(value, self.computed)
+        outside = [axis.outside[tap] for axis, tap in zip(knots, taps, strict=True) if axis.outside is not None]
+        return k._where(any_of(outside), self._cval(read), value) if outside else value
+
+
+def any_of(tests: Sequence[Any]) -> Any:
+    """Whether one of some conditions holds."""
+    return tests[0] if len(tests) == 1 else k._or(list(tests))
+
+
+def between(field: Field, spline: Spline, axes: Sequence[int], shape: Sequence[int], dtype: str) -> Between:
+    """A field's coefficients along some axes, for a result of this shape and dtype."""
+    if field.dtype != "complex64" and isinstance(spline.cval, complex):
+        raise UnsupportedError(f"`cval` of a real field is a real number, not {spline.cval}")
+    computed = computed_in(field, dtype)
+    held, padding = coefficients(field, spline.order, spline.mode, spline.cval, spline.prefilter, axes, computed)
+    return Between(held, padding, axes, spline, field.type.replace(field_shape=tuple(shape), dtype=dtype), computed)
+
+
+def rounded(value: Any, out: FieldType) -> Any:
+    """A value as a dtype holds it: integers nearest to it, halves away from 0, and no further than their range."""
+    kind = out.element.kind
+    if kind == "b":
+        return k._convert(value, "int64") != 0
+    if kind == "u":
+        return k._convert(k._where(value > 0, value + 0.5, 0.0), out.dtype)
+    return k._convert(k._where(value > 0, value + 0.5, value - 0.5), out.dtype) if kind == "i" else value

@@ -1,0 +1,146 @@
+"""Where the functions of scipy.ndimage that interpolate read: places, matrices of them, and coordinates along each axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.errors import ArgumentError
+from gpuop.ndimage.between_points import Knots, Spline, any_of, between, knots_at, table_of
+from gpuop.ndimage.filter_arguments import rank, result_dtype
+from gpuop.ndimage.spline_weights import check_mode, check_order
+from gpuop.ops.gather import Place
+from gpuop.ops.making import filled
+
+Numbers = np.ndarray[Any, Any]
+
+
+def spline_of(order: Any, mode: Any, cval: Any, prefilter: Any) -> Spline:
+    """The arguments that all functions of interpolation have."""
+    return Spline(check_order(order), check_mode(mode), cval, bool(prefilter))
+
+
+def axes_placed(field: Field) -> int:
+    """How many axes a field is interpolated along."""
+    if not rank(field):
+        raise ArgumentError("input and output rank must be > 0: the field has one point")
+    return rank(field)
+
+
+def at_places(
+    name: str,
+    field: Field,
+    spline: Spline,
+    axes: Sequence[int],
+    shape: Sequence[int],
+    output: Any,
+    places: Callable[[Place], Sequence[Any]],
+    fields: Sequence[Field],
+    key: Any,
+) -> Field:
+    """The field between its points, at coordinates that a kernel computes.
+
+    Args:
+        axes: that are interpolated; the result's point has the coordinates along others.
+        places: the coordinates along the axes for a point of the result.
+        fields: that `places` reads.
+        key: what it depends on besides.
+    """
+    made = between(field, spline, axes, shape, result_dtype(output, field))
+    extents = [made.held.field_shape[axis] for axis in axes]
+
+    def knots(point: Place) -> list[Knots]:
+        found = zip(places(point), extents, strict=True)
+        return [knots_at(k._convert(at, "float64") + made.padding, n, spline, made.computed) for at, n in found]
+
+    return made.at(name, knots, fields, key)
+
+
+def by_matrix(
+    name: str,
+    field: Field,
+    spline: Spline,
+    axes: Sequence[int],
+    shape: Sequence[int],
+    output: Any,
+    matrix: Numbers,
+    offset: Numbers,
+) -> Field:
+    """The same at a matrix times the result's point, plus an offset: numbers that the kernel reads, and does not depend on."""
+    numbers = Field(np.column_stack([offset, matrix]), 0)
+    turned = tuple(axes) if len(axes) < len(shape) else tuple(range(len(shape)))
+
+    def places(point: Place) -> list[Any]:
+        found = []
+        for row in range(len(axes)):
+            at = k._readTensor(numbers, row, 0, border="unchecked")
+            for column, axis in enumerate(turned, 1):
+                at = at + k._convert(point[axis], "float64") * k._readTensor(numbers, row, column, border="unchecked")
+            found.append(at)
+        return found
+
+    return at_places(name, field, spline, axes, shape, output, places, [numbers], turned)
+
+
+def along_axes(name: str, field: Field, spline: Spline, at: Sequence[Numbers], output: Any) -> Field:
+    """The same at coordinates along each axis: linear ones are read at once, others are interpolated axis by axis."""
+    dtype, axes = result_dtype(output, field), range(len(at))
+    made = between(field, spline, axes, [len(c) for c in at], dtype)
+    if not field.field_shape.points:
+        return filled(made.out, spline.cval)
+    tables = [
+        table_of(c + made.padding, n, spline, made.computed) for c, n in zip(at, made.held.field_shape, strict=True)
+    ]
+    told = tuple((t.outside, t.beyond) for t in tables)
+    fields = [f for t in tables for f in (t.at, t.weights)]
+    if spline.order < 2:
+        return made.at(name, lambda point: [t.knots(p) for t, p in zip(tables, point, strict=False)], fields, told)
+    held = made.held
+    for axis in axes:
+        last = axis == len(at) - 1
+        shape = (*(len(c) for c in at[: axis + 1]), *held.field_shape[axis + 1 :])
+        kind = made.out if last else made.out.replace(dtype=_between_passes(made.out.dtype, made.computed))
+        step = replace(made, held=held, axes=(axis,), out=kind.replace(field_shape=shape))
+
+        def knots(point: Place, axis: int = axis, last: bool = last) -> list[Knots]:
+            of_axes = [t.knots(p) for t, p in zip(tables, point, strict=False)] if last else []
+            flags = [k_.beyond for k_ in of_axes if k_.beyond is not None]
+            return [replace(tables[axis].knots(point[axis]), beyond=any_of(flags) if flags else None)]
+
+        own = fields if last else [tables[axis].at, tables[axis].weights]
+        held = step.at(name, knots, own, (told, last))
+    return held
+
+
+def _between_passes(dtype: str, computed: str) -> str:
+    return dtype if dtype == "complex64" else computed
+
+
+def of_degrees(angle: float) -> tuple[float, float]:
+    """The cosine and the sine, exact of what is a multiple of 90°."""
+    turns, rest = divmod(float(angle), 90.0)
+    if rest > 45:
+        across, along = math.cos(math.radians(90 - rest)), math.sin(math.radians(90 - rest))
+    else:
+        across, along = math.sin(math.radians(rest)), math.cos(math.radians(rest))
+    return ((along, across), (-across, along), (-along, -across), (across, -along))[int(turns % 4)]
+
+
+def plane_of(axes: Any, count: int) -> list[int]:
+    """The two axes of a plane, in order."""
+    if count < 2:
+        raise ArgumentError(f"input array should be at least 2D: it has {count} axes")
+    given = list(axes)
+    if len(given) != 2:
+        raise ArgumentError(f"axes should contain exactly two values, not {axes}")
+    if not all(float(axis).is_integer() for axis in given):
+        raise ArgumentError(f"axes should contain only integer values, not {axes}")
+    if not all(-count <= axis < count for axis in given):
+        raise ArgumentError(f"invalid rotation plane specified: the field has {count} axes, not {axes}")
+    return sorted(int(axis) % count for axis in given)

@@ -1,0 +1,184 @@
+"""scipy.ndimage's filters by functions of the user's: generic_filter and generic_filter1d."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.host import HostOperator
+from gpuop.errors import ArgumentError, UnsupportedError
+from gpuop.ndimage.extrema import footprint_of, taps_of
+from gpuop.ndimage.filter_arguments import (
+    ImageEdge,
+    axes_of,
+    axis_of,
+    check_origin,
+    each,
+    edge,
+    rank,
+    result_dtype,
+    spread,
+)
+from gpuop.ndimage.neighbours import MOST, Around, neighbourhood
+from gpuop.ndimage.of_arrays import of_arrays, with_more
+from gpuop.ndimage.window_values import window_values
+
+PADS = {
+    "symmetric": "symmetric",
+    "reflect": "reflect",
+    "clamp": "edge",
+    "wrap": "wrap",
+    "constant": "constant",
+}  # NumPy's
+Numbers = np.ndarray[Any, Any]
+
+
+def generic_filter(
+    input: Any,
+    function: Callable[..., Any],
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    extra_arguments: tuple[Any, ...] = (),
+    extra_keywords: Any = None,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.generic_filter: what a function makes of the values of a window.
+
+    Args:
+        input, size, footprint, output, mode, cval, origin, axes: as of `minimum_filter`.
+        function: of an array of one axis of the window's values in double, and the extra arguments; gives a number. It is
+            recorded once where it can be: sums, means, products with weights, slices, extremes and medians, by NumPy's
+            functions or methods, and all of `gpuop.dsl` on elements. Others, which decide by values or call other
+            libraries, and windows of more than 128 points, are called for each point on the host, as SciPy does.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong windows, modes, axes or origins; a ValueError and a RuntimeError.
+        UnsupportedError: complex numbers; a TypeError.
+    """
+    called = with_more(function, extra_arguments, extra_keywords)
+    return _filtered(input, called, size, footprint, output, mode, cval, origin, axes)
+
+
+@of_arrays()
+def _filtered(
+    input: Any, function: Any, size: Any, footprint: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any
+) -> Field:
+    field = _real(input)
+    chosen = axes_of(axes, rank(field))
+    held = footprint_of(size, footprint, len(chosen))
+    taps = [offset for offset, _ in taps_of(field, held, chosen, origin, np.zeros(held.shape))]
+    dtype, at = result_dtype(output, field), edge(mode, cval)
+
+    def found(around: Around) -> Any:
+        return function(window_values([around(offset) for offset in taps]))
+
+    if len(taps) <= MOST:
+        with contextlib.suppress(Exception):  # what cannot be recorded is called
+            return neighbourhood("generic_filter", field, found, at, "float64", dtype, object())
+    window = spread(held, chosen, rank(field), "footprint")
+    origins = dict(zip(chosen, each(origin, len(chosen), "origin"), strict=True))
+    before = [n // 2 + origins.get(a, 0) for a, n in enumerate(window.shape)]
+
+    def filtered(array: Numbers) -> Numbers:
+        views = sliding_window_view(_padded(array, before, window.shape, at), window.shape)
+        return np.array([function(views[p][window]) for p in np.ndindex(array.shape)], np.float64).reshape(array.shape)
+
+    return _on_host("generic_filter", field, filtered, dtype)
+
+
+def generic_filter1d(
+    input: Any,
+    function: Callable[..., Any],
+    filter_size: Any,
+    axis: Any = -1,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+    extra_arguments: tuple[Any, ...] = (),
+    extra_keywords: Any = None,
+) -> Any:
+    """scipy.ndimage.generic_filter1d: what a function makes of each line along an axis.
+
+    Args:
+        input, axis, output, mode, cval, origin: as of `correlate1d`.
+        function: of an array of a line in double, which goes on beyond both ends, of an array that it writes the result to, and of
+            the extra arguments. It is called for each line on the host, as SciPy does; `generic_filter` with a window of
+            one line is recorded.
+        filter_size: by one less than this a line is longer than its result.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong sizes, modes, axes or origins; a ValueError and a RuntimeError.
+        UnsupportedError: complex numbers; a TypeError.
+    """
+    called = with_more(function, extra_arguments, extra_keywords)
+    return _by_lines(input, called, filter_size, axis, output, mode, cval, origin)
+
+
+@of_arrays()
+def _by_lines(
+    input: Any, function: Any, filter_size: Any, axis: Any, output: Any, mode: Any, cval: Any, origin: Any
+) -> Field:
+    field, number = _real(input), axis_of(axis, rank(input))
+    size, at = operator.index(filter_size), edge(mode, cval)
+    if size < 1:
+        raise ArgumentError(f"invalid filter size {size}: it is 1 or more")
+    check_origin(origin, size)
+
+    def filtered(array: Numbers) -> Numbers:
+        lines = np.ascontiguousarray(np.moveaxis(array, number, -1))
+        count, made = lines.ndim - 1, np.zeros(lines.shape)
+        wide = _padded(lines, [0] * count + [size // 2 + origin], [1] * count + [size], at)
+        for place in np.ndindex(lines.shape[:-1]):
+            function(wide[place], made[place])
+        return np.moveaxis(made, -1, number)
+
+    return _on_host("generic_filter1d", field, filtered, result_dtype(output, field))
+
+
+def _real(field: Field) -> Field:
+    if field.dtype == "complex64":
+        raise UnsupportedError("Complex type not supported: the function is of real numbers")
+    return field
+
+
+def _padded(array: Numbers, before: Sequence[int], window: Sequence[int], at: ImageEdge) -> Numbers:
+    """An array with what windows read outside of it."""
+    widths = [(low, n - 1 - low) for low, n in zip(before, window, strict=True)]
+    more = {"constant_values": at.cval} if at.border == "constant" else {}
+    return np.pad(array, widths, PADS[at.border], **more)  # type: ignore[call-overload,no-any-return]
+
+
+def _on_host(name: str, field: Field, filtered: Callable[[Numbers], Numbers], dtype: str) -> Field:
+    """A filter of arrays in double, of each element of tensors by itself."""
+    if not field.field_shape.points:
+        return field.astype(dtype)
+    grid = rank(field)
+
+    def run(array: Numbers) -> Numbers:
+        made = np.empty(array.shape)
+        for element in np.ndindex(array.shape[grid:]):
+            made[(..., *element)] = filtered(array[(..., *element)])
+        return made
+
+    run.__name__ = name
+    kind = field.type.replace(dtype="float64")
+    made = HostOperator(run, field.astype("float64"), outputs=kind)
+    return neighbourhood(name, made, lambda around: around((0,) * grid), ImageEdge("clamp"), "float64", dtype, dtype)

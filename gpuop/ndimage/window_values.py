@@ -1,0 +1,87 @@
+"""The values of a window while a kernel is recorded: an array that NumPy's functions compute with."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+
+# Those of NumPy's functions that are no operators of what is recorded.
+OF_VALUES: dict[Any, Callable[..., Any]] = {
+    np.maximum: k._max,
+    np.minimum: k._min,
+    np.absolute: abs,
+    np.sqrt: k._sqrt,
+    np.exp: k._exp,
+    np.log: k._log,
+    np.conjugate: lambda value: value,
+    np.greater: operator.gt,
+    np.greater_equal: operator.ge,
+    np.less: operator.lt,
+    np.less_equal: operator.le,
+    np.equal: operator.eq,
+    np.not_equal: operator.ne,
+}
+EXTREMES = (np.maximum, np.minimum)
+
+
+class WindowValues(np.ndarray[Any, Any]):
+    """Recorded values as an array of objects.
+
+    NumPy computes with such arrays element by element, by the operators of what they hold, so sums, means, products with weights
+    and slices are recorded. Extremes and orders compare, which values of kernels cannot; those are told here.
+    """
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        plain = [_plain(each) for each in inputs]
+        if method == "reduce" and ufunc in EXTREMES:
+            return OF_VALUES[ufunc](list(plain[0].ravel()))
+        if ufunc is np.matmul:
+            made = np.add.reduce(np.multiply(*plain))
+        elif ufunc in OF_VALUES:
+            made = np.frompyfunc(OF_VALUES[ufunc], ufunc.nin, 1)(*plain)
+        else:
+            made = getattr(ufunc, method)(*plain, **{n: v for n, v in options.items() if n != "out"})
+        return made.view(WindowValues) if isinstance(made, np.ndarray) else made
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        if function is np.median and len(args) == 1 and not options:
+            return _median(list(_plain(args[0]).ravel()))
+        if function is np.where and len(args) == 3:
+            return np.frompyfunc(k._where, 3, 1)(*map(_plain, args)).view(WindowValues)
+        return super().__array_function__(function, types, args, options)
+
+    def std(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, **options: Any) -> Any:
+        return k._sqrt(self.var(ddof=ddof))
+
+
+def window_values(values: Sequence[Any]) -> WindowValues:
+    """An array of recorded values."""
+    made = np.empty(len(values), object)
+    for n, value in enumerate(values):  # NumPy would look into them
+        made[n] = value
+    return made.view(WindowValues)
+
+
+def _plain(given: Any) -> Any:
+    """An array of objects that NumPy computes with itself."""
+    if isinstance(given, (np.ndarray, int, float, list, tuple)):
+        return np.asarray(given).view(np.ndarray)
+    made = np.empty((), object)
+    made[()] = given
+    return made
+
+
+def _median(values: list[Any]) -> Any:
+    middle = len(values) // 2
+    if len(values) < 2:
+        return values[0]
+    return (
+        k._select(values, middle)
+        if len(values) % 2
+        else (k._select(values, middle - 1) + k._select(values, middle)) / 2
+    )

@@ -1,0 +1,163 @@
+"""gpuop.ndimage's interpolation beside scipy.ndimage's: orders, modes, dtypes, shapes, wrong arguments, and what fuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.ndimage
+
+import gpuop as gp
+from gpuop import ndimage
+
+IMAGE = np.random.default_rng(7).random((21, 23)) * 200
+PLACES = np.random.default_rng(8).random((2, 6, 7)) * 60 - 20
+TURN = np.array([[0.9, 0.2], [-0.3, 1.1]])
+MODES = ("constant", "grid-constant", "nearest", "mirror", "reflect", "wrap", "grid-wrap")
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("map_coordinates", {"coordinates": PLACES}),
+    ("affine_transform", {"matrix": TURN, "offset": (1.5, -2)}),
+    ("affine_transform", {"matrix": [0.9, 1.4], "offset": (1.5, -2)}),
+    ("affine_transform", {"matrix": np.column_stack([TURN, [3, 4]]), "output_shape": (5, 30)}),
+    ("shift", {"shift": (2.3, -1.5)}),
+    ("zoom", {"zoom": (0.6, 1.8)}),
+    ("zoom", {"zoom": 1.3, "grid_mode": True}),
+    ("rotate", {"angle": 30}),
+    ("rotate", {"angle": -100, "reshape": False, "prefilter": False}),
+]
+
+
+def beside_scipy(name: str, image: Any, **options: Any) -> None:
+    """Equal for integers and float64, but for rounding; near for float32, which is computed in float32."""
+    expected = getattr(scipy.ndimage, name)(image, **options)
+    found = getattr(ndimage, name)(image, **options)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    exact = expected.dtype != np.float32 and image.dtype != np.complex64
+    np.testing.assert_allclose(found, expected, rtol=1e-13 if exact else 3e-5, atol=1e-9 if exact else 2e-3)
+
+
+@pytest.mark.filterwarnings("ignore:It is recommended")
+@pytest.mark.parametrize("mode", MODES)
+def test_modes(mode):
+    with gp.use_device("reference"):
+        for n, (name, options) in enumerate(CALLS):
+            order = (n + MODES.index(mode)) % 3
+            beside_scipy(name, IMAGE, mode=mode, cval=7.25, order=order, **options)
+
+
+@pytest.mark.parametrize("order", range(6))
+def test_orders(order):
+    with gp.use_device("reference"):
+        beside_scipy("map_coordinates", IMAGE, coordinates=PLACES, order=order, mode="mirror")
+        beside_scipy("shift", IMAGE[0], shift=2.3, order=order, mode="grid-constant", cval=3.5)
+        beside_scipy("spline_filter1d", IMAGE[:3].astype("f"), order=order, mode=MODES[order])
+
+
+def test_spline_filters():
+    with gp.use_device("reference"):
+        for mode in MODES[:5]:
+            beside_scipy("spline_filter", IMAGE.astype("f"), order=2, mode=mode)
+        beside_scipy("spline_filter", IMAGE, output=np.int16)
+        beside_scipy("spline_filter1d", IMAGE, axis=0, output=None)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "uint64", "float32", "complex64"])
+def test_dtypes(dtype):
+    image = (IMAGE - (0 if dtype[0] in "bu" else 100)).astype(dtype)
+    order = 0 if dtype == "bool" else 2
+    with gp.use_device("reference"):
+        beside_scipy("map_coordinates", image, coordinates=PLACES.astype("f"), order=1, cval=3)
+        beside_scipy("shift", image, shift=0.4, mode="mirror", order=order)
+        beside_scipy(
+            "affine_transform", image, matrix=TURN, order=1, output="float64" if dtype != "complex64" else None
+        )
+
+
+@pytest.mark.parametrize("shape", [(40,), (7, 8, 9), (2, 3, 4, 3), (1, 30), (0, 4)])
+def test_numbers_of_axes(shape):
+    image = np.random.default_rng(9).random(shape).astype("f")
+    with gp.use_device("reference"):
+        beside_scipy("zoom", image, zoom=1.5, order=1)
+        if image.size:
+            beside_scipy("shift", image, shift=0.7, mode="mirror", order=2)
+            where = np.random.default_rng(10).random((len(shape), 5)) * 6
+            beside_scipy("map_coordinates", image, coordinates=where, order=1, mode="wrap")
+        if len(shape) == 3:
+            beside_scipy("rotate", image, angle=20, axes=(0, -1), order=2)
+
+
+def test_splines_go_through_the_values_of_short_lines():
+    """SciPy's first coefficient of mode reflect is inexact there."""
+    line = np.random.default_rng(11).random(5)
+    with gp.use_device("reference"):
+        np.testing.assert_allclose(ndimage.shift(line, 0.0, order=5, mode="reflect"), line, rtol=1e-13)
+
+
+def test_places_that_are_no_numbers():
+    wild = np.array([[np.nan, np.inf, -np.inf, 1e30, 2], [1, 2, 3, 4, np.nan]])
+    with gp.use_device("reference"):
+        beside_scipy("map_coordinates", IMAGE, coordinates=wild, order=1, cval=-3)
+
+
+def test_on_devices(device):
+    image = IMAGE.astype("f")
+    near = PLACES.astype("f")
+    found = ndimage.map_coordinates(gp.ScalarField(image) * 2, gp.ScalarField(near) / 2, order=2, mode="mirror") + 1
+    expected = scipy.ndimage.map_coordinates(image * 2, near / 2, order=2, mode="mirror") + 1
+    np.testing.assert_allclose(found.numpy(), expected, rtol=3e-5, atol=2e-3)
+    beside_scipy("zoom", IMAGE.astype("uint8"), zoom=(1.7, 0.8), order=1, mode="reflect")
+
+
+def test_places_of_several_fields_and_elements_of_tensors():
+    image = np.random.default_rng(12).random((8, 9, 3)).astype("f")
+    rows, columns = (np.random.default_rng(n).random((4, 5)).astype("f") * 7 for n in (13, 14))
+    with gp.use_device("reference"):
+        places = (gp.ScalarField(rows), gp.ScalarField(columns))
+        found = ndimage.map_coordinates(gp.VectorField(image), places, order=1).numpy()
+    for n in range(3):
+        expected = scipy.ndimage.map_coordinates(image[..., n], [rows, columns], order=1)
+        np.testing.assert_allclose(found[..., n], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_way_there_and_back_is_part_of_one_kernel():
+    best = gp.devices()[0].name
+    if best == "reference":
+        pytest.skip("no driver for which schedules are chosen")
+    with gp.use_device(best):
+        moved = gp.pipeline(lambda a: ndimage.affine_transform(gp.ScalarField(a) * 2, TURN, order=1) * 0.5)
+        assert "1 kernel for 3 operators" in moved.explain(np.zeros((64, 64), "f"))
+
+
+def test_results_in_arrays():
+    into = np.zeros((5, 6), ">f8")
+    with gp.use_device("reference"):
+        assert ndimage.affine_transform(IMAGE, TURN, output=into, order=1) is into
+        np.testing.assert_allclose(into, scipy.ndimage.affine_transform(IMAGE, TURN, output_shape=(5, 6), order=1))
+        with pytest.raises(ValueError, match=r"takes an array of shape \(21, 23\)"):
+            ndimage.shift(IMAGE, 1, output=np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda a: ndimage.shift(a, 1, order=6), r"spline order not supported: it is an integer in 0 … 5, not 6"),
+        (lambda a: ndimage.zoom(a, 2, mode="clamp"), "boundary mode not supported: `mode` is one of constant"),
+        (
+            lambda a: ndimage.map_coordinates(a, np.zeros((3, 4))),
+            "invalid shape for coordinate array: its first axis has 2",
+        ),
+        (lambda a: ndimage.map_coordinates(a, np.zeros((2, 4), "F")), "Complex type not supported"),
+        (lambda a: ndimage.affine_transform(a, np.zeros((3, 2))), "affine matrix has wrong number of rows, 3"),
+        (lambda a: ndimage.affine_transform(a, np.ones((3, 3))), "bottom row .* was not equal to"),
+        (lambda a: ndimage.rotate(a, 5, axes=(0, 2)), "invalid rotation plane specified"),
+        (lambda a: ndimage.shift(a, (1, 2, 3)), "`shift`: sequence argument must have length equal to input rank"),
+        (lambda a: ndimage.shift(a, 1, cval=1j), "`cval` of a real field is a real number"),
+        (lambda a: ndimage.zoom(np.float32(3), 2), "input and output rank must be > 0"),
+    ],
+)
+def test_messages(call, message):
+    with gp.use_device("reference"), pytest.raises(gp.SemanticError, match=message) as caught:
+        call(IMAGE)
+    assert isinstance(caught.value, (ValueError, RuntimeError, TypeError))
+    assert "test_interpolation.py" in str(caught.value)
