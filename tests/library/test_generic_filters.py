@@ -1,0 +1,117 @@
+"""Functions of the user's: in filters of windows and of lines, and as places of interpolation, beside scipy.ndimage's."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.ndimage
+
+import gpuop as gp
+from gpuop import ndimage
+from gpuop.dsl import _sin, _sqrt
+
+IMAGE = np.random.default_rng(15).random((7, 9)) * 9
+WEIGHTS = np.random.default_rng(16).random(9)
+RECORDED = {
+    "mean": np.mean,
+    "deviation": np.std,
+    "extremes": np.ptp,
+    "median": np.median,
+    "product with weights": lambda b: (b * WEIGHTS).sum() + WEIGHTS @ b,
+    "differences": lambda b: np.abs(b - b[4]).max() + b[0],
+    "counts": lambda b: (b > b[4]).sum(),
+    "choices": lambda b: np.where(b > 4, b, 1.5).sum(),
+    "rows": lambda b: b.reshape(3, 3).sum(axis=0)[1],
+    "words of kernels": lambda b: _sqrt(b[2]) if not isinstance(b[2], float) else math.sqrt(b[2]),
+}
+
+
+def line(values, result, scale=1.0):
+    result[...] = np.sort(values)[: len(result)] * scale
+
+
+@pytest.fixture
+def image():
+    with gp.use_device("reference"):
+        yield IMAGE
+
+
+@pytest.mark.parametrize("function", RECORDED.values(), ids=list(RECORDED))
+def test_functions_that_are_recorded(image, function):
+    calls = []
+
+    def counted(window):
+        calls.append(window)
+        return function(window)
+
+    found = ndimage.generic_filter(gp.ScalarField(image), counted, size=3).numpy()
+    np.testing.assert_allclose(found, scipy.ndimage.generic_filter(image, function, size=3), rtol=1e-13)
+    assert len(calls) < 5  # not for each point
+
+
+@pytest.mark.parametrize("mode", ["reflect", "mirror", "nearest", "wrap", "constant"])
+def test_functions_that_are_called(image, mode):
+    options = {"mode": mode, "cval": 2.5}
+    for function in (lambda b: b[0] if b[0] > b[1] else b[2], lambda b: np.percentile(b, 30)):
+        window = {"size": (4, 3), "origin": (-1, 1), "output": "int16"}
+        found = ndimage.generic_filter(image, function, **window, **options)
+        assert np.array_equal(found, scipy.ndimage.generic_filter(image, function, **window, **options))
+    found = ndimage.generic_filter1d(image, line, 4, axis=0, origin=1, extra_arguments=(2.0,), **options)
+    expected = scipy.ndimage.generic_filter1d(image, line, 4, axis=0, origin=1, extra_arguments=(2.0,), **options)
+    assert np.array_equal(found, expected)
+
+
+def test_more_arguments_and_axes(image):
+    def weighted(b, weights, more=0.0):
+        return (b * weights).sum() + more
+
+    options = {
+        "footprint": [1, 0, 1],
+        "axes": 1,
+        "extra_arguments": (np.array([1.0, 3.0]),),
+        "extra_keywords": {"more": 2.0},
+    }
+    found = ndimage.generic_filter(image, weighted, **options)
+    np.testing.assert_allclose(found, scipy.ndimage.generic_filter(image, weighted, **options), rtol=1e-13)
+
+
+def test_functions_are_asked_again_when_what_they_capture_has_changed(image):
+    scale = 1.0
+    scaled = lambda b: b[0] * scale  # noqa: E731
+    first = ndimage.generic_filter(image, scaled, size=1)
+    scale = 3.0
+    np.testing.assert_allclose(ndimage.generic_filter(image, scaled, size=1), 3 * first, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        lambda p: (p[0] * 0.9 + 0.3, p[1] - p[0] / 7),
+        lambda p: (p[0] + (_sin(p[1]) if not isinstance(p[1], int) else math.sin(p[1])), p[1] // 2),
+        lambda p: (p[1], p[0]) if p[0] > 3 else p,
+    ],
+    ids=["arithmetic", "words of kernels", "decisions"],
+)
+def test_places_of_functions(image, mapping):
+    found = ndimage.geometric_transform(image, mapping, order=1, mode="mirror", output_shape=(6, 5))
+    expected = scipy.ndimage.geometric_transform(image, mapping, order=1, mode="mirror", output_shape=(6, 5))
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_places_of_functions_are_part_of_the_kernel():
+    moved = gp.pipeline(lambda a: ndimage.geometric_transform(gp.ScalarField(a), lambda p: (p[0] / 2, p[1]), order=1))
+    with gp.use_device("reference"):
+        assert "1 kernel for 2 operators" in moved.explain(IMAGE)
+
+
+def test_messages(image):
+    with pytest.raises(gp.SemanticError, match="the mapping gives 1 coordinates, and the field has 2 axes"):
+        ndimage.geometric_transform(image, lambda p: p[:1])
+    with pytest.raises(RuntimeError, match="invalid filter size 0"):
+        ndimage.generic_filter1d(image, line, 0)
+    with pytest.raises(TypeError, match="Complex type not supported"):
+        ndimage.generic_filter(image.astype("F"), np.mean, size=3)
+    with pytest.raises(ZeroDivisionError):  # the user's own
+        ndimage.generic_filter(image, lambda b: 1 / 0, size=3)
