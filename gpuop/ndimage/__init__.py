@@ -24,9 +24,11 @@ from gpuop.ndimage.derivatives import (
     prewitt,
     sobel,
 )
+from gpuop.ndimage.distance_transforms import distance_transform_bf, distance_transform_cdt, distance_transform_edt
 from gpuop.ndimage.extrema import maximum_filter, maximum_filter1d, minimum_filter, minimum_filter1d
 from gpuop.ndimage.fourier_filters import fourier_ellipsoid, fourier_gaussian, fourier_shift, fourier_uniform
 from gpuop.ndimage.generic_filters import generic_filter, generic_filter1d
+from gpuop.ndimage.extreme_points import extrema, maximum, maximum_position, minimum, minimum_position
 from gpuop.ndimage.grey_morphology import (
     black_tophat,
     grey_closing,
@@ -42,6 +44,9 @@ from gpuop.ndimage.mappings import geometric_transform
 from gpuop.ndimage.ranks import median_filter, percentile_filter, rank_filter
 from gpuop.ndimage.smoothing import gaussian_filter, gaussian_filter1d, uniform_filter, uniform_filter1d
 from gpuop.ndimage.splines import spline_filter, spline_filter1d
+from gpuop.ndimage.labels import label
+from gpuop.ndimage.parts import find_objects, histogram, labeled_comprehension, value_indices
+from gpuop.ndimage.statistics import center_of_mass, mean, median, standard_deviation, sum, sum_labels, variance
 
 __all__ = [
     "affine_transform",
@@ -53,6 +58,7 @@ __all__ = [
     "binary_opening",
     "binary_propagation",
     "black_tophat",
+    "center_of_mass",
     "convolve",
     "convolve1d",
     "correlate",
@@ -61,6 +67,11 @@ __all__ = [
     "fourier_gaussian",
     "fourier_shift",
     "fourier_uniform",
+    "distance_transform_bf",
+    "distance_transform_cdt",
+    "distance_transform_edt",
+    "extrema",
+    "find_objects",
     "gaussian_filter",
     "gaussian_filter1d",
     "gaussian_gradient_magnitude",
@@ -75,14 +86,23 @@ __all__ = [
     "grey_dilation",
     "grey_erosion",
     "grey_opening",
+    "histogram",
     "iterate_structure",
+    "label",
+    "labeled_comprehension",
     "laplace",
     "map_coordinates",
+    "maximum",
     "maximum_filter",
     "maximum_filter1d",
+    "maximum_position",
+    "mean",
+    "median",
     "median_filter",
+    "minimum",
     "minimum_filter",
     "minimum_filter1d",
+    "minimum_position",
     "morphological_gradient",
     "morphological_laplace",
     "percentile_filter",
@@ -93,8 +113,13 @@ __all__ = [
     "sobel",
     "spline_filter",
     "spline_filter1d",
+    "standard_deviation",
+    "sum",
+    "sum_labels",
     "uniform_filter",
     "uniform_filter1d",
+    "value_indices",
+    "variance",
     "white_tophat",
     "zoom",
 ]

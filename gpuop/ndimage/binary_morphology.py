@@ -12,6 +12,8 @@ from gpuop.errors import ArgumentError, UnsupportedError, described
 from gpuop.iterate import iterate
 from gpuop.ndimage.extrema import extremum
 from gpuop.ndimage.filter_arguments import as_output, axes_of, each, rank
+from gpuop.ndimage.floods import flooded
+from gpuop.ndimage.forests import Links, links_of
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ops.algebra import where
 
@@ -202,7 +204,7 @@ class BinaryStep:
     ) -> None:
         if field.dtype == "complex64":
             raise UnsupportedError("Complex type not supported: complex numbers are neither true nor false")
-        self.axes = axes_of(axes, rank(field))
+        self.axes, self.shape = axes_of(axes, rank(field)), tuple(field.field_shape)
         self.held = _structure(structure, len(self.axes))
         if self.held.ndim != len(self.axes):
             raise ArgumentError(
@@ -216,6 +218,15 @@ class BinaryStep:
         if dilating:
             self.origin = [-o - (n % 2 == 0) for o, n in zip(self.origin, self.held.shape, strict=True)]
             self.held = np.flip(self.held)
+
+    @property
+    def links(self) -> Links | None:
+        """Which neighbours it connects, if these are connected from both sides, so that values spread in whole components."""
+        shape, held = self.shape, self.held
+        whole = self.axes == tuple(range(len(shape))) and held.shape == (3,) * len(shape) and not any(self.origin)
+        if not (shape and whole and held[(1,) * len(shape)] and np.array_equal(held, np.flip(held))):
+            return None
+        return links_of(shape, held) if 0 not in shape else None
 
     def __call__(self, field: Field) -> Field:
         which = "maximum" if self.dilating else "minimum"
@@ -245,6 +256,12 @@ def _repeated(field: Field, step: BinaryStep, iterations: Any, mask: Any, output
         moved = step(now)
         return moved if within is None else where(within, moved, first)
 
+    if times < 1 and step.links is not None:
+        everywhere = first | True if within is None else within
+        seeds = turn(first) if step.dilating else ~turn(first)
+        reached = flooded(seeds, everywhere, step.links)
+        made = reached if step.dilating else ~reached
+        return as_output(made if within is None else where(within, made, first), output)
     if times < 1:
 
         def both(now: Field, before: Field) -> tuple[Field, Field]:

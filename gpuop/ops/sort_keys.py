@@ -33,6 +33,22 @@ def key_of(value: Any, kind: FieldType) -> Any:
     return k._convert_uint(k._convert_int(value) + (1 << (8 * dtype.itemsize - 1) if dtype.kind == "i" else 0))
 
 
+def value_of(key: Any, kind: FieldType) -> Any:
+    """The value of a type that a key is of."""
+    dtype = np.dtype(kind.array_dtype)
+    if dtype.kind == "f":
+        as_int, as_float, bits = (k._as_long, k._as_double, 64) if dtype.itemsize == 8 else (k._as_int, k._as_float, 32)
+        found = as_int(key)
+        top = as_int(k._convert(1 << (bits - 1), unsigned(kind)))
+        return k._convert(as_float(k._where(found < 0, found ^ top, ~found)), kind.dtype)
+    if dtype.itemsize == 8:
+        return k._as_long(key ^ k._convert(1 << 63, "uint64")) if dtype.kind == "i" else key
+    if dtype.itemsize == 4:
+        return k._as_int(key ^ k._convert(1 << 31, "uint32")) if dtype.kind == "i" else key
+    small = k._as_int(key) - (1 << (8 * dtype.itemsize - 1) if dtype.kind == "i" else 0)
+    return small != 0 if dtype.kind == "b" else k._convert(small, kind.dtype)
+
+
 def digits_of(kind: FieldType, most: int) -> tuple[int, int]:
     """The bits of each digit of a type's keys, so many at most, and how many digits there are."""
     size = 8 * np.dtype(kind.array_dtype).itemsize

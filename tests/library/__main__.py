@@ -14,9 +14,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-FILES = ("test_filters", "test_interpolation", "test_morphology", "test_splines")
+FILES = ("test_filters", "test_interpolation", "test_measurements", "test_morphology", "test_splines")
 # what gpuop.ndimage does not have: functions, and complex numbers of two float64
-ABSENT = "vectorized or distance_transform or Threading or complex128"
+ABSENT = "vectorized or Threading or complex128"
 REASONS = {
     "complex128": "there is no dtype of two float64",
     "float16": "SciPy refuses float16, gpuop computes it",

@@ -167,7 +167,10 @@ def test_signatures():
             lambda a: ndimage.sobel(a, mode="clamp"),
             "not 'clamp'; that is a border of kernels, called 'nearest' here",
         ),
-        (lambda a: gp.ndimage.label(a), "gpuop.ndimage has no `label`; `scipy.ndimage.label`, if there is one, takes"),
+        (
+            lambda a: gp.ndimage.generic_filter(a),
+            "gpuop.ndimage has no `generic_filter`; `scipy.ndimage.generic_filter`",
+        ),
         (lambda a: ndimage.sobel(a, axis=2), "axis 2 is out of range: the field has 2 axes"),
         (lambda a: ndimage.correlate1d(a, []), "no filter weights given"),
         (lambda a: ndimage.correlate1d(a, [1, 2], origin=1), "Invalid origin 1: of 2 weights it lies in -1 … 0"),

@@ -1,0 +1,84 @@
+"""scipy.ndimage's labels: which points of a mask are connected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.fields.field import Field
+from gpuop.errors import ArgumentError, UnsupportedError
+from gpuop.ndimage.binary_morphology import generate_binary_structure
+from gpuop.ndimage.filter_arguments import DTypeOfArray, frozen
+from gpuop.ndimage.forests import forest, links_of, numbered
+from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of, wanted_dtype
+from gpuop.ops.algebra import astype
+from gpuop.ops.layouts import reshape
+
+Numbers = np.ndarray[Any, Any]
+
+
+def label(input: Any, structure: Any = None, output: Any = None) -> Any:
+    """scipy.ndimage.label: the connected points of a mask, numbered from 1 on in the order of their first points.
+
+    Args:
+        input: a Field of scalars, or an array; what is not 0 is in the mask.
+        structure: truth values, 3 along each axis and the same on both sides of the middle: which neighbours are connected. By
+            default those along the axes.
+        output: a dtype, int32 by default; or an array of the input's library that the numbers go into.
+
+    Returns:
+        The numbers, 0 outside of the mask, and how many there are: an array and an int, or a Field and one of no dimensions.
+        With an array as `output`, how many there are.
+
+    Raises:
+        ArgumentError: a wrong structure or output, or more labels than the dtype of an array has numbers; a ValueError and a
+            RuntimeError.
+        UnsupportedError: complex numbers; a TypeError.
+    """
+    input, lazy = as_array(input), is_lazy(input)
+    dtype = wanted_dtype("label", output, shape_of(input), lazy)
+    made, count = measured(_label, input, None, frozen(structure), None if lazy else dtype)
+    if lazy:
+        return made if dtype is None else astype(made, dtype), count
+    count = int(count)
+    if dtype is not None and np.dtype(dtype).kind in "iu" and count > np.iinfo(dtype).max:
+        raise ArgumentError(f"insufficient bit-depth in requested output type: {count} labels do not fit {dtype}")
+    if isinstance(dtype, DTypeOfArray):
+        output[...] = made
+        return count
+    return np.asarray(made) if isinstance(made, np.generic) else made, count
+
+
+def _label(input: Field, _: None, structure: Any, dtype: str | None) -> tuple[Field, Field]:
+    shape = tuple(input.field_shape)
+    held = connected(input, structure)
+    if not input.field_shape.points:
+        return astype(input, dtype or "int32"), astype(input, "int32").sum()
+    if not shape:
+        made = astype(input != 0, "int32")
+        return astype(made, dtype or "int32"), made
+    numbers, count = numbered(forest(input, links_of(shape, held)))
+    return astype(reshape(numbers, shape), dtype or "int32"), count
+
+
+def connected(input: Field, structure: Any) -> Numbers:
+    """The structure of a field's neighbours.
+
+    Raises:
+        ArgumentError: it has not 3 along each axis, or is not the same on both sides of its middle.
+        UnsupportedError: the field has complex numbers, or tensors.
+    """
+    count = len(input.field_shape)
+    if input.dtype == "complex64":
+        raise UnsupportedError("Complex type not supported: complex numbers are neither true nor false")
+    if input.tensor_shape:
+        raise UnsupportedError("what is labelled are scalars: take an element of the tensors, as in `f[..., 0]`")
+    held = generate_binary_structure(count, 1) if structure is None else np.asarray(structure, bool)
+    if held.ndim != count:
+        raise ArgumentError(f"structure and input must have equal rank, not {held.ndim} and {count}")
+    if any(n != 3 for n in held.shape):
+        raise ArgumentError(f"structure dimensions must be equal to 3, not {held.shape}")
+    if not np.array_equal(held, np.flip(held)):
+        raise ArgumentError("structuring element is not symmetric: a neighbour that is connected is so from both sides")
+    return held

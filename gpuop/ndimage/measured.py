@@ -1,0 +1,74 @@
+"""Measurements of arrays: pipelines, whose results become numbers and arrays as SciPy gives them. Of fields they stay fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.fields.arrays import Placeholder, is_array
+from gpuop.dsl.fields.field import Field
+from gpuop.errors import ArgumentError, UnsupportedError
+from gpuop.interop import numpy_dtype
+from gpuop.ndimage.filter_arguments import DTypeOfArray
+from gpuop.ndimage.of_arrays import as_field
+from gpuop.pipelines.pipeline import Pipeline, pipeline
+
+Measure = Callable[..., Any]  # of fields and constants: a field, or a tuple of fields
+
+
+def measured(measure: Measure, input: Any, beside: Any, *constants: Any) -> Any:
+    """What a function makes of a field, and of another one or None: of arrays numbers and arrays, those of their library."""
+    one, other = (as_array(given) for given in (input, beside))
+    if any(isinstance(given, (Field, Placeholder)) for given in (one, other)):
+        return measure(as_field(one), None if other is None else as_field(other), *constants)
+    made = _run(measure)(one, other, constants)
+    return tuple(map(_number, made)) if isinstance(made, tuple) else _number(made)
+
+
+@lru_cache
+def _run(measure: Measure) -> Pipeline:
+    def of_fields(one: Any, other: Any, constants: tuple[Any, ...]) -> Any:
+        return measure(as_field(one), None if other is None else as_field(other), *constants)
+
+    of_fields.__name__ = of_fields.__qualname__ = measure.__name__.strip("_")
+    return pipeline(of_fields)
+
+
+def as_array(given: Any) -> Any:
+    """A Field, or an array of any library; NumPy's of what is neither."""
+    return given if given is None or isinstance(given, Field) or is_array(given) else np.asarray(given)
+
+
+def _number(array: Any) -> Any:
+    return array[()] if isinstance(array, np.ndarray) else array
+
+
+def shape_of(given: Any) -> tuple[int, ...]:
+    """The shape of a Field's grid, or of an array."""
+    return tuple(given.field_shape if isinstance(given, Field) else given.shape)
+
+
+def is_lazy(*given: Any) -> bool:
+    """Whether any argument is a field, or stands for an array."""
+    return any(isinstance(each, (Field, Placeholder)) for each in given)
+
+
+def wanted_dtype(name: str, output: Any, shape: tuple[int, ...], lazy: bool, argument: str = "output") -> Any:
+    """The dtype that an argument wants as `output=` does, or that of its array, or None.
+
+    Raises:
+        UnsupportedError: it is an array, beside a Field.
+        ArgumentError: it has another shape.
+    """
+    if output is None or not is_array(output):
+        return None if output is None else np.dtype(output).name
+    if lazy:
+        raise UnsupportedError(f"ndimage.{name}: of a Field `{argument}=` is no array; results are Fields")
+    if tuple(output.shape) != shape:
+        raise ArgumentError(
+            f"{argument} shape not correct, wrong shape: it is {tuple(output.shape)}, and the input's is {shape}"
+        )
+    return DTypeOfArray(numpy_dtype(output).name)

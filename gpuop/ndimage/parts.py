@@ -1,0 +1,243 @@
+"""scipy.ndimage's functions of the parts that labels make of a field: their boxes, their points, what a function makes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
+from gpuop.errors import ArgumentError, UnsupportedError
+from gpuop.interop import numpy_dtype
+from gpuop.ir.types import FieldType
+from gpuop.ndimage.groups import NOWHERE, Groups, Index, index_of, room_of, unravelled
+from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of
+from gpuop.ops.algebra import astype, where
+from gpuop.ops.along import take
+from gpuop.ops.bins import Bins, known_bins
+from gpuop.ops.count_kernels import counted
+from gpuop.ops.gather import Place, Reading, gathered, own_place
+from gpuop.ops.layouts import ravel, reshape
+from gpuop.ops.sorts import argsort
+
+Boxes = list[tuple[slice, ...] | None]
+
+
+def find_objects(input: Any, max_label: int = 0) -> Boxes:
+    """scipy.ndimage.find_objects: the least box that has all points of each label.
+
+    Args:
+        input: a Field of integers, which is evaluated, or an array.
+        max_label: the greatest label that is looked for; 0: the greatest that there is.
+
+    Returns:
+        A list of a tuple of slices for each label from 1 on, or None where no point has it.
+
+    Raises:
+        UnsupportedError: no integers; a TypeError.
+        SemanticError: a Field without values yet, as in a pipeline.
+    """
+    given = _with_integers("find_objects", input)
+    shape = shape_of(given)
+    if max_label < 1:
+        max_label = int(_on_host(measured(_greatest, given, None))) if 0 not in shape else 0
+    if max_label < 1:
+        return []
+    ends = _on_host(measured(_ends, given, None, room_of(max_label)))[:max_label]
+    return [
+        tuple(slice(n - int(a), int(b)) for n, (a, b) in zip(shape, box, strict=False)) if box[0, 1] else None
+        for box in ends
+    ]
+
+
+def value_indices(arr: Any, *, ignore_value: Any = None) -> dict[int, tuple[Any, ...]]:
+    """scipy.ndimage.value_indices: where each value is.
+
+    Args:
+        arr: a Field of integers, which is evaluated, or an array.
+        ignore_value: a value that is left out.
+
+    Returns:
+        A dict that has for each value in ascending order the coordinates of its points in row-major order: for each axis a row of
+        int64, of a Field NumPy's, else of the array's library.
+
+    Raises:
+        ArgumentError: no integers; a ValueError.
+        SemanticError: a Field without values yet, as in a pipeline.
+    """
+    try:
+        given = _with_integers("value_indices", arr)
+    except UnsupportedError as wrong:
+        raise ArgumentError(f"Parameter 'arr' must be an integer array: {wrong}") from None
+    shape = shape_of(given)
+    if 0 in shape:
+        return {}
+    order, values = measured(_in_order, given, None)
+    order = _on_host(order) if isinstance(order, Field) else order
+    known, starts = np.unique(_on_host(values), return_index=True)
+    ends = [*starts[1:].tolist(), len(values)]
+    return {
+        int(value): tuple(unravelled(order[start:end], shape))
+        for value, start, end in zip(known.tolist(), starts.tolist(), ends, strict=True)
+        if ignore_value is None or value != ignore_value
+    }
+
+
+def labeled_comprehension(
+    input: Any,
+    labels: Any,
+    index: Any,
+    func: Callable[..., Any],
+    out_dtype: Any,
+    default: Any,
+    pass_positions: bool = False,
+) -> Any:
+    """scipy.ndimage.labeled_comprehension: what a Python function makes of the values of each label.
+
+    Args:
+        input: a Field of scalars, which is evaluated, or an array.
+        labels, index: as of `sum_labels`.
+        func: of a row of values, in row-major order; of a Field's in an array of NumPy's.
+        out_dtype: of the results of an array of numbers as `index`.
+        default: the result of labels that no point has.
+        pass_positions: whether `func` also gets the points' numbers in row-major order.
+
+    Returns:
+        What `func` gives, or an array of that of the index's shape.
+
+    Raises:
+        ArgumentError: an index without labels, or one that labels cannot have; a ValueError.
+        SemanticError: a Field without values yet, as in a pipeline.
+    """
+    if labels is None and index is not None:
+        raise ArgumentError("index without defined labels: give `labels=`")
+    input, labels = _with_values(input), None if labels is None else _with_values(labels)
+    chosen = index_of(index)
+    _check_index(index, labels)
+    order, values, counts = measured(_by_group, input, labels, chosen)
+    if any(isinstance(given, Field) for given in (input, labels)):
+        order, values = _on_host(order), _on_host(values)
+    ends = np.cumsum(_on_host(counts))
+    rows = [(values[a:b], order[a:b]) for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
+    made = [func(*row[: 1 + pass_positions]) if len(row[0]) or chosen.shape is None else default for row in rows]
+    if chosen.shape is None:
+        return made[0]
+    found = np.empty(len(chosen.places), out_dtype)
+    for n, place in enumerate(chosen.places):
+        found[n] = made[place]
+    return found.reshape(chosen.shape)
+
+
+def histogram(input: Any, min: Any, max: Any, bins: Any, labels: Any = None, index: Any = None) -> Any:
+    """scipy.ndimage.histogram: how many values of each label there are in bins of equal widths.
+
+    Args:
+        input, labels, index: as of `sum_labels`.
+        min, max: the ends of the bins.
+        bins: how many.
+
+    Returns:
+        int64 counts; of an array of numbers an array of such, None of labels that no point has. Of Fields an int64 Field with the
+        bins along its last axis, 0 of such labels.
+
+    Raises:
+        ArgumentError, UnsupportedError: as of `sum_labels`.
+    """
+    chosen = index_of(index)
+    made, points = measured(_histogram, input, labels, chosen, (float(min), float(max), int(bins)))
+    if is_lazy(input, labels) or chosen.shape is None or labels is None:
+        return made
+    found = np.empty(chosen.shape, object)
+    for at in np.ndindex(chosen.shape):
+        found[at] = made[at] if points[at] else None
+    return found
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+
+def _with_values(given: Any) -> Any:
+    return services.above.keep(given) if isinstance(given, Field) else as_array(given)
+
+
+def _with_integers(name: str, given: Any) -> Any:
+    given = _with_values(given)
+    dtype = given.type.array_dtype if isinstance(given, Field) else numpy_dtype(given)
+    if dtype.kind not in "biu":
+        raise UnsupportedError(f"{name} takes integers, not {dtype}")
+    return given
+
+
+def _on_host(made: Any) -> Any:
+    """A result's values as NumPy's."""
+    return made.numpy() if isinstance(made, Field) else np.asarray(made.tolist(), getattr(made, "dtype", None))
+
+
+def _check_index(index: Any, labels: Any) -> None:
+    if labels is None or index is None:
+        return
+    dtype = labels.type.array_dtype if isinstance(labels, Field) else numpy_dtype(labels)
+    wanted = np.asarray(index)
+    if np.any(wanted.astype(dtype).astype(wanted.dtype) != wanted):
+        raise ArgumentError(
+            f"Cannot convert index values from <{wanted.dtype}> to <{dtype}> (labels' type) without loss of precision"
+        )
+
+
+# --- of fields --------------------------------------------------------------------------------------------------------
+
+
+def _greatest(input: Field, _: None) -> Field:
+    return astype(input, "int64").max()
+
+
+def _ends(input: Field, _: None, count: int) -> Field:
+    """For each label and axis how far its first point is from the end, and how far the point behind its last one from the start."""
+    labels = input if input.field_shape else reshape(input, (1,))
+    shape = labels.field_shape
+    out = FieldType((count, len(shape), 2), (), "int32")
+
+    def body() -> None:
+        k._globalThreads(shape)
+        number = k._convert(k._readTensor(labels), "int64")
+        with k._if((number > 0) & (number <= count)):
+            place = k._convert_int(number) - 1
+            for axis, (at, n) in enumerate(zip(own_place(len(shape)), shape, strict=True)):
+                for end, far in enumerate((n - at, at + 1)):
+                    with k._if(far > k._readTensor(k._out0, place, axis, end, border="unchecked")):
+                        k._atomic_max(k._pointerTo(k._out0, place, axis, end), far)
+
+    return library_call("find_objects", (out,), [labels], body, ())[0]
+
+
+def _in_order(input: Field, _: None) -> tuple[Field, Field]:
+    values = ravel(astype(input, "uint8") if input.dtype == "bool" else input)
+    order = argsort(values)
+    return order, take(values, order, 0, mode="clip")
+
+
+def _by_group(input: Field, labels: Field | None, index: Index) -> tuple[Field, Field, Field]:
+    """The points' numbers and values in the order of their groups, and how many each group has."""
+    groups = Groups(input, labels, index)
+    values, places = ravel(groups.values), ravel(groups.places)
+    order = argsort(where(places < 0, groups.count, places))
+    return order, take(values, order, 0, mode="clip"), counted("counts", groups.places, groups.bins)[: index.count]
+
+
+def _histogram(input: Field, labels: Field | None, index: Index, line: tuple[float, float, int]) -> tuple[Field, Field]:
+    groups = Groups(input, labels, index)
+    values, places = groups.values, groups.places
+    bins = known_bins(np.linspace(line[0], line[1], line[2] + 1), values.type, False)
+
+    def place(at: Place, read: Reading) -> Any:
+        bin_, group = bins.place(read.at(values, at)), read.at(places, at)
+        return k._where((bin_ >= 0) & (bin_ < bins.count) & (group >= 0), group * bins.count + bin_, NOWHERE)
+
+    both = gathered("bin", places.type, [values, places, *bins.fields], place, bins.key)
+    counts = counted("histogram", both, Bins(groups.count * bins.count, "own"))
+    made = groups.chosen(reshape(counts, (groups.count, bins.count)))
+    return made, groups.chosen(counted("counts", places, groups.bins))

@@ -1,0 +1,238 @@
+"""gpuop.ndimage's measurements beside scipy.ndimage's: values, dtypes, shapes, labels that are missing, wrong arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.ndimage
+
+import gpuop as gp
+from gpuop import ndimage
+
+random = np.random.default_rng(11)
+DOTS = random.random((23, 37)) > 0.55
+VALUES = np.round(random.normal(0, 50, (23, 37)))
+LABELS = scipy.ndimage.label(DOTS)[0]
+SKEW = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 0]], bool)
+STATISTICS = (
+    "sum_labels", "mean", "variance", "standard_deviation", "minimum", "maximum", "median", "center_of_mass", "minimum_position",
+    "maximum_position", "extrema",
+)  # fmt: skip
+
+
+def alike(found: Any, expected: Any, dtypes: bool = True) -> None:
+    """Equal in structure and dtypes; sums of float64 may be made in another order."""
+    if isinstance(expected, (tuple, list)):
+        assert type(found) is type(expected) and len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            alike(one, other, dtypes)
+        return
+    assert not dtypes or np.asarray(found).dtype == np.asarray(expected).dtype
+    assert np.shape(found) == np.shape(expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shape", "structure"),
+    [
+        ((23, 37), SKEW),
+        ((23, 37), np.eye(3) * 0 + [0, 1, 0]),
+        ((5, 7, 9), scipy.ndimage.generate_binary_structure(3, 2)),
+        ((3, 4, 5, 6), None),
+        ((0, 4), None),
+        ((), None),
+    ],
+)
+def test_labels(shape, structure):
+    mask = np.random.default_rng(2).random(shape) > 0.5
+    expected, count = scipy.ndimage.label(mask, structure)
+    with gp.use_device("reference"):
+        found, many = ndimage.label(mask, structure)
+        field, number = ndimage.label(gp.Field(mask, 0), structure)
+    assert type(many) is int and many == count == number.numpy()
+    assert found.dtype == expected.dtype and np.array_equal(found, expected)
+    assert np.array_equal(field.numpy(), expected)
+
+
+def test_labels_on_devices(device):
+    """Trees are joined late, as those of noise are, also in a row that is looked at in segments."""
+    mask, structure = np.random.default_rng(5).random((3, 9000)) > 0.4, np.ones((3, 3))
+    expected, count = scipy.ndimage.label(mask, structure)
+    found, many = ndimage.label(mask, structure)
+    assert many == count and np.array_equal(found, expected)
+
+
+def test_labels_into_arrays():
+    into = np.zeros(DOTS.shape, "uint16")
+    with gp.use_device("reference"):
+        assert ndimage.label(DOTS, output=into) == LABELS.max()
+        assert np.array_equal(into, LABELS)
+        assert ndimage.label(DOTS * 0.5, output="float32")[0].dtype == np.float32
+        with pytest.raises(RuntimeError, match="insufficient bit-depth"):
+            ndimage.label(np.arange(600) % 2, output="uint8")
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_statistics(name):
+    ours, theirs = getattr(ndimage, name), getattr(scipy.ndimage, name)
+    calls: list[tuple[Any, ...]] = [(), (LABELS, 2), (LABELS[:1] * 0.5 - 1, [-0.5, 7, 0, -0.5])]
+    if name == "median":
+        calls.pop()  # SciPy gives any value for labels that there are not
+    with gp.use_device("reference"), np.errstate(all="ignore"):
+        for call in calls:
+            alike(ours(VALUES, *call), theirs(VALUES, *call))
+
+
+def test_shapes_and_dtypes():
+    small = VALUES.astype("int16"), LABELS
+    with gp.use_device("reference"):
+        for name in ("sum_labels", "maximum", "median"):
+            for index in (None, [[2, 1], [3, 2]]):
+                alike(getattr(ndimage, name)(*small, index), getattr(scipy.ndimage, name)(*small, index))
+
+
+def test_statistics_on_devices(device):
+    image, labels = gp.ScalarField(VALUES.astype("f")), gp.ScalarField(LABELS)
+    for name, missing in (("mean", np.nan), ("minimum_position", 0)):
+        found = getattr(ndimage, name)(image * 2, labels, [3, 1, 400, 1]).numpy()
+        expected = np.array(getattr(scipy.ndimage, name)(VALUES.astype("f") * 2, LABELS, [3, 1, 2, 1]), float)
+        expected[2] = missing
+        np.testing.assert_allclose(found, expected, rtol=1e-6, err_msg=name)
+
+
+def test_extremes_of_any_numbers():
+    numbers = np.array([np.nan, 3, -np.inf, -0.0, 2**63, -5])
+    labels = [1, 1, 2, 3, 4, 4]
+    with gp.use_device("reference"):
+        for dtype in ("float16", "float32", "float64"):
+            with np.errstate(over="ignore"):
+                values = numbers.astype(dtype)
+            alike(ndimage.maximum(values, labels, [1, 2, 3, 4]), scipy.ndimage.maximum(values, labels, [1, 2, 3, 4]))
+            alike(ndimage.minimum(values, labels, [1, 2, 3, 4]), scipy.ndimage.minimum(values, labels, [1, 2, 3, 4]))
+        for dtype in ("bool", "int8", "uint16", "int32", "uint64", "int64"):
+            ends = (
+                np.array([0, 1], "bool")
+                if dtype == "bool"
+                else np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
+            )
+            found = ndimage.extrema(ends[::-1], [7, 7], [7])
+            assert [f.tolist() for f in found[:2]] == [[ends[0]], [ends[1]]] and found[2:] == ([(1,)], [(0,)])
+
+
+def test_parts():
+    objects, field = scipy.ndimage.find_objects(LABELS), gp.ScalarField(LABELS)
+    holes = np.where(LABELS == 2, 0, LABELS)
+    bins = (VALUES, -50, 50, 7, LABELS)
+    found, expected = ndimage.value_indices(LABELS, ignore_value=0), scipy.ndimage.value_indices(LABELS, ignore_value=0)
+    assert list(found) == list(expected) and all(np.array_equal(found[n], expected[n]) for n in expected)
+    with gp.use_device("reference"):
+        assert ndimage.find_objects(LABELS) == objects == ndimage.find_objects(field)
+        assert ndimage.find_objects(holes, 3) == scipy.ndimage.find_objects(holes, 3)
+        alike(ndimage.histogram(*bins, 3), scipy.ndimage.histogram(*bins, 3))
+        mine, theirs = ndimage.histogram(*bins, [2, 999, 1]), scipy.ndimage.histogram(*bins, [2, 999, 1])
+        assert mine[1] is None and theirs[1] is None
+        assert np.array_equal(mine[0], theirs[0]) and np.array_equal(mine[2], theirs[2])
+
+
+def test_functions_of_each_label():
+    def span(values, places):
+        return values.max() - values.min() + places.min()
+
+    call = (VALUES, LABELS, [4, 999, 2], span, float, -1, True)
+    with gp.use_device("reference"):
+        alike(ndimage.labeled_comprehension(*call), scipy.ndimage.labeled_comprehension(*call))
+        fields = gp.ScalarField(VALUES), gp.ScalarField(LABELS)
+        alike(ndimage.labeled_comprehension(*fields, *call[2:]), scipy.ndimage.labeled_comprehension(*call))
+        assert ndimage.labeled_comprehension(VALUES, LABELS, None, np.size, int, 0) == np.count_nonzero(LABELS)
+
+
+def check_distances(mask, sampling):
+    """Distances are SciPy's; the nearest points are outside, and as far as they say."""
+    found, places = ndimage.distance_transform_edt(mask, sampling, return_indices=True)
+    expected, theirs = scipy.ndimage.distance_transform_edt(mask, sampling, return_indices=True)
+    alike(found, expected)
+    assert places.dtype == theirs.dtype and places.shape == theirs.shape and not mask[tuple(places)].any()
+    steps = (places - np.indices(mask.shape)).astype(float)
+    lengths = np.ones(mask.ndim) if sampling is None else np.array(sampling)
+    alike(np.sqrt(np.einsum("i...,i->...", steps**2, lengths**2)), expected)
+
+
+def test_distances():
+    mask = np.random.default_rng(7).random((11, 9, 8)) > 0.02
+    with gp.use_device("reference"):
+        check_distances(mask, (0.7, 2.1, 1.5))
+
+
+def test_distances_on_devices(device):
+    mask = np.random.default_rng(8).random((19, 33)) > 0.03
+    check_distances(mask, None)
+    found = ndimage.distance_transform_cdt(gp.ScalarField(mask))
+    assert np.array_equal(found.numpy(), scipy.ndimage.distance_transform_cdt(mask))
+
+
+@pytest.mark.parametrize(
+    "mask", [np.ones((4, 5)), np.ones(()), np.zeros((0, 3)), np.ones((1, 3, 1)) * [[[1], [0], [1]]]]
+)
+def test_distances_of_odd_masks(mask):
+    with gp.use_device("reference"):
+        if mask.ndim:
+            for name in ("distance_transform_edt", "distance_transform_cdt"):
+                ours, theirs = (getattr(m, name)(mask, return_indices=True) for m in (ndimage, scipy.ndimage))
+                alike(ours, theirs)
+        for metric in ("euclidean", "taxicab"):
+            alike(ndimage.distance_transform_bf(mask, metric), scipy.ndimage.distance_transform_bf(mask, metric))
+
+
+def test_distances_into_arrays():
+    distances, indices = np.zeros(DOTS.shape), np.zeros((2, *DOTS.shape), "int32")
+    with gp.use_device("reference"):
+        assert ndimage.distance_transform_edt(DOTS, None, True, True, distances, indices) is None
+        alike(distances, scipy.ndimage.distance_transform_edt(DOTS))
+        assert not DOTS[tuple(indices)].any()
+
+
+def test_floods():
+    """What grows until nothing changes is found by components."""
+    seeds, mask = DOTS & (VALUES > 60), np.random.default_rng(9).random(DOTS.shape) > 0.4
+    options = {"mask": mask, "border_value": 1, "iterations": -1}
+    with gp.use_device("reference"):
+        for name, start in (("binary_dilation", seeds), ("binary_erosion", ~seeds)):
+            assert np.array_equal(
+                getattr(ndimage, name)(start, **options), getattr(scipy.ndimage, name)(start, **options)
+            )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ndimage.label(DOTS, [1, 1, 1]), "structure and input must have equal rank, not 1 and 2"),
+        (lambda: ndimage.label(DOTS, np.ones((3, 5))), "structure dimensions must be equal to 3"),
+        (lambda: ndimage.label(DOTS, [[1, 1, 0], [0, 1, 0], [0, 0, 0]]), "structuring element is not symmetric"),
+        (lambda: ndimage.label(DOTS * 1j), "Complex type not supported"),
+        (lambda: ndimage.label(gp.ScalarField(DOTS), output=np.zeros(2)), "of a Field `output=` is no array"),
+        (
+            lambda: ndimage.distance_transform_edt(DOTS, 1, False),
+            "at least one of return_distances/return_indices must be True",
+        ),
+        (
+            lambda: ndimage.distance_transform_edt(DOTS, distances=np.zeros(3)),
+            "distances shape not correct, wrong shape",
+        ),
+        (lambda: ndimage.distance_transform_cdt(DOTS, "euclidean"), "invalid metric provided: 'euclidean' is not"),
+        (lambda: ndimage.distance_transform_bf(DOTS, "far"), "distance metric not supported: 'far' is none of"),
+        (lambda: ndimage.sum_labels(VALUES, LABELS[:2]), "input and labels must have the same shape"),
+        (lambda: ndimage.sum_labels(VALUES, LABELS, gp.ScalarField([1])), "`index=` is numbers that are known"),
+        (lambda: ndimage.find_objects(VALUES), "find_objects takes integers, not float64"),
+        (lambda: ndimage.labeled_comprehension(VALUES, None, 1, np.max, float, 0), "index without defined labels"),
+        (
+            lambda: ndimage.labeled_comprehension(VALUES, LABELS, 1.5, np.max, float, 0),
+            "Cannot convert index values from",
+        ),
+    ],
+)
+def test_messages(call, message):
+    with gp.use_device("reference"), pytest.raises(gp.SemanticError, match=message) as caught:
+        call()
+    assert "test_measurements.py" in str(caught.value)
