@@ -52,6 +52,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
         testing.noise,
         testing.conformance,
     ),
+    "Linear algebra": tuple(getattr(gp.linalg, name) for name in gp.linalg.__all__),
     "Random numbers": tuple(getattr(gp.random, name) for name in ("key", "split", "fold_in", *RANDOM)),
     "Tuning": (gp.tuning, gp.tune, Tuning),
     "Errors": (gp.GpuopError, gp.SemanticError, gp.UnsupportedError, gp.ArgumentError, gp.CompileError, gp.DeviceError),
@@ -68,6 +69,7 @@ GIVEN_BY = {  # what has no name in `gp`
     Device: "listed by `gp.devices`",
     **dict.fromkeys((getattr(testing, name) for name in testing.__all__ if name != "PROGRAMS"), "of `gpuop.testing`"),
     **dict.fromkeys((getattr(gp.random, name) for name in gp.random.__all__), "of `gpuop.random`"),
+    **dict.fromkeys((getattr(gp.linalg, name) for name in gp.linalg.__all__), "of `gpuop.linalg`"),
 }
 OWN = {  # members that are for gpuop itself
     *(

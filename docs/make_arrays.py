@@ -9,6 +9,7 @@ import inspect
 from pathlib import Path
 
 from gpuop.dsl.fields.instead import WAYS
+from gpuop.linalg import numpy_names
 from gpuop.ops import numpy_functions, reduction_functions
 from gpuop.ops.array_functions import OF_UFUNCS, TABLE, ArrayFunction
 
@@ -88,9 +89,10 @@ def takes(name: str, function: ArrayFunction) -> str:
 
 def page() -> str:
     lines = [HEAD]
-    for group in dict.fromkeys(row.group for row in TABLE.values()):
+    table = TABLE | numpy_names.TABLE
+    for group in dict.fromkeys(row.group for row in table.values()):
         lines.append(f"\n## {group}\n\n| function | of fields |\n|---|---|\n")
-        rows = ((name, row) for name, row in TABLE.items() if row.group == group)
+        rows = ((name, row) for name, row in table.items() if row.group == group)
         lines += [f"| `np.{name}({takes(name, row)})` | {row.about} |\n" for name, row in rows]
     ufuncs = ", ".join(f"`{name}`" for name in sorted(numpy_functions.TABLE) if name != "clip")
     methods = ", ".join(f"`np.{name}`" for name in OF_UFUNCS if name.endswith(("reduce", "accumulate")))

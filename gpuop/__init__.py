@@ -2,6 +2,7 @@
 
 import gpuop.array_namespace
 import gpuop.fft
+import gpuop.linalg
 import gpuop.ndimage
 import gpuop.providers
 import gpuop.random  # noqa: F401 - the library's modules are there at once, and providers sets what fields ask of layers above

@@ -53,6 +53,15 @@ class Products:
             return k._float2(real, k._fma(x.y, y.x, k._fma(x.x, y.y, total.y)))
         return k._fma(x, y, total) if self.floats else total + x * y
 
+    def sum_of(self, total: Any, values: Sequence[Any]) -> Any:
+        """The sum and the product of some values."""
+        if len(values) == 1:
+            return total + values[0]
+        product = values[0]
+        for other in values[1:-1]:
+            product = k._complexMul(product, other) if self.complex else product * other
+        return self.more(total, product, values[-1])
+
     def result(self, total: Any) -> Any:
         """The sum as the result's dtype holds it: integers wrap."""
         if self.dtype == "bool":

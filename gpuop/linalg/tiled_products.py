@@ -21,7 +21,7 @@ from gpuop.ops.sort_tiles import single
 
 
 @dataclass(frozen=True)
-class Tile:
+class TileSize:
     """What a work-group of a GPU computes.
 
     Attributes:
@@ -42,8 +42,11 @@ class Tile:
         return self.high // self.each[0] * (self.wide // self.each[1])
 
 
-LARGE = {32: Tile(64, 128), 64: Tile(64, 64, 8, (4, 8))}  # by the bits of a value: registers hold half as many of 64
-SMALL = Tile(32, 32, 16, (4, 4))
+LARGE = {
+    32: TileSize(64, 128),
+    64: TileSize(64, 64, 8, (4, 8)),
+}  # by the bits of a value: registers hold half as many of 64
+SMALL = TileSize(32, 32, 16, (4, 4))
 BUSY = 100  # work-groups that keep a GPU busy
 ROWS, VECTORS, LANES, HIGH = 8, 2, 16, 16  # of a thread of a CPU, its vectors, and the threads of a group
 LEAST = 32  # rows and columns below which a thread computes each value
@@ -54,6 +57,11 @@ def tiled(a: Field, b: Field, out: FieldType, dtype: str) -> Field:
     with precision(EXACT):
         body = _TiledProduct(a, b, out, Products(dtype)).body
         return library_call("matmul", (out,), [a, b], body, "tiled", whole=True)[0]
+
+
+def interpreted() -> Any:
+    """Whether the target is the interpreter, to which threads cost nothing and statements much."""
+    return k._target.backend == "reference"
 
 
 def suits(a: Field, b: Field) -> bool:
@@ -72,7 +80,7 @@ class _TiledProduct:
         self.matrices = out.field_shape.points // (self.rows * self.columns)
         self.tile = self._tile()
 
-    def _tile(self) -> Tile:
+    def _tile(self) -> TileSize:
         wide = self.products.complex or self.products.summed.endswith("64")
         large = LARGE[64 if wide else 32]
         groups = self.matrices * -(-self.rows // large.high) * -(-self.columns // large.wide)
@@ -80,7 +88,7 @@ class _TiledProduct:
 
     def body(self) -> None:
         """A thread grid for each kind of target: the interpreter has a thread for each value."""
-        alone, on_cpu, tile = k._target.backend == "reference", single(), self.tile
+        alone, on_cpu, tile = interpreted(), single(), self.tile
         on_gpu = 1 - alone - on_cpu
         lanes = LANES * VECTORS
         high = -(-self.rows // (ROWS * HIGH)) * HIGH
@@ -139,13 +147,16 @@ class _TiledProduct:
 class _GroupTile:
     """What all threads of a work-group read of both matrices passes through local memory, the next block while one is used."""
 
-    def __init__(self, product: _TiledProduct, tile: Tile) -> None:
+    def __init__(self, product: _TiledProduct, tile: TileSize) -> None:
         self.product, self.tile = product, tile
         self.high, self.wide, self.deep, threads = tile.high, tile.wide, tile.deep, tile.threads
         array = product.products.array
         self.left = k._local(array(2, self.deep, self.high + 4))
         self.right = k._local(array(2, self.deep, self.wide))
-        self.next_left, self.next_right = array(self.high * self.deep // threads), array(self.wide * self.deep // threads)
+        self.next_left, self.next_right = (
+            array(self.high * self.deep // threads),
+            array(self.wide * self.deep // threads),
+        )
         self.sums = array(*tile.each)
         tall, broad = tile.warp[0] * tile.each[0], tile.warp[1] * tile.each[1]
         warp = k._unravel(k._localColumn // 32, (self.high // tall, self.wide // broad))
@@ -201,7 +212,7 @@ class _GroupTile:
         k._syncThreadsLocal()
 
     def multiply(self, buffer: Any, count: int) -> None:
-        for n in range(count):
+        with k._for(count, unroll=True) as n:
             x = [self.left[buffer, n, self.row(i)] for i in range(self.tile.each[0])]
             y = [self.right[buffer, n, self.column(j)] for j in range(self.tile.each[1])]
             for i, j in itertools.product(*map(range, self.tile.each)):

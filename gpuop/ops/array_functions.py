@@ -131,7 +131,6 @@ TABLE = {
     "argwhere": ArrayFunction(sets.argwhere, COUNTS, f"a field of vectors; {EVALUATED}"),
     "cumulative_sum": ArrayFunction(differences.cumulative_sum, SCANS),
     "cumulative_prod": ArrayFunction(differences.cumulative_prod, SCANS),
-    "dot": ArrayFunction(row_products.dot, PRODUCTS, FLAT),
     "inner": ArrayFunction(row_products.inner, PRODUCTS, FLAT),
     "vdot": ArrayFunction(row_products.vdot, PRODUCTS),
     "outer": ArrayFunction(row_products.outer, PRODUCTS),

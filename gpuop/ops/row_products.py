@@ -19,8 +19,6 @@ from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.layouts import expand_dims, permuted, ravel, reshaped, squeeze, swapaxes
 from gpuop.ops.reductions import reduced
 
-LINALG = "`gpuop.linalg.matmul` multiplies matrices"
-
 
 def _operands(name: str, *given: Any) -> list[Field]:
     """Fields, all axes of which are the grid's, in their common dtype."""

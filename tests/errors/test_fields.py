@@ -25,10 +25,7 @@ def means_of_rows():
     SCALAR - SCALAR.mean(axis=1)  # here
 
 
-@WRONGS.add(
-    "`@` does not take Fields; `(a * b).sum()` is the inner product; an operator that adds "
-    "`_readTensor(a, _row, k) * _readTensor(b, k, _column)` in a `with _for(…) as k:` multiplies matrices"
-)
+@WRONGS.add("matmul: the shapes (4, 5) and (4, 5) do not go together: 5 is different from 4")
 def product_of_matrices():
     SCALAR @ SCALAR  # here
 

@@ -225,10 +225,11 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
             return NotImplemented  # type: ignore[no-any-return]  # the value reads this field, if it is a 0D scalar
         return services.algebra[name](*operands)
 
-    def __matmul__(self, other: Any) -> NoReturn:
-        raise UnsupportedError(f"`@` does not take Fields; {WAYS['matmul']}")
+    def __matmul__(self, other: Any) -> Field:
+        return self._operate("matmul", self, other)
 
-    __rmatmul__ = __matmul__
+    def __rmatmul__(self, other: Any) -> Field:
+        return self._operate("matmul", other, self)
 
     def __pos__(self) -> Field:
         return self
@@ -246,6 +247,8 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         name = function.__name__
+        if function.__module__ == "numpy.linalg":
+            name = f"linalg.{name}"  # some have other arguments than those beside them in `numpy`
         if name not in services.array_functions:
             raise UnsupportedError(
                 f"numpy.{name} does not take Fields; {WAYS.get(name, 'evaluate first, with `.numpy()`')}"

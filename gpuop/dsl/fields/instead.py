@@ -5,9 +5,6 @@ from __future__ import annotations
 _CHANGE = "a Field's values do not change; `gp.updated(f, index, values)` makes a new one"
 _KNOWN = "its result is for the host: give it `f.numpy()`"
 WAYS = {  # by NumPy's name of the function
-    "matmul": "`(a * b).sum()` is the inner product; an operator that adds `_readTensor(a, _row, k) * _readTensor(b, k, _column)` "
-    "in a `with _for(…) as k:` multiplies matrices",
-    "einsum": "`np.tensordot(a, b, axes)` sums products over axes",
     "kron": "`np.multiply.outer(a, b)` has all products; transpose and reshape it",
     "cov": "`np.tensordot(d, d, (1, 1)) / (n - 1)` of `d = f - f.mean(axis=1, keepdims=True)`",
     "corrcoef": "divide what `np.cov` gives by the deviations",
@@ -38,7 +35,7 @@ WAYS = {  # by NumPy's name of the function
 ATTRIBUTES = {
     "next": "`.next` is only set, inside a graph's `with`; `graph.read(f)` gives what a field is after a step",
     "copy": "fields do not change: `f` itself serves as a copy", "item": "`float(f)` is the number of a 0D field",
-    "clip": "`np.clip(f, low, high)` clips", "round": "`np.round(f, decimals)` rounds", "dot": "`np.dot(a, b)` is a field",
+    "clip": "`np.clip(f, low, high)` clips", "round": "`np.round(f, decimals)` rounds", "dot": "`a @ b` is the product",
     "flatten": "`f.ravel()` is the field in one row", "nbytes": "`f.size` counts its values", "itemsize": "`f.dtype` says it",
     "strides": "where values lie is the library's business", "flat": "`f.ravel()` is the field in one row",
     "sort": "`np.sort(f, axis)` is the field in order; fields do not change", "median": "`np.median(f, axis)` is a field",

@@ -1,0 +1,155 @@
+"""Products of matrices and vectors of gpuop.linalg beside NumPy's, of grids and of tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop import linalg
+from gpuop.linalg import tiled_products
+
+rng = np.random.default_rng(11)
+SHAPES = [
+    ((3, 4), (4, 5)),
+    ((4,), (4, 5)),
+    ((3, 4), (4,)),
+    ((4,), (4,)),
+    ((2, 1, 3, 4), (5, 4, 2)),
+    ((33, 5), (5, 47)),
+    ((2, 33, 5), (5, 33)),
+    ((1, 700), (700, 3)),
+    ((3, 700), (700, 1)),
+    ((700,), (700,)),
+    ((700,), (2, 700, 3)),
+    ((2, 3, 700), (700,)),
+    ((5, 0), (0, 5)),
+    ((0, 4), (4, 3)),
+]
+MATRICES, VECTORS = rng.random((6, 7, 3, 3), "f") - 0.5, rng.random((6, 7, 3), "f") - 0.5
+TURN = rng.random((3, 3), "f")
+EINSUMS = [
+    ("ij,jk->ik", (33, 5), (5, 40)),
+    ("bij,jk", (2, 40, 9), (9, 33)),
+    ("...ij,...j->...i", (6, 3, 4), (6, 4)),
+    ("...ij->...", (6, 3, 4)),
+    ("...ii->...i", (6, 3, 3)),
+    ("ii", (4, 4)),
+    ("i,ij,j->", (3,), (3, 4), (4,)),
+    ("ij,jk->ki", (3, 3), (3, 3)),
+    ("i...,ij->j...", (3, 8, 2), (3, 3)),
+    ("ij,kl->ikjl", (2, 3), (3, 2)),
+]
+
+
+def values(dtype: str, *shape: int) -> Any:
+    given = rng.random(shape) * 4 - 2
+    if dtype == "complex64":
+        given = given + 1j * rng.random(shape)
+    return (abs(given) * 30 if np.dtype(dtype).kind in "iu" else given > 0 if dtype == "bool" else given).astype(dtype)
+
+
+def close(found: Any, expected: Any, tolerance: float = 2e-5) -> None:
+    found = found.numpy() if isinstance(found, gp.Field) else found
+    assert found.dtype == expected.dtype
+    assert found.shape == np.shape(expected)
+    scale = tolerance * (1 + float(np.abs(expected).max(initial=0)))
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=scale)
+
+
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+def test_matmul(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    with gp.use_device("reference"):
+        for dtype in ("float32", "float64", "int8", "complex64", "bool", "float16"):
+            a, b = values(dtype, *left), values(dtype, *right)
+            close(linalg.matmul(a, b), np.matmul(a, b), 2e-2 if dtype == "float16" else 2e-5)
+
+
+def test_on_devices(device: str) -> None:
+    """Of extents that are no multiples of tiles; all add in one order, so whole numbers and the bits of others are equal."""
+    a, b = values("float32", 2, 37, 9), values("float32", 9, 35)
+    exact = np.zeros((2, 37, 35))
+    for n in range(9):  # what float32 has of the exact product and the sum so far
+        exact = (exact + a[:, :, n, None].astype("d") * b[n].astype("d")).astype("f").astype("d")
+    np.testing.assert_array_equal((gp.ScalarField(a) @ gp.ScalarField(b)).numpy(), exact.astype("f"))
+    close(linalg.matvec(gp.Parameter(TURN), gp.VectorField(VECTORS)), VECTORS @ TURN.T)
+
+
+@pytest.mark.parametrize(("dtype", "busy"), [("float32", 100), ("complex64", 1)], ids=["small", "large"])
+def test_tiles_of_gpus(monkeypatch: pytest.MonkeyPatch, dtype: str, busy: int) -> None:
+    """As the interpreter runs them, work-group by work-group."""
+    monkeypatch.setattr(tiled_products, "interpreted", lambda: gp.dsl._target.backend == "cuda")
+    monkeypatch.setattr(tiled_products, "BUSY", busy)
+    with gp.use_device("reference"):
+        a, b = values(dtype, 35, 18), values(dtype, 18, 71)  # of no other test: recorded operators are kept
+        close(linalg.matmul(a, b), a @ b)
+
+
+def test_of_tensors() -> None:
+    with gp.use_device("reference"):
+        m, v, turn = gp.MatrixField(MATRICES), gp.VectorField(VECTORS), gp.Parameter(TURN)
+        product = m @ m
+        assert product.tensor_shape == (3, 3)
+        close(product, MATRICES @ MATRICES)
+        close(v @ turn, VECTORS @ TURN)
+        close(linalg.matvec(m, v), np.einsum("...ij,...j->...i", MATRICES, VECTORS))
+        close(np.vecmat(v, m), np.einsum("...i,...ij->...j", VECTORS, MATRICES))
+        close(np.cross(v, v + 1), np.cross(VECTORS, VECTORS + 1))
+        close(np.linalg.vecdot(v, v), (VECTORS * VECTORS).sum(-1))
+        close(np.linalg.trace(m), np.trace(MATRICES, axis1=-2, axis2=-1))
+        close(np.linalg.diagonal(m, offset=1), np.diagonal(MATRICES, 1, -2, -1))
+        close(np.einsum("...i,...j,jk->...ik", v, v, turn), np.einsum("...i,...j,jk->...ik", VECTORS, VECTORS, TURN))
+        close(np.trace(m, 1), np.trace(MATRICES, 1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_other_products(dtype: str) -> None:
+    with gp.use_device("reference"):
+        a, b, c, d = values(dtype, 5, 3), values(dtype, 3), values(dtype, 4, 3, 2), values(dtype, 3, 5)
+        close(linalg.cross(a, b), np.cross(a, b))
+        close(linalg.cross(d, d[::-1].copy(), axis=0), np.cross(d, d[::-1], axis=0))
+        close(linalg.outer(a[0], b), np.outer(a[0], b))
+        close(linalg.vecdot(a, b), np.linalg.vecdot(a, b))
+        close(linalg.tensordot(a, c, ([1], [-2])), np.tensordot(a, c, ([1], [-2])))
+        close(linalg.tensordot(d.T.copy(), a.T.copy(), 1), np.tensordot(d.T, a.T, 1))
+        close(linalg.dot(a, c), np.dot(a, c))
+        close(linalg.dot(a, b), np.dot(a, b))
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "shapes"), [(s, shapes) for s, *shapes in EINSUMS], ids=[s for s, *_ in EINSUMS]
+)
+def test_einsum(subscripts: str, shapes: list[tuple[int, ...]]) -> None:
+    with gp.use_device("reference"):
+        given = [values("float32", *shape) for shape in shapes]
+        close(linalg.einsum(subscripts, *given), np.einsum(subscripts, *given))
+
+
+def test_beside_fields_and_arrays() -> None:
+    a, b = values("float32", 3, 4), values("float32", 4, 2)
+    f, g = gp.ScalarField(a), gp.ScalarField(b)
+    with gp.use_device("reference"):
+        for product in (f @ g, f @ b, a @ g, np.dot(f, g), np.linalg.matmul(f, g), np.tensordot(f, g, 1)):
+            assert isinstance(product, gp.Field)
+            close(product, a @ b)
+        assert isinstance(linalg.matmul(a, b.tolist()), np.ndarray)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda f: f @ f, r"the shapes \(3, 4\) and \(3, 4\) do not go together: 4 is different from 3"),
+        (lambda f: f @ gp.ScalarField(2.0), "a factor is a vector or a matrix at least"),
+        (lambda f: np.einsum("ijk->i", f), "'ijk' in 'ijk->i' are not the letters of 2 axes"),
+        (lambda f: np.einsum("ij,jk->ik", f), "has letters of 2 operands, and there are 1"),
+        (lambda f: np.einsum("ij->ii", f), "the result's letters"),
+        (lambda f: np.cross(f, f), r"three components along an axis, and the shape is \(3, 4\)"),
+        (lambda f: linalg.matvec(f, gp.ScalarField(np.ones(3))), "axes that go together have extents 4 and 3"),
+    ],
+)
+def test_wrong_arguments(wrong: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        wrong(gp.ScalarField(np.ones((3, 4), "f")))
+    assert isinstance(caught.value, gp.ArgumentError)
