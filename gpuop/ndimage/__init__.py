@@ -26,9 +26,9 @@ from gpuop.ndimage.derivatives import (
 )
 from gpuop.ndimage.distance_transforms import distance_transform_bf, distance_transform_cdt, distance_transform_edt
 from gpuop.ndimage.extrema import maximum_filter, maximum_filter1d, minimum_filter, minimum_filter1d
+from gpuop.ndimage.extreme_points import extrema, maximum, maximum_position, minimum, minimum_position
 from gpuop.ndimage.fourier_filters import fourier_ellipsoid, fourier_gaussian, fourier_shift, fourier_uniform
 from gpuop.ndimage.generic_filters import generic_filter, generic_filter1d
-from gpuop.ndimage.extreme_points import extrema, maximum, maximum_position, minimum, minimum_position
 from gpuop.ndimage.grey_morphology import (
     black_tophat,
     grey_closing,
@@ -40,12 +40,12 @@ from gpuop.ndimage.grey_morphology import (
     white_tophat,
 )
 from gpuop.ndimage.interpolation import affine_transform, map_coordinates, rotate, shift, zoom
+from gpuop.ndimage.labels import label
 from gpuop.ndimage.mappings import geometric_transform
+from gpuop.ndimage.labelled_parts import find_objects, histogram, labeled_comprehension, value_indices
 from gpuop.ndimage.ranks import median_filter, percentile_filter, rank_filter
 from gpuop.ndimage.smoothing import gaussian_filter, gaussian_filter1d, uniform_filter, uniform_filter1d
 from gpuop.ndimage.splines import spline_filter, spline_filter1d
-from gpuop.ndimage.labels import label
-from gpuop.ndimage.parts import find_objects, histogram, labeled_comprehension, value_indices
 from gpuop.ndimage.statistics import center_of_mass, mean, median, standard_deviation, sum, sum_labels, variance
 
 __all__ = [
@@ -63,15 +63,15 @@ __all__ = [
     "convolve1d",
     "correlate",
     "correlate1d",
-    "fourier_ellipsoid",
-    "fourier_gaussian",
-    "fourier_shift",
-    "fourier_uniform",
     "distance_transform_bf",
     "distance_transform_cdt",
     "distance_transform_edt",
     "extrema",
     "find_objects",
+    "fourier_ellipsoid",
+    "fourier_gaussian",
+    "fourier_shift",
+    "fourier_uniform",
     "gaussian_filter",
     "gaussian_filter1d",
     "gaussian_gradient_magnitude",

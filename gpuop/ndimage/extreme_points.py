@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import UnsupportedError
-from gpuop.ndimage.groups import Groups, Index, extremes, index_of, positions, unravelled, values_of
+from gpuop.ndimage.label_groups import Groups, Index, extremes, index_of, positions, unravelled, values_of
 from gpuop.ndimage.measured import is_lazy, measured
 from gpuop.ndimage.statistics import as_tuples
 from gpuop.ops.algebra import where

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import UnsupportedError
-from gpuop.ndimage.groups import Groups, Index, index_of
+from gpuop.ndimage.label_groups import Groups, Index, index_of
 from gpuop.ndimage.measured import is_lazy, measured
 from gpuop.ops.algebra import apply, astype, clip, where
 from gpuop.ops.along import take

@@ -14,7 +14,7 @@ from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.interop import numpy_dtype
 from gpuop.ir.types import FieldType
-from gpuop.ndimage.groups import NOWHERE, Groups, Index, index_of, room_of, unravelled
+from gpuop.ndimage.label_groups import NOWHERE, Groups, Index, index_of, room_of, unravelled
 from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of
 from gpuop.ops.algebra import astype, where
 from gpuop.ops.along import take
