@@ -40,9 +40,9 @@ from gpuop.ndimage.grey_morphology import (
     white_tophat,
 )
 from gpuop.ndimage.interpolation import affine_transform, map_coordinates, rotate, shift, zoom
+from gpuop.ndimage.labelled_parts import find_objects, histogram, labeled_comprehension, value_indices
 from gpuop.ndimage.labels import label
 from gpuop.ndimage.mappings import geometric_transform
-from gpuop.ndimage.labelled_parts import find_objects, histogram, labeled_comprehension, value_indices
 from gpuop.ndimage.ranks import median_filter, percentile_filter, rank_filter
 from gpuop.ndimage.smoothing import gaussian_filter, gaussian_filter1d, uniform_filter, uniform_filter1d
 from gpuop.ndimage.splines import spline_filter, spline_filter1d

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import UnsupportedError
-from gpuop.ndimage.label_groups import Groups, Index, extremes, index_of, positions, unravelled, values_of
+from gpuop.ndimage.label_groups import LabelGroups, LabelIndex, extremes, index_of, positions, unravelled, values_of
 from gpuop.ndimage.measured import is_lazy, measured
 from gpuop.ndimage.statistics import as_tuples
 from gpuop.ops.algebra import where
@@ -56,32 +56,32 @@ def extrema(input: Any, labels: Any = None, index: Any = None) -> Any:
     return low, high, *(as_tuples(place, lazy) for place in places)
 
 
-def _values(input: Field, labels: Field | None, index: Index, which: str) -> Field:
+def _values(input: Field, labels: Field | None, index: LabelIndex, which: str) -> Field:
     groups = _groups(input, labels, index)
     ranks, present = extremes(groups, which)
     return groups.chosen(values_of(ranks, groups.values.type, which), 0, present)
 
 
-def _places(input: Field, labels: Field | None, index: Index, which: str) -> Field:
+def _places(input: Field, labels: Field | None, index: LabelIndex, which: str) -> Field:
     groups = _groups(input, labels, index)
     ranks, present = extremes(groups, which)
     return _coordinates(groups, positions(groups, ranks, which), present)
 
 
-def _extrema(input: Field, labels: Field | None, index: Index) -> tuple[Field, ...]:
+def _extrema(input: Field, labels: Field | None, index: LabelIndex) -> tuple[Field, ...]:
     groups = _groups(input, labels, index)
     found = {which: extremes(groups, which) for which in ("minimum", "maximum")}
     values = [groups.chosen(values_of(r, groups.values.type, which), 0, p) for which, (r, p) in found.items()]
     return *values, *(_coordinates(groups, positions(groups, r, which), p) for which, (r, p) in found.items())
 
 
-def _groups(input: Field, labels: Field | None, index: Index) -> Groups:
+def _groups(input: Field, labels: Field | None, index: LabelIndex) -> LabelGroups:
     if input.dtype == "complex64":
         raise UnsupportedError("Complex type not supported: complex numbers have no order")
-    return Groups(input, labels, index)
+    return LabelGroups(input, labels, index)
 
 
-def _coordinates(groups: Groups, number: Field, present: Field) -> Field:
+def _coordinates(groups: LabelGroups, number: Field, present: Field) -> Field:
     """Of each group's point its place along each axis; 0 where there is none."""
     number = where(present, number, 0)
     along = unravelled(number, groups.shape)

@@ -141,7 +141,7 @@ def _joined(parents: Any, links: Links) -> None:
                 [True, *(t for p, o, n in zip(lead, offset, links.shape[:-1], strict=True) for t in _within(p, o, n))]
             )
             there = own + sum(o * math.prod(links.shape[a + 1 :]) for a, o in enumerate(offset))
-            row = _Row(parents, there, inside, columns)
+            row = _ForestRow(parents, there, inside, columns)
             if links.in_row and steps == (-1, 0, 1):
                 _join_wide(parents, here, left, row, own)
             else:
@@ -160,7 +160,7 @@ def _known(parents: Field, at: Any, inside: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _ForestRow:
     """Another row's points around this thread's column."""
 
     parents: Field
@@ -177,7 +177,7 @@ class _Row:
         return k._where(inside, k._readTensor(self.parents, k._min(place, count - 1), border="unchecked"), OUTSIDE)
 
 
-def _join_wide(parents: Field, here: Any, left: Any, row: _Row, own: Any) -> None:
+def _join_wide(parents: Field, here: Any, left: Any, row: _ForestRow, own: Any) -> None:
     """Of three neighbours in a row the middle one is connected to both others, and this thread's neighbours to these."""
     middle, before = row.at(0), row.at(-1)
     with k._if(middle >= 0), k._if((left < 0) | (before < 0)):
@@ -191,7 +191,7 @@ def _join_wide(parents: Field, here: Any, left: Any, row: _Row, own: Any) -> Non
             _join(parents, here, behind)
 
 
-def _join_each(parents: Field, here: Any, left: Any, row: _Row, steps: Sequence[int], in_row: bool) -> None:
+def _join_each(parents: Field, here: Any, left: Any, row: _ForestRow, steps: Sequence[int], in_row: bool) -> None:
     for step in steps:
         there = row.at(step)
         needed = there >= 0

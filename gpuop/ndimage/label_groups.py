@@ -27,7 +27,7 @@ LEAST_GROUPS = 16
 
 
 @dataclass(frozen=True)
-class Index:
+class LabelIndex:
     """What `index=` says, as a constant: None, a number, or numbers of some shape.
 
     Attributes:
@@ -61,7 +61,7 @@ def room_of(count: int) -> int:
     return max(1 << (count - 1).bit_length(), LEAST_GROUPS)
 
 
-def index_of(index: Any) -> Index:
+def index_of(index: Any) -> LabelIndex:
     """SciPy's `index=` as a constant.
 
     Raises:
@@ -70,18 +70,18 @@ def index_of(index: Any) -> Index:
     if isinstance(index, Field):
         raise UnsupportedError("`index=` is numbers that are known when it is called: of a Field give `f.numpy()`")
     if index is None:
-        return Index(None)
+        return LabelIndex(None)
     numbers = np.asarray(index.tolist() if hasattr(index, "tolist") else index)
     if numbers.dtype.kind not in "biuf":
         raise UnsupportedError(f"`index=` is a number or an array of numbers, not {index!r}")
     numbers = numbers.astype(np.int64) if numbers.dtype.kind == "b" else numbers
     if not numbers.ndim:
-        return Index((numbers.item(),))
+        return LabelIndex((numbers.item(),))
     values, places = np.unique(numbers, return_inverse=True)
-    return Index(tuple(values.tolist()), tuple(places.ravel().tolist()), numbers.shape)
+    return LabelIndex(tuple(values.tolist()), tuple(places.ravel().tolist()), numbers.shape)
 
 
-class Groups:
+class LabelGroups:
     """The values of a field, and to which of several groups each belongs.
 
     Args:
@@ -93,7 +93,7 @@ class Groups:
         single: whether there is one group, so that results are numbers.
     """
 
-    def __init__(self, values: Field, labels: Field | None, index: Index) -> None:
+    def __init__(self, values: Field, labels: Field | None, index: LabelIndex) -> None:
         if values.tensor_shape:
             raise UnsupportedError("measurements are of scalars: take an element of the tensors, as in `f[..., 0]`")
         self.index, self.single = index, labels is None or index.shape is None
@@ -151,7 +151,7 @@ def _broadcast(values: Field, labels: Field) -> tuple[Field, Field]:
     return one, other
 
 
-def _place_of(labels: Field, index: Index) -> Field:
+def _place_of(labels: Field, index: LabelIndex) -> Field:
     kind = np.dtype(labels.type.array_dtype)
     values = index.values
     plain = kind.kind in "iu" and index.whole
@@ -187,7 +187,7 @@ def unravelled(numbers: Any, shape: Sequence[int]) -> list[Any]:
 # --- extremes ---------------------------------------------------------------------------------------------------------
 
 
-def extremes(groups: Groups, which: str) -> tuple[Field, Field]:
+def extremes(groups: LabelGroups, which: str) -> tuple[Field, Field]:
     """Each group's least or greatest value, as a number whose order is theirs ("minimum": turned around); and whether it has any.
 
     Threads look before they update, as all but a few of the values change nothing.
@@ -218,7 +218,7 @@ def values_of(ranks: Field, kind: FieldType, which: str) -> Field:
     return gathered(which, kind.replace(field_shape=ranks.field_shape), [ranks], value, (kind.dtype, which))
 
 
-def positions(groups: Groups, ranks: Field, which: str) -> Field:
+def positions(groups: LabelGroups, ranks: Field, which: str) -> Field:
     """The number of the first point of each group that has its extreme value, in row-major order: int64."""
     values, places = ravel(groups.values), ravel(groups.places)
     points = values.field_shape[0]

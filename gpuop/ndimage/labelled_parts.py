@@ -14,7 +14,7 @@ from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.interop import numpy_dtype
 from gpuop.ir.types import FieldType
-from gpuop.ndimage.label_groups import NOWHERE, Groups, Index, index_of, room_of, unravelled
+from gpuop.ndimage.label_groups import NOWHERE, LabelGroups, LabelIndex, index_of, room_of, unravelled
 from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of
 from gpuop.ops.algebra import astype, where
 from gpuop.ops.along import take
@@ -87,6 +87,15 @@ def value_indices(arr: Any, *, ignore_value: Any = None) -> dict[int, tuple[Any,
     }
 
 
+def _values_and_places(input: Any, labels: Any, chosen: LabelIndex) -> list[tuple[Any, Any]]:
+    """Of each label its points' values, and their numbers in row-major order."""
+    order, values, counts = measured(_by_group, input, labels, chosen)
+    if any(isinstance(given, Field) for given in (input, labels)):
+        order, values = _on_host(order), _on_host(values)
+    ends = np.cumsum(_on_host(counts))
+    return [(values[a:b], order[a:b]) for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
+
+
 def labeled_comprehension(
     input: Any,
     labels: Any,
@@ -118,14 +127,10 @@ def labeled_comprehension(
     input, labels = _with_values(input), None if labels is None else _with_values(labels)
     chosen = index_of(index)
     _check_index(index, labels)
-    order, values, counts = measured(_by_group, input, labels, chosen)
-    if any(isinstance(given, Field) for given in (input, labels)):
-        order, values = _on_host(order), _on_host(values)
-    ends = np.cumsum(_on_host(counts))
-    rows = [(values[a:b], order[a:b]) for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
-    made = [func(*row[: 1 + pass_positions]) if len(row[0]) or chosen.shape is None else default for row in rows]
+    rows = _values_and_places(input, labels, chosen)
     if chosen.shape is None:
-        return made[0]
+        return func(*rows[0][: 1 + pass_positions])
+    made = [func(*row[: 1 + pass_positions]) if len(row[0]) else default for row in rows]
     found = np.empty(len(chosen.places), out_dtype)
     for n, place in enumerate(chosen.places):
         found[n] = made[place]
@@ -220,16 +225,18 @@ def _in_order(input: Field, _: None) -> tuple[Field, Field]:
     return order, take(values, order, 0, mode="clip")
 
 
-def _by_group(input: Field, labels: Field | None, index: Index) -> tuple[Field, Field, Field]:
+def _by_group(input: Field, labels: Field | None, index: LabelIndex) -> tuple[Field, Field, Field]:
     """The points' numbers and values in the order of their groups, and how many each group has."""
-    groups = Groups(input, labels, index)
+    groups = LabelGroups(input, labels, index)
     values, places = ravel(groups.values), ravel(groups.places)
     order = argsort(where(places < 0, groups.count, places))
     return order, take(values, order, 0, mode="clip"), counted("counts", groups.places, groups.bins)[: index.count]
 
 
-def _histogram(input: Field, labels: Field | None, index: Index, line: tuple[float, float, int]) -> tuple[Field, Field]:
-    groups = Groups(input, labels, index)
+def _histogram(
+    input: Field, labels: Field | None, index: LabelIndex, line: tuple[float, float, int]
+) -> tuple[Field, Field]:
+    groups = LabelGroups(input, labels, index)
     values, places = groups.values, groups.places
     bins = known_bins(np.linspace(line[0], line[1], line[2] + 1), values.type, False)
 

@@ -96,7 +96,7 @@ def cost(metric: Metric, shape: Sequence[int], axes: Sequence[int], place: Seque
 
 
 @dataclass(frozen=True)
-class _Line:
+class _LinePoints:
     """A thread's line along an axis: where its points are in memory, and of which axes they know the nearest point."""
 
     shape: tuple[int, ...]
@@ -127,12 +127,12 @@ class _Line:
         return first + at * self.step
 
 
-def _by_target(shape: tuple[int, ...], turn: int, body: Callable[[_Line], None]) -> None:
+def _by_target(shape: tuple[int, ...], turn: int, body: Callable[[_LinePoints], None]) -> None:
     """Record what a thread does along the axis that is taken in this turn: CPUs begin with the first one, GPUs with the last."""
     count = len(shape)
-    on_cpu = _Line(shape, turn, tuple(range(turn)))
+    on_cpu = _LinePoints(shape, turn, tuple(range(turn)))
     axis = (turn - 1) % count
-    on_gpu = _Line(shape, axis, tuple(a for a in range(count) if turn and (a < axis or a == count - 1)))
+    on_gpu = _LinePoints(shape, axis, tuple(a for a in range(count) if turn and (a < axis or a == count - 1)))
     k._globalThreads(on_gpu.lines + (on_cpu.lines - on_gpu.lines) * single())
     k._localThreads(GROUP)
     with k._codegenIf(single()):
@@ -145,7 +145,7 @@ def _along_first(mask: Field, shape: tuple[int, ...]) -> Field:
     """The nearer one of the points before and behind, along one axis."""
     out = FieldType(mask.field_shape, (), "int32")
 
-    def sweep(line: _Line) -> None:
+    def sweep(line: _LinePoints) -> None:
         place, last = line.place, k._var(NONE)
         with k._for(line.count) as at:
             number = line.number(place, at)
@@ -170,7 +170,7 @@ def _along(found: Field, shape: tuple[int, ...], turn: int, metric: Metric) -> F
     """The nearest points along one more axis."""
     kept = FieldType(found.field_shape, (), "int16" if max(shape) < 1 << 15 else "int32")
 
-    def sweep(line: _Line) -> None:
+    def sweep(line: _LinePoints) -> None:
         stack = _Stack(line, found, metric)
         with k._for(line.count) as at:
             stack.add(at)
@@ -185,7 +185,7 @@ def _along(found: Field, shape: tuple[int, ...], turn: int, metric: Metric) -> F
 class _Stack:
     """The points of a line whose nearest points are nearest somewhere; the topmost one is in variables, the others in memory."""
 
-    def __init__(self, line: _Line, found: Field, metric: Metric) -> None:
+    def __init__(self, line: _LinePoints, found: Field, metric: Metric) -> None:
         self.line, self.found, self.metric, self.place = line, found, metric, line.place
         self.height = k._var(0)
         self.site, self.start = k._var(0), k._var(0)  # the topmost one, and the place from which on it is nearest

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import UnsupportedError
-from gpuop.ndimage.label_groups import Groups, Index, index_of
+from gpuop.ndimage.label_groups import LabelGroups, LabelIndex, index_of
 from gpuop.ndimage.measured import is_lazy, measured
 from gpuop.ops.algebra import apply, astype, clip, where
 from gpuop.ops.along import take
@@ -78,19 +78,19 @@ def median(input: Any, labels: Any = None, index: Any = None) -> Any:
 # --- of fields --------------------------------------------------------------------------------------------------------
 
 
-def _sum(input: Field, labels: Field | None, index: Index) -> Field:
-    groups = Groups(input, labels, index)
+def _sum(input: Field, labels: Field | None, index: LabelIndex) -> Field:
+    groups = LabelGroups(input, labels, index)
     if groups.single:
         return _total(groups, groups.values)
     return groups.chosen(_sums(groups, groups.values))
 
 
-def _total(groups: Groups, values: Field) -> Field:
+def _total(groups: LabelGroups, values: Field) -> Field:
     mask = groups.mask
     return values.sum() if mask is None else called("sum", values, where=mask)
 
 
-def _sums(groups: Groups, values: Field) -> Field:
+def _sums(groups: LabelGroups, values: Field) -> Field:
     """The sum of each group, which has a place of its own even if there is one group."""
     if groups.single:
         return reshape(_total(groups, values), (1,))
@@ -99,7 +99,7 @@ def _sums(groups: Groups, values: Field) -> Field:
     return weighed("sum_labels", groups.places, values, groups.bins)
 
 
-def _counts(groups: Groups) -> Field:
+def _counts(groups: LabelGroups) -> Field:
     """How many points each group has: float64."""
     if groups.labels is None:
         return Field(np.array([groups.values.field_shape.points], np.float64))
@@ -108,28 +108,28 @@ def _counts(groups: Groups) -> Field:
     return astype(counted("counts", groups.places, groups.bins), "float64")
 
 
-def _mean(input: Field, labels: Field | None, index: Index) -> Field:
-    groups = Groups(input, labels, index)
+def _mean(input: Field, labels: Field | None, index: LabelIndex) -> Field:
+    groups = LabelGroups(input, labels, index)
     return groups.chosen(_means(groups), np.nan)
 
 
-def _means(groups: Groups) -> Field:
+def _means(groups: LabelGroups) -> Field:
     return astype(_sums(groups, groups.values), "float64") / _counts(groups)
 
 
-def _variance(input: Field, labels: Field | None, index: Index) -> Field:
-    groups = Groups(input, labels, index)
+def _variance(input: Field, labels: Field | None, index: LabelIndex) -> Field:
+    groups = LabelGroups(input, labels, index)
     means, values = _means(groups), astype(groups.values, "float64")
     away = values - (means[0] if groups.single else take(means, groups.places, 0, mode="clip"))
     return groups.chosen(_sums(groups, away * away) / _counts(groups), np.nan)
 
 
-def _deviation(input: Field, labels: Field | None, index: Index) -> Field:
+def _deviation(input: Field, labels: Field | None, index: LabelIndex) -> Field:
     return apply("sqrt", _variance(input, labels, index))
 
 
-def _center(input: Field, labels: Field | None, index: Index) -> Field:
-    groups = Groups(input, labels, index)
+def _center(input: Field, labels: Field | None, index: LabelIndex) -> Field:
+    groups = LabelGroups(input, labels, index)
     values, shape = astype(groups.values, "float64"), groups.shape
     weight = _sums(groups, values)
     found = []
@@ -139,9 +139,9 @@ def _center(input: Field, labels: Field | None, index: Index) -> Field:
     return groups.chosen(stack(found, 1) if found else reshape(weight, (groups.count, 1))[:, :0])
 
 
-def _median(input: Field, labels: Field | None, index: Index) -> Field:
+def _median(input: Field, labels: Field | None, index: LabelIndex) -> Field:
     """Points in the order of their values, and then of their groups: those of a group are side by side."""
-    groups = Groups(input, labels, index)
+    groups = LabelGroups(input, labels, index)
     values = ravel(astype(groups.values, "uint8") if groups.values.dtype == "bool" else groups.values)
     behind = groups.count
     places = where(groups.places < 0, behind, groups.places) if groups.labels is not None else None
