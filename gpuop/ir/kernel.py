@@ -216,7 +216,7 @@ class Kernel(Launchable):
         """The least and the greatest value of a thread constant."""
         extent = self.domain.extent(index.axis)
         if self.per_thread is not None and self.is_open(index.axis):
-            extent = max(extent, 2)  # whatever it is: a thread more is none that is different
+            extent += 1  # whether or not threads divide it, the last one may have fewer points than others
         size = (self.group or self.domain.group)[AXES.index(index.axis)] if index.axis != "element" else 1
         if not isinstance(size, int):  # any size: a group has a thread at least
             low = 1 if index.kind in ("local_size", "group_count") else index.offset

@@ -113,6 +113,8 @@ def streamed(kernel: Kernel) -> set[FieldParam]:
 def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPerThread:
     """Lanes in rows where they divide these and positions matter, so that there is no division; else in the flat grid."""
     columns, points = kernel.domain.extent("column"), kernel.domain.shape.points
+    if kernel.named and form == "wide":  # of a row, whose end may have fewer
+        return PointsPerThread(count, form, False, reason)
     if kernel.named and columns < count:
         return PointsPerThread(reason="its rows are too short for vectors")
     if kernel.layouts or kernel.named:  # whose rows lie apart, or begin anywhere
@@ -164,7 +166,7 @@ def _refusal(kernel: Kernel) -> str:
         return ONE_BY_ONE
     if not config.widen:
         return "GPUOP_WIDEN is 0"
-    if kernel.named and kernel.target.vector_length == 1:
+    if kernel.named and kernel.target.vector_length == 1 and (kernel.pin or not _is_row(kernel)):
         return "its extents are arguments"
     if not kernel.domain.shape:
         return "its grid is one point"
@@ -229,6 +231,11 @@ def is_plain(field: FieldParam, element: Expr | None, kernel: Kernel) -> bool:
     return element is None or isinstance(element, Const)
 
 
+def _is_row(kernel: Kernel) -> bool:
+    """Whether its points are a row in gpuop's own memory: so every few of them are aligned, however many they are."""
+    return len(kernel.domain.shape) == kernel.domain.elements == 1 and not kernel.layouts
+
+
 def _knows_positions(kernel: Kernel) -> bool:
     return any(isinstance(e, Index) and e.kind == "global" and e.axis in GRID_AXES for e in expressions(kernel.body))
 
@@ -243,11 +250,14 @@ def lanes_of_accesses(kernel: Kernel) -> tuple[int, str]:
     if not sizes:
         return 1, "it touches no field"
     values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, (Let, Assign)))
-    limits = (
-        (kernel.domain.threads // kernel.target.least_threads, "more lanes would leave too few threads"),
+    limits = [
         (MOST_VALUES // max(values, 1), f"its body computes {values} values"),
         (MOST_HELD // sum(sizes), f"a point is {sum(sizes)} bytes"),
-    )
+    ]
+    if not kernel.named:
+        limits.insert(
+            0, (kernel.domain.threads // kernel.target.least_threads, "more lanes would leave too few threads")
+        )
     count = ACCESS // max(sizes)
     least, reason = min(limits, key=lambda limit: limit[0])
     if least >= count:

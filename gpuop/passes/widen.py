@@ -19,6 +19,7 @@ from gpuop.ir.nodes import (
     Declare,
     Expr,
     For,
+    If,
     Index,
     Let,
     Load,
@@ -100,7 +101,7 @@ class Widening:
 
     def computed(self) -> Block:
         """Loads, what is made of them, and stores."""
-        move = self.spaced if self.thread.form == "spaced" else self.wide
+        move = self.spaced if self.thread.form == "spaced" else self.either if self.open_end else self.wide
         return (*move(self.loaded, True), self.loop(self.body), *move(self.stored, False))
 
     def beside(self, read: Read, lane: Expr, b: Builder) -> Expr | None:
@@ -114,9 +115,14 @@ class Widening:
         return self.thread.form == "vector" and known > 0 and not self.overlaps
 
     @property
+    def open_end(self) -> bool:
+        """Whether nobody knows if the last thread's points are all there, and accesses at once are to be aligned."""
+        return bool(self.source.named) and self.thread.form == "wide"
+
+    @property
     def overlaps(self) -> bool:
         """Whether a vector at the end has lanes of the one before it instead, where nobody knows how many are left."""
-        return bool(self.source.named) and not self.source.shared_memory
+        return bool(self.source.named) and not self.open_end and not self.source.shared_memory
 
     def first_point(self, b: Builder) -> Expr:
         count = self.thread.count
@@ -144,7 +150,7 @@ class Widening:
     def wide(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
         """Whole rows of lanes; a vector at the end may have less, and on GPUs users' arrays are read where they are not aligned."""
         left = Ref(self.left) if self.partial else None
-        anywhere = self.thread.form == "vector" or self.thread.flat
+        anywhere = self.thread.form == "vector" or self.thread.flat or self.open_end
         each = {
             (field, e): a
             for (field, e), a in arrays.items()
@@ -156,6 +162,17 @@ class Widening:
             if (field, element) not in each
         ]
         return at_once + self.spaced(each, loads)
+
+    def either(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
+        """At once what has one plane, if all points are there: other planes begin anywhere."""
+        out: list[Stmt] = []
+        single = {(field, e): a for (field, e), a in arrays.items() if field.type.planes == 1}
+        others = {place: a for place, a in arrays.items() if place not in single}
+        if single:
+            b = collector(out)
+            whole = b.apply("le", Ref(self.first), b.bind(extent(self.source, "column", self.thread.count)))
+            out.append(If(whole, tuple(self.wide(single, loads)), tuple(self.spaced(single, loads))))
+        return out + self.spaced(others, loads)
 
     def spaced(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
         """One by one; lanes behind the last point load that, and store nothing."""

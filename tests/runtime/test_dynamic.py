@@ -180,6 +180,27 @@ def test_large_outputs_of_cpus(device):
             assert np.array_equal(halves(x), abs(x) / 2 + 1)
 
 
+def test_last_points_of_threads(device):
+    """Which are fewer than others, or none; of bytes, and of tensors, whose other planes begin anywhere."""
+
+    def several(numbers, pairs):
+        f, g = gp.ScalarField(numbers), gp.VectorField(pairs)
+        return abs(f) + 1, (f * f).astype("uint8"), g * 2
+
+    points = gp.pipeline(several, dynamic=True)
+    for n in (40, 41, 66, 19, 5):
+        x, y = rng.integers(-9, 9, (1, n)).astype(np.float32), rng.integers(-9, 9, (1, n, 2)).astype(np.float32)
+        for found, wanted in zip(points(x, y), (abs(x) + 1, (x * x).astype(np.uint8), y * 2), strict=True):
+            assert np.array_equal(found, wanted)
+
+
+def test_accesses_of_gpus_are_wide():
+    """Whatever the extents are, if threads do not know where their points are."""
+    chain = gp.pipeline(lambda image: abs(gp.ScalarField(image) * 2) + 1, dynamic=True)
+    (text,) = {chain.source(np.empty(shape, np.float32), target="cuda") for shape in ((37, 53), (20,), (4, 64, 5))}
+    assert "columns/4 threads" in text and "neighbours<float, 4>::load" in text
+
+
 def test_states_in_place(device):
     """A vector at the end must not update twice what it shares with another one."""
     for n in (19, 35):
