@@ -163,6 +163,8 @@ SCHEDULED = {
     ("tile", GPU): lambda: along(across(along(across(field(2048, 2048))))),
     ("transpose", GPU): lambda: turned(field(2048, 2048)),
     ("privatize", GPU): lambda: counts(field(4096, 4096, "uint8")),
+    ("shifted rows", GPU): lambda: field(2048, 2049)[:, 1:],
+    ("ragged words", GPU): lambda: along(field(2048, 2049, "uint8")),
 }
 
 

@@ -37,7 +37,7 @@ def test_expressions(form, columns, border):
         pytest.skip("one width will do for drivers, which compile slowly")
     x, count = data(6, columns), 0
     for _ in range(3 if form == "interpreted" else 1):
-        node = tree(3)
+        node = tree(3 if form == "interpreted" else 1)
 
         @gp.operator
         def computed(f, node=node):
