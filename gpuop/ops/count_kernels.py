@@ -43,20 +43,20 @@ def counted(name: str, values: Field, bins: Bins) -> Field:
     return astype(library_call(name, (out,), [given, *bins.fields], body, bins.key)[0], "int64")
 
 
-def weighed(name: str, values: Field, weights: Field, bins: Bins) -> Field:
-    """The sums of the weights of the values that each bin has: float64."""
+def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str) -> Field:
+    """The sums of the weights of the values that each bin has, in the dtype in which they are held."""
     values, weights = ravel(values), ravel(weights)
     points = values.field_shape.points
     chunks = min(max(points // (WORTH * bins.count), 1), MOST_CHUNKS)
     size = -(-points // chunks)
     chunks = -(-points // max(size, 1))
     if not points or bins.how == "none":
-        return filled(FieldType(bins.count, (), "float64"), 0)
+        return filled(FieldType(bins.count, (), held), 0)
 
     def body() -> None:
         k._globalThreads(chunks)
         k._localThreads(1)
-        add, write = _sums(bins.count)
+        add, write = _sums(bins.count, held)
         first = k._column * size
         stop = k._min(first + size, points)
         whole = first + (stop - first) / TURN * TURN
@@ -66,7 +66,7 @@ def weighed(name: str, values: Field, weights: Field, bins: Bins) -> Field:
             _add_turn(values, weights, bins, add, at, 1)
         write()
 
-    kind = FieldType((chunks, bins.count), (), "float64")
+    kind = FieldType((chunks, bins.count), (), held)
     key = ("weighed", size, *bins.key)
     return library_call(name, (kind,), [values, weights, *bins.fields], body, key, whole=True)[0].sum(axis=0)
 
@@ -74,28 +74,30 @@ def weighed(name: str, values: Field, weights: Field, bins: Bins) -> Field:
 def _add_turn(values: Field, weights: Field, bins: Bins, add: Callable[..., None], at: Any, count: int) -> None:
     """Read a few values and their weights, then add these in order."""
     places = [bins.place(k._readTensor(values, at + n, border="unchecked")) for n in range(count)]
-    given = [k._convert(k._readTensor(weights, at + n, border="unchecked"), "float64") for n in range(count)]
+    given = [k._readTensor(weights, at + n, border="unchecked") for n in range(count)]
     for place, weight in zip(places, given, strict=True):
         with k._if((place >= 0) & (place < bins.count)):
             add(place, weight)
 
 
-def _sums(count: int) -> tuple[Callable[..., None], Callable[[], None]]:
+def _sums(count: int, held: str) -> tuple[Callable[..., None], Callable[[], None]]:
     """What adds to the sum of a bin, and what writes all sums in the end: they are the result's own where they are many."""
     if count > LOCAL:
         with k._for(count) as n:
-            k._writeTensor(k._out0, 0.0, k._column, n)
+            k._writeTensor(k._out0, 0, k._column, n)
 
         def add_there(place: Any, weight: Any) -> None:
-            k._writeTensor(k._out0, k._readTensor(k._out0, k._column, place) + weight, k._column, place)
+            total = k._readTensor(k._out0, k._column, place) + k._convert(weight, held)
+            k._writeTensor(k._out0, total, k._column, place)
 
         return add_there, lambda: None
-    sums = k._local(k._doubleArray(count))
+    arrays = {"float64": k._doubleArray, "int64": k._longArray, "uint64": k._ulongArray}
+    sums = k._local(arrays[held](count))
     with k._for(count) as n:
-        sums[n] = 0.0
+        sums[n] = 0
 
     def add(place: Any, weight: Any) -> None:
-        sums[place] = sums[place] + weight
+        sums[place] = sums[place] + k._convert(weight, held)
 
     def write() -> None:
         with k._for(count) as n:

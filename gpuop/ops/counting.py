@@ -20,6 +20,8 @@ from gpuop.ops.searches import edges_of, ordered
 
 ADVICE = '`np.bincount(f.astype("uint8"), minlength=256)` and `np.histogram(f, n, (0, n - 1))` have as many as they say'
 
+MOST_COUNTS = 2**31 - 1
+
 
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
@@ -32,7 +34,7 @@ def histogram(
         counts = counted("histogram", values, found)
     else:
         given = _weights("histogram", weights, values)
-        counts = astype(weighed("histogram", values, given, found), given.dtype)
+        counts = _wrapped(weighed("histogram", values, given, found, _summed(given)), given.dtype)
     if not density:
         return counts, edges
     widths = astype(diff(edges), "float64")
@@ -63,6 +65,8 @@ def _bins(values: Field, bins: Any, ends: Any) -> tuple[Field, Bins]:
             return equal_bins(low, high, int(bins), values.type)
         edges = _between(values, int(bins), (low, high))
         return Field(edges), known_bins(edges, compared, True)
+    if np.ndim(bins) == 0:
+        raise SemanticError(f"histogram: bins are so many, an integer, or a row of edges, not {described(bins)}")
     edges = edges_of("histogram", bins)
     if edges.size < 2 or not np.all(edges[:-1] <= edges[1:]):
         raise SemanticError("histogram: edges of bins are a row of two or more that increase")
@@ -100,12 +104,13 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Field:
     least = whole_number(minlength, "bincount: `minlength=`")
     if least < 0:
         raise SemanticError(f"bincount: `minlength=` is 0 or more, not {least}")
+    _check_room(least, f"`minlength={least}`")
     values = ordered("bincount", field)
     values, count = _all_counted(values, least)
     found = Bins(count, "own")
     if weights is None:
         return counted("bincount", values, found)
-    return weighed("bincount", values, _weights("bincount", weights, values), found)
+    return weighed("bincount", values, _weights("bincount", weights, values), found, "float64")
 
 
 def _all_counted(values: Field, least: int) -> tuple[Field, int]:
@@ -117,7 +122,17 @@ def _all_counted(values: Field, least: int) -> tuple[Field, int]:
     low, high = integers(values.min(), values.max())
     if low < 0:
         raise SemanticError(f"bincount: what is counted is 0 or more, not {low}")
+    _check_room(high + 1, f"a value of {high}")
     return values, max(least, high + 1)
+
+
+def _check_room(count: int, cause: str) -> None:
+    """Raises SemanticError where numbers of counts are none of an int."""
+    if count > MOST_COUNTS:
+        raise SemanticError(
+            f"bincount: {cause} asks for {count} counts, which are more than {MOST_COUNTS}; "
+            "`np.unique(f, return_counts=True)` counts the values that there are"
+        )
 
 
 def _weights(name: str, weights: Any, values: Field) -> Field:
@@ -130,3 +145,17 @@ def _weights(name: str, weights: Any, values: Field) -> Field:
     if given.dtype == "complex64":
         raise SemanticError(f"{name}: weights are real; `.real` and `.imag` are weighed by themselves")
     return astype(given, "float32") if given.dtype == "unorm8" else given
+
+
+def _summed(weights: Field) -> str:
+    """The dtype in which weights are added: integers wrap around, as NumPy's do."""
+    return {"i": "int64", "u": "uint64"}.get(np.dtype(weights.type.array_dtype).kind, "float64")
+
+
+def _wrapped(sums: Field, dtype: Any) -> Field:
+    """In a dtype: of integers the last bits."""
+    wide, narrow = np.dtype(sums.type.array_dtype), np.dtype(str(dtype))
+    if wide.kind != "f" and narrow.itemsize < wide.itemsize:
+        bits, low = 8 * narrow.itemsize, int(np.iinfo(narrow).min)
+        sums = apply("add", apply("bitwise_and", apply("subtract", sums, low), (1 << bits) - 1), low)
+    return astype(sums, dtype)

@@ -34,6 +34,16 @@ def edges_of_a_plane():
     np.histogram(ROW, SCALAR)  # here
 
 
+@WRONGS.add("histogram: bins are so many, an integer, or a row of edges, not a float")
+def half_a_bin():
+    np.histogram(SCALAR, 5.0)  # here
+
+
+@WRONGS.add("histogram: bins are so many, an integer, or a row of edges, not None")
+def bins_of_nothing():
+    np.histogram(SCALAR, None)  # here
+
+
 @WRONGS.add("histogram: `range=` is two finite numbers that increase, not (1, 0)")
 def a_range_that_falls():
     np.histogram(SCALAR, 4, (1, 0))  # here
@@ -82,6 +92,20 @@ def counts_of_negative_ones():
 @WRONGS.add("bincount: `minlength=` is 0 or more, not -1")
 def negative_length():
     np.bincount(ROW, minlength=-1)  # here
+
+
+@WRONGS.add(
+    "bincount: a value of 1099511627776 asks for 1099511627777 counts, which are more than 2147483647; `np.unique(f, "
+)
+def a_value_beyond_memory():
+    np.bincount(gp.ScalarField(np.array([1, 2**40])))  # here
+
+
+@WRONGS.add(
+    "bincount: `minlength=1099511627776` asks for 1099511627776 counts, which are more than 2147483647; `np.unique(f, "
+)
+def a_length_beyond_memory():
+    np.bincount(ROW, minlength=2**40)  # here
 
 
 @WRONGS.add(

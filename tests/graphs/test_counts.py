@@ -161,6 +161,18 @@ def test_weights_keep_their_dtype(dtype):
     )
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int32", "uint64", "int64"])
+def test_sums_of_integers_wrap_around(dtype):
+    """Exactly; NumPy adds doubles, which are converted, so that of few bits alone the last ones are what it gives."""
+    ends = np.iinfo(dtype)
+    x, w = image(50), rng.integers(ends.min, ends.max, 50, dtype, True)
+    wrapped = [sum(w[np.floor(x * 4) == n].tolist()) for n in range(4)]
+    want = np.array([(n - ends.min) % 2**ends.bits + ends.min for n in wrapped], dtype)
+    if ends.bits < 32:
+        np.testing.assert_array_equal(want, np.histogram(x, 4, (0, 1), weights=w)[0])
+    same(np.histogram(gp.ScalarField(x), 4, (0, 1), weights=gp.ScalarField(w))[0], want)
+
+
 @pytest.mark.parametrize("count", [40, 3000])
 def test_sums_of_weights_have_equal_bits(device, count):
     """Few sums, which a thread keeps, and many; over several chunks, of sizes that no turn of a loop divides."""
