@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.alternatives import either
 from gpuop.dsl.operators.operator import library_call
+from gpuop.ops.row_networks import in_lanes, lanes_of
 from gpuop.ops.sort_keys import digit_of, digits_of, key_of, unsigned
 from gpuop.ops.sort_tiles import PLACES, OrderedTile, single
 
 LONGEST = 4096  # values of a row
+SHORT = 32  # values of a row of which each is compared with all, by a thread of its own
 RANKED = 128  # values of a row that a thread of a CPU compares with one another, in vectors
 WARP, LANES, EACH = 32, 256, 16  # threads of GPUs that share a row, and the values of one
 GPU_BITS = 16  # of a digit
@@ -33,20 +37,28 @@ def by_rank(field: Field, places: bool) -> Field:
 
 
 def by_rows(field: Field, places: bool) -> Field:
-    """A row for each thread of a CPU, or for a work-group."""
+    """On CPUs a thread has a row, or one in each lane of its vectors; elsewhere a work-group has one; short rows are ranked."""
     rows, count = field.field_shape
     lanes = min(max(1 << (-(-count // EACH) - 1).bit_length(), WARP), LANES)
+    together = _each(field, places, lanes, lambda row: row.together(lanes))
+    elsewhere = by_rank(field, places) if count <= SHORT else together
+    if not places and 2 * rows >= lanes_of(field):
+        return either(single(), in_lanes(field), elsewhere)
+    if count <= SHORT:
+        return elsewhere
+    alone = _each(field, places, 1, lambda row: row.ranked() if count <= RANKED else row.alone())
+    return either(single(), alone, elsewhere)
+
+
+def _each(field: Field, places: bool, threads: int, sort: Callable[[_SortedRow], None]) -> Field:
+    """So many threads sort a row."""
 
     def body() -> None:
-        row, threads = _SortedRow(field, places), 1 + (lanes - 1) * ~single()
-        k._globalThreads(rows, threads)
+        k._globalThreads(field.field_shape[0], threads)
         k._localThreads(1, threads)
-        with k._codegenIf(single()):
-            (row.ranked if count <= RANKED else row.alone)()
-        with k._codegenElse():
-            row.together(lanes)
+        sort(_SortedRow(field, places))
 
-    return _called(field, places, body, "rows")
+    return _called(field, places, body, f"rows of {threads} threads")
 
 
 def _called(field: Field, places: bool, body: Any, how: str) -> Field:

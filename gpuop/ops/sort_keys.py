@@ -15,12 +15,12 @@ def unsigned(kind: FieldType) -> str:
     return "uint64" if np.dtype(kind.array_dtype).itemsize == 8 else "uint32"
 
 
-def key_of(value: Any, kind: FieldType) -> Any:
-    """The key of a value of a type."""
+def key_of(value: Any, kind: FieldType, zeros: bool = False) -> Any:
+    """The key of a value of a type; `zeros`: that of -0 is less than that of 0."""
     dtype = np.dtype(kind.array_dtype)
     if dtype.kind == "f":
         as_int, as_bits, bits = (k._as_long, k._as_ulong, 64) if dtype.itemsize == 8 else (k._as_int, k._as_uint, 32)
-        found = as_int(value + 0.0)  # which makes 0 of -0
+        found = as_int(value if zeros else value + 0.0)  # which makes 0 of -0
         top = k._convert(1 << (bits - 1), unsigned(kind))
         ordered = as_bits(found) ^ (as_bits(found >> (bits - 1)) | top)
         return k._where(value != value, ~k._convert(0, unsigned(kind)), ordered)
@@ -33,20 +33,22 @@ def key_of(value: Any, kind: FieldType) -> Any:
     return k._convert_uint(k._convert_int(value) + (1 << (8 * dtype.itemsize - 1) if dtype.kind == "i" else 0))
 
 
+def last_key(kind: FieldType) -> Any:
+    return k._convert(2**64 - 1 if unsigned(kind) == "uint64" else 2**32 - 1, unsigned(kind))
+
+
 def value_of(key: Any, kind: FieldType) -> Any:
-    """The value of a type that a key is of."""
+    """The value of a type that has a key, which has zeros apart."""
     dtype = np.dtype(kind.array_dtype)
+    bits = 64 if dtype.itemsize == 8 else 32
+    top = k._convert(1 << (bits - 1), unsigned(kind))
     if dtype.kind == "f":
-        as_int, as_float, bits = (k._as_long, k._as_double, 64) if dtype.itemsize == 8 else (k._as_int, k._as_float, 32)
-        found = as_int(key)
-        top = as_int(k._convert(1 << (bits - 1), unsigned(kind)))
-        return k._convert(as_float(k._where(found < 0, found ^ top, ~found)), kind.dtype)
-    if dtype.itemsize == 8:
-        return k._as_long(key ^ k._convert(1 << 63, "uint64")) if dtype.kind == "i" else key
-    if dtype.itemsize == 4:
-        return k._as_int(key ^ k._convert(1 << 31, "uint32")) if dtype.kind == "i" else key
-    small = k._as_int(key) - (1 << (8 * dtype.itemsize - 1) if dtype.kind == "i" else 0)
-    return small != 0 if dtype.kind == "b" else k._convert(small, kind.dtype)
+        found = (k._as_double if bits == 64 else k._as_float)(key ^ k._where((key & top) == 0, last_key(kind), top))
+    elif dtype.itemsize < 4:
+        found = k._convert_int(key) - (1 << (8 * dtype.itemsize - 1) if dtype.kind == "i" else 0)
+    else:
+        found = key if dtype.kind == "u" else (k._as_long if bits == 64 else k._as_int)(key ^ top)
+    return found != 0 if dtype.kind == "b" else k._convert(found, kind.dtype)
 
 
 def digits_of(kind: FieldType, most: int) -> tuple[int, int]:

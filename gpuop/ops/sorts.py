@@ -22,11 +22,10 @@ from gpuop.ops.layouts import ravel, reshaped
 from gpuop.ops.making import filled
 from gpuop.ops.reduction_functions import kept
 from gpuop.ops.reductions import axes_reduced
-from gpuop.ops.row_sorts import LONGEST, by_rank, by_rows
+from gpuop.ops.row_sorts import LONGEST, by_rows
 from gpuop.ops.slicing import sliced
 from gpuop.ops.sort_tiles import PLACES
 
-SHORT = 32  # values of a row that are ranked: each is compared with all
 KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 # A quantile's place among n values: n q + first + q (1 - first - last) - 1 (R. Hyndman, Y. Fan, American Statistician 50, 1996)
 CONTINUOUS = {
@@ -83,7 +82,7 @@ def _sorted(rows: Field, places: bool = False, flat: bool = False) -> Field:
     """
     count = rows.field_shape[1]
     if count <= LONGEST:
-        return (by_rank if count <= SHORT else by_rows)(rows, places)
+        return by_rows(rows, places)
     return by_digits(rows, places, flat)
 
 

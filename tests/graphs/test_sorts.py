@@ -61,6 +61,15 @@ def test_rows_of_some_hundred(device):
     same(gp.ScalarField(y).argsort(), np.argsort(y, kind="stable"))
 
 
+@pytest.mark.parametrize(("dtype", "shape"), [("float32", (19, 37)), ("int64", (9, 21))])
+def test_rows_side_by_side(device, dtype, shape):
+    """Several rows of a thread, of which the last one lacks some; lengths between powers of two; zeros stay in their order."""
+    x = values(shape, dtype)
+    got, want = np.sort(gp.ScalarField(x)), np.sort(x, kind="stable")
+    same(got, want)
+    assert np.array_equal(np.signbit(got.numpy()[want == 0]), np.signbit(want[want == 0]))
+
+
 def test_several_chunks(device, monkeypatch):
     """Chunks of a row, tiles of a chunk, and digits of odd bits; places of equal values stay in order."""
     for name, small in {"CPU_LEAST": 64, "GPU_LEAST": 64, "LANES": 16, "EACH": 2, "CPU_BITS": 3, "GPU_BITS": 3}.items():

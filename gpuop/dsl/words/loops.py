@@ -123,7 +123,7 @@ class _for(Guard):
             Along several dimensions a factor is the last one's.
     """
 
-    word = "_for"
+    word, lanes = "_for", False
 
     def __init__(self, *bounds: Operand, step: Operand = 1, unroll: Any = 1) -> None:
         if not 1 <= len(bounds) <= 3:
@@ -168,11 +168,20 @@ class _for(Guard):
             block = _marking(block, left)
         unroll = self.unroll
         for var, (start, stop, step) in reversed(list(zip(self.vars, self.axes, strict=True))):
-            loop = For(var, start, stop, step, block, unroll, self.loc)
+            loop = For(var, start, stop, step, block, unroll, self.loc, self.lanes)
             block = (loop, If(Ref(left), (Break(self.loc),), (), self.loc)) if leaves else (loop,)
             unroll = 0 if self.unroll == 0 else 1
         for stmt in block[:1] if leaves else block:
             self.recorder.emit(stmt)
+
+
+class side_by_side(_for):
+    """A loop of gpuop's own whose turns, so many in whatever order, are lanes of a CPU's vectors (`passes/vectorize.py`).
+
+    Its block has names, loops and elements of the thread's own arrays that the counter is the last place of.
+    """
+
+    lanes = True
 
 
 def _marking(block: Block, left: Var) -> Block:
