@@ -29,7 +29,7 @@ from gpuop.ops.sort_tiles import PLACES, RankedTile, single
 # Bits of a digit; chunks that keep a device busy, and the values of one at least. On GPUs neighbours of a tile are to have equal
 # digits, so there are few.
 CPU_BITS, CPU_CHUNKS, CPU_LEAST = 11, 128, 32768
-GPU_BITS, GPU_CHUNKS, GPU_LEAST = 8, 512, 8192
+GPU_BITS, GPU_CHUNKS, GPU_LEAST = 8, 2048, 4096
 AT_ONCE, TURN = 64, 4  # digits that a thread of a CPU finds ahead, and in a turn: compilers make a vector of so few
 LANES, EACH = 256, 16  # threads of GPUs that have a chunk, and their values of a tile
 MOST_HELD = 8  # bytes of a value in local memory, as long as there is room for so many

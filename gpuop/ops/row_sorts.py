@@ -39,15 +39,18 @@ def by_rank(field: Field, places: bool) -> Field:
 def by_rows(field: Field, places: bool) -> Field:
     """On CPUs a thread has a row, or one in each lane of its vectors; elsewhere a work-group has one; short rows are ranked."""
     rows, count = field.field_shape
-    lanes = min(max(1 << (-(-count // EACH) - 1).bit_length(), WARP), LANES)
-    together = _each(field, places, lanes, lambda row: row.together(lanes))
-    elsewhere = by_rank(field, places) if count <= SHORT else together
+    elsewhere = (by_rank if count <= SHORT else _by_groups)(field, places)
     if not places and 2 * rows >= lanes_of(field):
         return either(single(), in_lanes(field), elsewhere)
     if count <= SHORT:
         return elsewhere
     alone = _each(field, places, 1, lambda row: row.ranked() if count <= RANKED else row.alone())
     return either(single(), alone, elsewhere)
+
+
+def _by_groups(field: Field, places: bool) -> Field:
+    lanes = min(max(1 << (-(-field.field_shape[1] // EACH) - 1).bit_length(), WARP), LANES)
+    return _each(field, places, lanes, lambda row: row.together(lanes))
 
 
 def _each(field: Field, places: bool, threads: int, sort: Callable[[_SortedRow], None]) -> Field:
