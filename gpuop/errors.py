@@ -156,6 +156,10 @@ class UnsupportedError(SemanticError, TypeError):
     """
 
 
+class BoundsError(SemanticError, IndexError, ValueError):
+    """There is no such axis, or no such index: NumPy raises IndexError, or AxisError, which is a ValueError too."""
+
+
 class ArgumentError(SemanticError, ValueError, RuntimeError):
     """A wrong argument of a function of SciPy's, which raises ValueError for some and RuntimeError for others.
 

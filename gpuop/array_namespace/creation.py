@@ -8,6 +8,7 @@ import numpy as np
 
 import gpuop.dsl as dsl
 from gpuop.array_namespace.dtype_functions import check_device, default_of
+from gpuop.array_namespace.manipulation import stack
 from gpuop.dsl.fields.arrays import is_dtyped
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
@@ -24,6 +25,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     check_device(device)
     if isinstance(obj, Field):
         return obj if dtype is None else astype(obj, dtype)
+    if isinstance(obj, (list, tuple)) and any(isinstance(each, Field) for each in obj):
+        return asarray(stack([asarray(each) for each in obj]), dtype=dtype)
     if is_dtyped(obj):
         return Field(obj, 0, dtype, copy=copy is not False)
     if copy is False:

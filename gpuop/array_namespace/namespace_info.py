@@ -16,8 +16,8 @@ class NamespaceInfo:
     """The standard's inspection API, what `__array_namespace_info__` gives."""
 
     def capabilities(self) -> dict[str, Any]:
-        """No boolean indices; shapes that follow from values are evaluated; any number of axes."""
-        return {"boolean indexing": False, "data-dependent shapes": True, "max dimensions": None}
+        """No boolean indices; shapes that follow from values are evaluated; as many axes as arrays of the host have."""
+        return {"boolean indexing": False, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
         """The device in use."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import ScalarField
-from gpuop.errors import SemanticError
+from gpuop.errors import BoundsError, SemanticError
 from gpuop.ops.axes import Axis, a_field, axes_of, numbered, of_field, several, type_of, whole_number
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.layouts import ravel, reshape, reshaped, swapaxes
@@ -217,7 +217,7 @@ def _taken(field: Field, axis: int, indices: Numbers, mode: str) -> Field:
         raise SemanticError(f"take: axis {axis} of a {field.type} field is empty")
     outside = (indices < -extent) | (indices >= extent)
     if mode == "raise" and outside.any():
-        raise SemanticError(f"take: index {indices[outside][0]} is out of bounds for axis {axis} with size {extent}")
+        raise BoundsError(f"take: index {indices[outside][0]} is out of bounds for axis {axis} with size {extent}")
     inside = np.clip(indices, 0, extent - 1) if mode == "clip" else indices % max(extent, 1)
     return _axis_split(_chosen("take", field, axis, inside.ravel().astype(np.int64)), axis, indices.shape)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
-from gpuop.errors import SemanticError, UnsupportedError, described
+from gpuop.errors import BoundsError, SemanticError, UnsupportedError, described
 from gpuop.ir.dims import spelled
 from gpuop.ir.types import FieldType, Shape, is_integer
 
@@ -76,7 +76,7 @@ def numbered(axis: Any, count: int, of: Whose) -> int:
         return of.names.index(axis)
     number = whole_number(axis, "an axis")
     if not -count <= number < count:
-        raise SemanticError(f"axis {number} is out of bounds for {of}, which has {count} axes")
+        raise BoundsError(f"axis {number} is out of bounds for {of}, which has {count} axes")
     return number % count
 
 

@@ -12,7 +12,7 @@ import gpuop.dsl as k
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
-from gpuop.errors import SemanticError, described
+from gpuop.errors import ArgumentError, SemanticError, described
 from gpuop.ir.types import is_integer
 from gpuop.ops.algebra import common_dtype
 from gpuop.ops.axes import Axis, Whose, a_field, axes_of, names_of_all, numbered, of_field, type_of, whole_number
@@ -42,7 +42,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
         raise SemanticError("stack of Fields has no `out` and no `casting`: fields do not change, `.astype` converts")
     fields = _alike("stack", arrays, dtype)
     if len({tuple(f.type.array_shape) for f in fields}) > 1:
-        raise SemanticError(f"stack: the fields have different shapes: {_listed(fields)}")
+        raise ArgumentError(f"stack: the fields have different shapes: {_listed(fields)}")
     count = len(fields[0].type.array_shape) + 1
     n = numbered(axis, count, Whose(f"a stack of {fields[0].type} fields"))
     return _joined("stack", [_with_axes(f, [n], len(f.field_shape)) for f in fields], n)
@@ -101,7 +101,7 @@ def _joined(name: str, fields: list[Field], axis: Any) -> Field:
     if any([*a[:n], *a[n + 1 :]] != [*axes[0][:n], *axes[0][n + 1 :]] or len(a) != len(axes[0]) for a in axes) or (
         any(a[n].tensor != axes[0][n].tensor for a in axes)
     ):
-        raise SemanticError(
+        raise ArgumentError(
             f"{name}: {_listed(fields)} fields do not go together along axis {n}: other axes are equal, and those of the "
             "grid and of the tensor are as many"
         )
@@ -167,7 +167,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Field]:
     extent = field.type.array_shape[numbered(axis, *of_field(field))]
     count = indices_or_sections
     if is_integer(count) and count > 0 and extent % count:
-        raise SemanticError(
+        raise ArgumentError(
             f"split: {extent} points do not make {count} equal parts; `np.array_split` makes unequal ones"
         )
     return array_split(field, count, axis)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.fields.field import Field
-from gpuop.errors import SemanticError
+from gpuop.errors import ArgumentError, SemanticError
 from gpuop.ops.axes import Axis, Whose, a_field, axes_of, numbered, of_field, several, type_of, whole_number
 from gpuop.ops.gather import Place, Reading, apart, flat, gathered
 
@@ -101,7 +101,7 @@ def _completed(field: Field, shape: list[int]) -> list[int]:
     if unknown == 1 and known and count % known == 0:
         shape = [count // known if n == -1 else n for n in shape]
     if -1 in shape or min(shape, default=0) < 0 or math.prod(shape) != count:
-        raise SemanticError(
+        raise ArgumentError(
             f"reshape: a {field.type} field has {count} values, and none of its shapes is {tuple(shape)}"
         )
     return shape
@@ -173,7 +173,7 @@ def squeeze(a: Any, axis: Any = None) -> Field:
     gone = [n for n, at in enumerate(axes) if at.extent == 1] if axis is None else several(axis, *of_field(field))
     for n in gone:
         if axes[n].extent != 1:
-            raise SemanticError(f"squeeze: axis {n} of a {field.type} field has extent {axes[n].extent}, not 1")
+            raise ArgumentError(f"squeeze: axis {n} of a {field.type} field has extent {axes[n].extent}, not 1")
     return reshaped("squeeze", field, [at for n, at in enumerate(axes) if n not in gone])
 
 
@@ -196,7 +196,7 @@ def spread(name: str, field: Field, shape: Sequence[int]) -> Field:
         or any(axis.extent not in (1, n) for axis, n in zip(axes, shape[new:], strict=True))
         or min(shape, default=0) < 0
     ):
-        raise SemanticError(
+        raise ArgumentError(
             f"{name}: a {field.type} field has axes {tuple(field.type.array_shape)}, which do not broadcast to {tuple(shape)}: "
             "counted from the last, each is 1 or equal"
         )
@@ -222,7 +222,7 @@ def grids_spread(name: str, operands: Sequence[Any]) -> list[Any]:
         grid = np.broadcast_shapes(*grids)
     except ValueError:
         listed = " and ".join("×".join(map(str, shape)) for shape in grids)
-        raise SemanticError(
+        raise ArgumentError(
             f"{name}: the grids differ, {listed}; counted from the last axis, their extents must be equal, or one side 1"
             + "; `f[:, np.newaxis]` makes an axis of extent 1" * (len({len(shape) for shape in grids}) > 1)
         ) from None

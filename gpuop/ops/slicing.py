@@ -11,7 +11,7 @@ import numpy as np
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import Value
-from gpuop.errors import SemanticError, described
+from gpuop.errors import BoundsError, SemanticError, described
 from gpuop.ir.types import FieldType, is_integer
 from gpuop.ops.axes import Axis, axes_of, type_of
 from gpuop.ops.gather import Place, gathered
@@ -183,7 +183,7 @@ def _cut(index: Any, n: int, axis: int) -> Cut:
         return Cut(start, step if count > 1 else 1, count)  # of one point or none no step matters, however large
     at = int(index)
     if not -n <= at < n:
-        raise SemanticError(f"index {at} is out of bounds for axis {axis} with size {n}")
+        raise BoundsError(f"index {at} is out of bounds for axis {axis} with size {n}")
     return Cut(at % n)
 
 

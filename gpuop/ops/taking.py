@@ -8,7 +8,7 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
-from gpuop.errors import SemanticError
+from gpuop.errors import BoundsError, SemanticError
 from gpuop.ops.axes import Axis, a_field, axes_of, numbered, of_field, type_of
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.layouts import ravel
@@ -43,7 +43,7 @@ def _indices(field: Field, indices: Any, axis: int, extent: int) -> Field:
         known = np.asarray(indices)
         outside = known[(known < -extent) | (known >= extent)] if known.dtype.kind in "iu" else known[:0]
         if outside.size:
-            raise SemanticError(
+            raise BoundsError(
                 f"take_along_axis: index {outside[0]} is out of bounds for axis {axis} with size {extent}"
             )
         given = Field(known)

@@ -24,7 +24,7 @@ TRUTH = {"logical_and", "logical_not", "logical_or", "logical_xor"}
 Call = Callable[[Any, Callable[[Any], Any]], Any]  # of a namespace, and of what makes its arrays of NumPy's
 CALLS: dict[str, Call] = {
     "asarray": lambda xp, a: [xp.asarray([[1, 2], [3, 4]]), xp.asarray(True), xp.asarray(N, dtype=xp.int8)],
-    "from_dlpack": lambda xp, a: xp.from_dlpack(X),
+    "from_dlpack": lambda xp, a: [xp.from_dlpack(X), xp.asarray([a(X), a(X + 1)])],
     "arange": lambda xp, a: [xp.arange(5), xp.arange(2, 9, 3), xp.arange(5, dtype=xp.float32), xp.arange(9, 2, -2)],
     "linspace": lambda xp, a: [xp.linspace(0, 1, 5, dtype=xp.float32), xp.linspace(0, 8, 4, endpoint=False, dtype=xp.float32)],
     "full": lambda xp, a: [xp.full((2, 3), 7), xp.full(4, True), xp.full((), 2, dtype=xp.int8)],
@@ -146,7 +146,25 @@ def test_the_namespace_tells_of_itself():
     }  # fmt: skip
     assert list(info.dtypes(kind="real floating")) == ["float32", "float64"]
     assert set(info.dtypes()) == set(np.__array_namespace_info__().dtypes()) - {"complex128"}
-    assert info.capabilities()["boolean indexing"] is False
+    assert info.capabilities() == {"boolean indexing": False, "data-dependent shapes": True, "max dimensions": 64}
+
+
+def test_errors_are_those_of_other_libraries():
+    x = names.asarray(X)
+    for error, call in (
+        (IndexError, lambda: names.expand_dims(x, axis=9)),
+        (IndexError, lambda: x[9]),
+        (ValueError, lambda: names.squeeze(x, 0)),
+        (ValueError, lambda: names.reshape(x, (7,))),
+        (ValueError, lambda: x + x[:2]),
+        (ValueError, lambda: names.broadcast_to(x, (5, 5))),
+        (ValueError, lambda: names.concat([x, x[:, :2]], axis=2)),
+        (ValueError, lambda: names.stack([x, x[:2]])),
+        (ValueError, lambda: names.asarray([1, 2], copy=False)),
+    ):
+        with pytest.raises(error) as caught:
+            call()
+        assert isinstance(caught.value, gp.SemanticError)
 
 
 def test_signatures():
