@@ -15,7 +15,7 @@ from gpuop.errors import ArgumentError
 from gpuop.ir.dtype_names import dtype_name
 from gpuop.ir.types import FieldType
 from gpuop.ops import evenly_spaced, making, more_layouts
-from gpuop.ops.algebra import astype
+from gpuop.ops.algebra import apply, astype
 from gpuop.ops.axes import whole_number
 from gpuop.ops.gather import Place, Reading, gathered
 
@@ -52,6 +52,10 @@ def linspace(
 ) -> Field:
     """`linspace` of the array API standard."""
     check_device(device)
+    if isinstance(start, complex) or isinstance(stop, complex) or dtype == "complex64":
+        parts = ((complex(start).real, complex(stop).real), (complex(start).imag, complex(stop).imag))
+        real, imag = (evenly_spaced.linspace(*ends, num, endpoint) for ends in parts)
+        return apply("add", real, apply("multiply", imag, 1j))
     return evenly_spaced.linspace(start, stop, num, endpoint, dtype)
 
 

@@ -135,11 +135,6 @@ def degrees_of_freedom():
     SCALAR.var(ddof="1")  # here
 
 
-@WRONGS.add("prod does not take complex64 fields")
-def product_of_complex_numbers():
-    np.prod(COMPLEX)  # here
-
-
 @WRONGS.add("gp.reduce takes a Field, not an ndarray; wrap arrays, as in `gp.ScalarField(a)`")
 def reduced_array():
     gp.reduce(lambda a, b: a + b, np.ones(3), 0)  # here

@@ -27,6 +27,7 @@ CALLS: dict[str, Call] = {
     "from_dlpack": lambda xp, a: [xp.from_dlpack(X), xp.asarray([a(X), a(X + 1)])],
     "arange": lambda xp, a: [xp.arange(5), xp.arange(2, 9, 3), xp.arange(5, dtype=xp.float32), xp.arange(9, 2, -2)],
     "linspace": lambda xp, a: [xp.linspace(0, 1, 5, dtype=xp.float32), xp.linspace(0, 8, 4, endpoint=False, dtype=xp.float32)],
+    "linspace of complex": lambda xp, a: xp.linspace(1j, 2, 5, dtype=xp.complex64),
     "full": lambda xp, a: [xp.full((2, 3), 7), xp.full(4, True), xp.full((), 2, dtype=xp.int8)],
     "zeros": lambda xp, a: [xp.zeros((2, 3), dtype=xp.float32), xp.ones(3, dtype=xp.int8), xp.empty((0, 2), dtype=xp.bool)],
     "like": lambda xp, a: [f(a(N)) for f in (xp.zeros_like, xp.ones_like)] + [xp.full_like(a(X), 3), xp.empty_like(a(X[:0]))],
