@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import math
-import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 import gpuop.dsl as k
 from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
-from gpuop.fft.passes import read
+from gpuop.fft.arrays_alone import host_library
 from gpuop.ir.types import FieldType
 from gpuop.ops.device_operator import DeviceOperator
 from gpuop.ops.gather import own_place
 
 NAMES = {"c2c": "fft_library", "r2c": "rfft_library", "c2r": "irfft_library"}
+HALF = 32  # bits
 MOST_AXES = 3  # of one of cuFFT's plans
 _functions: BoundedCache[Any, LibraryTransform] = BoundedCache(256)
 _plans: BoundedCache[Any, Any] = BoundedCache(16)  # they have memory of the device
@@ -36,34 +38,50 @@ def by_library(field: Field, kind: str, axes: Sequence[int], sign: int, wanted: 
     given = interleaved(field) if field.tensor_shape else field
     if kind == "c2r":
         return _own(DeviceOperator(function, given, outputs=FieldType(shape, (), field.dtype)))
-    rows = DeviceOperator(function, given, outputs=FieldType(2 * math.prod(shape), (), field.dtype))
-    return taken_apart(rows, shape)
+    rows = DeviceOperator(function, given, outputs=row_type(shape, field.dtype))
+    return taken_apart(rows, shape, field.dtype)
 
 
 def interleaved(field: Field) -> Field:
-    """The numbers of a field of pairs one after the other: a thread for each, as whatever computes them has."""
-    shape = field.field_shape
+    """The numbers of a field of pairs one after the other, at a thread for each, as whatever computes them has.
+
+    Two floats are the halves of a uint64, which a thread writes at its own point; doubles are two numbers of a row.
+    """
+    shape, whole = field.field_shape, field.dtype == "float32"
 
     def body() -> None:
         k._globalThreads(shape)
-        own = own_place(len(shape))
-        first = k._ravel(own, shape) * 2
-        for n, part in enumerate(read(field, own)):
-            k._writeTensor(k._out0, part, first + n)
+        value = k._readTensor(field)
+        if whole:
+            low, high = (k._convert_ulong(k._as_uint(part)) for part in (value.x, value.y))
+            k._writeTensor(k._out0, low | (high << HALF))
+        else:
+            first = k._ravel(own_place(len(shape)), shape) * 2
+            k._writeTensor(k._out0, value.x, first)
+            k._writeTensor(k._out0, value.y, first + 1)
 
-    kind = FieldType(2 * shape.points, (), field.dtype)
+    kind = row_type(shape, field.dtype)
     return library_call("fft_interleave", (kind,), [field], body, (), whole=True)[0]
 
 
-def taken_apart(rows: Field, shape: Sequence[int]) -> Field:
+def row_type(shape: Sequence[int], dtype: str) -> FieldType:
+    """What complex numbers of such parts lie in for a library."""
+    return FieldType(shape, (), "uint64") if dtype == "float32" else FieldType(2 * math.prod(shape), (), dtype)
+
+
+def taken_apart(rows: Field, shape: Sequence[int], dtype: str) -> Field:
     """The field of pairs whose numbers are these."""
 
     def body() -> None:
-        first = k._ravel(own_place(len(shape)), shape) * 2
-        x, y = (k._readTensor(rows, first + n, border="unchecked") for n in range(2))
+        if dtype == "float32":
+            bits = k._readTensor(rows)
+            x, y = (k._as_float(k._convert_uint(part)) for part in (bits & (2**HALF - 1), bits >> HALF))
+        else:
+            first = k._ravel(own_place(len(shape)), shape) * 2
+            x, y = (k._readTensor(rows, first + n, border="unchecked") for n in range(2))
         k._writeTensor(k._out0, k._vector(x, y))
 
-    return library_call("fft_take_apart", (FieldType(shape, (2,), rows.dtype),), [rows], body, ())[0]
+    return library_call("fft_take_apart", (FieldType(shape, (2,), dtype),), [rows], body, ())[0]
 
 
 def _own(field: Field) -> Field:
@@ -107,15 +125,19 @@ class LibraryTransform:
     # --- on CPUs ------------------------------------------------------------------------------------------------
 
     def _by_pocketfft(self, given: Any, filled: Any) -> None:
-        scipy = importlib.util.find_spec("scipy") is not None
-        library = importlib.import_module("scipy.fft" if scipy else "numpy.fft")
-        options: dict[str, Any] = {"axes": self.axes, "norm": "backward" if self.sign < 0 else "forward"}
-        if scipy:
-            options["workers"] = os.cpu_count()
+        library, options = host_library()
+        options |= {"axes": self.axes, "norm": "backward" if self.sign < 0 else "forward"}
         if self.kind == "c2r":
             options["s"] = [self.into[axis] for axis in self.axes]
+        if library.__name__ == "numpy.fft":
+            options["out"] = filled
+        elif self.kind == "c2c":  # SciPy computes in what it may overwrite, and makes no array
+            np.copyto(filled, given)
+            given, options["overwrite_x"] = filled, True
         name = {"c2c": "fftn" if self.sign < 0 else "ifftn", "r2c": "rfftn", "c2r": "irfftn"}[self.kind]
-        filled[...] = getattr(library, name)(given, **options)
+        result = getattr(library, name)(given, **options)
+        if not np.may_share_memory(result, filled):
+            filled[...] = result
 
     # --- on CUDA ------------------------------------------------------------------------------------------------
 
@@ -148,7 +170,7 @@ class LibraryTransform:
         if not given.size:
             return
         inside, outside = given.shape[begin:end], filled.shape[begin:end]
-        cufft = importlib.import_module("cupy.cuda.cufft")
+        cupy, cufft = importlib.import_module("cupy"), importlib.import_module("cupy.cuda.cufft")
         number = getattr(cufft, f"CUFFT_{kind.upper() if self.dtype == 'float32' else _of_doubles(kind)}")
         blocks = 1 if inner == 1 else outer
         distances = (math.prod(inside), math.prod(outside)) if inner == 1 else (1, 1)
@@ -156,11 +178,14 @@ class LibraryTransform:
             outside if kind == "c2r" else inside, inside, inner, distances[0], outside, inner, distances[1], number,
             outer if inner == 1 else inner, "C", len(run) - 1, None,
         )  # fmt: skip
-        cupy = importlib.import_module("cupy")
         key = told, given.device.id, cupy.cuda.get_current_stream().ptr
         plan = _plans.get(key)
         if plan is None:
-            plan = _plans[key] = cufft.PlanNd(*told)
+            with (
+                warnings.catch_warnings()
+            ):  # CuPy's first plan loads cuFFT, in a way that a package of its own warns of
+                warnings.simplefilter("ignore", DeprecationWarning)
+                plan = _plans[key] = cufft.PlanNd(*told)
         read_from, write_to = given.reshape(blocks, -1), filled.reshape(blocks, -1)
         for n in range(blocks):
             plan.fft(read_from[n], write_to[n], cufft.CUFFT_FORWARD if self.sign < 0 else cufft.CUFFT_INVERSE)

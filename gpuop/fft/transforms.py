@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpuop.dsl.fields.arrays import Placeholder, is_array
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
+from gpuop.fft.arrays_alone import transformed_alone
 from gpuop.fft.fourier import fourier, given, scale_of, taken
-from gpuop.ndimage.filter_arguments import axes_of, rank
+from gpuop.ir.types import FieldType
+from gpuop.ndimage.filter_arguments import axes_of
 from gpuop.ndimage.of_arrays import of_arrays
 
 Lengths = Any  # an integer, a sequence of them, or None
@@ -53,17 +58,22 @@ class Kind:
     conjugate: bool
     what: str
 
-    def of(self, x: Field, lengths: Lengths, axes: Any, norm: Any, method: str | None) -> Field:
-        """The transform of a field."""
+    def asked(self, x: Field | FieldType, lengths: Lengths, axes: Any) -> tuple[list[int], tuple[int, ...]]:
+        """The lengths of the axes that are transformed, as real numbers of transforms of these, and the axes' numbers."""
         counts, numbers = lengths_of(x, lengths, axes)
-        if not numbers:
-            return x.astype("complex64")
         if self.numbers == "r2c" and x.dtype == "complex64":
-            raise UnsupportedError(f"{self.name}: x must be a real sequence, and this field is complex")
-        last, elements = numbers[-1], x.type.tensor_points
-        if self.numbers == "c2r" and (lengths is None or _last(lengths) in (None, -1)):
+            raise UnsupportedError(f"{self.name}: x must be a real sequence, and this one is complex")
+        if numbers and self.numbers == "c2r" and (lengths is None or _last(lengths) in (None, -1)):
             counts[-1] = 2 * (counts[-1] - 1)
         check_lengths(counts)
+        return counts, numbers
+
+    def of(self, x: Field, lengths: Lengths, axes: Any, norm: Any, method: str | None) -> Field:
+        """The transform of a field."""
+        counts, numbers = self.asked(x, lengths, axes)
+        if not numbers:
+            return x.astype("complex64")
+        last, elements = numbers[-1], x.type.tensor_points
         half, lead = counts[-1] // 2 + 1, 1 if elements > 1 else 0
         given_counts = dict(zip(numbers, counts, strict=True)) | ({last: half} if self.numbers == "c2r" else {})
         asked = taken(x, given_counts, self.numbers == "r2c", self.conjugate)
@@ -72,14 +82,22 @@ class Kind:
         made = fourier(asked, self.numbers, [a + lead for a in numbers], sign, wanted, method)
         return given(made, x.tensor_shape, scale_of(norm, counts, 1 if self.inverse else -1), self.conjugate)
 
+    def of_array(self, x: Any, lengths: Lengths, axes: Any, norm: Any) -> Any:
+        """The transform of an array alone, where the device has a library for it; else None."""
+        if self.conjugate or str(x.dtype) not in ("float32", "complex64"):
+            return None
+        counts, numbers = self.asked(FieldType(x.shape, (), x.dtype), lengths, axes)
+        scale_of(norm, counts, 1)
+        return transformed_alone(self.name, x, counts, numbers, norm) if numbers else None
+
 
 def _last(lengths: Any) -> Any:
     return lengths[-1] if isinstance(lengths, Sequence) else lengths
 
 
-def lengths_of(x: Field, lengths: Lengths, axes: Any) -> tuple[list[int], tuple[int, ...]]:
+def lengths_of(x: Field | FieldType, lengths: Lengths, axes: Any) -> tuple[list[int], tuple[int, ...]]:
     """The lengths of the axes that are transformed, and their numbers."""
-    count = rank(x)
+    count = len(x.field_shape)
     given_lengths = None if lengths is None else list(lengths) if isinstance(lengths, Sequence) else [lengths]
     if axes is None and given_lengths is not None:
         if len(given_lengths) > count:
@@ -128,7 +146,19 @@ def _documented(function: Made, kind: Kind, suffix: str) -> Made:
         scaled=", that of the way back is as SciPy's" if kind.inverse else "",
         kind="real Field" if kind.numbers == "c2r" else "complex64 Field",
     )
-    return of_arrays(narrow=True)(function)
+    signature, of_any = inspect.signature(function), of_arrays(narrow=True)(function)
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        given_arguments = signature.bind(*args, **kwargs)
+        given_arguments.apply_defaults()
+        x, lengths, axes, norm, _, _, plan, method = given_arguments.arguments.values()
+        found = None
+        if method is plan is None and is_array(x) and not isinstance(x, (Field, Placeholder)):
+            found = kind.of_array(x, lengths, axes if suffix else (axes,), norm)
+        return of_any(*args, **kwargs) if found is None else found
+
+    return called
 
 
 def _along_one(kind: Kind) -> Made:

@@ -11,6 +11,7 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop import fft
+from gpuop.fft import arrays_alone, fft_library
 
 rng = np.random.default_rng(11)
 REAL = {"rfft", "ihfft"}
@@ -76,6 +77,7 @@ def test_numbers_of_other_kinds():
         x = numbers(2, 6, dtype="float64")
         assert fft.fft(x).dtype == "complex64"  # there is no complex of doubles
         close(fft.fft(x), scipy.fft.fft(x).astype("complex64"))
+        close(fft.fft(x, method="library"), scipy.fft.fft(x).astype("complex64"))
         close(fft.irfft(fft.rfft(x), 6), x.astype("f"))
         close(fft.fft([1, 2, 4j]), scipy.fft.fft([1, 2, 4j]).astype("complex64"))
         close(fft.rfft(np.array([[True, False, True]])), scipy.fft.rfft([[1.0, 0, 1]]).astype("complex64"))
@@ -111,6 +113,24 @@ def test_who_computes_is_told():
         assert "fused through registers: fft_sum4" in text and "absolute" in text
         assert ("fft_library" in by[None].explain(z)) == gp.device().target.has_arrays
         close(by[None](z), abs(scipy.fft.fft2(2 * z)))
+
+
+def test_numpys_library_and_arrays_alone(monkeypatch):
+    """Where there is no SciPy it is NumPy's; arrays alone go there as they lie, and are checked as fields are."""
+    z = numbers(4, 5)
+    seen = []
+    monkeypatch.setattr(arrays_alone, "host_library", lambda: (seen.append(1) or np.fft, {}))
+    monkeypatch.setattr(fft_library, "host_library", lambda: (seen.append(2) or np.fft, {}))
+    with gp.use_device("reference"):
+        close(fft.fft2(z), scipy.fft.fft2(z))
+        close(fft.ifft2(z, method="library", norm="ortho"), scipy.fft.ifft2(z, norm="ortho"))
+        close(fft.rfftn(z.real, method="library"), scipy.fft.rfftn(z.real))
+        close(fft.irfft(z, 7, method="library"), scipy.fft.irfft(z, 7))
+        with pytest.raises(gp.ArgumentError, match="axis 3 is out of range"):
+            fft.fft(z, axis=3)
+        with pytest.raises(gp.ArgumentError, match="Invalid norm value"):
+            fft.irfft(z, norm="none")
+    assert seen == [1, 2, 2, 2]
 
 
 def test_spectra_in_graphs():
