@@ -168,7 +168,7 @@ def cosines(
     for axis in numbers:
         field = Cosines(sines, kind, axis + lead, orthogonal, method).of(field)
     scale = scale_of(norm, [_period(n, sines, kind) for n in counts], 1 if inverse else -1)
-    return given(field, x.tensor_shape, scale)
+    return given(field, x.type, scale)
 
 
 def _period(count: int, sines: bool, kind: int) -> int:

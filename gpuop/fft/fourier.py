@@ -13,7 +13,7 @@ from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import ArgumentError
 from gpuop.fft.axes_transformed import by_passes
 from gpuop.fft.fft_library import by_library
-from gpuop.ir.types import FieldType, Shape
+from gpuop.ir.types import FieldType
 from gpuop.ops.gather import own_place
 from gpuop.ops.library_choice import library_or_kernels
 
@@ -74,11 +74,11 @@ def _element(field: Field, point: Sequence[Any], element: Any, border: Any) -> A
     return k._readTensorElement(field, *point, element, border=border)
 
 
-def given(field: Field, tensor_shape: Shape, scale: float, conjugate: bool = False) -> Field:
-    """What a transform of such tensors gives, times a number: a complex field of pairs, a real one of real numbers."""
-    lead = 1 if tensor_shape.points > 1 else 0
+def given(field: Field, like: FieldType, scale: float, conjugate: bool = False) -> Field:
+    """What a transform of such a field gives, times a number: a complex field of pairs, a real one of real numbers."""
+    tensor_shape, lead = like.tensor_shape, 1 if like.tensor_points > 1 else 0
     pairs = bool(field.tensor_shape)
-    kind = FieldType(field.field_shape[lead:], tensor_shape, "complex64" if pairs else field.dtype)
+    kind = like.replace(field_shape=field.field_shape[lead:], dtype="complex64" if pairs else field.dtype)
 
     def write(element: Any) -> None:
         place = [*([element] if lead else []), *own_place(len(kind.field_shape))]

@@ -80,7 +80,7 @@ class Kind:
         sign = {"c2c": 1 if self.inverse else -1, "r2c": -1, "c2r": 1}[self.numbers]
         wanted = half if self.numbers == "r2c" else counts[-1]
         made = fourier(asked, self.numbers, [a + lead for a in numbers], sign, wanted, method)
-        return given(made, x.tensor_shape, scale_of(norm, counts, 1 if self.inverse else -1), self.conjugate)
+        return given(made, x.type, scale_of(norm, counts, 1 if self.inverse else -1), self.conjugate)
 
     def of_array(self, x: Any, lengths: Lengths, axes: Any, norm: Any) -> Any:
         """The transform of an array alone, where the device has a library for it; else None."""

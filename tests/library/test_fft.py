@@ -93,6 +93,11 @@ def test_elements_of_tensors_are_transformed_by_themselves(elements, method):
         close(fft.fft2(gp.VectorField(complex_), method=method).numpy(), scipy.fft.fft2(complex_, axes=(0, 1)))
         close(fft.rfft(gp.VectorField(real), method=method).numpy(), scipy.fft.rfft(real, axis=1))
         close(fft.dct(gp.VectorField(real), axis=0).numpy(), scipy.fft.dct(real, axis=0))
+        named = fft.rfft(gp.VectorField(real, dims="y:x:c"), method=method)
+        assert (str(named.type.dims), named.field_shape) == (
+            str(gp.FieldType((4, 4), elements, dims="y:x:c").dims),
+            (4, 4),
+        )
 
 
 def test_who_computes_is_told():
