@@ -65,16 +65,28 @@ class Knots:
 
 
 def knots_at(at: Any, n: int, spline: Spline, dtype: str) -> Knots:
-    """The points that a coordinate in double lies between, along an axis of n points."""
+    """The points that a coordinate lies between, along an axis of n points."""
     placed = brought_inside(at, n, spline.mode, KERNEL)
     beyond = None if spline.mode in FREE else k._not(placed > -1.0)
     order = spline.order
-    # what is further away reads the same points; the bounds say to borders how far coordinates may be outside
     first, x = first_knot(placed, order, KERNEL)
-    start = k._max(k._min(k._convert_int(k._max(k._min(first, n), -1 - order)), n), -1 - order)
+    low, high = _middles(n, spline)
+    start = k._max(k._min(k._convert_int(first), high - order // 2), low - order // 2)
     taps = [start + tap for tap in range(order + 1)]
     outside = [k._or(tap < 0, tap >= n) for tap in taps] if spline.mode == "grid-constant" else None
-    return Knots(taps, weights_at(k._convert(x, dtype), order), outside, beyond, MODES[spline.mode])
+    return Knots(taps, weights_at(k._convert(x, dtype), order), outside, beyond, _border(spline))
+
+
+def _middles(n: int, spline: Spline) -> tuple[int, int]:
+    """Between which points the middle knot is: what is further away reads the same points, or is `cval`."""
+    if spline.mode in FREE:
+        return -1 - spline.order, n + spline.order
+    return (0, n - 1) if spline.mode in ("constant", "wrap") else (-1, n)
+
+
+def _border(spline: Spline) -> str:
+    """The border of reads: one of two points that is outside is the nearest inside, or counts 0 times."""
+    return "clamp" if spline.order < 2 and spline.mode in ("constant", "wrap", "reflect") else MODES[spline.mode]
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
 from gpuop.ndimage.between_points import Knots, Spline, any_of, between, knots_at, table_of
-from gpuop.ndimage.filter_arguments import rank, result_dtype
+from gpuop.ndimage.filter_arguments import SMALL, rank, result_dtype
 from gpuop.ndimage.spline_weights import check_mode, check_order
 from gpuop.ops.gather import Place
 from gpuop.ops.making import filled
 
 Numbers = np.ndarray[Any, Any]
+SMALL_EXTENT = 2**20  # up to it coordinates in float32 are mapped into a field without loss
 
 
 def spline_of(order: Any, mode: Any, cval: Any, prefilter: Any) -> Spline:
@@ -54,10 +55,15 @@ def at_places(
     """
     made = between(field, spline, axes, shape, result_dtype(output, field))
     extents = [made.held.field_shape[axis] for axis in axes]
+    small = made.computed == "float32" and not made.padding and max(extents) <= SMALL_EXTENT
+    dtype = "float32" if small and all(f.dtype in SMALL for f in fields) else "float64"
 
     def knots(point: Place) -> list[Knots]:
-        found = zip(places(point), extents, strict=True)
-        return [knots_at(k._convert(at, "float64") + made.padding, n, spline, made.computed) for at, n in found]
+        found = [k._convert(at, dtype) for at in places(point)]
+        return [
+            knots_at(at + made.padding if made.padding else at, n, spline, made.computed)
+            for at, n in zip(found, extents, strict=True)
+        ]
 
     return made.at(name, knots, fields, key)
 
