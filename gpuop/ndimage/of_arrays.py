@@ -36,7 +36,7 @@ def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Func
         usual = signature.parameters["output"].default if "output" in signature.parameters else _NO_OUTPUT
 
         def field_of(array: Any, other: Any, rest: tuple[Any, ...], into: bool) -> Field:
-            given = {also: other if other is None or isinstance(other, tuple) else as_field(other)} if also else {}
+            given = {also: _other_field(other)} if also else {}
             options = {n: DTypeOfArray(v) if into and n == "output" else v for n, v in rest}
             return function(as_field(array), **given, **options)  # type: ignore[no-any-return]
 
@@ -78,6 +78,13 @@ def _run(run: Callable[..., Any], arguments: tuple[Any, ...], into: Any) -> Any:
         return into
     result = run(*arguments, out=into)
     return result if into is None else into
+
+
+def _other_field(other: Any) -> Any:
+    """A second argument as a field, or as several where they are given so."""
+    if isinstance(other, (tuple, list)) and any(isinstance(each, Field) for each in other):
+        return [as_field(_array(each)) for each in other]
+    return None if other is None else as_field(other if isinstance(other, (Field, Placeholder)) else _array(other))
 
 
 def _array(given: Any, narrow: bool = False) -> Any:

@@ -115,6 +115,10 @@ def test_places_of_several_fields_and_elements_of_tensors():
     with gp.use_device("reference"):
         places = (gp.ScalarField(rows), gp.ScalarField(columns))
         found = ndimage.map_coordinates(gp.VectorField(image), places, order=1).numpy()
+        assert np.array_equal(ndimage.map_coordinates(gp.VectorField(image), [rows, columns], order=1).numpy(), found)
+        assert np.array_equal(
+            ndimage.map_coordinates(gp.VectorField(image), [places[0], columns], order=1).numpy(), found
+        )
     for n in range(3):
         expected = scipy.ndimage.map_coordinates(image[..., n], [rows, columns], order=1)
         np.testing.assert_allclose(found[..., n], expected, rtol=1e-5, atol=1e-6)
