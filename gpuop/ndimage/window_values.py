@@ -39,8 +39,8 @@ class WindowValues(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         plain = [_plain(each) for each in inputs]
         if method == "reduce" and ufunc in EXTREMES:
-            return OF_VALUES[ufunc](list(plain[0].ravel()))
-        if ufunc is np.matmul:
+            made = _reduced(OF_VALUES[ufunc], plain[0], options.get("axis", 0))
+        elif ufunc is np.matmul:
             made = np.add.reduce(np.multiply(*plain))
         elif ufunc in OF_VALUES:
             made = np.frompyfunc(OF_VALUES[ufunc], ufunc.nin, 1)(*plain)
@@ -49,14 +49,15 @@ class WindowValues(np.ndarray[Any, Any]):
         return made.view(WindowValues) if isinstance(made, np.ndarray) else made
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        if function is np.median and len(args) == 1 and not options:
+        if function is np.median and len(args) == 1 and _of_all(args[0].ndim, **options):
             return _median(list(_plain(args[0]).ravel()))
         if function is np.where and len(args) == 3:
             return np.frompyfunc(k._where, 3, 1)(*map(_plain, args)).view(WindowValues)
         return super().__array_function__(function, types, args, options)
 
     def std(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, **options: Any) -> Any:
-        return k._sqrt(self.var(ddof=ddof))
+        found = self.var(axis=axis, ddof=ddof, **options)
+        return np.sqrt(found) if isinstance(found, np.ndarray) else k._sqrt(found)
 
 
 def window_values(values: Sequence[Any]) -> WindowValues:
@@ -74,6 +75,19 @@ def _plain(given: Any) -> Any:
     made = np.empty((), object)
     made[()] = given
     return made
+
+
+def _reduced(operation: Callable[..., Any], values: Any, axis: Any) -> Any:
+    """The values combined along some axes."""
+    axes = range(values.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    for each in sorted((a % values.ndim for a in axes), reverse=True):
+        values = np.frompyfunc(operation, 2, 1).reduce(values, axis=each)
+    return values
+
+
+def _of_all(count: int, axis: Any = None) -> bool:
+    axes = range(count) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return {a % count for a in axes} == set(range(count))
 
 
 def _median(values: list[Any]) -> Any:

@@ -23,6 +23,7 @@ RECORDED = {
     "differences": lambda b: np.abs(b - b[4]).max() + b[0],
     "counts": lambda b: (b > b[4]).sum(),
     "choices": lambda b: np.where(b > 4, b, 1.5).sum(),
+    "rows' extremes": lambda b: b.reshape(3, 3).max(axis=0).min() + b.reshape(3, 3).std(axis=-1).sum(),
     "rows": lambda b: b.reshape(3, 3).sum(axis=0)[1],
     "words of kernels": lambda b: _sqrt(b[2]) if not isinstance(b[2], float) else math.sqrt(b[2]),
 }
