@@ -56,6 +56,10 @@ integers from 0 to n - 1 anywhere.
 and the number of bins: one after another in each chunk, and then the sums of the chunks, so bits are equal on all devices; they
 may differ from NumPy's in the last place. A value at an edge is in the bin that NumPy has it in.
 
+**Speed.** `benchmarks/numpy_functions.py` measures some of them beside NumPy, and on CUDA beside CuPy. On two cores of a CPU, at
+4096² and 2²⁴, the length of a gradient takes 0.09 of NumPy's time, `np.select` 0.01, `np.allclose` 0.05, `np.interp` 0.13,
+`np.convolve` by 33 values 0.12, `np.round` 0.32, `np.maximum.accumulate` 0.47.
+
 `gp.zeros`, `gp.ones`, `gp.full`, `gp.arange`, `gp.linspace` and `gp.meshgrid` are computed where they are used, and take no memory
 unless they are a result. `gp.updated` names places as slices do. They are in [api.md](api.md).
 """

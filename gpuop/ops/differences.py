@@ -55,7 +55,8 @@ def _slope(field: Field, axis: int, spacing: Any, order: int) -> Field:
     if extent <= order:
         raise SemanticError(f"gradient: axis {axis} of a {field.type} field has fewer than {order + 1} points")
     steps = _steps(field, axis, spacing)
-    flat = reshaped("gradient", field, [Axis(at.extent) for at in axes_of(field.type)])
+    in_grid = axis < len(field.field_shape)  # else the tensor's axes are taken as the grid's meanwhile
+    flat = field if in_grid else reshaped("gradient", field, [Axis(at.extent) for at in axes_of(field.type)])
     made = _even(flat, axis, float(steps[0]), order) if np.ptp(steps) == 0 else _uneven(flat, axis, steps, order)
     return reshaped("gradient", made, axes_of(field.type))
 
@@ -72,9 +73,9 @@ def _steps(field: Field, axis: int, spacing: Any) -> Numbers:
 def _even(flat: Field, axis: int, step: float, order: int) -> Field:
     extent, ends = flat.shape[axis], (-1.5 / step, 2 / step, -0.5 / step)
 
-    def value(at: Place, _: Reading) -> Any:
+    def value(at: Place, read: Reading) -> Any:
         def there(n: Any) -> Any:
-            return k._readTensor(flat, *at[:axis], n, *at[axis + 1 :])
+            return read.at(flat, [*at[:axis], n, *at[axis + 1 :]], "clamp")
 
         own = at[axis]
         edge = (own == 0) | (own == extent - 1)
@@ -96,9 +97,9 @@ def _uneven(flat: Field, axis: int, steps: Numbers, order: int) -> Field:
     dtype = "float64" if flat.dtype == "float64" else "float32"
     table = Field(_weights(steps, order).astype(dtype), 0)
 
-    def value(at: Place, _: Reading) -> Any:
+    def value(at: Place, read: Reading) -> Any:
         first = k._max(0, k._min(at[axis] - 1, extent - 3))
-        points = [k._readTensor(flat, *at[:axis], first + n, *at[axis + 1 :], border="unchecked") for n in range(3)]
+        points = [read.at(flat, [*at[:axis], first + n, *at[axis + 1 :]]) for n in range(3)]
         parts = [p * k._readTensor(table, at[axis], n, border="unchecked") for n, p in enumerate(points)]
         return parts[0] + parts[1] + parts[2]
 
