@@ -32,7 +32,7 @@ BELOW = {  # what each part may import
     "show": BASE | {"ir", "fusion"},
     "runtime": BASE | {"ir", "passes", "codegen", "fusion"},
     "ops": BASE | {"ir", "passes", "dsl"},
-    "array_namespace": CORE,
+    "array_namespace": CORE | {"linalg"},
     "interop": CORE,
     "evaluation": CORE | {"interop"},
     "texts": CORE | {"evaluation"},

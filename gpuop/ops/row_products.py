@@ -16,7 +16,7 @@ from gpuop.ops.algebra import apply, astype, common_dtype
 from gpuop.ops.along import flip
 from gpuop.ops.axes import Axis, numbered, of_field
 from gpuop.ops.gather import Place, Reading, gathered
-from gpuop.ops.layouts import expand_dims, permuted, ravel, reshaped, squeeze, swapaxes
+from gpuop.ops.layouts import permuted, ravel, reshaped
 from gpuop.ops.reductions import reduced
 
 
@@ -115,28 +115,6 @@ def vdot(a: Any, b: Any, /) -> Field:
     if one.shape != other.shape:
         raise SemanticError(f"vdot: {one.size} values and {other.size}: give as many of both")
     return _summed(_conjugate(one), other, (0,))
-
-
-def vecdot(a: Any, b: Any, axis: int = -1) -> Field:
-    """numpy.vecdot: over an axis, counted from the end, of rows that broadcast."""
-    one, other = _operands("vecdot", a, b)
-    if not -min(one.ndim, other.ndim) <= axis < 0 or one.shape[axis] != other.shape[axis]:
-        raise SemanticError(f"vecdot: axis {axis} of a {one.type} field and of a {other.type} one is not as long")
-    return _summed(_conjugate(one), other, (axis,))
-
-
-def matmul(a: Any, b: Any) -> Field:
-    """numpy.matmul: sums of products, of stacks of matrices that broadcast."""
-    one, other = _operands("matmul", a, b)
-    if not one.ndim or not other.ndim:
-        raise SemanticError("matmul takes matrices and rows, not numbers; `*` multiplies with a number")
-    rows = one if one.ndim > 1 else expand_dims(one, 0)
-    columns = swapaxes(other, -1, -2) if other.ndim > 1 else expand_dims(other, 0)
-    if rows.shape[-1] != columns.shape[-1]:
-        raise SemanticError(f"matmul: rows of a {one.type} field and columns of a {other.type} one are not as long")
-    found = _summed(rows[..., :, None, :], columns[..., None, :, :], (-1,))
-    gone = tuple(axis for axis, given in ((-2, one), (-1, other)) if given.ndim == 1)
-    return squeeze(found, gone) if gone else found
 
 
 def outer(a: Any, b: Any, out: Any = None) -> Field:
