@@ -2,6 +2,9 @@
 
 import gpuop.linalg.numpy_names  # noqa: F401 - it has NumPy's functions take fields
 from gpuop.linalg.einsum import einsum
+from gpuop.linalg.elimination import cholesky, det, inv, slogdet, solve
+from gpuop.linalg.matrices import LinAlgError
+from gpuop.linalg.norms import norm
 from gpuop.linalg.products import (
     cross,
     diagonal,
@@ -15,16 +18,33 @@ from gpuop.linalg.products import (
     vecdot,
     vecmat,
 )
+from gpuop.linalg.rotations import eigh, eigvalsh, qr
+from gpuop.linalg.singular_values import cond, matrix_rank, pinv, svd, svdvals
 
 __all__ = [
+    "LinAlgError",
+    "cholesky",
+    "cond",
     "cross",
+    "det",
     "diagonal",
     "dot",
+    "eigh",
+    "eigvalsh",
     "einsum",
+    "inv",
     "matmul",
+    "matrix_rank",
     "matrix_transpose",
     "matvec",
+    "norm",
     "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
     "tensordot",
     "trace",
     "vecdot",

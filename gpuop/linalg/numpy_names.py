@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
-from gpuop.linalg import products
+from gpuop.linalg import elimination, norms, products, rotations, singular_values
 from gpuop.linalg.einsum import einsum
 from gpuop.ops.array_functions import ArrayFunction
 from gpuop.ops.layouts import moveaxis
@@ -32,6 +32,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 
 PRODUCTS, MATRICES = "Products", "Matrices"
+SIGNS = "columns may have other signs than NumPy's"
 BY_PLACE = "a thread for each sum; of matrices as `a @ b`"
 TABLE = {
     "einsum": ArrayFunction(einsum, PRODUCTS, BY_PLACE),
@@ -53,6 +54,20 @@ TABLE = {
     "linalg.trace": ArrayFunction(products.trace, MATRICES),
     "linalg.diagonal": ArrayFunction(products.diagonal, MATRICES),
     "linalg.matrix_transpose": ArrayFunction(products.matrix_transpose, MATRICES),
+    "linalg.det": ArrayFunction(elimination.det, MATRICES, "of up to 32×32, as the following"),
+    "linalg.slogdet": ArrayFunction(elimination.slogdet, MATRICES),
+    "linalg.inv": ArrayFunction(elimination.inv, MATRICES, "infinities and NaN of singular matrices"),
+    "linalg.solve": ArrayFunction(elimination.solve, MATRICES, "of a VectorField vectors"),
+    "linalg.cholesky": ArrayFunction(elimination.cholesky, MATRICES, "NaN where there is none"),
+    "linalg.qr": ArrayFunction(rotations.qr, MATRICES),
+    "linalg.eigh": ArrayFunction(rotations.eigh, MATRICES, SIGNS),
+    "linalg.eigvalsh": ArrayFunction(rotations.eigvalsh, MATRICES),
+    "linalg.svd": ArrayFunction(singular_values.svd, MATRICES, SIGNS),
+    "linalg.svdvals": ArrayFunction(singular_values.svdvals, MATRICES),
+    "linalg.pinv": ArrayFunction(singular_values.pinv, MATRICES, "`rcond` follows the dtype where it is not given"),
+    "linalg.matrix_rank": ArrayFunction(singular_values.matrix_rank, MATRICES),
+    "linalg.cond": ArrayFunction(singular_values.cond, MATRICES),
+    "linalg.norm": ArrayFunction(norms.norm, MATRICES, '`ord` of matrices is "fro", 1, -1, inf or -inf'),
 }
 services.array_functions.update(TABLE)
 services.algebra["matmul"] = products.matmul

@@ -1,0 +1,140 @@
+"""Matrices that a thread takes apart: where they lie, how they are read and written, and loops over their rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
+from gpuop.dsl.recorder.precisions import precision
+from gpuop.errors import ArgumentError, UnsupportedError
+from gpuop.ir.kernel import EXACT
+from gpuop.ir.types import FieldType
+from gpuop.ops.algebra import astype
+from gpuop.ops.axes import Axis, axes_of
+from gpuop.ops.layouts import grids_spread, reshaped
+from gpuop.pipelines.takes_arrays import as_field
+
+MOST = 32  # rows and columns of a matrix
+WRITTEN_OUT = 4  # rows and columns of one whose values are in registers, without loops
+
+
+class LinAlgError(ArgumentError, np.linalg.LinAlgError):
+    """Matrices of shapes that a function does not take; numpy.linalg.LinAlgError too.
+
+    Args:
+        message, loc: as of SemanticError.
+    """
+
+
+class Given:
+    """Matrices, and vectors beside them, as fields of tensors.
+
+    Args:
+        name: of the function.
+        matrices: the last two axes of each; arrays, and fields, whose matrices may be the grid's.
+        vectors: whether the last one of these has vectors.
+        square: whether the first one's matrices are.
+    """
+
+    def __init__(self, name: str, *matrices: Any, vectors: bool = False, square: bool = True) -> None:
+        self.name = name
+        self.grid = all(isinstance(m, Field) and not m.tensor_shape for m in matrices)
+        last = len(matrices) - 1
+        fields = [self._of_tensors(m, 1 if vectors and n == last else 2) for n, m in enumerate(matrices)]
+        self.dtype = "float64" if any(f.dtype == "float64" for f in fields) else "float32"
+        self.fields: list[Field] = grids_spread(f"linalg.{name}", [astype(f, self.dtype) for f in fields])
+        self.rows, self.columns = self.fields[0].tensor_shape
+        if square and self.rows != self.columns:
+            raise LinAlgError(
+                f"{name}: Last 2 dimensions of the array must be square, and are {self.rows}×{self.columns}"
+            )
+        if max(*self.fields[0].tensor_shape, *self.fields[-1].tensor_shape) > MOST:
+            raise UnsupportedError(
+                f"linalg.{name}: a thread takes matrices of up to {MOST}×{MOST} apart, not {self.rows}×{self.columns}; "
+                f"`numpy.linalg.{name}` takes `f.numpy()`"
+            )
+
+    def _of_tensors(self, given: Any, order: int) -> Field:
+        """The field with its last axes as those of tensors."""
+        field = given if isinstance(given, Field) else as_field(given)
+        axes = axes_of(field.type)
+        if len(axes) < order:
+            raise LinAlgError(
+                f"{self.name}: {len(axes)}-dimensional array given. Array must be at least {order}-dimensional"
+            )
+        if field.dtype == "complex64":
+            raise UnsupportedError(f"linalg.{self.name} takes real matrices")
+        if len(field.tensor_shape) == order:
+            return field
+        return reshaped(self.name, field, [Axis(axis.extent, n >= len(axes) - order) for n, axis in enumerate(axes)])
+
+    def call(self, body: Callable[[], None], tensors: Sequence[tuple[int, ...]], told: Any = ()) -> list[Field]:
+        """The fields that an operator writes, of tensors of these shapes."""
+        grid = max((f.field_shape for f in self.fields), key=len)
+        types = tuple(FieldType(grid, shape, self.dtype) for shape in tensors)
+        with precision(EXACT):
+            made = library_call(self.name, types, self.fields, body, told, whole=True)
+        return [self._of_grid(f) if self.grid else f for f in made]
+
+    def _of_grid(self, field: Field) -> Field:
+        return reshaped(self.name, field, [Axis(axis.extent) for axis in axes_of(field.type)])
+
+    def array(self, *shape: int) -> Any:
+        """An array of the thread's own, of zeros."""
+        return (k._doubleArray if self.dtype == "float64" else k._floatArray)(*shape)
+
+    def read(self, number: int = 0) -> Any:
+        """A matrix of the thread's own; of a vector a column."""
+        field = self.fields[number]
+        rows, columns = (*field.tensor_shape, 1)[:2]
+        made = self.array(rows, columns)
+        for_each(rows, columns, lambda i, j: made.__setitem__((i, j), k._readTensorElement(field, i * columns + j)))
+        return made
+
+    def identity(self, count: int) -> Any:
+        made = self.array(count, count)
+        loop(0, count, lambda i: made.__setitem__((i, i), 1), count)
+        return made
+
+    def epsilon(self) -> float:
+        return float(np.finfo(self.dtype).eps)
+
+
+def loop(start: Any, stop: Any, body: Callable[[Any], object], size: int) -> None:
+    """A loop of the kernel; of small matrices it is written out."""
+    if isinstance(start, int) and isinstance(stop, int) and start >= stop:
+        return
+    if size <= WRITTEN_OUT:
+        for n in range(start, stop):
+            body(n)
+    else:
+        with k._for(start, stop) as n:
+            body(n)
+
+
+def for_each(rows: int, columns: int, body: Callable[[Any, Any], object]) -> None:
+    """Something at each place of a matrix."""
+    size = max(rows, columns)
+    loop(0, rows, lambda i: loop(0, columns, lambda j: body(i, j), size), size)
+
+
+def write(out: Any, rows: int, columns: int, value: Callable[[Any, Any], Any]) -> None:
+    """Write all of a matrix."""
+    for_each(rows, columns, lambda i, j: k._writeTensorElement(out, value(i, j), i * columns + j))
+
+
+def swap(array: Any, one: Any, other: Any) -> None:
+    """Have two places change their values."""
+    before = k._var(array[one])
+    array[one] = array[other]
+    array[other] = before
+
+
+def minus(array: Any, place: Any, factor: Any, value: Any) -> None:
+    """Take a product from what is at a place."""
+    array[place] = k._fma(-factor, value, array[place])
