@@ -11,13 +11,15 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import ArgumentError
-from gpuop.fft.axes_transformed import by_passes
+from gpuop.fft.axes_transformed import along_axis, by_passes
 from gpuop.fft.fft_library import by_library
+from gpuop.fft.passes import IN_REGISTERS, factors
 from gpuop.ir.types import FieldType
 from gpuop.ops.gather import own_place
-from gpuop.ops.library_choice import library_or_kernels
+from gpuop.ops.target_choice import Facts, by_target
 
 METHODS = (None, "passes", "library")
+NEIGHBOURS = 64  # columns from which on threads of passes are side by side
 
 
 def computed_in(field: Field) -> str:
@@ -34,9 +36,33 @@ def fourier(field: Field, kind: str, axes: Sequence[int], sign: int, wanted: int
     if method not in METHODS:
         raise ArgumentError(f'`method` is "library", "passes", or None for what the device is best at, not {method!r}')
     asked = field, kind, axes, sign, wanted
-    if method is None and field.field_shape.points:
-        return library_or_kernels(by_library(*asked), by_passes(*asked))
-    return by_library(*asked) if method == "library" else by_passes(*asked)
+    if method == "library":
+        return by_library(*asked)
+    *others, last = sorted(axes)
+    lines = kind == "c2c" and _side_by_side(field, others if last == len(field.field_shape) - 1 else axes)
+    if method == "passes" or not field.field_shape.points or (lines and last < len(field.field_shape) - 1):
+        return by_passes(*asked)
+    library = by_library(*asked)
+    choices: list[tuple[Facts, Field]] = [
+        ({"has_arrays": True, "device": "cpu"}, _by_both(field, others, last, sign) if lines and others else library),
+        ({"has_arrays": True, "device": "gpu"}, library),
+        ({"has_arrays": False}, by_passes(*asked)),
+    ]
+    return by_target(choices)
+
+
+def _side_by_side(field: Field, axes: Sequence[int]) -> bool:
+    """Whether passes suit axes before the last one: neighbouring threads are on neighbouring lines, which libraries gather."""
+    radices = [factors(field.field_shape[axis]) for axis in axes]
+    return field.field_shape[-1] >= NEIGHBOURS and all(each and max(each) <= IN_REGISTERS for each in radices)
+
+
+def _by_both(field: Field, axes: Sequence[int], last: int, sign: int) -> Field:
+    """A complex transform: of the last axis by the library, of the others by passes."""
+    field = by_library(field, "c2c", (last,), sign, field.field_shape[last])
+    for axis in axes:
+        field = along_axis(field, axis, sign)
+    return field
 
 
 def taken(field: Field, lengths: Mapping[int, int], real: bool = False, conjugate: bool = False) -> Field:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuop.errors import SemanticError
 from gpuop.ir.kernel import Kernel, Launchable
-from gpuop.ir.symbolic import Known, evaluate
+from gpuop.ir.symbolic import Known, Plain, evaluate
 from gpuop.ir.target import Target
 
 Parameters = tuple[tuple[str, Any], ...]
@@ -27,14 +27,14 @@ class Variant:
         identity: of the kernel.
         inputs: which of the call's inputs it reads.
         parameters: what it was recorded with.
-        grid: target expressions with the values for which it is right, as its grid was recorded for them.
+        grid: target expressions, with the values that its grid was recorded for, or that it is for.
     """
 
     kernel: Kernel
     identity: str
     inputs: tuple[int, ...]
     parameters: Parameters = ()
-    grid: tuple[tuple[Known, int], ...] = ()
+    grid: tuple[tuple[Known, Plain], ...] = ()
 
     def suits(self, target: Target) -> bool:
         return all(evaluate(known, target) == n for known, n in self.grid)

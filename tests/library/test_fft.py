@@ -117,7 +117,19 @@ def test_who_computes_is_told():
         assert "fft_library" not in text and text.startswith("3 kernels")
         assert "fused through registers: fft_sum4" in text and "absolute" in text
         assert ("fft_library" in by[None].explain(z)) == gp.device().target.has_arrays
+        columns = gp.pipeline(lambda a: fft.fft(gp.ComplexField(a), axis=0))
+        assert "fft_library" not in columns.explain(np.zeros((64, 64), "complex64"))
+        if gp.device().target.device == "cpu":
+            text = by[None].explain(np.zeros((64, 64), "complex64"))
+            assert "fft_library" in text and "fft_radix16" in text and "fft_sum4_fft_give_absolute" in text
         close(by[None](z), abs(scipy.fft.fft2(2 * z)))
+
+
+@pytest.mark.parametrize("axes", [(0,), (0, 2), (2, 1), (0, 1)], ids=str)
+def test_passes_along_columns_by_default(axes):
+    z = numbers(3, 4, 64)
+    with gp.use_device("reference"):
+        close(fft.ifftn(gp.ComplexField(z), axes=axes).numpy(), scipy.fft.ifftn(z, axes=axes))
 
 
 def test_numpys_library_and_arrays_alone(monkeypatch):

@@ -1,0 +1,36 @@
+"""Values that are computed in one of several ways, which facts of the target decide on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.alternatives import together
+from gpuop.dsl.operators.gpu_operator import results_of
+from gpuop.errors import here
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.symbolic import Plain
+from gpuop.ir.values import Node, Result
+from gpuop.ir.variants import Variant
+
+Facts = Mapping[str, Plain]  # of `_target`, by name
+
+
+def by_target(choices: Sequence[tuple[Facts, Field]]) -> Field:
+    """A field that is one of several on a device: what the others are made of is left out before anything is fused.
+
+    Args:
+        choices: fields of one type, the only results of kernels, each with facts of the targets that it is for.
+    """
+    made = together([_variant(field, facts) for facts, field in choices], (choices[0][1].type,))
+    return results_of(made.kernel, made.identity, made.inputs, here(), made.kinds)[0]
+
+
+def _variant(field: Field, facts: Facts) -> tuple[Variant, tuple[Node, ...]]:
+    node = field.node
+    assert isinstance(node, Result)
+    call = node.call
+    assert isinstance(call.kernel, Kernel)
+    known = tuple((getattr(k._target, name).known, value) for name, value in facts.items())
+    return Variant(call.kernel, call.identity, (), (), known), call.inputs
