@@ -47,6 +47,7 @@ from gpuop.ndimage.ranks import median_filter, percentile_filter, rank_filter
 from gpuop.ndimage.smoothing import gaussian_filter, gaussian_filter1d, uniform_filter, uniform_filter1d
 from gpuop.ndimage.splines import spline_filter, spline_filter1d
 from gpuop.ndimage.statistics import center_of_mass, mean, median, standard_deviation, sum, sum_labels, variance
+from gpuop.ndimage.vectorized import vectorized_filter
 
 __all__ = [
     "affine_transform",
@@ -120,6 +121,7 @@ __all__ = [
     "uniform_filter1d",
     "value_indices",
     "variance",
+    "vectorized_filter",
     "white_tophat",
     "zoom",
 ]

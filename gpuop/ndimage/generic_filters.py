@@ -94,7 +94,7 @@ def _filtered(
     before = [n // 2 + origins.get(a, 0) for a, n in enumerate(window.shape)]
 
     def filtered(array: Numbers) -> Numbers:
-        views = sliding_window_view(_padded(array, before, window.shape, at), window.shape)
+        views = sliding_window_view(padded(array, before, window.shape, at), window.shape)
         return np.array([function(views[p][window]) for p in np.ndindex(array.shape)], np.float64).reshape(array.shape)
 
     return _on_host("generic_filter", field, filtered, dtype)
@@ -145,7 +145,7 @@ def _by_lines(
     def filtered(array: Numbers) -> Numbers:
         lines = np.ascontiguousarray(np.moveaxis(array, number, -1))
         count, made = lines.ndim - 1, np.zeros(lines.shape)
-        wide = _padded(lines, [0] * count + [size // 2 + origin], [1] * count + [size], at)
+        wide = padded(lines, [0] * count + [size // 2 + origin], [1] * count + [size], at)
         for place in np.ndindex(lines.shape[:-1]):
             function(wide[place], made[place])
         return np.moveaxis(made, -1, number)
@@ -159,7 +159,7 @@ def _real(field: Field) -> Field:
     return field
 
 
-def _padded(array: Numbers, before: Sequence[int], window: Sequence[int], at: ImageEdge) -> Numbers:
+def padded(array: Numbers, before: Sequence[int], window: Sequence[int], at: ImageEdge) -> Numbers:
     """An array with what windows read outside of it."""
     widths = [(low, n - 1 - low) for low, n in zip(before, window, strict=True)]
     more = {"constant_values": at.cval} if at.border == "constant" else {}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 FILES = ("test_filters", "test_interpolation", "test_measurements", "test_morphology", "test_splines")
 # what gpuop.ndimage does not have: functions, and complex numbers of two float64
-ABSENT = "vectorized or Threading or complex128"
+ABSENT = "Threading or complex128"
 REASONS = {
     "complex128": "there is no dtype of two float64",
     "float16": "SciPy refuses float16, gpuop computes it",

@@ -107,7 +107,36 @@ def test_places_of_functions_are_part_of_the_kernel():
         assert "1 kernel for 2 operators" in moved.explain(IMAGE)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"size": 3},
+        {"size": (2, 3), "mode": "constant", "cval": 5},
+        {"footprint": np.array([[1, 0, 1], [0, 1, 0]], bool), "origin": (0, 1), "mode": "wrap"},
+        {"size": (3, 2), "mode": "valid"},
+        {"size": 3, "axes": 0, "mode": "grid-mirror"},
+    ],
+    ids=["size", "constant", "footprint", "valid", "axis"],
+)
+def test_functions_that_reduce_axes(image, options):
+    for function in (
+        np.mean,
+        np.std,
+        lambda v, axis: (v**2).sum(axis=axis),
+        lambda v, axis: np.percentile(v, 30, axis=axis),
+    ):
+        for dtype in ("float32", "uint8"):
+            found = ndimage.vectorized_filter(image.astype(dtype), function, **options)
+            expected = scipy.ndimage.vectorized_filter(image.astype(dtype), function, **options)
+            assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+            np.testing.assert_allclose(found, expected, rtol=1e-5 if found.dtype == np.float32 else 1e-13)
+
+
 def test_messages(image):
+    with pytest.raises(ValueError, match="Either `size` or `footprint` must be provided, and not both"):
+        ndimage.vectorized_filter(image, np.mean)
+    with pytest.raises(ValueError, match="`batch_memory` is insufficient"):
+        ndimage.vectorized_filter(image, np.mean, size=3, batch_memory=5)
     with pytest.raises(gp.SemanticError, match="the mapping gives 1 coordinates, and the field has 2 axes"):
         ndimage.geometric_transform(image, lambda p: p[:1])
     with pytest.raises(RuntimeError, match="invalid filter size 0"):
