@@ -170,9 +170,9 @@ def _distances(
     shape = tuple(input.field_shape)
     if not shape:
         parts = _distances(reshape(input, (1,)), None, metric, dtype, want, nowhere)
-        return tuple(
-            p if n else reshape(p, ()) for n, p in zip([i for i, w in enumerate(want) if w], parts, strict=True)
-        )
+        if nowhere == "past the first":  # there SciPy gives a number an axis
+            return parts
+        return (reshape(parts[0], ()), *parts[1:]) if want[0] else parts
     if not input.field_shape.points:
         parts = astype(input, dtype), astype(stack([input] * len(shape)), "int32")
         return tuple(part for part, w in zip(parts, want, strict=True) if w)

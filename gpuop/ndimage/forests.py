@@ -93,17 +93,23 @@ def root(parents: Field, start: Any) -> Any:
 
 def _runs(inside: Field, links: Links) -> Field:
     """The first point of each run of points in a segment of a row; threads side by side look at a segment."""
-    columns, lanes = links.columns, _lanes()
+    columns = links.columns
 
     def is_inside(row: Any, column: Any) -> Any:
         return k._readTensor(inside, row * columns + column, border="unchecked") != 0
 
-    def body() -> None:
-        k._globalThreads(links.rows, links.segments * lanes)
-        k._localThreads(1, lanes)
+    def alone() -> None:
+        row, begin, first = k._row, k._column * SEGMENT, k._var(OUTSIDE)
+        with k._for(begin, k._min(begin + SEGMENT, columns)) as column:
+            number = row * columns + column
+            begun = k._where(first < 0, number, first) if links.in_row else number
+            first.assign(k._where(is_inside(row, column), begun, OUTSIDE))
+            k._writeTensor(k._out0, first, number)
+
+    def together() -> None:
         row, begin = k._row, k._groupColumn * SEGMENT
         last = k._var(0)  # twice the column of the last change, and 1 where a run begins
-        with k._for(0, min(SEGMENT, columns), k._localColumns) as done:
+        with k._for(0, min(SEGMENT, columns), LANES) as done:
             column = begin + done + k._localColumn
             here = k._min(column, columns - 1)
             is_in = is_inside(row, here)
@@ -113,7 +119,15 @@ def _runs(inside: Field, links: Links) -> Field:
             with k._if(column < columns):
                 first = k._where((latest & 1) == 1, row * columns + (latest >> 1), OUTSIDE)
                 k._writeTensor(k._out0, first, row * columns + column)
-            last.assign(k._broadcastGroup(latest, k._localColumns - 1, over="column"))
+            last.assign(k._broadcastGroup(latest, LANES - 1, over="column"))
+
+    def body() -> None:
+        k._globalThreads(links.rows, links.segments * _lanes())
+        k._localThreads(1, _lanes())
+        with k._codegenIf(single()):
+            alone()
+        with k._codegenElse():
+            together()
 
     out = FieldType(links.rows * columns, (), "int32")
     return library_call("runs", (out,), [inside], body, links, whole=True)[0]
@@ -126,79 +140,80 @@ def _lanes() -> Any:
 @operator(inout="parents")
 def _joined(parents: Any, links: Links) -> None:
     """Join the trees of neighbours that are in other rows, or in another segment of the row."""
-    columns = links.columns
-    k._globalThreads(links.rows, columns)
-    own = k._row * columns + k._column
-    here = k._readTensor(parents, own, border="unchecked")
-    with k._if(here >= 0):
-        left = _known(parents, own - 1, k._column > 0)
-        if links.segments > 1 and links.in_row:
-            with k._if((k._column % SEGMENT == 0) & (left >= 0)):
-                _join(parents, here, left)
-        lead = apart(k._row, links.shape[:-1])
-        for offset, steps in links.before:
-            inside = k._and(
-                [True, *(t for p, o, n in zip(lead, offset, links.shape[:-1], strict=True) for t in _within(p, o, n))]
-            )
-            there = own + sum(o * math.prod(links.shape[a + 1 :]) for a, o in enumerate(offset))
-            row = _ForestRow(parents, there, inside, columns)
-            if links.in_row and steps == (-1, 0, 1):
-                _join_wide(parents, here, left, row, own)
-            else:
-                _join_each(parents, here, left, row, steps, links.in_row)
+    k._globalThreads(links.rows, links.segments * _lanes())
+    k._localThreads(1, _lanes())
+    lead, begin = apart(k._row, links.shape[:-1]), k._groupColumn * SEGMENT
+    insides = [k._and([True, *_within(lead, offset, links.shape)]) for offset, _ in links.before]
+    with k._for(begin + k._localColumn, k._min(begin + SEGMENT, links.columns), k._localColumns) as column:
+        point = _ForestRow(parents, k._row * links.columns, True, column, links.columns)
+        here = point.at(0)
+        with k._if(here >= 0):
+            left = point.at(-1)
+            if links.segments > 1 and links.in_row:
+                with k._if((column == begin) & (left >= 0)):
+                    _join(parents, here, left)
+            for (offset, steps), inside in zip(links.before, insides, strict=True):
+                away = sum(o * math.prod(links.shape[a + 1 :]) for a, o in enumerate(offset))
+                row = replace(point, first=point.first + away, inside=inside)
+                if links.in_row and steps == (-1, 0, 1):
+                    _join_wide(point, here, left, row)
+                else:
+                    _join_each(here, left, row, steps, links.in_row)
 
 
-def _within(place: Any, offset: int, extent: int) -> list[Any]:
-    if not offset or (isinstance(place, int) and extent == 1):
-        return [] if not offset else [False]
-    return [place + offset >= 0 if offset < 0 else place + offset < extent]
-
-
-def _known(parents: Field, at: Any, inside: Any) -> Any:
-    """What a point knows; OUTSIDE of the grid."""
-    return k._where(inside, k._readTensor(parents, k._max(at, 0), border="unchecked"), OUTSIDE)
+def _within(place: Sequence[Any], offset: Sequence[int], shape: Sequence[int]) -> list[Any]:
+    """The tests of whether a place so far away is inside, along the axes along which it is away."""
+    moved = ((p + o, o, n) for p, o, n in zip(place, offset, shape, strict=False) if o)
+    return [False if n == 1 else p >= 0 if o < 0 else p < n for p, o, n in moved]
 
 
 @dataclass(frozen=True)
 class _ForestRow:
-    """Another row's points around this thread's column."""
+    """A row's points around a column.
+
+    Attributes:
+        first: where it begins in memory.
+        inside: whether it is in the grid.
+    """
 
     parents: Field
-    own: Any
+    first: Any
     inside: Any
+    column: Any
     columns: int
 
     def at(self, step: int) -> Any:
-        inside = self.inside
+        """What a point knows; OUTSIDE of the grid."""
+        inside, column = self.inside, self.column + step
         if step:
-            inside = inside & (k._column > 0 if step < 0 else k._column < self.columns - 1)
-        count = self.parents.field_shape[0]
-        place = k._where(inside, self.own + step, 0)
-        return k._where(inside, k._readTensor(self.parents, k._min(place, count - 1), border="unchecked"), OUTSIDE)
+            inside = inside & (column >= 0 if step < 0 else column < self.columns)
+        if inside is True:
+            return k._readTensor(self.parents, self.first + column, border="unchecked")
+        place = k._where(inside, self.first + column, 0)
+        return k._where(inside, k._readTensor(self.parents, place, border="unchecked"), OUTSIDE)
 
 
-def _join_wide(parents: Field, here: Any, left: Any, row: _ForestRow, own: Any) -> None:
-    """Of three neighbours in a row the middle one is connected to both others, and this thread's neighbours to these."""
+def _join_wide(point: _ForestRow, here: Any, left: Any, row: _ForestRow) -> None:
+    """Of three neighbours in a row the middle one is connected to both others, and the point's neighbours to these."""
     middle, before = row.at(0), row.at(-1)
     with k._if(middle >= 0), k._if((left < 0) | (before < 0)):
-        _join(parents, here, middle)
+        _join(point.parents, here, middle)
     with k._else():
         with k._if((before >= 0) & (left < 0)):
-            _join(parents, here, before)
+            _join(point.parents, here, before)
         behind = row.at(1)
-        right = _known(parents, k._min(own + 1, parents.field_shape[0] - 1), k._column < row.columns - 1)
-        with k._if((behind >= 0) & (right < 0)):
-            _join(parents, here, behind)
+        with k._if((behind >= 0) & (point.at(1) < 0)):
+            _join(point.parents, here, behind)
 
 
-def _join_each(parents: Field, here: Any, left: Any, row: _ForestRow, steps: Sequence[int], in_row: bool) -> None:
+def _join_each(here: Any, left: Any, row: _ForestRow, steps: Sequence[int], in_row: bool) -> None:
     for step in steps:
         there = row.at(step)
         needed = there >= 0
-        if in_row:
-            needed = needed & ((left < 0) | (row.at(step - 1) < 0)) if step > -1 else needed
+        if in_row and step > -1:
+            needed = needed & ((left < 0) | (row.at(step - 1) < 0))
         with k._if(needed):
-            _join(parents, here, there)
+            _join(row.parents, here, there)
 
 
 def _join(parents: Field, one: Any, other: Any) -> None:
@@ -216,12 +231,12 @@ def _join(parents: Field, one: Any, other: Any) -> None:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def numbered(parents: Field) -> tuple[Field, Field]:
+def numbered(parents: Field, links: Links) -> tuple[Field, Field]:
     """The components' numbers from 1 on in the order of their first points, 0 outside; and how many there are."""
     counts = _counts(parents)
     adder = replace(reducer_of("sum", counts.type, 1), held="int32", result="int32")
     sums = along_grid(adder, counts, 0, True)
-    return _looked_up(_with_numbers(parents, sums)), sums[-1]
+    return _looked_up(_with_numbers(parents, sums), links), sums[-1]
 
 
 def _counts(parents: Field) -> Field:
@@ -263,13 +278,23 @@ def _with_numbers(parents: Any, sums: Any) -> None:
         before.assign(k._broadcastGroup(number, k._localColumns - 1, over="column"))
 
 
-def _looked_up(parents: Field) -> Field:
-    """The number that the root of each point knows."""
+def _looked_up(parents: Field, links: Links) -> Field:
+    """The number that the root of each point knows: mostly that of the point before, which knows the same one."""
 
     def body() -> None:
-        known = k._var(k._readTensor(parents))
-        with k._while(lambda: known >= 0):
-            known.assign(k._readTensor(parents, known, border="unchecked"))
-        k._writeTensor(k._out0, OUTSIDE - known)
+        k._globalThreads(links.rows, links.segments * _lanes())
+        k._localThreads(1, _lanes())
+        begin = k._groupColumn * SEGMENT
+        known, number = k._var(OUTSIDE), k._var(0)
+        with k._for(begin + k._localColumn, k._min(begin + SEGMENT, links.columns), k._localColumns) as column:
+            above = k._readTensor(parents, k._row * links.columns + column, border="unchecked")
+            with k._if(above != known):
+                known.assign(above)
+                end = k._var(above)
+                with k._while(lambda: end >= 0):
+                    end.assign(k._readTensor(parents, end, border="unchecked"))
+                number.assign(OUTSIDE - end)
+            k._writeTensor(k._out0, number, *apart(k._row, links.shape[:-1]), column)
 
-    return library_call("label", (parents.type,), [parents], body, ())[0]
+    out = FieldType(links.shape, (), "int32")
+    return library_call("label", (out,), [parents], body, links, whole=True)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,28 @@ class LabelIndex:
     """What `index=` says, as a constant: None, a number, or numbers of some shape.
 
     Attributes:
-        values: without repeats, in order.
-        places: which of them each number is, in row-major order.
+        dtype, numbers: the numbers in row-major order, as memory has them, which is compared and kept sooner than a tuple.
         shape: of the numbers; None where it is one number, or none.
     """
 
-    values: tuple[Any, ...] | None
-    places: tuple[int, ...] = ()
+    dtype: str = "int64"
+    numbers: bytes = b""
     shape: tuple[int, ...] | None = None
+
+    @cached_property
+    def _unique(self) -> tuple[list[Any], list[int]]:
+        values, places = np.unique(np.frombuffer(self.numbers, self.dtype), return_inverse=True)
+        return values.tolist(), places.tolist()
+
+    @property
+    def values(self) -> list[Any] | None:
+        """The numbers without repeats, in order."""
+        return None if self.shape is None and not self.numbers else self._unique[0]
+
+    @property
+    def places(self) -> list[int]:
+        """Which of the values each number is."""
+        return self._unique[1]
 
     @property
     def count(self) -> int:
@@ -52,8 +67,8 @@ class LabelIndex:
     @property
     def whole(self) -> bool:
         """Whether the values are integers that follow one another."""
-        values = self.values or (None,)
-        return all(isinstance(v, int) for v in values) and values == tuple(range(values[0], values[0] + len(values)))
+        values = self.values or [0.0]
+        return isinstance(values[0], int) and values[-1] - values[0] == len(values) - 1
 
 
 def room_of(count: int) -> int:
@@ -70,15 +85,12 @@ def index_of(index: Any) -> LabelIndex:
     if isinstance(index, Field):
         raise UnsupportedError("`index=` is numbers that are known when it is called: of a Field give `f.numpy()`")
     if index is None:
-        return LabelIndex(None)
+        return LabelIndex()
     numbers = np.asarray(index.tolist() if hasattr(index, "tolist") else index)
     if numbers.dtype.kind not in "biuf":
         raise UnsupportedError(f"`index=` is a number or an array of numbers, not {index!r}")
     numbers = numbers.astype(np.int64) if numbers.dtype.kind == "b" else numbers
-    if not numbers.ndim:
-        return LabelIndex((numbers.item(),))
-    values, places = np.unique(numbers, return_inverse=True)
-    return LabelIndex(tuple(values.tolist()), tuple(places.ravel().tolist()), numbers.shape)
+    return LabelIndex(numbers.dtype.str, numbers.tobytes(), numbers.shape or None)
 
 
 class LabelGroups:
@@ -129,7 +141,7 @@ class LabelGroups:
         if self.single:
             return made[0]
         places, behind = self.index.places, made.type.array_shape[1:]
-        whole = places == tuple(range(len(places)))
+        whole = places == list(range(len(places)))
         made = made[: len(places)] if whole else take(made, np.array(places, np.int64), 0)
         return reshape(made, (*(self.index.shape or ()), *behind))
 
@@ -171,7 +183,7 @@ def _place_of(labels: Field, index: LabelIndex) -> Field:
     known = np.array(values or (0,))
     among = Field(known.astype(np.result_type(known.dtype, kind if kind.kind == "f" else np.int64)))
     fields = [labels] if plain or values is None else [labels, among]
-    key = values if plain else values is None
+    key = (values[0], values[-1]) if plain and values else values is None
     return gathered("group", labels.type.replace(dtype="int32"), fields, group, (key, index.count))
 
 

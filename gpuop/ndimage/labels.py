@@ -13,7 +13,6 @@ from gpuop.ndimage.filter_arguments import DTypeOfArray, frozen
 from gpuop.ndimage.forests import forest, links_of, numbered
 from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of, wanted_dtype
 from gpuop.ops.algebra import astype
-from gpuop.ops.layouts import reshape
 
 Numbers = np.ndarray[Any, Any]
 
@@ -58,8 +57,9 @@ def _label(input: Field, _: None, structure: Any, dtype: str | None) -> tuple[Fi
     if not shape:
         made = astype(input != 0, "int32")
         return astype(made, dtype or "int32"), made
-    numbers, count = numbered(forest(input, links_of(shape, held)))
-    return astype(reshape(numbers, shape), dtype or "int32"), count
+    links = links_of(shape, held)
+    numbers, count = numbered(forest(input, links), links)
+    return astype(numbers, dtype or "int32"), count
 
 
 def connected(input: Field, structure: Any) -> Numbers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import astuple, is_dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -20,18 +21,24 @@ Measure = Callable[..., Any]  # of fields and constants: a field, or a tuple of 
 
 
 def measured(measure: Measure, input: Any, beside: Any, *constants: Any) -> Any:
-    """What a function makes of a field, and of another one or None: of arrays numbers and arrays, those of their library."""
+    """What a function makes of a field, and of another one or None: of arrays numbers and arrays, those of their library.
+
+    Args:
+        constants: further arguments; those of a dataclass are told apart by what they hold, which is plain.
+    """
     one, other = (as_array(given) for given in (input, beside))
     if any(isinstance(given, (Field, Placeholder)) for given in (one, other)):
         return measure(as_field(one), None if other is None else as_field(other), *constants)
-    made = _run(measure)(one, other, constants)
+    told = tuple((type(c), astuple(c)) if is_dataclass(c) and not isinstance(c, type) else c for c in constants)
+    made = _run(measure)(one, other, told)
     return tuple(map(_number, made)) if isinstance(made, tuple) else _number(made)
 
 
 @lru_cache
 def _run(measure: Measure) -> Pipeline:
     def of_fields(one: Any, other: Any, constants: tuple[Any, ...]) -> Any:
-        return measure(as_field(one), None if other is None else as_field(other), *constants)
+        given = (c[0](*c[1]) if isinstance(c, tuple) and c and isinstance(c[0], type) else c for c in constants)
+        return measure(as_field(one), None if other is None else as_field(other), *given)
 
     of_fields.__name__ = of_fields.__qualname__ = measure.__name__.strip("_")
     return pipeline(of_fields)

@@ -10,6 +10,7 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop import ndimage
+from gpuop.pipelines.pipeline import Pipeline
 
 random = np.random.default_rng(11)
 DOTS = random.random((23, 37)) > 0.55
@@ -102,6 +103,19 @@ def test_statistics_on_devices(device):
         np.testing.assert_allclose(found, expected, rtol=1e-6, err_msg=name)
 
 
+def test_calls_are_traced_once(monkeypatch):
+    """What is kept for the types of arrays is found again, whatever `index=` holds."""
+    traced: list[Any] = []
+    made = Pipeline._traced
+    monkeypatch.setattr(Pipeline, "_traced", lambda self, returned: traced.append(self) or made(self, returned))
+    with gp.use_device("reference"):
+        for _ in range(2):
+            ndimage.label(DOTS[:5])
+            ndimage.sum_labels(VALUES[:5], LABELS[:5], np.arange(3000))
+            ndimage.distance_transform_edt(DOTS[:5], 2)
+    assert len(traced) == 3
+
+
 def test_extremes_of_any_numbers():
     numbers = np.array([np.nan, 3, -np.inf, -0.0, 2**63, -5])
     labels = [1, 1, 2, 3, 4, 4]
@@ -177,10 +191,9 @@ def test_distances_on_devices(device):
 )
 def test_distances_of_odd_masks(mask):
     with gp.use_device("reference"):
+        alike(*(m.distance_transform_edt(mask, return_indices=True) for m in (ndimage, scipy.ndimage)))
         if mask.ndim:
-            for name in ("distance_transform_edt", "distance_transform_cdt"):
-                ours, theirs = (getattr(m, name)(mask, return_indices=True) for m in (ndimage, scipy.ndimage))
-                alike(ours, theirs)
+            alike(*(m.distance_transform_cdt(mask, return_indices=True) for m in (ndimage, scipy.ndimage)))
         for metric in ("euclidean", "taxicab"):
             alike(ndimage.distance_transform_bf(mask, metric), scipy.ndimage.distance_transform_bf(mask, metric))
 
