@@ -21,8 +21,8 @@ PURE_BUILTINS = {
 PURE_NUMPY = {
     "abs", "all", "allclose", "amax", "amin", "angle", "any", "append", "arange", "argmax", "argmin", "argsort", "argwhere",
     "around", "array", "array_equal", "array_equiv", "array_split", "asarray", "astype", "atleast_1d", "atleast_2d",
-    "atleast_3d", "average", "bartlett", "bincount", "blackman", "broadcast_arrays", "broadcast_to", "choose", "clip",
-    "column_stack", "concatenate", "convolve", "copy", "correlate", "count_nonzero", "cross", "cumprod", "cumsum",
+    "atleast_3d", "average", "bartlett", "bincount", "blackman", "broadcast_arrays", "broadcast_shapes", "broadcast_to",
+    "choose", "clip", "column_stack", "concatenate", "convolve", "copy", "correlate", "count_nonzero", "cross", "cumprod", "cumsum",
     "cumulative_prod", "cumulative_sum", "delete", "diag", "diff", "digitize", "dot", "dsplit", "dstack", "dtype", "ediff1d",
     "einsum", "empty_like", "expand_dims", "eye", "finfo", "fix", "flatnonzero", "flip", "fliplr", "flipud", "full",
     "full_like", "gradient", "hamming", "hanning", "histogram", "hsplit", "hstack", "identity", "iinfo", "imag", "inner",
@@ -38,7 +38,8 @@ PURE_NUMPY = {
 }  # fmt: skip
 PURE_LINALG = ("cond", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_power", "norm", "pinv", "qr", "solve", "svd")
 PURE_MODULES = {"math", "cmath", "_operator", "itertools", "_functools"}  # written in C
-PURE_PARTS = {"dsl", "ir", "iterate", "ndimage", "ops", "pipelines"}  # gpuop's parts whose functions ask no device
+# gpuop's parts whose functions ask no device
+PURE_PARTS = {"dsl", "fft", "ir", "iterate", "linalg", "ndimage", "ops", "pipelines", "random"}
 PACKAGE = __name__.partition(".")[0]
 
 _LIBRARY = {

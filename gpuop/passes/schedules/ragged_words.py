@@ -83,7 +83,7 @@ def line_of(read: Read) -> tuple[Line, int] | None:
     """The row of a read, and the column there."""
     point = read.point or tuple(Index("global", "column") for _ in read.field.type.field_shape)
     away = [at.offset for at in point if isinstance(at, Index)]
-    return ((read.field, tuple(away[:-1])), away[-1]) if len(away) == len(point) else None
+    return ((read.field, tuple(away[:-1])), away[-1]) if away and len(away) == len(point) else None
 
 
 def refuse(kernel: Kernel) -> str:
