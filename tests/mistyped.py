@@ -18,6 +18,6 @@ def kernel(image, exponent):
 
 photo = gp.ScalarFeild(np.zeros((4, 4)))  # refused: attr-defined
 half = gp.ScalarField(np.zeros((4, 4))) / 2
-rows, columns = half.shape  # refused: attr-defined
+rows, columns = half.shapes  # refused: attr-defined
 with gp.ComputeGraph(devise="reference") as graph:  # refused: call-arg
     graph.probes(half)  # refused: attr-defined

@@ -110,7 +110,7 @@ def test_the_random_programs_use_everything():
     seen: set[str] = set()
     modes, shapes = set(), set()
 
-    @profile("reference", 230, 0)
+    @profile("reference", 250, 0)
     @given(programs())
     def run(program):
         words(program, seen)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import evaluation
+from gpuop import texts
 from gpuop.dsl import *
 from gpuop.runtime.cuda import nvrtc
 from gpuop.runtime.opencl.opencl_programs import built
@@ -76,7 +76,7 @@ def test_resources_of_a_device(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     with gp.use_device("reference"):
         first, second, *_ = graph.source(form="resources").splitlines()
         asked: list[str] = []
-        monkeypatch.setattr(evaluation, "facts_of", lambda backend: asked.append(backend.name))
+        monkeypatch.setattr(texts, "facts_of", lambda backend: asked.append(backend.name))
         graph.explain()
     assert asked == [name]
     assert first == f"// group_sum on {name}"

@@ -36,7 +36,7 @@ from gpuop.ir.visit import expressions
 from gpuop.passes.packed_lanes import LANES, Packed
 from gpuop.passes.points_per_thread import ACCESS
 from gpuop.passes.schedules.method import Method, Parameters
-from gpuop.passes.schedules.placed import Placed, positions
+from gpuop.passes.schedules.placed import Placed, positions, without_tables
 from gpuop.passes.schedules.roll import unfit
 from gpuop.passes.schedules.shifted_rows import ShiftedRows
 from gpuop.passes.schedules.walk import numbered
@@ -89,6 +89,8 @@ def line_of(read: Read) -> tuple[Line, int] | None:
 def refuse(kernel: Kernel) -> str:
     if found := unfit(kernel):
         return found
+    if without_tables(kernel) != kernel.body:
+        return "it has tables"
     domain, target, lines = kernel.domain, kernel.target, lines_of(kernel)
     assert target is not None
     if domain.extent("column") % LANES == 0 or domain.extent("column") < LONG:

@@ -45,7 +45,7 @@ from gpuop.passes.points_per_thread import (
 )
 from gpuop.passes.schedules.lane_places import LanePlaces
 from gpuop.passes.schedules.method import Method, Parameters
-from gpuop.passes.schedules.placed import Placed, positions
+from gpuop.passes.schedules.placed import Placed, positions, without_tables
 from gpuop.passes.schedules.row_parts import RowPart, parts_of_rows
 from gpuop.passes.schedules.row_values import RowValues
 from gpuop.passes.schedules.walk import numbered
@@ -62,6 +62,8 @@ def refuse(kernel: Kernel) -> str:
         return ONE_BY_ONE
     if kernel.intermediates:
         return "it has stages"
+    if without_tables(kernel) != kernel.body:
+        return "it has tables"
     if not kernel.domain.shape or kernel.whole:
         return "its grid has no rows"
     if found := refusal_of_thread(kernel) or _reads(kernel):
