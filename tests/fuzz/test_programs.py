@@ -64,7 +64,7 @@ def test_recorded_lowered_and_compiled_agree(device):
 def test_checked_execution_finds_nothing():
     """The programs are free of races, and read nothing that is not there."""
 
-    @profile("reference", 20, 0)
+    @profile("reference", 300, 0)
     @given(programs())
     def run(program):
         made = running.recorded(program, careful=True)
@@ -110,7 +110,7 @@ def test_the_random_programs_use_everything():
     seen: set[str] = set()
     modes, shapes = set(), set()
 
-    @profile("reference", 250, 0)
+    @profile("reference", 300, 0)
     @given(programs())
     def run(program):
         words(program, seen)

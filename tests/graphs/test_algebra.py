@@ -79,8 +79,8 @@ def agree(name, got, want, ulps=0):
             np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]), err_msg=name)
         return
     info = np.finfo(want.dtype)
-    near_zero = 4 * info.eps if name.startswith("logaddexp") else 4e6 * info.tiny  # a sum of numbers of both signs
     with np.errstate(all="ignore"):
+        near_zero = 4 * info.eps if name.startswith("logaddexp") else 4 * info.tiny * 1e6  # a sum of both signs
         np.testing.assert_allclose(got, want, rtol=ulps * info.eps, atol=near_zero, err_msg=name)
 
 
@@ -419,12 +419,11 @@ def test_refusals():
         with pytest.raises(gp.SemanticError, match=message):
             refused()
     for refused in (
-        lambda: np.add.at(f, 0, 1),
         lambda: np.add(f, 1, out=np.zeros((3, 4))),
         lambda: np.frexp(f),
         lambda: np.spacing(f),
     ):
-        with pytest.raises(TypeError, match=r"\.numpy\(\)"):
+        with pytest.raises(TypeError, match=r"\.numpy\(\)|kernels have"):
             refused()
 
 
