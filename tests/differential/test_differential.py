@@ -23,7 +23,7 @@ from .program import failure, script
 from .schedules import PINS, Pinned
 
 DEVICES = [d.name for d in gp.devices()]
-SEEDS = {"reference": 12, DEVICES[0]: 5}  # compiling takes longer than interpreting
+SEEDS = {"reference": 12, DEVICES[0]: 3}  # compiling takes longer than interpreting
 FEWEST = 2
 MOST_SEEDS = 100
 

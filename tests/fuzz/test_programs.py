@@ -53,7 +53,7 @@ def test_recorded_lowered_and_compiled_agree(device):
     if device == "reference":
         pytest.skip("compared with itself")
 
-    @profile(device, 90, 10)
+    @profile(device, 60, 7)
     @given(programs())
     def run(program):
         running.check(program, device)
@@ -64,7 +64,7 @@ def test_recorded_lowered_and_compiled_agree(device):
 def test_checked_execution_finds_nothing():
     """The programs are free of races, and read nothing that is not there."""
 
-    @profile("reference", 300, 0)
+    @profile("reference", 20, 0)
     @given(programs())
     def run(program):
         made = running.recorded(program, careful=True)

@@ -20,7 +20,7 @@ FUSION = (
 def test_fused_unfused_and_reference_agree(device):
     seen: Counter[str] = Counter()
 
-    @profile(device, 90, 10)
+    @profile(device, 50, 6)
     @given(graphs(6 if device in INTERPRETED else 4))
     def run(spec):
         seen.update(graph_programs.check(spec, unfused_too=device != "reference"))
