@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from benchmarks.pipelines import gpuop_itself
+from benchmarks.pipelines import gpuop_itself, predicted, schedules
 from benchmarks.pipelines.catalogue import CATALOGUE
 from benchmarks.pipelines.comparing import compared
 from benchmarks.pipelines.contestant import Contestant, lines_of
@@ -104,3 +104,14 @@ def test_lines_of_code():
     """A function's, and those of what it uses: here two gradients and a sum, with their decorators."""
     assert lines_of((harris,)) == 5 + 2 * 5 + 3
     assert lines_of(("// a comment\n\nx = 1;\n  // another\ny = 2;",)) == 2
+
+
+def test_schedules_and_predictions_are_measured(capsys, monkeypatch):
+    """By the commands that say whether the best schedule was chosen, and how long it was taken to take."""
+    on = [d.name for d in gp.devices() if d.name != "reference"]
+    if not on:
+        pytest.skip("the reference has no schedules")
+    for command, told in ((schedules, "best"), (predicted, "within 1.3")):
+        monkeypatch.setattr("sys.argv", ["", "--device", on[0], "--only", "conv3x3", "--size", "64", "--seconds", "0.5"])
+        command.main()
+        assert told in capsys.readouterr().out

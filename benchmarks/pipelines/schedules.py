@@ -16,11 +16,11 @@ from time import monotonic
 
 import gpuop as gp
 from gpuop.errors import GpuopError
-from gpuop.evaluation import target_in_use
 from gpuop.fusion.measure import before
 from gpuop.fusion.scheduling import scheduled
 from gpuop.ir.kernel import Kernel
 from gpuop.passes.schedules import METHODS, PLAIN, schedule
+from gpuop.runtime.devices import current
 from gpuop.runtime.profiling import KernelTimes
 
 from .catalogue import CATALOGUE
@@ -45,7 +45,7 @@ def least(graphs: list[gp.ComputeGraph], rounds: int = ROUNDS) -> list[list[Kern
 
 def choices(graph: gp.ComputeGraph) -> list[Choice]:
     """What the methods propose for the kernels of a graph."""
-    target = target_in_use()
+    target = current().target
     kernels = [launch.kernel for launch in graph.plan.launches if isinstance(launch.kernel, Kernel)]
     ready = [before(replace(kernel, target=target), schedule) for kernel in kernels]
     found = (
@@ -58,7 +58,7 @@ def choices(graph: gp.ComputeGraph) -> list[Choice]:
 
 
 def told(graph: gp.ComputeGraph) -> Iterator[str]:
-    target = target_in_use()
+    target = current().target
     for launch in graph.plan.launches:
         chosen = scheduled(launch.kernel, target) if isinstance(launch.kernel, Kernel) else None
         yield shown((chosen[0].name, tuple(chosen[1].items()))) if chosen else PLAIN
