@@ -15,7 +15,8 @@ FUNCTION = "a function that gives Fields: an operator, a function of fields, or 
 TYPES = (
     "for each argument a field's type, as float32[480x640], uint8[480x640]x3 (of 3-vectors), "
     "float32[y=480:x=640] (named dimensions) or float32[] (0D); y=2:x=2 (dimensions without memory), or a Python "
-    "literal; without it the function is called without arguments"
+    "literal; `compile` takes float32[?x?], of extents that come with each call, and float32[?1x?1], of equal ones; without "
+    "types the function is called without arguments"
 )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpuop.bundles.architectures import holes
-from gpuop.bundles.bundle import save_bundle
+from gpuop.bundles.bundle import save_bundle, save_open_bundle
 from gpuop.codegen.generate import target_named
 from gpuop.config import config
 from gpuop.errors import SemanticError
@@ -17,7 +17,7 @@ from gpuop.fusion.report.workload import NEIGHBOUR, OPERATION
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.text import show
-from gpuop.named_functions import applied
+from gpuop.named_functions import applied, recorded
 from gpuop.passes import PIPELINE, pass_by_pass
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.device_facts import disturbed, facts_of
@@ -110,11 +110,16 @@ def _passes(kernel: Kernel, target: Target, after: str | None) -> Iterator[str]:
 def compile_bundle(where: str, types: Sequence[str], targets: str, output: str) -> None:
     """Write a bundle of what a function gives, for several targets."""
     named = [target_named(t.strip()) for t in targets.split(",")]
-    name, arguments, results = applied(where, types)
-    save_bundle(output, name, arguments, results, named)
+    name, count, record = recorded(where, types)
+    sizes = ""
+    if count:
+        least, most = save_open_bundle(output, name, count, record, named)
+        sizes = f" for extents from {least} to {most}"
+    else:
+        save_bundle(output, name, *record(()), named)
     cubins = {target.architecture for target in named if target.architecture}
     cuda = f" (CUDA from sm_{min(cubins)} on)" if cubins else ""
-    print(f"{output}: {name} for {', '.join(map(str, named))}{cuda}, {Path(output).stat().st_size} bytes")
+    print(f"{output}: {name}{sizes} for {', '.join(map(str, named))}{cuda}, {Path(output).stat().st_size} bytes")
     for hole in holes(cubins):
         print(f"gpuop: warning: {hole}", file=sys.stderr)
 

@@ -7,12 +7,10 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FunctionType
 from typing import Any
-
-import numpy as np
 
 from gpuop.dsl.fields.arrays import Placeholder
 from gpuop.dsl.fields.field import Field
@@ -22,18 +20,51 @@ from gpuop.errors import SemanticError, described
 from gpuop.fusion.program import program
 from gpuop.ir.dims import Dims, spelled
 from gpuop.ir.types import FieldType
-from gpuop.ir.values import Leaf
+from gpuop.ir.values import NO_EXTENTS, NO_VALUES, Leaf
 from gpuop.pipelines.pipeline import Pipeline
-from gpuop.runtime.base.backend import Array
 
 DIMS = r"[^\W\d]\w*=\d+(:[^\W\d]\w*=\d+)*"
 TYPE = re.compile(rf"(?P<dtype>[a-z]+\d*)(\[(?P<grid>[\dx×,]*|{DIMS})\])?(x(?P<tensor>\d+([x×]\d+)*))?")
 
 
+OPEN = re.compile(r"\?(\d*)")  # an extent that is not known; those of one number are equal
+
+
 def applied(where: str, types: Sequence[str]) -> tuple[str, dict[str, Field], Any]:
     """A function's name, its arguments that are Fields, and what it gives for them."""
+    for text in filter(_leaves_extents_open, types):
+        raise SemanticError(
+            f"{text!r} leaves extents open, which `gpuop compile` alone takes: write them all, as float32[480x640]"
+        )
+    name, _, record = recorded(where, types)
+    return name, *record(())
+
+
+def recorded(
+    where: str, types: Sequence[str]
+) -> tuple[str, int, Callable[[Sequence[int]], tuple[dict[str, Field], Any]]]:
+    """A function's name, how many extents the types leave open, and what gives `applied`'s fields for such extents."""
     function, name = _function(where)
-    given = [_argument(text) for text in types]
+    numbers: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        return f"?{numbers.setdefault(match[0] if match[1] else f'? {len(numbers)}', len(numbers))}"
+
+    numbered = [OPEN.sub(number, text) if _leaves_extents_open(text) else text for text in types]
+
+    def record(sizes: Sequence[int]) -> tuple[dict[str, Field], Any]:
+        try:
+            return _applied(name, function, [_argument(text, sizes) for text in numbered])
+        except SemanticError as wrong:
+            if not sizes:
+                raise
+            told = f"open extents are {', '.join(map(str, sizes))} here; those of one number, as ?1, are equal"
+            raise SemanticError(f"{wrong.message} ({told})", wrong.loc) from None
+
+    return name, len(numbers), record
+
+
+def _applied(name: str, function: Any, given: Sequence[Any]) -> tuple[dict[str, Field], Any]:
     try:
         bound = inspect.signature(function).bind(*given)
     except TypeError as wrong:
@@ -49,7 +80,7 @@ def applied(where: str, types: Sequence[str]) -> tuple[str, dict[str, Field], An
             raise SemanticError(
                 f"`{name}` gives {described(result)}; name a function that gives a Field, or a tuple of them"
             )
-    return name, fields, results
+    return fields, results
 
 
 def _named(arguments: Mapping[str, Any]) -> dict[str, Field]:
@@ -63,26 +94,25 @@ def _named(arguments: Mapping[str, Any]) -> dict[str, Field]:
 def _traced(name: str, pipeline: Pipeline, arguments: Mapping[str, Any]) -> tuple[dict[str, Field], Any]:
     """The Fields that a pipeline makes of its arrays, by argument, and what it gives."""
     fields = _named(arguments)
-    arrays = {n: _array(f.type) for n, f in fields.items()}
-    stand_ins = {n: Placeholder(k, a.shape, a.dtype) for k, (n, a) in enumerate(arrays.items())}
+    kinds = {n: (f.type.array_shape, f.type.array_dtype) for n, f in fields.items()}
+    stand_ins = {
+        n: Placeholder(k, tuple(shape), dtype, dynamic=fields[n].node.dynamic)
+        for k, (n, (shape, dtype)) in enumerate(kinds.items())
+    }
     results = pipeline.function(**{**arguments, **stand_ins})
     wanted = [f.node for f in (results if isinstance(results, tuple) else (results,)) if isinstance(f, Field)]
     made: dict[str, Field] = {}
     for leaf in program(wanted).leaves.values():
         if isinstance(leaf, Leaf) and isinstance(leaf.source, Deferred):
-            argument = list(arrays)[leaf.source.placeholder.position]
-            given, taken = arrays[argument], leaf.source.kind
-            if argument in made or (taken.array_shape, taken.array_dtype) != (given.shape, given.dtype):
+            argument = list(kinds)[leaf.source.placeholder.position]
+            taken = leaf.source.kind
+            if argument in made or (taken.array_shape, taken.array_dtype) != kinds[argument]:
                 raise SemanticError(
                     f"pipeline `{name}` converts its array `{argument}`, or makes several fields of it; "
                     "a bundle takes the arrays of its fields: name a function of fields"
                 )
             made[argument] = Field.of(leaf, kind=taken)
     return {n: made.get(n, f) for n, f in fields.items()}, results
-
-
-def _array(kind: FieldType) -> Array:
-    return np.zeros(tuple(kind.array_shape), kind.array_dtype)
 
 
 def _function(where: str) -> tuple[Any, str]:
@@ -116,8 +146,22 @@ def _dims(text: str) -> Dims:
     return Dims(":".join(named), **{name: int(n) for name, n in named.items()})
 
 
-def _argument(text: str) -> Any:
-    """A Field of a type, dimensions, or a Python literal."""
+def _leaves_extents_open(text: str) -> bool:
+    """Whether it is a field's type, or dimensions, but for extents that are "?"."""
+    known = OPEN.sub("1", text)
+    match = TYPE.fullmatch(known)
+    fits = re.fullmatch(DIMS, known) if match is None else match["grid"]
+    return known != text and fits is not None
+
+
+def _argument(text: str, sizes: Sequence[int]) -> Any:
+    """A Field of a type, whose open extents are of these, dimensions, or a Python literal."""
+    is_open = _leaves_extents_open(text)
+    if is_open and ("[" not in text or "?" in text.rpartition("]")[2]):
+        raise SemanticError(
+            f"{OPEN.sub('?', text)!r} leaves more open than the extents of a field's grid; write the others"
+        )
+    text = OPEN.sub(lambda match: str(sizes[int(match[1])]), text) if is_open else text
     match = TYPE.fullmatch(text)
     if match is not None and (match["grid"] is not None or not match["dtype"].isalpha()):
         dims = _dims(match["grid"]) if "=" in (match["grid"] or "") else None
@@ -125,7 +169,7 @@ def _argument(text: str) -> Any:
         tensor = tuple(map(int, re.findall(r"\d+", match["tensor"] or "")))
         names = "" if dims is None else spelled((*dims.names, *[""] * len(tensor)))
         kind = FieldType(tuple(map(int, grid)), tensor, match["dtype"], names)
-        return Field.of(Leaf(kind.folded), kind=kind)
+        return Field.of(Leaf(kind.folded, NO_EXTENTS if is_open else NO_VALUES), kind=kind)
     if re.fullmatch(DIMS, text):
         return _dims(text)
     try:

@@ -278,6 +278,21 @@ def test_compile_for_several_targets(folder, capsys):
     )
 
 
+@pytest.mark.parametrize("kind", ["float32[?,?]", "uint8[?1x480]x3", "float32[9x70]x?", "int16[y=?:x=70]", "y=2:x=?"])
+def test_extents_that_are_left_open(folder, capsys, kind):
+    """Bundles have such."""
+    said = refused(capsys, "source", "filters.py:halved", "--types", kind)
+    assert said.startswith(
+        f"{kind!r} leaves extents open, which `gpuop compile` alone takes: write them all, as float32[480x640]"
+    )
+
+
+def test_question_marks_of_literals(folder, capsys):
+    """Which are those of texts; what is no type but for them is not taken for one."""
+    assert "* 2.5" in printed(capsys, "source", "filters.py:stretched", "--types", "float32[4]x2", "2.5", "'int8[?]'")
+    assert "is neither a field's type" in refused(capsys, "source", "filters.py:halved", "--types", "float32[?")
+
+
 @pytest.mark.skipif("sm_86" not in nvrtc.architectures(), reason="no NVRTC")
 def test_named_dimensions(folder, capsys):
     """Of fields, whose bundle takes and gives arrays of them, and by themselves."""

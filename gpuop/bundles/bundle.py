@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from gpuop.bounded import BoundedCache
 from gpuop.bundles import writing
+from gpuop.bundles.open_sizes import Sizes, stand_ins
 from gpuop.bundles.reading import Contents, plan_on, read
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.decorated import bind
@@ -26,14 +29,19 @@ from gpuop.runtime.devices import current
 from gpuop.runtime.disk.files import Path
 from gpuop.runtime.execute import Prepared
 
+SIZES_KEPT = 64
 AT_ONCE = (
     "computes when it is called, so it is no part of a ComputeGraph, a pipeline or an iteration; make the bundle of a function "
     "that has all of it, or give it what was computed"
 )
 
 
+Results = Field | tuple[Field, ...]  # of a function
+OfSizes = Callable[[Sizes], tuple[Mapping[str, Field], Results]]
+
+
 def save_bundle(
-    path: Path, name: str, arguments: Mapping[str, Field], results: Field | tuple[Field, ...], targets: Sequence[Target]
+    path: Path, name: str, arguments: Mapping[str, Field], results: Results, targets: Sequence[Target]
 ) -> None:
     """Compile what gives fields from others, for targets, into a file. What else they are made of becomes constant.
 
@@ -41,6 +49,31 @@ def save_bundle(
         SemanticError: part of it runs on the host.
         CompileError, DeviceError: CUDA's compiler refuses a kernel, or there is none for an architecture.
     """
+    writing.write(path, _recorded(name, arguments, results, ()), targets)
+
+
+def save_open_bundle(path: Path, name: str, count: int, record: OfSizes, targets: Sequence[Target]) -> list[int]:
+    """The same of extents that are not known.
+
+    Args:
+        count: of these extents.
+        record: what a function gives for fields of such extents, which are dynamic.
+
+    Returns:
+        The least and the most that they may be.
+
+    Raises:
+        SemanticError: a kernel is compiled for each size, or the function depends on sizes otherwise.
+    """
+
+    def recorded(sizes: Sizes) -> writing.Recorded:
+        return _recorded(name, *record(sizes), known)
+
+    known = stand_ins(count)
+    return writing.write(path, recorded(known), targets, recorded)
+
+
+def _recorded(name: str, arguments: Mapping[str, Field], results: Results, sizes: Sizes) -> writing.Recorded:
     what = program([f.node for f in (results if isinstance(results, tuple) else (results,))])
     number = {node: v for v, node in what.leaves.items()}
     given = tuple((name, number.get(f.node, -1), f.type) for name, f in arguments.items())
@@ -50,8 +83,10 @@ def save_bundle(
     scalars = frozenset(v for v, leaf in leaves.items() if leaf.by_value)
     constants = dict(zip(leaves, values, strict=True))
     kinds = tuple(f.type for f in (results if isinstance(results, tuple) else (results,)))
-    interface = writing.Interface(name, given, constants, scalars, kinds, isinstance(results, tuple))
-    writing.write(path, interface, what, targets)
+    return writing.Interface(name, given, constants, scalars, kinds, isinstance(results, tuple), sizes), what
+
+
+_Ready = tuple[writing.Interface, Prepared, dict[int, Argument]]
 
 
 class Bundle:
@@ -62,15 +97,17 @@ class Bundle:
     Attributes:
         name: of the function.
         targets: what it has code for, as "opencl", "opencl:cpu" and "cuda:sm_90".
-        types: the FieldType of each argument, by name.
+        types: the FieldType of each argument, by name; a text, as "?0×?1 float32", where extents are open: those of one number
+            are equal.
     """
 
     def __init__(self, contents: Contents) -> None:
         self._contents, self._interface = contents, contents.interface
-        self._ready: dict[Backend, tuple[Prepared, dict[int, Argument]]] = {}  # with the constants there
+        self._ready: BoundedCache[Any, _Ready] = BoundedCache(SIZES_KEPT)
         self.name = self._interface.name
         self.targets = tuple(contents.code)
-        self.types = {name: kind for name, _, kind in self._interface.arguments}
+        self._types = {name: kind for name, _, kind in self._interface.arguments}
+        self.types = {name: self._shown(name) for name in self._types}
         names = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in self.types]
         self.signature = inspect.Signature(names)
 
@@ -92,19 +129,60 @@ class Bundle:
             given = bind(self.signature, args, kwargs).arguments
         except TypeError as wrong:
             raise SemanticError(f"bundle `{self.name}`: {wrong}") from None
+        sizes = self._sizes(given)
         for name, value in given.items():
-            given[name] = self._checked(name, value)
+            given[name] = self._checked(name, value, self._type(name, sizes))
         fields = [value for value in given.values() if isinstance(value, Field)]
         if fields and len(fields) < len(given):
             raise SemanticError(f"bundle `{self.name}` gets Fields and arrays; give it one of them")
         if fields and open_graphs():
             raise SemanticError(f"bundle `{self.name}` {AT_ONCE}")
-        results = self._run(current(), given, bool(fields))
+        results = self._run(current(), given, sizes, bool(fields))
         return tuple(results) if self._interface.several else results[0]
 
-    def _checked(self, name: str, value: Any) -> Any:
+    def _shown(self, name: str) -> FieldType | str:
+        kind, positions = self._types[name], self._contents.positions[name]
+        if max(positions, default=-1) < 0:
+            return kind
+        extents = [f"?{k}" if k >= 0 else str(n) for k, n in zip(positions, kind.array_shape, strict=True)]
+        return f"{'×'.join(extents)} {kind.array_dtype}"
+
+    def _sizes(self, given: Mapping[str, Any]) -> Sizes:
+        """The extents that are open, of these arguments."""
+        found: dict[int, tuple[int, str]] = {}
+        for name, positions in self._contents.positions.items():
+            value = given[name]
+            shape = value.type.array_shape if isinstance(value, Field) else getattr(value, "shape", ())
+            if max(positions, default=-1) >= 0 and len(shape) != len(positions):
+                found_here = f"of shape {tuple(shape)}" if shape else described(value)
+                raise SemanticError(
+                    f"argument `{name}` of bundle `{self.name}` is {self.types[name]}, an array or a Field, not {found_here}"
+                )
+            for k, n in zip(positions, shape, strict=False):
+                if k >= 0 and found.setdefault(k, (n, name))[0] != n:
+                    raise SemanticError(
+                        f"arguments of bundle `{self.name}` have one extent, ?{k}, which is {found[k][0]} in `{found[k][1]}` and "
+                        f"{n} in `{name}`"
+                    )
+        least, most = self._contents.range
+        for n, name in found.values():
+            if not least <= n <= most:
+                raise SemanticError(
+                    f"bundle `{self.name}` is made for extents from {least} to {most} where they are open, and `{name}` has {n}; "
+                    "make a bundle of this size"
+                )
+        return tuple(found[k][0] for k in range(len(found)))
+
+    def _type(self, name: str, sizes: Sizes) -> FieldType:
+        """The type of an argument of these sizes."""
+        kind = self._types[name]
+        if not sizes:
+            return kind
+        shape = zip(self._contents.positions[name], kind.field_shape, strict=False)
+        return kind.replace(field_shape=tuple(n if k < 0 else sizes[k] for k, n in shape))
+
+    def _checked(self, name: str, value: Any, kind: FieldType) -> Any:
         """An argument; a number that a 0D field is to have as an array."""
-        kind = self.types[name]
         number = value.item() if isinstance(value, np.generic) else value
         if isinstance(number, (bool, int, float)) and not kind.array_shape and kind.element.holds(number):
             return np.array(number, kind.array_dtype)
@@ -125,21 +203,26 @@ class Bundle:
             )
         return value
 
-    def _run(self, backend: Backend, given: Mapping[str, Any], as_fields: bool) -> list[Any]:
-        if backend not in self._ready:
-            ready = Prepared(backend, plan_on(self._contents, backend.target))
-            self._ready[backend] = ready, self._constants(backend, ready.plan.program.types)
-        prepared, constants = self._ready[backend]
+    def _run(self, backend: Backend, given: Mapping[str, Any], sizes: Sizes, as_fields: bool) -> list[Any]:
+        interface, prepared, constants = self._ready.find((backend, sizes), partial(self._of, backend, sizes))
         what = prepared.plan.program
-        values = prepared.run(constants | self._passed(backend, given))
-        results = [(kind, values[v]) for v, kind in zip(what.wanted, self._interface.results, strict=True)]
+        values = prepared.run(constants | self._passed(backend, given, interface))
+        results = [(kind, values[v]) for v, kind in zip(what.wanted, interface.results, strict=True)]
         if not as_fields:
             return [download(kind, value, backend) for kind, value in results]
         return [_kept(kind, boxed(kind.folded, value, backend), backend) for kind, value in results]
 
-    def _passed(self, backend: Backend, given: Mapping[str, Any]) -> dict[int, Argument]:
+    def _of(self, backend: Backend, sizes: Sizes) -> _Ready:
+        """What runs on a device, of these sizes, and the constants there."""
+        interface, plan = self._interface, plan_on(self._contents, backend.target)
+        if sizes:
+            interface, plan = self._contents.at(sizes, plan)
+        return interface, Prepared(backend, plan), self._constants(backend, plan.program.types)
+
+    def _passed(self, backend: Backend, given: Mapping[str, Any], interface: writing.Interface) -> dict[int, Argument]:
         """Arguments on the device, by number."""
-        numbers = {name: v for name, v, _ in self._interface.arguments if v >= 0}
+        numbers = {name: v for name, v, _ in interface.arguments if v >= 0}
+        kinds = {name: kind.folded for name, _, kind in interface.arguments}
         fields = {numbers[n]: f.node for n, f in given.items() if n in numbers and isinstance(f, Field)}
         try:
             values: dict[int, Argument] = dict(zip(fields, compute(list(fields.values()), backend), strict=True))
@@ -147,8 +230,7 @@ class Bundle:
             raise SemanticError(f"bundle `{self.name}` {AT_ONCE}; {unknown.message}") from None
         for name, array in given.items():
             if name in numbers and not isinstance(array, Field):
-                kind = self.types[name].folded
-                values[numbers[name]] = backend.upload(kind, planes_of(kind, array))
+                values[numbers[name]] = backend.upload(kinds[name], planes_of(kinds[name], array))
         return values
 
     def _constants(self, backend: Backend, types: Mapping[int, FieldType]) -> dict[int, Argument]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuop.bundles.writing import folder, last_line
+from gpuop.bundles.packing import folder, last_line
 from gpuop.codegen.c.dialect import Source
 from gpuop.fusion.iteration import Iteration, Part
 from gpuop.fusion.kernel_limits import LEAST, Limits
@@ -96,8 +96,8 @@ class PlanReader:
     # --- kernels ------------------------------------------------------------------------------------------------
 
     def _kernel(self, item: Item, count: int) -> Launchable:
-        _, _, name, entry, threads, group, arguments, fills, begins, needs = item.fields(
-            *VALUES, "name", "entry", "threads", "group", "arguments", "fills", "begins", "needs"
+        _, _, name, entry, threads, group, extents, arguments, fills, begins, needs = item.fields(
+            *VALUES, "name", "entry", "threads", "group", "extents", "arguments", "fills", "begins", "needs"
         )
         params = _parameters(arguments)
         text, told = self._member("text"), last_line({f: item.value[f] for f in item.value if f not in VALUES})
@@ -113,7 +113,17 @@ class PlanReader:
         unwritten = (p for k, p in enumerate(params) if k >= count and k not in {*filled, *starting} and p.type.nbytes)
         if not math.prod(size) and any(unwritten):
             raise Damaged(f"`{threads.place}` are none, and there is something to write")
-        source = Source(entry.value, text, size, counts, params, count, filled, needs=needed)
+        source = Source(
+            entry.value,
+            text,
+            size,
+            counts,
+            params,
+            count,
+            filled,
+            needs=needed,
+            extents=extents.wholes(0, MOST_THREADS),
+        )
         code = self._binary() if self.binary else None
         self.count += 1
         return Prebuilt(name.text(), params[:count], outputs, source=source, binary=code)

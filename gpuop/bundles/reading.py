@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import keyword
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuop.bundles.architectures import code_for
+from gpuop.bundles.open_sizes import Sizes, position_of
 from gpuop.bundles.plan_reading import PassedValue, PlanReader
 from gpuop.bundles.writing import FORMAT, HEAD, VERSION, Interface, digest
 from gpuop.codegen.generate import target_named
@@ -20,6 +22,8 @@ from gpuop.runtime.disk.archive import Archive, Damaged, Foreign, opened
 from gpuop.runtime.disk.document import Item, document
 from gpuop.runtime.disk.files import Path, named
 
+MOST_SIZE = 2**31 - 1
+
 
 @dataclass(frozen=True)
 class Contents:
@@ -28,11 +32,31 @@ class Contents:
     Attributes:
         code: a plan by the name of its target, as "opencl", "opencl:cpu" and "cuda:sm_90".
         portable: plans of PTX by their architecture; later ones run it too.
+        positions: of the argument's open extents among the sizes, for each of its axes; -1 where they are known.
+        range: the least and the most that these may be.
+        data: the file, where extents are open.
     """
 
     interface: Interface
     code: Mapping[str, Plan]
     portable: Mapping[int, Plan]
+    positions: Mapping[str, Sequence[int]]
+    range: Sequence[int]
+    data: bytes
+
+    def at(self, sizes: Sizes, like: Plan) -> tuple[Interface, Plan]:
+        """The interface for other sizes, and the plan of the same code as one of those here."""
+        plans = [(text, "cubin" if ":sm_" in text else None, plan) for text, plan in self.code.items()]
+        plans += [(f"cuda:sm_{n}", "ptx", plan) for n, plan in self.portable.items()]
+        text, binary = next((text, binary) for text, binary, plan in plans if plan is like)
+        try:
+            archive = Archive(io.BytesIO(self.data))
+            interface, _, plan_of = _told(archive, Item(document(archive.read(HEAD)).value, "", sizes))
+            return interface, plan_of(text, binary)
+        except Damaged as damaged:
+            raise SemanticError(
+                f"bundle `{self.interface.name}` is damaged: {damaged}; write it anew with `gpuop compile`"
+            ) from None
 
 
 def read(path: Path) -> Contents:
@@ -44,7 +68,9 @@ def read(path: Path) -> Contents:
     name = named(path)
     try:
         with opened(name) as archive:
-            return _contents(archive, _head(name, archive))
+            head = _head(name, archive)
+            sizes = head.entry("sizes").wholes(1, MOST_SIZE)
+            return _contents(archive, Item(head.value, "", sizes))
     except FileNotFoundError:
         raise SemanticError(f"there is no file {name}; `gpuop compile` writes bundles") from None
     except Foreign:
@@ -73,8 +99,28 @@ def _head(name: str, archive: Archive) -> Item:
 
 
 def _contents(archive: Archive, head: Item) -> Contents:
-    _, _, _, name, arguments, results, constants, several, targets = head.fields(
-        "format", "version", "digest", "name", "arguments", "results", "constants", "several", "targets"
+    interface, named, plan = _told(archive, head)
+    cuda = [text for text, target in named.items() if target.architecture]
+    code = {text: plan(text, "cubin" if text in cuda else None) for text in named}
+    portable = {named[text].architecture: plan(text, "ptx") for text in cuda}
+    limits = head.entry("range").wholes(0, MOST_SIZE, 2)
+    return Contents(interface, code, portable, _positions(head), limits, archive.whole() if head.sizes else b"")
+
+
+def _told(archive: Archive, head: Item) -> tuple[Interface, dict[str, Target], Callable[[str, str | None], Plan]]:
+    """What is said of all plans, the targets, and a function that reads the plan of one, with a kind of binary."""
+    _, _, _, name, _, _, arguments, results, constants, several, targets = head.fields(
+        "format",
+        "version",
+        "digest",
+        "name",
+        "sizes",
+        "range",
+        "arguments",
+        "results",
+        "constants",
+        "several",
+        "targets",
     )
     given, kinds = _arguments(arguments), tuple(each.seen_kind() for each in results.members())
     known = {v: PassedValue(kind.folded) for _, v, kind in given if v >= 0}
@@ -83,7 +129,7 @@ def _contents(archive: Archive, head: Item) -> Contents:
         raise Damaged("arguments and constants are the same values")
     arrays = {v: archive.array(f"constants/{v}.npy", value.kind) for v, value in fixed.items()}
     scalars = frozenset(v for v, value in fixed.items() if value.by_value)
-    interface = Interface(name.text(), given, arrays, scalars, kinds, several.flag())
+    interface = Interface(name.text(), given, arrays, scalars, kinds, several.flag(), head.sizes)
     named = {text: _target(text, item) for text, item in targets.entries().items()}
     if not named:
         raise targets.is_not("the code of a target")
@@ -96,9 +142,20 @@ def _contents(archive: Archive, head: Item) -> Contents:
             raise Damaged(f"`{targets.place}.{text}` gives others than `{results.place}`")
         return made
 
-    cuda = [text for text, target in named.items() if target.architecture]
-    code = {text: plan(text, "cubin" if text in cuda else None) for text in named}
-    return Contents(interface, code, {named[text].architecture: plan(text, "ptx") for text in cuda})
+    return interface, named, plan
+
+
+def _positions(head: Item) -> dict[str, Sequence[int]]:
+    positions: dict[str, Sequence[int]] = {}
+    found = set[int]()
+    for each in head.entry("arguments").members():
+        name, _, kind = each.members(3)
+        grid, tensor, *_ = kind.members(4)
+        positions[name.text()] = [*map(position_of, grid.members()), *[-1] * len(tensor.value)]
+        found |= {*positions[name.value]}
+    if found - {-1} != {*range(len(head.sizes))}:
+        raise head.entry("sizes").is_not("the extents that arguments have")
+    return positions
 
 
 def _arguments(item: Item) -> tuple[tuple[str, int, FieldType], ...]:

@@ -2,7 +2,8 @@
 
 `bundle.json` has arguments, results, the types of values, and for each target its launches in order, those of iterations
 within. Beside it lie the texts, CUDA's binaries (of each architecture a cubin, and PTX for later ones), and the constants;
-kernels are numbered as they come. Everything is stored as it is. `unpack` reads it.
+kernels are numbered as they come. Everything is stored as it is. `reading.py` reads it. Numbers that sizes are factors of, which
+come with each call, are objects (`open_sizes.py`); `range` is of these sizes.
 """
 
 from __future__ import annotations
@@ -11,33 +12,24 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gpuop.codegen.c.dialect import Source
-from gpuop.codegen.generate import generate
-from gpuop.errors import CompileError, SemanticError
-from gpuop.fusion.for_target import plan_for
-from gpuop.fusion.iteration import Iteration, Part
-from gpuop.fusion.plan import Plan, plan
+from gpuop.bundles.open_sizes import Sizes, at, ends, ranges
+from gpuop.bundles.packing import Packing, described
+from gpuop.errors import SemanticError
 from gpuop.fusion.program import Program
 from gpuop.ir.dims import spelled
-from gpuop.ir.kernel import Kernel, Launchable
-from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Array
-from gpuop.runtime.base.patience import patiently
-from gpuop.runtime.cuda.nvrtc import compile_cuda
 from gpuop.runtime.disk.files import Path, replacing
-from gpuop.runtime.tuning.chooser import limits_for
 
 FORMAT = "gpuop bundle"
-VERSION = 4
+VERSION = 5
 HEAD = "bundle.json"
 
 
@@ -50,6 +42,7 @@ class Interface:
         constants: the values that were known when it was made; `scalars` are those that are passed by value.
         results: the types of what it gives.
         several: whether the results, which are what its plan wants, are a tuple.
+        sizes: the stand-ins of what the bundle does not know.
     """
 
     name: str
@@ -58,33 +51,105 @@ class Interface:
     scalars: frozenset[int]
     results: tuple[FieldType, ...]
     several: bool
+    sizes: Sizes = ()
 
 
-def write(path: Path, interface: Interface, program: Program, targets: Sequence[Target]) -> None:
+Recorded = tuple[Interface, Program]
+
+
+def write(
+    path: Path, recorded: Recorded, targets: Sequence[Target], again: Callable[[Sizes], Recorded] | None = None
+) -> list[int]:
     """Plan and compile a program for targets, and write the bundle, replacing the file at once.
 
+    Args:
+        again: records it for other sizes than its stand-ins.
+
+    Returns:
+        The least and the most that its sizes may be.
+
     Raises:
-        SemanticError: part of the program runs on the host.
+        SemanticError: part of the program runs on the host, or a kernel is compiled for each size that is open.
         CompileError, DeviceError: CUDA's compiler refuses a kernel, or knows no such architecture.
     """
-    members = {f"constants/{v}.npy": _npy(array) for v, array in interface.constants.items()}
-    kinds = program.types
-    code = {str(t): _Packing(t, members).program(program) for t in targets}
-    head: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "name": interface.name,
-        "arguments": [[name, v, _seen(kind)] for name, v, kind in interface.arguments],
-        "results": [_seen(kind) for kind in interface.results],
-        "constants": [[v, described(kinds[v]), v in interface.scalars] for v in sorted(interface.constants)],
-        "several": interface.several,
-        "targets": code,
-    }
+    head, packings = _described(recorded, targets, recorded[0].sizes)
+    head["range"] = [0, 0] if again is None else _range(head, packings, recorded[0].constants, again)
+    members = {f"constants/{v}.npy": _npy(array) for v, array in recorded[0].constants.items()}
+    for packing in packings:
+        packing.store(members)
     head["digest"] = digest(head, members)
     members[HEAD] = json.dumps(head, indent=1).encode()
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name in sorted(members):  # no date: equal bundles are equal files
             archive.writestr(zipfile.ZipInfo(name), members[name], zipfile.ZIP_STORED)
+    least_and_most: list[int] = head["range"]
+    return least_and_most
+
+
+def _described(recorded: Recorded, targets: Sequence[Target], sizes: Sizes) -> tuple[dict[str, Any], list[Packing]]:
+    interface, program = recorded
+    packings = [Packing(target, sizes, bool(interface.sizes)) for target in targets]
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": interface.name,
+        "sizes": interface.sizes,
+        "arguments": [[name, v, _seen(kind, sizes)] for name, v, kind in interface.arguments],
+        "results": [_seen(kind, sizes) for kind in interface.results],
+        "constants": [[v, described(program.types[v]), v in interface.scalars] for v in sorted(interface.constants)],
+        "several": interface.several,
+        "targets": {str(packing.target): packing.program(program) for packing in packings},
+    }
+    return head, packings
+
+
+def _range(
+    head: Mapping[str, Any],
+    packings: Sequence[Packing],
+    constants: Mapping[int, Array],
+    again: Callable[[Sizes], Recorded],
+) -> list[int]:
+    """The least and the most that sizes may be, at which it is all as for the stand-ins."""
+    taken = {n for packing in packings for n in packing.extents}
+    refused = SemanticError(f"the kernels of `{head['name']}` have no extents in common; make a bundle for each size")
+    for k, (least, most) in enumerate(ranges(each for packing in packings for each in packing.ranges)):
+        tried = ends(least, most, len(head["sizes"]), taken)
+        try:
+            for sizes in tried:
+                _compare(head, packings, constants, again(sizes), sizes)
+        except SemanticError as wrong:
+            refused = refused if k else wrong
+        else:
+            return [max(tried[0]), min(tried[1])]
+    raise refused
+
+
+def _compare(
+    head: Mapping[str, Any],
+    packings: Sequence[Packing],
+    constants: Mapping[int, Array],
+    recorded: Recorded,
+    sizes: Sizes,
+) -> None:
+    """Refuse what comes out otherwise for other sizes than the stand-ins."""
+    other, others = _described(recorded, [packing.target for packing in packings], ())
+    for one, two in zip(packings, others, strict=True):
+        for (kernel, source, _), (_, text, _) in zip(one.kernels, two.kernels, strict=False):
+            if source.text != text.text:
+                raise SemanticError(_per_size(f"`{kernel.name}` has another text", sizes), kernel.loc)
+    found = recorded[0].constants
+    if constants.keys() != found.keys() or not all(np.array_equal(constants[v], found[v]) for v in found):
+        raise SemanticError(_per_size(f"`{head['name']}` has other constants", sizes))
+    if json.dumps(at(head, sizes)) != json.dumps({**other, "sizes": head["sizes"]}):
+        raise SemanticError(_per_size(f"`{head['name']}` has other kernels, or results of other extents,", sizes))
+
+
+def _per_size(what: str, sizes: Sizes) -> str:
+    told = " and ".join(map(str, sizes))
+    return (
+        f"{what} where open extents are {told}: Python computes with an extent, or so few points, or so many, are planned "
+        "otherwise; write the extents, and make a bundle for each size"
+    )
 
 
 def digest(head: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
@@ -97,103 +162,12 @@ def digest(head: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
     return whole.hexdigest()
 
 
-def last_line(facts: Mapping[str, Any]) -> str:
-    """How a kernel is launched, as the end of its text: what is launched otherwise would not be what was written."""
-    return f"// {json.dumps(facts, sort_keys=True)}\n"
-
-
-def folder(target: Target) -> str:
-    """Where the kernels of a target lie."""
-    return str(target).replace(":", "_")
-
-
-def described(kind: FieldType) -> list[Any]:
-    return [kind.field_shape, kind.tensor_shape, kind.dtype]
-
-
-def _seen(kind: FieldType) -> list[Any]:
+def _seen(kind: FieldType, sizes: Sizes) -> list[Any]:
     """A type as users see it, with the names of its dimensions."""
-    return [*described(kind), spelled(kind.names)]
+    return [*described(kind, sizes), spelled(kind.names)]
 
 
 def _npy(array: Array) -> bytes:
     data = io.BytesIO()
     np.save(data, array, allow_pickle=False)
     return data.getvalue()
-
-
-class _Packing:
-    """Describes plans for a target; what they are made of goes to the members of the archive."""
-
-    def __init__(self, target: Target, members: dict[str, bytes]) -> None:
-        self.target, self.members, self.count = target, members, 0
-        self.limits = limits_for(target)
-        self.binaries = ("cubin", "ptx") if target.backend == "cuda" else ()
-
-    def program(self, program: Program) -> dict[str, Any]:
-        return self.plan(plan(program, limits=self.limits))
-
-    def plan(self, made: Plan) -> dict[str, Any]:
-        made = plan_for(made, self.target)
-        values = {v for launch in made.launches for v in (*launch.inputs, *launch.outputs)} | set(made.program.wanted)
-        return {
-            "wanted": made.program.wanted,
-            "types": {str(v): described(made.program.types[v]) for v in sorted(values | set(made.program.leaves))},
-            "steps": [
-                {"inputs": launch.inputs, "outputs": launch.outputs, **self.kernel(launch.kernel)}
-                for launch in made.launches
-            ],
-        }
-
-    def kernel(self, kernel: Launchable) -> dict[str, Any]:
-        if isinstance(kernel, Iteration):
-            return {"name": kernel.name, "repeat": self.iteration(kernel)}
-        if not isinstance(kernel, Kernel):
-            raise SemanticError(f"a bundle holds kernels, and `{kernel.name}` {kernel.apart}", kernel.loc)
-        source, place = (
-            generate(replace(kernel, dynamic=frozenset()), self.target),
-            f"{folder(self.target)}/{self.count}",
-        )
-        self.count += 1
-        for kind in self.binaries:
-            self.members[f"{place}.{kind}"] = _binary(source, f"sm_{self.target.architecture}", kind)
-        facts = {
-            "name": kernel.name,
-            "entry": source.entry,
-            "threads": source.threads,
-            "group": source.group,
-            "arguments": _parameters((*kernel.inputs, *kernel.written)),  # not as the text may count their points
-            "fills": {str(k): fill for k, fill in source.fills.items()},
-            "begins": {str(k): kernel.inputs.index(o.begins) for k, o in enumerate(kernel.outputs) if o.begins},
-            "needs": sorted(source.needs),
-        }
-        self.members[f"{place}.text"] = f"{source.text}{last_line(facts)}".encode()
-        return facts
-
-    def iteration(self, kernel: Iteration) -> dict[str, Any]:
-        return {
-            "times": kernel.times,
-            "every": kernel.every,
-            "inputs": _parameters(kernel.inputs),
-            "outputs": _parameters(kernel.written),
-            "turn": self.part(kernel.turn),
-            "until": None if kernel.until is None else self.part(kernel.until),
-        }
-
-    def part(self, part: Part) -> dict[str, Any]:
-        return {
-            "given": {str(v): position for v, position in part.given.items()},
-            "plan": self.plan(part.plan(self.limits)),
-        }
-
-
-def _parameters(params: Sequence[FieldParam]) -> list[Any]:
-    return [[p.hint, described(p.type), p.by_value] for p in params]
-
-
-def _binary(source: Source, architecture: str, kind: str) -> bytes:
-    try:
-        given = source.text, architecture, kind
-        return patiently(given, partial(compile_cuda, *given), architecture, source.name)
-    except RuntimeError as refused:
-        raise CompileError(f"NVRTC refused the kernel {source.entry}:\n{refused}", source.numbered()) from None

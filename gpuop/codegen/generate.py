@@ -73,6 +73,22 @@ def generate(kernel: Kernel, target: Target) -> Source:
     return _sources.find((content(kernel), target, lowering()), lambda: _generated(kernel, target))
 
 
+def generate_open(kernel: Kernel, target: Target) -> tuple[Source, Opened]:
+    """The text of a kernel of dynamic fields that is for all sizes of a range, and the range.
+
+    Raises:
+        SemanticError: it is compiled for each size.
+    """
+    found = opened(kernel, target, streamed=False)
+    if found.kernel is None:
+        raise SemanticError(
+            f"`{kernel.name}` is compiled for each size on {target}: {found.reason}; write the extents that are open, and make "
+            "a bundle for each size",
+            kernel.loc,
+        )
+    return _of_size(kernel, target, found, found.kernel), found
+
+
 def _of_size(kernel: Kernel, target: Target, found: Opened, lowered: Kernel) -> Source:
     """The text of a kernel that gets its extents, to be launched on these."""
     source = _sources.find((found.key, target, lowering()), lambda: _printed(lowered, target))

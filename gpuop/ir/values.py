@@ -64,8 +64,15 @@ class LeafSource(ABC):
         """
 
 
+@dataclass(frozen=True, eq=False)
 class NoValues(LeafSource):
-    """The source of a leaf that has a type and no value."""
+    """The source of a leaf that has a type and no value; `is_open`: nor extents, but those that stand for any."""
+
+    is_open: bool = False
+
+    @property
+    def dynamic(self) -> bool:
+        return self.is_open
 
     def read(self) -> NoReturn:
         raise SemanticError(
@@ -73,7 +80,7 @@ class NoValues(LeafSource):
         )
 
 
-NO_VALUES = NoValues()
+NO_VALUES, NO_EXTENTS = NoValues(), NoValues(is_open=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,6 +42,7 @@ class Opened:
         kernel: as it is printed; None where it cannot do without them.
         values: the extents that it gets, in the order of its arguments.
         grid: of its points, of these extents.
+        least, most: the ends of the range of each of `values`.
         reason: why it is compiled for each size, as the end of a sentence.
     """
 
@@ -49,6 +50,8 @@ class Opened:
     kernel: Kernel | None = None
     values: tuple[int, ...] = ()
     grid: Domain = NOWHERE
+    least: tuple[int, ...] = ()
+    most: tuple[int, ...] = ()
     reason: str = ""
 
 
@@ -62,16 +65,19 @@ class _Found:
 _found: BoundedCache[object, _Found] = BoundedCache(KEPT)
 
 
-def opened(kernel: Kernel, target: Target) -> Opened:
+def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
     """A recorded kernel as it runs on a target with its extents as arguments.
 
     Not all sizes have one text: large outputs of CPUs are written otherwise, and what is too small for a schedule runs plain.
+
+    Args:
+        streamed: whether they are; else these sizes have the text of smaller ones.
     """
     refused = _refusal(kernel)
     if refused:
         return Opened(reason=refused)
     kernel = flat(kernel) if _is_of_points(kernel) else kernel
-    large = target.vector_length > 1 and all(map(is_large, kernel.written))
+    large = streamed and target.vector_length > 1 and all(map(is_large, kernel.written))
     extents, reason = extents_of(kernel), ""
     values = tuple(extents.values.values())
     kept = kernel.intermediates and target.vector_length > 1  # which no thread computes anew wherever it reads them
@@ -84,7 +90,7 @@ def opened(kernel: Kernel, target: Target) -> Opened:
         elif outside := _outside(found, values):
             reason = outside
         else:
-            return Opened(key, found.kernel, values, kernel.domain)
+            return Opened(key, found.kernel, values, kernel.domain, found.least, found.most)
     return Opened(reason=reason)
 
 

@@ -405,7 +405,7 @@ STEP = ("targets", "opencl", "steps", 0)
 SECOND = ("targets", "opencl", "steps", 1)
 REPEAT = (*SECOND, "repeat")
 WRONG_HEADS = {
-    "has version 9 of the format, and this gpuop reads version 4; write it anew": setting("version", 9),
+    "has version 9 of the format, and this gpuop reads version 5; write it anew": setting("version", 9),
     "`version` is 'two', not an integer from 0 to": setting("version", "two"),
     "not an object of format, version": setting("more", 1),
     "`arguments[0][2]`: fields have no dtype 'float31'": setting("arguments", 0, 2, 2, "float31"),

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.bundles import writing
+from gpuop.bundles import packing
 from gpuop.codegen.generate import generate, target_named
 from gpuop.config import config
 from gpuop.dsl import *
@@ -146,7 +146,7 @@ def nvrtc(source: Any) -> bytes:
 
 
 def bundled(source: Any) -> bytes:
-    return writing._binary(source, "sm_90", "cubin")
+    return packing._binary(source, "sm_90", "cubin")
 
 
 @pytest.mark.parametrize("compiled", [nvrtc, bundled])
@@ -154,7 +154,7 @@ def test_nvrtc_is_interrupted_and_its_errors_come_through(compiled, monkeypatch,
     monkeypatch.setattr(config, "cache", tmp_path)
     source = generate(rare(0.5).node.call.kernel, target_named("cuda"))
     slowly = Slow(lambda *given: b"binary")
-    for module in (cuda_device, writing):
+    for module in (cuda_device, packing):
         monkeypatch.setattr(module, "compile_cuda", slowly)
     with interrupted():
         compiled(source)

@@ -130,9 +130,17 @@ class CompilingBackend(Backend):
         with _building:
             program = self.programs.get(source.identity)
             if program is None:
-                code = self.build(ProgramText.of(source), binary)[0] if math.prod(source.threads) else None
+                code = self._loaded(source, binary) if math.prod(source.threads) else None
                 program = self.programs[source.identity] = CompiledProgram(source, None, code)
         return program
+
+    def _loaded(self, source: Source, binary: bytes | None) -> Any:
+        code = self.codes.get(source.text) if source.extents else None
+        if code is None:
+            (code,) = self.build(ProgramText.of(source), binary)
+        if source.extents:
+            self.codes[source.text] = code
+        return code
 
     def bind(self, program: CompiledProgram, arguments: Sequence[Argument]) -> Launch:
         kernel = program.kernel

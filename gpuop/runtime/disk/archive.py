@@ -63,6 +63,7 @@ class Archive:
     """Members by name."""
 
     def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
         with _damaged():
             whole = zipfile.is_zipfile(file)
         if not whole:
@@ -79,6 +80,11 @@ class Archive:
         self.names = [member.filename for member in members]
         if len(set(self.names)) < len(members):
             raise Damaged("it has members of one name")
+
+    def whole(self) -> bytes:
+        """The file."""
+        self._file.seek(0)
+        return self._file.read()
 
     def read(self, name: str) -> bytes:
         if name not in self.names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +14,16 @@ from gpuop.runtime.disk.archive import Damaged
 LARGEST = 2**63 - 1
 MOST_DIGITS = 20
 MOST_SHOWN = 60
+OPEN = ("factor", "open", "each", "times", "multiple")  # of a number that sizes are factors of
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A value, and where it stands in its document, as `states[0][1]`."""
+    """A value, and where it stands in its document, as `states[0][1]`; `sizes` are what its open numbers are made of."""
 
     value: Any
     place: str = ""
+    sizes: tuple[int, ...] = ()
 
     def is_not(self, wanted: str) -> Damaged:
         plain = isinstance(self.value, (int, float, str))
@@ -39,9 +42,17 @@ class Item:
 
     def whole(self, least: int = 0, most: int = LARGEST) -> int:
         """An integer from `least` to `most`."""
-        if type(self.value) is not int or not least <= self.value <= most:
+        value = self._of_sizes() if self.sizes and isinstance(self.value, dict) else self.value
+        if type(value) is not int or not least <= value <= most:
             raise self.is_not(f"an integer from {least} to {most}")
-        return self.value
+        return value
+
+    def _of_sizes(self) -> int:
+        """What `open_number` of `bundles/open_sizes.py` has written, of these sizes."""
+        factor, positions, each, times, multiple = Item(self.value, self.place).fields(*OPEN)
+        sizes = (self.sizes[k] for k in positions.wholes(0, len(self.sizes) - 1))
+        parts = -(-factor.whole(1) * math.prod(sizes) // each.whole(1)) * times.whole(1)
+        return -(-parts // multiple.whole(1)) * multiple.whole(1)
 
     def number(self) -> int | float:
         if type(self.value) not in (int, float):
@@ -52,7 +63,7 @@ class Item:
         """Those of an array, which has so many."""
         if not isinstance(self.value, list) or count not in (None, len(self.value)):
             raise self.is_not("an array" if count is None else f"an array of {count}")
-        return [Item(value, f"{self.place}[{k}]") for k, value in enumerate(self.value)]
+        return [Item(value, f"{self.place}[{k}]", self.sizes) for k, value in enumerate(self.value)]
 
     def wholes(self, least: int = 0, most: int = LARGEST, count: int | None = None) -> tuple[int, ...]:
         return tuple(item.whole(least, most) for item in self.members(count))
@@ -62,7 +73,7 @@ class Item:
         if not isinstance(self.value, dict):
             raise self.is_not("an object")
         prefix = f"{self.place}." if self.place else ""
-        return {name: Item(value, f"{prefix}{name}") for name, value in self.value.items()}
+        return {name: Item(value, f"{prefix}{name}", self.sizes) for name, value in self.value.items()}
 
     def numbered(self) -> dict[int, Item]:
         """Those of an object whose names are numbers."""
