@@ -112,6 +112,8 @@ def test_schedules_and_predictions_are_measured(capsys, monkeypatch):
     if not on:
         pytest.skip("the reference has no schedules")
     for command, told in ((schedules, "best"), (predicted, "within 1.3")):
-        monkeypatch.setattr("sys.argv", ["", "--device", on[0], "--only", "conv3x3", "--size", "64", "--seconds", "0.5"])
+        monkeypatch.setattr(
+            "sys.argv", ["", "--device", on[0], "--only", "conv3x3", "--size", "64", "--seconds", "0.5"]
+        )
         command.main()
         assert told in capsys.readouterr().out
