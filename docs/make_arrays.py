@@ -9,6 +9,7 @@ import inspect
 from pathlib import Path
 
 from gpuop.dsl.fields.instead import WAYS
+from gpuop.fft import fft_names
 from gpuop.linalg import numpy_names
 from gpuop.ops import numpy_functions, reduction_functions
 from gpuop.ops.array_functions import OF_UFUNCS, TABLE, ArrayFunction
@@ -93,7 +94,7 @@ def takes(name: str, function: ArrayFunction) -> str:
 
 def page() -> str:
     lines = [HEAD]
-    table = TABLE | numpy_names.TABLE
+    table = TABLE | numpy_names.TABLE | fft_names.TABLE
     for group in dict.fromkeys(row.group for row in table.values()):
         lines.append(f"\n## {group}\n\n| function | of fields |\n|---|---|\n")
         rows = ((name, row) for name, row in table.items() if row.group == group)

@@ -2,6 +2,7 @@
 
 from typing import NoReturn
 
+import gpuop.fft.fft_names  # noqa: F401 - it has NumPy's functions take fields
 from gpuop.errors import MissingError
 from gpuop.fft.cosines import dct, dctn, dst, dstn, idct, idctn, idst, idstn
 from gpuop.fft.frequencies import fftfreq, fftshift, ifftshift, next_fast_len, prev_fast_len, rfftfreq

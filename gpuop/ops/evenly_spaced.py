@@ -123,7 +123,7 @@ def _real(name: str, value: Any) -> Any:
     held = number(value)
     if held is None or not isinstance(value, NUMBERS):
         raise SemanticError(
-            f"{name}: {described(value)} is no number; what devices have computed comes with `float(f)`"
+            f"{name}: {described(value)} is no number; what devices have computed comes with `int(f)` or `float(f)`"
         )
     return held
 

@@ -7,9 +7,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 import gpuop.dsl as k
+from gpuop.dsl.fields.arrays import Placeholder
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import Parameter
 from gpuop.dsl.operators.operator import library_call
+from gpuop.dsl.recorder.record import recording
 from gpuop.errors import SemanticError, described
 from gpuop.ir.expansions.random import MULTIPLIERS, ROUNDS, STEPS
 from gpuop.ir.types import FieldType, is_integer
@@ -90,10 +92,16 @@ def fold_in(key: Field, data: Any) -> Field:
 
 def a_key(name: str, given: Any) -> Field:
     """What `gp.random`'s functions take as a key."""
+    if recording() is not None:
+        raise SemanticError(
+            f"{name}: gp.random makes fields, which operators get as arguments; in a body `_random(key, counter)` makes numbers"
+        )
     if isinstance(given, Field) and given.type == KEY:
         return given
+    if isinstance(given, (Placeholder, np.ndarray)):
+        raise SemanticError(f"{name}: a key is made by `gp.random.key(seed)`, and is given as it is, not as an array")
     what = f"a {given.type} field" if isinstance(given, Field) else described(given)
-    raise SemanticError(f"{name}: a key is made by `gp.random.key(seed)`; {what} is none")
+    raise SemanticError(f"{name}: the first argument is a key, made by `gp.random.key(seed)`; {what} is none")
 
 
 def _derived(name: str, key: Field, data: Any, kind: int) -> Field:

@@ -183,7 +183,7 @@ def range_of_too_much():
     gp.arange(300, dtype="uint8")  # here
 
 
-@WRONGS.add("arange: a Field is no number; what devices have computed comes with `float(f)`")
+@WRONGS.add("arange: a Field is no number; what devices have computed comes with `int(f)` or `float(f)`")
 def range_of_a_field():
     gp.arange(ROW[0])  # here
 

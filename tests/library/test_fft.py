@@ -226,3 +226,18 @@ def test_messages(call, message):
         call(gp.ComplexField(numbers(3, 4)))
     assert isinstance(caught.value, (ValueError, TypeError, AttributeError))
     assert "test_fft.py" in str(caught.value)
+
+
+def test_numpys_names_take_fields() -> None:
+    values = rng.random((6, 8)).astype("float32")
+    field = gp.ScalarField(values)
+    with gp.use_device("reference"):
+        for name in ("fft", "ihfft", "rfft2", "ifftn", "fftshift"):
+            found, expected = getattr(np.fft, name)(field).numpy(), getattr(np.fft, name)(values)
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(
+            np.fft.fft(field, 16, 0, "ortho").numpy(), np.fft.fft(values, 16, 0, "ortho"), atol=1e-5
+        )
+    with pytest.raises(gp.UnsupportedError, match="numpy.fft.fft of Fields takes x, n, axis, norm"):
+        np.fft.fft(field, out=values)

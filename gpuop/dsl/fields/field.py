@@ -247,8 +247,8 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         name = function.__name__
-        if function.__module__ == "numpy.linalg":
-            name = f"linalg.{name}"  # some have other arguments than those beside them in `numpy`
+        if function.__module__ in ("numpy.linalg", "numpy.fft"):
+            name = f"{function.__module__[6:]}.{name}"  # some have other arguments than those beside them in `numpy`
         if name not in services.array_functions:
             raise UnsupportedError(
                 f"numpy.{name} does not take Fields; {WAYS.get(name, 'evaluate first, with `.numpy()`')}"
