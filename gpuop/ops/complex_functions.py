@@ -75,7 +75,9 @@ def _arctanh(z: Value) -> Value:
     x = abs(z.x)
     away = (1 - x) * (1 - x) + z.y * z.y
     turn = k._atan2(2 * z.y, (1 - x) * (1 + x) - z.y * z.y)
-    return k._float2(k._copysign(k._log1p(4 * x / away) / 4, z.x), turn / 2)
+    near = k._float2(k._copysign(k._log1p(4 * x / away) / 4, z.x), turn / 2)
+    far = k._float2(k._copysign(0.0, z.x), k._copysign(math.pi / 2, z.y))
+    return k._where(x + abs(z.y) == math.inf, far, near)
 
 
 def _expm1(z: Value) -> Value:

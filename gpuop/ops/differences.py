@@ -276,8 +276,10 @@ def _interpolated(x: Field, xp: Field, fp: Field, left: Any, right: Any) -> Fiel
         low = k._max(0, k._min(n - 1, count - 2))
         x0, x1 = (k._readTensor(xp, low + i) for i in range(2))
         y0, y1 = (k._readTensor(fp, low + i) for i in range(2))
-        on_line = (y1 - y0) / (x1 - x0) * (own - x0) + y0
-        on_line = k._where(own == x0, y0, on_line)
+        slope = (y1 - y0) / (x1 - x0)
+        on_line = slope * (own - x0) + y0
+        on_line = k._where(on_line == on_line, on_line, slope * (own - x1) + y1)  # as NumPy beside infinities
+        on_line = k._where((own == x0) | (y0 == y1), y0, on_line)
         first, last = k._readTensor(fp, 0), k._readTensor(fp, count - 1)
         before, behind = (
             end if given is None else k._convert(given, x.dtype) for end, given in ((first, left), (last, right))

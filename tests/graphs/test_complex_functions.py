@@ -39,3 +39,10 @@ def test_rounded():
         z = POINTS[-50:]
         assert np.array_equal(np.round(gp.ComplexField(z)).numpy(), np.round(z))
         assert np.allclose(np.round(gp.ComplexField(z), 1).numpy(), np.round(z, 1))
+
+
+def test_areas_of_infinite_numbers():
+    far = np.array([complex(np.inf, 0), complex(-np.inf, 2), complex(1, np.inf), complex(-1, -np.inf)], "complex64")
+    with gp.use_device("reference"):
+        for function in (np.arctan, np.arctanh):
+            np.testing.assert_allclose(function(gp.ComplexField(far)).numpy(), function(far), rtol=1e-6)

@@ -185,3 +185,12 @@ def test_messages(call, message):
     with pytest.raises((gp.SemanticError, TypeError)) as caught:
         call(gp.ScalarField(X))
     assert message in str(caught.value)
+
+
+def test_interpolation_beside_infinities():
+    places = np.float32([0.5, 1, 1.5, 2, 0, -1, 3])
+    with gp.use_device("reference"):
+        for values in ([0, np.inf, 1], [np.inf, 0, 1], [0, 1, -np.inf], [np.inf, np.inf, 2]):
+            found = np.interp(gp.ScalarField(places), [0, 1, 2], values).numpy()
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal(found, np.interp(places, [0, 1, 2], values).astype("f"))

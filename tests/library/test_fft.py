@@ -239,5 +239,5 @@ def test_numpys_names_take_fields() -> None:
         np.testing.assert_allclose(
             np.fft.fft(field, 16, 0, "ortho").numpy(), np.fft.fft(values, 16, 0, "ortho"), atol=1e-5
         )
-    with pytest.raises(gp.UnsupportedError, match="numpy.fft.fft of Fields takes x, n, axis, norm"):
+    with pytest.raises(gp.UnsupportedError, match=r"numpy\.fft\.fft of Fields takes x, n, axis, norm"):
         np.fft.fft(field, out=values)
