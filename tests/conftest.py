@@ -114,7 +114,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         above = metafunc.module.__name__.startswith("tests.graphs.")  # what happens to a kernel is tested elsewhere
         if (above and metafunc.module.__name__ not in DRIVERS_COUNT) or metafunc.module.__name__ in ONE_DRIVER:
             found = list(dict.fromkeys([found[0], "reference"]))
-        forms = [LOWERED] if above else [*INTERPRETERS]
+        library = metafunc.module.__name__.startswith("tests.library.")
+        forms = [LOWERED] if above or library else [*INTERPRETERS]
         if found[0] != "reference" and LOWERED in forms:  # which a driver runs
             forms.remove(LOWERED)
         metafunc.parametrize("device", [*forms, *reversed(found)], indirect=True)

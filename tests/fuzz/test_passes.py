@@ -69,7 +69,7 @@ def test_every_pass_alone_keeps_results(watching):
     changed.clear()
     running.computed(rare(), watching)
 
-    @profile("reference", 16, 0)
+    @profile("reference", 10, 0)
     @given(programs())
     def run_programs(program):
         running.computed(running.recorded(program), watching)

@@ -380,10 +380,10 @@ def test_graphs_of_one_shape_are_numbered_once(monkeypatch):
     monkeypatch.setattr(
         evaluation, "program", lambda *given, make=evaluation.program: numbered.append(1) or make(*given)
     )
-    u, p = gp.ScalarField(image(3, 4)), gp.Parameter(2.0)
+    u, p = gp.ScalarField(image(23, 29)), gp.Parameter(2.0)
     for k in range(3):
         p.set(float(k))
-        x = image(3, 4)
+        x = image(23, 29)
         same_bits((gp.ScalarField(x) * u - p).numpy(), x * u.numpy() - np.float32(k))
     assert len(numbered) == 2  # `u` is one too
     with gp.schedule("plain"):
