@@ -179,11 +179,11 @@ def _along_one(kind: Kind) -> Made:
     return _documented(function, kind, "")
 
 
-def _along_two(kind: Kind) -> Made:
+def _along_several(kind: Kind, suffix: str, usual: tuple[int, ...] | None = None) -> Made:
     def function(
         x: Any,
         s: Lengths = None,
-        axes: Any = (-2, -1),
+        axes: Any = usual,
         norm: Any = None,
         overwrite_x: bool = False,
         workers: Any = None,
@@ -194,27 +194,9 @@ def _along_two(kind: Kind) -> Made:
         _without_plan(plan)
         return kind.of(x, s, axes, norm, method)
 
-    return _documented(function, kind, "2")
-
-
-def _along_several(kind: Kind) -> Made:
-    def function(
-        x: Any,
-        s: Lengths = None,
-        axes: Any = None,
-        norm: Any = None,
-        overwrite_x: bool = False,
-        workers: Any = None,
-        *,
-        plan: Any = None,
-        method: str | None = None,
-    ) -> Any:
-        _without_plan(plan)
-        return kind.of(x, s, axes, norm, method)
-
-    return _documented(function, kind, "n")
+    return _documented(function, kind, suffix)
 
 
 fft, ifft, rfft, irfft, hfft, ihfft = map(_along_one, KINDS)
-fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = map(_along_two, KINDS)
-fftn, ifftn, rfftn, irfftn, hfftn, ihfftn = map(_along_several, KINDS)
+fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = (_along_several(kind, "2", (-2, -1)) for kind in KINDS)
+fftn, ifftn, rfftn, irfftn, hfftn, ihfftn = (_along_several(kind, "n") for kind in KINDS)

@@ -14,8 +14,8 @@ from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.interop import numpy_dtype
 from gpuop.ndimage.filter_arguments import DTypeOfArray
-from gpuop.ndimage.of_arrays import as_field
 from gpuop.pipelines.pipeline import Pipeline, pipeline
+from gpuop.pipelines.takes_arrays import as_field
 
 Measure = Callable[..., Any]  # of fields and constants: a field, or a tuple of fields
 

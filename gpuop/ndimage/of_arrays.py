@@ -15,6 +15,7 @@ from gpuop.errors import UnsupportedError
 from gpuop.interop import numpy_dtype
 from gpuop.ndimage.filter_arguments import DTypeOfArray, frozen
 from gpuop.pipelines.pipeline import pipeline
+from gpuop.pipelines.takes_arrays import as_field
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _NO_OUTPUT = "no output"  # of functions that have no such argument
@@ -95,11 +96,6 @@ def _array(given: Any, narrow: bool = False) -> Any:
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     return function
-
-
-def as_field(array: Any) -> Field:
-    """A field of scalars with the array's own dtype."""
-    return array if isinstance(array, Field) else Field(array, 0, array.dtype)
 
 
 def with_more(function: Callable[..., Any], arguments: Any, keywords: Any) -> Callable[..., Any]:

@@ -16,9 +16,8 @@ from gpuop.ir.types import BY_NUMPY, FLOAT, FieldType
 
 ArrayLike = Any
 Array = NDArray[Any]
-Made = tuple[
-    FieldType, Callable[[], Array]
-]  # the type of a field, and its numbers, which are made when they are asked for
+# The type of a field, and its numbers, which are made when they are asked for
+Made = tuple[FieldType, Callable[[], Array]]
 Making = Callable[[Array], Made]
 WORDS = {"U": "text", "S": "bytes", "M": "dates", "m": "time spans", "V": "records"}
 
@@ -158,9 +157,8 @@ def as_field(array: Array, order: Any, dtype: Any, copy: bool = True, dims: Any 
     if isinstance(dtype, str) and dtype == "unorm8":
         if array.dtype != np.uint8:
             raise SemanticError(f'dtype="unorm8" reinterprets uint8, not {array.dtype.name}')
-        return FieldType(
-            array.shape[:split], array.shape[split:], dtype, dims
-        ), lambda: np.array(array) if copy else array
+        color = FieldType(array.shape[:split], array.shape[split:], dtype, dims)
+        return color, lambda: np.array(array) if copy else array
     kind = FieldType(array.shape[:split], array.shape[split:], array.dtype if dtype is None else dtype, dims)
     if array.dtype.kind == "c" and kind.dtype != "complex64":
         raise SemanticError(

@@ -33,7 +33,7 @@ class Services(Protocol):
         ...
 
     def source(self, fields: Sequence[Field], target: str | None, form: str) -> str:
-        """The text generated for fields; None is the device in use: `gpuop/evaluation.py: source`."""
+        """The text generated for fields; None is the device in use: `gpuop/texts.py: source`."""
         ...
 
     def adopt(self, array: Any, make: Making, copy: bool, name: str) -> tuple[Node, FieldType]:
