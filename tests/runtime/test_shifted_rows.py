@@ -34,7 +34,7 @@ CASES = {
 
 
 def kernel_of(result: gp.Field, target=WIDENED) -> Kernel:
-    (step,) = plan(program([result.node])).launches
+    step = plan(program([result.node])).launches[0]
     return replace(step.kernel, target=target)
 
 
@@ -101,6 +101,10 @@ def test_what_stays_as_it_was():
         (kernel_of(far(field(4, 64), 2)), "what its points read are windows around them"),
         (kernel_of(turned(field(4, 64))), "it reads at places that are no constant offsets from the own point"),
         (kernel_of(far(field(4, 64), 5)[:, 1:]), "its points read more than 4 others"),
+        (
+            kernel_of(field(4096, 64).sum(0)),
+            "its threads read row after row in loops, and fewer threads would wait for memory",
+        ),
         (replace(beyond, layouts=((beyond.inputs[0], given),)), "an array of the user's is not aligned"),
         (kernel_of(odd), "its planes are not aligned alike"),
         (replace(beyond, target=replace(WIDENED, least_threads=1 << 20)), "more lanes would leave too few threads"),

@@ -32,7 +32,7 @@ from gpuop.ir.nodes import (
     Wide,
 )
 from gpuop.ir.types import INT, Type
-from gpuop.ir.visit import expressions
+from gpuop.ir.visit import expressions, walk
 from gpuop.passes.points_per_thread import (
     ACCESS,
     ONE_BY_ONE,
@@ -84,6 +84,10 @@ def _reads(kernel: Kernel) -> str:
     beside = [read for read in reads if read.point is not None]
     if not beside:
         return "it reads no points but its own"
+    if any(
+        isinstance(stmt, For) and any(isinstance(e, Read) for e in expressions(stmt.body)) for stmt in walk(kernel.body)
+    ):
+        return "its threads read row after row in loops, and fewer threads would wait for memory"
     if any(read.field.type.field_shape != kernel.domain.shape for read in reads if read.point is None):
         return "it reads points of another grid"
     if not all(is_plain(read.field, read.element, kernel) for read in reads):
