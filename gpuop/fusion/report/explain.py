@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 
 from gpuop.errors import SemanticError
@@ -183,7 +184,7 @@ def _names(values: list[Facts]) -> str:
 
 
 def _operators(operators: list[Facts]) -> list[str]:
-    """A line for each method, and for each part that was put beside others."""
+    """A line for each method, and for each part that was put beside others; operators of one place are told of once."""
     lines: dict[tuple[str, int | None], list[str]] = {}
     for op in operators:
         chosen = ", ".join(filter(None, (op["variant"], op["precision"] if op["precision"] != EXACT else "")))
@@ -191,7 +192,11 @@ def _operators(operators: list[Facts]) -> list[str]:
         where = f"{name} ({op['file']}:{op['line']})" if op["file"] else str(name)
         part = op["part"] if op["method"] in ("registers", "stage") else None
         lines.setdefault((op["method"], part), []).append(where)
-    return [f"  {METHODS[method]}: {', '.join(found)}" for (method, _), found in lines.items()]
+    return [f"  {METHODS[method]}: {', '.join(_times(found))}" for (method, _), found in lines.items()]
+
+
+def _times(found: list[str]) -> list[str]:
+    return [f"{each} {n} times" if n > 1 else each for each, n in Counter(found).items()]
 
 
 def _count(n: int, what: str) -> str:
