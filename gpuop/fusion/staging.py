@@ -12,17 +12,17 @@ from weakref import WeakKeyDictionary
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.other_threads import access_of, needs_other_threads
 from gpuop.fusion.program import Op
-from gpuop.ir.footprints import Footprint, footprints
+from gpuop.ir.footprints import Surrounding, footprints
 from gpuop.ir.nodes import FieldParam, Write
 from gpuop.ir.visit import effects
 
 MOST_REACH = 32  # points along an axis; what is read farther away is mostly computed anew for other groups of points
 
-_footprints: WeakKeyDictionary[Op, dict[FieldParam, Footprint | None]] = WeakKeyDictionary()
+_footprints: WeakKeyDictionary[Op, dict[FieldParam, Surrounding | None]] = WeakKeyDictionary()
 _plain: WeakKeyDictionary[Op, bool] = WeakKeyDictionary()  # each merge asks all operators of both groups
 
 
-def footprints_of(op: Op) -> dict[FieldParam, Footprint | None]:
+def footprints_of(op: Op) -> dict[FieldParam, Surrounding | None]:
     if op not in _footprints:
         _footprints[op] = footprints(op.fusible)
     return _footprints[op]
@@ -84,5 +84,5 @@ def reach(ops: Iterable[Op]) -> int:
     return max(far.values(), default=0)
 
 
-def _radius(footprint: Footprint | None) -> int:
+def _radius(footprint: Surrounding | None) -> int:
     return max(map(abs, (*footprint.low, *footprint.high)), default=0) if footprint is not None else 0

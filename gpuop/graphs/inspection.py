@@ -15,7 +15,7 @@ from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.iteration import launches
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
-from gpuop.graphs.stepper import Stepper
+from gpuop.graphs.stepper import Stepper, times
 from gpuop.ir.pin import Pin
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.profiling import Profile, profile
@@ -25,6 +25,7 @@ from gpuop.show.raster import write_png
 from gpuop.show.scene import Scene
 from gpuop.show.svg import svg
 from gpuop.texts import explained, source_of
+from gpuop.windows.footprint import Footprint, of_steps
 
 
 class Inspection(ABC):
@@ -78,6 +79,24 @@ class Inspection(ABC):
         Constants that other graphs share count too. What an iteration keeps between its turns is not known before it runs.
         """
         return nbytes_of(self.plan)
+
+    def footprint(self, steps: int = 1) -> Footprint:
+        """How far around a point of the grid states depend on states, after so many steps. The grid is that of the largest state.
+
+        Nothing is run; what is probed does not count. Constants and sensors' frames of the grid are needed as far too.
+
+        Args:
+            steps: 0 or more.
+
+        Returns:
+            A Footprint, as of `Pipeline.footprint`.
+
+        Raises:
+            SemanticError: `steps` is negative, or the graph is not defined yet.
+        """
+        what = self._program()
+        assert what.cycle is not None
+        return of_steps(what, dict(what.cycle.nexts), times(steps))[1]
 
     def explain(self, format: str = "text") -> str:
         """Per kernel what was fused into it and how; per pair left apart, why, and what that costs.

@@ -11,7 +11,7 @@ from gpuop.ir.visit import blocks, loop_values, values, walk_expr
 
 
 @dataclass(frozen=True)
-class Footprint:
+class Surrounding:
     """The points that a thread reads of a field on its own grid, relative to its own.
 
     Attributes:
@@ -23,9 +23,9 @@ class Footprint:
     high: tuple[int, ...]
     borders: frozenset[tuple[str, Const | None]]
 
-    def joined(self, other: Footprint) -> Footprint:
+    def joined(self, other: Surrounding) -> Surrounding:
         low = tuple(map(min, self.low, other.low))
-        return Footprint(low, tuple(map(max, self.high, other.high)), self.borders | other.borders)
+        return Surrounding(low, tuple(map(max, self.high, other.high)), self.borders | other.borders)
 
     @property
     def is_own(self) -> bool:
@@ -42,9 +42,9 @@ class _Range:
     high: int
 
 
-def footprints(kernel: Kernel) -> dict[FieldParam, Footprint | None]:
+def footprints(kernel: Kernel) -> dict[FieldParam, Surrounding | None]:
     """The footprint of each field that has a grid; None where a read is at no constant distance, or on another grid."""
-    found: dict[FieldParam, Footprint | None] = {}
+    found: dict[FieldParam, Surrounding | None] = {}
     ranges = _Ranges()
     for read in ranges.reads(kernel.body):
         if read.field.by_value or not read.field.type.field_shape:
@@ -55,18 +55,18 @@ def footprints(kernel: Kernel) -> dict[FieldParam, Footprint | None]:
     return found
 
 
-def _footprint(kernel: Kernel, read: Read, ranges: _Ranges) -> Footprint | None:
+def _footprint(kernel: Kernel, read: Read, ranges: _Ranges) -> Surrounding | None:
     axes = kernel.domain.axes
     if read.field.type.field_shape != kernel.domain.shape:
         return None
     if read.point is None:
-        return Footprint((0,) * len(axes), (0,) * len(axes), frozenset())
+        return Surrounding((0,) * len(axes), (0,) * len(axes), frozenset())
     along = [ranges.of(coordinate) for coordinate in read.point]
     if any(r is None or r.axis != axis for r, axis in zip(along, axes, strict=True)):
         return None
     low, high = (tuple(getattr(r, end) for r in along) for end in ("low", "high"))
     inside = not any(low) and not any(high)
-    return Footprint(low, high, frozenset() if inside else frozenset({(read.border, read.fill)}))
+    return Surrounding(low, high, frozenset() if inside else frozenset({(read.border, read.fill)}))
 
 
 class _Ranges:

@@ -30,12 +30,13 @@ from gpuop.ir.values import Leaf
 from gpuop.pipelines.device_call import DeviceCall
 from gpuop.pipelines.host_call import HostCall
 from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out
+from gpuop.pipelines.windowing import Windowing
 from gpuop.runtime.devices import current
 from gpuop.runtime.profiling import Profile
 from gpuop.texts import explained, source_of
 
 
-class Pipeline(Decorated):
+class Pipeline(Windowing):
     """What `@gp.pipeline` makes of a function: arrays in, arrays out.
 
     Args:
@@ -43,7 +44,7 @@ class Pipeline(Decorated):
     """
 
     recorded_by = (*Decorated.recorded_by, "precision", "dynamic")
-    users = (*Decorated.users, "explain", "profile", "source")
+    users = (*Decorated.users, "explain", "footprint", "profile", "source", "window")
 
     def __init__(self, function: Callable[..., Any], precision: str | None, optimize: bool, dynamic: Chosen) -> None:
         super().__init__(function)

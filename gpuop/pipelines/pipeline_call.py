@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,7 @@ class PipelineCall(ABC):
     Args:
         given: the caller's arrays, in the order of the arguments.
         out: the caller's arrays for the results; None: new ones.
+        numbers: of leaves that are passed by value and have no source.
 
     Attributes:
         arrays: the caller's, as they are read.
@@ -80,14 +82,24 @@ class PipelineCall(ABC):
         arguments: what each leaf of the program is passed as.
     """
 
-    def __init__(self, traced: Traced, given: Sequence[Any], backend: Backend, out: Sequence[Any] | None) -> None:
+    def __init__(
+        self,
+        traced: Traced,
+        given: Sequence[Any],
+        backend: Backend,
+        out: Sequence[Any] | None,
+        numbers: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
         self.traced, self.program, self.backend = traced, traced.program, backend
         self.out = out
         self.arrays = [self._readable(array) for array in given]
         self.sample = given[0] if given and library_of(given[0]) != "numpy" else None
         self.layouts: dict[int, Layout] = {}
         self.memory: dict[int, Buffer] = {}
-        self.arguments = {number: self._argument(number, node) for number, node in self.program.leaves.items()}
+        self.arguments: dict[int, Argument] = {
+            leaf: (numbers[leaf],) if leaf in numbers else self._argument(leaf, node)
+            for leaf, node in self.program.leaves.items()
+        }
         self._place_results()
 
     def _argument(self, number: int, node: Node) -> Argument:

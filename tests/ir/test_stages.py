@@ -16,7 +16,7 @@ from gpuop.dsl import *
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.program import program
 from gpuop.fusion.splice import splice
-from gpuop.ir.footprints import Footprint, footprints
+from gpuop.ir.footprints import Surrounding, footprints
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Const
 from gpuop.ir.stages import levels, stages
@@ -132,8 +132,8 @@ def test_footprints() -> None:
     kernel = node.call.kernel
     found = {param.hint: near for param, near in footprints(kernel).items()}
     zero = Const(0.0, Type(FLOAT))
-    assert found["f"] == Footprint((-2, -3), (0, 3), frozenset({("wrap", None), ("fill", zero)}))
-    assert found["g"] == Footprint((0, 0), (0, 0), frozenset()) and found["g"].is_own
+    assert found["f"] == Surrounding((-2, -3), (0, 3), frozenset({("wrap", None), ("fill", zero)}))
+    assert found["g"] == Surrounding((0, 0), (0, 0), frozenset()) and found["g"].is_own
     assert found["h"] is None and found["table"] is None
 
 

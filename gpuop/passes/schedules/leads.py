@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gpuop.ir.footprints import Footprint, footprints
+from gpuop.ir.footprints import Surrounding, footprints
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Const, FieldParam
 from gpuop.ir.stages import stages
@@ -110,5 +110,5 @@ def _extend(kept: Kept, reader: Lead, axis: str, span: Span, mirrors: bool, walk
         lead.halo[axis] = max(before, around[0] - low), max(behind, around[1] + high)
 
 
-def mirrored(near: Footprint) -> bool:
+def mirrored(near: Surrounding) -> bool:
     return any(border in MIRRORED for border, _ in near.borders)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from gpuop.ir.footprints import Footprint, footprints
+from gpuop.ir.footprints import Surrounding, footprints
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import GRID_AXES, Apply, Block, Const, FieldParam, Index, Let, Read, Ref, Var, Write
 from gpuop.ir.stages import levels, stage, stages
@@ -34,7 +34,7 @@ class TilePart:
     """
 
     kernel: Kernel
-    near: dict[FieldParam, Footprint]
+    near: dict[FieldParam, Surrounding]
     rule: Rule | None
 
     @cached_property
@@ -128,7 +128,7 @@ class TileChain:
         self.kept += [part.kernel.written[0] for part in copies.values()]
         return [*copies.values(), *changed]
 
-    def _is_copied(self, part: TilePart, field: FieldParam, near: Footprint, wide: bool) -> bool:
+    def _is_copied(self, part: TilePart, field: FieldParam, near: Surrounding, wide: bool) -> bool:
         if len(near.borders) != 1 or any((*near.low[:-2], *near.high[:-2])) or (self.virtual and not _wraps(near)):
             return False
         spans = [high - low + 1 for low, high in zip(near.low[-2:], near.high[-2:], strict=True)]
@@ -172,19 +172,19 @@ def distance(read: Read) -> tuple[int, ...] | None:
     return away if len(away) == len(read.point) else None
 
 
-def loaded(near: Footprint, lanes: int) -> tuple[Span, Span]:
+def loaded(near: Surrounding, lanes: int) -> tuple[Span, Span]:
     """The offsets along rows and columns that a window of some columns loads; of columns, whole accesses."""
     spans = [(min(low, 0), max(high, 0)) for low, high in zip(near.low, near.high, strict=True)]
     low, high = (-(-abs(end) // lanes) * lanes for end in spans[-1])
     return spans[-2] if len(spans) > 1 else (0, 0), (-low, high)
 
 
-def _rules(near: Footprint | None) -> frozenset[Rule]:
+def _rules(near: Surrounding | None) -> frozenset[Rule]:
     borders = near.borders if near is not None else frozenset()
     return frozenset(NEAREST if name == "unchecked" else (name, fill) for name, fill in borders)
 
 
-def _unfit(near: Footprint | None, rules: frozenset[Rule]) -> str:
+def _unfit(near: Surrounding | None, rules: frozenset[Rule]) -> str:
     if near is None:
         return "it reads a stage at computed distances"
     if any((*near.low[:-2], *near.high[:-2])):
@@ -192,7 +192,7 @@ def _unfit(near: Footprint | None, rules: frozenset[Rule]) -> str:
     return "it reads a stage through several borders" if len(rules) > 1 else ""
 
 
-def _wraps(near: Footprint) -> bool:
+def _wraps(near: Surrounding) -> bool:
     return near.borders <= {WRAP}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpuop.ir.footprints import Footprint
+from gpuop.ir.footprints import Surrounding
 from gpuop.ir.nodes import Array, FieldParam
 from gpuop.ir.types import Type
 from gpuop.passes.schedules.tile_chain import MIRRORS, TileChain, TilePart, loaded
@@ -33,7 +33,7 @@ class Halo:
     def joined(self, other: Halo) -> Halo:
         return Halo(_join(self.rows, other.rows), _join(self.columns, other.columns))
 
-    def around(self, near: Footprint) -> Halo:
+    def around(self, near: Surrounding) -> Halo:
         """What is read there."""
         spans = [(max(-low, 0), max(high, 0)) for low, high in zip(near.low, near.high, strict=True)]
         rows = spans[-2] if len(spans) > 1 else (0, 0)

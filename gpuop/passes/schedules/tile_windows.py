@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from gpuop.ir.build import collector
-from gpuop.ir.footprints import Footprint
+from gpuop.ir.footprints import Surrounding
 from gpuop.ir.nodes import Array, Const, Declare, Expr, FieldParam, Load, Read, Ref, Stmt, Store, Wide
 from gpuop.ir.types import Type
 from gpuop.ir.visit import expressions
@@ -43,7 +43,7 @@ class StripWindows:
             if isinstance(read, Read) and read.field in part.near and distance(read) is not None:
                 self._add(read, part.near[read.field])
 
-    def _add(self, read: Read, near: Footprint) -> None:
+    def _add(self, read: Read, near: Surrounding) -> None:
         kept = self.frame.tiles.arrays.get(read.field)
         if kept is not None:
             self._hold(read.field, None, kept.type, near)
@@ -51,7 +51,7 @@ class StripWindows:
             for element in elements(read.field, read.element):
                 self._hold(read.field, element, Type(read.field.type.storage), near)
 
-    def _hold(self, field: FieldParam, element: Expr | None, kind: Type, near: Footprint) -> None:
+    def _hold(self, field: FieldParam, element: Expr | None, kind: Type, near: Surrounding) -> None:
         rows, columns = loaded(near, self.lanes)
         plane = f"_{int(element.value)}" if isinstance(element, Const) and field.type.planes > 1 else ""
         shape = (self.region.strip[0] + rows[1] - rows[0], self.lanes + columns[1] - columns[0])

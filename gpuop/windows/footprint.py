@@ -1,0 +1,150 @@
+"""What users are told of how far results depend on arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpuop.errors import SemanticError
+from gpuop.fusion.program import Program, needed_ops
+from gpuop.ir.dims import folded
+from gpuop.ir.types import MOST_GRID, Shape, is_integer
+from gpuop.windows.surroundings import Surroundings, surroundings, turned
+from gpuop.windows.windowed_kernel import WindowOf
+from gpuop.windows.windowed_program import on_window
+
+Place = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """How far around a point of the grid results depend on arguments, through all operators.
+
+    Attributes:
+        grid: the extents of the grid.
+        halo: points before and after, for each axis.
+        whole: the axes that no window may cut, with the reason of each.
+        periodic: the axes whose ends meet: windows go on at the other end, and are not cut there.
+        positions: the axes along which results depend on where a point is, not only on what is around it.
+        stages: the reductions that cut the program: what comes before them is to be computed everywhere first.
+    """
+
+    grid: Place
+    halo: tuple[tuple[int, int], ...]
+    whole: dict[int, str]
+    periodic: tuple[int, ...]
+    positions: tuple[int, ...]
+    stages: tuple[str, ...] = ()
+
+    def window(self, start: Sequence[int], stop: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """Which points of arguments the points [start, stop) need: for each axis the first one and the one behind the last.
+
+        They are cut at the grid's ends, but not along periodic axes, where those below 0 and from the extent on are counted from
+        the other end.
+
+        Args:
+            start, stop: an integer for each axis of the grid.
+
+        Returns:
+            A tuple of pairs.
+
+        Raises:
+            SemanticError: points outside of the grid, or an axis that must be whole is cut.
+        """
+        first, last = places(start, stop, self.grid)
+        self.check(first, last)
+        return tuple(self._along(axis, *ends) for axis, ends in enumerate(zip(first, last, strict=True)))
+
+    def _along(self, axis: int, start: int, stop: int) -> tuple[int, int]:
+        n, (before, after) = self.grid[axis], self.halo[axis]
+        if (start, stop) == (0, n):
+            return 0, n
+        if axis in self.periodic:
+            return start - before, stop + after
+        return max(start - before, 0), min(stop + after, n)
+
+    def check(self, start: Place, stop: Place) -> None:
+        """Refuse a window of what must be whole."""
+        for axis, reason in self.whole.items():
+            if (start[axis], stop[axis]) != (0, self.grid[axis]):
+                raise SemanticError(
+                    f"axis {axis} of the grid {self.grid} must be whole, and a window cuts it: {reason}"
+                )
+
+    def __str__(self) -> str:
+        lines = [f"grid {'×'.join(map(str, self.grid))}"]
+        for axis, (before, after) in enumerate(self.halo):
+            if axis in self.whole:
+                lines.append(f"  axis {axis}: must be whole: {self.whole[axis]}")
+                continue
+            facts = [f"{before} before, {after} after" if before or after else "own points only"]
+            facts += ["its ends meet"] * (axis in self.periodic) + ["positions count"] * (axis in self.positions)
+            lines.append(f"  axis {axis}: {'; '.join(facts)}")
+        lines += [f"  after a stage of its own: {stage}" for stage in self.stages]
+        return "\n".join(lines)
+
+
+def places(start: Any, stop: Any, grid: Place) -> tuple[Place, Place]:
+    """The ends of a part of the grid, as tuples of integers.
+
+    Raises:
+        SemanticError: no integers, not one for each axis, or outside of the grid.
+    """
+    ends = []
+    for name, given in (("start", start), ("stop", stop)):
+        each = tuple(given) if not is_integer(given) else (given,)
+        if len(each) != len(grid) or not all(map(is_integer, each)):
+            raise SemanticError(f"`{name}` is an integer for each axis of the grid {grid}, not {given!r}")
+        ends.append(tuple(int(n) for n in each))
+    if not all(0 <= a < b <= n for a, b, n in zip(*ends, grid, strict=True)):
+        raise SemanticError(f"the points from {ends[0]} to {ends[1]} are none of a grid {grid}")
+    return ends[0], ends[1]
+
+
+def told(grid: Place, found: Surroundings, leaves: Sequence[int], placed: Sequence[int]) -> Footprint:
+    """What was found, by the axes that users see: of those that kernels have as one, none can be cut."""
+    more = len(grid) - len(found.grid)
+    halo, whole = found.halo(leaves), dict[int, str]()
+    for axis in range(more + 1 if more else 0):
+        whole[axis] = f"the first {more + 1} axes of a grid of {len(grid)} are one in kernels"
+    for axis, reason in found.whole.items():
+        whole.setdefault(axis + more, reason)
+    first = ((0, 0),) * more
+    return Footprint(
+        grid,
+        tuple((0, 0) if a in whole else ends for a, ends in enumerate((*first, *halo))),
+        dict(sorted(whole.items())),
+        tuple(a + more for a in found.periodic if a + more not in whole),
+        tuple(a + more for a in placed if a + more not in whole),
+    )
+
+
+def kernels_grid(grid: Sequence[int]) -> Shape:
+    """A grid as kernels have it."""
+    return Shape(folded(Shape(grid), MOST_GRID))
+
+
+def of_steps(what: Program, states: Mapping[int, int], steps: int) -> tuple[Surroundings, Footprint]:
+    """What the states of a program that is repeated need of themselves after so many steps.
+
+    Args:
+        states: leaves, each with the value that it takes next.
+    """
+    nexts = tuple(states.values())
+    turn = replace(what, ops=needed_ops(list(what.ops), nexts), wanted=nexts)
+    grid = max((Shape(what.types[v].field_shape) for v in states), key=math.prod, default=Shape())
+    windows = [v for v in what.leaves if what.types[v].field_shape == grid]
+    found = surroundings(turn, grid, windows)
+    given = {leaf: position for position, leaf in enumerate((*states, *(v for v in windows if v not in states)))}
+    needs = turned(found, turn, given, [found.nothing] * len(nexts), steps)
+    found.margins = {leaf: needs[position] for leaf, position in given.items() if position in needs}
+    return found, told(tuple(grid), found, windows, positions(turn, found))
+
+
+def positions(what: Program, found: Surroundings) -> list[int]:
+    """The axes along which results depend on positions in the whole."""
+    grid = found.grid
+    cut = WindowOf(grid, grid, frozenset(range(len(grid))) - found.whole.keys(), frozenset(found.periodic))
+    return sorted({axis for _, axis in on_window(what, found, cut).numbers}) if cut.cut else []

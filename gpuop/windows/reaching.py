@@ -1,0 +1,129 @@
+"""What a kernel reads around its threads' own points, and what keeps it from running on a part of its grid."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gpuop.errors import Loc
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Atomic, Barrier, Collective, Expr, FieldParam, Index, Read, Stmt, Write
+from gpuop.ir.visit import expressions, values, walk, walk_expr
+from gpuop.windows.nearness import Nearness
+
+PLURAL = {"layer": "layers", "row": "rows", "column": "columns"}
+ENDLESS = "wrap"  # the border whose windows go on at the other end
+
+
+@dataclass(frozen=True)
+class Around:
+    """How far a kernel reads around own points along an axis, before and after them, under which borders."""
+
+    before: int = 0
+    after: int = 0
+    borders: Mapping[str, str] = field(default_factory=dict)
+
+    def joined(self, other: Around) -> Around:
+        return Around(max(self.before, other.before), max(self.after, other.after), {**other.borders, **self.borders})
+
+
+@dataclass
+class Reaching:
+    """What a kernel needs.
+
+    Attributes:
+        around: by field and axis; of fields on the kernel's own grid.
+        whole: why an axis cannot be cut, for those that cannot.
+    """
+
+    around: dict[FieldParam, list[Around]] = field(default_factory=dict)
+    whole: dict[int, str] = field(default_factory=dict)
+
+
+def said(kernel: Any, loc: Loc | None = None) -> str:
+    """An operator, as reasons name it."""
+    at = loc or kernel.loc
+    return f"operator `{kernel.name}`" + (f" ({at})" if at is not None else "")
+
+
+def reaching(kernel: Kernel, cut: Collection[FieldParam]) -> Reaching:
+    """What a kernel needs of the inputs that come in windows, all of which are on its grid."""
+    axes = kernel.domain.axes
+    found = Reaching({param: [Around()] * len(axes) for param in kernel.inputs if param in cut})
+    reason = _obstacle(kernel)
+    if reason:
+        found.whole = dict.fromkeys(range(len(axes)), reason)
+        return found
+    near = Nearness(kernel)
+    for stmt in walk(kernel.body):
+        for read in _reads(stmt):
+            if read.field in cut and read.point is not None:
+                for axis, at in enumerate(read.point):
+                    _read(kernel, near, found, read, axis, at, stmt)
+        near.meet(stmt)
+    return found
+
+
+def _reads(stmt: Stmt) -> Iterator[Read]:
+    for value in values(stmt):
+        yield from (e for e in walk_expr(value) if isinstance(e, Read))
+
+
+def _read(kernel: Kernel, near: Nearness, found: Reaching, read: Read, axis: int, at: Expr, stmt: Stmt) -> None:
+    """Take a read's coordinate along an axis."""
+    name, n = kernel.domain.axes[axis], kernel.domain.shape[axis]
+    place = near.near(at)
+    if n == 1:
+        return
+    if place is None or place.axis != name:
+        where = "at a place that is no constant distance away" if place is None else f"at the thread's {place.axis}"
+        where = "at a fixed place" if place is None and not isinstance(at, Index) and _is_fixed(near, at) else where
+        reason = f"{said(kernel, getattr(stmt, 'loc', None))} reads `{read.field.hint}` along {PLURAL[name]} {where}"
+        found.whole.setdefault(axis, reason)
+        return
+    one = _bordered(Around(max(-place.low, 0), max(place.high, 0)), read.border)
+    if max(one.before, one.after) >= n - 1:
+        reach = max(one.before, one.after)
+        reason = (
+            f"{said(kernel, getattr(stmt, 'loc', None))} reads `{read.field.hint}` up to {reach} {PLURAL[name]} away"
+        )
+        found.whole.setdefault(axis, f"{reason}, of {n}")
+        return
+    if place.low or place.high:
+        one = replace(one, borders={read.border: said(kernel)} if read.border != "unchecked" else {})
+    found.around[read.field][axis] = found.around[read.field][axis].joined(one)
+
+
+def _is_fixed(near: Nearness, at: Expr) -> bool:
+    least, most = near.ranges.range(at)
+    return least == most
+
+
+def _bordered(one: Around, border: str) -> Around:
+    """What is mirrored at an end of the grid lies on the other side of the point."""
+    if border == "reflect":
+        reach = max(one.before, one.after)
+        return Around(reach, reach)
+    if border == "symmetric":
+        return Around(max(one.before, one.after - 1), max(one.after, one.before - 1))
+    return one
+
+
+def _obstacle(kernel: Kernel) -> str:
+    """Why a kernel runs on all of its grid or not at all; empty where it need not."""
+    groups = {"local", "group", "local_size", "group_count"}
+    if kernel.group is not None or any(isinstance(e, Index) and e.kind in groups for e in expressions(kernel.body)):
+        return f"{said(kernel)} has work-groups"
+    if any(output.begins is not None for output in kernel.outputs):
+        return f"{said(kernel)} updates other points than the thread's own"
+    for stmt in walk(kernel.body):
+        where = said(kernel, getattr(stmt, "loc", None))
+        match stmt:
+            case Atomic(memory=FieldParam()):
+                return f"{where} updates a field by atomic operations"
+            case Write(point=point) if point is not None:
+                return f"{where} writes at other points than the thread's own"
+            case Barrier() | Collective():
+                return f"{where} has threads that wait for one another"
+    return ""

@@ -1,0 +1,199 @@
+"""What a program needs around a window of its grid, from its results back to its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from gpuop.fusion.iteration import Iteration
+from gpuop.fusion.program import Op, Program
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.types import Shape
+from gpuop.windows.reaching import ENDLESS, Around, Reaching, reaching, said
+
+Margin: TypeAlias = tuple[tuple[int, int], ...]  # points before and after, for each axis
+
+
+@dataclass
+class Surroundings:
+    """What the values of a program are needed of around a window.
+
+    Attributes:
+        grid: the extents of the grid, as kernels have them.
+        cut: the values that come, or are computed, in windows.
+        margins: how far around the window a value is needed; of operators, by their number, that of their results.
+        whole: the axes that cannot be cut, with reasons.
+        borders: the borders that reads cross along each axis, with an operator that has it.
+        inner, near: what turns of iterations need, and what kernels do, by the operator's number.
+    """
+
+    grid: Shape
+    cut: set[int] = field(default_factory=set)
+    margins: dict[int, Margin] = field(default_factory=dict)
+    of_ops: dict[int, Margin] = field(default_factory=dict)
+    whole: dict[int, str] = field(default_factory=dict)
+    borders: list[dict[str, str]] = field(default_factory=list)
+    inner: dict[int, Surroundings] = field(default_factory=dict)
+    near: dict[int, Reaching] = field(default_factory=dict)
+
+    @property
+    def nothing(self) -> Margin:
+        return ((0, 0),) * len(self.grid)
+
+    def halo(self, values: Collection[int]) -> Margin:
+        """How far around a window any of these is needed."""
+        found = self.nothing
+        for value in values:
+            found = wider(found, self.margins.get(value, found))
+        return found
+
+    def all_whole(self, reason: str) -> None:
+        for axis in range(len(self.grid)):
+            self.whole.setdefault(axis, reason)
+
+    @property
+    def periodic(self) -> tuple[int, ...]:
+        return tuple(a for a, borders in enumerate(self.borders) if ENDLESS in borders and a not in self.whole)
+
+
+def wider(a: Margin, b: Margin) -> Margin:
+    return tuple((max(x[0], y[0]), max(x[1], y[1])) for x, y in zip(a, b, strict=True))
+
+
+def surroundings(what: Program, grid: Shape, windows: Collection[int]) -> Surroundings:
+    """What a program needs; `windows` are the leaves that come in windows."""
+    found = Surroundings(grid, set(windows), borders=[{} for _ in grid])
+    kept = [op for op in what.ops if _takes(found, what, op)]
+    for value in what.wanted:
+        found.margins[value] = found.nothing
+    for op in reversed(kept):
+        _need(found, what, op)
+    for axis, borders in enumerate(found.borders):
+        others = sorted(borders.keys() - {ENDLESS})
+        if ENDLESS in borders and others and axis not in found.whole:
+            found.whole[axis] = (
+                f'{borders[ENDLESS]} reads across the ends of the axis under border="wrap", and '
+                f'{borders[others[0]]} under border="{others[0]}"'
+            )
+    return found
+
+
+def _takes(found: Surroundings, what: Program, op: Op) -> bool:
+    """Whether an operator computes windows; what cannot be is noted."""
+    given = [v for v in op.inputs if v in found.cut]
+    name = said(op.kernel, op.kernel.loc or op.loc)
+    shapes = [Shape(what.types[v].field_shape) for v in op.outputs]
+    if isinstance(op.kernel, Kernel) and op.kernel.domain.shape == found.grid and shapes == [found.grid] * len(shapes):
+        found.cut.update(op.outputs)
+        return True
+    if isinstance(op.kernel, Iteration) and given and shapes == [found.grid] * len(shapes):
+        found.cut.update(op.outputs)
+        return True
+    if given and op.kernel.apart:
+        found.all_whole(f"{name} {op.kernel.apart}")
+    elif given:
+        whose = next((str(what.types[v]) for v in op.outputs if what.types[v].field_shape != found.grid), "")
+        found.all_whole(f"{name} makes of a field in windows one of another grid, {whose or 'by other threads'}")
+    elif found.grid in shapes and found.grid:
+        found.all_whole(f"{name} makes a field of the whole grid by threads of another")
+    return False
+
+
+def _need(found: Surroundings, what: Program, op: Op) -> None:
+    """What an operator's results need of its inputs."""
+    margin = found.halo([v for v in op.outputs if v in found.margins])
+    found.of_ops[op.number] = wider(found.of_ops.get(op.number, margin), margin)
+    if isinstance(op.kernel, Iteration):
+        _need_turns(found, op, op.kernel, margin)
+        return
+    assert isinstance(op.kernel, Kernel)
+    if op.number not in found.near:
+        given = zip(op.inputs, op.kernel.inputs, strict=True)
+        found.near[op.number] = reaching(op.kernel, {param for v, param in given if v in found.cut})
+    near = found.near[op.number]
+    for axis, reason in near.whole.items():
+        found.whole.setdefault(axis, reason)
+    for value, param in zip(op.inputs, op.kernel.inputs, strict=True):
+        if value in found.cut:
+            _add(found, value, _around(found, margin, near.around[param]))
+
+
+def _around(found: Surroundings, margin: Margin, around: list[Around]) -> Margin:
+    for axis, one in enumerate(around):
+        for border, who in one.borders.items():
+            found.borders[axis].setdefault(border, who)
+    each = zip(margin, around, found.grid, strict=True)
+    return tuple((min(m[0] + a.before, n), min(m[1] + a.after, n)) for m, a, n in each)
+
+
+def _add(found: Surroundings, value: int, margin: Margin) -> None:
+    found.margins[value] = wider(found.margins.get(value, margin), margin)
+
+
+def _need_turns(found: Surroundings, op: Op, kernel: Iteration, margin: Margin) -> None:
+    """What the turns of an iteration need of what they start from, and of what they take besides."""
+    if kernel.until is not None or kernel.times is None:
+        found.all_whole(f"{said(kernel)} ends when a condition on the whole grid holds")
+        return
+    part, states = kernel.turn, len(kernel.outputs)
+    cut = {leaf for leaf, position in part.given.items() if op.inputs[position] in found.cut}
+    if any(op.inputs[k] not in found.cut for k in range(states)):
+        found.all_whole(f"{said(kernel)} starts from a field that does not come in windows")
+        return
+    turn = surroundings(part.program, found.grid, cut)
+    found.inner[op.number] = turn
+    for axis, reason in turn.whole.items():
+        found.whole.setdefault(axis, reason)
+    for axis, borders in enumerate(turn.borders):
+        found.borders[axis] = {**borders, **found.borders[axis]}
+    needs = turned(turn, part.program, part.given, [margin] * states, kernel.times)
+    for position, need in needs.items():
+        if op.inputs[position] in found.cut:
+            _add(found, op.inputs[position], need)
+
+
+def turned(
+    turn: Surroundings, what: Program, given: Mapping[int, int], margins: Sequence[Margin], times: int
+) -> dict[int, Margin]:
+    """What turns of a program need of what they are given: the first are the states, the next values of which it wants.
+
+    Args:
+        given: the leaves, with the position of each among what is given.
+        margins: what is needed of the states after the last turn.
+
+    Returns:
+        What is needed of each position before the first one.
+    """
+    stayed = [turn.cut.issuperset((v, leaf)) or turn.cut.isdisjoint((v, leaf)) for v, leaf in _pairs(what, given)]
+    if not all(stayed):
+        turn.all_whole("a state of the grid takes a value that does not come in windows")
+    needs = dict(enumerate(margins))
+    for _ in range(times):
+        before, needs = needs, _turn_before(turn, what, given, needs)
+        if needs == before:
+            break
+    return needs
+
+
+def _pairs(what: Program, given: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Next values, each with the leaf that is the state."""
+    leaves = {position: leaf for leaf, position in given.items()}
+    return [(v, leaves[position]) for position, v in enumerate(what.wanted) if position in leaves]
+
+
+def _turn_before(
+    turn: Surroundings, what: Program, given: Mapping[int, int], needs: dict[int, Margin]
+) -> dict[int, Margin]:
+    """What a turn needs, given what is needed after it; of what is no state also what later turns need."""
+    turn.margins = {}
+    for position, value in enumerate(what.wanted):
+        _add(turn, value, needs[position])
+    for op in reversed(what.ops):
+        if any(v in turn.cut for v in op.outputs):
+            _need(turn, what, op)
+    found = {position: turn.nothing if position < len(what.wanted) else need for position, need in needs.items()}
+    for leaf, position in given.items():
+        if leaf in turn.cut and leaf in turn.margins:
+            found[position] = wider(found.get(position, turn.nothing), turn.margins[leaf])
+    return found
