@@ -35,7 +35,7 @@ patched = gp.updated(f, np.s_[2:5, ::2], 0.5)                        # what `f[2
 so a tensor's axis that comes to stand before one of the grid's is the grid's from then on. New axes are the grid's, unless they
 stand behind one of the tensor's; `np.stack` and `np.dstack` make a tensor's axis where the new one stands behind all of the
 grid's. `f.reshape(shape)` keeps tensors where the last axes of the shape hold just what a tensor holds, else all axes are the
-grid's.
+grid's. `f.with_tensor_order(1)` takes the last axis as the tensor's, and `f.with_tensor_order(0)` gives all axes to the grid.
 
 **Names.** Where axes have names (`gp.ScalarField(batch, dims="img:chan:y:x")`), `axis=` takes them, as in
 `f.sum(axis=("y", "x"))` and `np.roll(f, 1, axis="x")`, and they stay with their axes; of a reshaped field those stay that stand

@@ -1,6 +1,7 @@
 """gpuop: operators on tensor fields, written in Python, fused, and run on any GPU, or on the CPU where there is none."""
 
 import gpuop.array_namespace
+import gpuop.cog
 import gpuop.fft
 import gpuop.linalg
 import gpuop.ndimage

@@ -47,6 +47,7 @@ BELOW = {  # what each part may import
     "bundles": CORE | {"evaluation", "graphs"},
     "providers": {"array_namespace", "dsl", "interop", "evaluation", "submission", "graphs", "texts"},
     "fft": CORE | {"ndimage"},
+    "cog": CORE | {"fft", "linalg", "ndimage"},
     "testing": BASE | {"dsl", "ir", "runtime"},
     "tune": CORE | {"pipelines", "graphs"},
     "commands": CORE | {"texts", "bundles", "named_functions"},
@@ -55,6 +56,7 @@ BELOW = {  # what each part may import
     "__main__": BASE | {"commands", "tune_commands"},
     "__init__": {
         "array_namespace",
+        "cog",
         "errors",
         "ir",
         "dsl",

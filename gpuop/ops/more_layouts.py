@@ -14,7 +14,7 @@ from gpuop.errors import SemanticError
 from gpuop.ir.dtype_names import DTypeName, dtype_name
 from gpuop.ir.types import Shape
 from gpuop.ops.algebra import common_dtype
-from gpuop.ops.axes import Axis, a_field, numbered, of_field, whole_number
+from gpuop.ops.axes import Axis, a_field, axes_of, numbered, of_field, whole_number
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.joining import at_least, concatenate, split
 from gpuop.ops.layouts import moveaxis, ravel, reshaped, spread, swapaxes
@@ -63,6 +63,20 @@ def matrix_transpose(x: Any, /) -> Field:
 
 
 services.algebra["matrix_transpose"] = matrix_transpose
+
+
+def with_tensor_order(field: Field, tensor_order: Any) -> Field:
+    """The field with so many of its last axes as the tensor's."""
+    order, axes = whole_number(tensor_order, "a tensor_order"), axes_of(field.type)
+    if not 0 <= order <= len(axes):
+        raise SemanticError(
+            f"a {field.type} field has {len(axes)} axes, so its tensor_order is 0 to {len(axes)}, not {order}"
+        )
+    split = len(axes) - order
+    return reshaped("field", field, [Axis(axis.extent, n >= split, axis.name) for n, axis in enumerate(axes)])
+
+
+services.algebra["with_tensor_order"] = with_tensor_order
 
 
 def rollaxis(a: Any, axis: Any, start: Any = 0) -> Field:

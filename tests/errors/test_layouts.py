@@ -193,6 +193,38 @@ def range_of_truths():
     gp.linspace(0, 1, 5, dtype="bool")  # here
 
 
+@WRONGS.add("a 4×5 float32 field has 2 axes, so its tensor_order is 0 to 2, not 3")
+def tensors_of_more_axes_than_there_are():
+    SCALAR.with_tensor_order(3)  # here
+
+
+@WRONGS.add("a tensor_order is an integer, not a float")
+def a_tensor_order_of_float():
+    SCALAR.with_tensor_order(1.0)  # here
+
+
+@WRONGS.add("cog.expand: a border is cog.BorderClamp, cog.BorderZero, cog.BorderCyclic, not 'valid'")
+def expanded_by_no_border():
+    gp.cog.expand(SCALAR, gp.cog.BorderValid, 8, 8)  # here
+
+
+@WRONGS.add(
+    "cog.crossCorrelate: a border is cog.BorderClamp, cog.BorderZero, cog.BorderCyclic, cog.BorderValid, cog.BorderFull, not"
+)
+def correlated_by_scipys_word():
+    gp.cog.convolve(SCALAR, SCALAR, "nearest")  # here
+
+
+@WRONGS.add("cog.crossCorrelate: 6 float32 weights do not go with a 4×5 float32 field: dimensions differ")
+def weights_of_one_dimension():
+    gp.cog.crossCorrelate(SCALAR, ROW, gp.cog.BorderClamp)  # here
+
+
+@WRONGS.add("gpuop.cog's functions take Fields, not an ndarray; wrap arrays, as in `gp.ScalarField(a)`")
+def cog_of_an_array():
+    gp.cog.flip(np.ones((4, 5), "f"))  # here
+
+
 @WRONGS.add("meshgrid takes fields of one dimension, not 4×5 float32")
 def grid_of_planes():
     gp.meshgrid(SCALAR, ROW)  # here

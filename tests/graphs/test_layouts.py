@@ -163,8 +163,22 @@ def test_which_axes_are_the_tensors():
         (np.expand_dims(v, -1), (4, 5), (3, 1)),
         (v[..., 0, None], (4, 5, 1), ()),
         (np.concatenate([v, v], axis=-1), (4, 5), (6,)),
+        (v[..., 0].with_tensor_order(1), (4,), (5,)),
+        (m.with_tensor_order(0), (4, 5, 2, 3), ()),
+        (m.with_tensor_order(3), (4,), (5, 2, 3)),
+        (gp.ScalarField(v.numpy(), dims="y:x:c").with_tensor_order(1), (4, 5), (3,)),
     ):
         assert (got.field_shape, got.tensor_shape) == (grid, tensor)
+
+
+def test_axes_become_the_tensors(device):
+    x = image(4, 5, 6)
+    planes = gp.ScalarField(x, dims="y:x:c")
+    vectors = (planes * 2).with_tensor_order(1)
+    assert vectors.type.names == ("y", "x", "c") and np.array_equal(vectors.numpy(), 2 * x)
+    assert np.array_equal((vectors.sum(axis=-1)).numpy().shape, (4, 5))
+    assert np.array_equal((vectors.with_tensor_order(2) + 1).with_tensor_order(0).numpy(), 2 * x + 1)
+    assert planes.with_tensor_order(0) is planes
 
 
 def test_take_by_a_field(device):

@@ -80,6 +80,20 @@ class Layouts:
         """
         return services.algebra["named"](self, dims)
 
+    def with_tensor_order(self, tensor_order: int) -> Field:
+        """The same values with so many of the last axes as the tensor's: planes of a grid become vectors, or vectors planes.
+
+        Args:
+            tensor_order: 0 makes all axes the grid's; 1 makes vectors of the last axis, 2 matrices of the last two.
+
+        Returns:
+            A lazy Field of the same `array_shape`.
+
+        Raises:
+            SemanticError: fewer axes than that, or tensors without elements.
+        """
+        return services.algebra["with_tensor_order"](self, tensor_order)
+
     def ravel(self) -> Field:
         """All values, in row-major order, in a grid of one dimension.
 
