@@ -1,4 +1,4 @@
-"""Reads so far from a thread's own point, of fields of any rank, and loops along several dimensions."""
+"""Reads and writes so far from a thread's own point, of fields of any rank, and loops along several dimensions."""
 
 from __future__ import annotations
 
@@ -97,6 +97,58 @@ def test_offsets_of_named_dimensions(device: str) -> None:
     got = gp.operator(lambda f, g: _readTensor(f, offset=(1, 0)) + _readTensor(g, offset=(-2, 0)))(f, g)
     moved = turned[np.clip(np.arange(7) - 2, 0, 6)].T
     same(got, image[np.clip(np.arange(5) + 1, 0, 4)] + moved)
+
+
+def moved(values: Any, *by: int) -> Any:
+    """The values so much further along the first axes, among zeros."""
+    out = np.zeros_like(values)
+    there = tuple(slice(max(n, 0), k + min(n, 0)) for n, k in zip(by, values.shape, strict=False))
+    out[there] = values[tuple(slice(max(-n, 0), k + min(-n, 0)) for n, k in zip(by, values.shape, strict=False))]
+    return out
+
+
+def test_writes_by_offsets(device: str) -> None:
+    """Of whole tensors and of elements, by numbers and by values, and of atomic functions; outside the output they are dropped."""
+    x, v, to = (
+        rng.random((5, 7), np.float32),
+        rng.random((5, 7, 3), np.float32),
+        rng.integers(-1, 2, (5, 7, 2)).astype("i"),
+    )
+
+    @gp.operator(
+        outputs=lambda f, v, to: (f.type, v.type, v.type, gp.FieldType((5, 7), dtype="int32")), default=(0, 0, -1, 0)
+    )
+    def scattered(f, v, to):
+        by = _readTensor(to)
+        _writeTensor(_out0, _readTensor(f), offset=(1, -2))
+        _writeTensor(_out1, _readTensor(v), offset=[0, _row * 0 - 1])
+        _writeTensorElement(_out2, _readTensor(f), 2, offset=(0, 0))
+        _atomic_add(_pointerTo(_out3, offset=by), 1)
+
+    counts = np.zeros((9, 11), "i")
+    np.add.at(counts, tuple(np.moveaxis(to, -1, 0) + np.indices((5, 7)) + 2), 1)
+    elements = np.full_like(v, -1)
+    elements[..., 2] = x
+    got = scattered(gp.ScalarField(x), gp.VectorField(v), gp.VectorField(to))
+    all_same(got, [moved(x, 1, -2), moved(v, 0, -1), elements, counts[2:7, 2:9]])
+
+
+def test_writes_by_offsets_in_any_rank() -> None:
+    """And of an argument that is updated; the text is that of coordinates by hand."""
+    with gp.use_device("reference"):
+        for shape, by in (((9,), (-2,)), ((3, 4, 5), (1, 0, -1)), ((2, 3, 4, 5), (0, 1, -2, 1))):
+            x = rng.random(shape, np.float32)
+            put = gp.operator(outputs="same")(lambda f, by=by: _writeTensor(_out0, _readTensor(f), offset=by))
+            same(put(gp.Field(x, 0)), moved(x, *by))
+        line = np.arange(8.0, dtype="f")
+        next_one = gp.operator(inout="f")(lambda f: _writeTensor(f, _column * 2.0, offset=1))
+        same(next_one(gp.ScalarField(line)), np.concatenate([line[:1], np.arange(7, dtype="f") * 2]))
+    kind = gp.FieldType((40, 50))
+    by_hand = gp.operator(outputs="same", name="put")(
+        lambda f: _writeTensor(_out0, _readTensor(f), _row - 1, _column + 2)
+    )
+    put = gp.operator(outputs="same", name="put")(lambda f: _writeTensor(_out0, _readTensor(f), offset=(-1, 2)))
+    assert put.source(kind, target="cuda") == by_hand.source(kind, target="cuda")
 
 
 def test_outputs_are_read_by_offsets(device: str) -> None:

@@ -35,6 +35,26 @@ def other_threads():
     gp.operator(outputs=gp.FieldType(3))(lambda f: _readTensor(f, offset=(0, 1)))(SCALAR)  # here
 
 
+@WRONGS.add("_out0 is 2D: `offset=` has a number for each dimension, (row, column), not 3")
+def written_by_too_many():
+    gp.operator(outputs="same")(lambda f: _writeTensor(_out0, _readTensor(f), offset=(0, 0, 1)))(SCALAR)  # here
+
+
+@WRONGS.add("_out0: `offset=` is from the thread's own point, so no coordinates stand beside it")
+def written_beside_coordinates():
+    gp.operator(outputs="same")(lambda f: _writeTensorElement(_out0, 1.0, _row, _column, 0, offset=(0, 1)))(BIG)  # here
+
+
+@WRONGS.add("a coordinate of _out0 is a scalar integer, not a float")
+def written_between_points():
+    gp.operator(outputs="same")(lambda f: _writeTensor(_out0, _readTensor(f), offset=(0.5, 0)))(SCALAR)  # here
+
+
+@WRONGS.add("`_pointerTo` takes coordinates after an output only; an array's are in brackets, `a[i, j]`")
+def pointer_to_a_variable_beside():
+    gp.operator(outputs="same")(lambda f: _atomic_add(_pointerTo(_var(1), offset=1), 1))(SCALAR)  # here
+
+
 @WRONGS.add("`v` is updated, and every thread writes its own point of it: others read that in no certain order")
 def of_what_is_updated():
     @gp.operator(inout="v")

@@ -79,9 +79,7 @@ def _readTensorElement(
     stands beside it.
     """
     recorder = current("`_readTensorElement`")
-    if offset is not None:
-        one = place[-1:] or (Value(recorder.tensor_element()),)
-        place = (*_moved(recorder, field, place[:-1], dims, offset), *one)
+    place = _of_element(recorder, field, place, dims, offset)
     updated = _updated(recorder, field, place[:-1], dims)
     if isinstance(updated, UpdatedField):
         return Value(updated.read(_place(recorder, updated.slot.param, updated.slot.kind, place, dims)[1]))
@@ -92,6 +90,15 @@ def _readTensorElement(
     point, rule, fill = _bordered(recorder, param, _kind(field), point, border)
     where = _point(recorder, param, _kind(field), point, "read", rule)
     return Value(_element(recorder, param, where, element, rule, fill))
+
+
+def _of_element(
+    recorder: Recorder, field: Operand, place: tuple[Operand, ...], dims: Mapping[str, Operand], offset: Any
+) -> tuple[Operand, ...]:
+    """Coordinates, which an offset may say, and the element."""
+    if offset is None:
+        return place
+    return (*_moved(recorder, field, place[:-1], dims, offset), *(place[-1:] or (Value(recorder.tensor_element()),)))
 
 
 def _read_back(
@@ -148,13 +155,17 @@ def _element(
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
-def _writeTensor(out: Operand, value: Operand, *point: Operand, **dims: Operand) -> None:
+def _writeTensor(out: Operand, value: Operand, *point: Operand, offset: Any = None, **dims: Operand) -> None:
     """Write a tensor of an output at the thread's own point, at `[layer, [row,]] column` or by name; outside it is dropped.
+
+    `_writeTensor(_out0, v, offset=(0, 1))` writes so far from the thread's own point, as `_readTensor` reads.
 
     Args:
         out: `_out0` … `_out9`, or an argument that `inout=` names.
+        offset: as of `_readTensor`.
     """
     recorder = current("`_writeTensor`")
+    point = _moved(recorder, out, point, dims, offset)
     updated = _updated(recorder, out, point, dims)
     if isinstance(updated, UpdatedField):
         return updated.write(_converted(recorder, updated.slot, value, updated.var.type.lanes), None)
@@ -171,12 +182,13 @@ def _writeTensor(out: Operand, value: Operand, *point: Operand, **dims: Operand)
     recorder.emit(Write(slot.param, stored(recorder.build, kind, converted, lanes), where, None, here()))
 
 
-def _writeTensorElement(out: Operand, value: Operand, *place: Operand, **dims: Operand) -> None:
+def _writeTensorElement(out: Operand, value: Operand, *place: Operand, offset: Any = None, **dims: Operand) -> None:
     """Write one element: `_writeTensorElement(_outK, v, [[layer, [row,]] column,] element)`, by default `_tensorElement`.
 
-    Of an output, or an argument that `inout=` names. By name as `_readTensorElement`.
+    Of an output, or an argument that `inout=` names. By name, and with `offset=`, as `_readTensorElement`.
     """
     recorder = current("`_writeTensorElement`")
+    place = _of_element(recorder, out, place, dims, offset)
     updated = _updated(recorder, out, place[:-1], dims)
     if isinstance(updated, UpdatedField):
         element = _place(recorder, updated.slot.param, updated.slot.kind, place, dims)[1]
@@ -216,12 +228,15 @@ def _converted(recorder: Recorder, slot: OutputSlot, value: Operand, lanes: int)
 
 
 def output_place(
-    recorder: Recorder, out: Operand, place: tuple[Operand, ...]
+    recorder: Recorder, out: Operand, place: tuple[Operand, ...], offset: Any = None
 ) -> tuple[FieldParam, tuple[Expr, ...], Expr | None]:
     """An element of an output: the thread's own point, or coordinates, and then the tensor's element if it has several."""
     slot = _output(recorder, out)
     param, grid = slot.param, slot.kind.field_shape
     element = None
+    if offset is not None:
+        element_of = place or ((Value(recorder.tensor_element()),) if param.type.planes > 1 else ())
+        place = (*_moved(recorder, slot, (), {}, offset), *element_of)
     if len(place) > len(grid) or (param.type.planes > 1 and len(place) == 1):
         place, element = _place(recorder, param, slot.kind, place)
     if param.type.planes > 1 and element is None:

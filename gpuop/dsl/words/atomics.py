@@ -48,14 +48,14 @@ class Pointer:
     advice: ClassVar[str] = "pointers are only for the atomic functions"
 
 
-def _pointerTo(what: Operand, *place: Operand) -> Pointer:
+def _pointerTo(what: Operand, *place: Operand, offset: Any = None) -> Pointer:
     """A pointer for the atomic functions: `_pointerTo(v)`, `_pointerTo(a[i, j])`, or an output's element,
-    `_pointerTo(_outK, [layer, [row,]] column[, element])`; outside the output nothing is updated."""
+    `_pointerTo(_outK, [layer, [row,]] column[, element])`, or with `offset=`; outside the output nothing is updated."""
     recorder = current("`_pointerTo`")
     if (output := _pointed(recorder, what)) is not None:
-        field, point, element = output_place(recorder, output, place)
+        field, point, element = output_place(recorder, output, place, offset)
         return Pointer(field, Type(field.type.storage), point, element)
-    if place:
+    if place or offset is not None:
         raise SemanticError(
             "`_pointerTo` takes coordinates after an output only; an array's are in brackets, `a[i, j]`"
         )

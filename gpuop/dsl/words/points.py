@@ -59,11 +59,11 @@ def _pointed(recorder: Recorder, what: Operand) -> OutputRef | OutputSlot | None
 def _moved(
     recorder: Recorder, field: Operand, place: tuple[Operand, ...], dims: Mapping[str, Operand], offset: Any
 ) -> tuple[Operand, ...]:
-    """The coordinates of a read, which an offset may say."""
+    """The coordinates of a read or a write, which an offset may say."""
     if offset is None:
         return place
     updated = recorder.updated.get(field.node) if isinstance(field, FieldLike) else None
-    if isinstance(field, OutputRef) or updated is not None:
+    if isinstance(field, (OutputRef, OutputSlot)) or updated is not None:
         slot = updated.slot if updated is not None else _output(recorder, field)
         return displaced(recorder, slot.shown, slot.kind, place, dims, offset)
     return displaced(recorder, _shown(recorder, _field(recorder, field)), _kind(field), place, dims, offset)
