@@ -19,12 +19,14 @@ from gpuop.ndimage.filter_arguments import (
     check_origin,
     each,
     edge,
+    method_of,
     rank,
     result_dtype,
     spread,
     windows,
 )
-from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, offsets_at, steps_along
+from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, offsets_at
+from gpuop.ndimage.nested_windows import METHODS, LineWindow
 from gpuop.ndimage.of_arrays import of_arrays
 
 Operation = Callable[[Any, Any], Any]
@@ -33,30 +35,50 @@ OPERATIONS: dict[str, Operation] = {"minimum": lambda a, b: k._min(a, b), "maxim
 
 @of_arrays()
 def minimum_filter1d(
-    input: Any, size: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: int = 0
+    input: Any,
+    size: Any,
+    axis: Any = -1,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+    *,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.minimum_filter1d: the least of so many values along an axis.
 
     Args:
         input, axis, output, mode, cval, origin: as of `correlate1d`; no complex numbers.
         size: how many, 1 or more.
+        method: "direct" compares the values one after the other, "nested" extremes of 3, 9, 27 … of them, which are the same
+            values; by default that follows from the size.
 
     Returns:
         A lazy Field; of an array, an array of the same library.
 
     Raises:
-        ArgumentError: wrong sizes, modes, axes or origins; a ValueError and a RuntimeError.
+        ArgumentError: wrong sizes, modes, axes, origins or methods; a ValueError and a RuntimeError.
         UnsupportedError: complex numbers; a TypeError.
     """
-    return line("minimum", input, operator.index(size), axis_of(axis, rank(input)), output, edge(mode, cval), origin)
+    number, at = axis_of(axis, rank(input)), edge(mode, cval)
+    return line("minimum", input, operator.index(size), number, output, at, origin, method_of(method, METHODS))
 
 
 @of_arrays()
 def maximum_filter1d(
-    input: Any, size: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: int = 0
+    input: Any,
+    size: Any,
+    axis: Any = -1,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+    *,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.maximum_filter1d: as `minimum_filter1d`, the greatest."""
-    return line("maximum", input, operator.index(size), axis_of(axis, rank(input)), output, edge(mode, cval), origin)
+    number, at = axis_of(axis, rank(input)), edge(mode, cval)
+    return line("maximum", input, operator.index(size), number, output, at, origin, method_of(method, METHODS))
 
 
 @of_arrays()
@@ -70,6 +92,7 @@ def minimum_filter(
     origin: Any = 0,
     *,
     axes: Any = None,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.minimum_filter: the least value of a window around each point.
 
@@ -79,15 +102,16 @@ def minimum_filter(
         footprint: an array of truth values, over the axes: which points the window has.
         mode, origin: as of `minimum_filter1d`: one for all axes, or a sequence of one for each (modes with `size` only).
         axes: those of the window; by default all of the grid.
+        method: as of `minimum_filter1d`; windows that are no boxes are direct.
 
     Returns:
         A lazy Field; of an array, an array of the same library.
 
     Raises:
-        ArgumentError: wrong windows, modes, axes or origins; a ValueError and a RuntimeError.
+        ArgumentError: wrong windows, modes, axes, origins or methods; a ValueError and a RuntimeError.
         UnsupportedError: complex numbers; a TypeError.
     """
-    return extremum("minimum", input, size, footprint, None, output, mode, cval, origin, axes)
+    return extremum("minimum", input, size, footprint, None, output, mode, cval, origin, axes, method)
 
 
 @of_arrays()
@@ -101,9 +125,10 @@ def maximum_filter(
     origin: Any = 0,
     *,
     axes: Any = None,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.maximum_filter: as `minimum_filter`, the greatest."""
-    return extremum("maximum", input, size, footprint, None, output, mode, cval, origin, axes)
+    return extremum("maximum", input, size, footprint, None, output, mode, cval, origin, axes, method)
 
 
 def extremum(
@@ -117,12 +142,15 @@ def extremum(
     cval: Any,
     origin: Any,
     axes: Any,
+    method: Any = None,
 ) -> Field:
     """The extremes of windows; with a structure, of values less (minimum) or plus (maximum) the structure's."""
-    chosen = axes_of(axes, rank(field))
+    chosen, method = axes_of(axes, rank(field)), method_of(method, METHODS)
     held = footprint_of(size, footprint, len(chosen), structure)
     if structure is None and held.all():
-        return _box(which, field, list(held.shape), chosen, output, mode, cval, origin)
+        return _box(which, field, list(held.shape), chosen, output, mode, cval, origin, method)
+    if method == "nested":
+        raise ArgumentError("`method='nested'` is of windows that are boxes, without a structure")
     one_mode(mode)
     heights = np.zeros(held.shape) if structure is None else np.asarray(structure, np.float64)
     if heights.shape != held.shape:
@@ -192,7 +220,15 @@ def taps_of(
 
 
 def _box(
-    which: str, field: Field, sizes: list[int], axes: tuple[int, ...], output: Any, mode: Any, cval: Any, origin: Any
+    which: str,
+    field: Field,
+    sizes: list[int],
+    axes: tuple[int, ...],
+    output: Any,
+    mode: Any,
+    cval: Any,
+    origin: Any,
+    method: Any,
 ) -> Field:
     count, dtype = len(axes), result_dtype(output, field)
     sizes = each(sizes, count, "footprint.shape")
@@ -201,22 +237,31 @@ def _box(
         axes, sizes, each(mode, count, "mode"), each(origin, count, "origin"), strict=True
     ):
         if n > 1:
-            made = line(which, made, n, axis, dtype, edge(outside, cval), shift)
+            made = line(which, made, n, axis, dtype, edge(outside, cval), shift, method)
     return made.astype(dtype)
 
 
-def line(which: str, field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin: int) -> Field:
+def line(
+    which: str, field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin: int, method: Any = None
+) -> Field:
     """The extremes along an axis."""
     if size < 1:
         raise ArgumentError(f"incorrect filter size {size}: it is 1 or more")
     check_origin(origin, size)
-    at_step, join = steps_along(axis, rank(field), origin), OPERATIONS[which]
-
-    def found(around: Around) -> Any:
-        return combined(size, lambda n: around(at_step(n - size // 2)), join)
-
-    dtype = result_dtype(output, field)
-    return neighbourhood(f"{which}_filter1d", field, found, at, compared_in(field, at), dtype, (size, axis, origin))
+    computed, dtype = compared_in(field, at), result_dtype(output, field)
+    window = LineWindow(
+        name=f"{which}_filter1d",
+        axis=axis,
+        size=size,
+        origin=origin,
+        at=at,
+        operation=OPERATIONS[which],
+        repeats=True,
+        computed=computed,
+        held=lambda count: computed,
+        last=lambda found: found,
+    )
+    return window.nested(field, dtype) if window.is_nested(method) else window.direct(field, dtype)
 
 
 def compared_in(field: Field, at: ImageEdge) -> str:

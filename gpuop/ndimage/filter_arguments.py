@@ -149,6 +149,18 @@ def computed_in(field: Field, dtype: str) -> str:
     return "float32" if field.dtype in SMALL and dtype in ("float32", "float16") else "float64"
 
 
+def method_of(method: Any, known: Sequence[str]) -> Any:
+    """The algorithm that is asked for, or None.
+
+    Raises:
+        ArgumentError: there is no such one.
+    """
+    if method is not None and method not in known:
+        named = ", ".join(map(repr, known))
+        raise ArgumentError(f"`method` is one of {named}, or None for what suits the window, not {method!r}")
+    return method
+
+
 def as_output(made: Field, output: Any) -> Field:
     """The field in the dtype of `output=`, where there is one."""
     return made if output is None else made.astype(output)

@@ -27,11 +27,12 @@ def grey_erosion(
     origin: Any = 0,
     *,
     axes: Any = None,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.grey_erosion: the least value of a window around each point, less the structure's.
 
     Args:
-        input, size, footprint, output, mode, cval, origin, axes: as of `minimum_filter`.
+        input, size, footprint, output, mode, cval, origin, axes, method: as of `minimum_filter`.
         structure: numbers over the axes that are taken from the values; by default zeros over the window.
 
     Returns:
@@ -41,7 +42,7 @@ def grey_erosion(
         ArgumentError: wrong windows, modes, axes or origins; a ValueError and a RuntimeError.
         UnsupportedError: complex numbers; a TypeError.
     """
-    return _eroded(input, GreyWindow(size, footprint, structure, mode, cval, origin, axes), output)
+    return _eroded(input, GreyWindow(size, footprint, structure, mode, cval, origin, axes, method), output)
 
 
 @of_arrays()
@@ -56,9 +57,10 @@ def grey_dilation(
     origin: Any = 0,
     *,
     axes: Any = None,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.grey_dilation: the greatest value of a window turned around, plus the structure's; as `grey_erosion`."""
-    return _dilated(input, GreyWindow(size, footprint, structure, mode, cval, origin, axes), output)
+    return _dilated(input, GreyWindow(size, footprint, structure, mode, cval, origin, axes, method), output)
 
 
 @of_arrays()
@@ -73,9 +75,10 @@ def grey_opening(
     origin: Any = 0,
     *,
     axes: Any = None,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.grey_opening: the dilation of the erosion; as `grey_erosion`."""
-    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes)
+    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes, method)
     return _dilated(_eroded(input, window), window, output)
 
 
@@ -91,9 +94,10 @@ def grey_closing(
     origin: Any = 0,
     *,
     axes: Any = None,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.grey_closing: the erosion of the dilation; as `grey_erosion`."""
-    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes)
+    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes, method)
     return _eroded(_dilated(input, window), window, output)
 
 
@@ -109,9 +113,10 @@ def morphological_gradient(
     origin: Any = 0,
     *,
     axes: Any = None,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.morphological_gradient: the dilation less the erosion; as `grey_erosion`."""
-    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes)
+    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes, method)
     return as_output(_dilated(input, window) - _eroded(input, window), output)
 
 
@@ -127,9 +132,10 @@ def morphological_laplace(
     origin: Any = 0,
     *,
     axes: Any = None,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.morphological_laplace: the dilation plus the erosion, less twice the field; as `grey_erosion`."""
-    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes)
+    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes, method)
     return as_output(_dilated(input, window) + _eroded(input, window) - input - input, output)
 
 
@@ -145,9 +151,10 @@ def white_tophat(
     origin: Any = 0,
     *,
     axes: Any = None,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.white_tophat: the field less its opening; as `grey_erosion`."""
-    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes)
+    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes, method)
     return _less(input, _dilated(_eroded(input, window), window, output), output)
 
 
@@ -163,20 +170,31 @@ def black_tophat(
     origin: Any = 0,
     *,
     axes: Any = None,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.black_tophat: the closing less the field; as `grey_erosion`."""
-    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes)
+    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes, method)
     return _less(_eroded(_dilated(input, window), window, output), input, output)
 
 
 class GreyWindow:
     """What all of them take of a window and of what is around the field."""
 
-    def __init__(self, size: Any, footprint: Any, structure: Any, mode: Any, cval: Any, origin: Any, axes: Any) -> None:
+    def __init__(
+        self,
+        size: Any,
+        footprint: Any,
+        structure: Any,
+        mode: Any,
+        cval: Any,
+        origin: Any,
+        axes: Any,
+        method: Any = None,
+    ) -> None:
         if size is None and footprint is None and structure is None:
             raise ArgumentError("size, footprint, or structure must be specified")
         self.size, self.footprint, self.structure = size, footprint, structure
-        self.mode, self.cval, self.origin, self.axes = mode, cval, origin, axes
+        self.mode, self.cval, self.origin, self.axes, self.method = mode, cval, origin, axes, method
 
     def turned(self, field: Field) -> GreyWindow:
         """The window turned around along each axis."""
@@ -185,12 +203,22 @@ class GreyWindow:
         shifts = each(self.origin, len(axes), "origin")
         origin = [-shift - (n % 2 == 0) for shift, n in zip(shifts, sizes, strict=False)]
         footprint, structure = (None if a is None else np.flip(np.asarray(a)) for a in (self.footprint, self.structure))
-        return GreyWindow(self.size, footprint, structure, self.mode, self.cval, origin, self.axes)
+        return GreyWindow(self.size, footprint, structure, self.mode, self.cval, origin, self.axes, self.method)
 
     def extremum(self, which: str, field: Field, output: Any) -> Field:
         size = None if self.footprint is not None else self.size
         return extremum(
-            which, field, size, self.footprint, self.structure, output, self.mode, self.cval, self.origin, self.axes
+            which,
+            field,
+            size,
+            self.footprint,
+            self.structure,
+            output,
+            self.mode,
+            self.cval,
+            self.origin,
+            self.axes,
+            self.method,
         )
 
 

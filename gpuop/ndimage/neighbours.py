@@ -9,17 +9,26 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
-from gpuop.ir.types import FieldType
+from gpuop.ir.types import FieldType, Shape
 from gpuop.ndimage.filter_arguments import ImageEdge
 from gpuop.ops.gather import Place, Reading, gathered
 
 Offset = tuple[Any, ...]  # along each axis of the grid: integers, or values of the kernel in loops
 MOST = 128  # neighbours that are written out
-Around = Callable[[Offset], Any]  # the value there, in the dtype of the sum
+Around = Callable[
+    ..., Any
+]  # the value there, in the dtype of the sum; of another field, or with another edge where they are given
 
 
 def neighbourhood(
-    name: str, field: Field, value: Callable[[Around], Any], edge: ImageEdge, computed: str, dtype: str, key: Any
+    name: str,
+    field: Field,
+    value: Callable[[Around], Any],
+    edge: ImageEdge,
+    computed: str,
+    dtype: str,
+    key: Any,
+    others: Sequence[Field] = (),
 ) -> Field:
     """A field whose value at each point is made of those around it, of each element of tensors by itself.
 
@@ -27,13 +36,30 @@ def neighbourhood(
         value: of a function that reads at an offset, in the dtype `computed`.
         dtype: of the result: integers are truncated and wrap around.
         key: all that `value` depends on.
+        others: fields that are read too.
     """
     out = field.type.replace(dtype=dtype)
 
     def at_point(at: Place, read: Reading) -> Any:
-        return stored(value(lambda offset: k._convert(_read(field, at, offset, read, edge), computed)), out)
+        def around(offset: Offset, of: Field = field, outside: ImageEdge = edge) -> Any:
+            return k._convert(_read(of, at, offset, read, outside), computed)
 
-    return gathered(name, out, [field], at_point, (edge, computed, dtype, key))
+        return stored(value(around), out)
+
+    return gathered(name, out, [field, *others], at_point, (edge, computed, dtype, key))
+
+
+def padded_along(field: Field, axis: int, width: tuple[int, int], edge: ImageEdge, dtype: str) -> Field:
+    """A field with what is outside of it, so many points before and behind it along an axis."""
+    grid = list(field.field_shape)
+    grid[axis] += sum(width)
+    out = field.type.replace(dtype=dtype, field_shape=Shape(grid))
+    step = steps_along(axis, len(grid), width[0])(0)
+
+    def at_point(at: Place, read: Reading) -> Any:
+        return stored(k._convert(_read(field, at, step, read, edge), dtype), out)
+
+    return gathered("pad", out, [field], at_point, (axis, width, edge, dtype))
 
 
 def _read(field: Field, at: Place, offset: Offset, read: Reading, edge: ImageEdge) -> Any:

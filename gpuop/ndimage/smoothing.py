@@ -18,14 +18,16 @@ from gpuop.ndimage.filter_arguments import (
     computed_in,
     each,
     edge,
+    method_of,
     rank,
     result_dtype,
     windows,
 )
-from gpuop.ndimage.neighbours import Around, combined, neighbourhood, steps_along
+from gpuop.ndimage.nested_windows import METHODS, LineWindow
 from gpuop.ndimage.of_arrays import of_arrays
 
 NONE = 1e-15  # a standard deviation that filters nothing
+SHORT = ("int8", "uint8", "int16", "uint16")
 
 
 @of_arrays()
@@ -136,20 +138,25 @@ def uniform_filter1d(
     mode: Any = "reflect",
     cval: Any = 0.0,
     origin: int = 0,
+    *,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.uniform_filter1d: the mean of so many values along an axis.
 
     Args:
         input, axis, output, mode, cval, origin: as of `correlate1d`.
         size: how many, 1 or more.
+        method: "direct" adds the values one after the other, "nested" sums of 3, 9, 27 … of them; by default that follows from the
+            size. Integers are exact either way; floats differ in the last places, and nested sums are the more exact ones.
 
     Returns:
         A lazy Field; of an array, an array of the same library.
 
     Raises:
-        ArgumentError: wrong sizes, modes, axes or origins; a ValueError and a RuntimeError.
+        ArgumentError: wrong sizes, modes, axes, origins or methods; a ValueError and a RuntimeError.
     """
-    return _mean(input, operator.index(size), axis_of(axis, rank(input)), output, edge(mode, cval), origin)
+    number, at = axis_of(axis, rank(input)), edge(mode, cval)
+    return _mean(input, operator.index(size), number, output, at, origin, method_of(method, METHODS))
 
 
 @of_arrays()
@@ -162,11 +169,12 @@ def uniform_filter(
     origin: Any = 0,
     *,
     axes: Any = None,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.uniform_filter: `uniform_filter1d` along several axes.
 
     Args:
-        input, output, cval: as of `uniform_filter1d`.
+        input, output, cval, method: as of `uniform_filter1d`.
         size, mode, origin: as of `uniform_filter1d`: one for all axes, or a sequence of one for each.
         axes: those that are filtered; by default all of the grid.
 
@@ -174,26 +182,48 @@ def uniform_filter(
         A lazy Field; of an array, an array of the same library.
 
     Raises:
-        ArgumentError: wrong sizes, modes, axes or origins; a ValueError and a RuntimeError.
+        ArgumentError: wrong sizes, modes, axes, origins or methods; a ValueError and a RuntimeError.
     """
+    method = method_of(method, METHODS)
     chosen = axes_of(axes, rank(input))
     count = len(chosen)
     sizes, modes, origins = windows(size, count), each(mode, count, "mode"), each(origin, count, "origin")
     field, dtype = input, result_dtype(output, input)
     for axis, n, outside, shift in zip(chosen, sizes, modes, origins, strict=True):
         if n > 1:
-            field = _mean(field, n, axis, dtype, edge(outside, cval), shift)
+            field = _mean(field, n, axis, dtype, edge(outside, cval), shift, method)
     return field.astype(dtype)
 
 
-def _mean(field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin: int) -> Field:
+def _mean(field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin: int, method: Any) -> Field:
     if size < 1:
         raise ArgumentError(f"incorrect filter size {size}: it is 1 or more")
     check_origin(origin, size)
-    dtype, at_step = result_dtype(output, field), steps_along(axis, rank(field), origin)
+    dtype = result_dtype(output, field)
+    computed = _summed_in(field, size, at, dtype)
+    window = LineWindow(
+        name="uniform_filter1d",
+        axis=axis,
+        size=size,
+        origin=origin,
+        at=at,
+        operation=operator.add,
+        repeats=False,
+        computed=computed,
+        held=lambda count: _held(field, count) if computed == "int32" else computed,
+        last=lambda total: total / size,
+    )
+    return window.nested(field, dtype) if window.is_nested(method) else window.direct(field, dtype)
 
-    def mean(around: Around) -> Any:
-        return combined(size, lambda n: around(at_step(n - size // 2)), lambda total, x: total + x) / size
 
-    computed = computed_in(field, dtype)
-    return neighbourhood("uniform_filter1d", field, mean, at, computed, dtype, (size, axis, origin))
+def _summed_in(field: Field, size: int, at: ImageEdge, dtype: str) -> str:
+    """The dtype of sums of so many values: of short integers, whose means are of the same dtype, one that holds them."""
+    short = field.dtype in SHORT and dtype == field.dtype and size < 1 << 15
+    held = at.border != "constant" or field.type.element.holds(at.cval)
+    return "int32" if short and held else computed_in(field, dtype)
+
+
+def _held(field: Field, count: int) -> str:
+    """The dtype of the sums of so many values."""
+    limits = np.iinfo(field.dtype)
+    return np.min_scalar_type((int(limits.min) or int(limits.max)) * count).name

@@ -2,6 +2,7 @@
 
 python -m tests.library                      all of them, on the reference device (some minutes)
 GPUOP_DEVICE=opencl:0 python -m tests.library -k gaussian -n 2
+python -m tests.library --method nested      with that algorithm, wherever it is one of a function
 """
 
 from __future__ import annotations

@@ -182,6 +182,14 @@ def test_signatures():
         (lambda a: ndimage.median_filter(a), "no footprint provided"),
         (lambda a: ndimage.rank_filter(a, 9, size=3), "rank 9 is not within filter footprint size 9"),
         (lambda a: ndimage.maximum_filter(a, footprint=[[0, 0]]), "All-zero footprint is not supported"),
+        (
+            lambda a: ndimage.uniform_filter(a, 3, method="fast"),
+            "`method` is one of 'direct', 'nested', or None for what suits the window, not 'fast'",
+        ),
+        (
+            lambda a: ndimage.grey_erosion(a, structure=[[1]], method="nested"),
+            "`method='nested'` is of windows that are boxes, without a structure",
+        ),
         (lambda a: ndimage.binary_erosion(a, structure=[1]), "structure and input must have same dimensionality"),
     ],
 )

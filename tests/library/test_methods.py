@@ -1,0 +1,68 @@
+"""Algorithms that `method=` chooses, each beside SciPy: values, edges, what stays exact, and what `explain` says of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.ndimage
+
+import gpuop as gp
+from gpuop import ndimage
+
+IMAGE = np.random.default_rng(7).random((23, 40)) * 200
+WINDOWS = [  # the size, the mode, and the origin
+    (5, "reflect", 0),
+    (16, "mirror", -2),
+    (28, "nearest", 0),
+    (31, "constant", 3),
+    (101, "wrap", 7),
+]
+
+
+@pytest.mark.parametrize(("size", "mode", "origin"), WINDOWS)
+def test_nested_windows(size, mode, origin):
+    options = {"mode": mode, "cval": 3, "origin": origin}
+    with gp.use_device("reference"):
+        for dtype, name in (
+            ("uint8", "uniform_filter"),
+            ("int16", "uniform_filter"),
+            ("float64", "uniform_filter"),
+            ("int16", "maximum_filter"),
+            ("float64", "minimum_filter"),
+        ):
+            image = (IMAGE - 100 * (dtype == "int16")).astype(dtype)
+            found = getattr(ndimage, name)(image, size, method="nested", **options)
+            np.testing.assert_allclose(found, getattr(scipy.ndimage, name)(image, size, **options), rtol=1e-13)
+
+
+def test_nested_windows_on_devices(device):
+    image = IMAGE.astype("uint8")
+    found = ndimage.maximum_filter1d(ndimage.uniform_filter1d(gp.ScalarField(image), 16, 0), 17)
+    expected = scipy.ndimage.maximum_filter1d(scipy.ndimage.uniform_filter1d(image, 16, 0), 17)
+    assert np.array_equal(found.numpy(), expected)
+
+
+def test_sums_of_floats_are_exact_to_the_last_places_and_infinities_stay_where_they_are():
+    image = (IMAGE - 1e4).astype("float32")
+    image[3, 20] = np.inf
+    reached = np.isinf(scipy.ndimage.maximum_filter(image, 33))
+    with gp.use_device("reference"):
+        found = ndimage.uniform_filter(image, 33, method="nested")
+    assert np.array_equal(np.isinf(found), reached)
+    image[3, 20] = 0
+    expected = scipy.ndimage.uniform_filter(image.astype("float64"), 33)
+    np.testing.assert_allclose(found[~reached], expected[~reached], rtol=3e-7)
+
+
+def test_explain_says_how():
+    image = gp.ScalarField(IMAGE.astype("uint8"))
+
+    def said(**options):
+        with gp.ComputeGraph(device="reference") as graph:
+            graph.probe(ndimage.grey_dilation(image, **options), "out")
+        return graph.explain()
+
+    assert "maximum_filter1d_nested" in said(size=16)
+    assert "nested" not in said(size=15)
+    assert "nested" not in said(size=16, method="direct")
+    assert "maximum_filter1d_of_3" in said(size=9, method="nested")
