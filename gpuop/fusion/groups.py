@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.order import Order
@@ -25,6 +26,7 @@ class Groups:
     Args:
         limits: of each group's kernel.
         unstaged: values that are no intermediates.
+        severed: why operators read values from memory that their makers have, by value and the number of the reader.
 
     Attributes:
         size, members, inputs, exports, readers, shaped, first: by group: the statements of its kernel, its operators, the
@@ -37,8 +39,14 @@ class Groups:
         words: by value passed by value: how many argument slots of 8 bytes it takes.
     """
 
-    def __init__(self, program: Program, limits: Limits, unstaged: Collection[int] = ()) -> None:
-        self.limits, self.unstaged = limits, frozenset(unstaged)
+    def __init__(
+        self,
+        program: Program,
+        limits: Limits,
+        unstaged: Collection[int] = (),
+        severed: Mapping[tuple[int, int], str] = MappingProxyType({}),
+    ) -> None:
+        self.limits, self.unstaged, self.severed = limits, frozenset(unstaged), severed
         kernels = {id(op.kernel): op.kernel for op in program.ops}
         sizes = {key: size(kernel.body) if isinstance(kernel, Kernel) else 0 for key, kernel in kernels.items()}
         self.size = {op.number: sizes[id(op.kernel)] for op in program.ops}

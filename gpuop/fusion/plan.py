@@ -18,6 +18,7 @@ from gpuop.fusion.rates import Invariant, Rates
 from gpuop.fusion.recompute import Recomputing
 from gpuop.fusion.refusals import refuse
 from gpuop.fusion.scheduling import ill_staged, placed
+from gpuop.fusion.severing import Severed, Severing
 from gpuop.fusion.split import Piece, Splitting
 from gpuop.fusion.staging import unstaged
 from gpuop.fusion.thread_per_element import with_elements
@@ -58,8 +59,6 @@ def plan(
 ) -> Plan:
     """Fuse what the rules allow and the costs advise, split what a device has no room for, and order the kernels.
 
-    Where no schedule suits a kernel with intermediates, it is cut at those that are the fewest bytes, and all is fused anew.
-
     Args:
         layouts: of the values that do not lie in memory as gpuop's own do, besides leaves in others' memory: schedules may not
             be for them.
@@ -69,11 +68,26 @@ def plan(
     if program.dynamic and (limits.target is None or limits.target.vector_length == 1):
         limits = replace(limits, target=None)  # stages are for grids that are known, but on CPUs
     program, spread = with_elements(program) if optimize else (program, frozenset())
+    pieces, apart = _kernels(program, limits, layouts, optimize)
+    launches = [_launched(piece, spread, limits.pin, layouts, program.dynamic) for piece in pieces]
+    timed = _timed(launches, program) if optimize else launches
+    chosen = timed if limits.pin is not None else [_chosen(launch, limits.choices) for launch in timed]
+    return Plan(program, tuple(chosen), apart, limits)
+
+
+def _kernels(
+    program: Program, limits: Limits, layouts: Mapping[int, Layout], optimize: bool
+) -> tuple[list[Piece], tuple[Apart, ...]]:
+    """What becomes a kernel, in the order of launches, and what is left apart.
+
+    Where no schedule suits a kernel with intermediates, it is cut at those that are the fewest bytes, and where an operator keeps
+    others from having vectors, before that; then all is fused anew.
+    """
     memory: set[int] = set()  # values that are no intermediates
+    severed: Severed = {}
     while True:
-        groups = Groups(program, limits, memory)
-        steady = Invariant(program, groups)
-        refused = _fuse(groups, program, steady) if optimize else []
+        groups = Groups(program, limits, memory, severed)
+        refused = _fuse(groups, program, Invariant(program, groups)) if optimize else []
         order = groups.order.sorted(key=groups.first.__getitem__)
         splitting = Splitting(groups, program.types)
         whole = [splitting.whole(groups.members[group]) for group in order]
@@ -81,15 +95,14 @@ def plan(
         if not cut:  # else it is too early to ask for registers, which takes long
             pieces = [piece for each in whole for piece in splitting.pieces(each)]
             cut = _ill_staged([piece for piece in pieces if piece not in whole], limits, layouts, program.dynamic)
-        if not cut:
-            break
-        memory |= cut
-    launches = [_launched(piece, spread, limits.pin, layouts, program.dynamic) for piece in pieces]
-    apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
-    apart += [Apart(*each) for each in splitting.apart]
-    timed = _timed(launches, program) if optimize else launches
-    chosen = timed if limits.pin is not None else [_chosen(launch, limits.choices) for launch in timed]
-    return Plan(program, tuple(chosen), tuple(apart), limits)
+        if cut:
+            memory |= cut
+            continue
+        found = Severing(program, limits, splitting.whole).severed(pieces)
+        if not found:
+            apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
+            return pieces, (*apart, *(Apart(*each) for each in splitting.apart))
+        severed, memory = severed | found, set()
 
 
 def _ill_staged(

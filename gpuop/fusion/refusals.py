@@ -126,6 +126,13 @@ def unfit_for_stages(groups: Groups, a: int, b: int) -> str | None:
     )
 
 
+def slower_together(groups: Groups, a: int, b: int) -> str | None:
+    """It was predicted that one kernel takes longer than two."""
+    edges = groups.edges(a, b) if groups.severed else ()
+    found = (groups.severed.get((value, consumer.number)) for _, consumer, value in edges)
+    return next(filter(None, found), None)
+
+
 def detour(groups: Groups, a: int, b: int) -> str | None:
     """The order of kernels would be cyclic."""
     if groups.order.detour(a, b):
@@ -142,6 +149,7 @@ refusals: tuple[Refusal, ...] = (
     unfit_for_surplus_threads,
     not_in_registers,
     unfit_for_stages,
+    slower_together,
     detour,
 )
 OF_WHOLE_KERNELS = {  # what holds of a value's kernel, but not of its copy, for which `recompute.py` has bounds of its own
