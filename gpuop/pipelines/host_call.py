@@ -40,7 +40,6 @@ class HostCall(PipelineCall):
         if (
             array.dtype == kind.array_dtype
             and array.shape == shape
-            and number not in self.traced.planar
             and array.flags.aligned
             and self._suits(number, kind)
         ):
@@ -73,7 +72,7 @@ class HostCall(PipelineCall):
             apart = not any(np.may_share_memory(array, given) for given in self.arrays)
             aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # as kernels store past the caches
             usable = apart and aligned and self._suits(v, types[v])
-            if usable and v not in self.memory and v not in self.traced.planar:
+            if usable and v not in self.memory and self.traced.takes(v, types[v].planes == 1):
                 wrapped = self.backend.wrap(stored(types[v], array))
                 if wrapped is not None:
                     self.memory[v], self.in_place[v] = wrapped, array

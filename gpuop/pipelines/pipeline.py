@@ -29,7 +29,7 @@ from gpuop.interop import library_of, numpy_dtype, own
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.device_call import DeviceCall
 from gpuop.pipelines.host_call import HostCall
-from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out
+from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out, in_planes
 from gpuop.pipelines.windowing import Windowing
 from gpuop.runtime.devices import current
 from gpuop.runtime.profiling import Profile
@@ -246,9 +246,7 @@ class Pipeline(Windowing):
                     return_line(code) or def_line(code),
                 )
         what = program([own(f.node) for f in fields])
-        touched = (v for op in what.ops if op.kernel.apart or op.updates for v in (*op.inputs, *op.outputs))
-        planar = frozenset(touched) | what.leaves.keys() & set(what.wanted)
-        return Traced(what, tuple(f.type for f in fields), planar, several, self.optimize)
+        return Traced(what, tuple(f.type for f in fields), *in_planes(what), several, self.optimize)
 
     def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:
         """Refuse arrays of other pipelines, and of other calls: there are only those of this one."""

@@ -17,6 +17,7 @@ from gpuop.evaluation import argument, plan_ahead, plan_on, prepare
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
 from gpuop.interop import has_layout, library_of, unfit
+from gpuop.ir.kernel import DeviceFunction
 from gpuop.ir.layout import Layout, interleaved, layout_of, planar
 from gpuop.ir.types import HALF, FieldType
 from gpuop.ir.values import Leaf, Node
@@ -38,6 +39,7 @@ class Traced:
         kinds: the types of the results, as users see them.
         planar: values that lie in planes, as in memory of gpuop's own: those that are taken or made by what has no body (host
             functions, iterations), and arguments that are results.
+        by_library: those that libraries take or make on the device, and nothing else that has no body: in any memory, but in planes.
         several: whether a tuple is returned.
         optimize: whether operators are fused.
         plans, prepared: what was planned, and compiled, by device and the layouts of arrays.
@@ -47,15 +49,23 @@ class Traced:
     program: Program
     kinds: tuple[FieldType, ...]
     planar: frozenset[int]
+    by_library: frozenset[int]
     several: bool
     optimize: bool
     plans: dict[Any, Plan] = field(default_factory=dict)
     prepared: dict[Any, Prepared] = field(default_factory=dict)
     strided: dict[tuple[int, tuple[int, ...]], Layout] = field(default_factory=dict)
 
+    def takes(self, number: int, in_planes: bool) -> bool:
+        """Whether a value may be in memory of the caller's that lies so."""
+        return number not in self.planar or (in_planes and number in self.by_library)
+
     def layout(self, number: int, kind: FieldType, array: Array) -> Layout | None:
         """How a NumPy array lies whose memory kernels read as it is; None if it is to be copied."""
-        if array.flags.c_contiguous:
+        contiguous = array.flags.c_contiguous
+        if not self.takes(number, contiguous and kind.planes == 1):
+            return None
+        if contiguous:
             return interleaved(kind) if kind.planes > 1 else planar(kind)
         key = number, array.strides
         found = self.strided.get(key)
@@ -64,6 +74,17 @@ class Traced:
             if found is not None:
                 self.strided[key] = found
         return found
+
+
+def in_planes(what: Program) -> tuple[frozenset[int], frozenset[int]]:
+    """The `planar` values of a program, and those `by_library`."""
+    odd = [op for op in what.ops if op.kernel.apart or op.updates]
+    by_library, others = (
+        {v for op in odd if isinstance(op.kernel, DeviceFunction) is wanted for v in (*op.inputs, *op.outputs)}
+        for wanted in (True, False)
+    )
+    others |= what.leaves.keys() & set(what.wanted)
+    return frozenset(by_library | others), frozenset(by_library - others)
 
 
 class PipelineCall(ABC):

@@ -145,6 +145,22 @@ def test_out_of_another_kind(wrong):
         blend(image, out=np.zeros((5, 6, 3), "f"))
 
 
+def twice(a, out):
+    np.multiply(a, 2, out=out)
+
+
+def test_libraries_get_planes(device):
+    """Arrays that lie otherwise are copied for them, and results that are arguments too."""
+    library = gp.pipeline(lambda a: (gp.DeviceOperator(twice, gp.ScalarField(a), outputs=gp.FieldType(a.shape)), gp.ScalarField(a)))
+    base = rng.random((259, 270), np.float32)
+    for given in (base[1:-1, 3:], base[::-2]):
+        for result, right in zip(library(given), (2 * given, given), strict=True):
+            np.testing.assert_array_equal(result, right)
+    with_vectors = gp.pipeline(lambda a: gp.DeviceOperator(twice, gp.VectorField(a), outputs=gp.VectorField(a).type))
+    vectors = rng.random((45, 67, 3), np.float32)
+    np.testing.assert_array_equal(with_vectors(vectors), 2 * vectors)
+
+
 def test_nothing_is_copied_where_the_device_works_in_the_hosts_memory(device, monkeypatch):
     backend = current()
     if type(backend).wrap is Backend.wrap or backend.target.device != "cpu":
@@ -162,6 +178,9 @@ def test_nothing_is_copied_where_the_device_works_in_the_hosts_memory(device, mo
         np.testing.assert_array_equal(double(given), 2 * given)
         given.flags.writeable = False
         np.testing.assert_array_equal(double(given), 2 * given)
+    library = gp.pipeline(lambda a: gp.DeviceOperator(twice, gp.ScalarField(a), outputs=gp.FieldType((45, 67))))
+    for given in (image, image > 0.5):  # read-only, and of another type
+        np.testing.assert_array_equal(library(given), 2 * given.astype("f"))
     if backend.target.widening != "functions":  # whose vectors only planes have
         vectors = rng.random((45, 67, 3), np.float32)
         np.testing.assert_array_equal(blend(vectors)[0], expected(vectors)[0])

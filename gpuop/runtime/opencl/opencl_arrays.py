@@ -50,6 +50,9 @@ def mapped_arrays(cl: Any, queue: Any, inputs: Sequence[Memory], outputs: Sequen
     def memory(kind: Any, buffer: Any) -> Array:
         if not kind.nbytes:
             return np.empty(0, np.uint8)
+        if not isinstance(buffer, cl.Buffer):  # memory of the host's, which nobody maps
+            queue.finish()
+            return np.frombuffer(buffer.mem, np.uint8, kind.nbytes)
         if id(buffer) not in mapped:
             mapped[id(buffer)] = cl.enqueue_map_buffer(
                 queue, buffer, flags, 0, (kind.nbytes,), np.uint8, is_blocking=True
