@@ -37,8 +37,8 @@ def by_library(field: Field, kind: str, axes: Sequence[int], sign: int, wanted: 
         function = _functions[key] = key
     given = interleaved(field) if field.tensor_shape else field
     if kind == "c2r":
-        return _own(DeviceOperator(function, given, outputs=FieldType(shape, (), field.dtype)))
-    rows = DeviceOperator(function, given, outputs=row_type(shape, field.dtype))
+        return _own(DeviceOperator(function, given, outputs=FieldType(shape, (), field.dtype), pure=True))
+    rows = DeviceOperator(function, given, outputs=row_type(shape, field.dtype), pure=True)
     return taken_apart(rows, shape, field.dtype)
 
 

@@ -116,17 +116,22 @@ def kernels(plan: Plan) -> Iterator[Kernel]:
             yield launch.kernel
 
 
-def launches(plan: Plan) -> int:
-    """How many kernels a plan launches, at most; of iterations that only a condition ends, a turn counts."""
+def launches(plan: Plan, where: str = "") -> int:
+    """How many kernels a plan launches, at most, or how many functions it calls; of iterations that only a condition ends, a turn
+    counts.
+
+    Args:
+        where: as of Launchable.
+    """
     total = 0
     for launch in plan.launches:
         if isinstance(launch.kernel, Iteration):
             turns = launch.kernel.times or 1
             part, count = launch.kernel.together(plan.limits)
-            total += turns // count * launches(part.plan(plan.limits))
-            total += turns % count * launches(launch.kernel.turn.plan(plan.limits))
+            total += turns // count * launches(part.plan(plan.limits), where)
+            total += turns % count * launches(launch.kernel.turn.plan(plan.limits), where)
             if launch.kernel.until is not None:
-                total += max(turns // launch.kernel.every, 1) * launches(launch.kernel.until.plan(plan.limits))
+                total += max(turns // launch.kernel.every, 1) * launches(launch.kernel.until.plan(plan.limits), where)
         else:
-            total += not launch.kernel.where
+            total += launch.kernel.where == where
     return total

@@ -274,12 +274,17 @@ class HostFunction(Launchable):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class DeviceFunction(Launchable):
-    """A Python function that has a library compute on the device: `run` takes the device's arrays of the inputs and the outputs."""
+    """A Python function that has a library compute on the device: `run` takes the device's arrays of the inputs and the outputs.
+
+    Attributes:
+        pure: whether it does nothing but fill its outputs, the same for equal inputs.
+    """
 
     apart: ClassVar[str] = "is a library's work on the device"
     where: ClassVar[str] = "on the device's arrays"
     run: Callable[[Sequence[Any], Sequence[Any]], None]
+    pure: bool = False
 
     @property
     def acts(self) -> bool:
-        return True  # for all that is known
+        return not self.pure

@@ -22,7 +22,7 @@ from gpuop.ops.algebra import copied
 from gpuop.ops.gather import Reading, flat, gathered
 
 
-def DeviceOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -> Any:
+def DeviceOperator(function: Callable[..., Any], *fields: Field, outputs: Any, pure: bool = False) -> Any:
     """Apply a Python function of the device's arrays to Fields: a library computes in gpuop's memory, in order with the kernels.
 
         product = gp.DeviceOperator(lambda a, b, c: np.matmul(a, b, out=c), f, g, outputs=gp.FieldType((480, 640)))
@@ -31,13 +31,15 @@ def DeviceOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -
     on CPUs and the reference they are NumPy's. NumPy's functions take either. Nothing is copied: an array has the shape
     `field_shape + tensor_shape` and the field's dtype, and elements of tensors lie in planes; complex numbers alone are brought to
     one place each, by the kernels before and behind. Arrays hold only while the function runs. Nothing is fused across. A graph
-    calls the function at every evaluation, eager fields once; equal calls are made once.
+    calls the function at every evaluation, or a pure one when its fields change; eager fields once; equal calls are made once.
 
     Args:
         function: gets an array of each field, which it must not change, then one of each output, which it fills, as by `out=`. It
             returns nothing, or the arrays that it has filled.
         fields: Fields; what is no Field belongs into the function.
         outputs: a FieldType, or a tuple of up to 10.
+        pure: whether the function does nothing but fill its outputs, the same for equal fields, as a Fourier transform does: a
+            graph then calls it once for fields that are constant, and for those that follow from parameters when these are set.
 
     Returns:
         A Field, or a tuple of them where `outputs` is a tuple. Results are those of the library: their bits are its own.
@@ -53,9 +55,9 @@ def DeviceOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -
     run = Filled(function, name, tuple(f.type for f in fields), tuple(types), here())
     given = tuple(FieldParam(f.name or f"in{n}", f.node.type) for n, f in enumerate(inputs))
     written = tuple(Output(slot.param) for slot in slots_of(tuple(map(_flat_type, types)), None))
-    kernel = DeviceFunction(name, given, written, loc=run.loc, run=run)
+    kernel = DeviceFunction(name, given, written, loc=run.loc, run=run, pure=pure)
     shapes = [tuple(f.type.array_shape) for f in fields]
-    identity = f"device {id(function)} {name} {types} {shapes}"  # whatever knows it keeps the function alive
+    identity = f"device {id(function)} {name} {types} {shapes} {pure}"  # whatever knows it keeps the function alive
     flat_types = list(map(_flat_type, types))
     made = results_of(kernel, identity, tuple(services.above.own(f.node) for f in inputs), run.loc, flat_types)
     results = tuple(_complex(f, kind) for f, kind in zip(made, types, strict=True))

@@ -39,7 +39,7 @@ class Traced:
         kinds: the types of the results, as users see them.
         planar: values that lie in planes, as in memory of gpuop's own: those that are taken or made by what has no body (host
             functions, iterations), and arguments that are results.
-        by_library: those that libraries take or make on the device, and nothing else that has no body: in any memory, but in planes.
+        by_library: those of them that have to be no more than that: libraries take them or make them on the device.
         several: whether a tuple is returned.
         optimize: whether operators are fused.
         plans, prepared: what was planned, and compiled, by device and the layouts of arrays.

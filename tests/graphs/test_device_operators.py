@@ -42,6 +42,7 @@ def test_a_product_between_kernels(device):
     same_bits(graph.read("y"), (2 * a) @ (b + 1) - 1)
     assert graph.kernel_count == 3
     text = graph.explain()
+    assert text.startswith("3 kernels and 1 library call for 4 operators\n")
     assert "product on the device's arrays; reads 396 B, writes 120 B" in text
     assert "multiply → product: `product` is a library's work on the device" in text
     assert "product" not in graph.source("opencl")
@@ -71,6 +72,30 @@ def test_pipelines_parameters_and_iterations(device):
     for _ in range(3):
         expected = (2 * expected)[::-1] + 1
     same_bits(turned.numpy(), expected)
+
+
+@pytest.mark.parametrize(("pure", "calls"), [(True, (1, 2, 3)), (False, (3, 3, 3))])
+def test_pure_ones_are_called_when_their_fields_change(device, pure, calls):
+    """Of a constant, of a parameter that is set before the last step, and of a state."""
+    a, _ = matrices()
+    called = []
+
+    def flipped(name):
+        def function(f, out):
+            called.append(name)
+            np.multiply(f, -1, out=out)
+
+        return lambda f: gp.DeviceOperator(function, f, outputs=f.type, pure=pure)
+
+    with gp.ComputeGraph() as graph:
+        gain, state = gp.Parameter(2.0), gp.ScalarField(a)
+        state.next = flipped("state")(state)
+        graph.probe(flipped("constant")(gp.ScalarField(a + 1)) * flipped("gain")(gain) + state, "y")
+    graph.step()
+    gain.set(5.0)
+    graph.step()
+    same_bits(graph.read("y"), (a + 1) * 5 + a)
+    assert [called.count(name) for name in ("constant", "gain", "state")] == list(calls)
 
 
 def test_states_step_after_step(device):

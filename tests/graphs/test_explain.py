@@ -43,7 +43,7 @@ def chain(optimize=True):
 def test_json_has_stable_keys_and_numbers():
     graph = chain()
     got = facts(graph)
-    counts = ["kernel_count", "operator_count", "moved_bytes", "step_bytes", "floor_bytes", "ratio"]
+    counts = ["kernel_count", "library_calls", "operator_count", "moved_bytes", "step_bytes", "floor_bytes", "ratio"]
     assert list(got) == ["kernels", "apart", "states", *counts, "buffers", "buffer_bytes", "predicted"]
     (kernel,) = got["kernels"]
     assert list(kernel) == KERNEL_KEYS

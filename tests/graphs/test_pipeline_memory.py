@@ -151,7 +151,9 @@ def twice(a, out):
 
 def test_libraries_get_planes(device):
     """Arrays that lie otherwise are copied for them, and results that are arguments too."""
-    library = gp.pipeline(lambda a: (gp.DeviceOperator(twice, gp.ScalarField(a), outputs=gp.FieldType(a.shape)), gp.ScalarField(a)))
+    library = gp.pipeline(
+        lambda a: (gp.DeviceOperator(twice, gp.ScalarField(a), outputs=gp.FieldType(a.shape)), gp.ScalarField(a))
+    )
     base = rng.random((259, 270), np.float32)
     for given in (base[1:-1, 3:], base[::-2]):
         for result, right in zip(library(given), (2 * given, given), strict=True):

@@ -58,7 +58,8 @@ def explain(
 
 
 def _text(facts: Facts, steps: bool) -> str:
-    lines = [f"{_count(facts['kernel_count'], 'kernel')} for {_count(facts['operator_count'], 'operator')}"]
+    calls = f" and {_count(facts['library_calls'], 'library call')}" if facts["library_calls"] else ""
+    lines = [f"{_count(facts['kernel_count'], 'kernel')}{calls} for {_count(facts['operator_count'], 'operator')}"]
     for kernel in facts["kernels"]:
         lines += _kernel(kernel)
     if facts["apart"]:

@@ -16,7 +16,7 @@ from gpuop.fusion.report.prediction import Prediction, predictions, totals
 from gpuop.fusion.report.state_report import states
 from gpuop.fusion.scheduling import pin_refusal, scheduled
 from gpuop.fusion.staging import staged
-from gpuop.ir.kernel import HostFunction, Kernel, Launchable
+from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
 from gpuop.ir.nodes import Const
 from gpuop.ir.target import Target
 from gpuop.ir.throughput import DeviceFacts
@@ -52,7 +52,8 @@ def report(
         apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason}: two
             operators in different kernels though one feeds the other or both read a value; `bytes` is what that costs.
         states: what `state_report.states` says.
-        kernel_count: how many are launched, as `iteration.launches` counts; operator_count: as in the plan.
+        kernel_count: how many are launched, as `iteration.launches` counts; library_calls: the same of what libraries compute
+            on the device; operator_count: as in the plan.
         moved_bytes: what the kernels read and write, an iteration's at each of its turns (at most);
             step_bytes: of that, what those that run at every step move;
             floor_bytes: values from outside read once, and values wanted written once; ratio: of the two (1.0 of none).
@@ -94,6 +95,7 @@ def _totals(plan: Plan, made: set[int]) -> Facts:
     floor = sum(plan.program.types[v].nbytes for v in outside | (set(plan.program.wanted) & made))
     return {
         "kernel_count": launches(plan),
+        "library_calls": launches(plan, DeviceFunction.where),
         "operator_count": len(plan.program.ops),
         "moved_bytes": moved,
         "step_bytes": sum(moved_bytes(plan, launch) for launch in plan.launches if launch.rate is Rate.EVERY_STEP),
