@@ -8,9 +8,7 @@ from typing import Any
 
 from gpuop.bounded import BoundedCache
 from gpuop.fusion.program import Program
-from gpuop.ir.kernel import Kernel
 from gpuop.ir.values import Call, Leaf, Node, Result
-from gpuop.ir.variants import Variants
 
 MOST_KEPT, MOST_CALLS = 1024, 64  # longer ones are mostly new
 
@@ -53,7 +51,7 @@ _known: BoundedCache[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[int, ...
 
 
 def shape_of(wanted: Sequence[Node], needed: Sequence[Call]) -> ProgramShape | None:
-    """The shape of a graph; None where more than that decides: variants, dynamic extents, layouts of others' memory."""
+    """The shape of a graph; None where more than that decides: dynamic extents, layouts of others' memory."""
     if len(needed) > MOST_CALLS:
         return None
     numbers: dict[Node, int] = {}
@@ -70,7 +68,7 @@ def shape_of(wanted: Sequence[Node], needed: Sequence[Call]) -> ProgramShape | N
 
     for call in needed:
         kernel = call.kernel
-        if isinstance(kernel, Variants) or (isinstance(kernel, Kernel) and kernel.dynamic):
+        if kernel.has_dynamic:
             return None
         told.append((call.identity, *map(number, call.inputs)))
         for index in range(len(kernel.outputs)):
