@@ -127,10 +127,9 @@ class Inspection(ABC):
                 apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason};
                 states: a list of {value, name, next, next_name, kernel (that makes the next value, or null), takes: "in place"
                     (written over the state), "buffer" (the state's buffer is then the next value's) or "copy"};
-                kernel_count (as the attribute), library_calls (of DeviceOperators and Fourier transforms), operator_count,
-                moved_bytes, step_bytes (of that, what every step moves), floor_bytes (were all one kernel), ratio, buffers,
-                buffer_bytes (the memory of what kernels write), predicted (null where nothing is fused or little
-                known, else {ms, unfused_ms, unfused_kernel_count}: of `optimize=False`).
+                kernel_count (as the attribute), library_calls, operator_count, moved_bytes, step_bytes (of that, what every step
+                moves), floor_bytes (were all one kernel), ratio, buffers, buffer_bytes (the memory of what kernels write),
+                predicted (null where little is fused or known, else {ms, unfused_ms, unfused_kernel_count}: of `optimize=False`).
 
         Returns:
             A str.

@@ -52,7 +52,7 @@ def report(
         apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason}: two
             operators in different kernels though one feeds the other or both read a value; `bytes` is what that costs.
         states: what `state_report.states` says.
-        kernel_count: how many are launched, as `iteration.launches` counts; library_calls: of libraries; operator_count: as in the plan.
+        kernel_count: how many are launched, as `iteration.launches` counts; library_calls: likewise; operator_count: as in plans.
         moved_bytes: what the kernels read and write, an iteration's at each of its turns (at most);
             step_bytes: of that, what those that run at every step move;
             floor_bytes: values from outside read once, and values wanted written once; ratio: of the two (1.0 of none).
