@@ -22,7 +22,7 @@ from gpuop.ir.types import FieldType, Shape, is_integer
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.device_call import DeviceCall
 from gpuop.pipelines.host_call import HostCall
-from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out
+from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out, in_planes
 from gpuop.runtime.devices import current
 from gpuop.windows.footprint import Footprint, Place, kernels_grid, places, positions, told
 from gpuop.windows.surroundings import Surroundings, surroundings
@@ -240,7 +240,7 @@ def _windowed(parted: Parted, whole: Place, extents: Place, cut: frozenset[int])
         k.replace(field_shape=extents) if v in found.cut else k
         for v, k in zip(traced.program.wanted, traced.kinds, strict=True)
     )
-    again = Traced(made.program, kinds, traced.planar, traced.several, traced.optimize)
+    again = Traced(made.program, kinds, *in_planes(made.program), traced.several, traced.optimize)
     return Windowed(again, {number: name for name, number in made.numbers.items()})
 
 
