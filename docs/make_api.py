@@ -17,11 +17,13 @@ from gpuop import testing
 from gpuop.dsl.fields.reduction_methods import Reductions
 from gpuop.dsl.operators.operator import Operator
 from gpuop.pipelines.pipeline import Pipeline
+from gpuop.pipelines.windowing import PipelineWindow
 from gpuop.runtime.devices import Device
 from gpuop.runtime.profiling import KernelTimes, Profile
 from gpuop.runtime.timeline import Timeline
 from gpuop.runtime.timeline_rows import KernelSum, LaunchTime
 from gpuop.tune import Tuning
+from gpuop.windows.footprint import Footprint
 
 PAGE = Path(__file__).with_name("api.md")
 HEAD = """# The reference of `gpuop`
@@ -39,7 +41,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
     ),
     "Fields made on the device": (gp.zeros, gp.ones, gp.full, gp.arange, gp.linspace, gp.meshgrid, gp.updated),
     "Operators": (gp.operator, Operator, gp.GPUOperator, gp.HostOperator, gp.DeviceOperator, gp.precision),
-    "Pipelines and bundles": (gp.pipeline, Pipeline, gp.load_bundle, gp.Bundle),
+    "Pipelines and bundles": (gp.pipeline, Pipeline, Footprint, PipelineWindow, gp.load_bundle, gp.Bundle),
     "Graphs": (gp.ComputeGraph, gp.Sensor, gp.Actuator, Profile, KernelTimes),
     "Time and queues": (gp.submit, gp.Event, gp.queue, gp.pinned, gp.profile, Timeline, KernelSum, LaunchTime),
     "Devices": (gp.devices, gp.device, gp.use_device, gp.schedule, Device),
@@ -60,6 +62,8 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
 GIVEN_BY = {  # what has no name in `gp`
     Operator: "made by `gp.operator`",
     Pipeline: "made by `gp.pipeline`",
+    Footprint: "given by `pipeline.footprint` and `graph.footprint`",
+    PipelineWindow: "made by `pipeline.window`",
     Profile: "made by `graph.profile` and `pipeline.profile`",
     KernelTimes: "a row of a Profile",
     Timeline: "given by `gp.profile`",

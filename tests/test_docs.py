@@ -13,7 +13,7 @@ import pytest
 from gpuop.passes.schedules import METHODS, PLAIN
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["docs/ARCHITECTURE.md"]
+PAGES = ["docs/ARCHITECTURE.md", "docs/windows.md"]
 BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.S)
 
 

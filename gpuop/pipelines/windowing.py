@@ -140,7 +140,11 @@ def _parted(traced: Traced, grid: Place, shared: Sequence[int]) -> Parted:
 
 
 class PipelineWindow:
-    """The points [start, stop) of a grid, as a pipeline computes them: called as the pipeline, with windows."""
+    """The points [start, stop) of a grid, as a pipeline computes them: called as the pipeline, with windows.
+
+    Args:
+        pipeline, whole, start, stop, shared: as of `pipeline.window`.
+    """
 
     def __init__(self, pipeline: Windowing, whole: Place, start: Place, stop: Place, shared: tuple[str, ...]) -> None:
         self.pipeline, self.whole, self.start, self.stop, self.shared = pipeline, whole, start, stop, shared

@@ -123,8 +123,7 @@ def _around(found: Surroundings, margin: Margin, around: list[Around]) -> Margin
     for axis, one in enumerate(around):
         for border, who in one.borders.items():
             found.borders[axis].setdefault(border, who)
-    each = zip(margin, around, found.grid, strict=True)
-    return tuple((min(m[0] + a.before, n), min(m[1] + a.after, n)) for m, a, n in each)
+    return tuple((before + a.before, after + a.after) for (before, after), a in zip(margin, around, strict=True))
 
 
 def _add(found: Surroundings, value: int, margin: Margin) -> None:
@@ -143,11 +142,11 @@ def _need_turns(found: Surroundings, op: Op, kernel: Iteration, margin: Margin) 
         return
     turn = surroundings(part.program, found.grid, cut)
     found.inner[op.number] = turn
+    needs = turned(turn, part.program, part.given, [margin] * states, kernel.times)
     for axis, reason in turn.whole.items():
-        found.whole.setdefault(axis, reason)
+        found.whole.setdefault(axis, f"{said(kernel)}: {reason}")
     for axis, borders in enumerate(turn.borders):
         found.borders[axis] = {**borders, **found.borders[axis]}
-    needs = turned(turn, part.program, part.given, [margin] * states, kernel.times)
     for position, need in needs.items():
         if op.inputs[position] in found.cut:
             _add(found, op.inputs[position], need)
@@ -171,9 +170,17 @@ def turned(
     needs = dict(enumerate(margins))
     for _ in range(times):
         before, needs = needs, _turn_before(turn, what, given, needs)
-        if needs == before:
+        if _inside(turn.grid, needs) == _inside(turn.grid, before):
             break
+    for axis in turn.periodic:
+        if any(max(need[axis]) >= turn.grid[axis] for need in needs.values()):
+            turn.whole[axis] = f"{times} turns reach around the axis, of {turn.grid[axis]}"
     return needs
+
+
+def _inside(grid: Shape, needs: Mapping[int, Margin]) -> list[list[tuple[int, int]]]:
+    """What is needed of a grid that has ends."""
+    return [[(min(a, n), min(b, n)) for (a, b), n in zip(need, grid, strict=True)] for need in needs.values()]
 
 
 def _pairs(what: Program, given: Mapping[int, int]) -> list[tuple[int, int]]:

@@ -1,0 +1,153 @@
+"""Random pipelines and random windows of their grids: stencils in chains, under every border, of one to three dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.dsl.words.threads import generated
+from gpuop.windows.footprint import Footprint
+
+BORDERS = ("clamp", "wrap", "reflect", "symmetric", 0.25)
+OWN = ("layer", "row", "column")
+Array = np.ndarray[Any, Any]
+Ends = tuple[tuple[int, ...], tuple[int, ...]]
+Body = Callable[[Any, Sequence[Any], Sequence[Any]], Any]  # of a field, own positions and extents
+
+
+class WindowedProgram:
+    """A pipeline, its arguments, and a way to cut its grid, by a seed."""
+
+    def __init__(self, seed: int) -> None:
+        rng = self.rng = np.random.default_rng(seed)
+        self.kinds: list[str] = []
+        ndim = int(rng.integers(1, 4))
+        self.grid = tuple(map(int, rng.integers(5, {1: 200, 2: 40, 3: 14}[ndim], ndim)))
+        self.border = rng.choice(np.array(BORDERS, object))
+        bodies = [self._body(ndim) for _ in range(int(rng.integers(1, 5)))]
+        self.array = rng.random(self.grid, np.float32)
+        self.weights = rng.random(3, np.float32)
+        times = int(rng.integers(0, 3))
+        operators = [self._operator(body, ndim) for body in bodies]
+
+        @gp.pipeline
+        def program(image: Any, weights: Any) -> gp.Field:
+            made, table = gp.ScalarField(image), gp.ScalarField(weights)
+            for operator in operators:
+                made = operator(made, table)
+            if times:
+                made = gp.iterate(lambda u: operators[0](u, table), made, times=times)
+            return made
+
+        self.pipeline = program
+
+    def _operator(self, body: Body, ndim: int) -> Any:
+        self.kinds.append(body.__name__)
+        own = [generated()[f"_{name}"] for name in OWN[3 - ndim :]]
+        extents = [generated()[f"_{name}s"] for name in OWN[3 - ndim :]]
+
+        @gp.operator
+        def step(f: Any, table: Any) -> Any:
+            return body(f, own, extents) * 0.5 + _readTensor(table, 1) * 0.125
+
+        return step
+
+    def _taps(self, ndim: int) -> list[tuple[tuple[int, ...], float]]:
+        count = int(self.rng.integers(1, 5))
+        return [
+            (tuple(map(int, self.rng.integers(-3, 4, ndim))), float(self.rng.uniform(0.2, 1))) for _ in range(count)
+        ]
+
+    def _body(self, ndim: int) -> Body:
+        kind, taps = int(self.rng.integers(0, 6)), self._taps(ndim)
+        border = self.border if self.rng.random() < 0.9 else self.rng.choice(np.array(BORDERS, object))
+        axis, reach = int(self.rng.integers(0, ndim)), int(self.rng.integers(1, 4))
+
+        def stencil(f: Any, own: Sequence[Any], extents: Sequence[Any]) -> Any:
+            parts = (
+                _readTensor(f, *(x + d for x, d in zip(own, at, strict=True)), border=border) * w for at, w in taps
+            )
+            return sum(parts, start=_readTensor(f))
+
+        def placed(f: Any, own: Sequence[Any], extents: Sequence[Any]) -> Any:
+            far = _convert_float(own[axis] * 3 + extents[axis]) / 64
+            return stencil(f, own, extents) + far * 0.25
+
+        def looped(f: Any, own: Sequence[Any], extents: Sequence[Any]) -> Any:
+            total = _var(0.0)
+            with _for(-reach, reach) as i:
+                at = [x + (i if k == axis else 0) for k, x in enumerate(own)]
+                total += _readTensor(f, *at, border=border) * _convert_float(i + 5)
+            return total * 0.125
+
+        def held(f: Any, own: Sequence[Any], extents: Sequence[Any]) -> Any:
+            at = [
+                _clamp(x + (reach if k == axis else 0), 0, n - 1)
+                for k, (x, n) in enumerate(zip(own, extents, strict=True))
+            ]
+            return _readTensor(f, *at, border="unchecked") - _readTensor(f) * 0.5
+
+        def thrown(f: Any, own: Sequence[Any], extents: Sequence[Any]) -> Any:
+            far = _convert_int(_clamp(_readTensor(f) * 9 - 4, -float(reach), float(reach)))
+            at = [x + (far if k == axis else 0) for k, x in enumerate(own)]
+            return _readTensor(f, *at, border=border) + _readTensor(f) * 0.25
+
+        def waiting(f: Any, own: Sequence[Any], extents: Sequence[Any]) -> Any:
+            total = _var(_fabs(stencil(f, own, extents)) + 0.01)
+            with _while(total < 1):
+                total *= 1.5
+            return total
+
+        return (stencil, placed, looped, held, thrown, waiting)[kind]
+
+    # --- windows ------------------------------------------------------------------------------------------------
+
+    def cuts(self, whole: Sequence[int]) -> list[list[tuple[int, int]]]:
+        """A way to cut each axis into parts of any lengths, of one point too; those in `whole` are left whole."""
+        found = []
+        for axis, n in enumerate(self.grid):
+            many = 0 if axis in whole else int(self.rng.integers(0, min(n, {1: 8, 2: 5, 3: 3}[len(self.grid)])))
+            ends = [0, *sorted(map(int, self.rng.choice(np.arange(1, n), many, replace=False))), n]
+            found.append(list(pairwise(ends)))
+        return found
+
+    def windows(self) -> Iterator[Ends]:
+        cuts = self.cuts(list(self.footprint.whole))
+        for place in np.ndindex(*map(len, cuts)):
+            start, stop = zip(*(parts[k] for parts, k in zip(cuts, place, strict=True)), strict=True)
+            yield start, stop
+
+    @property
+    def footprint(self) -> Footprint:
+        return self.pipeline.footprint(self.array, self.weights)
+
+    def in_windows(self, windows: Iterable[Ends], needed: Footprint) -> Array:
+        """The result, put together of windows, with as much around each as a footprint says."""
+        found = np.full(self.grid, np.nan, np.float32)
+        for start, stop in windows:
+            window = self.pipeline.window(self.grid, start, stop, shared="weights")
+            inner = tuple(slice(a, b) for a, b in zip(start, stop, strict=True))
+            found[inner] = window(taken(self.array, needed.window(start, stop)), self.weights)
+        return found
+
+    def lessened(self, axis: int) -> Array:
+        """The result of windows of a point along an axis, with a point less around each than is needed."""
+        zero, needed = (0,) * len(self.grid), self.footprint
+        halo = [(max(a - (k == axis), 0), max(b - (k == axis), 0)) for k, (a, b) in enumerate(needed.halo)]
+        less = replace(needed, halo=tuple(halo))
+        self.pipeline.window(self.grid, zero, self.grid, shared="weights")(self.array, self.weights)
+        for parted in self.pipeline.parted._entries.values():
+            object.__setattr__(parted, "footprint", less)
+        ends = [[(0, n)] if k != axis else [(i, i + 1) for i in range(n)] for k, n in enumerate(self.grid)]
+        return self.in_windows((tuple(zip(*place, strict=True)) for place in product(*ends)), less)
+
+
+def taken(array: Array, ends: Sequence[tuple[int, int]]) -> Array:
+    """The points of a window, which go on at the other end."""
+    return array[np.ix_(*(np.arange(a, b) % n for (a, b), n in zip(ends, array.shape, strict=False)))]

@@ -1,0 +1,179 @@
+"""Pipelines on windows of their grids: what is put together of windows has the bits of the whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.errors import SemanticError
+from tests.fuzz.windowed import WindowedProgram, taken
+
+from .harness import image
+
+
+def parts(grid, *chunks):
+    """The windows of chunks of so many points along each axis."""
+    for place in np.ndindex(*(-(-n // c) for n, c in zip(grid, chunks, strict=True))):
+        start = tuple(k * c for k, c in zip(place, chunks, strict=True))
+        yield start, tuple(min(a + c, n) for a, c, n in zip(start, chunks, grid, strict=True))
+
+
+@pytest.mark.parametrize("border", ["clamp", "wrap", "reflect", "symmetric", 0.25])
+def test_chains_under_every_border(device, border):
+    if device != "reference" and border not in ("clamp", "wrap"):
+        pytest.skip("borders of drivers are alike")
+
+    @gp.operator
+    def step(f):
+        return _readTensor(f, _row - 1, _column + 2, border=border) - 0.5 * _readTensor(
+            f, _row + 1, _column, border=border
+        )
+
+    @gp.pipeline
+    def twice(x):
+        return step(step(gp.ScalarField(x)))
+
+    x = image(11, 9)
+    modes = {"clamp": "nearest", "reflect": "mirror", "symmetric": "reflect", 0.25: "constant"}
+    kernel = np.zeros((3, 5), np.float32)
+    kernel[0, 4], kernel[2, 2] = 1, -0.5
+    expected = x
+    for _ in range(2):
+        expected = ndimage.correlate(expected, kernel, mode=modes.get(border, border), cval=0.25)
+    whole, needed = twice(x), twice.footprint(x)
+    np.testing.assert_allclose(whole, expected, rtol=1e-5, atol=1e-6)
+    assert needed.periodic == ((0, 1) if border == "wrap" else ())
+    windows = parts(x.shape, 4, 2) if device == "reference" else [((4, 0), (11, 5))]
+    for start, stop in windows:
+        part = np.ascontiguousarray(taken(x, needed.window(start, stop)))
+        np.testing.assert_array_equal(twice.window(x.shape, start, stop)(part), whole[tuple(map(slice, start, stop))])
+
+
+@pytest.mark.parametrize("seed", [0, 5, 8, 11])
+def test_random_programs_have_the_bits_of_the_whole(seed):
+    made = WindowedProgram(seed)
+    with gp.use_device("reference"):
+        whole = made.pipeline(made.array, made.weights)
+        np.testing.assert_array_equal(made.in_windows(made.windows(), made.footprint), whole)
+
+
+@pytest.mark.parametrize("seed", [1, 9, 17])
+def test_a_point_less_around_windows_is_noticed(seed):
+    made = WindowedProgram(seed)
+    with gp.use_device("reference"):
+        whole = made.pipeline(made.array, made.weights)
+        axis = max(range(len(made.grid)), key=lambda k: sum(made.footprint.halo[k]) * (k not in made.footprint.whole))
+        assert not np.array_equal(made.lessened(axis), whole)
+
+
+@gp.operator
+def blurred(f):
+    return sum(_readTensor(f, _row + a, _column + b) for a in (-1, 0, 1) for b in (-1, 0, 1)) / 9
+
+
+@gp.operator
+def placed(f):
+    return _readTensor(f) + _convert_float(_row * _columns + _column)
+
+
+def test_footprints_add_up_through_a_graph():
+    @gp.pipeline
+    def program(x, y):
+        made = gp.iterate(blurred, blurred(gp.ScalarField(x)), times=4)
+        return np.roll(gp.ScalarField(y), 2, 0) + placed(made[:, :])
+
+    needed = program.footprint(gp.FieldType((10**6, 10**5)), ((10**6, 10**5), "float32"))
+    assert needed.whole.keys() == {0} and "wrap" in needed.whole[0] and "clamp" in needed.whole[0]
+    assert needed.halo[1] == (5, 5) and needed.positions == (1,) and needed.periodic == ()
+    assert needed.window((0, 3), (10**6, 10**5 - 2)) == ((0, 10**6), (0, 10**5))
+    assert "axis 1: 5 before, 5 after; positions count" in str(needed)
+    with pytest.raises(SemanticError, match=r"axis 0 of the grid .* must be whole, .*operator `roll`"):
+        needed.window((1, 0), (10**6, 10**5))
+
+
+def test_footprints_of_graphs():
+    with gp.ComputeGraph() as graph:
+        u, v = (gp.ScalarField(np.zeros((30, 40), "f")) for _ in range(2))
+        u.next, v.next = placed(u) + np.roll(v, 1, 1), blurred(u)[:, :] * 2
+        graph.probe(u.max(), "most")
+    assert graph.footprint(0).halo == ((0, 0), (0, 0))
+    assert graph.footprint().halo[0] == (1, 1) and graph.footprint(5).halo[0] == (3, 3)
+    assert graph.footprint().positions == (0,) and graph.footprint().whole.keys() == {1}
+
+
+def test_one_compilation_serves_all_windows_of_one_shape(device, monkeypatch):
+    compiled = []
+    backend = type(gp.use_device(device).__enter__())
+    make = backend.compile_all
+    monkeypatch.setattr(backend, "compile_all", lambda self, kernels: compiled.extend(kernels) or make(self, kernels))
+    program, x = gp.pipeline(lambda x: placed(blurred(gp.ScalarField(x)))), image(45, 21)
+    found = {
+        start: program.window(x.shape, (start, 0), (start + 5, 21))(x[start - 1 : start + 6]) for start in range(1, 38)
+    }
+    assert len(compiled) <= 2
+    whole = program(x)
+    assert all(np.array_equal(part, whole[start : start + 5]) for start, part in found.items())
+
+
+def test_tensors_other_arrays_and_out(device):
+    @gp.pipeline
+    def program(x, table, y):
+        made = gp.VectorField(x)
+        return made * gp.ScalarField(y) + table_at(gp.ScalarField(table)), np.sin(made)
+
+    @gp.operator(outputs=gp.FieldType((12, 14)))
+    def table_at(table):
+        return _readTensor(table, _column % 3, _row % 3) + _readTensor(table, 0, 0)
+
+    x, y, table = image(12, 14, 5), image(12, 14), image(3, 3)
+    window = program.window((12, 14), (3, 3), (6, 6), shared="table")
+    out = np.zeros((3, 3, 5), "f"), np.zeros((3, 3, 5), "f")
+    cut = np.s_[3:6, 3:6]
+    window(x[cut], table, y[cut], out=out)
+    for part, whole in zip(out, program(x, table, y), strict=True):
+        np.testing.assert_array_equal(part, whole[cut])
+
+
+def test_assertions_and_loops_count_where_results_are(capfd):
+    @gp.operator
+    def rising(f):
+        value = _readTensor(f, _column + 1, border="wrap") - _readTensor(f, _column - 1, border="wrap")
+        _assert(value > 0, "rises")
+        total = _var(value)
+        with _while(total < 1):  # has no end where nothing rises, as beyond the ends of windows
+            total *= 2
+        return total * 0.0 + _readTensor(f)
+
+    program = gp.pipeline(lambda x: rising(rising(gp.ScalarField(x))))
+    x = np.arange(20, dtype="f")
+    with gp.use_device("reference", checked=True):
+        np.testing.assert_array_equal(program.window(20, 4, 9)(x[2:11]), x[4:9])
+        with pytest.raises(SemanticError, match="an assertion does not hold: rises"):
+            program.window(20, 4, 9)(-x[2:11])
+
+
+def test_what_cannot_be_cut_is_refused():
+    x = image(8, 8)
+    for function, reason in (
+        (lambda f: f.T + 1, "`transpose` .* reads `a` along rows at the thread's column"),
+        (lambda f: f[::-1] + f, "`slice` .* reads `a` along rows"),
+        (lambda f: f[1:] - f[:-1], "`slice` .* makes of a field in windows one of another grid, 7×8 float32"),
+        (lambda f: gp.HostOperator(np.negative, f, outputs=f.type), "runs on the host"),
+    ):
+        program = gp.pipeline(lambda x, function=function: function(gp.ScalarField(x)))
+        with pytest.raises(SemanticError, match=f"must be whole.*{reason}"):
+            program.window((8, 8), (0, 0), (4, 8))(x[:5])
+
+
+def test_wrong_windows_are_refused():
+    program, x = gp.pipeline(lambda x: blurred(gp.ScalarField(x))), image(9, 9)
+    with pytest.raises(SemanticError, match=r"need a window \[1:7, 0:9\], of extents \(6, 9\), and `x` has \(5, 9\)"):
+        program.window((9, 9), (2, 0), (6, 9))(x[1:6])
+    for start, stop in (((0,), (9,)), ((3, 3), (3, 4)), ((0, 0), (10, 9)), ((-1, 0), (3, 3)), ((0.5, 0), (3, 3))):
+        with pytest.raises(SemanticError, match=r"is an integer for each axis|are none of a grid"):
+            program.window((9, 9), start, stop)
+    with pytest.raises(SemanticError, match="has no array 'y' to share"):
+        program.window((9, 9), (0, 0), (4, 4), shared="y")(x)
