@@ -24,7 +24,7 @@ from gpuop.dsl.operators.gpu_operator import GPUOperator
 from gpuop.dsl.operators.host import HostOperator
 from gpuop.dsl.recorder.precisions import precision
 from gpuop.errors import ArgumentError, CompileError, DeviceError, GpuopError, SemanticError, UnsupportedError
-from gpuop.evaluation import evaluate
+from gpuop.evaluation import evaluate, release
 from gpuop.graphs.compute_graph import ComputeGraph
 from gpuop.graphs.streams import Actuator, Sensor
 from gpuop.ir.dims import Dims
@@ -38,7 +38,7 @@ from gpuop.ops.scans import scan
 from gpuop.ops.updating import updated
 from gpuop.passes.schedules.pinning import schedule
 from gpuop.pipelines.pipeline import pipeline
-from gpuop.runtime.devices import devices, use_device
+from gpuop.runtime.devices import devices, set_device, use_device
 from gpuop.runtime.devices import open_device as device
 from gpuop.runtime.events import Event
 from gpuop.runtime.queues import queue
@@ -92,8 +92,10 @@ __all__ = [
     "profile",
     "queue",
     "reduce",
+    "release",
     "scan",
     "schedule",
+    "set_device",
     "submit",
     "tune",
     "tuning",

@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -17,11 +18,13 @@ _lock = threading.RLock()  # of all caches, held for a moment; a signal's handle
 class BoundedCache(Generic[K, V]):
     """The entries used last. An older one may be forgotten at any time, so it must be possible to make it again, equal."""
 
-    __slots__ = ("_entries", "_half", "most")
+    __slots__ = ("__weakref__", "_entries", "_half", "most")
 
     def __init__(self, most: int) -> None:
         self.most, self._half = most, most // 2
         self._entries: OrderedDict[K, V] = OrderedDict()
+        with _lock:
+            _all.add(self)
 
     def get(self, key: K, default: Any = None) -> V | Any:
         entries = self._entries
@@ -51,6 +54,17 @@ class BoundedCache(Generic[K, V]):
     def clear(self) -> None:
         with _lock:
             self._entries.clear()
+
+
+_all: WeakSet[BoundedCache[Any, Any]] = WeakSet()
+
+
+def forget_all() -> None:
+    """Empty every cache."""
+    with _lock:
+        caches = list(_all)
+    for each in caches:
+        each.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -10,7 +11,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
-from gpuop.bounded import BoundedCache
+from gpuop.bounded import BoundedCache, forget_all
 from gpuop.codegen.generate import target_named
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_names import names_given
@@ -30,11 +31,11 @@ from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer
 from gpuop.runtime.base.device_sources import DeviceValue, Evaluated, Shared, marked
 from gpuop.runtime.base.host_arrays import array_of, planes_of
 from gpuop.runtime.base.host_span import HostSpan
-from gpuop.runtime.devices import current
+from gpuop.runtime.devices import current, usable
 from gpuop.runtime.execute import Prepared
 from gpuop.runtime.tuning.chooser import choices_on, limits_for, limits_on
 
-PLANS_KEPT = 256
+PLANS_KEPT = 128  # of all pipelines and fields together: drivers keep megabytes for a kernel
 
 
 _computed: WeakKeyDictionary[Call, dict[int, DeviceValue]] = WeakKeyDictionary()
@@ -265,3 +266,20 @@ def keep(field: Field) -> Field:
     (found,) = compute([field.node], backend)
     kind = field.node.type
     return Field.of(Leaf(kind, Evaluated(kind, backend, found, marked(backend)), name=field.name), kind=field.type)
+
+
+def release() -> None:
+    """Give back what gpuop keeps to be quick: compiled kernels, plans, values of lazy fields, and memory that waits to be used.
+
+    It waits for all devices. Fields and pipelines are as they were: what they need is computed, or compiled, again when
+    they are next used (compiled kernels are on disk too). What `gp.evaluate` gave and graphs that live keep their memory.
+
+    Raises:
+        DeviceError: what was enqueued failed.
+    """
+    _computed.clear()
+    _uploaded.clear()
+    forget_all()
+    gc.collect()  # programs and buffers in cycles
+    for queue in usable():
+        queue.trim()

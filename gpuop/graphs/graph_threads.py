@@ -7,6 +7,8 @@ import atexit
 import os
 import threading
 from collections.abc import Callable, Iterable
+from contextvars import copy_context
+from functools import partial
 from itertools import repeat
 from queue import SimpleQueue
 from typing import Any
@@ -88,12 +90,15 @@ class Job:
 
 
 class Worker:
-    """A thread that does jobs in order. It ends with this object, and does not keep the process alive."""
+    """A thread that does jobs in order, with the device in use where it was made.
+
+    It ends with this object, and does not keep the process alive.
+    """
 
     def __init__(self, name: str) -> None:
         jobs: SimpleQueue[Job | None] = SimpleQueue()
         self.ask = jobs.put  # queues a job; one that is queued twice is done once
-        threading.Thread(target=_serve, args=(jobs,), name=name, daemon=True).start()
+        threading.Thread(target=copy_context().run, args=(_serve, jobs), name=name, daemon=True).start()
         finalize(self, jobs.put, None)
 
 
@@ -108,7 +113,7 @@ def _serve(jobs: SimpleQueue[Job | None]) -> None:
 
 
 class Loop:
-    """A thread that calls `turn` until that gives False, or raises, or `stop` is called."""
+    """A thread that calls `turn`, with the device in use here, until that gives False, or raises, or `stop` is called."""
 
     def __init__(self, turn: Callable[[], bool]) -> None:
         self._turn, self._ending, self._done = turn, False, Done()
@@ -122,8 +127,9 @@ class Loop:
 
     def start(self) -> None:
         _loops.add(self)
+        repeat_here = partial(copy_context().run, self._repeat)
         self._threads.extend(
-            map(_thread.start_new_thread, (self._repeat,), ((),))
+            map(_thread.start_new_thread, (repeat_here,), ((),))
         )  # one call of C's: no handler of a signal comes between the start and the note of it
 
     def _repeat(self) -> None:

@@ -29,7 +29,7 @@ from gpuop.interop import library_of, numpy_dtype, own
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.device_call import DeviceCall
 from gpuop.pipelines.host_call import HostCall
-from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out, in_planes
+from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out, in_planes, on_device, refuse_options
 from gpuop.pipelines.windowing import Windowing
 from gpuop.runtime.devices import current
 from gpuop.runtime.profiling import Profile
@@ -53,21 +53,19 @@ class Pipeline(Windowing):
         self.traced: BoundedCache[Any, tuple[Snapshot, Traced]] = BoundedCache(PLANS_KEPT)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        out = self._out(kwargs)
+        out, device = self._option("out", kwargs), self._option("device", kwargs)
         bound, given = self._bound(args, kwargs)
         if self._is_plain(bound, given):
-            if out is not None:
-                raise SemanticError(
-                    f"pipeline `{self.name}` gives Fields here, which have no memory yet; leave out `out=`"
-                )
+            refuse_options(self.name, out, device)
             return self._result(bound)
-        call = self._called(bound, given, out)
-        results = call.results()
+        with on_device(device):
+            call = self._called(bound, given, out)
+            results = call.results()
         return tuple(results) if call.traced.several else results[0]
 
-    def _out(self, kwargs: dict[str, Any]) -> Any:
-        """`out=` of a call's arguments, which have it no more, unless it is the function's own."""
-        return kwargs.pop("out", None) if "out" not in self.signature.parameters else None
+    def _option(self, name: str, kwargs: dict[str, Any]) -> Any:
+        """`out=` or `device=` of a call's arguments, which have it no more, unless it is the function's own."""
+        return kwargs.pop(name, None) if name not in self.signature.parameters else None
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[inspect.BoundArguments, dict[str, Any]]:
         """A call's arguments, and those of them that are arrays."""
@@ -91,8 +89,8 @@ class Pipeline(Windowing):
         Nothing is run, and the arrays are as they were.
 
         Args:
-            arguments, named: of the call, `out=` too; a `gp.FieldType` stands for a NumPy array of its shape and dtype. The
-                function's own argument that is called `format` is given by position.
+            arguments, named: of the call, `out=` and `device=` too; a `gp.FieldType` stands for a NumPy array of its shape and
+                dtype. The function's own argument that is called `format` is given by position.
             format: "text" or "json", as of `ComputeGraph.explain`, which says what both tell; a step is a call here.
 
         Returns:
@@ -101,7 +99,8 @@ class Pipeline(Windowing):
         Raises:
             SemanticError: what a call with these arguments raises, another format, or Fields instead of arrays.
         """
-        return explained(self._inspected(arguments, named).plan, current(), format)
+        call = self._inspected(arguments, named)
+        return explained(call.plan, call.backend, format)
 
     def source(self, *arguments: Any, target: str | None = None, form: str = "text", **named: Any) -> str:
         """The generated text of all kernels that a call with these arguments runs, on the current device or on a target.
@@ -118,7 +117,7 @@ class Pipeline(Windowing):
             DeviceError: as of `Operator.source`.
         """
         call = self._inspected(arguments, named)
-        return source_of(call.plan if target is None else call.plan_ahead(target), target, form, current())
+        return source_of(call.plan if target is None else call.plan_ahead(target), target, form, call.backend)
 
     def planned(self, *arguments: Any) -> Plan:
         """What a call with these arguments runs."""
@@ -155,18 +154,19 @@ class Pipeline(Windowing):
         Raises:
             SemanticError: what a call with these arguments raises, `steps` is not 1 or more, `out=`, or Fields instead of arrays.
         """
-        if self._out(named) is not None:
+        if self._option("out", named) is not None:
             raise SemanticError(f"pipeline `{self.name}` is measured with results of its own; leave out `out=`")
         return self._inspected(arguments, named).profile(steps)
 
     def _inspected(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PipelineCall:
-        out = self._out(kwargs)
+        out, device = self._option("out", kwargs), self._option("device", kwargs)
         bound, given = self._bound(tuple(map(unfilled, args)), {name: unfilled(v) for name, v in kwargs.items()})
         if self._is_plain(bound, given):
             raise SemanticError(
                 f"pipeline `{self.name}` is a plain function of Fields here, and has no plan of its own; give it arrays"
             )
-        return self._called(bound, given, out)
+        with on_device(device):
+            return self._called(bound, given, out)
 
     # --- tracing ------------------------------------------------------------------------------------------------
 
@@ -283,7 +283,8 @@ def pipeline(
         dynamic: True, or names of arguments: arrays whose extents are arguments of kernels, which are compiled once (`explain`).
 
     Returns:
-        A Pipeline, called with the function's arguments; `out=` takes an array, or a tuple of them, to write the results to.
+        A Pipeline, called with the function's arguments; `out=` takes an array, or a tuple of them, to write the results to,
+        and `device=` the name of a device to run on, as `use_device` around the call does.
 
     Raises:
         SemanticError: no Python function, an unknown precision or argument; when called, wrong arguments or results.

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
+from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields.sources import Deferred
-from gpuop.errors import ArgumentError
+from gpuop.errors import ArgumentError, SemanticError
 from gpuop.evaluation import argument, plan_ahead, plan_on, prepare
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
@@ -23,11 +25,13 @@ from gpuop.ir.types import HALF, FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer
+from gpuop.runtime.devices import use_device
 from gpuop.runtime.execute import Prepared
 from gpuop.runtime.profiling import Profile, profile
 from gpuop.runtime.tuning.chooser import choices_on
 
 LEAST_STRIDED = 1 << 16  # bytes: copies of smaller arrays take no time, and kernels for their strides do to compile
+LAYOUTS_KEPT = 16  # plans of a pipeline for arguments of the same types
 MOST_STRIDED = 8  # strides of a pipeline's arguments that kernels are compiled for; others are copied
 
 
@@ -42,7 +46,8 @@ class Traced:
         by_library: those of them that have to be no more than that: libraries take them or make them on the device.
         several: whether a tuple is returned.
         optimize: whether operators are fused.
-        plans, prepared: what was planned, and compiled, by device and the layouts of arrays.
+        plans, prepared: what was planned, and compiled, by device and the layouts of arrays. What is compiled lives as long as
+            it is among the last that all programs have used.
         strided: how NumPy's arrays lie that are used in place and are not contiguous, by the number of the leaf and their strides.
     """
 
@@ -52,8 +57,8 @@ class Traced:
     by_library: frozenset[int]
     several: bool
     optimize: bool
-    plans: dict[Any, Plan] = field(default_factory=dict)
-    prepared: dict[Any, Prepared] = field(default_factory=dict)
+    plans: BoundedCache[Any, Plan] = field(default_factory=lambda: BoundedCache(LAYOUTS_KEPT))
+    prepared: WeakValueDictionary[Any, Prepared] = field(default_factory=WeakValueDictionary)
     strided: dict[tuple[int, tuple[int, ...]], Layout] = field(default_factory=dict)
 
     def takes(self, number: int, in_planes: bool) -> bool:
@@ -162,21 +167,22 @@ class PipelineCall(ABC):
         return plan_ahead(self.program, target, pinned(), self.traced.optimize, self.layouts)
 
     def _planned(self, layouts: dict[int, Layout]) -> Plan:
-        key = self._key(layouts)
-        if key not in self.traced.plans:
-            self.traced.plans[key] = plan_on(self.backend, self.program, pinned(), self.traced.optimize, layouts)
-        return self.traced.plans[key]
+        return self.traced.plans.find(
+            self._key(layouts),
+            lambda: plan_on(self.backend, self.program, pinned(), self.traced.optimize, layouts),
+        )
 
     def _key(self, layouts: dict[int, Layout]) -> Any:
         return self.backend.main, pinned(), choices_on(self.backend), tuple(layouts.items())
 
     def _prepared(self) -> Prepared:
         key = self._key(self.layouts)
-        if key not in self.traced.prepared:
-            self.traced.prepared[key] = prepare(
-                self.program, self.backend, pinned(), self.traced.optimize, self.layouts, lambda: self.plan
+        prepared = self.traced.prepared.get(key)
+        if prepared is None:
+            prepared = self.traced.prepared[key] = prepare(
+                self.program, self.backend.main, pinned(), self.traced.optimize, self.layouts, lambda: self.plan
             )
-        return self.traced.prepared[key].on(self.backend)
+        return prepared.on(self.backend)
 
     def profile(self, times: int) -> Profile:
         """Run that often, and tell how long the kernels took."""
@@ -197,6 +203,22 @@ class PipelineCall(ABC):
         except BaseException:
             prepared.backend.keep(self)
             raise
+
+
+def on_device(device: Any) -> AbstractContextManager[Any]:
+    """What `device=` of a call stands for, the name of a device or None."""
+    return nullcontext() if device is None else use_device(device)
+
+
+def refuse_options(name: str, out: Any, device: Any) -> None:
+    """SemanticError for what a call of a pipeline of this name is given besides arguments, where it gives Fields."""
+    if out is not None:
+        raise SemanticError(f"pipeline `{name}` gives Fields here, which have no memory yet; leave out `out=`")
+    if device is not None:
+        raise SemanticError(
+            f"pipeline `{name}` gives Fields here, which are computed on the device in use where they are asked for; leave out "
+            "`device=`, and choose it there with `gp.use_device`"
+        )
 
 
 def check_out(name: str, out: Any, kinds: Sequence[FieldType]) -> Sequence[Any]:

@@ -22,7 +22,7 @@ from gpuop.ir.types import FieldType, Shape, is_integer
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.device_call import DeviceCall
 from gpuop.pipelines.host_call import HostCall
-from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out, in_planes
+from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out, in_planes, on_device
 from gpuop.runtime.devices import current
 from gpuop.windows.footprint import Footprint, Place, kernels_grid, places, positions, told
 from gpuop.windows.surroundings import Surroundings, surroundings
@@ -72,7 +72,7 @@ class Windowing(Decorated, ABC):
     def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> Traced: ...
 
     @abstractmethod
-    def _out(self, kwargs: dict[str, Any]) -> Any: ...
+    def _option(self, name: str, kwargs: dict[str, Any]) -> Any: ...
 
     def footprint(self, *arguments: Any, **named: Any) -> Footprint:
         """How far around a point of the grid results depend on arguments, through the whole fused graph.
@@ -153,13 +153,13 @@ class PipelineWindow:
         """Compute.
 
         Args:
-            args, kwargs: as of the pipeline; `out=` takes an array of [start, stop), or a tuple of them.
+            args, kwargs: as of the pipeline; `out=` takes an array of [start, stop), or a tuple of them, `device=` a name.
 
         Returns:
             Arrays of [start, stop), which may be views.
         """
         pipeline = self.pipeline
-        out = pipeline._out(kwargs)
+        out, where = pipeline._option("out", kwargs), pipeline._option("device", kwargs)
         bound, given = pipeline._bound(args, kwargs)
         windows = self._windows(given)
         whole = {
@@ -173,7 +173,8 @@ class PipelineWindow:
         ends = parted.footprint.window(self.start, self.stop)
         self._check(given, windows, ends)
         made = self._made(parted, ends)
-        return self._results(made, parted, ends, list(given.values()), device, out)
+        with on_device(where):
+            return self._results(made, parted, ends, list(given.values()), device, out)
 
     def _windows(self, given: dict[str, Any]) -> set[str]:
         """The arguments that are windows: they have the extents of the first one that may be."""

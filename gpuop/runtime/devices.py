@@ -1,44 +1,27 @@
-"""Which devices there are, which work, and which one is meant: discovery, self-test, choice."""
+"""Which devices there are, which work, and which one is meant: opening, self-test, choice."""
 
 from __future__ import annotations
 
+import copyreg
 import os
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 from gpuop.config import config
 from gpuop.errors import DeviceError, GpuopError
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.base.patience import abandon
-from gpuop.runtime.base.queue_in_use import in_use
-from gpuop.runtime.cuda import cuda_device
+from gpuop.runtime.base.queue_in_use import Key, in_use, queue_of
+from gpuop.runtime.cuda.cuda_device import Cuda
+from gpuop.runtime.discovery import Device, cuda_devices, opencl_devices
 from gpuop.runtime.opencl.opencl_device import OpenCL
-from gpuop.runtime.opencl.opencl_discovery import device_list
 from gpuop.runtime.reference.reference_device import Reference
 from gpuop.runtime.self_test import mistake
-
-
-@dataclass(frozen=True)
-class Device:
-    """A device that was found.
-
-    Attributes:
-        name: "opencl:0", "reference"…
-        description: its model and driver, for people.
-        problem: why it cannot be used, or None.
-        aliases: other names of it, as "opencl:gpu".
-    """
-
-    name: str
-    description: str
-    problem: str | None = None
-    aliases: tuple[str, ...] = ()
-
 
 FORKED = (
     "a driver that was loaded before a process was forked does not work in it, and may wait for ever; start processes with "
@@ -48,7 +31,9 @@ _open: dict[str, Backend] = {}
 _failed: dict[str, str] = {}  # why a device could not be opened
 _opening = threading.RLock()
 _found: list[tuple[Device, Any]] | None = None
-_chosen: list[tuple[str | Backend, bool]] = []
+_Choice = tuple[str | Backend, bool]  # a device, and whether it checks
+_chosen: ContextVar[tuple[_Choice, ...]] = ContextVar("devices of gpuop", default=())
+_everywhere: list[str | Backend] = []  # what `set_device` chose
 _forked = False  # after drivers were loaded
 
 
@@ -56,56 +41,8 @@ def discover() -> list[tuple[Device, Any]]:
     """Every device and what opens it, best first; the reference is always the last."""
     global _found
     if _found is None:
-        _found = [*_cuda(), *_opencl(), (Device("reference", Reference.description), Reference)]
+        _found = [*cuda_devices(), *opencl_devices(), (Device("reference", Reference.description), Reference)]
     return _found
-
-
-def _cuda() -> list[tuple[Device, Any]]:
-    problem = cuda_device.missing()
-    if problem is not None:
-        return [(Device("cuda:0", "NVIDIA GPU through CUDA", problem), None)]
-    names = [(f"cuda:{number}", model) for number, model in enumerate(cuda_device.device_list())]
-    return [
-        (Device(name, f"{model} (CUDA)"), partial(cuda_device.Cuda, name, n)) for n, (name, model) in enumerate(names)
-    ]
-
-
-def _opencl() -> list[tuple[Device, Any]]:
-    try:
-        listed = device_list()
-    except ImportError as missing:
-        return [(Device("opencl:0", "OpenCL", f"{missing}; install it with `pip install gpuop[cpu]`"), None)]
-    if not listed:
-        return [
-            (
-                Device(
-                    "opencl:0",
-                    "OpenCL",
-                    "pyopencl finds no driver; `pip install gpuop[cpu]` brings one for x86-64, or install PoCL",
-                ),
-                None,
-            )
-        ]
-    found, seen = [], set()
-    for number, (platform, device) in enumerate(sorted(listed, key=_rank)):
-        kind = "gpu" if _is_gpu(device) else "cpu"
-        alias = () if kind in seen else (f"opencl:{kind}",)
-        seen.add(kind)
-        name = f"opencl:{number}"
-        found.append(
-            (Device(name, f"{device.name.strip()} ({platform})", None, alias), partial(OpenCL, name, platform, device))
-        )
-    return found
-
-
-def _is_gpu(device: Any) -> bool:
-    return bool(device.type & 4)  # CL_DEVICE_TYPE_GPU
-
-
-def _rank(entry: tuple[str, Any]) -> tuple[bool, bool, str]:
-    """GPUs first; of CPU drivers Intel's, whose compiler vectorises."""
-    platform, device = entry
-    return not _is_gpu(device), "intel" not in platform.lower(), platform
 
 
 def devices() -> list[Device]:
@@ -195,11 +132,13 @@ def _tested(name: str, opener: Any, checked: bool) -> Backend:
 
 
 def current() -> Backend:
-    """The device in use: `use_device`, else GPUOP_DEVICE, else the first that works."""
+    """The device in use: `use_device`, else `set_device`, else GPUOP_DEVICE, else the first that works."""
     checked = config.debug > 0
-    if _chosen:
-        name, checking = _chosen[-1]
-        return in_use(name) if isinstance(name, Backend) else open_device(name, checking)
+    chosen = _chosen.get()
+    if chosen:
+        return _opened(*chosen[-1])
+    if _everywhere:
+        return _opened(_everywhere[-1], checked)
     if config.device:
         try:
             return open_device(config.device, checked)
@@ -218,7 +157,10 @@ def current() -> Backend:
 
 @contextmanager
 def use_device(name: str | Backend, checked: bool = False) -> Iterator[Backend]:
-    """Use a device inside a `with`, in all threads of the process.
+    """Use a device inside a `with`, in this thread, or this task of asyncio.
+
+    Threads do not move one another's work: one that is started inside has the device that `set_device` chose, or the default.
+    What a graph runs in threads of its own, and sources and sinks that it calls there, have the device of who made them.
 
     Args:
         name: as of `device`; or a Backend, as `device` gives it or of one's own, which is used as it is.
@@ -234,12 +176,58 @@ def use_device(name: str | Backend, checked: bool = False) -> Iterator[Backend]:
         DeviceError: there is no such device, or it fails the self-test.
     """
     choice = (name, checked or config.debug > 0)
-    backend = in_use(name) if isinstance(name, Backend) else open_device(name, choice[1])
-    _chosen.append(choice)
+    backend = _opened(*choice)
+    _chosen.set((*_chosen.get(), choice))
     try:
         yield backend
     finally:
-        del _chosen[len(_chosen) - 1 - _chosen[::-1].index(choice)]  # the last: an outer one may have chosen the same
+        left = list(_chosen.get())
+        if choice in left:  # a generator may end in another context than it began in
+            del left[len(left) - 1 - left[::-1].index(choice)]  # the last: an outer one may have chosen the same
+            _chosen.set(tuple(left))
+
+
+def set_device(name: str | Backend | None) -> None:
+    """Choose the device of the process: of all threads, wherever no `use_device` stands around the work.
+
+    It comes before GPUOP_DEVICE. Workers of a cluster that have a GPU each choose theirs so, once.
+
+    Args:
+        name: as of `use_device`; None leaves the choice to GPUOP_DEVICE again, or to gpuop.
+
+    Raises:
+        DeviceError: there is no such device, or it fails the self-test; then the choice is as it was.
+    """
+    chosen = [] if name is None else [name]
+    for each in chosen:
+        _opened(each, config.debug > 0)
+    _everywhere[:] = chosen
+
+
+def _opened(name: str | Backend, checked: bool) -> Backend:
+    return in_use(name) if isinstance(name, Backend) else open_device(name, checked)
+
+
+def usable() -> list[Backend]:
+    """Every queue of the devices that are open and work in this process."""
+    opened = [device for device in _open.values() if not isinstance(device, _Inherited)]
+    return [queue for device in opened for queue in (device, *device.queues.values())]
+
+
+def _sent(backend: Backend) -> tuple[Any, ...]:
+    """What stands for an open device, or a queue of it, in another process: the one of that name there."""
+    main = backend.main
+    queue = next((key for key, other in main.queues.items() if other is backend), None)
+    return _received, (main.name, main.checked, queue)
+
+
+def _received(name: str, checked: bool, queue: Key | None) -> Backend:
+    device = open_device(name, checked).main
+    return device if queue is None else queue_of(device, queue)
+
+
+for _kind in (Cuda, OpenCL, Reference):
+    copyreg.pickle(_kind, _sent)
 
 
 # --- processes that are forked ----------------------------------------------------------------------------------------

@@ -39,9 +39,9 @@ def defined():
     return another.read("t")[0]
 def default():
     chosen = gp.runtime.devices._chosen
-    before, chosen[:] = list(chosen), []
+    token = chosen.set(())
     try: return eager()
-    finally: chosen[:] = before
+    finally: chosen.reset(token)
 def reference():
     with gp.use_device("reference"): return eager()
 def listed(): return [d.name for d in gp.devices()]

@@ -167,6 +167,10 @@ class Backend(ABC):
     def synchronize(self) -> None:
         """Wait for everything enqueued."""
 
+    def trim(self) -> None:
+        """Wait for everything enqueued, and give back memory that is kept for fields to come."""
+        self.synchronize()
+
     def wrap(self, array: Array) -> Buffer | None:
         """The memory from an array's first element to its last as a buffer, where the device works in the host's; else None.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib.util
 import shutil
 import weakref
@@ -28,6 +27,7 @@ from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.host_span import HostSpan, between_marks
 from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.base.program_text import ProgramText
+from gpuop.runtime.base.queue_in_use import twin
 from gpuop.runtime.cuda.cuda_arrays import Borrowed, Lent, borrow
 from gpuop.runtime.cuda.cuda_driver import returned
 from gpuop.runtime.cuda.cuda_graph import Graph
@@ -161,6 +161,9 @@ class Cuda(CompilingBackend):
         with HostSpan("wait"):
             self.memory.synchronize()
 
+    def trim(self) -> None:
+        self.memory.trim()
+
     def _reported(self, action: Callable[[], None]) -> None:
         """Errors of kernels that ran come out when something waits for them."""
         try:
@@ -224,7 +227,7 @@ class Cuda(CompilingBackend):
 
     def measuring(self) -> Cuda:
         if self.measured is None:
-            other = copy.copy(self)
+            other = twin(self)
             other.timed, other.measured = True, other
             self.measured = other
         return self.measured
@@ -258,7 +261,7 @@ class Cuda(CompilingBackend):
             self.memory.stream.follow(mark)
 
     def another(self, priority: str) -> Cuda:
-        other = copy.copy(self)
+        other = twin(self)
         other.memory, other.measured = self.memory.another(priority), None
         return other
 

@@ -119,14 +119,7 @@ class CudaMemory:
         address = self._from_pool(size)
         if address is None:
             gc.collect()  # buffers in cycles go back to the pool
-            self._synchronize_all()  # raises the error of what failed
-            with self.active():
-                self._release()
-                for each in self.streams:
-                    each._give_back()
-            self._synchronize_all()
-            with self.active():
-                returned(self.cu.cuMemPoolTrimTo(self.pool, 0))
+            self.trim()
             address = self._from_pool(size)
         if address is None:
             total = self.drv.Device(self.ordinal).total_memory()
@@ -135,6 +128,17 @@ class CudaMemory:
                 f"{total} are free)"
             )
         return self._owned(address)
+
+    def trim(self) -> None:
+        """Give back to the driver what nobody refers to; DeviceError for what failed."""
+        self._synchronize_all()
+        with self.active():
+            self._release()
+            for each in self.streams:
+                each._give_back()
+        self._synchronize_all()
+        with self.active():
+            returned(self.cu.cuMemPoolTrimTo(self.pool, 0))
 
     def free_bytes(self) -> int:
         """What nobody on the device has taken."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
@@ -21,6 +20,7 @@ from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.host_span import CopySpan, HostSpan
 from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.base.program_text import ProgramText
+from gpuop.runtime.base.queue_in_use import twin
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.disk import cache
 from gpuop.runtime.disk.program_cache import DiskPrograms
@@ -284,7 +284,7 @@ class OpenCL(CompilingBackend):
 
     @as_device_errors
     def another(self, priority: str) -> OpenCL:
-        other = copy.copy(self)
+        other = twin(self)
         other.queue = new_queue(self.cl, self.context, self.device, priority)
         return other
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +20,7 @@ from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory
 from gpuop.runtime.base.host_arrays import array_in
 from gpuop.runtime.base.host_span import CopySpan
+from gpuop.runtime.base.queue_in_use import twin
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.reference.checked import run_checked
 from gpuop.runtime.reference.interpret import run
@@ -117,4 +117,4 @@ class Reference(Backend):
         pass
 
     def another(self, priority: str) -> Reference:
-        return copy.copy(self)
+        return twin(self)

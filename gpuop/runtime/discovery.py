@@ -1,0 +1,76 @@
+"""Which devices drivers have, each with what opens it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from gpuop.runtime.cuda import cuda_device
+from gpuop.runtime.opencl.opencl_device import OpenCL
+from gpuop.runtime.opencl.opencl_discovery import device_list
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that was found.
+
+    Attributes:
+        name: "opencl:0", "reference"…
+        description: its model and driver, for people.
+        problem: why it cannot be used, or None.
+        aliases: other names of it, as "opencl:gpu".
+    """
+
+    name: str
+    description: str
+    problem: str | None = None
+    aliases: tuple[str, ...] = ()
+
+
+def cuda_devices() -> list[tuple[Device, Any]]:
+    problem = cuda_device.missing()
+    if problem is not None:
+        return [(Device("cuda:0", "NVIDIA GPU through CUDA", problem), None)]
+    names = [(f"cuda:{number}", model) for number, model in enumerate(cuda_device.device_list())]
+    return [
+        (Device(name, f"{model} (CUDA)"), partial(cuda_device.Cuda, name, n)) for n, (name, model) in enumerate(names)
+    ]
+
+
+def opencl_devices() -> list[tuple[Device, Any]]:
+    try:
+        listed = device_list()
+    except ImportError as missing:
+        return [(Device("opencl:0", "OpenCL", f"{missing}; install it with `pip install gpuop[cpu]`"), None)]
+    if not listed:
+        return [
+            (
+                Device(
+                    "opencl:0",
+                    "OpenCL",
+                    "pyopencl finds no driver; `pip install gpuop[cpu]` brings one for x86-64, or install PoCL",
+                ),
+                None,
+            )
+        ]
+    found, seen = [], set()
+    for number, (platform, device) in enumerate(sorted(listed, key=_rank)):
+        kind = "gpu" if _is_gpu(device) else "cpu"
+        alias = () if kind in seen else (f"opencl:{kind}",)
+        seen.add(kind)
+        name = f"opencl:{number}"
+        found.append(
+            (Device(name, f"{device.name.strip()} ({platform})", None, alias), partial(OpenCL, name, platform, device))
+        )
+    return found
+
+
+def _is_gpu(device: Any) -> bool:
+    return bool(device.type & 4)  # CL_DEVICE_TYPE_GPU
+
+
+def _rank(entry: tuple[str, Any]) -> tuple[bool, bool, str]:
+    """GPUs first; of CPU drivers Intel's, whose compiler vectorises."""
+    platform, device = entry
+    return not _is_gpu(device), "intel" not in platform.lower(), platform
