@@ -44,7 +44,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
     "Pipelines and bundles": (gp.pipeline, Pipeline, Footprint, PipelineWindow, gp.load_bundle, gp.Bundle),
     "Graphs": (gp.ComputeGraph, gp.Sensor, gp.Actuator, Profile, KernelTimes),
     "Time and queues": (gp.submit, gp.Event, gp.queue, gp.pinned, gp.profile, Timeline, KernelSum, LaunchTime),
-    "Devices": (gp.devices, gp.device, gp.use_device, gp.schedule, Device),
+    "Devices": (gp.devices, gp.device, gp.use_device, gp.set_device, gp.release, gp.schedule, Device),
     "Tests": (
         testing.assert_allclose,
         testing.errors,

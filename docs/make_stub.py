@@ -73,7 +73,7 @@ def declarations() -> Iterator[tuple[str, str]]:
         value = getattr(dsl, name)
         if name in entries:
             yield name, builtin(entries[name])
-        elif isinstance(value, FunctionType | type) and getattr(sys.modules[value.__module__], name, None) is value:
+        elif _is_defined(value, name):
             yield name, f"from {value.__module__} import {name} as {name}\n"
         elif name.startswith("_atomic_"):
             yield name, atomic(name)
@@ -96,6 +96,13 @@ def stub() -> str:
     imports += ["from typing import Any\n"] if "Any" in used else []
     names = "".join(f'    "{name}",\n' for name in dsl.__all__)
     return HEAD + "".join(sorted(imports)) + f"\n__all__ = [\n{names}]\n\n" + "".join(own)
+
+
+def _is_defined(value: Any, name: str) -> bool:
+    """Whether a statement of a module of words defines it."""
+    if not isinstance(value, FunctionType | type) or value.__module__ == dsl.__name__:
+        return False
+    return getattr(sys.modules[value.__module__], name, None) is value
 
 
 def _defined(module: Any, name: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -116,6 +116,19 @@ class GpuopError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), self.args, vars(self))
+
+
+class StaysHere:
+    """What belongs to a device or to threads of this process, and is not sent to others.
+
+    Attributes:
+        stays: why, and what is sent instead.
+    """
+
+    stays: ClassVar[str]
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedError(self.stays)
 
 
 def _restored(cls: type[GpuopError], args: tuple[Any, ...], attributes: dict[str, Any]) -> GpuopError:

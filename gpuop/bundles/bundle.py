@@ -111,6 +111,9 @@ class Bundle:
         names = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in self.types]
         self.signature = inspect.Signature(names)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._contents,)
+
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}: {kind}" for name, kind in self.types.items())
         return f"<Bundle {self.name}({arguments}) for {', '.join(self.targets)}>"

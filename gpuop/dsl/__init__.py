@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
+import sys
+from types import FunctionType
 from typing import Any
 
 from gpuop.dsl.recorder import target_facts
@@ -77,6 +80,20 @@ _NAMES: dict[str, Any] = {
     **threads.generated(),
 }
 globals().update(_NAMES)
+for _name, _made in _NAMES.items():  # those that no statement defines are pickled by their names here
+    if isinstance(_made, FunctionType) and not hasattr(sys.modules[_made.__module__], _name):
+        _made.__module__ = __name__
+
+
+def _word(name: str) -> Any:
+    return _NAMES[name]
+
+
+def _sent(constant: threads.ThreadConstant) -> tuple[Any, ...]:
+    return _word, (repr(constant),)
+
+
+copyreg.pickle(threads.ThreadConstant, _sent)
 __all__ = sorted(_NAMES)
 
 

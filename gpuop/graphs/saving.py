@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.errors import SemanticError
+from gpuop.errors import SemanticError, StaysHere
 from gpuop.graphs.inspection import Inspection
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Array
@@ -23,8 +23,13 @@ MOST_LISTED = 12  # states that a message names
 Named = tuple[str, FieldType]  # a state: its name, which may be empty, and its type
 
 
-class Saving(Inspection):
+class Saving(Inspection, StaysHere):
     """Has a graph's states written to files, and taken from them."""
+
+    stays = (
+        "a ComputeGraph has memory of a device and threads of this process; send a function that builds it, and its states by "
+        "`graph.save` and `graph.load`"
+    )
 
     def save(self, path: Path) -> None:
         """Write states and tick to a file, NumPy's .npz: a whole one, or none.

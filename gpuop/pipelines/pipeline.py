@@ -59,9 +59,7 @@ class Pipeline(Windowing):
             refuse_options(self.name, out, device)
             return self._result(bound)
         with on_device(device):
-            call = self._called(bound, given, out)
-            results = call.results()
-        return tuple(results) if call.traced.several else results[0]
+            return self._called(bound, given, out).returned()
 
     def _option(self, name: str, kwargs: dict[str, Any]) -> Any:
         """`out=` or `device=` of a call's arguments, which have it no more, unless it is the function's own."""

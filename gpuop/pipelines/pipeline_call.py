@@ -157,6 +157,11 @@ class PipelineCall(ABC):
             self.backend.keep(self)  # what is enqueued may still use the arrays
             raise
 
+    def returned(self) -> Any:
+        """What the pipeline returns: an array, or a tuple of them."""
+        results = self.results()
+        return tuple(results) if self.traced.several else results[0]
+
     @property
     def plan(self) -> Plan:
         """What runs."""

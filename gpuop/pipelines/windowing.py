@@ -14,7 +14,7 @@ import numpy as np
 from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields.arrays import is_array
 from gpuop.dsl.fields.sources import Deferred
-from gpuop.dsl.operators.decorated import Decorated
+from gpuop.dsl.operators.tokens import Tokenized
 from gpuop.errors import SemanticError
 from gpuop.evaluation import PLANS_KEPT
 from gpuop.interop import numpy_dtype
@@ -52,7 +52,7 @@ class Windowed:
     numbers: dict[int, Name]
 
 
-class Windowing(Decorated, ABC):
+class Windowing(Tokenized, ABC):
     """Has pipelines compute windows of a grid."""
 
     def __init__(self, function: Any) -> None:

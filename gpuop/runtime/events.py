@@ -12,13 +12,13 @@ from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from gpuop.errors import GpuopError
+from gpuop.errors import GpuopError, StaysHere
 from gpuop.runtime.base.backend import Backend
 
 _numbers = count()
 
 
-class Event:
+class Event(StaysHere):
     """Work that a device has been given. `await event` gives its result too, in asyncio, while other tasks run.
 
     Dropping an event drops nothing that is enqueued.
@@ -28,6 +28,8 @@ class Event:
         began, ended: marks around it.
         results: gives the result, once it is done.
     """
+
+    stays = "an Event is a mark in the queue of a device of this process; send what `event.result()` gives"
 
     def __init__(self, queue: Backend, began: Any, ended: Any, results: Callable[[], Any]) -> None:
         self._queue, self._began, self._ended, self._results = queue, began, ended, results

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from gpuop.errors import StaysHere
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.report.plan_report import recomputed
@@ -41,8 +42,10 @@ class _Note:
     ended: float
 
 
-class Timeline:
+class Timeline(StaysHere):
     """What was launched and copied inside a `with gp.profile()`, and what the host did; prints as a table of its rows."""
+
+    stays = "a profile has marks of devices of this process; send its `rows` and `launches`, or `str(profile)`"
 
     def __init__(self) -> None:
         self._opened = perf_counter()

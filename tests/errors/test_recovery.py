@@ -1,6 +1,7 @@
 """After any error the library is usable: recorder and graph stacks are as before, in every thread."""
 
 import threading
+from contextvars import copy_context
 
 import numpy as np
 import pytest
@@ -169,7 +170,10 @@ def test_errors_in_one_thread_while_another_records():
             failures.append(failed)
 
     with gp.use_device("reference"):
-        threads = [threading.Thread(target=run, args=a) for a in ((wrong,), (right, 0), (wrong,), (right, 100))]
+        threads = [
+            threading.Thread(target=copy_context().run, args=(run, *a))
+            for a in ((wrong,), (right, 0), (wrong,), (right, 100))
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -6,6 +6,7 @@ import gc
 import sys
 import threading
 import time
+from contextvars import copy_context
 
 import numpy as np
 import pytest
@@ -195,7 +196,7 @@ def test_graphs_run_from_several_threads(device):
         except BaseException as failed:  # noqa: BLE001 - reported by the main thread
             wrong.append(failed)
 
-    threads = [threading.Thread(target=work, args=(gain,)) for gain in range(1, 5)]
+    threads = [threading.Thread(target=copy_context().run, args=(work, gain)) for gain in range(1, 5)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+import gpuop.dsl
 from gpuop import errors
 from gpuop.dsl import *
 from gpuop.errors import GpuopError, Loc
@@ -110,12 +111,31 @@ def test_types(way: Callable[[Any], Any]) -> None:
 
 
 @each_way
+def test_devices_and_queues(way: Callable[[Any], Any]) -> None:
+    device = gp.device()
+    assert way(device) is device
+    with gp.queue("sent") as queue:
+        assert way(queue) is queue is not device
+    with gp.use_device("reference", checked=True) as checking:
+        assert way(checking) is checking
+
+
+def test_words_of_kernels_go_by_their_names() -> None:
+    for name in gpuop.dsl.__all__:
+        word = getattr(gpuop.dsl, name)
+        data = pickle.dumps(word)
+        assert len(data) < 150 and (pickle.loads(data) is word or repr(pickle.loads(data)) == repr(word)), name
+
+
+@each_way
 def test_operators_and_pipelines(way: Callable[[Any], Any]) -> None:
     for made in (gained, piped, Filter.scaled, Filter.doubled):
         assert way(made) is made
     bound = way(Filter(3.0).scaled)
     assert bound(gp.ScalarField([2.0])).numpy()[0] == 6
     assert way({"list": [gained, piped]}) == {"list": [gained, piped]}
+    piped(np.ones(3, "f")), gained(gp.ScalarField([1.0])).numpy()
+    assert (way(piped), way(gained)) == (piped, gained)  # after use, too
 
 
 def errors_of(kind: type[GpuopError]) -> Iterator[type[GpuopError]]:
@@ -152,9 +172,20 @@ def test_what_cannot_be_sent_is_refused_by_the_sender() -> None:
         with pytest.raises(gp.SemanticError, match=sentence):
             pickle.dumps(value)
         assert copy.deepcopy(value) is value
-    local = gp.operator(lambda f: _readTensor(f))
-    for value in (graph, local, gp.pipeline(lambda x: gp.ScalarField(x))):
-        with pytest.raises((TypeError, AttributeError, pickle.PicklingError, gp.SemanticError)):
+    with gp.profile() as times:
+        event = gp.submit(gp.ScalarField(np.ones(3)) * 2)
+    for value, sentence in (
+        (graph, "a ComputeGraph has memory of a device and threads of this process; send a function that builds it"),
+        (event, r"an Event is a mark in the queue of a device of this process; send what `event.result\(\)` gives"),
+        (times, "a profile has marks of devices of this process; send its `rows` and `launches`"),
+    ):
+        with pytest.raises(gp.UnsupportedError, match=sentence):
+            pickle.dumps(value)
+    for value in (gp.operator(lambda f: _readTensor(f)), gp.pipeline(lambda x: gp.ScalarField(x))):
+        with pytest.raises(
+            (pickle.PicklingError, AttributeError),
+            match="no name in its module leads to it: cloudpickle sends its code",
+        ):
             pickle.dumps(value)
 
 
@@ -193,6 +224,15 @@ from gpuop.dsl import *
 def twice(f):
     return _readTensor(f) * 2
 
+@gp.pipeline
+def piped(x):
+    return twice(gp.ScalarField(x)) + gain
+
+gain = gp.Parameter(0.5)
+
+def tokens():
+    return [each.__dask_tokenize__() for each in (twice, piped, gain, gp.ScalarField([1.0, 2.0]) * 3)]
+
 def fails(f):
     return f.unknown
 
@@ -202,6 +242,7 @@ def refused(f):
 
 if __name__ == "__main__":
     fields = [gp.ScalarField([1.0, 2.0]), gp.Parameter(3.0), gp.ScalarField([1.0]) + 1]
+    piped(np.ones(3, "f"))
     with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
         print([r.numpy().tolist() for r in pool.map_async(twice, fields).get(60)])
         for function in (fails, refused):
@@ -210,6 +251,8 @@ if __name__ == "__main__":
             except gp.GpuopError as error:
                 print(type(error).__name__, str(error).partition("\\n")[0])
         print(pool.apply_async(twice, (fields[1],)).get(60).numpy())
+        print(pool.apply_async(piped, (np.ones(2, "f"),)).get(60))
+        print(pool.apply_async(tokens).get(60) == tokens())
 """
 
 
@@ -225,13 +268,15 @@ def test_a_pool(method: str, tmp_path: Any) -> None:
         "MissingError a Field has no attribute 'unknown'; `.numpy()` gives an array",
         printed[2],
         "6.0",
+        "[2.5 2.5]",
+        "True",
     ]
     assert printed[2].startswith("DeviceError there is no device 'nowhere'")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cloudpickle") is None, reason="cloudpickle is not installed")
 def test_cloudpickle() -> None:
-    """What has no name goes with its code."""
+    """What has no name goes with its code, before it is used and after."""
     import cloudpickle
 
     by = 3.0

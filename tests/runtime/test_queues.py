@@ -7,6 +7,7 @@ import gc
 import threading
 import time
 import weakref
+from contextvars import copy_context
 
 import numpy as np
 import pytest
@@ -334,7 +335,7 @@ def test_threads_that_share_fields(device):
         except BaseException as failed:  # noqa: BLE001 - told by the thread that waits
             wrong.append(failed)
 
-    threads = [threading.Thread(target=work, args=(f"worker {k}",)) for k in range(3)]
+    threads = [threading.Thread(target=copy_context().run, args=(work, f"worker {k}")) for k in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:

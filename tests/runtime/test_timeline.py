@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 import time
+from contextvars import copy_context
 from types import SimpleNamespace
 
 import numpy as np
@@ -157,7 +158,7 @@ def test_threads_and_queues(device):
                 (twice(gp.ScalarField(A + k)) - 1).numpy()
 
     with gp.profile() as times:
-        threads = [threading.Thread(target=work, args=(f"queue {k}",)) for k in range(2)]
+        threads = [threading.Thread(target=copy_context().run, args=(work, f"queue {k}")) for k in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -132,6 +132,7 @@ OPENCL = Dialect(
         "abs": "(int)abs({0})",  # which gives an unsigned integer
         "nan ushort": "nan((uint){0})",
         "native_sqrt": "sqrt({0})",  # of 14 bits where they are not exact, as quotients are
+        "rsqrt": "(1.0f / sqrt({0}))",  # Intel's own has other last bits in vectors, which wide grids have
         "remquo_bits double": "remquo_bits_double({0}, {1})",
     },
     crowded=CROWDED,

@@ -57,6 +57,21 @@ def unfilled(value: Any) -> Any:
     return np.empty(value.array_shape, value.array_dtype) if isinstance(value, FieldType) else value
 
 
+# Arrays that are no memory yet, or not only: the package of their type, and what to write instead
+REMEDIES = {
+    "dask": "`.compute()` it where all of it has room, or give the pipeline one block after another",
+    "xarray": "give the array that is in it, `.data`",
+    "zarr": "read as much as has room, as `array[:100]`, into a NumPy array",
+    "h5py": "read as much as has room, as `array[:100]`, into a NumPy array",
+}
+
+
+def remedy(value: Any) -> str:
+    """What to do with an array of a library whose arrays are no memory, as an end of a message; empty for anything else."""
+    found = REMEDIES.get(type(value).__module__.partition(".")[0]) if hasattr(value, "shape") else None
+    return f": {found}" if found else ""
+
+
 HOST = (1, 3)  # DLPack's devices whose memory NumPy can read: the CPU's, and that pinned for CUDA
 
 
@@ -84,6 +99,8 @@ def numbers(value: ArrayLike) -> Array:
         raise SemanticError(
             "this is a Field already, use it as it is; its type is in `.type`, its values come with `.numpy()`"
         )
+    if remedy(value) and hasattr(value, "__dask_graph__") and value.__dask_graph__() is not None:
+        raise SemanticError(f"{described(value)} is to be computed yet, and may have no room in memory{remedy(value)}")
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O" and not isinstance(value, np.ndarray) and hasattr(type(value), "__dlpack__"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.fields.arrays import is_array
+from gpuop.dsl.fields.arrays import is_array, remedy
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.target_facts import TargetExpression, TargetRecord
 from gpuop.dsl.recorder.value import Value
@@ -146,7 +146,9 @@ def contents(pipeline: str, constants: Mapping[str, Any]) -> tuple[tuple[str, An
                     f"`{name}` of {pipeline} holds arrays; each array is an argument with a name of its own"
                 ) from None
             raise SemanticError(
-                f"argument `{name}` of {pipeline} is {described(value)}; what is not an array is a Parameter, "
+                f"argument `{name}` of {pipeline} is {described(value)}{remedy(value)}"
+                if remedy(value)
+                else f"argument `{name}` of {pipeline} is {described(value)}; what is not an array is a Parameter, "
                 "or a constant that Python can hash, or a list of those"
             ) from None
     return tuple((name, content(value)) for name, value in constants.items())

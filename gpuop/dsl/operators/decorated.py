@@ -14,6 +14,7 @@ from gpuop.errors import SemanticError, described
 Chosen = bool | str | Iterable[str]  # arguments by their names; True: all
 Dynamic = bool | tuple[str, ...]
 PORTABLE = ".portable"
+UNNAMED = " (no name in its module leads to it: cloudpickle sends its code, pickle cannot)"  # for pickle's message
 BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 Made = TypeVar("Made", bound="Decorated")
 
@@ -116,7 +117,8 @@ class Decorated:
         if self._portable is None:
             f = self.function
             copy = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
-            copy.__module__, copy.__qualname__ = f.__module__, f.__qualname__ + PORTABLE
+            suffix = PORTABLE if _leads_to(f.__module__, f.__qualname__) is self else UNNAMED
+            copy.__module__, copy.__qualname__ = f.__module__, f.__qualname__ + suffix
             copy.__kwdefaults__, copy.__doc__ = f.__kwdefaults__, f.__doc__
             vars(copy).update(vars(f), settings=(type(self), self.settings()))
             self._portable = copy
@@ -139,12 +141,18 @@ def bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, 
         raise
 
 
-def _found(portable: FunctionType) -> Decorated:
-    """What has this function; or what is made of it, where it came with its code."""
-    name = portable.__qualname__.removesuffix(PORTABLE)
-    found: Any = sys.modules.get(portable.__module__)
+def _leads_to(module: str, name: str) -> Any:
+    """What a module has under a name."""
+    found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
+    return found
+
+
+def _found(portable: FunctionType) -> Decorated:
+    """What has this function; or what is made of it, where it came with its code."""
+    name = portable.__qualname__.removesuffix(PORTABLE).removesuffix(UNNAMED)
+    found = _leads_to(portable.__module__, name)
     if isinstance(found, Decorated) and found.portable is portable:
         return found
     cls, settings = vars(portable).pop("settings")

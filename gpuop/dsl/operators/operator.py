@@ -23,6 +23,7 @@ from gpuop.dsl.operators.gpu_operator import results_of, slots_of
 from gpuop.dsl.operators.inout import begin_updates, names_of, types_of
 from gpuop.dsl.operators.mistaken import explained
 from gpuop.dsl.operators.returned import write_returned
+from gpuop.dsl.operators.tokens import Tokenized
 from gpuop.dsl.recorder.frames import check_called, def_line, return_line
 from gpuop.dsl.recorder.looks import looks
 from gpuop.dsl.recorder.precisions import chosen
@@ -106,7 +107,7 @@ class Remembered:
     kinds: tuple[FieldType, ...]
 
 
-class Operator(Decorated):
+class Operator(Tokenized):
     """What `@gp.operator` makes of a function: called with its arguments it gives lazy Fields.
 
     Args:

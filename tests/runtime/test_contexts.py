@@ -1,0 +1,158 @@
+"""Which device computes: chosen for a thread or a task, for the process, or for one call; and what `gp.release` gives back."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.runtime import devices
+
+A = np.arange(12, dtype="f").reshape(3, 4)
+FIRST = gp.devices()[0].name
+
+
+@gp.operator
+def doubled(f):
+    return _readTensor(f) * 2
+
+
+@gp.pipeline
+def tripled(x, by=1):
+    return doubled(gp.ScalarField(x)) * by + gp.ScalarField(x)
+
+
+@pytest.fixture
+def everywhere():
+    """The process's device, put back."""
+    before = list(devices._everywhere)
+    yield gp.set_device
+    devices._everywhere[:] = before
+
+
+def in_threads(*works):
+    """What functions give that run side by side in threads of their own."""
+    given = [None] * len(works)
+
+    def run(number, work):
+        given[number] = work()
+
+    threads = [threading.Thread(target=run, args=each) for each in enumerate(works)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return given
+
+
+def test_threads_do_not_move_one_anothers_work():
+    together = threading.Barrier(2)
+
+    def work(name):
+        with gp.use_device(name):
+            together.wait()
+            seen = gp.device().name, doubled(gp.ScalarField(A)).numpy()[0, 3]
+            together.wait()
+        return *seen, gp.device().name
+
+    outside = gp.device().name
+    with gp.use_device("reference"):
+        found = in_threads(lambda: work(FIRST), lambda: work("reference"))
+        assert gp.device().name == "reference"
+    assert found == [(FIRST, 6, outside), ("reference", 6, outside)]
+
+
+def test_tasks_have_their_own():
+    async def work(name):
+        with gp.use_device(name):
+            await asyncio.sleep(0)
+            return gp.device().name
+
+    async def both():
+        return await asyncio.gather(work(FIRST), work("reference"))
+
+    assert asyncio.run(both()) == [FIRST, "reference"]
+
+
+def test_the_device_of_the_process(everywhere):
+    everywhere("reference")
+    assert in_threads(lambda: gp.device().name) == ["reference"]
+    with gp.use_device(FIRST):
+        assert gp.device().name == FIRST
+    with pytest.raises(gp.DeviceError, match="there is no device 'nowhere'"):
+        everywhere("nowhere")
+    assert gp.device().name == "reference"
+    everywhere(gp.device(FIRST))
+    assert gp.device().name == FIRST
+    everywhere(None)
+    assert not devices._everywhere
+
+
+def test_threads_of_graphs_have_the_device_of_who_starts_them():
+    seen = []
+    with gp.use_device("reference"), gp.ComputeGraph() as graph:
+        frames = gp.Sensor(gp.FieldType(3), iter(np.ones((3, 3), "f")))
+        gp.Actuator(frames, lambda array: seen.append(gp.device().name))
+        gp.Actuator(frames, lambda array: seen.append(gp.device().name), pipelined=True)
+        graph.probe(frames, "frames")
+    with gp.use_device("reference"):
+        graph.run()
+    graph.wait()
+    assert set(seen) == {"reference"} and len(seen) == 6
+
+
+def test_the_device_of_a_call(everywhere):
+    everywhere("reference")
+    out = np.empty_like(A)
+    assert tripled(A, 4, out=out, device=FIRST) is out
+    np.testing.assert_array_equal(out, A * 9)
+    assert gp.device().name == "reference"
+    own = gp.pipeline(lambda x, device: gp.ScalarField(x) * device)
+    np.testing.assert_array_equal(own(A, device=3), A * 3)
+    for asks in (tripled, tripled.explain, tripled.nbytes):
+        with pytest.raises(gp.DeviceError, match="there is no device 'nowhere'"):
+            asks(A, device="nowhere")
+    with pytest.raises(gp.SemanticError, match="gives Fields here, which are computed on the device in use"):
+        tripled(gp.ScalarField(A), device=FIRST)
+
+
+@pytest.mark.parametrize("on", dict.fromkeys((FIRST, "reference")))
+def test_release(on, everywhere):
+    everywhere(on)
+    lazy, kept = doubled(gp.ScalarField(A)), gp.evaluate(doubled(gp.ScalarField(A + 1)))
+    with gp.ComputeGraph() as graph:
+        state = gp.ScalarField(A)
+        state.next = doubled(state)
+        graph.probe(state, "state")
+    graph.step()
+    first = lazy.numpy(), tripled(A)
+    (traced,) = [known for _, known in tripled.traced._entries.values() if known.program.key][-1:]
+    prepared = [weakref.ref(each) for each in traced.prepared.values()]
+    assert any(each() for each in prepared)
+    del traced
+    gp.release()
+    gc.collect()
+    assert not any(each() for each in prepared)
+    np.testing.assert_array_equal((lazy.numpy(), tripled(A)), first)
+    np.testing.assert_array_equal(kept.numpy(), A * 2 + 2)
+    graph.step()
+    np.testing.assert_array_equal(graph.read("state"), A * 4)
+
+
+def test_kernels_of_many_shapes_are_let_go(monkeypatch):
+    """However many pipelines there are, what all of them have compiled is bounded together."""
+    plans = gp.evaluation._plans
+    monkeypatch.setattr(plans, "most", 4)
+    made = [gp.pipeline(lambda x, k=k: gp.ScalarField(x) * k) for k in range(2)]
+    with gp.use_device("reference"):
+        for n in range(50, 60):
+            for k, each in enumerate(made):
+                assert each(np.ones(n, "f"))[-1] == k
+    alive = [p for each in made for _, known in each.traced._entries.values() for p in known.prepared.values()]
+    assert len(alive) <= 4
