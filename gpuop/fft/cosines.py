@@ -16,12 +16,13 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
+from gpuop.fft.arrays_alone import taking_arrays, transformed_alone
 from gpuop.fft.axes_transformed import moved
 from gpuop.fft.butterflies import Pair, times
 from gpuop.fft.fourier import fourier, given, scale_of, taken
 from gpuop.fft.passes import read, table
 from gpuop.fft.transforms import ONE, SEVERAL, check_lengths, lengths_of
-from gpuop.ndimage.of_arrays import of_arrays
+from gpuop.ir.types import FieldType
 
 Read = Callable[[Any], Pair]
 BACK = {1: 1, 2: 3, 3: 2, 4: 4}  # the types of the inverse transforms
@@ -171,6 +172,15 @@ def cosines(
     return given(field, x.type, scale)
 
 
+def _of_array(name: str, x: Any, type_: Any, lengths: Any, axes: Any, norm: Any, orthogonalize: bool | None) -> Any:
+    """The transform of an array alone, where the device has a library for it; else None."""
+    counts, numbers = lengths_of(FieldType(x.shape, (), x.dtype), lengths, axes)
+    if type_ not in BACK or not numbers or min(counts) < 2:
+        return None
+    scale_of(norm, counts, 1)
+    return transformed_alone(name, x, counts, numbers, norm, type=type_, orthogonalize=orthogonalize)
+
+
 def _period(count: int, sines: bool, kind: int) -> int:
     return 2 * count if kind > 1 else 2 * (count + 1) if sines else 2 * (count - 1)
 
@@ -205,7 +215,12 @@ def _documented(function: Callable[..., Any], name: str, several: bool) -> Calla
     function.__name__ = function.__qualname__ = full = name + ("n" if several else "")
     what = WHAT[name] + (" along several axes" if several else "")
     function.__doc__ = DOCUMENTED.format(name=full, what=what, lengths=SEVERAL if several else ONE)
-    return of_arrays(narrow=True)(function)
+
+    def alone(x: Any, type: Any, norm: Any, orthogonalize: Any, **given: Any) -> Any:
+        lengths, along = (given["s"], given["axes"]) if several else (given["n"], (given["axis"],))
+        return _of_array(name, x, type, lengths, along, norm, orthogonalize)
+
+    return taking_arrays(function, alone)
 
 
 def _along_one(name: str) -> Callable[..., Any]:

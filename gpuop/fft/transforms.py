@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuop.dsl.fields.arrays import Placeholder, is_array
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
-from gpuop.fft.arrays_alone import transformed_alone
+from gpuop.fft.arrays_alone import taking_arrays, transformed_alone
 from gpuop.fft.fourier import fourier, given, scale_of, taken
 from gpuop.ir.types import FieldType
 from gpuop.ndimage.filter_arguments import axes_of
-from gpuop.ndimage.of_arrays import of_arrays
 
 Lengths = Any  # an integer, a sequence of them, or None
 
@@ -84,8 +80,6 @@ class Kind:
 
     def of_array(self, x: Any, lengths: Lengths, axes: Any, norm: Any) -> Any:
         """The transform of an array alone, where the device has a library for it; else None."""
-        if self.conjugate or str(x.dtype) not in ("float32", "complex64"):
-            return None
         counts, numbers = self.asked(FieldType(x.shape, (), x.dtype), lengths, axes)
         scale_of(norm, counts, 1)
         return transformed_alone(self.name, x, counts, numbers, norm) if numbers else None
@@ -146,19 +140,11 @@ def _documented(function: Made, kind: Kind, suffix: str) -> Made:
         scaled=", that of the way back is as SciPy's" if kind.inverse else "",
         kind="real Field" if kind.numbers == "c2r" else "complex64 Field",
     )
-    signature, of_any = inspect.signature(function), of_arrays(narrow=True)(function)
 
-    @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        given_arguments = signature.bind(*args, **kwargs)
-        given_arguments.apply_defaults()
-        x, lengths, axes, norm, _, _, plan, method = given_arguments.arguments.values()
-        found = None
-        if method is plan is None and is_array(x) and not isinstance(x, (Field, Placeholder)):
-            found = kind.of_array(x, lengths, axes if suffix else (axes,), norm)
-        return of_any(*args, **kwargs) if found is None else found
+    def alone(x: Any, norm: Any, n: Any = None, s: Any = None, axis: Any = None, axes: Any = None, **_: Any) -> Any:
+        return kind.of_array(x, s, axes, norm) if suffix else kind.of_array(x, n, (axis,), norm)
 
-    return called
+    return taking_arrays(function, alone)
 
 
 def _along_one(kind: Kind) -> Made:
