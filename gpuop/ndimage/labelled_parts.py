@@ -236,7 +236,9 @@ def _by_group(input: Field, labels: Field | None, index: LabelIndex) -> tuple[Fi
 def _histogram(
     input: Field, labels: Field | None, index: LabelIndex, line: tuple[float, float, int]
 ) -> tuple[Field, Field]:
-    groups = LabelGroups(input, labels, index)
+    if input.dtype == "complex64":
+        raise UnsupportedError("Complex type not supported: complex numbers have no order")
+    groups = LabelGroups(astype(input, "uint8") if input.dtype == "bool" else input, labels, index)
     values, places = groups.values, groups.places
     bins = known_bins(np.linspace(line[0], line[1], line[2] + 1), values.type, False)
 
