@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
 from gpuop.ops.algebra import apply, common_dtype
@@ -111,11 +112,19 @@ def flatnonzero(a: Any) -> Field:
         return filled(FieldType(0, (), "int64"), 0)
     counted = kept("nonzero", ADVICE, cumsum(apply("not_equal", field, 0)).astype("int32"))
     (count,) = integers(counted[-1])
+    return _places(counted, count)
 
-    def value(at: Place, _: Reading) -> Any:
-        return found(field.size, lambda place: k._readTensor(counted, place, border="unchecked") <= at[0])
 
-    return gathered("nonzero", FieldType(count, (), "int64"), [counted], value, "places")
+def _places(counted: Field, count: int) -> Field:
+    """Where each number is first; numbers count from 1."""
+
+    def body() -> None:
+        k._globalThreads(counted.field_shape)
+        number, before = k._readTensor(counted), k._readTensor(counted, k._column - 1)
+        with k._if(number != k._where(k._column == 0, 0, before)):
+            k._writeTensor(k._out0, k._column, number - 1)
+
+    return library_call("nonzero", (FieldType(count, (), "int64"),), [counted], body, "places", whole=True)[0]
 
 
 def _coordinate(places: Field, field: Field, axis: int) -> Field:
