@@ -1,0 +1,108 @@
+"""Every function of the library beside SciPy, NumPy, scikit-image and OpenCV on a CPU, beside CuPy, cuCIM and PyTorch on a GPU.
+
+    python -m benchmarks.library [--device NAME] [--size 2048] [--seconds 0.15] [--only WORDS …] [--note TEXT] [--prepare N]
+
+ndimage, linalg and fft get the other library's arrays; NumPy's functions and random numbers are steps of a prepared graph of
+fields in the device's memory. All are run in turns, in one process, and waited for: medians in milliseconds, and the width of the
+middle half. It writes benchmarks/results/library-DEVICE.json, of which docs/make_library.py makes the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import gpuop as gp
+from gpuop.runtime.devices import current
+
+from .catalogue import ROWS
+from .libraries import all_cores, on_cpus, on_cuda
+from .measuring import Measuring
+from .row import Row
+
+RESULTS = Path(__file__).parent.parent / "results"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", help="default: the library's")
+    parser.add_argument("--size", type=int, default=2048)
+    parser.add_argument("--seconds", type=float, default=0.15, help="that a function's rounds take")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="parts of functions' names; what the file has of others stays"
+    )
+    parser.add_argument("--note", default="", help="what the page says of the machine")
+    parser.add_argument("--prepare", type=int, default=0, help="processes that first compile what is compiled")
+    parser.add_argument("--share", type=int, nargs=2, default=(0, 1), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    rows = [row for key, row in ROWS.items() if any(word in key for word in given.only)]
+    with gp.use_device(given.device or current().name), all_cores():
+        measuring = _measuring(current().name, given.size, given.seconds)
+        if given.share[1] > 1:
+            _run(rows[given.share[0] :: given.share[1]], measuring, {})
+        else:
+            _prepare(given.prepare)
+            found: dict[str, object] = {}
+            try:
+                _run(rows, measuring, found)
+            finally:  # what was found before Ctrl-C is kept
+                _write(found, measuring, given.note)
+
+
+def _measuring(device: str, size: int, seconds: float) -> Measuring:
+    if not device.startswith("cuda"):
+        return Measuring(list(on_cpus()), size, lambda: None, seconds)
+    import cupy
+
+    return Measuring(list(on_cuda()), size, cupy.cuda.runtime.deviceSynchronize, seconds)
+
+
+def _prepare(processes: int) -> None:
+    """Have kernels compiled, gpuop's and others', which their caches keep on disk."""
+    command = [sys.executable, "-m", "benchmarks.library", *sys.argv[1:], "--seconds", "0"]
+    running = [
+        subprocess.Popen(
+            [*command, "--share", str(n), str(processes)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        for n in range(processes if processes > 1 else 0)
+    ]
+    for process in running:
+        process.wait()
+
+
+def _run(rows: list[Row], measuring: Measuring, found: dict[str, object]) -> None:
+    for row in rows:
+        began = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                known = measuring.found(row)
+        except Exception as error:  # noqa: BLE001 - a row that does not run must not end the run of others
+            print(f"{row.key}: {type(error).__name__}: {error}", flush=True)
+            continue
+        found[row.key] = known
+        times = ", ".join(f"{name} {ms:.3g} ± {width:.2g}" for name, (ms, width) in known["ms"].items())
+        print(f"{row.key}: {times}; error {known.get('error', '–')}; {time.perf_counter() - began:.1f} s", flush=True)
+
+
+def _write(found: dict[str, object], measuring: Measuring, note: str) -> None:
+    device = current()
+    path = RESULTS / f"library-{device.name.replace(':', '')}.json"
+    before = json.loads(path.read_text())["functions"] if path.exists() else {}
+    kept = {key: found.get(key) or before[key] for key in ROWS if key in found or key in before}
+    head = {"device": device.name, "description": device.description, "size": measuring.size, "note": note}
+    lines = [
+        *(f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in head.items()),
+        '"functions": {',
+    ]
+    functions = ",\n".join(f"{json.dumps(key)}: {json.dumps(known, ensure_ascii=False)}" for key, known in kept.items())
+    path.write_text("{\n" + ",\n".join(lines) + f"\n{functions}\n}}\n}}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""How far a result is from the reference's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .row import leaves
+
+
+def on_host(value: Any) -> Any:
+    """An array of any library, or what else a result may hold, on the host."""
+    for way in ("get", "numpy"):
+        if hasattr(value, way) and not isinstance(value, np.ndarray):
+            return getattr(value, way)()
+    return value
+
+
+def difference(ours: Any, theirs: Any) -> float:
+    """The greatest difference, over the greatest magnitude of the reference; of integers and truth values the share that differ.
+
+    Returns:
+        0 of equal results; infinity of other shapes and of NaN and infinities at other places.
+    """
+    one, other = leaves(ours), leaves(theirs)
+    if len(one) != len(other):
+        return float("inf")
+    return max((_apart(on_host(a), on_host(b)) for a, b in zip(one, other, strict=True)), default=0.0)
+
+
+def _apart(ours: Any, theirs: Any) -> float:
+    if isinstance(theirs, (slice, str)):
+        return 0.0 if ours == theirs else float("inf")
+    one, other = np.asarray(ours), np.asarray(theirs)
+    if one.shape != other.shape:
+        return float("inf")
+    if other.dtype.kind not in "fc" or one.dtype.kind not in "fc":
+        return float(np.mean(one != other)) if one.size else 0.0
+    return _relative(one, other)
+
+
+def _relative(one: Any, other: Any) -> float:
+    finite = np.isfinite(other)
+    if not finite.all():
+        if not np.array_equal(one[~finite], other[~finite], equal_nan=True):
+            return float("inf")
+        one, other = one[finite], other[finite]
+    if not one.size:
+        return 0.0
+    apart, scale = float(np.abs(one - other).max()), float(np.abs(other).max())
+    return apart / scale if scale else apart

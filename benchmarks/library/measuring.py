@@ -1,0 +1,123 @@
+"""One function measured: gpuop's call and those of other libraries in turns, and how far their results are apart."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import gpuop as gp
+from benchmarks.turns import in_turns, middle_half, step_of
+
+from .comparing import difference
+from .given import Arrays, scope_of
+from .libraries import GPUOP, Library, field_of
+from .row import Row, action, leaves
+
+Action = Callable[[], Any]
+MOST, LEAST, LONG = 9, 2, 0.5  # rounds after the first one, and the seconds of one that has none after it
+TAKEN_AS_CALLED = ("ndimage", "linalg", "fft")  # modules whose functions take arrays of the other libraries
+
+
+class Measuring:
+    """A device with the libraries beside gpuop on it.
+
+    Args:
+        libraries: the first one's results are what others are compared with, and the first one's arrays what gpuop takes.
+        wait: for what was enqueued.
+        seconds: that the rounds of a function take, unless two take longer.
+    """
+
+    def __init__(self, libraries: list[Library], size: int, wait: Callable[[], object], seconds: float) -> None:
+        self.libraries, self.wait, self.seconds = libraries, wait, seconds
+        self.sizes: dict[int, Arrays] = {}
+        self.fields: dict[tuple[str, int], gp.Field] = {}
+        self.size = size
+
+    def given(self, row: Row) -> Arrays:
+        size = self.size // row.part
+        return self.sizes.setdefault(size, Arrays(size))
+
+    def found(self, row: Row) -> dict[str, Any]:
+        """What the file has of a function.
+
+        Returns:
+            `ms`: of each library the median and the width of the middle half; `error`: as of `comparing.difference`;
+            `view`: whether the first library's result is a view of what it gets; `without`: why a library has no time.
+        """
+        without: dict[str, str] = {}
+        ours, result, graph = self._ours(row)
+        actions, first = {"gpuop": ours}, None
+        for library in self.libraries:
+            if not library.code(row):
+                continue
+            try:
+                run = library.action(row, self.given(row))
+                theirs = run()
+            except Exception as error:  # noqa: BLE001 - whatever a library raises that has not the function
+                without[library.name] = f"{type(error).__name__}: {error}".splitlines()[0][:120]
+                continue
+            name = "NumPy" if library.name == "SciPy" and row.module not in ("ndimage", "fft") else library.name
+            first = (theirs,) if library is self.libraries[0] else first
+            actions[name] = run
+        known: dict[str, Any] = {"ms": self._times(actions)}
+        if row.compared and first is not None:
+            known["error"] = difference(_compared(row, result()), _compared(row, first[0]))
+            known |= {"view": True} if self._is_view(row, first[0]) else {}
+        if graph is not None:
+            graph.release()
+        return known | ({"without": without} if without else {})
+
+    def _ours(self, row: Row) -> tuple[Action, Action, gp.ComputeGraph | None]:
+        """What is measured, what gives its result, and a graph if there is one."""
+        given = self.given(row)
+        if row.module in TAKEN_AS_CALLED:
+            kept = self.libraries[0]
+            arrays = lambda name, value: kept.kept.setdefault((name, given.size), kept.made(value))  # noqa: E731
+            run = action(row.call, GPUOP | scope_of(row.names(), given, arrays, lambda a: a))
+            return run, run, None
+        run = action(row.call, GPUOP | scope_of(row.names(), given, self._field, lambda a: a))
+        if row.eager:
+            return run, run, None
+        with gp.ComputeGraph() as graph:
+            fields = leaves(run())
+            for n, field in enumerate(fields):
+                graph.probe(field, f"result {n}")
+        return step_of(graph), lambda: [graph.read(f"result {n}") for n in range(len(fields))], graph
+
+    def _field(self, name: str, array: Any) -> gp.Field:
+        key = (name, array.shape[0])
+        if key not in self.fields:
+            self.fields[key] = gp.evaluate(field_of(name, array))
+        return self.fields[key]
+
+    def _is_view(self, row: Row, result: Any) -> bool:
+        owners = {id(getattr(array, "base", None)) for array in leaves(result)}
+        return any(
+            id(array if array.base is None else array.base) in owners for array in self.libraries[0].kept.values()
+        )
+
+    def _times(self, actions: dict[str, Action]) -> dict[str, tuple[float, float]]:
+        """Medians and widths; a round tells how many there may be."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            began = time.perf_counter()
+            once = in_turns(actions, 1, wait=self.wait, warm=1)
+            round = (time.perf_counter() - began) / 2
+            rounds = 0 if round > LONG else max(LEAST, min(MOST, int(self.seconds / round)))
+            more = in_turns(actions, rounds, wait=self.wait, warm=0)
+        taken = {name: [*seconds, *more.get(name, ())] for name, seconds in once.items()}
+        return {name: _of_few(seconds) for name, seconds in taken.items()}
+
+
+def _of_few(seconds: list[float]) -> tuple[float, float]:
+    median, width = middle_half(seconds) if len(seconds) > 1 else (1e3 * seconds[0], 0.0)
+    return round(median, 4), round(width, 4)
+
+
+def _compared(row: Row, result: Any) -> Any:
+    """What of a result is compared; gpuop's of several fields are a list."""
+    return eval(row.compared, {"r": result, "np": np})
