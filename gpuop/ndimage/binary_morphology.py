@@ -13,7 +13,7 @@ from gpuop.iterate import iterate
 from gpuop.ndimage.extrema import extremum
 from gpuop.ndimage.filter_arguments import as_output, axes_of, each, rank
 from gpuop.ndimage.floods import flooded
-from gpuop.ndimage.forests import Links, links_of
+from gpuop.ndimage.mask_words import Links, links_of
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ops.algebra import where
 

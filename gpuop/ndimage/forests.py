@@ -1,11 +1,13 @@
-"""Which points of a mask are connected, by trees of their indices that grow together.
+"""Which points of a mask are connected, by trees of runs that grow together.
 
-Each point of the mask knows another point of its component, or itself if it is the first one in memory's order. Points of a row
-that follow one another know the first of them from the start. Then trees of points that are neighbours in other rows are joined,
-where no neighbour in the row does that too: a root is put below the lesser one by comparing and swapping, so threads may join any
-trees at any time (D. Playne, K. Hawick, A new algorithm for parallel connected-component labelling on GPUs, IEEE TPDS 29(6), 2018;
-J. Jaiganesh, M. Burtscher, A high-performance connected components implementation for GPUs, HPDC 2018). A component's root is its
-first point in whatever order that happens, so results are equal on every device.
+Each run of points in a word of the mask knows another run of its component, or itself if it is the first one in memory's order. A
+thread of a CPU goes along its row, so that runs begin with the tree of the word before. Then trees of runs that are neighbours in
+other rows are joined, and on GPUs those of neighbours in the row: a root is put below the lesser one by comparing and swapping, so
+threads may join any trees at any time, and points are moved up half of the way that was gone (Y. Komura, GPU-based cluster-labeling
+algorithm without the use of conventional iteration, 2015; J. Jaiganesh, M. Burtscher, A high-performance connected components
+implementation for GPUs, HPDC 2018; of rows as words: S. Allegretti, F. Bolelli, C. Grana, Optimized block-based algorithms to label
+connected components on GPUs, 2020). A component's root is its first point in whatever order that happens, so results are equal on
+every device.
 """
 
 from __future__ import annotations
@@ -15,150 +17,118 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.decorator import operator
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import FieldType
+from gpuop.ndimage.mask_words import (
+    ALL,
+    BITS,
+    SEGMENT,
+    Links,
+    OwnWord,
+    WordRow,
+    begins,
+    first_bit,
+    for_words,
+    has_bit,
+    joints,
+    pack,
+    threads_of_words,
+)
+from gpuop.ops.algebra import apply, astype
 from gpuop.ops.gather import apart
 from gpuop.ops.layouts import ravel
 from gpuop.ops.reducers import reducer_of
 from gpuop.ops.scan_kernels import along_grid
-from gpuop.ops.sort_tiles import single
-
-OUTSIDE = -1  # what points know that are not in the mask
-SEGMENT = 8192  # points of a row that one thread, or one work-group, looks at
-CHUNK = 4096  # points among which one counts roots
-LANES = 256  # threads of GPUs that do so together
-Numbers = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Links:
-    """Which neighbours a structure connects: those in the row, and some in each of some rows before it.
+class Forest:
+    """The trees of a mask.
 
     Attributes:
-        shape: of the grid.
-        in_row: whether neighbours in the row are connected.
-        before: for rows before it the offset along all axes but the last, and the offsets along that.
+        words: of the mask, row after row.
+        parents: for the first point of each run that of another one, or its own; points are counted in memory's order.
     """
 
-    shape: tuple[int, ...]
-    in_row: bool
-    before: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    words: Field
+    parents: Field
+    links: Links
 
     @property
-    def columns(self) -> int:
-        return self.shape[-1]
+    def fields(self) -> list[Field]:
+        return [self.words, self.parents]
 
-    @property
-    def rows(self) -> int:
-        return math.prod(self.shape[:-1])
-
-    @property
-    def segments(self) -> int:
-        """How many a row has."""
-        return -(-self.columns // SEGMENT)
+    def root(self, word: OwnWord, bits: Any, bit: Any) -> Any:
+        """The root of the run that has a bit of a word."""
+        return _root(self.parents, word.first + first_bit(bits, bit, self.links.in_row))
 
 
-def links_of(shape: Sequence[int], structure: Numbers) -> Links:
-    """The links of a structure of 3 points along each axis, the same on both sides of its middle."""
-    offsets = [tuple(int(i) - 1 for i in at) for at in np.argwhere(structure)]
-    rows = sorted({o[:-1] for o in offsets if o[:-1] < (0,) * (len(shape) - 1)})
-    before = tuple((row, tuple(o[-1] for o in offsets if o[:-1] == row)) for row in rows)
-    return Links(tuple(shape), (*(0,) * (len(shape) - 1), 1) in offsets, before)
+def forest(inside: Field, links: Links) -> Forest:
+    """The trees of the points that are not 0."""
+    points = links.rows * links.columns
+    types = FieldType(links.rows * links.words, (), "uint32"), FieldType(points, (), "int32")
+    held = ravel(inside)
+    words, parents = library_call("runs", types, [held], lambda: _runs(held, links), links, whole=True)
+    if links.before or links.in_row:
+        parents = _joined(words, parents, links)
+    return Forest(words, parents, links)
 
 
-def forest(inside: Field, links: Links) -> Field:
-    """For each point, counted in memory's order, one of its component that comes before it, if it is not the first; or OUTSIDE.
+def _runs(inside: Field, links: Links) -> None:
+    """The words of the mask, and for each run its own place; on CPUs that of the run that goes on from the word before."""
+    threads_of_words(links)
+    going_on = k._var(-1)
 
-    Args:
-        inside: what is not 0 is in the mask.
-    """
-    runs = _runs(ravel(inside), links)
-    return _joined(runs, links) if links.before or (links.in_row and links.segments > 1) else runs
+    def begin(word: OwnWord) -> None:
+        bits = pack(inside, word)
 
+        def write(bit: Any) -> None:
+            own = word.first + bit
+            parent = k._where((bit == 0) & (going_on >= 0), going_on, own) if word.alone else own
+            k._writeTensor(k._out1, parent, own)
 
-def root(parents: Field, start: Any) -> Any:
-    """A variable: the index of the root above a point."""
-    at = k._var(start)
-    above = k._var(k._readTensor(parents, at, border="unchecked"))
-    with k._while(lambda: above != at):
-        at.assign(above)
-        above.assign(k._readTensor(parents, at, border="unchecked"))
-    return at
+        word.for_bits(begins(bits, links.in_row), write)
+        if links.in_row and word.alone:
+            last = k._where((bits == ALL) & (going_on >= 0), going_on, word.first + first_bit(bits, 31, True))
+            going_on.assign(k._where(bits >> 31 == 0, -1, last))
 
-
-def _runs(inside: Field, links: Links) -> Field:
-    """The first point of each run of points in a segment of a row; threads side by side look at a segment."""
-    columns = links.columns
-
-    def is_inside(row: Any, column: Any) -> Any:
-        return k._readTensor(inside, row * columns + column, border="unchecked") != 0
-
-    def alone() -> None:
-        row, begin, first = k._row, k._column * SEGMENT, k._var(OUTSIDE)
-        with k._for(begin, k._min(begin + SEGMENT, columns)) as column:
-            number = row * columns + column
-            begun = k._where(first < 0, number, first) if links.in_row else number
-            first.assign(k._where(is_inside(row, column), begun, OUTSIDE))
-            k._writeTensor(k._out0, first, number)
-
-    def together() -> None:
-        row, begin = k._row, k._groupColumn * SEGMENT
-        last = k._var(0)  # twice the column of the last change, and 1 where a run begins
-        with k._for(0, min(SEGMENT, columns), LANES) as done:
-            column = begin + done + k._localColumn
-            here = k._min(column, columns - 1)
-            is_in = is_inside(row, here)
-            goes_on = is_in & links.in_row & (here > begin) & is_inside(row, k._max(here - 1, 0))
-            change = k._where(goes_on, 0, 2 * here + k._where(is_in, 1, 0))
-            latest = k._max(last, k._scanGroup(change, "max", over="column"))
-            with k._if(column < columns):
-                first = k._where((latest & 1) == 1, row * columns + (latest >> 1), OUTSIDE)
-                k._writeTensor(k._out0, first, row * columns + column)
-            last.assign(k._broadcastGroup(latest, LANES - 1, over="column"))
-
-    def body() -> None:
-        k._globalThreads(links.rows, links.segments * _lanes())
-        k._localThreads(1, _lanes())
-        with k._codegenIf(single()):
-            alone()
-        with k._codegenElse():
-            together()
-
-    out = FieldType(links.rows * columns, (), "int32")
-    return library_call("runs", (out,), [inside], body, links, whole=True)[0]
-
-
-def _lanes() -> Any:
-    return 1 + (LANES - 1) * ~single()
+    for_words(links, begin)
 
 
 @operator(inout="parents")
-def _joined(parents: Any, links: Links) -> None:
-    """Join the trees of neighbours that are in other rows, or in another segment of the row."""
-    k._globalThreads(links.rows, links.segments * _lanes())
-    k._localThreads(1, _lanes())
-    lead, begin = apart(k._row, links.shape[:-1]), k._groupColumn * SEGMENT
-    insides = [k._and([True, *_within(lead, offset, links.shape)]) for offset, _ in links.before]
-    with k._for(begin + k._localColumn, k._min(begin + SEGMENT, links.columns), k._localColumns) as column:
-        point = _ForestRow(parents, k._row * links.columns, True, column, links.columns)
-        here = point.at(0)
-        with k._if(here >= 0):
-            left = point.at(-1)
-            if links.segments > 1 and links.in_row:
-                with k._if((column == begin) & (left >= 0)):
-                    _join(parents, here, left)
-            for (offset, steps), inside in zip(links.before, insides, strict=True):
-                away = sum(o * math.prod(links.shape[a + 1 :]) for a, o in enumerate(offset))
-                row = replace(point, first=point.first + away, inside=inside)
-                if links.in_row and steps == (-1, 0, 1):
-                    _join_wide(point, here, left, row)
-                else:
-                    _join_each(here, left, row, steps, links.in_row)
+def _joined(words: Any, parents: Any, links: Links) -> None:
+    """Join the trees of neighbours that are in other rows, or in another word of the row."""
+
+    threads_of_words(links)
+
+    def join_word(word: OwnWord) -> None:
+        own = WordRow(words, links, k._row)
+        with k._if(own.at(word.number) != 0):
+            if links.in_row:
+                _join_left(parents, own, word)
+            lead = apart(k._row, links.shape[:-1])
+            for offset, steps in links.before:
+                away = sum(o * math.prod(links.shape[a + 1 : -1]) for a, o in enumerate(offset))
+                inside = k._and([True, True, *_within(lead, offset, links.shape)])
+                other = WordRow(words, links, k._row + away, inside)
+                for step, bits in joints(own, word.number, other, steps).items():
+                    word.for_bits(bits, lambda bit, o=other, s=step: _join_at(parents, own, o, word.begin + bit, s))
+
+    for_words(links, join_word)
+
+
+def _join_left(parents: Field, own: WordRow, word: OwnWord) -> None:
+    """Join the run at a word's beginning with the one before it: on CPUs where a segment begins."""
+    left, asked = own.at(word.number, -1), word.number % SEGMENT == 0 if word.alone else word.written_here
+    with k._if(asked), k._if(((own.at(word.number) & 1) != 0) & (left >> 31 != 0)):
+        _join(parents, word.first, word.first - BITS + first_bit(left, 31, True))
+
+
+def _join_at(parents: Field, own: WordRow, other: WordRow, column: Any, step: int) -> None:
+    _join(parents, own.first(column), replace(other, inside=True).first(column + step))
 
 
 def _within(place: Sequence[Any], offset: Sequence[int], shape: Sequence[int]) -> list[Any]:
@@ -167,58 +137,27 @@ def _within(place: Sequence[Any], offset: Sequence[int], shape: Sequence[int]) -
     return [False if n == 1 else p >= 0 if o < 0 else p < n for p, o, n in moved]
 
 
-@dataclass(frozen=True)
-class _ForestRow:
-    """A row's points around a column.
+def _root(parents: Field, start: Any, shorten: bool = False) -> Any:
+    """A variable: the root above a point.
 
-    Attributes:
-        first: where it begins in memory.
-        inside: whether it is in the grid.
+    Args:
+        shorten: whether points on the way know what is two above them then, which is right whatever others do.
     """
-
-    parents: Field
-    first: Any
-    inside: Any
-    column: Any
-    columns: int
-
-    def at(self, step: int) -> Any:
-        """What a point knows; OUTSIDE of the grid."""
-        inside, column = self.inside, self.column + step
-        if step:
-            inside = inside & (column >= 0 if step < 0 else column < self.columns)
-        if inside is True:
-            return k._readTensor(self.parents, self.first + column, border="unchecked")
-        place = k._where(inside, self.first + column, 0)
-        return k._where(inside, k._readTensor(self.parents, place, border="unchecked"), OUTSIDE)
-
-
-def _join_wide(point: _ForestRow, here: Any, left: Any, row: _ForestRow) -> None:
-    """Of three neighbours in a row the middle one is connected to both others, and the point's neighbours to these."""
-    middle, before = row.at(0), row.at(-1)
-    with k._if(middle >= 0), k._if((left < 0) | (before < 0)):
-        _join(point.parents, here, middle)
-    with k._else():
-        with k._if((before >= 0) & (left < 0)):
-            _join(point.parents, here, before)
-        behind = row.at(1)
-        with k._if((behind >= 0) & (point.at(1) < 0)):
-            _join(point.parents, here, behind)
-
-
-def _join_each(here: Any, left: Any, row: _ForestRow, steps: Sequence[int], in_row: bool) -> None:
-    for step in steps:
-        there = row.at(step)
-        needed = there >= 0
-        if in_row and step > -1:
-            needed = needed & ((left < 0) | (row.at(step - 1) < 0))
-        with k._if(needed):
-            _join(row.parents, here, there)
+    at = k._var(start)
+    above = k._var(k._readTensor(parents, at, border="unchecked"))
+    with k._while(lambda: above != at):
+        over = k._var(k._readTensor(parents, above, border="unchecked"))
+        if shorten:
+            with k._if(over != above):
+                k._writeTensor(parents, over, at)
+        at.assign(above)
+        above.assign(over)
+    return at
 
 
 def _join(parents: Field, one: Any, other: Any) -> None:
     """Make one tree of those of two points."""
-    a, b = root(parents, one), root(parents, other)
+    a, b = _root(parents, one, True), _root(parents, other, True)
     with k._while(lambda: a != b):
         high, low = k._max(a, b), k._min(a, b)
         was = k._atomic_cmpxchg(k._pointerTo(parents, high), high, low)
@@ -231,70 +170,73 @@ def _join(parents: Field, one: Any, other: Any) -> None:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def numbered(parents: Field, links: Links) -> tuple[Field, Field]:
+def numbered(trees: Forest) -> tuple[Field, Field]:
     """The components' numbers from 1 on in the order of their first points, 0 outside; and how many there are."""
-    counts = _counts(parents)
+    roots = _roots(trees)
+    counts = astype(apply("bitwise_count", roots), "int32")
     adder = replace(reducer_of("sum", counts.type, 1), held="int32", result="int32")
     sums = along_grid(adder, counts, 0, True)
-    return _looked_up(_with_numbers(parents, sums), links), sums[-1]
+    return _looked_up(trees, roots, sums), sums[-1]
 
 
-def _counts(parents: Field) -> Field:
-    """How many roots each chunk has."""
-    count = parents.field_shape[0]
-    chunks, lanes = -(-count // CHUNK), _lanes()
+def _roots(trees: Forest) -> Field:
+    """Words of which points are roots."""
+    links = trees.links
 
-    def body() -> None:
-        k._globalThreads(chunks, lanes)
-        k._localThreads(1, lanes)
-        first = k._row * CHUNK
-        found = k._var(0)
-        with k._for(first + k._localColumn, k._min(first + CHUNK, count), k._localColumns) as at:
-            found.assign(found + k._where(k._readTensor(parents, at, border="unchecked") == at, 1, 0))
-        total = k._reduceGroup(found, "add", over="column")
-        with k._if(k._localColumn == 0):
-            k._writeTensor(k._out0, total, k._row)
+    def find(word: OwnWord) -> None:
+        held = begins(k._readTensor(trees.words, word.place, border="unchecked"), links.in_row)
 
-    return library_call("roots", (FieldType(chunks, (), "int32"),), [parents], body, (), whole=True)[0]
+        def is_root(bit: Any) -> Any:
+            return k._readTensor(trees.parents, word.first + bit, border="unchecked") == word.first + bit
 
-
-@operator(inout="parents")
-def _with_numbers(parents: Any, sums: Any) -> None:
-    """Roots know -1 minus their numbers."""
-    count = parents.field_shape[0]
-    lanes = _lanes()
-    k._globalThreads(sums.field_shape[0], lanes)
-    k._localThreads(1, lanes)
-    first = k._row * CHUNK
-    before = k._var(k._where(k._row > 0, k._readTensor(sums, k._max(k._row - 1, 0), border="unchecked"), 0))
-    with k._for(
-        0, k._where(k._readTensor(sums, k._row, border="unchecked") > before, CHUNK, 0), k._localColumns
-    ) as done:
-        at = first + done + k._localColumn
-        is_root = (at < count) & (k._readTensor(parents, k._min(at, count - 1), border="unchecked") == at)
-        number = before + k._scanGroup(k._where(is_root, 1, 0), "add", over="column")
-        with k._if(is_root):
-            k._writeTensor(parents, -1 - number, at)
-        before.assign(k._broadcastGroup(number, k._localColumns - 1, over="column"))
-
-
-def _looked_up(parents: Field, links: Links) -> Field:
-    """The number that the root of each point knows: mostly that of the point before, which knows the same one."""
+        found = word.bits_where(is_root, held)
+        with k._if(word.written_here):
+            k._writeTensor(k._out0, found, word.place)
 
     def body() -> None:
-        k._globalThreads(links.rows, links.segments * _lanes())
-        k._localThreads(1, _lanes())
-        begin = k._groupColumn * SEGMENT
-        known, number = k._var(OUTSIDE), k._var(0)
-        with k._for(begin + k._localColumn, k._min(begin + SEGMENT, links.columns), k._localColumns) as column:
-            above = k._readTensor(parents, k._row * links.columns + column, border="unchecked")
-            with k._if(above != known):
-                known.assign(above)
-                end = k._var(above)
-                with k._while(lambda: end >= 0):
-                    end.assign(k._readTensor(parents, end, border="unchecked"))
-                number.assign(OUTSIDE - end)
-            k._writeTensor(k._out0, number, *apart(k._row, links.shape[:-1]), column)
+        threads_of_words(links)
+        for_words(links, find)
+
+    return library_call("roots", (trees.words.type,), trees.fields, body, links, whole=True)[0]
+
+
+def _looked_up(trees: Forest, roots: Field, sums: Field) -> Field:
+    """The number of each point's root: how many there are up to it."""
+    links = trees.links
+
+    def number_of(root: Any) -> Any:
+        row = root / links.columns
+        column = root - row * links.columns
+        place = row * links.words + (column >> 5)
+        behind = k._readTensor(roots, place, border="unchecked") >> k._as_uint(column & 31)
+        return k._readTensor(sums, place, border="unchecked") - k._as_int(k._popcount(behind)) + 1
+
+    def look_up(word: OwnWord) -> None:
+        bits = k._readTensor(trees.words, word.place, border="unchecked")
+        if word.alone:
+            numbers, count, starts = k._intArray(BITS + 1), k._var(0), begins(bits, links.in_row)
+
+            def note(bit: Any) -> None:
+                count.assign(count + 1)
+                numbers[count] = number_of(_root(trees.parents, word.first + bit))
+
+            def write(bit: Any) -> None:
+                number = numbers[k._as_int(k._popcount(starts & (k._convert_uint(ALL) >> k._as_uint(31 - bit))))]
+                k._writeTensor(k._out0, k._where(has_bit(bits, bit), number, 0), *lead(), word.begin + bit)
+
+            word.for_bits(starts, note)
+            word.for_columns(write)
+        else:
+            number = k._var(0)
+            word.for_bits(bits, lambda bit: number.assign(number_of(trees.root(word, bits, bit))))
+            word.for_columns(lambda bit: k._writeTensor(k._out0, number, *lead(), word.begin + bit))
+
+    def lead() -> list[Any]:
+        return apart(k._row, links.shape[:-1])
+
+    def body() -> None:
+        threads_of_words(links)
+        for_words(links, look_up)
 
     out = FieldType(links.shape, (), "int32")
-    return library_call("label", (out,), [parents], body, links, whole=True)[0]
+    return library_call("label", (out,), [*trees.fields, roots, sums], body, links, whole=True)[0]

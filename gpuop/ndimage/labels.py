@@ -10,7 +10,8 @@ from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ndimage.binary_morphology import generate_binary_structure
 from gpuop.ndimage.filter_arguments import DTypeOfArray, frozen
-from gpuop.ndimage.forests import forest, links_of, numbered
+from gpuop.ndimage.forests import forest, numbered
+from gpuop.ndimage.mask_words import links_of
 from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of, wanted_dtype
 from gpuop.ops.algebra import astype
 
@@ -37,7 +38,7 @@ def label(input: Any, structure: Any = None, output: Any = None) -> Any:
     """
     input, lazy = as_array(input), is_lazy(input)
     dtype = wanted_dtype("label", output, shape_of(input), lazy)
-    made, count = measured(_label, input, None, frozen(structure), None if lazy else dtype)
+    made, count = measured(_label, input, None, frozen(structure), None if lazy or dtype is None else str(dtype))
     if lazy:
         return made if dtype is None else astype(made, dtype), count
     count = int(count)
@@ -58,7 +59,7 @@ def _label(input: Field, _: None, structure: Any, dtype: str | None) -> tuple[Fi
         made = astype(input != 0, "int32")
         return astype(made, dtype or "int32"), made
     links = links_of(shape, held)
-    numbers, count = numbered(forest(input, links), links)
+    numbers, count = numbered(forest(input, links))
     return astype(numbers, dtype or "int32"), count
 
 
