@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import gpuop.dsl as k
@@ -115,7 +116,7 @@ def _joined(words: Any, parents: Any, links: Links) -> None:
                 inside = k._and([True, True, *_within(lead, offset, links.shape)])
                 other = WordRow(words, links, k._row + away, inside)
                 for step, bits in joints(own, word.number, other, steps).items():
-                    word.for_bits(bits, lambda bit, o=other, s=step: _join_at(parents, own, o, word.begin + bit, s))
+                    word.for_bits(bits, partial(_join_at, parents, own, other, word, step))
 
     for_words(links, join_word)
 
@@ -127,7 +128,8 @@ def _join_left(parents: Field, own: WordRow, word: OwnWord) -> None:
         _join(parents, word.first, word.first - BITS + first_bit(left, 31, True))
 
 
-def _join_at(parents: Field, own: WordRow, other: WordRow, column: Any, step: int) -> None:
+def _join_at(parents: Field, own: WordRow, other: WordRow, word: OwnWord, step: int, bit: Any) -> None:
+    column = word.begin + bit
     _join(parents, own.first(column), replace(other, inside=True).first(column + step))
 
 
