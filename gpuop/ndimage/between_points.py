@@ -29,6 +29,7 @@ from gpuop.ndimage.spline_weights import (
 from gpuop.ndimage.splines import coefficients
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.making import filled
+from gpuop.ops.sort_tiles import single
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Knots:
 
 def knots_at(at: Any, n: int, spline: Spline, dtype: str) -> Knots:
     """The points that a coordinate lies between, along an axis of n points."""
-    placed = brought_inside(at, n, spline.mode, KERNEL)
+    placed = _brought_inside(at, n, spline.mode)
     beyond = None if spline.mode in FREE else k._not(placed > -1.0)
     order = spline.order
     first, x = first_knot(placed, order, KERNEL)
@@ -75,6 +76,18 @@ def knots_at(at: Any, n: int, spline: Spline, dtype: str) -> Knots:
     taps = [start + tap for tap in range(order + 1)]
     outside = [k._or(tap < 0, tap >= n) for tap in taps] if spline.mode == "grid-constant" else None
     return Knots(taps, weights_at(k._convert(x, dtype), order), outside, beyond, _border(spline))
+
+
+def _brought_inside(at: Any, n: int, mode: str) -> Any:
+    """The coordinate as SciPy maps it: threads of GPUs that are inside pass over the divisions of modes that repeat."""
+    if mode == "constant" or mode in FREE or n < 2:
+        return brought_inside(at, n, mode, KERNEL)
+    placed = k._var(at)
+    with k._codegenIf(single()):
+        placed.assign(brought_inside(at, n, mode, KERNEL))
+    with k._codegenElse(), k._if(k._not((at >= 0) & (at <= n - 1))):
+        placed.assign(brought_inside(at, n, mode, KERNEL))
+    return placed
 
 
 def _middles(n: int, spline: Spline) -> tuple[int, int]:
