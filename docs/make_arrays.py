@@ -50,8 +50,8 @@ float64. Numbers that stand beside a field's must fit its dtype; those of a "uno
 
 **Sizes that follow from values.** Shapes are known before anything runs. `np.unique`, and `np.bincount` where its dtype does not
 say how many counts there are, evaluate their field when they are called, and give fields of the size that was found; where there
-are no values yet, in pipelines and of what graphs compute at each step, they raise. `np.histogram(f, n, (0, n - 1))` counts the
-integers from 0 to n - 1 anywhere.
+are no values yet, in pipelines and of what graphs compute at each step, they raise. Up to 2¹⁵ values are sorted by the host.
+`np.histogram(f, n, (0, n - 1))` counts the integers from 0 to n - 1 anywhere.
 
 **Counts and sums.** Counts are exact. Weights are added in float64, as NumPy does, in chunks whose sizes follow from the shape
 and the number of bins: one after another in each chunk, and then the sums of the chunks, so bits are equal on all devices; they

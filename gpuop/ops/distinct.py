@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
@@ -12,7 +14,7 @@ from gpuop.ir.types import FieldType
 from gpuop.ops.algebra import astype
 from gpuop.ops.along import take
 from gpuop.ops.axes import Axis, a_field, axes_of
-from gpuop.ops.eager_sizes import integers, kept
+from gpuop.ops.eager_sizes import integers, kept, on_host
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.layouts import reshaped
 from gpuop.ops.making import filled
@@ -21,6 +23,7 @@ from gpuop.ops.searches import ordered
 from gpuop.ops.sorts import argsort, sort
 
 ADVICE = "`np.sort(f)` has as many values as the field"
+FEW = 1 << 15  # values that the host sorts
 
 
 def unique(
@@ -36,15 +39,33 @@ def unique(
     field = a_field("unique", ar)
     if axis is not None:
         raise SemanticError("unique: of a Field values are compared, not what lies along an axis: `axis=` is None")
-    flat = reshaped("unique", ordered("unique", field), [Axis(field.type.array_shape.points)])
-    if not flat.field_shape.points:
+    wanted = (True, return_index, return_inverse, return_counts)
+    values = ordered("unique", field)
+    flat = reshaped("unique", values, [Axis(field.type.array_shape.points)])
+    if 0 < flat.field_shape.points <= FEW:
+        found = _of_few(field, values, wanted, equal_nan)
+    elif not flat.field_shape.points:
         none = filled(FieldType(0, (), "int64"), 0)
         found = [astype(flat, field.dtype), none, reshaped("unique", none, axes_of(field.type)), none]
     else:
         found = _found(field, flat, return_index or return_inverse, equal_nan)
-    wanted = (True, return_index, return_inverse, return_counts)
     chosen = tuple(part for part, want in zip(found, wanted, strict=True) if want)
     return chosen if len(chosen) > 1 else chosen[0]
+
+
+def _of_few(field: Field, values: Field, wanted: tuple[bool, ...], equal_nan: bool) -> list[Field]:
+    """The same of few values, which the host has sorted before a device has begun; what is not wanted are the values."""
+    of_array: Any = np.unique
+    made = of_array(on_host("unique", ADVICE, values), *wanted[1:], equal_nan=equal_nan)
+    given = iter(made if isinstance(made, tuple) else (made,))
+    values = Field(next(given).astype(_dtype(field)))
+    _, index, inverse, counts = (Field(next(given)) if want and n else values for n, want in enumerate(wanted))
+    return [values, index, reshaped("unique", inverse, axes_of(field.type)) if wanted[2] else values, counts]
+
+
+def _dtype(field: Field) -> str:
+    """The dtype of what a field's values are."""
+    return "float32" if field.dtype == "unorm8" else str(field.dtype)
 
 
 def _found(field: Field, flat: Field, places: bool, equal_nan: bool) -> list[Field]:
@@ -54,7 +75,7 @@ def _found(field: Field, flat: Field, places: bool, equal_nan: bool) -> list[Fie
     numbers = kept("unique", ADVICE, astype(cumsum(_changes(row, equal_nan)), "int32"))
     (count,) = integers(numbers[-1])
     starts = _starts(numbers, count)
-    values = astype(take(row, starts, mode="clip"), "float32" if field.dtype == "unorm8" else field.dtype)
+    values = astype(take(row, starts, mode="clip"), _dtype(field))
     if not places:
         return [values, starts, starts, _lengths(starts, row.field_shape.points)]
     inverse = reshaped("unique", _inverse(order, numbers), axes_of(field.type))

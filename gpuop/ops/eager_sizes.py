@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.looks import values_seen
@@ -17,9 +22,18 @@ def kept(name: str, advice: str, field: Field) -> Field:
     Raises:
         SemanticError: it has none yet, as what is made of a pipeline's argument, a sensor or a state.
     """
+    return _with_values(services.above.keep, name, advice, field)  # type: ignore[no-any-return]
+
+
+def on_host(name: str, advice: str, field: Field) -> np.ndarray[Any, Any]:
+    """A field's values, with errors as `kept` has them."""
+    return _with_values(services.above.evaluate, name, advice, field)[0]  # type: ignore[no-any-return]
+
+
+def _with_values(get: Callable[[Field], Any], name: str, advice: str, field: Field) -> Any:
     values_seen()
     try:
-        return services.above.keep(field)
+        return get(field)
     except SemanticError as unknown:
         raise SemanticError(
             f"{name}: how long the result is follows from values, which are not known here; {advice}"

@@ -13,6 +13,7 @@ import gpuop as gp
 from gpuop.codegen.generate import generate, target_named
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
+from gpuop.ops import distinct
 from gpuop.ops.bins import known_bins
 from tests.conformance.compare import all_same, has_double, same
 from tests.golden.nvrtc import ptx_of
@@ -226,8 +227,10 @@ ASKED: tuple[dict[str, bool], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("few", [0, distinct.FEW])
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int32", "bool", "float16", "int64"])
-def test_distinct_values(dtype):
+def test_distinct_values(dtype, few, monkeypatch):
+    monkeypatch.setattr(distinct, "FEW", few)
     x = rng.integers(0, 2 if dtype == "bool" else 9, (6, 5)).astype(dtype)
     if dtype[0] == "f":
         x[2, 1:4] = np.nan
@@ -239,12 +242,15 @@ def test_distinct_values(dtype):
     all_same(np.unique(gp.ScalarField(none), True, True, True), np.unique(none, True, True, True))
 
 
-def test_distinct_values_on_devices(device):
+def test_distinct_values_on_devices(device, monkeypatch):
+    monkeypatch.setattr(distinct, "FEW", 0)
     x = rng.integers(0, 9, 30).astype("u1")
     all_same(np.unique(gp.ScalarField(x), return_counts=True), np.unique(x, return_counts=True))
 
 
-def test_distinct_values_of_one_point():
+@pytest.mark.parametrize("few", [0, distinct.FEW])
+def test_distinct_values_of_one_point(few, monkeypatch):
+    monkeypatch.setattr(distinct, "FEW", few)
     with gp.use_device("reference"):
         for shape in ((1, 3), (1, 1, 3)):
             values, inverse = np.unique(gp.VectorField(np.float32([2, 1, 2]).reshape(shape)), return_inverse=True)

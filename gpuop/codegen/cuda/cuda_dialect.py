@@ -4,31 +4,10 @@ from __future__ import annotations
 
 from gpuop.codegen.c.dialect import Dialect
 from gpuop.codegen.cuda import cuda_atomics, halves
+from gpuop.codegen.cuda.cuda_saturation import SATURATE
 
 OPTIONS = ("--std=c++17", "--fmad=false")
 
-SATURATE = """
-// truncates; saturates at the bounds, whose targets are given; NaN gives 0
-template <class To, class From>
-__device__ inline To saturate(From x, From low, From high, To lowest, To highest)
-{
-    return x != x ? (To)0 : x <= low ? lowest : x >= high ? highest : (To)x;
-}
-
-// an instruction does all of that
-template <>
-__device__ inline int saturate(float x, float, float, int, int)
-{
-    return __float2int_rz(x);
-}
-
-// of a double that is NaN it gives the least integer
-template <>
-__device__ inline int saturate(double x, double, double, int, int)
-{
-    return x != x ? 0 : __double2int_rz(x);
-}
-"""
 LOAD_HALF = """
 // half in memory is float in registers
 __device__ inline float load_half(const unsigned short *p)
