@@ -43,6 +43,8 @@ ONE_DRIVER = {
 }
 
 
+gc.set_threshold(10_000)  # what tests make lives a while, and is collected before each file
+
 # What the user's program is about: hints that are not followed, and conditions that it makes constant.
 USERS = ("loop not unrolled", "with constant operand")
 

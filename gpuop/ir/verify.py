@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from gpuop.errors import GpuopError, SemanticError
@@ -90,34 +91,36 @@ class _Checker:
         self.inputs = {*kernel.inputs, *kernel.intermediates}
         self.outputs = {*kernel.written, *kernel.intermediates}
         self.bound: set[Var | Array] = set()
-        self.scopes: list[set[Var | Array]] = []
+        self.scopes: list[list[Var | Array]] = []
+        self.seen: set[Var | Array] = set()  # what all open scopes hold
 
     # --- symbols ----------------------------------------------------------------------------------------------------
 
-    def visible(self, symbol: Var | Array) -> bool:
-        return any(symbol in scope for scope in self.scopes)
-
     def readable(self, memory: Array | FieldParam) -> bool:
-        return self.visible(memory) if isinstance(memory, Array) else memory in self.inputs
+        return memory in self.seen if isinstance(memory, Array) else memory in self.inputs
 
     def writable(self, memory: Array | FieldParam) -> bool:
-        return self.visible(memory) if isinstance(memory, Array) else memory in self.outputs
+        return memory in self.seen if isinstance(memory, Array) else memory in self.outputs
 
     def bind(self, symbol: Var | Array) -> None:
         if symbol in self.bound:
             raise VerifyError(f"{symbol.hint} is bound twice")
         self.bound.add(symbol)
-        self.scopes[-1].add(symbol)
+        self.seen.add(symbol)
+        self.scopes[-1].append(symbol)
+
+    def close(self) -> None:
+        self.seen.difference_update(self.scopes.pop())
 
     # --- statements -------------------------------------------------------------------------------------------------
 
     def block(self, block: Block, loops: int, *extra: Var) -> None:
-        self.scopes.append(set())
+        self.scopes.append([])
         for var in extra:
             self.bind(var)
         for stmt in block:
             self.stmt(stmt, loops)
-        self.scopes.pop()
+        self.close()
 
     def stmt(self, stmt: Stmt, loops: int) -> None:  # noqa: C901 - a case for each kind of node
         for value in () if isinstance(stmt, While) else values(stmt):
@@ -158,7 +161,7 @@ class _Checker:
                 assert_never(stmt)
 
     def assign(self, var: Var, value: Expr) -> None:
-        if not (self.visible(var) and var.mutable):
+        if not (var in self.seen and var.mutable):
             raise VerifyError(f"{var.hint} is not an assignable variable here")
         if var.type != value.type:
             raise VerifyError(f"{var.hint}: {var.type} is assigned a {value.type}")
@@ -192,7 +195,7 @@ class _Checker:
         field, array = stmt.field, stmt.array
         if field not in (self.inputs if stmt.loads else self.outputs):
             raise VerifyError(f"{field.hint} is not accessed so")
-        if not (self.visible(array) and array.space == "private"):
+        if not (array in self.seen and array.space == "private"):
             raise VerifyError(f"{array.hint} does not hold lanes here")
         words = array.type == Type(UINT) and element_type(field) == Type(UCHAR)
         if array.type != element_type(field) and not words:
@@ -207,13 +210,13 @@ class _Checker:
             case For(var=var, body=body):
                 self.block(body, loops + 1, var)
             case While(head=head, cond=cond, body=body):
-                self.scopes.append(set())  # the condition and the body see what the head computes
+                self.scopes.append([])  # the condition and the body see what the head computes
                 for inner in head:
                     self.stmt(inner, loops + 1)
                 self.expr(cond, nested=self.form is Form.PRINTABLE)
                 self.condition(cond)
                 self.block(body, loops + 1)
-                self.scopes.pop()
+                self.close()
             case _:
                 assert_never(stmt)
 
@@ -235,12 +238,12 @@ class _Checker:
                 if self.resolved:
                     raise VerifyError(f"{known!r} is left though the target is known")
             case Ref(var=var):
-                if not self.visible(var):
+                if var not in self.seen:
                     raise VerifyError(f"{var.hint} is used before or outside its definition")
             case Apply(op=op):
                 if op not in OPS:
                     raise VerifyError(f"{op} is no row of the operator table")
-                if not _well_typed(expr):
+                if not _well_typed(op, tuple(arg.type for arg in expr.args), expr.type):
                     raise VerifyError(f"{op} is mistyped")
             case Read():
                 self.read(expr)
@@ -267,9 +270,10 @@ class _Checker:
             raise VerifyError(f"{field.hint}: no border is {expr.border}")
 
 
-def _well_typed(expr: Apply) -> bool:
+@lru_cache(maxsize=4096)
+def _well_typed(op: str, given: tuple[Type, ...], result: Type) -> bool:
     try:
-        wanted = OPS[expr.op].rule(expr.op, [arg.type for arg in expr.args])
+        wanted = OPS[op].rule(op, [*given])
     except SemanticError:  # the rule's message is for users, who wrote no such thing
         return False
-    return wanted == (tuple(arg.type for arg in expr.args), expr.type)
+    return wanted == (given, result)

@@ -38,7 +38,7 @@ def test_kernels_that_would_need_one_another(apart, nexts):
 
 def test_results_are_those_of_numpy():
     with gp.use_device("reference"):
-        for seed in range(60):
+        for seed in range(40):
             check(drawn(seed))
 
 
@@ -50,15 +50,15 @@ def test_results_on_the_best_device():
 def test_plans_can_run_in_their_order():
     fused = [
         len(plans[0].launches) < len(plans[1].launches)
-        for plans in (planned(drawn(seed, 30)) for seed in range(1000, 1080))
+        for plans in (planned(drawn(seed, 30)) for seed in range(1000, 1050))
     ]
-    assert sum(fused) > 60
+    assert sum(fused) > 37
 
 
 def test_whatever_is_merged_groups_stay_acyclic():
     """The rules that save memory choose few pairs; here any two kernels that may become one do."""
     apart = 0
-    for seed in range(250):
+    for seed in range(170):
         random, dag = Random(seed), drawn(seed, 16)
         made = applied(dag, [gp.Field(a, 0) for a in start()], fields=True)
         what = program([made[v].node for v in dag.wanted])
@@ -75,7 +75,7 @@ def test_whatever_is_merged_groups_stay_acyclic():
                 apart += "another kernel stands between them" in reason
             quotient = nx.DiGraph((groups.of[x], groups.of[y]) for x, y in edges if groups.of[x] != groups.of[y])
             assert nx.is_directed_acyclic_graph(quotient), (seed, dag)
-    assert apart > 50, "nothing has stood between two kernels"
+    assert apart > 30, "nothing has stood between two kernels"
 
 
 def test_the_pool_is_drawn_from():

@@ -24,7 +24,7 @@ bytecodes = pytest.mark.skipif(sys.version_info < (3, 11), reason="what handles 
 def test_handlers_of_signals(name, on):
     """An exception between two bytecodes of the main thread, where CPython runs them."""
     with trials(name, on) as all_of_them:
-        all_of_them.everywhere("step", 12 if on == "reference" and name == "iterations" else 30)
+        all_of_them.everywhere("step", 12 if on == "reference" and name == "iterations" else 22)
         for action in ACTIONS[1:]:
             all_of_them.everywhere(action, 4)
         all_of_them.everywhere("step", 4, first=True)

@@ -61,8 +61,9 @@ def close(found: Any, expected: Any, tolerance: float = 2e-5) -> None:
 
 @pytest.mark.parametrize(("left", "right"), SHAPES)
 def test_matmul(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    others = ("float64", "int8", "complex64", "bool", "float16")
     with gp.use_device("reference"):
-        for dtype in ("float32", "float64", "int8", "complex64", "bool", "float16"):
+        for dtype in ("float32", *others[SHAPES.index((left, right)) % 2 :: 2]):
             a, b = values(dtype, *left), values(dtype, *right)
             close(linalg.matmul(a, b), np.matmul(a, b), 2e-2 if dtype == "float16" else 2e-5)
 

@@ -81,12 +81,13 @@ class Recorder:
         self.returned: Var | None = None  # whether a thread has called `_return()`
         self.idle, self.naming = False, True  # whether an integer 0 leaves values without a use
         self.looked: Loc | None = None  # where Python has first asked how large a field is
-        self.root: FrameType | None = None
+        self.root: FrameType | None = None  # what writes statements stands within it
 
     # --- the stack of recorders ---------------------------------------------------------------------------------
 
     def __enter__(self) -> Recorder:
         _stack().append(self)
+        self.root = self.root or sys._getframe(1)
         return self
 
     def __exit__(self, *exc: object) -> None:
