@@ -12,6 +12,7 @@ first; but extremes of windows that mirror have no other values than those that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +24,7 @@ from gpuop.ndimage.neighbours import Around, combined, neighbourhood, padded_alo
 KEPT = ("symmetric", "reflect", "wrap")  # borders that hold of sums around a point, as they hold of what is added
 MIRRORED = ImageEdge("symmetric")
 METHODS = ("direct", "nested")
-LARGE = 16  # points from which on windows are nested by default
+LARGE = 24  # points from which on windows are nested by default
 FAR = 64  # the same where fields are padded first
 Operation = Callable[[Any, Any], Any]
 
@@ -89,7 +90,7 @@ class LineWindow:
         made, count = {1: field}, 1
         edge = self.at if self.at.border in KEPT else MIRRORED
         step = steps_along(self.axis, rank(field), 0)
-        while 9 * count <= self.size:
+        while 3 * count <= self._largest:
 
             def of_three(around: Around, far: int = count) -> Any:
                 first = self.operation(around(step(-far)), around(step(0)))
@@ -100,10 +101,18 @@ class LineWindow:
             count *= 3
         return made
 
+    @property
+    def _largest(self) -> int:
+        """The points of the windows that this one is made of."""
+        if self.repeats:
+            return int(3 ** max(round(math.log(self.size, 3) - 1.5), 0))
+        powers: list[int] = [3**n for n in range(1 + int(math.log(self.size, 3)))]
+        return min(powers, key=lambda count: 2 * math.log(count, 3) + len(_side_by_side(count, _odd(self.size))))
+
     def _last(self, made: dict[int, Field], dtype: str) -> Field:
         """The window put together of what is made of fewer points."""
-        odd = self.size - (self.size + 1) % 2
-        taps = _overlapping(max(made), odd) if self.repeats else _side_by_side(list(made), odd)
+        odd, largest = _odd(self.size), max(made)
+        taps = _overlapping(largest, odd) if self.repeats else _side_by_side(largest, odd)
         step = steps_along(self.axis, rank(made[1]), self.origin)
         edge = self.at if self.at.border in KEPT else MIRRORED
         low, high = -(self.size // 2), self.size - 1 - self.size // 2
@@ -119,8 +128,13 @@ class LineWindow:
                 total = self.operation(total, value)
             return self.last(total)
 
-        others = [made[count] for count in made if count > 1]
+        others = [made[largest]] if largest > 1 else []
         return neighbourhood(f"{self.name}_nested", made[1], found, self.at, self.computed, dtype, self.key, others)
+
+
+def _odd(size: int) -> int:
+    """The points of the largest window around its own point in one of a size."""
+    return size - (size + 1) % 2
 
 
 def _overlapping(count: int, size: int) -> list[tuple[int, int]]:
@@ -131,15 +145,9 @@ def _overlapping(count: int, size: int) -> list[tuple[int, int]]:
     )
 
 
-def _side_by_side(counts: list[int], size: int) -> list[tuple[int, int]]:
-    """Windows of some sizes, each with its distance, that are one of odd size without overlapping."""
-    largest = max(counts)
-    pairs = (size // largest - 1) // 2
-    taps = [(largest, n * largest) for n in range(-pairs, pairs + 1)]
-    covered = (2 * pairs + 1) * largest
-    for count in sorted(counts, reverse=True):
-        while size - covered >= 2 * count:
-            far = (covered + count) // 2
-            taps += [(count, -far), (count, far)]
-            covered += 2 * count
-    return taps
+def _side_by_side(count: int, size: int) -> list[tuple[int, int]]:
+    """Windows of so many points, each with its distance, that are one of odd size without overlapping, and single points."""
+    pairs = (size // count - 1) // 2
+    end = ((2 * pairs + 1) * count + 1) // 2
+    taps = [(count, n * count) for n in range(-pairs, pairs + 1)]
+    return taps + [(1, sign * far) for far in range(end, size // 2 + 1) for sign in (-1, 1)]
