@@ -42,7 +42,7 @@ def neighbourhood(
 
     def at_point(at: Place, read: Reading) -> Any:
         def around(offset: Offset, of: Field = field, outside: ImageEdge = edge) -> Any:
-            return k._convert(_read(of, at, offset, read, outside), computed)
+            return k._convert(read_around(of, at, offset, read, outside), computed)
 
         return stored(value(around), out)
 
@@ -57,12 +57,13 @@ def padded_along(field: Field, axis: int, width: tuple[int, int], edge: ImageEdg
     step = steps_along(axis, len(grid), width[0])(0)
 
     def at_point(at: Place, read: Reading) -> Any:
-        return stored(k._convert(_read(field, at, step, read, edge), dtype), out)
+        return stored(k._convert(read_around(field, at, step, read, edge), dtype), out)
 
     return gathered("pad", out, [field], at_point, (axis, width, edge, dtype))
 
 
-def _read(field: Field, at: Place, offset: Offset, read: Reading, edge: ImageEdge) -> Any:
+def read_around(field: Field, at: Place, offset: Offset, read: Reading, edge: ImageEdge) -> Any:
+    """What is at an offset from a place."""
     place = [p if _none(o) else p + o for p, o in zip(at, offset, strict=False)] + list(at[len(offset) :])
     if edge.border != "constant":
         return read.at(field, place, edge.border)

@@ -67,3 +67,30 @@ def test_explain_says_how():
     assert "nested" not in said(size=23)
     assert "nested" not in said(size=24, method="direct")
     assert "maximum_filter1d_of_3" in said(size=15, method="nested")
+
+
+@pytest.mark.parametrize("sigma", [0.7, 4, (1.5, 60)])
+@pytest.mark.parametrize("mode", ["reflect", "constant"])
+def test_recursive_gaussians(sigma, mode):
+    with gp.use_device("reference"):
+        found = ndimage.gaussian_filter(IMAGE, sigma, mode=mode, cval=90, method="recursive")
+    expected = scipy.ndimage.gaussian_filter(IMAGE, sigma, mode=mode, cval=90, truncate=9)
+    np.testing.assert_allclose(found, expected, atol=5e-6 * np.ptp(IMAGE))
+
+
+def test_recursive_gaussians_on_devices(device):
+    image = IMAGE.astype("float32")
+    found = ndimage.gaussian_filter1d(gp.ScalarField(image), 3, 0, method="recursive").numpy()
+    np.testing.assert_allclose(found, scipy.ndimage.gaussian_filter1d(image, 3, 0, truncate=9), atol=1e-3)
+
+
+def test_recursive_gaussians_in_chunks_and_of_what_is_constant():
+    line = np.random.default_rng(8).random(1100)
+    with gp.use_device("reference"):
+        found = ndimage.gaussian_filter(line, 5.0, method="recursive", mode="wrap")
+        assert (ndimage.gaussian_filter(np.full((9, 300), 173, "uint8"), 2.2, method="recursive") == 173).all()
+        image = IMAGE.reshape(23, 20, 2)
+        colours = ndimage.gaussian_filter(gp.VectorField(image), 2.0, method="recursive").numpy()
+    np.testing.assert_allclose(found, scipy.ndimage.gaussian_filter(line, 5.0, mode="wrap", truncate=9), atol=5e-6)
+    expected = scipy.ndimage.gaussian_filter(image, 2.0, axes=(0, 1), truncate=9)
+    np.testing.assert_allclose(colours, expected, atol=1e-3)

@@ -187,6 +187,10 @@ def test_signatures():
             "`method` is one of 'direct', 'nested', or None for what suits the window, not 'fast'",
         ),
         (
+            lambda a: ndimage.gaussian_filter(a, 2, order=(0, 1), method="recursive"),
+            "`method='recursive'` is of the order 0 and standard deviations above 0",
+        ),
+        (
             lambda a: ndimage.grey_erosion(a, structure=[[1]], method="nested"),
             "`method='nested'` is of windows that are boxes, without a structure",
         ),
