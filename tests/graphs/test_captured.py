@@ -187,6 +187,24 @@ def nowhere(field):
         _writeTensor(_out0, _readTensor(field))
 
 
+def test_defaults_may_be_set():
+    field = gp.ScalarField(ONE)
+
+    def scaled(f, n=2, *, g=field):
+        return _readTensor(f) * n + _readTensor(g)
+
+    def scaled_array(a, n=2, *, m=1):
+        return gp.ScalarField(a) * n + m
+
+    multiplied, piped = gp.operator(scaled), gp.pipeline(scaled_array)
+    assert multiplied(field).numpy()[0] == piped(ONE)[0] == 3
+    scaled.__defaults__ = scaled_array.__defaults__ = (5,)
+    assert multiplied(field).numpy()[0] == piped(ONE)[0] == 6
+    scaled.__kwdefaults__["g"] = gp.ScalarField(4 * ONE)
+    scaled_array.__kwdefaults__["m"] = 4
+    assert multiplied(field).numpy()[0] == piped(ONE)[0] == 9
+
+
 def test_a_file_is_read_again(tmp_path):
     path = tmp_path / "k.npy"
     multiplied = gp.operator(lambda f: _readTensor(f) * float(np.load(str_path)))

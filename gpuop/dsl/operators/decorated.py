@@ -6,6 +6,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable
+from operator import is_
 from types import FunctionType
 from typing import Any, ClassVar, TypeVar
 
@@ -25,6 +26,7 @@ class Decorated:
     Attributes:
         receiver: the object that it is a method of, if it is one: the first argument.
         dynamic: the names of arguments whose extents are arguments of kernels; True: of all.
+        defaults: of the function's arguments, as the signature has them.
         first, preset: the arguments of a `functools.partial` that it is made of.
         places: how many arguments there are; -1 where not all may be given by their place.
         recorded_by: the attributes that decide what is recorded.
@@ -41,7 +43,7 @@ class Decorated:
             self.first, self.preset, function = function.args, function.keywords, function.func
         functools.update_wrapper(self, function)  # type: ignore[arg-type]  # what is made of it can be called
         self.function, self.name = function, name or function.__name__
-        self.signature = inspect.signature(function)
+        self.signature, self.defaults = inspect.signature(function), defaults_of(function)
         parameters = self.signature.parameters.values()
         self.places = len(parameters) if all(p.kind in BY_POSITION for p in parameters) else -1
         self.receiver: tuple[Any, ...] = ()
@@ -60,6 +62,9 @@ class Decorated:
         if len(given) == self.places and not (kwargs or self.preset):
             named = dict(zip(self.signature.parameters, given, strict=True))
             return inspect.BoundArguments(self.signature, named)  # as `Signature.bind` makes it
+        defaults = defaults_of(self.function)
+        if len(defaults) != len(self.defaults) or not all(map(is_, defaults, self.defaults)):
+            self.signature, self.defaults = inspect.signature(self.function), defaults
         bound = bind(self.signature, given, self.preset | kwargs)
         bound.apply_defaults()
         return bound
@@ -130,6 +135,12 @@ class Decorated:
         if self.receiver:
             return getattr, (*self.receiver, self.function.__name__)
         return _found, (self.portable,)
+
+
+def defaults_of(function: Callable[..., Any]) -> tuple[Any, ...]:
+    """The defaults of a function's arguments, which may be set."""
+    by_name = function.__kwdefaults__ or {}
+    return function.__defaults__, *by_name.keys(), *by_name.values()
 
 
 def bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
