@@ -59,9 +59,8 @@ class Recorder:
         self.unfolded: tuple[Scope, tuple[Expr, ...]] | None = None  # own places along dimensions that are one axis
         self.grid_of = ""  # who decided it, where `_globalThreads` did not
         self.tensor = Shape()  # a thread's tensor axis: one thread for each of its elements
-        self.threads_given = False
         self.grid_chosen: tuple[int, ...] | None = None  # where targets decide on the grid, what it is recorded for
-        self.whole = False  # whether the surplus threads of the last groups run too
+        self.threads_given = self.whole = False  # whole: whether the surplus threads of the last groups run too
         self.group: tuple[tuple[Extent, ...], Loc | None] | None = None  # the work-group that `_localThreads` asks for
         self.alike: list[tuple[Expr, Loc | None]] = []  # what must be the same for all threads of a work-group
         self.shared: list[Declare] = []  # memory that is not a thread's own
