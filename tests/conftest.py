@@ -41,6 +41,7 @@ ONE_DRIVER = {
     f"tests.conformance.test_{name}"
     for name in ("complex", "limits", "orders", "outputs", "sample", "several", "switch", "windows")
 }
+MANY_CASES = 4  # of one test, which differ little
 
 
 gc.set_threshold(10_000)  # what tests make lives a while, and is collected before each file
@@ -99,6 +100,36 @@ INTERPRETERS = {LOWERED: Lowered, WIDENED: Widened, VECTORIZED: Vectorized}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of generated text")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test with many cases, devices that others stand for take every other one."""
+    cases: dict[Any, list[pytest.Item]] = {}
+    for item in items:
+        name = getattr(item, "callspec", None) and item.callspec.params.get("device")  # type: ignore[attr-defined]
+        if name:
+            cases.setdefault((item.function, name), []).append(item)  # type: ignore[attr-defined]
+    left: set[pytest.Item] = set()
+    for (function, name), several in cases.items():
+        first = left_out_from(function.__module__, name)
+        if first is not None and len(several) >= MANY_CASES:
+            left.update(several[first::2])
+    if left:
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
+
+
+def left_out_from(module: str, name: str) -> int | None:
+    """The first of every two cases that a device leaves to others; None where it takes all.
+
+    What lies above drivers runs on the reference too; a kernel's vectors are interpreted for one case, and PoCL's for the other.
+    """
+    driver = name not in ("reference", *INTERPRETERS)
+    if module.startswith("tests.graphs.") and module not in DRIVERS_COUNT:
+        return 1 if driver else None
+    if driver and name != gp.devices()[0].name:
+        return 0
+    return 1 if name == VECTORIZED and module.startswith("tests.conformance.") else None
 
 
 def pytest_collection_finish() -> None:

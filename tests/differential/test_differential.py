@@ -23,7 +23,7 @@ from .program import failure, script
 from .schedules import PINS, Pinned
 
 DEVICES = [d.name for d in gp.devices()]
-SEEDS = {"reference": 9, DEVICES[0]: 3}  # compiling takes longer than interpreting
+SEEDS = {"reference": 6, DEVICES[0]: 2}  # compiling takes longer than interpreting
 FEWEST = 1
 MOST_SEEDS = 100
 
@@ -42,7 +42,7 @@ def test_programs(kind: str, on: str) -> None:
 def test_schedules_of_gpus() -> None:
     """On whatever device there is."""
     on = f"{DEVICES[0]} as a gpu"
-    for seed in range(3000, 3008):
+    for seed in range(3000, 3006):
         made = program("schedules", seed)
         found = failure(made, on)
         assert found is None, script(made, on, found)
@@ -96,8 +96,8 @@ def test_a_seed_is_a_program() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_programs_compare_something(kind: str) -> None:
-    seen = [value for seed in range(12) for value in program(kind, seed).expected()]
-    assert len(seen) > 18
-    assert sum(value.array.size for value in seen) > 180
+    seen = [value for seed in range(8) for value in program(kind, seed).expected()]
+    assert len(seen) > 12
+    assert sum(value.array.size for value in seen) > 120
     assert len({value.dtype for value in seen}) > 3
     assert sum(len(np.unique(value.array)) > 1 for value in seen) > len(seen) / 4

@@ -180,7 +180,7 @@ TYPE = gp.FieldType((3, 4))
 def test_mistakes_are_semantic_errors(count):
     seen = {"fine": 0, "SemanticError": 0, "Python's error": 0}
 
-    @profile("reference", 500, 0)
+    @profile("reference", 350, 0)
     @given(st.lists(STEPS, min_size=count, max_size=count), st.sampled_from([TYPE, TYPE, None]))
     def run(steps, outputs):
         seen[attempt(steps, outputs)] += 1
@@ -190,12 +190,13 @@ def test_mistakes_are_semantic_errors(count):
 
 
 def test_every_name_with_every_argument():
-    """Each name with each argument alone."""
+    """Each name with every other argument alone, of which the next name takes the others."""
     arguments = (
         [("value", v) for v in VALUES] + [("field", f) for f in FIELDS] + [("plain", n) for n in range(len(PLAIN))]
     )
     many = ("_convert_", "_as_"), ("2", "3", "4", "Var", "Array")  # one for each type
     plain = [n for n in dsl.__all__ if not n.startswith(many[0]) and not n.endswith(many[1])]
-    for name in [*plain, "_convert_int2", "_as_short", "_half3", "_ucharVar", "_double2Array"]:
+    for n, name in enumerate([*plain, "_convert_int2", "_as_short", "_half3", "_ucharVar", "_double2Array"]):
         for k, argument in enumerate(arguments):
-            attempt([("call", name, [argument, arguments[-1 - k]][: 1 + k % 2], {})], TYPE)
+            if (k // 2 + n) % 2:
+                attempt([("call", name, [argument, arguments[-1 - k]][: 1 + k % 2], {})], TYPE)

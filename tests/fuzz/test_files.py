@@ -24,7 +24,7 @@ from gpuop.runtime.cuda import nvrtc
 
 from .files import BUNDLES, STATES, mutated
 
-FILES = 250  # of each format
+FILES = 160  # of each format
 OPENCL = [d.name for d in gp.devices() if d.name.startswith("opencl") and d.problem is None]
 MOST_POINTS = 10**6
 

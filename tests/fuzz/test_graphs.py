@@ -217,7 +217,7 @@ def results(spec, optimize=True):
 def test_fused_unfused_and_reference_agree(device):
     sizes = []
 
-    @profile(device, 60, 7)
+    @profile(device, 40, 5)
     @given(graphs(SHAPES if device in INTERPRETED else SHAPES[:1]))
     def run(spec):
         fused, kernels = results(spec)

@@ -53,7 +53,7 @@ def test_recorded_lowered_and_compiled_agree(device):
     if device == "reference":
         pytest.skip("compared with itself")
 
-    @profile(device, 60, 7)
+    @profile(device, 42, 5)
     @given(programs())
     def run(program):
         running.check(program, device)
@@ -64,7 +64,7 @@ def test_recorded_lowered_and_compiled_agree(device):
 def test_checked_execution_finds_nothing():
     """The programs are free of races, and read nothing that is not there."""
 
-    @profile("reference", 20, 0)
+    @profile("reference", 12, 0)
     @given(programs())
     def run(program):
         made = running.recorded(program, careful=True)
@@ -78,7 +78,7 @@ def test_pairs_fused_and_apart_agree(device):
     """One program reads another one's outputs: fusing changes no bit, of multiply-adds neither, and devices agree on them."""
     kernels = []
 
-    @profile(device, 12, 4)
+    @profile(device, 9, 3)
     @given(pairs(), sampled_from(("exact", "contract")))
     def run(pair, precision):
         with gp.precision(precision):
@@ -98,7 +98,7 @@ def test_pairs_fused_and_apart_agree(device):
 def test_cuda_compiles():
     target = replace(target_named("cuda"), least_threads=1)
 
-    @profile("cuda", 0, 5)
+    @profile("cuda", 0, 4)
     @given(programs())
     def run(program):
         compile_cuda(generate(running.kernel(running.recorded(program)), target).text, "sm_90")

@@ -20,7 +20,7 @@ FUSION = (
 def test_fused_unfused_and_reference_agree(device):
     seen: Counter[str] = Counter()
 
-    @profile(device, 50, 6)
+    @profile(device, 36, 4)
     @given(graphs(6 if device in INTERPRETED else 4))
     def run(spec):
         seen.update(graph_programs.check(spec, unfused_too=device != "reference"))
@@ -35,7 +35,7 @@ def test_fused_unfused_and_reference_agree(device):
 def test_every_kind_of_operator_occurs():
     seen: Counter[str] = Counter()
 
-    @profile("reference", 250, 0)
+    @profile("reference", 180, 0)
     @given(graphs(12))
     def run(spec):
         seen.update(set(graph_programs.build(spec)[1]))

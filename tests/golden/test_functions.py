@@ -13,7 +13,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 
 from .kernels import field
-from .nvrtc import compile_cuda
+from .nvrtc import ptx_of
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 FLOATS = ("float16", "float32", "float64")
@@ -64,6 +64,6 @@ def test_functions_compile(dtype: str, lanes: int) -> None:
     for step in plan(program([f.node for f in fields])).launches:
         source = generate(step.kernel, target_named("cuda")).text
         try:
-            compile_cuda(source, "sm_90")
+            ptx_of(source, "compute_90")
         except RuntimeError as refused:
             pytest.fail(f"{refused}\n{source}")

@@ -70,7 +70,7 @@ def test_every_function_of_every_dtype(device, dtype):
     if dtype == "float64" and not has_double():
         pytest.skip("no double")
     cases = [(n, s, o, a) for n in NAMES if takes(n, dtype) for s, o in SHAPES for a in axes_of(s)]
-    each = 29 if device == "reference" else 139
+    each = 47 if device == "reference" else 211
     for name, shape, order, axis in cases[DTYPES.index(dtype) :: each]:  # compilers are slow
         x, options = values(shape, dtype), {"keepdims": bool(rng.integers(2))}
         if name.endswith(("std", "var")):
@@ -86,7 +86,7 @@ def test_masks(device, dtype):
     if dtype == "float64" and not has_double():
         pytest.skip("no double")
     cases = [(n, s, o, a) for n in MASKED if takes(n, dtype) for s, o in SHAPES for a in axes_of(s)]
-    each = 53 if device == "reference" else 199
+    each = 79 if device == "reference" else 307
     for name, shape, order, axis in cases[DTYPES.index(dtype) :: each]:
         x, mask = values(shape, dtype), np.asarray(rng.random(shape) < 0.6)
         chosen = gp.Field(mask, order)

@@ -273,9 +273,7 @@ _local = threading.local()
 
 
 def _stack() -> list[Recorder]:
-    if not hasattr(_local, "stack"):
-        _local.stack = []
-    stack: list[Recorder] = _local.stack
+    stack: list[Recorder] = vars(_local).setdefault("stack", [])
     return stack
 
 
