@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.fields import services
-from gpuop.dsl.fields.arrays import Making, Placeholder, folding, is_array
+from gpuop.dsl.fields.arrays import Making, Placeholder, folding, is_array, kind_made
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.errors import DeviceError, SemanticError, described
@@ -92,11 +92,11 @@ def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
 def adopt(array: Any, make: Making, copy: bool, name: str) -> tuple[Node, FieldType]:
     """A leaf with the values that an array of a device has now; with `copy=False`, whose memory is the array's. And its type."""
     dtype = array.dtype if isinstance(array, Placeholder) else numpy_dtype(array)
-    probe = np.broadcast_to(np.zeros((), dtype), tuple(array.shape))
-    kind = make(probe)[0]
-    if kind.array_shape != probe.shape:
+    shape = tuple(array.shape)
+    kind = kind_made(make, shape, dtype)
+    if kind.array_shape != shape:
         raise SemanticError(
-            f"an array of a device becomes a field of its own shape, {probe.shape}, not of {kind}; add alpha first"
+            f"an array of a device becomes a field of its own shape, {shape}, not of {kind}; add alpha first"
         )
     return _adopted(array, kind, make, copy, name, dtype), kind
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
 from gpuop.fft.axes_transformed import fast_length
 from gpuop.ndimage.filter_arguments import axes_of, rank
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ops.along import roll
-
-Numbers = np.ndarray[Any, Any]
 
 
 def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> Numbers:

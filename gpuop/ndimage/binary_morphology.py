@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError, described
 from gpuop.iterate import iterate
@@ -18,7 +19,6 @@ from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ops.algebra import where
 
 LOOKS = 8  # turns between looks at whether anything changed
-Numbers = np.ndarray[Any, Any]
 
 
 def generate_binary_structure(rank: int, connectivity: int) -> Numbers:

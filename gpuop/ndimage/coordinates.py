@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import gpuop.dsl as k
+from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
 from gpuop.ndimage.between_points import Knots, Spline, any_of, between, knots_at, table_of
@@ -18,7 +19,6 @@ from gpuop.ndimage.spline_weights import check_mode, check_order
 from gpuop.ops.gather import Place
 from gpuop.ops.making import filled
 
-Numbers = np.ndarray[Any, Any]
 SMALL_EXTENT = 2**20  # up to it coordinates in float32 are mapped into a field without loss
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ndimage.filter_arguments import (
@@ -25,7 +26,6 @@ from gpuop.ndimage.filter_arguments import (
 from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, offsets_at, steps_along
 from gpuop.ndimage.of_arrays import of_arrays
 
-Numbers = np.ndarray[Any, Any]
 EPSILON = 2.0**-52  # weights that differ by less are equal to SciPy, and those below it are none
 
 

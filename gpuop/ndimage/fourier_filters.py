@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import gpuop.dsl as k
+from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import ComplexField, ScalarField
 from gpuop.dsl.operators.operator import library_call
@@ -15,7 +16,6 @@ from gpuop.errors import ArgumentError
 from gpuop.ndimage.filter_arguments import axis_of, each, rank
 from gpuop.ndimage.of_arrays import of_arrays
 
-Numbers = np.ndarray[Any, Any]
 NEAR = 0.5  # below it differences of a sine and a cosine are taken from their series
 SERIES = (1.0, -1 / 10, 1 / 280, -1 / 15120, 1 / 1330560, -1 / 172972800)
 # J₁ up to 5, with its first two zeros, and above it as a wave (S. Moshier's Cephes, j1.c); powers from 0 on.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.host import HostOperator
 from gpuop.errors import ArgumentError, UnsupportedError
@@ -36,7 +37,6 @@ PADS = {
     "wrap": "wrap",
     "constant": "constant",
 }  # NumPy's
-Numbers = np.ndarray[Any, Any]
 
 
 def generic_filter(

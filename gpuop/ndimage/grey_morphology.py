@@ -12,8 +12,6 @@ from gpuop.ndimage.extrema import extremum, footprint_of
 from gpuop.ndimage.filter_arguments import as_output, axes_of, each, rank
 from gpuop.ndimage.of_arrays import of_arrays
 
-Numbers = np.ndarray[Any, Any]
-
 
 @of_arrays()
 def grey_erosion(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import gpuop.dsl as k
+from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.arrays import is_array
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
@@ -15,8 +16,6 @@ from gpuop.ndimage.coordinates import along_axes, at_places, axes_placed, by_mat
 from gpuop.ndimage.filter_arguments import each, rank, result_dtype
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ops.gather import Place
-
-Numbers = np.ndarray[Any, Any]
 
 
 @of_arrays("coordinates")

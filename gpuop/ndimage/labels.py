@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ndimage.binary_morphology import generate_binary_structure
@@ -14,8 +15,6 @@ from gpuop.ndimage.forests import forest, numbered
 from gpuop.ndimage.mask_words import links_of
 from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of, wanted_dtype
 from gpuop.ops.algebra import astype
-
-Numbers = np.ndarray[Any, Any]
 
 
 def label(input: Any, structure: Any = None, output: Any = None) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.host import HostOperator
 from gpuop.errors import ArgumentError
@@ -21,7 +22,6 @@ from gpuop.ndimage.neighbours import MOST, Around, neighbourhood
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ndimage.window_values import window_values
 
-Numbers = np.ndarray[Any, Any]
 # What gives the same of integers if these are converted first to what it makes of them.
 REDUCTIONS = (np.mean, np.sum, np.prod, np.max, np.min, np.ptp, np.median, np.std, np.var)
 

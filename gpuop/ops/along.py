@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import gpuop.dsl as k
+from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import ScalarField
 from gpuop.errors import BoundsError, SemanticError
@@ -17,8 +17,6 @@ from gpuop.ops.axes import Axis, a_field, axes_of, numbered, of_field, several, 
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.layouts import ravel, reshape, reshaped, swapaxes
 from gpuop.ops.slicing import sliced
-
-Numbers = NDArray[Any]
 
 
 @dataclass(frozen=True)

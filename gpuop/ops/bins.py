@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import gpuop.dsl as k
+from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import FieldType
@@ -20,7 +20,6 @@ from gpuop.ops.algebra import astype
 from gpuop.ops.searches import found
 from gpuop.ops.thresholds import greatest, least
 
-Numbers = NDArray[Any]
 GUESSED = 1 << 18  # bins of equal widths, among which a quotient in float32 finds the right one, or the one before it
 LESS = 1 - 2.0**-20  # times as many bins as a unit has: more than what float32 rounds, and a quarter of a bin at most
 NOWHERE = -1  # where no update has an effect

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import gpuop.dsl as k
+from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
@@ -24,7 +24,6 @@ from gpuop.ops.reduction_functions import called as reduction
 from gpuop.ops.scans import cumprod, cumsum
 from gpuop.ops.searches import found
 
-Numbers = NDArray[Any]
 FLOATS = ("complex64", "float16", "float32", "float64")
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import gpuop.dsl as k
+from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.arrays import host_array
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
@@ -18,8 +18,6 @@ from gpuop.ops.along import take
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.making import filled
 from gpuop.ops.thresholds import least
-
-Numbers = NDArray[Any]
 
 
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Field:

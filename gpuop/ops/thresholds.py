@@ -6,9 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Numbers = NDArray[Any]
+from gpuop.dsl.fields.arrays import Array as Numbers
 
 
 def least(edges: Numbers, dtype: np.dtype[Any], above: bool = False) -> Numbers:

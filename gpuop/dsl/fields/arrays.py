@@ -194,6 +194,11 @@ def check_fits(kind: FieldType, order: Any, dtype: Any) -> None:
         raise SemanticError(f'this is a Field already, a {kind} field; `.astype("{wanted}")` converts it')
 
 
+def kind_made(make: Making, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FieldType:
+    """The type of a field that is made of such an array, whatever its numbers."""
+    return make(np.broadcast_to(np.zeros((), dtype), shape))[0]
+
+
 def folding(make: Making) -> Making:
     """The same, of a field as kernels know it."""
 

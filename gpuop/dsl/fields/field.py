@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.array_facts import ArrayFacts
 from gpuop.dsl.fields.arrays import (
@@ -18,6 +16,7 @@ from gpuop.dsl.fields.arrays import (
     folding,
     host_array,
     is_device_array,
+    kind_made,
 )
 from gpuop.dsl.fields.conversions import Conversions
 from gpuop.dsl.fields.copying import Copying
@@ -82,8 +81,7 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
         if is_device_array(array):
             node, kind = services.above.adopt(array, make, copy, name)
         elif isinstance(array, Placeholder):
-            probe = np.broadcast_to(np.zeros((), array.dtype), array.shape)
-            kind = make(probe)[0]
+            kind = kind_made(make, array.shape, array.dtype)
             node = Leaf(kind.folded, Deferred(array, folding(make), kind), name=name)
         else:
             kind, values = make(host_array(array))
