@@ -27,7 +27,7 @@ SIZES = (3, 9, 15, 31, 101)
 COMPARED = 512  # points along each axis of what is compared
 
 
-def cases() -> Iterator[Case]:
+def cases(dtype: str) -> Iterator[Case]:
     def box(n: int) -> Any:
         return lambda cv, a: cv.blur(a, (n, n), borderType=cv.BORDER_REFLECT)
 
@@ -40,12 +40,18 @@ def cases() -> Iterator[Case]:
     def blurred(sigma: float) -> Any:
         return lambda cv, a: cv.GaussianBlur(a, (0, 0), sigma, borderType=cv.BORDER_REFLECT)
 
+    def median(n: int) -> Any:
+        return lambda cv, a: cv.medianBlur(a, n)
+
     for n in SIZES:
         yield "uniform_filter", {"size": n}, ("direct", "nested"), box(n)
     for n in SIZES:
         yield "maximum_filter", {"size": n}, ("direct", "nested"), dilated(n)
     for n in SIZES:
         yield "grey_opening", {"size": n}, ("direct", "nested"), opened(n)
+    for n in (5, 9, 15):
+        methods = ("network", "counts") if n < 9 else ("counts",)
+        yield "median_filter", {"size": n}, methods, median(n) if n < 7 or dtype == "uint8" else None
     for sigma in (2, 5, 10, 30):
         yield "gaussian_filter", {"sigma": sigma}, ("direct", "recursive"), blurred(sigma)
 
@@ -84,7 +90,7 @@ def main() -> None:
     with gp.use_device(arguments.device or current().name):
         modules = others(current().name)
         print(f"{current().name}: {current().description}, {arguments.dtype} {arguments.size}²\n")
-        for case in cases():
+        for case in cases(arguments.dtype):
             name, options, _, _ = case
             if arguments.only in name:
                 found = measured(case, image, modules, arguments.runs)

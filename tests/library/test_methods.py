@@ -94,3 +94,30 @@ def test_recursive_gaussians_in_chunks_and_of_what_is_constant():
     np.testing.assert_allclose(found, scipy.ndimage.gaussian_filter(line, 5.0, mode="wrap", truncate=9), atol=5e-6)
     expected = scipy.ndimage.gaussian_filter(image, 2.0, axes=(0, 1), truncate=9)
     np.testing.assert_allclose(colours, expected, atol=1e-3)
+
+
+RANKS = [  # the dtype, the rank, and the window
+    ("uint8", 40, {"size": 9}),
+    ("int16", 5, {"size": (3, 5), "mode": "constant", "cval": -30}),
+    ("float32", 7, {"footprint": IMAGE[:4, :5] > 60, "mode": "constant", "cval": 2.5}),
+    ("float64", 20, {"size": (4, 9), "mode": "wrap"}),
+    ("float16", 40, {"size": (5, 13), "mode": "mirror"}),
+    ("bool", 100, {"footprint": IMAGE[:11, :17] > 60}),
+]
+
+
+@pytest.mark.parametrize(("dtype", "rank", "options"), RANKS)
+def test_ranks_by_counting(dtype, rank, options):
+    image = IMAGE > 120 if dtype == "bool" else (IMAGE - 100 * (dtype != "uint8")).astype(dtype)
+    with gp.use_device("reference"):
+        found = ndimage.rank_filter(image, rank, method="counts", **options)
+    known = image.astype("float32") if dtype == "float16" else image
+    assert np.array_equal(found, scipy.ndimage.rank_filter(known, rank, **options))
+    assert found.dtype == image.dtype
+
+
+def test_ranks_by_counting_on_devices(device):
+    image = IMAGE.astype("uint8")
+    field = gp.ScalarField(image)
+    found = ndimage.median_filter(field, (3, 4), mode="nearest", method="counts").numpy()
+    assert np.array_equal(found, scipy.ndimage.median_filter(image, (3, 4), mode="nearest"))

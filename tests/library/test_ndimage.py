@@ -191,6 +191,10 @@ def test_signatures():
             "`method='recursive'` is of the order 0 and standard deviations above 0",
         ),
         (
+            lambda a: ndimage.median_filter(a, 9, method="network"),
+            "`method='network'` is of windows of up to 64 points of float64, and this has 81",
+        ),
+        (
             lambda a: ndimage.grey_erosion(a, structure=[[1]], method="nested"),
             "`method='nested'` is of windows that are boxes, without a structure",
         ),
