@@ -28,32 +28,38 @@ COMPARED = 512  # points along each axis of what is compared
 
 
 def cases(dtype: str) -> Iterator[Case]:
-    def box(n: int) -> Any:
-        return lambda cv, a: cv.blur(a, (n, n), borderType=cv.BORDER_REFLECT)
-
-    def dilated(n: int) -> Any:
-        return lambda cv, a: cv.dilate(a, np.ones((n, n), np.uint8))
-
-    def opened(n: int) -> Any:
-        return lambda cv, a: cv.morphologyEx(a, cv.MORPH_OPEN, np.ones((n, n), np.uint8))
-
-    def blurred(sigma: float) -> Any:
-        return lambda cv, a: cv.GaussianBlur(a, (0, 0), sigma, borderType=cv.BORDER_REFLECT)
-
-    def median(n: int) -> Any:
-        return lambda cv, a: cv.medianBlur(a, n)
-
-    for n in SIZES:
-        yield "uniform_filter", {"size": n}, ("direct", "nested"), box(n)
-    for n in SIZES:
-        yield "maximum_filter", {"size": n}, ("direct", "nested"), dilated(n)
-    for n in SIZES:
-        yield "grey_opening", {"size": n}, ("direct", "nested"), opened(n)
-    for n in (5, 9, 15):
-        methods = ("network", "counts") if n < 9 else ("counts",)
-        yield "median_filter", {"size": n}, methods, median(n) if n < 7 or dtype == "uint8" else None
+    boxes: dict[str, Callable[[int], Callable[[Any, Any], object]]] = {
+        "uniform_filter": lambda n: lambda cv, a: cv.blur(a, (n, n), borderType=cv.BORDER_REFLECT),
+        "maximum_filter": lambda n: lambda cv, a: cv.dilate(a, np.ones((n, n), np.uint8)),
+        "grey_opening": lambda n: lambda cv, a: cv.morphologyEx(a, cv.MORPH_OPEN, np.ones((n, n), np.uint8)),
+    }
+    for name, of_opencv in boxes.items():
+        for n in SIZES:
+            yield name, {"size": n}, ("direct", "nested"), of_opencv(n)
+    yield from ranks(dtype)
     for sigma in (2, 5, 10, 30):
-        yield "gaussian_filter", {"sigma": sigma}, ("direct", "recursive"), blurred(sigma)
+        yield (
+            "gaussian_filter",
+            {"sigma": sigma},
+            ("direct", "recursive"),
+            lambda cv, a, s=sigma: cv.GaussianBlur(a, (0, 0), s, borderType=cv.BORDER_REFLECT),  # type: ignore[misc]
+        )
+    for n in (5, 9, 15, 31):
+        weights = np.outer(np.arange(1, n + 1), np.arange(n, 0, -1)) / n**3
+        yield (
+            "correlate",
+            {"weights": weights},
+            ("direct", "separable"),
+            lambda cv, a, w=weights: cv.filter2D(a, -1, w, borderType=cv.BORDER_REFLECT),  # type: ignore[misc]
+        )
+
+
+def ranks(dtype: str) -> Iterator[Case]:
+    def of_opencv(n: int) -> Any:
+        return (lambda cv, a: cv.medianBlur(a, n)) if n < 7 or dtype == "uint8" else None
+
+    for n in (5, 9, 15):
+        yield "median_filter", {"size": n}, ("network", "counts") if n < 9 else ("counts",), of_opencv(n)
 
 
 def measured(case: Case, image: Any, modules: dict[str, Any], runs: int) -> dict[str, float]:
@@ -72,7 +78,7 @@ def measured(case: Case, image: Any, modules: dict[str, Any], runs: int) -> dict
     if image.dtype.kind in "iu" and "SciPy" in modules:
         few = image[:COMPARED, :COMPARED]
         expected = getattr(modules["SciPy"], name)(few, **options)
-        for m in set(methods) - {"recursive"}:
+        for m in set(methods) - {"recursive", "separable"}:
             assert np.array_equal(getattr(ndimage, name)(few, **options, method=m), expected), (name, options, m)
     wait = (lambda: None) if arrays is np else arrays.cuda.Device().synchronize
     return {n: 1e3 * min(taken) for n, taken in in_turns(actions, runs, wait=wait, warm=1).items()}
@@ -94,7 +100,7 @@ def main() -> None:
             name, options, _, _ = case
             if arguments.only in name:
                 found = measured(case, image, modules, arguments.runs)
-                told = ", ".join(f"{n}={v}" for n, v in options.items())
+                told = ", ".join(f"{n}={np.shape(v) or v}" for n, v in options.items())
                 print(f"{name}({told}): " + ", ".join(f"{n} {ms:.2f}" for n, ms in found.items()), flush=True)
 
 

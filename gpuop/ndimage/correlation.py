@@ -19,14 +19,16 @@ from gpuop.ndimage.filter_arguments import (
     computed_in,
     each,
     edge,
+    method_of,
     rank,
     result_dtype,
     spread,
 )
-from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, offsets_at, steps_along
+from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, steps_along
 from gpuop.ndimage.of_arrays import of_arrays
+from gpuop.ndimage.weighted_windows import EPSILON, WORTH, added, factors_of, one_by_one
 
-EPSILON = 2.0**-52  # weights that differ by less are equal to SciPy, and those below it are none
+METHODS = ("direct", "separable")
 
 
 @of_arrays()
@@ -88,6 +90,7 @@ def correlate(
     origin: Any = 0,
     *,
     axes: Any = None,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.correlate: sums of the values around each point, times weights of as many axes as are filtered.
 
@@ -96,14 +99,17 @@ def correlate(
         weights: an array of numbers; complex ones are conjugated, and give complex results.
         origin: how far the window lies towards the end of each axis: an integer, or one for each.
         axes: those of the weights; by default all.
+        method: "direct" adds the values of the window one after the other, "separable" along one axis after the other, of weights
+            that are products of weights along each: by default 49 weights and more, of integer results if those are integers.
+            Sums of integers are the same then, those of floats differ in the last places.
 
     Returns:
         A lazy Field; of an array, an array of the same library.
 
     Raises:
-        ArgumentError: wrong modes, axes, weights or origins; a ValueError and a RuntimeError.
+        ArgumentError: wrong modes, axes, weights, origins or methods; a ValueError and a RuntimeError.
     """
-    return _windowed("correlate", input, weights, output, edge(mode, cval), origin, axes, turned=False)
+    return _windowed("correlate", input, weights, output, edge(mode, cval), origin, axes, method, turned=False)
 
 
 @of_arrays()
@@ -116,9 +122,10 @@ def convolve(
     origin: Any = 0,
     *,
     axes: Any = None,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.convolve: as `correlate`, of the weights turned around along every axis."""
-    return _windowed("convolve", input, weights, output, edge(mode, cval), origin, axes, turned=True)
+    return _windowed("convolve", input, weights, output, edge(mode, cval), origin, axes, method, turned=True)
 
 
 def weights_of(weights: Any) -> Numbers:
@@ -160,7 +167,8 @@ def along(
     dtype, half = result_dtype(output, field), len(weights) // 2
 
     at_step = steps_along(axis, rank(field), origin)
-    sign, table = _symmetry(weights), numbers_at(weights)
+    computed = computed_in(field, dtype)
+    sign, table = _symmetry(weights), numbers_at(weights, computed)
 
     def total(around: Around) -> Any:
         if sign:
@@ -174,7 +182,7 @@ def along(
         start = around(at_step(last - half)) * weights[last]
         return combined(last, lambda n: around(at_step(n - half)) * table(n), _add, start)
 
-    return neighbourhood(name, field, total, at, computed_in(field, dtype), dtype, (weights, axis, origin))
+    return neighbourhood(name, field, total, at, computed, dtype, (weights, axis, origin))
 
 
 def _symmetry(weights: Sequence[float]) -> int:
@@ -193,8 +201,9 @@ def _add(total: Any, term: Any) -> Any:
 
 
 def _windowed(
-    name: str, field: Field, weights: Any, output: Any, at: ImageEdge, origin: Any, axes: Any, turned: bool
+    name: str, field: Field, weights: Any, output: Any, at: ImageEdge, origin: Any, axes: Any, method: Any, turned: bool
 ) -> Field:
+    method = method_of(method, METHODS)
     numbers, chosen = np.asarray(weights), axes_of(axes, rank(field))
     window = spread(numbers, chosen, rank(field), "weights")
     origins = dict(zip(chosen, each(origin, len(chosen), "origin"), strict=True))
@@ -206,22 +215,15 @@ def _windowed(
     if not window.size:
         return field
     shifts = [n // 2 + origins.get(a, 0) for a, n in enumerate(window.shape)]
-    return by_parts(field, window, output, lambda f, w, kind: _added(name, f, w, shifts, at, kind))
 
+    def filtered(part: Field, own: Numbers, dtype: str) -> Field:
+        whole = dtype not in ("float16", "float32", "float64", "complex64")
+        wanted = method == "separable" or (method is None and own.size >= WORTH)
+        parts = factors_of(own, whole and method is None) if wanted else None
+        if parts is not None:
+            return one_by_one(part, parts, shifts, at, dtype, along)
+        if method == "separable":
+            raise ArgumentError("`method='separable'` is of weights that are products of weights along each axis")
+        return added(name, part, own, shifts, at, dtype)
 
-def _added(name: str, field: Field, window: Numbers, shifts: Sequence[int], at: ImageEdge, dtype: str) -> Field:
-    """The sum of the neighbours that a window has weights of."""
-    taps = [
-        (tuple(i - shift for i, shift in zip(place, shifts, strict=True)), float(weight))
-        for place, weight in np.ndenumerate(window)
-        if abs(weight) > EPSILON
-    ]
-    table = numbers_at([weight for _, weight in taps])
-    place = offsets_at([offset for offset, _ in taps])
-
-    def total(around: Around) -> Any:
-        if not taps:
-            return around((0,) * rank(field)) * 0.0
-        return combined(len(taps), lambda n: around(place(n)) * table(n), _add)
-
-    return neighbourhood(name, field, total, at, computed_in(field, dtype), dtype, tuple(taps))
+    return by_parts(field, window, output, filtered)

@@ -158,8 +158,9 @@ def extremum(
     taps = taps_of(field, held, chosen, origin, heights)
     dtype, at = result_dtype(output, field), edge(mode, cval)
     sign, join = (-1.0 if which == "minimum" else 1.0), OPERATIONS[which]
+    computed = compared_in(field, at) if structure is None else "float64" if field.dtype != "float32" else "float32"
     place = offsets_at([offset for offset, _ in taps])
-    table = numbers_at([sign * height for _, height in taps])
+    table = numbers_at([sign * height for _, height in taps], computed)
 
     def found(around: Around) -> Any:
         def term(n: Any) -> Any:
@@ -168,7 +169,6 @@ def extremum(
 
         return combined(len(taps), term, join)
 
-    computed = compared_in(field, at) if structure is None else "float64" if field.dtype != "float32" else "float32"
     return neighbourhood(f"{which}_filter", field, found, at, computed, dtype, (tuple(taps), structure is None))
 
 

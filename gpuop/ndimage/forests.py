@@ -19,7 +19,6 @@ from functools import partial
 from typing import Any
 
 import gpuop.dsl as k
-from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.decorator import operator
 from gpuop.dsl.operators.operator import library_call

@@ -91,14 +91,14 @@ def combined(count: int, term: Callable[[Any], Any], operation: Callable[[Any, A
     return total
 
 
-def numbers_at(numbers: Sequence[float]) -> Callable[[Any], Any]:
-    """What looks up one of some numbers: itself, or in a table of the kernel in a loop."""
+def numbers_at(numbers: Sequence[float], dtype: str = "float64") -> Callable[[Any], Any]:
+    """What looks up one of some numbers: itself, or in a loop in a table of the kernel, of integers or of a dtype."""
 
     def looked_up(n: Any) -> Any:
         if isinstance(n, int) or len(set(numbers)) == 1:
             return numbers[n if isinstance(n, int) else 0]
         whole = all(isinstance(number, int) for number in numbers)
-        return k._constantArray(np.array(numbers, np.int32 if whole else np.float64))[n]
+        return k._constantArray(np.array(numbers, np.int32 if whole else dtype))[n]
 
     return looked_up
 

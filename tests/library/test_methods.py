@@ -121,3 +121,33 @@ def test_ranks_by_counting_on_devices(device):
     field = gp.ScalarField(image)
     found = ndimage.median_filter(field, (3, 4), mode="nearest", method="counts").numpy()
     assert np.array_equal(found, scipy.ndimage.median_filter(image, (3, 4), mode="nearest"))
+
+
+STEPS = np.outer(np.arange(-3, 5), np.arange(7, 0, -1))
+WEIGHTS = [  # the weights, how they are taken by default, and what else is given
+    (STEPS, "separable", {"mode": "constant", "cval": 3, "origin": (1, -1)}),
+    (STEPS + np.eye(8, 7), "direct", {"mode": "wrap"}),
+    (np.multiply.outer(STEPS, [2])[..., 0] * 1.0, "separable", {"mode": "mirror"}),
+    (np.where(STEPS % 2, 0, STEPS), "direct", {}),
+    (np.random.default_rng(9).random((12, 13)), "direct", {"mode": "nearest"}),
+]
+
+
+@pytest.mark.parametrize(("weights", "method", "options"), WEIGHTS)
+def test_weights_along_each_axis_and_large_windows(weights, method, options):
+    with gp.use_device("reference"):
+        for dtype in ("int16", "float64"):
+            image = (IMAGE - 90).astype(dtype)
+            expected = scipy.ndimage.convolve(image, weights, output="int32" if dtype == "int16" else None, **options)
+            for chosen in (None, method):
+                found = ndimage.convolve(image, weights, output=expected.dtype, method=chosen, **options)
+                np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-9)
+        with gp.ComputeGraph(device="reference") as graph:
+            graph.probe(ndimage.convolve(gp.ScalarField(IMAGE), weights, **options), "out")
+    assert ("2 operators" in graph.explain()) == (method == "separable")
+
+
+def test_large_windows_on_devices(device):
+    image = IMAGE.astype("float32")
+    found = ndimage.correlate(gp.ScalarField(image), WEIGHTS[4][0]).numpy()
+    np.testing.assert_allclose(found, scipy.ndimage.correlate(image, WEIGHTS[4][0]), rtol=1e-5)

@@ -191,6 +191,10 @@ def test_signatures():
             "`method='recursive'` is of the order 0 and standard deviations above 0",
         ),
         (
+            lambda a: ndimage.convolve(a, [[1, 2], [3, 4]], method="separable"),
+            "`method='separable'` is of weights that are products of weights along each axis",
+        ),
+        (
             lambda a: ndimage.median_filter(a, 9, method="network"),
             "`method='network'` is of windows of up to 64 points of float64, and this has 81",
         ),

@@ -1,0 +1,85 @@
+"""Windows with weights: as products of weights along each axis, where they are such, and in loops where they are large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.ndimage.filter_arguments import ImageEdge, computed_in, rank
+from gpuop.ndimage.neighbours import MOST, Around, combined, neighbourhood, numbers_at, offsets_at
+
+Numbers = np.ndarray[Any, Any]
+EPSILON = 2.0**-52  # weights that differ by less are equal to SciPy, and those below it are none
+EXACT = 2**53  # integers that float64 holds
+WORTH = 49  # weights from which on axes are taken one after the other, if they can be
+
+
+def factors_of(window: Numbers, whole: bool) -> list[Numbers] | None:
+    """Weights along each axis whose products are those of a window; None where there are none.
+
+    Args:
+        whole: they are to be integers, so that sums of integers stay exact.
+    """
+    if sum(n > 1 for n in window.shape) < 2 or not window.any():
+        return None
+    if whole and not (np.array_equal(window, np.rint(window)) and np.abs(window).max() < EXACT):
+        return None
+    middle = np.unravel_index(np.argmax(np.abs(window)), window.shape)
+    lines = [window[tuple(slice(None) if b == a else at for b, at in enumerate(middle))] for a in range(window.ndim)]
+    parts = [line / (np.gcd.reduce(line.astype(np.int64)) if whole else window[middle]) for line in lines]
+    parts[0] = parts[0] * (window[middle] / reduce(np.multiply.outer, parts)[middle])
+    near = 0.0 if whole else 8 * EPSILON * abs(window[middle])
+    good = np.allclose(reduce(np.multiply.outer, parts), window, rtol=0, atol=near)
+    return parts if good and not (whole and (parts[0] % 1).any()) else None
+
+
+def one_by_one(
+    field: Field, parts: Sequence[Numbers], shifts: Sequence[int], at: ImageEdge, dtype: str, along: Any
+) -> Field:
+    """The sums along one axis after the other; between them values are as long as sums are."""
+    between = field.dtype if field.dtype == "complex64" else computed_in(field, dtype)
+    axes = [a for a, part in enumerate(parts) if part.size > 1]
+    scale = np.prod([part.sum() for a, part in enumerate(parts) if a not in axes])
+    for a in axes:
+        kind = dtype if a == axes[-1] else between
+        weights = parts[a] * scale if a == axes[0] else parts[a]
+        field = along(field, weights, a, kind, at, shifts[a] - parts[a].size // 2)
+        if at.border == "constant":
+            outside = at.cval * float(weights.sum())
+            at = ImageEdge("constant", outside if between == "complex64" else np.asarray(outside, between).item())
+    return field
+
+
+def added(name: str, field: Field, window: Numbers, shifts: Sequence[int], at: ImageEdge, dtype: str) -> Field:
+    """The sum of the neighbours that a window has weights of."""
+    taps = [
+        (tuple(i - shift for i, shift in zip(place, shifts, strict=True)), float(weight))
+        for place, weight in np.ndenumerate(window)
+        if abs(weight) > EPSILON
+    ]
+    computed = computed_in(field, dtype)
+    table = numbers_at([weight for _, weight in taps], computed)
+    place = offsets_at([offset for offset, _ in taps])
+
+    def total(around: Around) -> Any:
+        if not taps:
+            return around((0,) * rank(field)) * 0.0
+        if MOST < len(taps) == window.size:
+            return _in_loops(around, window.astype(computed), shifts)
+        return combined(len(taps), lambda n: around(place(n)) * table(n), lambda total, term: total + term)
+
+    return neighbourhood(name, field, total, at, computed, dtype, (tuple(taps), window.shape))
+
+
+def _in_loops(around: Around, window: Numbers, shifts: Sequence[int]) -> Any:
+    weights = k._constantArray(window)
+    total = k._var(k._convert(-0.0, str(window.dtype)))  # to which adding changes nothing
+    with k._for(window.shape) as place:
+        offset = tuple(n - shift for n, shift in zip(place, shifts, strict=True))
+        total.assign(total + around(offset) * weights[tuple(place)])
+    return total
