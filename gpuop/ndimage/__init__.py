@@ -48,6 +48,7 @@ from gpuop.ndimage.smoothing import gaussian_filter, gaussian_filter1d, uniform_
 from gpuop.ndimage.splines import spline_filter, spline_filter1d
 from gpuop.ndimage.statistics import center_of_mass, mean, median, standard_deviation, sum, sum_labels, variance
 from gpuop.ndimage.vectorized import vectorized_filter
+from gpuop.ndimage.watersheds import watershed_ift
 
 __all__ = [
     "affine_transform",
@@ -122,6 +123,7 @@ __all__ = [
     "value_indices",
     "variance",
     "vectorized_filter",
+    "watershed_ift",
     "white_tophat",
     "zoom",
 ]

@@ -224,9 +224,43 @@ def test_floods():
             )
 
 
+def check_watersheds(shape, structure, dtype, most):
+    rng = np.random.default_rng(12)
+    image = rng.integers(0, most, shape).astype(dtype)
+    markers = (rng.random(shape) < 0.15) * rng.integers(-2, 4, shape).astype("int16")
+    expected = scipy.ndimage.watershed_ift(image, markers, structure)
+    alike(ndimage.watershed_ift(image, markers, structure), expected)
+
+
+def test_watersheds_on_devices(device):
+    """Ties are broken as SciPy breaks them: by which markers are above 0, and by who was in a queue last."""
+    check_watersheds((11, 9), None, "uint8", 9)
+
+
+def test_watersheds_along_several_axes():
+    with gp.use_device("reference"):
+        check_watersheds((3, 2, 4), SKEW[None] | SKEW[:, None], "uint16", 300)
+
+
+def test_watersheds_of_fields_and_into_arrays():
+    image, markers = (VALUES[:6, :5] % 4).astype("uint8"), np.zeros((6, 5), "int8")
+    markers[2, 3], markers[5, 0], into = 3, -1, np.zeros((6, 5), "int64")
+    expected = scipy.ndimage.watershed_ift(image, markers)
+    with gp.use_device("reference"):
+        made = ndimage.watershed_ift(gp.ScalarField(image), gp.ScalarField(markers))
+        alike((made * 2).numpy(), expected * 2)
+        assert ndimage.watershed_ift(image, markers, output=into) is into and np.array_equal(into, expected)
+        assert ndimage.watershed_ift(image[:0], markers[:0]).shape == (0, 5)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: ndimage.watershed_ift(VALUES, LABELS), "only 8 and 16 unsigned inputs are supported"),
+        (lambda: ndimage.watershed_ift(LABELS.astype("u1"), LABELS[1:]), "input and markers must have equal shape"),
+        (lambda: ndimage.watershed_ift(LABELS.astype("u1"), DOTS), "marker should be of integer type"),
+        (lambda: ndimage.watershed_ift(LABELS.astype("u1"), LABELS, output="f"), "output should be of integer type"),
+        (lambda: ndimage.watershed_ift(LABELS.astype("u1"), LABELS, [1]), "structure and input must have equal rank"),
         (lambda: ndimage.label(DOTS, [1, 1, 1]), "structure and input must have equal rank, not 1 and 2"),
         (lambda: ndimage.label(DOTS, np.ones((3, 5))), "structure dimensions must be equal to 3"),
         (lambda: ndimage.label(DOTS, [[1, 1, 0], [0, 1, 0], [0, 0, 0]]), "structuring element is not symmetric"),

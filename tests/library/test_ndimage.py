@@ -168,8 +168,8 @@ def test_signatures():
             "not 'clamp'; that is a border of kernels, called 'nearest' here",
         ),
         (
-            lambda a: gp.ndimage.watershed_ift(a),
-            "gpuop.ndimage has no `watershed_ift`; `scipy.ndimage.watershed_ift`",
+            lambda a: gp.ndimage.watershed(a),
+            "gpuop.ndimage has no `watershed`; `scipy.ndimage.watershed`",
         ),
         (lambda a: ndimage.sobel(a, axis=2), "axis 2 is out of range: the field has 2 axes"),
         (lambda a: ndimage.correlate1d(a, []), "no filter weights given"),
