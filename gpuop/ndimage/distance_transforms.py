@@ -8,16 +8,19 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.alternatives import either
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ir.types import FieldType
 from gpuop.ndimage.binary_morphology import generate_binary_structure
 from gpuop.ndimage.filter_arguments import each, frozen
 from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of, wanted_dtype
 from gpuop.ndimage.nearest import NONE, Metric, cost, nearest
+from gpuop.ndimage.swept_distances import sweeps, swept
 from gpuop.ops.algebra import astype
 from gpuop.ops.gather import Place, Reading, apart, gathered
 from gpuop.ops.joining import stack
 from gpuop.ops.layouts import reshape
+from gpuop.ops.sort_tiles import single
 
 NAMES = {
     "euclidean": "euclidean",
@@ -179,13 +182,16 @@ def _distances(
     points = nearest(input, metric)
     made = []
     if want[0]:
-        made.append(reshape(_lengths(points, shape, metric, dtype, nowhere), shape))
+        far = _lengths(points, shape, metric, nowhere)
+        if metric.name != "euclidean" and not want[1] and sweeps(shape):
+            far = either(single(), swept(input, metric.name == "chessboard"), far)
+        made.append(reshape(far if str(far.dtype) == dtype else _as_unsigned(far, dtype), shape))
     if want[1]:
         made.append(stack([reshape(_coordinate(points, shape, axis, nowhere), shape) for axis in range(len(shape))]))
     return tuple(made)
 
 
-def _lengths(points: Field, shape: tuple[int, ...], metric: Metric, dtype: str, nowhere: str) -> Field:
+def _lengths(points: Field, shape: tuple[int, ...], metric: Metric, nowhere: str) -> Field:
     """How far points are from others, given by their numbers."""
 
     def length(at: Place, read: Reading) -> Any:
@@ -201,10 +207,8 @@ def _lengths(points: Field, shape: tuple[int, ...], metric: Metric, dtype: str, 
             beyond = beyond + more
         return k._sqrt(k._where(number < 0, beyond, far))
 
-    made = gathered(
-        "distance", FieldType(points.field_shape, (), metric.dtype), [points], length, (shape, metric, nowhere)
-    )
-    return made if str(made.dtype) == dtype else _as_unsigned(made, dtype)
+    out = FieldType(points.field_shape, (), metric.dtype)
+    return gathered("distance", out, [points], length, (shape, metric, nowhere))
 
 
 def _as_unsigned(made: Field, dtype: str) -> Field:

@@ -189,8 +189,10 @@ def test_distances():
 def test_distances_on_devices(device):
     mask = np.random.default_rng(8).random((19, 33)) > 0.03
     check_distances(mask, None)
-    found = ndimage.distance_transform_cdt(gp.ScalarField(mask))
-    assert np.array_equal(found.numpy(), scipy.ndimage.distance_transform_cdt(mask))
+    for metric in ("chessboard", "taxicab"):
+        for image in (mask, np.ones_like(mask)):  # nothing is outside of the second one
+            found = ndimage.distance_transform_cdt(gp.ScalarField(image), metric)
+            assert np.array_equal(found.numpy(), scipy.ndimage.distance_transform_cdt(image, metric))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,69 @@
+"""Numbers of steps to the nearest point outside of a mask, by sweeps over the rows of a plane, for CPUs.
+
+A way of least steps goes from row to row first, straight or, where corners are neighbours, also aslant, and then along a row. So
+one thread sweeps from the first row down and another from the last one up, a vector of columns at a time; then each row is swept
+from both ends (A. Rosenfeld, J. Pfaltz, Sequential operations in digital picture processing, 1966).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.types import FieldType
+
+MOST_COLUMNS = 1 << 13  # of which a thread keeps two rows
+FAR = (1 << 15) - 2  # further than anything else: a step more is no overflow of int16
+
+
+def sweeps(shape: Sequence[int]) -> bool:
+    """Whether distances in a grid are found so."""
+    return len(shape) == 2 and shape[1] <= MOST_COLUMNS and sum(shape) < FAR
+
+
+def swept(mask: Field, aslant: bool) -> Field:
+    """How many steps each point is from the nearest one that is 0, in memory's order: int32, -1 if there is none.
+
+    Args:
+        aslant: whether corners are neighbours.
+    """
+    rows, columns = mask.field_shape
+    kept = FieldType((2, rows, columns), (), "int16")
+
+    def from_ends() -> None:
+        k._globalThreads(2)
+        k._localThreads(1)
+        line, last = k._intArray(columns + 2), k._intArray(columns + 2)
+        with k._for(columns + 2) as c:
+            last[c] = FAR
+            line[c] = FAR
+        with k._for(rows) as done:
+            row = k._where(k._column == 0, done, rows - 1 - done)
+            with k._for(columns) as c:
+                near = k._min(k._min(last[c], last[c + 1]), last[c + 2]) if aslant else last[c + 1]
+                inside = k._readTensor(mask, row, c, border="unchecked") != 0
+                line[c + 1] = k._where(inside, k._min(near + 1, FAR), 0)
+            with k._for(columns) as c:
+                last[c + 1] = line[c + 1]
+                k._writeTensor(k._out0, line[c + 1], k._column, row, c)
+
+    both = library_call("swept_rows", (kept,), [mask], from_ends, aslant, whole=True)[0]
+
+    def along_row() -> None:
+        k._globalThreads(rows)
+        k._localThreads(1)
+        line, near = k._intArray(columns), k._var(FAR)
+        with k._for(columns) as c:
+            down, up = (k._convert_int(k._readTensor(both, n, k._column, c, border="unchecked")) for n in range(2))
+            near.assign(k._min(near + 1, k._min(down, up)))
+            line[c] = near
+        near.assign(FAR)
+        with k._for(columns) as done:
+            c = columns - 1 - done
+            near.assign(k._min(near + 1, line[c]))
+            k._writeTensor(k._out0, k._where(near == FAR, -1, near), k._column * columns + c)
+
+    out = FieldType(rows * columns, (), "int32")
+    return library_call("swept_columns", (out,), [both], along_row, rows, whole=True)[0]
