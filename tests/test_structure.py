@@ -47,7 +47,7 @@ BELOW = {  # what each part may import
     "bundles": CORE | {"evaluation", "graphs"},
     "providers": {"array_namespace", "dsl", "interop", "evaluation", "submission", "graphs", "texts"},
     "fft": CORE | {"ndimage"},
-    "cog": CORE | {"fft", "linalg", "ndimage"},
+    "cog": CORE | {"fft", "linalg", "ndimage", "pipelines"},
     "testing": BASE | {"dsl", "ir", "runtime"},
     "tune": CORE | {"pipelines", "graphs"},
     "commands": CORE | {"texts", "bundles", "named_functions"},

@@ -13,10 +13,12 @@ from gpuop import fft as transforms
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError, described
 from gpuop.ops.evenly_spaced import arange
+from gpuop.pipelines.takes_arrays import an_array
 
 
 def grid_axes(field: Any) -> tuple[int, ...]:
     if not isinstance(field, Field):
+        an_array(field)  # which says more of a kernel's values
         raise SemanticError(
             f"gpuop.cog's functions take Fields, not {described(field)}; wrap arrays, as in `gp.ScalarField(a)`"
         )

@@ -162,7 +162,7 @@ def cosines(
         return parts[0] + 1j * parts[1]  # type: ignore[no-any-return]
     sines, inverse = "dst" in name, name.startswith("i")
     counts, numbers = lengths_of(x, lengths, axes)
-    check_lengths(counts)
+    check_lengths(name, counts)
     orthogonal = norm == "ortho" if orthogonalize is None else bool(orthogonalize)
     kind, lead = BACK[type_] if inverse else type_, 1 if x.type.tensor_points > 1 else 0
     field = taken(x, dict(zip(numbers, counts, strict=True)), real=True)

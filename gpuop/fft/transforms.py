@@ -61,7 +61,7 @@ class Kind:
             raise UnsupportedError(f"{self.name}: x must be a real sequence, and this one is complex")
         if numbers and self.numbers == "c2r" and (lengths is None or _last(lengths) in (None, -1)):
             counts[-1] = 2 * (counts[-1] - 1)
-        check_lengths(counts)
+        check_lengths(self.name, counts)
         return counts, numbers
 
     def of(self, x: Field, lengths: Lengths, axes: Any, norm: Any, method: str | None) -> Field:
@@ -106,11 +106,11 @@ def lengths_of(x: Field | FieldType, lengths: Lengths, axes: Any) -> tuple[list[
     return [operator.index(n) for n in wanted], numbers
 
 
-def check_lengths(counts: Sequence[int]) -> None:
+def check_lengths(name: str, counts: Sequence[int]) -> None:
     """Refuse transforms of nothing."""
     for count in counts:
         if count < 1:
-            raise ArgumentError(f"invalid number of data points ({count}) specified")
+            raise ArgumentError(f"{name}: invalid number of data points ({count}) specified")
 
 
 def _without_plan(plan: Any) -> None:

@@ -62,12 +62,16 @@ def shift(name: str, types: Sequence[Type]) -> Signature:
     return uniform(types, Type(types[0].dtype, lanes(name, types)))
 
 
+OF_FLOATS = {"_abs": "of floats it is `_fabs(x)`, or `abs(x)`, of complex numbers `_complexAbs(z)`; or "}
+
+
 def integer(name: str, types: Sequence[Type]) -> Signature:
     """The rule of the integer functions; bools count as int."""
     operand = arithmetic(name, types)[1]
     if operand.kind == "f":
         raise SemanticError(
-            f"{name} wants integers, not {' and '.join(map(str, types))}; convert first, as in `_convert_int(x)`"
+            f"{name} wants integers, not {' and '.join(map(str, types))}; {OF_FLOATS.get(name, '')}convert first, as in "
+            "`_convert_int(x)`"
         )
     return uniform(types, operand)
 

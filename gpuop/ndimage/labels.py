@@ -70,17 +70,17 @@ def connected(input: Field, structure: Any) -> Numbers:
         UnsupportedError: the field has complex numbers, or tensors.
     """
     if input.dtype == "complex64":
-        raise UnsupportedError("Complex type not supported: complex numbers are neither true nor false")
+        raise UnsupportedError("label: Complex type not supported: complex numbers are neither true nor false")
     if input.tensor_shape:
-        raise UnsupportedError("what is labelled are scalars: take an element of the tensors, as in `f[..., 0]`")
-    held = structure_of(input, structure)
+        raise UnsupportedError("label: what is labelled are scalars: take an element of the tensors, as in `f[..., 0]`")
+    held = structure_of("label", input, structure)
     if not np.array_equal(held, np.flip(held)):
-        raise ArgumentError("structuring element is not symmetric: a neighbour that is connected is so from both sides")
+        raise ArgumentError("label: structuring element is not symmetric: a neighbour that is connected is so from both sides")
     return held
 
 
-def structure_of(input: Field, structure: Any) -> Numbers:
-    """A structure of 3 along each axis of a field; by default that of the neighbours along the axes.
+def structure_of(name: str, input: Field, structure: Any) -> Numbers:
+    """A structure of 3 along each axis of a field, for the function of a name; by default that of the neighbours along the axes.
 
     Raises:
         ArgumentError: it has another shape.
@@ -88,7 +88,7 @@ def structure_of(input: Field, structure: Any) -> Numbers:
     count = len(input.field_shape)
     held = generate_binary_structure(count, 1) if structure is None else np.asarray(structure, bool)
     if held.ndim != count:
-        raise ArgumentError(f"structure and input must have equal rank, not {held.ndim} and {count}")
+        raise ArgumentError(f"{name}: structure and input must have equal rank, not {held.ndim} and {count}")
     if any(n != 3 for n in held.shape):
-        raise ArgumentError(f"structure dimensions must be equal to 3, not {held.shape}")
+        raise ArgumentError(f"{name}: structure dimensions must be equal to 3, not {held.shape}")
     return held

@@ -15,7 +15,7 @@ from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.interop import numpy_dtype
 from gpuop.ndimage.filter_arguments import DTypeOfArray
 from gpuop.pipelines.pipeline import Pipeline, pipeline
-from gpuop.pipelines.takes_arrays import as_field
+from gpuop.pipelines.takes_arrays import an_array, as_field
 
 Measure = Callable[..., Any]  # of fields and constants: a field, or a tuple of fields
 
@@ -46,7 +46,7 @@ def _run(measure: Measure) -> Pipeline:
 
 def as_array(given: Any) -> Any:
     """A Field, or an array of any library; NumPy's of what is neither."""
-    return given if given is None or isinstance(given, Field) or is_array(given) else np.asarray(given)
+    return given if given is None or isinstance(given, Field) or is_array(given) else an_array(given)
 
 
 def _number(array: Any) -> Any:

@@ -15,7 +15,7 @@ from gpuop.errors import UnsupportedError
 from gpuop.interop import numpy_dtype
 from gpuop.ndimage.filter_arguments import DTypeOfArray, frozen
 from gpuop.pipelines.pipeline import pipeline
-from gpuop.pipelines.takes_arrays import as_field
+from gpuop.pipelines.takes_arrays import an_array, as_field
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _NO_OUTPUT = "no output"  # of functions that have no such argument
@@ -89,7 +89,7 @@ def _other_field(other: Any) -> Any:
 
 
 def _array(given: Any, narrow: bool = False) -> Any:
-    array = given if given is None or is_array(given) else np.asarray(given)
+    array = given if given is None or is_array(given) else an_array(given)
     return array.astype(np.complex64) if narrow and getattr(array, "dtype", None) == np.complex128 else array
 
 

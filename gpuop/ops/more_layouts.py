@@ -197,8 +197,10 @@ def triu(m: Any, k: Any = 0) -> Field:
 def _triangle(name: str, m: Any, diagonal: Any, stays: Any) -> Field:
     """What stays by how far it lies below a diagonal; zeros elsewhere."""
     field, shift = a_field(name, m), whole_number(diagonal, "`k`, a number of a diagonal,")
-    if field.ndim < 2:
-        raise SemanticError(f"{name}: a {field.type} field has no two axes")
+    if not field.ndim:
+        raise SemanticError(f"{name}: a {field.type} field has no axes")
+    if field.ndim == 1:  # a row for each of its values, as NumPy has it
+        field = spread(name, field, (field.size, field.size))
 
     def value(at: Place, read: Reading) -> Any:
         own, chosen = read.at(field, at), stays(at[-2] - at[-1] + shift)

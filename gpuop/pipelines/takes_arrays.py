@@ -11,6 +11,8 @@ import numpy as np
 
 from gpuop.dsl.fields.arrays import Placeholder, is_array
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.recorder.value import Value
+from gpuop.errors import SemanticError
 from gpuop.ir.types import is_integer
 from gpuop.pipelines.pipeline import pipeline
 
@@ -43,12 +45,22 @@ def takes_arrays(*names: str) -> Callable[[Function], Function]:
 
 
 def _array(given: Any) -> Any:
-    return given if given is None or is_array(given) or is_integer(given) else np.asarray(given)
+    return given if given is None or is_array(given) or is_integer(given) else an_array(given)
+
+
+def an_array(given: Any) -> Any:
+    """NumPy's array of what is given, which is no value of a kernel's."""
+    if isinstance(given, Value):
+        raise SemanticError(
+            "gpuop's library takes whole fields, and a recorded value is that of one point: give it the field, and read what it "
+            "makes, as in `_readTensor(gp.ndimage.gaussian_filter(f, 1))`; of what a body computes it takes the operator's result"
+        )
+    return np.asarray(given)
 
 
 def as_field(given: Any, tensor_order: int = 0) -> Field:
     """The field, or one of an array whose last axes are the tensor's, with the array's own dtype."""
     if isinstance(given, Field):
         return given
-    array = given if isinstance(given, Placeholder) or is_array(given) else np.asarray(given)
+    array = given if isinstance(given, Placeholder) or is_array(given) else an_array(given)
     return Field(array, tensor_order, array.dtype)

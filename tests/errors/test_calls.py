@@ -95,6 +95,9 @@ def shape_as_an_output_type():
     gp.operator(outputs=(8, 8))(lambda f: _readTensor(f))(SCALAR)  # here
 
 
+OF_ONE_POINT = (
+    "gpuop's library takes whole fields, and a recorded value is that of one point: give it the field, and read"
+)
 INDEXED = (
     "a recorded value is nothing to NumPy, and no index of its arrays: it exists only on the device; "
     "`table = _constantArray(array)` makes a table"
@@ -104,6 +107,34 @@ INDEXED = (
 @WRONGS.add(INDEXED)
 def array_at_a_recorded_index():
     gp.operator(lambda f, w: _readTensor(f) * w[_column])(SCALAR, np.arange(5))  # here
+
+
+@WRONGS.add(
+    "gpuop's library takes whole fields, and a recorded value is that of one point: give it the field, and read what it makes"
+)
+def smoothed_point():
+    gp.operator(lambda f: gp.ndimage.gaussian_filter(_readTensor(f), 1))(SCALAR)  # here
+
+
+@WRONGS.add(
+    "gpuop's library takes whole fields, and a recorded value is that of one point: give it the field, and read what it makes"
+)
+def determinant_of_a_point():
+    gp.operator(lambda f: gp.linalg.det(_readTensor(f)))(SCALAR)  # here
+
+
+@WRONGS.add(
+    "gpuop's library takes whole fields, and a recorded value is that of one point: give it the field, and read what it makes"
+)
+def transformed_point():
+    gp.operator(lambda f: gp.fft.fft(_readTensor(f)))(SCALAR)  # here
+
+
+@WRONGS.add(
+    "operator `<lambda>` returns a list in a list; it returns kernel values, or nothing after `_writeTensor`; a matrix is written"
+)
+def matrix_of_lists():
+    gp.operator(lambda f: [[_readTensor(f), 0.0], [0.0, 1.0]])(SCALAR)  # here
 
 
 @WRONGS.add(INDEXED)

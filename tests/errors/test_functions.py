@@ -24,7 +24,9 @@ def row_of_floats():
     gp.operator(lambda f: _clz(_readTensor(f)))(SCALAR)  # here
 
 
-@WRONGS.add("_abs wants integers, not float3; convert first, as in `_convert_int(x)`")
+@WRONGS.add(
+    "_abs wants integers, not float3; of floats it is `_fabs(x)`, or `abs(x)`, of complex numbers `_complexAbs(z)`; or convert"
+)
 def abs_of_floats():
     gp.operator(lambda f: _abs(_readTensor(f)))(VECTOR3)  # here
 

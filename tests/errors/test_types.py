@@ -48,6 +48,11 @@ def component_slice():
     gp.operator(lambda f: _readTensor(f)[:2])(VECTOR3)  # here
 
 
+@WRONGS.add("a kernel value has no attribute 'conj'; of a complex number, a pair of floats, it is `_complexConj(z)`")
+def conjugate_as_a_method():
+    gp.operator(lambda f: _readTensor(f).conj())(VECTOR2)  # here
+
+
 @WRONGS.add("a kernel value has no attribute 'sqrt'")
 def unknown_attribute():
     gp.operator(lambda f: _readTensor(f).sqrt())(SCALAR)  # here

@@ -60,7 +60,7 @@ EXACT: dict[str, Call] = {
     "splits": lambda a: [*np.hsplit(a(V), 2), *np.vsplit(a(V), [2]), *np.dsplit(a(V), 7), *np.unstack(a(V), axis=1)],
     "joined": lambda a: [np.column_stack([a(X[0]), a(X[1])]), np.append(a(V), a(X)), np.append(a(X), a(X[:1]), 0)],
     "delete": lambda a: [np.delete(a(V), [1, 3], 1), np.delete(a(V), np.s_[::2], 2), np.delete(a(X), 4)],
-    "triangles": lambda a: [f(a(v), n) for f in (np.tril, np.triu) for v in (V, Z) for n in (0, 1, -2)],
+    "triangles": lambda a: [f(a(v), n) for f in (np.tril, np.triu) for v in (V, Z, X[0]) for n in (0, 1, -2)],
     "copies": lambda a: [np.copy(a(X)), np.result_type(a(X), np.float64) == np.result_type(X, np.float64)],
     "empty_like": lambda a: np.empty_like(a(X), "i4") * 0,
     "divmod": lambda a: [*np.divmod(a(INDEX), 3), *np.modf(a(X))],

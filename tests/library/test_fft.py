@@ -210,7 +210,7 @@ def test_signatures():
     ("call", "message"),
     [
         (lambda f: fft.fft(f, axis=2), "axis 2 is out of range: the field has 2 axes"),
-        (lambda f: fft.fft(f, 0), r"invalid number of data points \(0\) specified"),
+        (lambda f: fft.fft(f, 0), r"fft: invalid number of data points \(0\) specified"),
         (lambda f: fft.fft(f, norm="none"), "Invalid norm value 'none', should be"),
         (lambda f: fft.fft(f, method="fastest"), '`method` is "library", "passes", or None'),
         (lambda f: fft.rfft(f), "rfft: x must be a real sequence"),

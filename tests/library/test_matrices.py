@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import linecache
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.ndimage
 
 import gpuop as gp
+import gpuop.dsl
 from gpuop import linalg
 
 rng = np.random.default_rng(5)
@@ -56,6 +61,21 @@ def test_eigenvalues(size: int) -> None:
     upper = np.triu(a)
     close(vectors @ (values[..., None] * transposed(vectors)), upper + transposed(np.triu(a, 1)))
     close(transposed(vectors) @ vectors, np.broadcast_to(np.eye(size), a.shape))
+
+
+def test_the_page_has_matrices_of_a_body() -> None:
+    """The structure tensor of docs/library.md, as it stands there."""
+    page = (Path(__file__).parents[2] / "docs" / "library.md").read_text(encoding="utf-8")
+    (block,) = (text for text in re.findall(r"```python\n(.*?)```", page, re.S) if "eigh" in text)
+    pixels = rng.random((12, 17), np.float32)
+    scope = {**vars(gpuop.dsl), "gp": gp, "image": gp.ScalarField(pixels)}
+    linecache.cache["library.md"] = (len(block), None, block.splitlines(True), "library.md")
+    with gp.use_device("reference"):
+        exec(compile(block, "library.md", "exec"), scope)
+        y, x = (scipy.ndimage.sobel(pixels, axis) for axis in (0, 1))
+        tensors = np.stack([x * x, x * y, x * y, y * y], -1).reshape(12, 17, 2, 2)
+        low, high = np.moveaxis(np.linalg.eigvalsh(scipy.ndimage.gaussian_filter(tensors, (2, 2, 0, 0))), -1, 0)
+        close(scope["coherence"], (high - low) / (high + low + 1e-6), 1e-5)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (3, 2), (2, 3), (5, 2)])

@@ -18,6 +18,11 @@ from gpuop.ir.dims import Dims
 from gpuop.ir.types import BOOL, FLOAT, DType, FieldType, Shape
 from gpuop.ir.visit import walk
 
+MATRICES = (
+    "; a matrix is written by its elements, which count row by row: `_writeTensorElement(_out0, value, 1)` of "
+    "`outputs=gp.FieldType(f.field_shape, (2, 2))`"
+)
+
 
 def write_returned(recorder: Recorder, returned: Any, fields: list[Field], declared: Any, default: Any) -> None:
     """Write the returned values at the thread's own point."""
@@ -31,8 +36,10 @@ def write_returned(recorder: Recorder, returned: Any, fields: list[Field], decla
         if isinstance(value, TargetExpression):
             raise misplaced(value)
         if not isinstance(value, (Value, *NUMBERS)) and not isinstance(value, Field):
+            nested = isinstance(value, (tuple, list))
             raise SemanticError(
-                f"operator `{recorder.name}` returns {described(value)}; it returns kernel values, or nothing after `_writeTensor`"
+                f"operator `{recorder.name}` returns {described(value)}{' in a list' * nested}; it returns kernel values, or "
+                f"nothing after `_writeTensor`{MATRICES * nested}"
             )
     if declared is None:
         atoms = [literal_atom(value) for value in values]

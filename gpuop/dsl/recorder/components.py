@@ -9,6 +9,12 @@ from gpuop.errors import SemanticError, article
 from gpuop.ir.types import Type, is_integer
 
 SWIZZLE = re.compile(r"[xyzw]{1,4}\Z")
+COMPONENTS = "it has components x, y, z, w and their swizzles"
+_PAIR = "of a complex number, a pair of floats, it is"
+INSTEAD = {  # of what arrays have
+    "conj": f"{_PAIR} `_complexConj(z)`", "conjugate": f"{_PAIR} `_complexConj(z)`", "real": f"{_PAIR} `z.x`",
+    "imag": f"{_PAIR} `z.y`", "astype": "`_convert(x, dtype)` converts",
+}  # fmt: skip
 
 
 def component(type_: Type, index: Any) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuop.dsl.recorder.arithmetic import Arithmetic
 from gpuop.dsl.recorder.assigned import unpacked
-from gpuop.dsl.recorder.components import SWIZZLE, component, lane_of
+from gpuop.dsl.recorder.components import COMPONENTS, INSTEAD, SWIZZLE, component, lane_of
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.record import current
@@ -108,9 +108,7 @@ class Value(Arithmetic["Value"]):
         if name.startswith("__") or not SWIZZLE.match(name):
             if name.startswith("__"):  # Python and NumPy ask for these
                 raise AttributeError(name)
-            raise MissingError(
-                f"a kernel value has no attribute {name!r}; it has components x, y, z, w and their swizzles"
-            )
+            raise MissingError(f"a kernel value has no attribute {name!r}; {INSTEAD.get(name, COMPONENTS)}")
         lanes = [lane_of(self.type, letter) for letter in name]
         build = current().build
         return Value(build.pack([build.lane(self.expr, i) for i in lanes]))
