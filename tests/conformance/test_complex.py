@@ -8,6 +8,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+import scipy.ndimage
 
 import gpuop as gp
 from gpuop.dsl import *
@@ -202,3 +203,72 @@ def test_a_scalar_is_written_as_a_real_number(device: str) -> None:
     got = gp.operator(outputs=[kind, kind])(lambda f: (_readTensor(f), 2))(gp.ScalarField(np.arange(3)))
     same(got[0], np.arange(3).astype("complex64"))
     same(got[1], np.full(3, 2, "complex64"))
+
+
+# --- complex numbers as they stand in bodies ------------------------------------------------------------------------------
+
+
+def test_numbers_stand_for_pairs(device: str) -> None:
+    """Python's, NumPy's, those of parameters and of tables; real ones beside them have no imaginary part."""
+    z, x = pairs(60, 2.0, "complex64")[-12:], rng.random(12, np.float32)
+    numbers, kind = np.array([1j, 2 - 0.5j, -3]), gp.FieldType(12, (), "complex64")
+
+    @gp.operator(outputs=[kind] * 8)
+    def computed(f, g, p, w):
+        a, real, table = _readTensor(f), _readTensor(g), _constantArray(w)
+        total = _var(1j)
+        total += a
+        total -= w[1]
+        chosen = _where(real > 0.5, real, np.complex64(2j))
+        case = _switch(_column % 2, lambda: a + 1j, 3 - 2j)
+        return 2j - a, real + 1j, chosen, total, _complexMul(a, table[_column % 3]), _complexDiv(w[0], a), a + p, case
+
+    parameter = gp.Parameter(np.complex64(0.5 - 4j))
+    got = computed(gp.ComplexField(z), gp.ScalarField(x), parameter, numbers)
+    at = np.arange(12)
+    want = (
+        *(2j - z, x + 1j, np.where(x > 0.5, x, 2j), 1j + z - numbers[1], z * numbers[at % 3], numbers[0] / z),
+        *(z + (0.5 - 4j), np.where(at % 2, 3 - 2j, z + 1j)),
+    )
+    for one, exact in zip(gp.evaluate(*got), want, strict=True):
+        np.testing.assert_allclose(one.numpy(), exact.astype("complex64"), 2e-6, 1e-6)
+
+
+@pytest.mark.parametrize("unroll", [True, 1], ids=["written out", "in a table"])
+def test_windows_of_complex_weights(device: str, unroll: Any) -> None:
+    z, weights = pairs(30, 1.0, "complex64").reshape(5, 6), pairs(36, 1.0, "complex64")[-6:].reshape(2, 3)
+
+    @gp.operator
+    def weighted(f, w):
+        total = _float2Var()
+        with _window(w, unroll=unroll) as (offset, weight):
+            total += _complexMul(_readTensor(f, offset=offset, border="wrap"), weight)
+        return total
+
+    got = weighted(gp.ComplexField(z), weights).numpy()
+    np.testing.assert_allclose(got, scipy.ndimage.correlate(z, weights.conj(), mode="wrap"), 2e-5, 2e-4)
+
+
+def test_one_body_for_real_and_complex_tensors(device: str) -> None:
+    """Loops over the elements of a field go through both parts."""
+    z = pairs(5 * 9, 2.0, "complex64").reshape(5, 3, 3)
+
+    @gp.operator(outputs="same")
+    def differences(f):
+        with _forEachTensorElement(f):
+            _writeTensorElement(_out0, _readTensorElement(f, offset=1) - 2 * _readTensorElement(f, offset=0))
+
+    fields = [
+        gp.ComplexField(z[:, 0, 0]),
+        gp.VectorField(z[:, 0]),
+        gp.MatrixField(z),
+        gp.VectorField(z[:, 0].real.copy()),
+    ]
+    for got, x in zip(gp.evaluate(*map(differences, fields)), (z[:, 0, 0], z[:, 0], z, z[:, 0].real), strict=True):
+        same(got, x[[1, 2, 3, 4, 4]] - 2 * x)
+
+
+def test_pairs_of_doubles_keep_their_digits() -> None:
+    x = rng.random((4, 2))
+    with gp.use_device("reference"):
+        same(gp.operator(lambda f: _readTensor(f) + (0.1 + 0.3j))(gp.VectorField(x)), x + np.array([0.1, 0.3]))

@@ -99,9 +99,23 @@ def border_of_the_kernel():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=_readTensor(f)))(SCALAR)  # here
 
 
-@WRONGS.add("a complex128 cannot stand in a kernel; write it as `_float2(real, imaginary)`")
+@WRONGS.add("a complex number stands beside `_exp`: of complex numbers it is `_complexExp(z)`")
 def complex_of_numpy():
-    gp.operator(lambda f: _complexMul(_float2(1, 2), np.complex128(1j)))(SCALAR)  # here
+    gp.operator(lambda f: _exp(np.complex128(1j)))(SCALAR)  # here
+
+
+@WRONGS.add(
+    "f` has big tensors (6 elements); read elements with `_readTensorElement(f, …, element)`, inside `with _forEachTensorElement(f)"
+)
+def vectors_of_complex_numbers():
+    gp.operator(lambda f: _readTensor(f) * 2)(gp.VectorField(np.ones((2, 3), "complex64")))  # here
+
+
+@WRONGS.add(
+    "element 1 is never written; complex numbers have two, which `with _forEachTensorElement(f):` goes through; write it"
+)
+def real_parts_alone():
+    gp.operator(outputs="same")(lambda f: _writeTensorElement(_out0, 1.0, 0))(gp.ComplexField(np.ones(3)))  # here
 
 
 @WRONGS.add(

@@ -48,12 +48,6 @@ def ragged_table():
         _constantArray([[1, 2], [3]])  # here
 
 
-@WRONGS.add("a constant table is made of numbers that are known in Python, not of complex64")
-def complex_table():
-    with gp.GPUOperator(SCALAR.type):
-        _constantArray(np.ones(3, "complex64"))  # here
-
-
 @WRONGS.add("a constant table is made of numbers that are known in Python, not of str")
 def table_of_text():
     with gp.GPUOperator(SCALAR.type):

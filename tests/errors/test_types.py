@@ -124,9 +124,25 @@ def formatted_value():
     gp.operator(lambda f: f"{_readTensor(f):.3f}" and 1)(SCALAR)  # here
 
 
-@WRONGS.add("a complex cannot stand in a kernel; write it as `_float2(real, imaginary)`")
+@WRONGS.add(
+    "a complex number stands beside `_mul`: `*` multiplies pairs part by part; complex numbers are multiplied by"
+)
 def complex_operand():
     gp.operator(lambda f: _readTensor(f) * 1j)(SCALAR)  # here
+
+
+@WRONGS.add(
+    "a complex number stands beside `_lt`: functions take pairs part by part; write it as `_float2(real, imaginary)` where"
+)
+def complex_compared():
+    gp.operator(lambda f: _where(_readTensor(f) < 1j, 1, 0))(VECTOR2)  # here
+
+
+@WRONGS.add(
+    "a complex number stands beside `_div`: `/` divides pairs part by part; complex numbers are divided by `_complexDiv(a, b)`"
+)
+def divided_by_a_complex_parameter():
+    gp.operator(lambda f, p: _readTensor(f) / p)(VECTOR2, gp.Parameter(2j))  # here
 
 
 @WRONGS.add("_pow takes 2 arguments, not 1")

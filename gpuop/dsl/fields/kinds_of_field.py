@@ -98,7 +98,8 @@ class ColorField(Field):
 class ComplexField(Field):
     """Complex scalars (complex64): complex in host algebra, a float2 (x real, y imaginary) in kernels.
 
-    Kernels compute with them componentwise, and in `_complexMul`, `_complexExp` and their like as complex numbers; a
+    Kernels compute with them componentwise, and in `_complexMul`, `_complexExp` and their like as complex numbers; numbers as
+    `2j` stand beside them where that is the same, as in sums, and where it is not, an error names the function. A
     returned float2 is complex64 where the first field that has pairs of floats does.
 
     Args:

@@ -16,6 +16,8 @@ from gpuop.ir.types import Shape
 from gpuop.ir.uniform import Uniformity
 from gpuop.ir.visit import blocks, walk
 
+PARTS = "complex numbers have two, which `with _forEachTensorElement(f):` goes through; "
+
 
 def check_nesting(body: Block) -> None:
     """Branches of a chain are in one another too, each in the `_else` of the one before.
@@ -100,6 +102,7 @@ def check_cover(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:
         if missing:
             raise SemanticError(
                 f"{slot.shown} has tensors of {slot.param.type.planes} elements, and element {missing[0]} is never written; "
+                f"{PARTS if slot.param.type.dtype == 'complex64' else ''}"
                 "write it too, or give the output a `default=`",
                 writes[0].loc,
             )

@@ -39,7 +39,7 @@ PURE_NUMPY = {
 PURE_LINALG = ("cond", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_power", "norm", "pinv", "qr", "solve", "svd")
 PURE_MODULES = {"math", "cmath", "_operator", "itertools", "_functools"}  # written in C
 # gpuop's parts whose functions ask no device
-PURE_PARTS = {"dsl", "fft", "ir", "iterate", "linalg", "ndimage", "ops", "pipelines", "random"}
+PURE_PARTS = {"cog", "dsl", "fft", "ir", "iterate", "linalg", "ndimage", "ops", "pipelines", "random"}
 PACKAGE = __name__.partition(".")[0]
 
 _LIBRARY = {

@@ -10,6 +10,7 @@ from gpuop.dsl.operators.declared import is_open
 from gpuop.dsl.operators.gpu_operator import slots_of
 from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.record import Recorder
+from gpuop.dsl.recorder.stand_ins import COMPLEX
 from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
 from gpuop.dsl.recorder.value import NUMBERS, Value, literal_atom
 from gpuop.dsl.words.access import _writeTensor, _writeTensorElement
@@ -35,7 +36,7 @@ def write_returned(recorder: Recorder, returned: Any, fields: list[Field], decla
     for value in values:
         if isinstance(value, TargetExpression):
             raise misplaced(value)
-        if not isinstance(value, (Value, *NUMBERS)) and not isinstance(value, Field):
+        if not isinstance(value, (Value, *NUMBERS, *COMPLEX)) and not isinstance(value, Field):
             nested = isinstance(value, (tuple, list))
             raise SemanticError(
                 f"operator `{recorder.name}` returns {described(value)}{' in a list' * nested}; it returns kernel values, or "

@@ -14,13 +14,13 @@ from gpuop.dsl.recorder.components import COMPONENTS, INSTEAD, SWIZZLE, componen
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.record import current
-from gpuop.dsl.recorder.storage import fetch
+from gpuop.dsl.recorder.stand_ins import COMPLEX, beside_complex, is_complex, of_field, pair
 from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
 from gpuop.dsl.recorder.zeros import without_zero
 from gpuop.errors import MissingError, SemanticError, UnsupportedError, article, described
 from gpuop.ir.build import Number, constant, fold_cast, literal, number
 from gpuop.ir.expansions import EXPANSIONS
-from gpuop.ir.nodes import Const, Expr, Read, Ref
+from gpuop.ir.nodes import Const, Expr, Ref
 from gpuop.ir.types import BOOL, BY_NUMPY, DOUBLE, INT, LONG, ULONG, DType, Type
 
 # Python's operators by NumPy's name (see `arithmetic`), and the table's where it differs
@@ -32,7 +32,7 @@ KERNEL_NAMES = {
 SAME_NAMES = ("add", "power", "absolute", "invert", "left_shift", "right_shift")
 EXTREMES = {"maximum": "_max(a, b)", "fmax": "_max(a, b)", "minimum": "_min(a, b)", "fmin": "_min(a, b)"}
 LISTS = "of several values there are `_sum`, `_min`, `_max`, `_and` (all), `_or` (any), `_sort`; `_constantArray` makes a table"
-ADVICE = {complex: "write it as `_float2(real, imaginary)`", type(None): "did a function forget its `return`?"}
+ADVICE: dict[type, str] = {type(None): "did a function forget its `return`?"}
 ADVICE |= dict.fromkeys((list, tuple), LISTS)
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 Operand = Any  # a Value, a number, or a 0D scalar Field: what may stand in kernel arithmetic
@@ -196,8 +196,10 @@ def atom(value: Operand) -> Expr | Number:
     plain = number(value)
     if plain is not None:
         return plain
+    if isinstance(value, COMPLEX):
+        return pair(value)
     if isinstance(value, FieldLike):
-        return _scalar_field(value)
+        return of_field(value)
     if isinstance(value, TargetExpression):
         raise misplaced(value)
     what = repr(value) if isinstance(value, OutputRef) else described(value)
@@ -205,23 +207,11 @@ def atom(value: Operand) -> Expr | Number:
         value,
         "advice",
         ADVICE.get(
-            complex if isinstance(value, np.complexfloating) else type(value),
+            type(value),
             "wrap arrays in a Field and read them with `_readTensor`, or index them with Python integers",
         ),
     )
     raise SemanticError(f"{what} cannot stand in a kernel; {advice}")
-
-
-def _scalar_field(value: FieldLike) -> Expr:
-    field_type = value.type
-    if field_type.field_shape or field_type.planes > 1:
-        raise SemanticError(
-            f"a {field_type} Field is not a kernel value; read it with `_readTensor(f)` "
-            "(operators give Fields too: kernels share code as plain Python functions)"
-        )
-    recorder = current()
-    param = recorder.param(value)
-    return fetch(recorder.build, param.type, Read(param, Type(param.type.storage)))
 
 
 def literal_atom(value: Operand) -> Expr:
@@ -246,7 +236,7 @@ def apply(name: str, *args: Operand) -> Value:
 
 def record(name: str, *args: Operand) -> Any:
     """Record a table row or an expansion: an atom, or a tuple of them."""
-    atoms = [atom(a) for a in args]
+    atoms = beside_complex(name, args, atom) if any(map(is_complex, args)) else [atom(a) for a in args]
     if all(isinstance(a, (bool, int, float)) for a in atoms):
         atoms = [typed(a) for a in args]
     recorder = current(f"`_{name}`")

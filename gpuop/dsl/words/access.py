@@ -9,6 +9,7 @@ from typing import Any
 from gpuop.dsl.recorder.fills import Fill, of_element, uniform
 from gpuop.dsl.recorder.outputs import OutputRef, OutputSlot
 from gpuop.dsl.recorder.record import Recorder, current
+from gpuop.dsl.recorder.stand_ins import COMPLEX
 from gpuop.dsl.recorder.storage import fetch, stored
 from gpuop.dsl.recorder.updated import UpdatedField
 from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, atom, literal_atom
@@ -44,7 +45,7 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp", offset: 
         A scalar or vector of the field's dtype; unorm8 reads as float 0…1, complex64 as float2.
     """
     recorder = current("`_readTensor`")
-    if isinstance(field, NUMBERS) and not point:
+    if isinstance(field, (*NUMBERS, *COMPLEX)) and not point:
         return Value(literal_atom(field))
     point = _moved(recorder, field, point, dims, offset)
     updated = _updated(recorder, field, point, dims)
@@ -53,11 +54,7 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp", offset: 
     if isinstance(field, OutputRef) or updated is not None:
         return _read_back(recorder, updated or field, point, False, border, dims)
     param = _field(recorder, field)
-    if param.type.planes > SMALL_TENSOR:
-        raise SemanticError(
-            f"`{param.hint}` has big tensors ({param.type.planes} elements); "
-            "read elements with `_readTensorElement(f, …, element)`, inside `with _forEachTensorElement(f.tensor_shape):`"
-        )
+    _refuse_big(param)
     if dims:
         point, _ = by_name(recorder, _shown(recorder, param), _kind(field), point, dims)
     point, rule, fill = _bordered(recorder, param, _kind(field), point, border)
@@ -90,6 +87,16 @@ def _readTensorElement(
     point, rule, fill = _bordered(recorder, param, _kind(field), point, border)
     where = _point(recorder, param, _kind(field), point, "read", rule)
     return Value(_element(recorder, param, where, element, rule, fill))
+
+
+def _refuse_big(param: FieldParam) -> None:
+    if param.type.planes > SMALL_TENSOR:
+        over = "f" if param.type.dtype == "complex64" else "f.tensor_shape"  # complex numbers have two elements
+        raise SemanticError(
+            f"`{param.hint}` has big tensors ({param.type.planes} elements); "
+            "read elements with `_readTensorElement(f, …, element)`, inside "
+            f"`with _forEachTensorElement({over}):`"
+        )
 
 
 def _of_element(

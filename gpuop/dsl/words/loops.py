@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.recorder.assigned import assigned, assigned_name
+from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.frames import inside
 from gpuop.dsl.recorder.guard import Guard, condition
 from gpuop.dsl.recorder.record import caller, current
@@ -197,6 +198,8 @@ def _marking(block: Block, left: Var) -> Block:
 
 def _elements(shape: Any) -> int:
     """How many elements a tensor of this shape has."""
+    if isinstance(shape, FieldLike):
+        return shape.type.planes
     if isinstance(shape, Value):
         raise SemanticError("`_forEachTensorElement` takes a tensor's shape, as `f.tensor_shape`; count with `_for`")
     count = Shape(shape).points
@@ -206,9 +209,12 @@ def _elements(shape: Any) -> int:
 
 
 class _forEachTensorElement(Guard):
-    """`with _forEachTensorElement(shape):` records its block for every element of a tensor; `_tensorElement` counts them."""
+    """`with _forEachTensorElement(shape):` records its block for every element of a tensor; `_tensorElement` counts them.
 
-    def __init__(self, shape: ShapeLike) -> None:
+    Of a field, as in `_forEachTensorElement(f)`, these are all that kernels count, so both parts of complex numbers.
+    """
+
+    def __init__(self, shape: ShapeLike | FieldLike) -> None:
         self.count = _elements(shape)
         super().__init__("_forEachTensorElement")
 

@@ -159,13 +159,27 @@ class ConstantArray(ArrayVariable):
         )
 
 
+class ComplexTable(ConstantArray):
+    """A table of pairs of numbers, whose parts lie beside one another."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Value:
+        place = index if isinstance(index, tuple) else (index,)
+        parts = [super(ComplexTable, self).__getitem__((*place[:-1], place[-1] * 2 + part)) for part in (0, 1)]
+        return Value(current().build.pack([part.expr for part in parts]))
+
+
 def _constantArray(values: Any) -> ArrayVariable:
     """A lookup table in constant memory, of 1 to 3 dimensions.
 
     Args:
-        values: an array, which keeps its dtype, or nested lists of numbers, which become int or float; up to 63 KiB.
+        values: an array, which keeps its dtype, or nested lists of numbers, which become int or float; up to 63 KiB. Complex
+            ones are pairs of floats.
     """
     recorder, table = current("`_constantArray`"), constants_of(values)
+    pairs = table.dtype.kind == "c"
+    table = np.ascontiguousarray(table).view(table.real.dtype) if pairs else table
     if not 1 <= table.ndim <= 3 or not table.size:
         raise SemanticError(
             f"a constant table has 1 to 3 dimensions and is not empty, unlike one of shape {table.shape}"
@@ -179,7 +193,7 @@ def _constantArray(values: Any) -> ArrayVariable:
     )
     recorder.shared.append(Declare(array, here()))
     recorder.scope_of[array] = recorder.scope
-    return ConstantArray(array)
+    return ComplexTable(array) if pairs else ConstantArray(array)
 
 
 def constants_of(values: Any) -> NDArray[Any]:
@@ -192,8 +206,10 @@ def constants_of(values: Any) -> NDArray[Any]:
         raise SemanticError("a constant table is made of lists of one length") from None
     except UnsupportedError:
         raise SemanticError(f"{_MADE_OF}, not of recorded values") from None
-    if table.dtype.name not in BY_NUMPY:
+    if table.dtype.name not in BY_NUMPY and table.dtype.kind != "c":
         raise SemanticError(f"{_MADE_OF}, not of {table.dtype.name if table.dtype != object else 'Python objects'}")
+    if table.dtype.kind == "c":
+        return table.astype(np.complex64)
     if isinstance(values, (np.ndarray, np.generic)) or table.dtype == bool:
         return table
     if table.dtype.kind == "f":
