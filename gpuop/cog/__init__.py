@@ -90,6 +90,7 @@ from gpuop.cog.cog_values import (
     normalizeL2,
     outer,
     polarComplex,
+    reciprocal,
     reduceMax,
     reduceMin,
     reduceSum,
@@ -102,7 +103,7 @@ from gpuop.cog.cog_values import (
 abs, floor, log, exp, sqrt, sq, signum = np.absolute, np.floor, np.log, np.exp, np.sqrt, np.square, np.sign
 sin, cos, tan, sinh, cosh, tanh = np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh
 acos, asin, atan2, pow, max, min = np.arccos, np.arcsin, np.arctan2, np.power, np.maximum, np.minimum
-reciprocal, copy = np.reciprocal, np.copy
+copy = np.copy
 phase, magnitude, conjugate, realPart, imaginaryPart = np.angle, np.absolute, np.conjugate, np.real, np.imag
 determinant, invertMatrices, solve, conditionNumber = linalg.det, linalg.inv, linalg.solve, linalg.cond
 transposeMatrices = linalg.matrix_transpose

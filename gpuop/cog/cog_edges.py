@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuop import ndimage
 from gpuop.cog.cog_structure import shift, transpose
-from gpuop.cog.cog_values import grid_axes, reduceSum
+from gpuop.cog.cog_values import floating, grid_axes, reduceSum
 from gpuop.dsl import *
 from gpuop.dsl.operators.decorator import operator
 
@@ -26,7 +26,7 @@ def backwardGradient(field: Any) -> Any:
 
 
 def _gradient(field: Any, inner: slice, frame: tuple[int, int]) -> Any:
-    axes = grid_axes(field)
+    axes, field = grid_axes(field), floating(field)
     slopes = [np.diff(field, axis=k)[tuple(slice(None) if a == k else inner for a in axes)] for k in axes]
     vectors: Any = np.stack(slopes, axis=-1)
     return np.pad(vectors, [frame] * len(axes) + [(0, 0)] * len(vectors.tensor_shape))
@@ -34,7 +34,7 @@ def _gradient(field: Any, inner: slice, frame: tuple[int, int]) -> Any:
 
 def centralGradient(field: Any) -> Any:
     """Half the difference of the points on both sides along each axis, as vectors; clamped at the border."""
-    slopes = [ndimage.correlate1d(field, [-0.5, 0, 0.5], axis=k, mode="nearest") for k in grid_axes(field)]
+    slopes = [ndimage.correlate1d(floating(field), [-0.5, 0, 0.5], axis=k, mode="nearest") for k in grid_axes(field)]
     return np.stack(slopes, axis=-1)
 
 
@@ -53,9 +53,8 @@ def domainTransformRows(field: Any, space_sigma: float, range_sigma: float) -> A
 
     Elements of tensors go each by itself; the red, green and blue of a colour field are added.
     """
-    across = grid_axes(field)[-1]
-    first = field[(*(slice(None),) * across, slice(1))]
-    steps = abs(np.diff(field.astype("float32"), axis=across, prepend=first.astype("float32")))
+    across, values = grid_axes(field)[-1], floating(field)
+    steps = abs(np.diff(values, axis=across, prepend=values[(*(slice(None),) * across, slice(1))]))
     changes = reduceSum(steps) if field.dtype == "unorm8" else steps
     return np.cumsum(1 + changes * (space_sigma / range_sigma), axis=across)
 
@@ -68,7 +67,7 @@ def domainFilterRows(field: Any, domain_transform: Any, radius: Any) -> Any:
         domain_transform: what `domainTransformRows` gives of a guide: scalars, or as many elements as the field has.
         radius: a number, or a 0D field.
     """
-    return _between_edges(np.cumsum(field, axis=grid_axes(field)[-1]), domain_transform, radius)
+    return _between_edges(np.cumsum(floating(field), axis=grid_axes(field)[-1]), domain_transform, radius)
 
 
 def domainFilterColumns(field: Any, domain_transform: Any, radius: Any) -> Any:

@@ -12,6 +12,7 @@ from gpuop import ndimage
 from gpuop.cog import cog_structure as structure
 from gpuop.cog.cog_structure import BorderClamp, BorderCyclic, BorderFull, BorderValid, BorderZero, of_border
 from gpuop.cog.cog_values import complex as of_parts
+from gpuop.cog.cog_values import floating
 from gpuop.dsl import *
 from gpuop.dsl.operators.decorator import operator
 from gpuop.errors import ArgumentError
@@ -187,23 +188,23 @@ def localMaxPosition(field: Any, neighborhood: Any) -> Any:
 
     Points outside the field do not count; where there are none but them it is 0.
     """
-    return _place_of_greatest(field, np.asarray(neighborhood) != 0)
+    return _place_of_extreme(field, np.asarray(neighborhood) != 0, False)
 
 
 def localMinPosition(field: Any, neighborhood: Any) -> Any:
     """As `localMaxPosition`, of the least point."""
-    return _place_of_greatest(-field, np.asarray(neighborhood) != 0)
+    return _place_of_extreme(field, np.asarray(neighborhood) != 0, True)
 
 
-@operator(outputs=lambda field, neighborhood: FieldType(field.field_shape, len(field.field_shape), "float32"))
-def _place_of_greatest(field: Any, neighborhood: Any) -> None:
-    middle = [n // 2 for n in neighborhood.shape]
-    most = _var(_lowest(field))
+@operator(outputs=lambda field, *_: FieldType(field.field_shape, len(field.field_shape), "float32"))
+def _place_of_extreme(field: Any, neighborhood: Any, least: bool) -> None:
+    middle, outside = [n // 2 for n in neighborhood.shape], math.inf if least else -math.inf
+    most = _var(_highest(field) if least else _lowest(field))
     place = [_floatVar() for _ in middle]
     for at in np.argwhere(neighborhood):
         offset = [int(n - m) for n, m in zip(at, middle, strict=True)]
-        value = _readTensor(field, offset=offset, border=-math.inf)
-        with _if(value > most):
+        value = _readTensor(field, offset=offset, border=outside)
+        with _if(value < most if least else value > most):
             most @= value
             for each, n in zip(place, offset, strict=True):
                 each @= n
@@ -216,12 +217,16 @@ def nonMaximumSuppression(field: Any) -> Any:
     return field * (field >= ndimage.maximum_filter(field, 3, mode="nearest"))
 
 
-@operator
 def orientedNonMaximumSuppression(field: Any, orientation: Any) -> Any:
     """0 where a point 1.3 to either side of it is as great, across an orientation (0 is vertical, ±π/2 horizontal).
 
     Points are interpolated linearly. Cog's kernel says of itself that it does not work: it blends rows with the wrong weights.
     """
+    return _oriented(floating(field), orientation)
+
+
+@operator(name="orientedNonMaximumSuppression")
+def _oriented(field: Any, orientation: Any) -> Any:
     angle, own = math.pi - _readTensor(orientation), _readTensor(field)
     x, y = 1.3 * _cos(angle), 1.3 * _sin(angle)
     sides = [_sampleTensor(field, _row - side * y, _column + side * x) for side in (1.0, -1.0)]
@@ -233,7 +238,7 @@ def bilateralFilter(field: Any, spatial: Any, range_sigma: float) -> Any:
 
     A Gaussian has 2 · sigma² there; Cog has not. Elements of tensors go each by itself; the border is clamped.
     """
-    return _bilateral(field, np.asarray(spatial, "float32"), float(range_sigma))
+    return _bilateral(floating(field), np.asarray(spatial, "float32"), float(range_sigma))
 
 
 @operator(name="bilateralFilter")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuop import ndimage
-from gpuop.cog.cog_values import grid_axes
+from gpuop.cog.cog_values import floating, grid_axes
 from gpuop.dsl import *
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.decorator import operator
@@ -173,7 +173,7 @@ def _ramps(shape: Shape) -> list[Any]:
 
 
 def _between(name: str, field: Any, place: Sequence[Any], border: str) -> Any:
-    return ndimage.map_coordinates(field, place, order=1, mode=of_border(name, border, MODES))
+    return ndimage.map_coordinates(floating(field), place, order=1, mode=of_border(name, border, MODES))
 
 
 @operator(outputs=lambda field, diameter: _of_windows(field, diameter))
@@ -202,4 +202,4 @@ def vectorElements(field: Any, indices: Any) -> None:
 
 
 def _elements(field: Any, indices: Any) -> FieldType:
-    return FieldType(field.field_shape or indices.field_shape, indices.tensor_shape, field.dtype)
+    return FieldType(field.field_shape or indices.field_shape, indices.tensor_shape, floating(field).dtype)

@@ -15,6 +15,8 @@ from gpuop.errors import SemanticError, described
 from gpuop.ops.evenly_spaced import arange
 from gpuop.pipelines.takes_arrays import an_array
 
+FLOATS = ("float16", "float32", "float64", "complex64")
+
 
 def grid_axes(field: Any) -> tuple[int, ...]:
     if not isinstance(field, Field):
@@ -23,6 +25,16 @@ def grid_axes(field: Any) -> tuple[int, ...]:
             f"gpuop.cog's functions take Fields, not {described(field)}; wrap arrays, as in `gp.ScalarField(a)`"
         )
     return tuple(range(len(field.field_shape)))
+
+
+def floating(field: Any) -> Any:
+    """The field, or one of float32 where it has integers: Cog's fields are of floats."""
+    return field if field.dtype in FLOATS else field.astype("float32")
+
+
+def reciprocal(field: Any) -> Any:
+    """1 / x, of integers too, for which NumPy's function of this name gives integers."""
+    return 1 / field
 
 
 def tensor_axes(field: Any) -> tuple[int, ...]:

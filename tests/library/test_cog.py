@@ -291,6 +291,26 @@ def test_own_operators() -> None:
         check([(name, 2, kind) for name, kind in COMPUTED.items()])
 
 
+def test_integers() -> None:
+    """Cog has none: what has no meaning in integers is computed in floats, and extremes are those of the integers."""
+    x, a = np.random.default_rng(2).integers(0, 256, (5, 7)).astype("uint8"), e.arrays(2, "scalars")
+    f, near, above = gp.ScalarField(x), e.given(a)["near"], np.concatenate([x[:1], x[:-1]])
+    with gp.use_device("reference"):
+        lengths = cog.domainTransformRows(f, 1.0, 1e9)  # 1, 2, 3, …
+        for found, want in (
+            (cog.reciprocal(f + 1), 1 / (x + 1.0)),
+            (cog.forwardGradient(f)[:-1, :-1], np.stack([np.diff(x * 1.0, axis=0)[:, :-1], np.diff(x * 1.0)[:-1]], -1)),
+            (cog.warp(f, gp.Parameter(np.array([0.5, 0.0], "f"))), (x + above * 1.0) / 2),
+            (cog.localMinPosition(f, near), e.extreme(a, -x.astype("i"))),
+            (cog.domainFilterRows(f, lengths, 1.5), scipy.ndimage.uniform_filter1d(x * 1.0, 3, axis=1)),
+            (
+                cog.bilateralFilter(f, np.ones((1, 3)), 1e9),
+                scipy.ndimage.uniform_filter1d(x * 1.0, 3, axis=1, mode="nearest"),
+            ),
+        ):
+            np.testing.assert_allclose(found.numpy()[:, 1:6], want[:, 1:6], 1e-5)
+
+
 def test_random_numbers() -> None:
     f, key = gp.VectorField(np.zeros((40, 50, 3), "f")), gp.random.key(7)
     line = ROWS["random"][0]
