@@ -65,7 +65,7 @@ def _flooded(input: Field, markers: Field, structure: Any, dtype: str | None) ->
         raise UnsupportedError(f"only 8 and 16 unsigned inputs are supported, not {input.type}")
     if markers.type.element.kind != "i" or markers.tensor_shape:
         raise ArgumentError(f"marker should be of integer type, with a sign, not {markers.type}")
-    held, shape = structure_of(input, structure), tuple(input.field_shape)
+    held, shape = structure_of("watershed_ift", input, structure), tuple(input.field_shape)
     if not shape or not input.field_shape.points:
         return astype(markers, dtype or markers.dtype)
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
