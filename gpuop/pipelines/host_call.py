@@ -81,9 +81,11 @@ class HostCall(PipelineCall):
 
     def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
         self.backend.settle(self.memory.values())
-        for v, kind, array in zip(self.program.wanted, self.traced.kinds, self.outs, strict=True):
-            there = self.in_place.get(v)
-            if array is not there:
+        for n, (v, kind) in enumerate(zip(self.program.wanted, self.traced.kinds, strict=True)):
+            array, there = self.outs[n], self.in_place.get(v)
+            if there is None and self.out is None:
+                self.outs[n] = download(kind, values[v], self.backend)
+            elif array is not there:
                 array[...] = download(kind, values[v], self.backend) if there is None else there.reshape(array.shape)
         if self.out is not None:
             return self.out

@@ -37,9 +37,19 @@ def planes_of(kind: FieldType, array: Array) -> Array:
 
 def array_of(kind: FieldType, planes: Array) -> Array:
     """The inverse of `planes_of`: an array of `array_shape` in the field's dtype."""
-    flat = np.ascontiguousarray(planes.reshape(kind.planes, kind.field_shape.points).T)
+    flat = _beside_one_another(planes.reshape(kind.planes, kind.field_shape.points))
     if kind.dtype == "complex64":
         flat = flat.view(np.complex64)
     elif kind.dtype == "bool":
         flat = flat.view(np.bool_)
     return flat.reshape(tuple(kind.array_shape))
+
+
+def _beside_one_another(planes: Array) -> Array:
+    """The elements of each point next to one another; NumPy's transpose would go from plane to plane for each of them."""
+    if len(planes) == 1:
+        return np.ascontiguousarray(planes.T)
+    flat = np.empty(planes.shape[::-1], planes.dtype)
+    for number, plane in enumerate(planes):
+        flat[:, number] = plane
+    return flat
