@@ -48,8 +48,9 @@ def known(row: Row) -> dict[str, Any]:
 
     Returns:
         `dtypes` that fields may have, `modes` that it takes of SciPy's, and unless it is evaluated when it is called, by target
-        `alone` and `between`: how many kernels it is by itself, and with an operator of the user's on both sides; `kernels`:
-        pairs of their names and the methods that share values between threads, "" where each thread reads its own.
+        `alone` and `between`: how many kernels it is by itself, and with an operator of the user's on both sides; `moved`: the
+        bytes that these read and write, over those that the others do; `kernels`: pairs of their names and the methods that
+        share values between threads, "" where each thread reads its own.
     """
     return {"dtypes": dtypes(row), "modes": modes(row), **({} if row.eager else kernels(row))}
 
@@ -60,10 +61,11 @@ def kernels(row: Row) -> dict[str, Any]:
     alone, between = _program(row, lambda field: field, lambda field: field), _program(row, _before, _behind)
     for name, target in TARGETS.items():
         plan, wide = (plan_ahead(program, target, None) for program in (alone, between))
-        made = report(plan, None, target_named(target))["kernels"]
-        named = {(kernel["name"], (kernel["schedule"] or {}).get("method", "")): None for kernel in made}
+        made, more = (report(each, None, target_named(target)) for each in (plan, wide))
+        named = {(kernel["name"], (kernel["schedule"] or {}).get("method", "")): None for kernel in made["kernels"]}
         told = [list(each) for each in named][:KERNELS]
-        found[name] = {"alone": launches(plan), "between": launches(wide), "kernels": told}
+        moved = round(more["moved_bytes"] / made["moved_bytes"], 3) if made["moved_bytes"] else 1.0
+        found[name] = {"alone": launches(plan), "between": launches(wide), "moved": moved, "kernels": told}
     return found
 
 

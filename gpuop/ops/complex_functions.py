@@ -10,22 +10,39 @@ import gpuop.dsl as k
 
 Value = Any
 FAR = 9.0  # beyond it the hyperbolic tangent of a float32 is 1
+VAST = 1e9  # the square of a float32 of this size beside which 1 is nothing
+INFINITE = math.inf
 
 
-def _sin(z: Value) -> Value:
-    return k._float2(k._sin(z.x) * k._cosh(z.y), k._cos(z.x) * k._sinh(z.y))
+def _infinite(x: Value) -> Value:
+    return abs(x) == INFINITE
 
 
-def _cos(z: Value) -> Value:
-    return k._float2(k._cos(z.x) * k._cosh(z.y), -(k._sin(z.x) * k._sinh(z.y)))
+def _unknown(x: Value) -> Value:
+    """Whether it is infinite or NaN."""
+    return x - x != x - x
+
+
+def _vast(z: Value) -> Value:
+    return (abs(z.x) > VAST) | (abs(z.y) > VAST)
+
+
+def _log_of_twice(z: Value) -> Value:
+    """The logarithm of twice the magnitude."""
+    return k._log(k._hypot(z.x / 4, z.y / 4)) + math.log(8)
 
 
 def _sinh(z: Value) -> Value:
-    return k._float2(k._sinh(z.x) * k._cos(z.y), k._cosh(z.x) * k._sin(z.y))
+    real, imaginary = k._sinh(z.x) * k._cos(z.y), k._cosh(z.x) * k._sin(z.y)
+    real = k._where(z.x == 0, z.x, k._where(_infinite(z.x) & _unknown(z.y), INFINITE, real))
+    return k._float2(real, k._where(z.y == 0, z.y, imaginary))
 
 
 def _cosh(z: Value) -> Value:
-    return k._float2(k._cosh(z.x) * k._cos(z.y), k._sinh(z.x) * k._sin(z.y))
+    real, imaginary = k._cosh(z.x) * k._cos(z.y), k._sinh(z.x) * k._sin(z.y)
+    axis = k._copysign(k._convert_float(0.0), z.x) * k._copysign(k._convert_float(1.0), z.y)
+    real = k._where(_infinite(z.x) & _unknown(z.y), INFINITE, real)
+    return k._float2(real, k._where((z.x == 0) | (z.y == 0), axis, imaginary))
 
 
 def _tanh(z: Value) -> Value:
@@ -35,8 +52,12 @@ def _tanh(z: Value) -> Value:
     square = 1 + tangent * tangent
     below = 1 + square * sine * sine
     near = k._float2(square * k._sqrt(1 + sine * sine) * sine / below, tangent / below)
-    side = 4 * k._sin(z.y) * k._cos(z.y) * k._exp(-2 * abs(z.x))
-    return k._where(far, k._float2(k._copysign(k._convert_float(1.0), z.x), side), near)
+    slope = k._sin(z.y) * k._cos(z.y)
+    one = k._copysign(k._convert_float(1.0), z.x)
+    found = k._where(far, k._float2(one + 0.0 * slope, 4 * slope * k._exp(-2 * abs(z.x))), near)
+    end = k._float2(one, k._copysign(k._convert_float(0.0), k._where(_unknown(z.y), z.y, slope)))
+    there = k._where(_infinite(z.x), end, found)
+    return k._float2(k._where(z.x == 0, z.x, there.x), k._where((z.y == 0) & (z.x != z.x), z.y, there.y))
 
 
 def _turned(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
@@ -57,17 +78,25 @@ def _roots(z: Value) -> tuple[Value, Value]:
 def _arcsin(z: Value) -> Value:
     less, more = _roots(z)
     product = less.x * more.x - less.y * more.y
-    return k._float2(k._atan2(z.x, product), k._asinh(less.x * more.y - less.y * more.x))
+    near = k._float2(k._atan2(z.x, product), k._asinh(less.x * more.y - less.y * more.x))
+    far = k._float2(k._atan2(z.x, abs(z.y)), k._copysign(_log_of_twice(z), z.y))
+    found = k._where(_vast(z), far, near)
+    return k._float2(k._where(z.x == 0, z.x, found.x), found.y)
 
 
 def _arccos(z: Value) -> Value:
     less, more = _roots(z)
-    return k._float2(2 * k._atan2(less.x, more.x), k._asinh(more.x * less.y - more.y * less.x))
+    near = k._float2(2 * k._atan2(less.x, more.x), k._asinh(more.x * less.y - more.y * less.x))
+    far = k._float2(k._atan2(abs(z.y), z.x), k._copysign(_log_of_twice(z), -z.y))
+    found = k._where(_vast(z), far, near)
+    return k._float2(k._where(z.x == 0, math.pi / 2, found.x), found.y)
 
 
 def _arccosh(z: Value) -> Value:
     less, more = k._complexSqrt(k._float2(z.x - 1, z.y)), k._complexSqrt(k._float2(z.x + 1, z.y))
-    return k._float2(k._asinh(less.x * more.x + less.y * more.y), 2 * k._atan2(less.y, more.x))
+    near = k._float2(k._asinh(less.x * more.x + less.y * more.y), 2 * k._atan2(less.y, more.x))
+    found = k._where(_vast(z), k._float2(_log_of_twice(z), k._atan2(z.y, z.x)), near)
+    return k._float2(found.x, k._where(z.x == 0, k._copysign(k._convert_float(math.pi / 2), z.y), found.y))
 
 
 def _arctanh(z: Value) -> Value:
@@ -76,8 +105,13 @@ def _arctanh(z: Value) -> Value:
     away = (1 - x) * (1 - x) + z.y * z.y
     turn = k._atan2(2 * z.y, (1 - x) * (1 + x) - z.y * z.y)
     near = k._float2(k._copysign(k._log1p(4 * x / away) / 4, z.x), turn / 2)
-    far = k._float2(k._copysign(0.0, z.x), k._copysign(math.pi / 2, z.y))
-    return k._where(x + abs(z.y) == math.inf, far, near)
+    size = k._where(abs(z.y) > x, abs(z.y), x)
+    a, b = z.x / size, z.y / size
+    small = k._where(_infinite(x) | _infinite(z.y), k._copysign(k._convert_float(0.0), z.x), a / (a * a + b * b) / size)
+    found = k._where(
+        _vast(z), k._float2(small, k._where(z.y != z.y, z.y, k._copysign(k._convert_float(math.pi / 2), z.y))), near
+    )
+    return k._float2(k._where(z.x == 0, z.x, found.x), found.y)
 
 
 def _expm1(z: Value) -> Value:
@@ -92,13 +126,17 @@ def _log1p(z: Value) -> Value:
 
 
 def _sign(z: Value) -> Value:
-    size = k._complexAbs(z)
-    return k._where(size == 0, k._float2(0, 0), z / k._where(size == 0, 1.0, size))
+    """Of what is infinite along an axis the end of that axis."""
+    zero, one = k._convert_float(0.0), k._convert_float(1.0)
+    at_end = [k._copysign(k._where(_infinite(part), one, zero), part) for part in (z.x, z.y)]
+    part = k._where(_infinite(z.x) ^ _infinite(z.y), k._float2(*at_end), z * k._where(_vast(z), 1 / VAST, one))
+    size = k._complexAbs(part)
+    return k._where(size == 0, k._float2(0, 0), part / k._where(size == 0, 1.0, size))
 
 
 TABLE: dict[str, tuple[str, Callable[..., Value]]] = {
-    "sin": ("complex64", _sin),
-    "cos": ("complex64", _cos),
+    "sin": ("complex64", _turned(_sinh)),
+    "cos": ("complex64", lambda z: _cosh(k._float2(-z.y, z.x))),
     "tan": ("complex64", _turned(_tanh)),
     "sinh": ("complex64", _sinh),
     "cosh": ("complex64", _cosh),

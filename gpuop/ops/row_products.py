@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import gpuop.dsl as k
+from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
@@ -18,6 +20,8 @@ from gpuop.ops.axes import Axis, numbered, of_field
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.layouts import permuted, ravel, reshaped
 from gpuop.ops.reductions import reduced
+
+TILED = 32  # rows and columns of a result from which on it is a product of matrices
 
 
 def _operands(name: str, *given: Any) -> list[Field]:
@@ -71,8 +75,10 @@ def _contracted(
     theirs: Sequence[int],
     combine: Callable[[Field, Field], Field] = _times,
 ) -> Field:
-    """The free axes of both, one after the other; what is summed over comes last in both."""
+    """The free axes of both, one after the other; what is summed over comes last in both, unless they are large matrices."""
     free = [[n for n in range(f.ndim) if n not in gone] for f, gone in ((one, mine), (other, theirs))]
+    if mine and min(math.prod(f.shape[n] for n in rest) for f, rest in zip((one, other), free, strict=True)) >= TILED:
+        return _of_matrices(one, other, [*free[0], *mine], [*theirs, *free[1]], len(mine))
     a, b = permuted("transpose", one, [*free[0], *mine]), permuted("transpose", other, [*free[1], *theirs])
     first, last = len(free[0]), len(free[1])
     new = [Axis(1)] * last
@@ -81,6 +87,16 @@ def _contracted(
     if not mine:
         return combine(a, b)
     return _summed(a, b, tuple(range(first + last, first + last + len(mine))))
+
+
+def _of_matrices(one: Field, other: Field, mine: Sequence[int], theirs: Sequence[int], summed: int) -> Field:
+    """Sums of products as those of two matrices: fields with axes in these orders, of which so many are summed over."""
+    a, b = permuted("transpose", one, list(mine)), permuted("transpose", other, list(theirs))
+    rows, columns = a.shape[: a.ndim - summed], b.shape[summed:]
+    inner = math.prod(b.shape[:summed])
+    a = reshaped("tensordot", a, [Axis(math.prod(rows)), Axis(inner)])
+    b = reshaped("tensordot", b, [Axis(inner), Axis(math.prod(columns))])
+    return reshaped("tensordot", services.algebra["matmul"](a, b), [Axis(n) for n in (*rows, *columns)])
 
 
 def dot(a: Any, b: Any, out: Any = None) -> Field:
