@@ -33,6 +33,7 @@ GROUPS = {
     "complex64": ("complex64",),
 }
 NO_TIME = 0.02  # milliseconds
+NO_PASS = 1.01  # of the bytes that a function moves
 NEARLY = 0.9  # of a reference's time
 OTHERS = ("scikit-image", "OpenCV", "CuPy", "cuCIM", "PyTorch")
 HEAD = """# The library's functions, one by one
@@ -49,10 +50,11 @@ numbers as an image; `matrices` are 4×4, `vectors` of 3.
 
 **Dtypes** are those that a field may have as the call's first argument: "real" is all but complex64. **Modes** are SciPy's.
 **Kernels** are those of a graph of the call at 2048², for a CPU and for CUDA, as `explain` counts them; "+1" is one more where an
-operator of the user's stands before it (`f * 2`) and one behind it (`+ 1`), each of which would be a kernel by itself: without a
-sign they cost no pass. What is evaluated when it is called, as its result depends on values, has no count. **How** names the
-methods by which threads share what several of them need, or the kernels where there are several. **Error** is the greatest
-difference from the reference, over its greatest magnitude; of integers and truth values the share that differ.
+operator of the user's stands before it (`f * 2`) and one behind it (`+ 1`), each of which would be a kernel by itself; "(+1)" is
+one of few values, which is no pass over an image. What is evaluated when it is called, as its result depends on values, has no
+count. **How** names the methods by which threads share what several of them need, or the kernels where there are several.
+**Error** is the greatest difference from the reference, over its greatest magnitude; of integers and truth values the share that
+differ.
 
 **Times** are medians in milliseconds with the width of the middle half: gpuop and the others in turns in one process. Functions of
 `ndimage`, `linalg` and `fft` get NumPy's arrays, or CuPy's, and give such; the others are steps of a graph, of fields in the
@@ -86,11 +88,22 @@ def _read(name: str) -> Any:
 
 def _no_pass(plans: Any) -> str:
     counted = [known for known in plans.values() if "cpu" in known]
-    told = {target: sum(not _more(known[target]) for known in counted) for target in ("cpu", "cuda")}
-    return (
-        f"**No extra pass.** Of {len(counted)} functions that fields are planned with, the user's operators before and behind cost "
-        f"no kernel for {told['cpu']} on a CPU, and for {told['cuda']} on CUDA.\n"
+    none, few = (
+        {t: sum(test(known[t]) for known in counted) for t in ("cpu", "cuda")} for test in (_no_kernel, _no_traffic)
     )
+    return (
+        f"**No extra pass.** Of {len(counted)} functions that fields are planned with, the user's operators before and behind move "
+        f"no memory, or a hundredth more, for {few['cpu']} on a CPU and for {few['cuda']} on CUDA; for {none['cpu']} and "
+        f"{none['cuda']} of these without a kernel more, for the others with one of the few values that a reduction gives.\n"
+    )
+
+
+def _no_kernel(counts: Any) -> bool:
+    return not _more(counts)
+
+
+def _no_traffic(counts: Any) -> bool:
+    return _no_kernel(counts) or counts["moved"] <= NO_PASS
 
 
 def _faster(device: Any) -> str:
@@ -165,8 +178,9 @@ def _modes(modes: list[str]) -> str:
 def _count(known: Any, target: str) -> str:
     if target not in known:
         return "–"
-    alone, more = known[target]["alone"], _more(known[target])
-    return f"{alone}{f' +{more}' if more else ''}"
+    counts = known[target]
+    more = f"+{_more(counts)}" if _more(counts) else ""
+    return f"{counts['alone']} {f'({more})' if more and _no_traffic(counts) else more}".strip()
 
 
 def _more(counts: Any) -> int:

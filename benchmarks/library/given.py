@@ -131,6 +131,14 @@ class Arrays:
     def columns(self) -> Array:
         return self._noise(7, self.size**2 // 32, 4)
 
+    @cached_property
+    def rectangle(self) -> Array:
+        return self._noise(9, 24, 6)
+
+    @cached_property
+    def line(self) -> Array:
+        return self._noise(10, 24)
+
     # Numbers and small arrays of the host's.
 
     @cached_property

@@ -43,6 +43,7 @@ ROWS = [
     of("svd", "matrices", compared=OF_PRODUCT),
     of("svdvals", "matrices"),
     of("pinv", "matrices"),
+    of("lstsq", "rectangle, line"),
     of("matrix_rank", "matrices"),
     of("cond", "matrices"),
     of("norm", "image"),

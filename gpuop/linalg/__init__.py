@@ -3,6 +3,7 @@
 import gpuop.linalg.numpy_names  # noqa: F401 - it has NumPy's functions take fields
 from gpuop.linalg.einsum import einsum
 from gpuop.linalg.elimination import cholesky, det, inv, slogdet, solve
+from gpuop.linalg.least_squares import lstsq
 from gpuop.linalg.matrices import LinAlgError
 from gpuop.linalg.norms import norm
 from gpuop.linalg.products import (
@@ -33,6 +34,7 @@ __all__ = [
     "eigvalsh",
     "einsum",
     "inv",
+    "lstsq",
     "matmul",
     "matrix_rank",
     "matrix_transpose",

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
-from gpuop.linalg import elimination, norms, products, rotations, singular_values
+from gpuop.linalg import elimination, least_squares, norms, products, rotations, singular_values
 from gpuop.linalg.einsum import einsum
 from gpuop.ops.array_functions import ArrayFunction
 from gpuop.ops.layouts import moveaxis
@@ -65,6 +65,9 @@ TABLE = {
     "linalg.svd": ArrayFunction(singular_values.svd, MATRICES, SIGNS),
     "linalg.svdvals": ArrayFunction(singular_values.svdvals, MATRICES),
     "linalg.pinv": ArrayFunction(singular_values.pinv, MATRICES, "`rcond` follows the dtype where it is not given"),
+    "linalg.lstsq": ArrayFunction(
+        least_squares.lstsq, MATRICES, "also many; residuals also where the rank is less than the columns"
+    ),
     "linalg.matrix_rank": ArrayFunction(singular_values.matrix_rank, MATRICES),
     "linalg.cond": ArrayFunction(singular_values.cond, MATRICES),
     "linalg.norm": ArrayFunction(norms.norm, MATRICES, '`ord` of matrices is "fro", 1, -1, inf or -inf'),

@@ -201,7 +201,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         axes: how many: the last ones of a and the first ones of b; or the axes of a, and those of b.
 
     Returns:
-        As of `matmul`; all axes are the grid's, and sums are added as by `.sum`.
+        As of `matmul`; all axes are the grid's, and sums of less than 32 rows or columns are added as by `.sum`.
 
     Raises:
         SemanticError: axes that do not go together.

@@ -56,7 +56,7 @@ def svdvals(x: Any) -> Any:
     count = min(given.rows, given.columns)
 
     def body() -> None:
-        values = _Columns(given).values
+        values = RotatedColumns(given).values
         loop(0, count, lambda n: k._writeTensorElement(k._out0, values[n], n), count)
 
     return given.call(body, [(count,)])[0]
@@ -70,7 +70,7 @@ def _svd(a: Any, full: bool) -> Any:
     left, right = (rows, columns) if full else (count, count)
 
     def body() -> None:
-        made = _Columns(given)
+        made = RotatedColumns(given)
         made.complete(max(left, right))
         one, other = (made.turned, made.long) if made.wide else (made.long, made.turned)
         write(k._out0, rows, left, lambda i, j: one[i, j])
@@ -80,8 +80,8 @@ def _svd(a: Any, full: bool) -> Any:
     return tuple(given.call(body, [(rows, left), (count,), (right, columns)], full))
 
 
-class _Columns:
-    """Columns that are rotated two at a time until all are at right angles: M = long · diagonal of values · turnedᵀ.
+class RotatedColumns:
+    """RotatedColumns that are rotated two at a time until all are at right angles: M = long · diagonal of values · turnedᵀ.
 
     Attributes:
         wide: whether M is the transposed matrix: the columns are those of which there are fewer.
@@ -206,7 +206,7 @@ def pinv(a: Any, rcond: Any = None) -> Any:
         raise UnsupportedError("linalg.pinv: `rcond` is a number")
 
     def body() -> None:
-        made = _Columns(given)
+        made = RotatedColumns(given)
         made.invert(made.values[0] * share)
         one, other = (made.long, made.turned) if made.wide else (made.turned, made.long)
 
@@ -243,7 +243,7 @@ def matrix_rank(A: Any, tol: Any = None) -> Any:  # noqa: N803 - NumPy's name
         raise UnsupportedError("linalg.matrix_rank: `tol` is a number")
 
     def body() -> None:
-        values, total = _Columns(given).values, k._var(k._convert(0, given.dtype))
+        values, total = RotatedColumns(given).values, k._var(k._convert(0, given.dtype))
         least = values[0] * (max(given.rows, given.columns) * given.epsilon()) if tol is None else tol
         count = min(given.rows, given.columns)
         loop(0, count, lambda n: total.assign(total + k._where(values[n] > least, 1, 0)), count)

@@ -101,6 +101,19 @@ def test_of_any_shape(rows: int, columns: int) -> None:
         close(linalg.cond(a[:, 1:]), np.linalg.cond(a[:, 1:]), 1e-6)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(6, 3), (2, 3), (5, 5)])
+def test_least_squares(rows: int, columns: int) -> None:
+    with gp.use_device("reference"):
+        a, b = matrices(rows, columns)[0, 0], matrices(rows, 2)[0]
+        a[:, -1] = a[:, 0] if rows == columns else a[:, -1]  # one has no full rank
+        for right in (b[0], b[0, :, 1]):
+            for found, expected in zip(linalg.lstsq(a, right), np.linalg.lstsq(a, right), strict=True):
+                close(found, expected)
+                assert np.asarray(found).dtype == np.asarray(expected).dtype
+        x = np.linalg.lstsq(gp.MatrixField(np.stack([a, 2 * a])), gp.VectorField(b[:, :, 1]))[0]
+        close(x, [np.linalg.lstsq(m, right)[0] for m, right in ((a, b[0, :, 1]), (2 * a, b[1, :, 1]))])
+
+
 @pytest.mark.parametrize("axis", [0, -1, (0, 1), (-1, 0)])
 def test_norms(axis: Any) -> None:
     x = matrices(5, 3)[0]
@@ -150,6 +163,12 @@ def test_singular_matrices() -> None:
             gp.UnsupportedError,
             "up to 32×32 apart, not 40×40; `numpy.linalg.inv` takes",
         ),
+        (
+            lambda f: linalg.lstsq(np.ones((3, 2)), np.ones(4)),
+            np.linalg.LinAlgError,
+            "3 rows, and what they are to give has 4",
+        ),
+        (lambda f: linalg.lstsq(f, f, rcond=f), gp.UnsupportedError, "`rcond` is a number"),
         (lambda f: linalg.eigh(np.eye(2), "X"), ValueError, "UPLO is 'L' or 'U', not 'X'"),
         (lambda f: linalg.qr(f, "raw"), ValueError, "'reduced', 'complete' or 'r', not 'raw'"),
         (lambda f: linalg.norm(f, "nuc"), ValueError, "Invalid norm order 'nuc' for matrices"),
