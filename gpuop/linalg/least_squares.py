@@ -31,7 +31,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
         LinAlgError: as of `solve`.
         UnsupportedError: as of `pinv`.
     """
-    return tuple(_lstsq(a, b, rcond))  # type: ignore[return-value]
+    return tuple(_lstsq(a, b, rcond))
 
 
 @takes_arrays("a", "b")
@@ -50,7 +50,7 @@ def _lstsq(a: Any, b: Any, rcond: Any) -> Any:
     several = 1 if vectors else given.fields[1].tensor_shape[1]
     solution = (columns,) if vectors else (columns, several)
     tensors = [solution, (several,), (), (min(rows, columns),)]
-    body = _Nearest(given, several, share).body
+    body = _Nearest(given, several, float(share)).body
     x, rest, rank, values = given.call(body, tensors, (share, vectors))
     return x, rest if rows > columns else _none(given), rank.astype("int32"), values
 

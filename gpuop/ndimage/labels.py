@@ -75,7 +75,9 @@ def connected(input: Field, structure: Any) -> Numbers:
         raise UnsupportedError("label: what is labelled are scalars: take an element of the tensors, as in `f[..., 0]`")
     held = structure_of("label", input, structure)
     if not np.array_equal(held, np.flip(held)):
-        raise ArgumentError("label: structuring element is not symmetric: a neighbour that is connected is so from both sides")
+        raise ArgumentError(
+            "label: structuring element is not symmetric: a neighbour that is connected is so from both sides"
+        )
     return held
 
 

@@ -262,7 +262,10 @@ def test_watersheds_of_fields_and_into_arrays():
         (lambda: ndimage.watershed_ift(LABELS.astype("u1"), LABELS[1:]), "input and markers must have equal shape"),
         (lambda: ndimage.watershed_ift(LABELS.astype("u1"), DOTS), "marker should be of integer type"),
         (lambda: ndimage.watershed_ift(LABELS.astype("u1"), LABELS, output="f"), "output should be of integer type"),
-        (lambda: ndimage.watershed_ift(LABELS.astype("u1"), LABELS, [1]), "watershed_ift: structure and input must have equal rank"),
+        (
+            lambda: ndimage.watershed_ift(LABELS.astype("u1"), LABELS, [1]),
+            "watershed_ift: structure and input must have equal rank",
+        ),
         (lambda: ndimage.label(DOTS, [1, 1, 1]), "label: structure and input must have equal rank, not 1 and 2"),
         (lambda: ndimage.label(DOTS, np.ones((3, 5))), "label: structure dimensions must be equal to 3"),
         (lambda: ndimage.label(DOTS, [[1, 1, 0], [0, 1, 0], [0, 0, 0]]), "structuring element is not symmetric"),
