@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
@@ -12,10 +13,23 @@ from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import SemanticError
 from gpuop.ir.types import MOST_TENSOR, FieldType, Shape
+from gpuop.ir.values import Call, Result
 from gpuop.ops.axes import Axis, axes_of, of_kind, several
 from gpuop.ops.layouts import permuted, reshaped
 from gpuop.ops.reduce_kernels import SHORT, Partial, by_elements, by_groups, by_threads
 from gpuop.ops.reducers import AT_ONCE, Reducer, reducer_of
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """What a reduction was made of."""
+
+    reducer: Reducer
+    field: Field
+    axes: tuple[int, ...]
+
+
+reductions: WeakKeyDictionary[Call, Reduced] = WeakKeyDictionary()  # the last call of each
 
 
 class EmptyError(SemanticError):
@@ -48,6 +62,8 @@ def reduced_by(reducer: Reducer, field: Field, axes: list[int], axis: Any) -> Fi
     if not kind.field_shape.points:
         return _constant(reducer, left)
     result = _steps(reducer, field, axes, axis is None)
+    if isinstance(result.node, Result):
+        reductions[result.node.call] = Reduced(reducer, field, tuple(axes))
     return Field.of(result.node, kind=result.type.labelled(left.names)) if kind.names else result
 
 

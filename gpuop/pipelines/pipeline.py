@@ -24,12 +24,12 @@ from gpuop.errors import SemanticError, described
 from gpuop.evaluation import PLANS_KEPT
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.program import Program, program
+from gpuop.fusion.program import Program
 from gpuop.interop import library_of, numpy_dtype, own
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.device_call import DeviceCall
 from gpuop.pipelines.host_call import HostCall
-from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out, in_planes, on_device, refuse_options
+from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out, on_device, refuse_options, traced
 from gpuop.pipelines.windowing import Windowing
 from gpuop.runtime.devices import current
 from gpuop.runtime.profiling import Profile
@@ -75,9 +75,9 @@ class Pipeline(Windowing):
 
     def _called(self, bound: inspect.BoundArguments, given: dict[str, Any], out: Any) -> PipelineCall:
         device = self._on_device(given)
-        traced = self._trace(bound, given, device)
-        outs = None if out is None else check_out(self.name, out, traced.kinds)
-        return (DeviceCall if device else HostCall)(traced, list(given.values()), current(), outs)
+        made = self._trace(bound, given, device)
+        outs = None if out is None else check_out(self.name, out, made.kinds)
+        return (DeviceCall if device else HostCall)(made, list(given.values()), current(), outs)
 
     # --- what runs ----------------------------------------------------------------------------------------------
 
@@ -243,8 +243,7 @@ class Pipeline(Windowing):
                     f"pipeline `{self.name}` returns {described(f)}; it returns a Field or a tuple of Fields",
                     return_line(code) or def_line(code),
                 )
-        what = program([own(f.node) for f in fields])
-        return Traced(what, tuple(f.type for f in fields), *in_planes(what), several, self.optimize)
+        return traced([own(f.node) for f in fields], [f.type for f in fields], several, self.optimize)
 
     def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:
         """Refuse arrays of other pipelines, and of other calls: there are only those of this one."""

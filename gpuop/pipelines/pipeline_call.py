@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -17,14 +17,14 @@ from gpuop.dsl.fields.sources import Deferred
 from gpuop.errors import ArgumentError, SemanticError
 from gpuop.evaluation import argument, plan_ahead, plan_on, prepare
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.program import Program
+from gpuop.fusion.program import Program, program
 from gpuop.interop import has_layout, library_of, unfit
 from gpuop.ir.kernel import DeviceFunction
 from gpuop.ir.layout import Layout, interleaved, layout_of, planar
 from gpuop.ir.types import HALF, FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.passes.schedules.pinning import pinned
-from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, download
 from gpuop.runtime.devices import use_device
 from gpuop.runtime.execute import Prepared
 from gpuop.runtime.profiling import Profile, profile
@@ -48,6 +48,7 @@ class Traced:
         optimize: whether operators are fused.
         plans, prepared: what was planned, and compiled, by device and the layouts of arrays. What is compiled lives as long as
             it is among the last that all programs have used.
+        nodes: the results.
         strided: how NumPy's arrays lie that are used in place and are not contiguous, by the number of the leaf and their strides.
     """
 
@@ -57,6 +58,7 @@ class Traced:
     by_library: frozenset[int]
     several: bool
     optimize: bool
+    nodes: tuple[Node, ...] = ()
     plans: BoundedCache[Any, Plan] = field(default_factory=lambda: BoundedCache(LAYOUTS_KEPT))
     prepared: WeakValueDictionary[Any, Prepared] = field(default_factory=WeakValueDictionary)
     strided: dict[tuple[int, tuple[int, ...]], Layout] = field(default_factory=dict)
@@ -92,13 +94,25 @@ def in_planes(what: Program) -> tuple[frozenset[int], frozenset[int]]:
     return frozenset(by_library | others), frozenset(by_library - others)
 
 
+def traced(
+    nodes: Sequence[Node],
+    kinds: Iterable[FieldType],
+    several: bool,
+    optimize: bool,
+    given: Container[Node] = (),
+) -> Traced:
+    """What computes values, where those in `given` come from elsewhere."""
+    what = program(nodes, given)
+    return Traced(what, tuple(kinds), *in_planes(what), several, optimize, tuple(nodes))
+
+
 class PipelineCall(ABC):
     """One call of a pipeline, planned for the layouts of its arrays.
 
     Args:
         given: the caller's arrays, in the order of the arguments.
         out: the caller's arrays for the results; None: new ones.
-        numbers: of leaves that are passed by value and have no source.
+        passed: the arguments for leaves that have no source.
 
     Attributes:
         arrays: the caller's, as they are read.
@@ -114,7 +128,7 @@ class PipelineCall(ABC):
         given: Sequence[Any],
         backend: Backend,
         out: Sequence[Any] | None,
-        numbers: Mapping[int, int] = MappingProxyType({}),
+        passed: Mapping[int, Argument] = MappingProxyType({}),
     ) -> None:
         self.traced, self.program, self.backend = traced, traced.program, backend
         self.out = out
@@ -123,7 +137,7 @@ class PipelineCall(ABC):
         self.layouts: dict[int, Layout] = {}
         self.memory: dict[int, Buffer] = {}
         self.arguments: dict[int, Argument] = {
-            leaf: (numbers[leaf],) if leaf in numbers else self._argument(leaf, node)
+            leaf: passed[leaf] if leaf in passed else self._argument(leaf, node)
             for leaf, node in self.program.leaves.items()
         }
         self._place_results()
@@ -161,6 +175,16 @@ class PipelineCall(ABC):
         """What the pipeline returns: an array, or a tuple of them."""
         results = self.results()
         return tuple(results) if self.traced.several else results[0]
+
+    def downloaded(self) -> list[Array]:
+        """Compute, and return NumPy's arrays, of results that lie in planes."""
+        try:
+            values = self._prepared().run(self.arguments, self.memory)
+            wanted = zip(self.program.wanted, self.traced.kinds, strict=True)
+            return [download(kind, values[v], self.backend) for v, kind in wanted]
+        except BaseException:
+            self.backend.keep(self)
+            raise
 
     @property
     def plan(self) -> Plan:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gpuop.errors import SemanticError
 from gpuop.fusion.program import Program, needed_ops
 from gpuop.ir.dims import folded
-from gpuop.ir.types import MOST_GRID, Shape, is_integer
-from gpuop.windows.surroundings import Surroundings, surroundings, turned
+from gpuop.ir.types import MOST_GRID, FieldType, Shape, is_integer
+from gpuop.windows.surroundings import Margin, Surroundings, surroundings, turned
 from gpuop.windows.windowed_kernel import WindowOf
 from gpuop.windows.windowed_program import on_window
 
@@ -28,7 +28,8 @@ class Footprint:
         whole: the axes that no window may cut, with the reason of each.
         periodic: the axes whose ends meet: windows go on at the other end, and are not cut there.
         positions: the axes along which results depend on where a point is, not only on what is around it.
-        stages: the reductions that cut the program: what comes before them is to be computed everywhere first.
+        stages: the reductions over the grid, by stages: each is to be known, of all windows, before the next one.
+        results: the types of a pipeline's results.
     """
 
     grid: Place
@@ -36,7 +37,8 @@ class Footprint:
     whole: dict[int, str]
     periodic: tuple[int, ...]
     positions: tuple[int, ...]
-    stages: tuple[str, ...] = ()
+    stages: tuple[tuple[str, ...], ...] = ()
+    results: tuple[FieldType, ...] = ()
 
     def window(self, start: Sequence[int], stop: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """Which points of arguments the points [start, stop) need: for each axis the first one and the one behind the last.
@@ -54,8 +56,28 @@ class Footprint:
             SemanticError: points outside of the grid, or an axis that must be whole is cut.
         """
         first, last = places(start, stop, self.grid)
-        self._check(first, last)
+        self.check(first, last)
         return tuple(self._along(axis, *ends) for axis, ends in enumerate(zip(first, last, strict=True)))
+
+    def known(self, parts: Iterable[Sequence[Any]]) -> tuple[Any, ...]:
+        """What a stage gives, put together of what all its windows give, in any order.
+
+        Sums and means of floats depend on the windows in their last bits, and on the order; nothing else does.
+
+        Args:
+            parts: of each window what `pipeline.window(…, stage=)` gives.
+
+        Returns:
+            A tuple of arrays, one for each reduction, for `known=`.
+
+        Raises:
+            SemanticError: windows are missing.
+        """
+        each = iter(parts)
+        joined = list(next(each))
+        for more in each:
+            joined = [a.joined(b) for a, b in zip(joined, more, strict=True)]
+        return tuple(part.result() for part in joined)
 
     def _along(self, axis: int, start: int, stop: int) -> tuple[int, int]:
         n, (before, after) = self.grid[axis], self.halo[axis]
@@ -65,7 +87,7 @@ class Footprint:
             return start - before, stop + after
         return max(start - before, 0), min(stop + after, n)
 
-    def _check(self, start: Place, stop: Place) -> None:
+    def check(self, start: Place, stop: Place) -> None:
         """Refuse a window of what must be whole."""
         for axis, reason in self.whole.items():
             if (start[axis], stop[axis]) != (0, self.grid[axis]):
@@ -82,7 +104,7 @@ class Footprint:
             facts = [f"{before} before, {after} after" if before or after else "own points only"]
             facts += ["its ends meet"] * (axis in self.periodic) + ["positions count"] * (axis in self.positions)
             lines.append(f"  axis {axis}: {'; '.join(facts)}")
-        lines += [f"  after a stage of its own: {stage}" for stage in self.stages]
+        lines += [f"  stage {k}: {each}" for k, stage in enumerate(self.stages) for each in stage]
         return "\n".join(lines)
 
 
@@ -103,10 +125,10 @@ def places(start: Any, stop: Any, grid: Place) -> tuple[Place, Place]:
     return ends[0], ends[1]
 
 
-def told(grid: Place, found: Surroundings, leaves: Sequence[int], placed: Sequence[int]) -> Footprint:
+def told(grid: Place, found: Surroundings, halo: Margin, placed: Sequence[int]) -> Footprint:
     """What was found, by the axes that users see: of those that kernels have as one, none can be cut."""
     more = len(grid) - len(found.grid)
-    halo, whole = found.halo(leaves), dict[int, str]()
+    whole: dict[int, str] = {}
     for axis in range(more + 1 if more else 0):
         whole[axis] = f"the first {more + 1} axes of a grid of {len(grid)} are one in kernels"
     for axis, reason in found.whole.items():
@@ -140,7 +162,7 @@ def of_steps(what: Program, states: Mapping[int, int], steps: int) -> tuple[Surr
     given = {leaf: position for position, leaf in enumerate((*states, *(v for v in windows if v not in states)))}
     needs = turned(found, turn, given, [found.nothing] * len(nexts), steps)
     found.margins = {leaf: needs[position] for leaf, position in given.items() if position in needs}
-    return found, told(tuple(grid), found, windows, positions(turn, found))
+    return found, told(tuple(grid), found, found.halo(windows), positions(turn, found))
 
 
 def positions(what: Program, found: Surroundings) -> list[int]:

@@ -69,6 +69,12 @@ def surroundings(what: Program, grid: Shape, windows: Collection[int]) -> Surrou
         found.margins[value] = found.nothing
     for op in reversed(kept):
         _need(found, what, op)
+    mixed(found)
+    return found
+
+
+def mixed(found: Surroundings) -> None:
+    """Note the axes along which some reads wrap around and others do not."""
     for axis, borders in enumerate(found.borders):
         others = sorted(borders.keys() - {ENDLESS})
         if ENDLESS in borders and others and axis not in found.whole:
@@ -76,7 +82,6 @@ def surroundings(what: Program, grid: Shape, windows: Collection[int]) -> Surrou
                 f'{borders[ENDLESS]} reads across the ends of the axis under border="wrap", and '
                 f'{borders[others[0]]} under border="{others[0]}"'
             )
-    return found
 
 
 def _takes(found: Surroundings, what: Program, op: Op) -> bool:

@@ -142,7 +142,7 @@ class WindowedProgram:
         halo = [(max(a - (k == axis), 0), max(b - (k == axis), 0)) for k, (a, b) in enumerate(needed.halo)]
         less = replace(needed, halo=tuple(halo))
         self.pipeline.window(self.grid, zero, self.grid, shared="weights")(self.array, self.weights)
-        for parted in self.pipeline.parted._entries.values():
+        for parted in self.pipeline._parted._entries.values():
             object.__setattr__(parted, "footprint", less)
         ends = [[(0, n)] if k != axis else [(i, i + 1) for i in range(n)] for k, n in enumerate(self.grid)]
         return self.in_windows((tuple(zip(*place, strict=True)) for place in product(*ends)), less)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -177,3 +179,48 @@ def test_wrong_windows_are_refused():
             program.window((9, 9), start, stop)
     with pytest.raises(SemanticError, match="has no array 'y' to share"):
         program.window((9, 9), (0, 0), (4, 4), shared="y")(x)
+
+
+def in_stages(pipeline, x, *chunks):
+    """What a pipeline with stages gives, put together of windows of all stages; the windows are in no order."""
+    grid, needed, known = x.shape[: len(chunks)], pipeline.footprint(x), ()
+    windows = [(s, e, np.ascontiguousarray(taken(x, needed.window(s, e)))) for s, e in parts(grid, *chunks)]
+    for stage in range(len(needed.stages)):
+        calls = ((pipeline.window(grid, s, e, stage=stage, known=known), part) for s, e, part in windows[::-1])
+        known += needed.known(call(part) for call, part in calls)
+    found = np.zeros(grid, np.float32)
+    for start, stop, part in windows:
+        result, *others = pipeline.window(grid, start, stop, known=known)(part)
+        found[tuple(map(slice, start, stop))] = result
+    return found, others
+
+
+def test_reductions_over_the_grid_are_stages(device):
+    @gp.pipeline
+    def program(x):
+        field = blurred(gp.ScalarField(x))
+        scaled = field - field.min()
+        return scaled - scaled.max(axis=0)[None, :], field.argmax(), gp.ScalarField(x).sum()
+
+    x = image(9, 11)
+    x[7, 4] = x[2, 3] = 9  # of equal places it is the first in the whole
+    found, (place, total) = in_stages(program, x, 4, 11) if device != "reference" else in_stages(program, x, 4, 6)
+    whole, *expected = program(x)
+    np.testing.assert_array_equal(found, whole)
+    assert place == expected[0] == ndimage.uniform_filter(x.astype("d"), 3, mode="nearest").round(4).argmax()
+    np.testing.assert_allclose(total, x.sum(), rtol=1e-6)
+    stages = program.footprint(x).stages
+    assert [len(stage) for stage in stages] == [3, 1] and "over axis 0" in stages[1][0]
+
+
+def test_stages_are_asked_for_in_order():
+    program, x = gp.pipeline(lambda x: gp.ScalarField(x) - gp.ScalarField(x).max()), image(6, 6)
+    with pytest.raises(SemanticError, match=r"reduces over the grid: operator `max`.*as `known=`, 1 arrays"):
+        program.window((6, 6), (0, 0), (3, 6))(x[:3])
+    with pytest.raises(SemanticError, match="has 1 stages, and no stage 1"):
+        program.window((6, 6), (0, 0), (3, 6), stage=1)(x[:3])
+    part = program.window((6, 6), (0, 0), (3, 6), stage=0)(x[:3])
+    column = gp.pipeline(lambda x: gp.ScalarField(x).max(axis=1))
+    with pytest.raises(SemanticError, match="windows have given 3 of the 6 points of `max`"):
+        column.footprint(x).known([column.window((6, 6), (0, 0), (3, 6), stage=0)(x[:3])])
+    assert pickle.loads(pickle.dumps(part))[0].result() == x[:3].max()

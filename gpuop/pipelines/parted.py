@@ -1,0 +1,91 @@
+"""A pipeline's programs for windows of its grid: of each stage, and of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gpuop.ir.values import Leaf
+from gpuop.pipelines.pipeline_call import Traced, in_planes
+from gpuop.pipelines.window_stages import Staged, comes_in_windows, reducing, staged
+from gpuop.windows.footprint import Footprint, Place, kernels_grid, positions, told
+from gpuop.windows.surroundings import Surroundings, mixed, surroundings, wider
+from gpuop.windows.windowed_kernel import Name, WindowOf
+from gpuop.windows.windowed_program import on_window
+
+
+@dataclass(frozen=True, eq=False)
+class Parted:
+    """What computes windows of a grid, whatever their extents.
+
+    Attributes:
+        programs: of each stage, and last that of the results; with what each needs around a window.
+        footprint: what all of them need together: a window is the same for all stages.
+    """
+
+    staged: Staged
+    programs: tuple[tuple[Traced, Surroundings], ...]
+    footprint: Footprint
+
+
+@dataclass(frozen=True, eq=False)
+class Windowed:
+    """What computes windows of some extents.
+
+    Attributes:
+        cut: which of the results are points of the grid.
+        numbers: the leaves that are numbers of the window.
+        known: the leaves that are reductions of earlier stages, by their places among these.
+    """
+
+    traced: Traced
+    cut: tuple[bool, ...]
+    numbers: dict[int, Name]
+    known: dict[int, int]
+
+
+def parted(made: Traced, grid: Place, shared: Sequence[int]) -> Parted:
+    """What windows of a grid need; `shared` are the places of arguments that are whole."""
+    stages = staged(made, grid, shared)
+    programs = tuple((each, _around(each, grid, shared)) for each in (*(t for _, t in stages.stages), stages.last))
+    together = Surroundings(kernels_grid(grid), borders=[{} for _ in kernels_grid(grid)])
+    halo, placed = together.nothing, set[int]()
+    for each, found in programs:
+        for axis, reason in found.whole.items():
+            together.whole.setdefault(axis, reason)
+        together.borders = [{**b, **a} for a, b in zip(together.borders, found.borders, strict=True)]
+        halo = wider(halo, found.halo(each.program.leaves))
+        placed.update(positions(each.program, found))
+    mixed(together)
+    told_of = told(grid, together, halo, sorted(placed))
+    return Parted(stages, programs, replace(told_of, stages=tuple(tuple(map(str, each)) for each, _ in stages.stages)))
+
+
+def _around(made: Traced, grid: Place, shared: Sequence[int]) -> Surroundings:
+    windows = [v for v, node in made.program.leaves.items() if comes_in_windows(node, grid, shared)]
+    return surroundings(made.program, kernels_grid(grid), windows)
+
+
+def windowed(of: Parted, stage: int, extents: Place, cut: frozenset[int], inner: Sequence[tuple[int, int]]) -> Windowed:
+    """The program of a stage for windows of these extents, cut along some axes.
+
+    Args:
+        inner: where in a window the points are that are wanted.
+    """
+    made, found = of.programs[stage]
+    more = len(extents) - len(found.grid)
+    axes = frozenset(a - more for a in cut)
+    periodic = axes & frozenset(a - more for a in of.footprint.periodic)
+    windows = on_window(made.program, found, WindowOf(found.grid, kernels_grid(extents), axes, periodic))
+    known = {v: of.staged.known.index(n) for v, n in made.program.leaves.items() if not isinstance(n, Leaf)}
+    numbers = {leaf: name for name, leaf in windows.numbers.items()}
+    if stage < len(of.staged.stages):
+        reduced = reducing(windows.program, of.staged.stages[stage][0], inner, extents)
+        kinds = tuple(reduced.types[v] for v in reduced.wanted)
+        planar, by_library = in_planes(reduced)
+        several = Traced(reduced, kinds, planar.union(reduced.wanted), by_library, True, made.optimize)
+        return Windowed(several, (False,) * len(kinds), numbers, known)
+    inside = tuple(v in found.cut for v in made.program.wanted)
+    kinds = tuple(k.replace(field_shape=extents) if c else k for k, c in zip(made.kinds, inside, strict=True))
+    again = Traced(windows.program, kinds, *in_planes(windows.program), made.several, made.optimize)
+    return Windowed(again, inside, numbers, known)

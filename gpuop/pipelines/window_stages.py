@@ -1,0 +1,170 @@
+"""Reductions over the grid that windows are of: what is before them is computed in all windows, then what is behind."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.sources import Deferred
+from gpuop.fusion.program import Program, program
+from gpuop.interop import own
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Call, Leaf, Node, Result, calls
+from gpuop.ops.reducers import Reducer, reducer_of
+from gpuop.ops.reductions import Reduced, reduced_by, reductions
+from gpuop.ops.slicing import sliced
+from gpuop.pipelines.pipeline_call import Traced, traced
+from gpuop.pipelines.window_parts import Region, WindowPart
+from gpuop.runtime.base.backend import Array
+from gpuop.windows.footprint import Place
+from gpuop.windows.reaching import said
+
+
+@dataclass(frozen=True, eq=False)
+class StageReduction:
+    """A reduction over the grid, in a pipeline."""
+
+    node: Result
+    made: Reduced
+
+    def __str__(self) -> str:
+        axes, count = self.made.axes, len(self.made.field.type.array_shape)
+        which = "all axes" if len(axes) == count else f"axis {', '.join(map(str, axes))}"
+        return f"{said(self.node.call.kernel, self.node.call.loc)}: over {which}"
+
+    @cached_property
+    def reducer(self) -> Reducer:
+        """What windows reduce by: means are sums, of which nothing is rounded before they are divided."""
+        given = self.made.reducer
+        if given.places:
+            return given
+        name = "sum" if given.divisor else given.name
+        return replace(given, name=name, divisor=0, result=given.held)
+
+    def of_window(self, field: Field) -> list[Field]:
+        """What a window gives: values, and before them where places are wanted the extreme ones."""
+        axes, given = list(self.made.axes), self.reducer
+        flat = None if len(axes) == len(field.type.array_shape) else axes[0]
+        found = [reduced_by(given, field, axes, flat)]
+        if given.places:
+            value = reducer_of(given.name.removeprefix("arg"), field.type, 1)
+            found.insert(0, reduced_by(replace(value, result=value.held), field, axes, flat))
+        return found
+
+    def part(self, arrays: Sequence[Array], start: Place, stop: Place) -> WindowPart:
+        """A window's part, of what it has given."""
+        made, axes = self.made, self.made.axes
+        left = [a for a in range(len(start)) if a not in axes]
+        region: Region = tuple((start[a], stop[a]) for a in left)
+        pieces = list(arrays)
+        if self.reducer.places:
+            pieces[1] = self._in_the_whole(pieces[1], start, stop)
+        shape = made.field.type.array_shape
+        kept = [n for a, n in enumerate(shape) if a not in axes]
+        kind = FieldType(kept[: len(left)], kept[len(left) :], self.node.type.dtype)
+        name = self.made.reducer.name.removeprefix("arg") if self.reducer.places else self.made.reducer.name
+        own_rule = self.reducer if made.reducer.key else None
+        return WindowPart(name, kind, (made.reducer.divisor, made.reducer.divided), {region: tuple(pieces)}, own_rule)
+
+    def _in_the_whole(self, places: Array, start: Place, stop: Place) -> Array:
+        """Places that are counted in a window, as they are counted in the whole."""
+        shape, axes = self.made.field.type.array_shape, self.made.axes
+        first = (*start, *(0,) * (len(shape) - len(start)))
+        extents = [b - a for a, b in zip(start, stop, strict=True)] + list(shape[len(start) :])
+        at = np.unravel_index(places, [extents[a] for a in axes])
+        moved = [i + first[a] for i, a in zip(at, axes, strict=True)]
+        return np.asarray(np.ravel_multi_index(moved, [shape[a] for a in axes]), np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Staged:
+    """A pipeline in stages: of each the reductions and what computes the fields that they reduce; then what gives results."""
+
+    stages: tuple[tuple[tuple[StageReduction, ...], Traced], ...]
+    last: Traced
+
+    @property
+    def known(self) -> list[Result]:
+        """The reductions of all stages."""
+        return [reduction.node for reductions, _ in self.stages for reduction in reductions]
+
+
+def staged(made: Traced, grid: Place, shared: Collection[int]) -> Staged:
+    """A pipeline's stages; none where nothing is reduced over the grid."""
+    levels: dict[Call, int] = {}
+    found: dict[int, list[StageReduction]] = {}
+    for call in calls(made.nodes):
+        levels[call] = max((_level(node, levels) for node in call.inputs), default=0)
+        reduced = reductions.get(call)
+        if (
+            reduced is not None
+            and reduced.field.type.field_shape == grid
+            and _in_windows(reduced.field.node, grid, shared)
+        ):
+            level = _level(reduced.field.node, levels)
+            found.setdefault(level, []).append(StageReduction(Result(call, 0), reduced))
+            levels[call] = level + 1
+    stages, given = [], set[Node]()
+    for level in sorted(found):
+        fields = [each.made.field for each in found[level]]
+        stages.append(
+            (
+                tuple(found[level]),
+                traced([own(f.node) for f in fields], [f.type for f in fields], True, made.optimize, given),
+            )
+        )
+        given |= {each.node for each in found[level]}
+    last = traced(made.nodes, made.kinds, made.several, made.optimize, given) if given else made
+    return Staged(tuple(stages), last)
+
+
+def comes_in_windows(node: Node, grid: Place, shared: Collection[int]) -> bool:
+    """Whether a leaf is an array of the caller's that comes in windows."""
+    source = node.source if isinstance(node, Leaf) else None
+    return (
+        isinstance(source, Deferred) and source.kind.field_shape == grid and source.placeholder.position not in shared
+    )
+
+
+def _in_windows(node: Node, grid: Place, shared: Collection[int]) -> bool:
+    return isinstance(node, Result) or comes_in_windows(node, grid, shared)
+
+
+def _level(node: Node, levels: Mapping[Call, int]) -> int:
+    """How many stages come before a value."""
+    return levels[node.call] if isinstance(node, Result) else 0
+
+
+def reducing(what: Program, of: Sequence[StageReduction], inner: Sequence[tuple[int, int]], window: Place) -> Program:
+    """A program on windows with the reductions of what it gives, of the points that are wanted."""
+    fields, wanted = [], list[Field]()
+    for reduction in of:
+        kind = reduction.made.field.type.replace(field_shape=window)
+        field = Field.of(Leaf(kind.folded), kind=kind)
+        fields.append(field.node)
+        wanted += reduction.of_window(sliced(field, tuple(slice(*ends) for ends in inner)))
+    more = program([f.node for f in wanted], fields)
+    leaves = {v: what.wanted[fields.index(node)] for v, node in more.leaves.items()}
+    first, count = max(what.types) + 1, max((op.number for op in what.ops), default=-1) + 1
+    moved = {v: leaves.get(v, v + first) for v in more.types}
+    ops = tuple(
+        replace(
+            op,
+            number=op.number + count,
+            inputs=tuple(moved[v] for v in op.inputs),
+            outputs=tuple(moved[v] for v in op.outputs),
+        )
+        for op in more.ops
+    )
+    return replace(
+        what,
+        ops=(*what.ops, *ops),
+        wanted=tuple(moved[v] for v in more.wanted),
+        types=what.types | {moved[v]: kind for v, kind in more.types.items() if v not in leaves},
+        key=(*what.key, more.key, tuple(leaves.items())),
+        names={},
+    )
