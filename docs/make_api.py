@@ -41,7 +41,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
     ),
     "Fields made on the device": (gp.zeros, gp.ones, gp.full, gp.arange, gp.linspace, gp.meshgrid, gp.updated),
     "Operators": (gp.operator, Operator, gp.GPUOperator, gp.HostOperator, gp.DeviceOperator, gp.precision),
-    "Pipelines and bundles": (gp.pipeline, Pipeline, Footprint, PipelineWindow, gp.load_bundle, gp.Bundle),
+    "Pipelines and bundles": (gp.pipeline, Pipeline, Footprint, PipelineWindow, gp.stream, gp.load_bundle, gp.Bundle),
     "Graphs": (gp.ComputeGraph, gp.Sensor, gp.Actuator, Profile, KernelTimes),
     "Time and queues": (gp.submit, gp.Event, gp.queue, gp.pinned, gp.profile, Timeline, KernelSum, LaunchTime),
     "Devices": (gp.devices, gp.device, gp.use_device, gp.set_device, gp.release, gp.schedule, Device),

@@ -44,6 +44,7 @@ from gpuop.runtime.events import Event
 from gpuop.runtime.queues import queue
 from gpuop.runtime.timeline import profile
 from gpuop.runtime.tuning.modes import tuning
+from gpuop.streaming.stream import stream
 from gpuop.submission import pinned, submit
 from gpuop.tune import tune
 
@@ -95,7 +96,11 @@ __all__ = [
     "release",
     "scan",
     "schedule",
+<<<<<<< HEAD
     "set_device",
+=======
+    "stream",
+>>>>>>> fcff1ce (gp.stream: pipelines on files that are larger than memory, window by window; what was killed goes on)
     "submit",
     "tune",
     "tuning",

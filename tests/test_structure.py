@@ -40,6 +40,7 @@ BELOW = {  # what each part may import
     "iterate": CORE | {"interop"},
     "windows": BASE | {"ir", "passes", "fusion"},
     "pipelines": CORE | {"interop", "evaluation", "texts", "windows"},
+    "streaming": CORE | {"pipelines", "windows"},
     "ndimage": CORE | {"interop", "iterate", "pipelines"},
     "random": CORE | {"pipelines"},
     "linalg": CORE | {"pipelines"},
@@ -74,6 +75,7 @@ BELOW = {  # what each part may import
         "ndimage",
         "providers",
         "random",
+        "streaming",
         "tune",
     },
 }

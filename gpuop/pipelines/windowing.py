@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+<<<<<<< HEAD
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+=======
+from collections.abc import Collection, Iterable, Mapping, Sequence
+>>>>>>> fcff1ce (gp.stream: pipelines on files that are larger than memory, window by window; what was killed goes on)
 from typing import Any
 
 import numpy as np
@@ -13,6 +17,7 @@ from gpuop.dsl.fields.arrays import is_array
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.ir.types import FieldType, Shape, is_integer
 from gpuop.ir.values import Leaf
+from gpuop.pipelines.parted import Parted
 from gpuop.pipelines.pipeline_call import Traced
 from gpuop.pipelines.window_call import InWindows, Like, PipelineWindow
 from gpuop.windows.footprint import Footprint, Place
@@ -36,10 +41,18 @@ class Windowing(InWindows):
         Raises:
             SemanticError: what a call with these arguments raises, or there is no grid.
         """
+        return self._in_parts(arguments, named).footprint
+
+    def _in_parts(self, arguments: Sequence[Any], named: Mapping[str, Any], shared: Collection[str] = ()) -> Parted:
+        """What computes windows, of arguments as of `footprint`; those in `shared` are whole."""
         args, kwargs = tuple(map(_standing, arguments)), {name: _standing(v) for name, v in named.items()}
         bound, given = self._bound(args, kwargs)
         made = self._trace(bound, {n: Like.of(a, a.shape) for n, a in given.items()}, self._on_device(given))
+<<<<<<< HEAD
         return replace(self._parts(made, _largest(made)).footprint, results=made.kinds)
+=======
+        return self._parts(made, _largest(made), tuple(k for k, name in enumerate(given) if name in shared))
+>>>>>>> fcff1ce (gp.stream: pipelines on files that are larger than memory, window by window; what was killed goes on)
 
     def window(
         self,

@@ -56,7 +56,7 @@ class Footprint:
             SemanticError: points outside of the grid, or an axis that must be whole is cut.
         """
         first, last = places(start, stop, self.grid)
-        self.check(first, last)
+        self._check(first, last)
         return tuple(self._along(axis, *ends) for axis, ends in enumerate(zip(first, last, strict=True)))
 
     def known(self, parts: Iterable[Sequence[Any]]) -> tuple[Any, ...]:
@@ -87,7 +87,7 @@ class Footprint:
             return start - before, stop + after
         return max(start - before, 0), min(stop + after, n)
 
-    def check(self, start: Place, stop: Place) -> None:
+    def _check(self, start: Place, stop: Place) -> None:
         """Refuse a window of what must be whole."""
         for axis, reason in self.whole.items():
             if (start[axis], stop[axis]) != (0, self.grid[axis]):

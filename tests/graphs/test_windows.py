@@ -11,6 +11,7 @@ from scipy import ndimage
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.errors import SemanticError
+from gpuop.runtime.devices import current
 from tests.fuzz.windowed import WindowedProgram, taken
 
 from .harness import image
@@ -108,7 +109,7 @@ def test_footprints_of_graphs():
 
 def test_one_compilation_serves_all_windows_of_one_shape(device, monkeypatch):
     compiled = []
-    backend = type(gp.use_device(device).__enter__())
+    backend = type(current())
     make = backend.compile_all
     monkeypatch.setattr(backend, "compile_all", lambda self, kernels: compiled.extend(kernels) or make(self, kernels))
     program, x = gp.pipeline(lambda x: placed(blurred(gp.ScalarField(x)))), image(45, 21)

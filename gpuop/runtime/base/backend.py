@@ -106,6 +106,7 @@ class Backend(ABC):
     identity = ""  # device, driver, compiler and options: together they determine the binary of a text
     max_work_group_size = MOST_THREADS
     compute_units = 1
+    total_memory = 0  # bytes of the device's memory; 0 where it works in the host's alone
     limits = LEAST  # what a kernel that is planned for it may use
     refusals: tuple[type[Exception], ...] = ()  # the driver's own exceptions
     only_enqueues: bool = True  # a launch that raises has written nothing, so it may update a state in place

@@ -114,6 +114,7 @@ class Cuda(CompilingBackend):
         )
         self.limits = limits_of(self.target, CUDA_ARGUMENTS)
         self.memory, self.refusals = CudaMemory(name, ordinal), (drv.Error,)
+        self.total_memory = int(drv.Device(ordinal).total_memory())
         self.timed, self.measured = False, cast("Cuda | None", None)
         self.programs, self.codes = WeakValueDictionary(), WeakValueDictionary()
         self.kept_programs = DiskPrograms(self._cache_name)

@@ -60,6 +60,7 @@ class OpenCL(CompilingBackend):
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
         self.programs, self.codes = WeakValueDictionary(), WeakValueDictionary()
         self.kept_programs = DiskPrograms(lambda text: cache.key(text, self.identity))
+        self.total_memory = device.global_mem_size
         self.fresh: list[str] = []  # kernels that are compiled, and may not have run
         self.late = platform in LATE
         self.kept = KeptOwners(self.reached)
@@ -90,10 +91,8 @@ class OpenCL(CompilingBackend):
                 self.fresh.clear()
 
     def _no_memory(self, kind: FieldType) -> DeviceError:
-        total = self.device.global_mem_size
-        return DeviceError(
-            f"{self.name}: no memory for a field of {kind} ({kind.nbytes} bytes; the device has {total})"
-        )
+        told = f"{kind.nbytes} bytes; the device has {self.total_memory}"
+        return DeviceError(f"{self.name}: no memory for a field of {kind} ({told})")
 
     def empty(self, kind: FieldType) -> Buffer:
         size = max(kind.nbytes, 1)

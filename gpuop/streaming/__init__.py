@@ -1,0 +1,1 @@
+"""Pipelines on arrays that are larger than memory, window by window, in one process."""

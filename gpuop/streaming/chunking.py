@@ -1,0 +1,124 @@
+"""Into which parts a grid is cut: as large as memory allows, of one shape, by the chunks that stores have."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from gpuop.runtime.devices import current
+from gpuop.windows.footprint import Footprint, Place
+
+NEAR, FAR = 1 << 26, 1 << 30  # bytes of a window on a CPU, whose caches are small, and on a GPU
+SHARE = 32  # of a device's memory a window may have at most one part in so many
+
+
+@dataclass(frozen=True)
+class Chunking:
+    """A grid in chunks; the last ones along an axis may be shorter.
+
+    Attributes:
+        needed: what windows need.
+        chunk: the extents of a chunk.
+    """
+
+    needed: Footprint
+    chunk: Place
+
+    @cached_property
+    def counts(self) -> Place:
+        """Chunks along each axis."""
+        return tuple(-(-n // c) for n, c in zip(self.needed.grid, self.chunk, strict=True))
+
+    def places(self) -> Iterator[Place]:
+        """The chunks, by their numbers along each axis, in the order of memory."""
+        return product(*map(range, self.counts))
+
+    def points(self, place: Place) -> tuple[Place, Place]:
+        """The points of a chunk: the first one, and the one behind the last."""
+        start = tuple(k * c for k, c in zip(place, self.chunk, strict=True))
+        ends = zip(start, self.chunk, self.needed.grid, strict=True)
+        return start, tuple(min(a + c, n) for a, c, n in ends)
+
+    def computed(self, place: Place) -> tuple[Place, Place]:
+        """What is computed for a chunk: its points, and at the grid's ends some more, so that all windows have one shape."""
+        start, stop = self.points(place)
+        ends = [self._along(axis, a, b) for axis, (a, b) in enumerate(zip(start, stop, strict=True))]
+        first, last = zip(*ends, strict=True)
+        return first, last
+
+    def _along(self, axis: int, start: int, stop: int) -> tuple[int, int]:
+        n, c, (before, after) = self.needed.grid[axis], self.chunk[axis], self.needed.halo[axis]
+        if c >= n:
+            return 0, n
+        if axis in self.needed.periodic:
+            first = min(start, n - c)
+            return first, first + c
+        extent = c + before + after
+        if extent >= n:
+            return start, stop
+        first = min(max(start - before, 0), n - extent)
+        return first + before if first else 0, n if first + extent == n else first + extent - after
+
+    def __str__(self) -> str:
+        grid, chunk = ("×".join(map(str, each)) for each in (self.needed.grid, self.chunk))
+        halo = ", ".join(f"{a}+{b}" for a, b in self.needed.halo)
+        share = f"{self.recomputed:.1%} of points recomputed"
+        return f"{math.prod(self.counts)} chunks of {chunk} of a grid {grid}, halo {halo}, {share}"
+
+    @property
+    def recomputed(self) -> float:
+        """The points that windows have besides those that are wanted, by these."""
+        return overhead(self.needed, self.chunk) - 1
+
+
+def overhead(needed: Footprint, chunk: Sequence[int]) -> float:
+    """Points of a window by points of a chunk."""
+    each = zip(chunk, needed.halo, needed.grid, strict=True)
+    return math.prod(min(c + a + b, max(n, c)) / c if c < n else 1.0 for c, (a, b), n in each)
+
+
+def chosen(needed: Footprint, point: int, units: Sequence[int], most: int) -> Chunking:
+    """Chunks whose windows fit into memory: those of which the least is recomputed; of alike ones, of longer rows.
+
+    Args:
+        point: bytes of memory for each point.
+        units: what chunks are multiples of.
+        most: bytes.
+    """
+    sizes = [
+        [*_multiples(u, n)] if a not in needed.whole else [n]
+        for a, (u, n) in enumerate(zip(units, needed.grid, strict=True))
+    ]
+
+    def cost(chunk: Place) -> tuple[bool, float, Place]:
+        nbytes = point * overhead(needed, chunk) * math.prod(chunk)
+        return (
+            nbytes > most,
+            nbytes if nbytes > most else round(overhead(needed, chunk), 2),
+            tuple(-n for n in chunk[::-1]),
+        )
+
+    return Chunking(needed, min(product(*sizes), key=cost))
+
+
+def _multiples(unit: int, extent: int) -> Iterator[int]:
+    """Multiples of a store's chunk: of one and twice as many, and so on, and the axis as it is."""
+    size = max(unit, 1)
+    while size < extent:
+        yield size
+        if size * 3 // 2 % max(unit, 1) == 0 and size * 3 // 2 < extent and size > 1:
+            yield size * 3 // 2
+        size *= 2
+    yield extent
+
+
+def window_bytes() -> int:
+    """The bytes that a window may have on the device in use."""
+    backend = current()
+    on_cpu = backend.target.device == "cpu" or not backend.total_memory
+    total = backend.total_memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(total // SHARE, NEAR if on_cpu else FAR)

@@ -1,0 +1,41 @@
+"""Reading, computing and writing at once: each in order, and no more than a few ahead of one another."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+Task = TypeVar("Task")
+AHEAD = 2  # windows that are read before they are computed, and that wait to be written
+
+
+def overlapped(
+    tasks: Iterable[Task],
+    read: Callable[[Task], Any],
+    compute: Callable[[Task, Any], Any],
+    write: Callable[[Task, Any], None],
+) -> None:
+    """Read, compute and write what belongs to each task, in their order; the first error ends it.
+
+    Only the calling thread computes: devices are chosen by threads.
+    """
+    left, read_ahead, written = iter(tasks), deque[tuple[Task, Future[Any]]](), deque[Future[None]]()
+    reader, writer = (ThreadPoolExecutor(1, f"gpuop-stream-{name}") for name in ("read", "write"))
+    try:
+        while True:
+            while len(read_ahead) < AHEAD and (task := next(left, None)) is not None:
+                read_ahead.append((task, reader.submit(read, task)))
+            if not read_ahead:
+                break
+            task, given = read_ahead.popleft()
+            found = compute(task, given.result())
+            written.append(writer.submit(write, task, found))
+            while len(written) > AHEAD:
+                written.popleft().result()
+        for each in written:
+            each.result()
+    finally:
+        reader.shutdown(wait=True, cancel_futures=True)
+        writer.shutdown(wait=True)  # what was computed is kept, whatever ends this

@@ -1,0 +1,37 @@
+"""Windows of arrays in memory, of arrays in files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from gpuop.runtime.base.backend import Array
+from gpuop.windows.footprint import Place
+
+
+def window_of(source: Any, index: Place, ends: Sequence[tuple[int, int]] | None, grid: Place) -> Array:
+    """Points of a source, which go on at the other end."""
+    if ends is None:
+        return np.ascontiguousarray(source[index] if index else source[...])
+    found: Any = None
+    for parts in product(*(_pieces(a, b, n) for (a, b), n in zip(ends, grid, strict=True))):
+        piece = np.asarray(source[(*index, *(slice(first, last) for _, first, last in parts))])
+        if found is None and all(b - a == last - first for (a, b), (_, first, last) in zip(ends, parts, strict=True)):
+            return np.ascontiguousarray(piece)
+        if found is None:
+            found = np.empty((*(b - a for a, b in ends), *piece.shape[len(ends) :]), piece.dtype)
+        found[tuple(slice(at, at + last - first) for at, first, last in parts)] = piece
+    return np.asarray(found)
+
+
+def _pieces(start: int, stop: int, n: int) -> Iterator[tuple[int, int, int]]:
+    """A range of an axis whose ends meet: where each piece begins in the window, and in the array its ends."""
+    at = start
+    while at < stop:
+        first = at % n
+        last = min(n, first + stop - at)
+        yield at - start, first, last
+        at += last - first

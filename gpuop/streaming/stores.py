@@ -1,0 +1,160 @@
+"""Arrays in files: opened for reading and for writing, by what they are called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuop.errors import SemanticError, described
+from gpuop.ir.types import FieldType
+from gpuop.runtime.base.backend import Array
+from gpuop.runtime.disk.files import named
+
+HDF5 = (".h5", ".hdf5")
+TIFF = (".tif", ".tiff")
+LEVEL = "multiscales"  # where an OME-Zarr says which of its arrays has all points
+
+
+class TiffStack:
+    """A TIFF file whose pages are compressed: the first axis is that of the pages."""
+
+    def __init__(self, path: str, tifffile: Any) -> None:
+        with tifffile.TiffFile(path) as file:
+            series = file.series[0]
+            self.shape, self.dtype, pages = tuple(series.shape), np.dtype(series.dtype), len(series.pages)
+        if pages != self.shape[0]:
+            raise SemanticError(f"{path}: a compressed TIFF file is read page by page, and its first axis has others")
+        self.chunks = (1, *self.shape[1:])
+        self._read: Callable[[range], Array] = lambda pages: tifffile.imread(path, key=pages)
+
+    def __getitem__(self, place: Any) -> Array:
+        first, *rest = place if isinstance(place, tuple) else (place,)
+        pages = range(self.shape[0])[first] if first is not Ellipsis else range(self.shape[0])
+        several = pages if isinstance(pages, range) else range(pages, pages + 1)
+        found = self._read(several).reshape(len(several), *self.shape[1:])
+        return np.asarray(found[(slice(None) if several is pages else 0, *rest)])
+
+
+def opened(source: Any) -> Any:
+    """An array to read: one that has a shape and a dtype, or the file of one.
+
+    Raises:
+        SemanticError: a file of an unknown kind, or a package is missing.
+        OSError: it cannot be read.
+    """
+    if hasattr(source, "shape") and hasattr(source, "dtype"):
+        return source
+    path, name, kind = _path(source)
+    if kind == ".npy":
+        return np.load(path, mmap_mode="r")
+    if kind in TIFF:
+        tifffile = _package("tifffile", path)
+        try:
+            return tifffile.memmap(path, mode="r")
+        except ValueError:  # compressed, or in pieces
+            return TiffStack(path, tifffile)
+    if kind in HDF5:
+        return _dataset(_package("h5py", path).File(path, "r"), name, path)
+    return _of_group(_package("zarr", path).open(path, mode="r"))
+
+
+def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[int], kept: bool) -> Any:
+    """An array to write: the caller's, one in a file, or a new one.
+
+    Args:
+        kept: the file is gone on with, as it has some of the result.
+
+    Raises:
+        SemanticError: an array of another shape or dtype, or as of `opened`.
+        OSError: it cannot be written.
+    """
+    if out is None:
+        return np.empty(shape, kind.array_dtype)
+    if hasattr(out, "shape") and hasattr(out, "dtype"):
+        return _fitting(out, shape, kind.array_dtype)
+    path, name, ending = _path(out)
+    if kept:
+        return _fitting(_again(path, name, ending), shape, kind.array_dtype)
+    if ending == ".npy":
+        return np.lib.format.open_memmap(path, mode="w+", dtype=kind.array_dtype, shape=shape)
+    if ending in TIFF:
+        tifffile = _package("tifffile", path)
+        return tifffile.memmap(path, shape=shape, dtype=kind.array_dtype, bigtiff=True, photometric="minisblack")
+    if ending in HDF5:
+        file = _package("h5py", path).File(path, "w")
+        return file.create_dataset(name or "data", shape, kind.array_dtype, chunks=tuple(chunks))
+    zarr = _package("zarr", path)
+    return zarr.open_array(path, mode="w", shape=shape, chunks=tuple(chunks), dtype=kind.array_dtype)
+
+
+def flushed(array: Any) -> None:
+    """Have another process see what was written, if this one is killed."""
+    file = getattr(array, "file", None)
+    if file is not None and hasattr(file, "flush"):
+        file.flush()
+
+
+def file_of(out: Any) -> str | None:
+    """The file of an array, if it has one."""
+    if isinstance(out, (str, os.PathLike)):
+        return _path(out)[0]
+    return os.fspath(out.filename) if isinstance(out, np.memmap) and out.filename else None
+
+
+def _again(path: str, name: str, ending: str) -> Any:
+    if ending == ".npy":
+        return np.load(path, mmap_mode="r+")
+    if ending in TIFF:
+        return _package("tifffile", path).memmap(path, mode="r+")
+    if ending in HDF5:
+        return _dataset(_package("h5py", path).File(path, "r+"), name, path)
+    return _package("zarr", path).open_array(path, mode="r+")
+
+
+def _fitting(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    if tuple(out.shape) != shape or np.dtype(out.dtype) != dtype:
+        raise SemanticError(
+            f"`out=` is {tuple(out.shape)} {np.dtype(out.dtype)}, and the result {shape} {np.dtype(dtype)}"
+        )
+    return out
+
+
+def _path(given: Any) -> tuple[str, str, str]:
+    """A path, the name of an array in the file, and the kind of file."""
+    if not isinstance(given, (str, os.PathLike)):
+        raise SemanticError(f"a source is an array or the path of one, not {described(given)}")
+    path, _, name = named(given).partition(":/")
+    kind = os.path.splitext(path.rstrip("/"))[1].lower()
+    if kind not in (".npy", ".zarr", *TIFF, *HDF5):
+        raise SemanticError(f"{path}: files are .npy, .tif, .zarr, or .h5 (with the array's name, `volume.h5:/data`)")
+    return path, name, kind
+
+
+def _package(name: str, path: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise SemanticError(f"{path} needs the package {name}: pip install gpuop[stream]") from None
+
+
+def _dataset(file: Any, name: str, path: str) -> Any:
+    if name:
+        return file[name]
+    if len(file) != 1:
+        raise SemanticError(f"{path} has {len(file)} arrays; name one, as in `{path}:/{next(iter(file), 'data')}`")
+    return file[next(iter(file))]
+
+
+def _of_group(found: Any) -> Any:
+    """An array, or that of a group of OME-Zarr's that has all points."""
+    if hasattr(found, "shape"):
+        return found
+    facts = dict(found.attrs)
+    scales = facts.get("ome", facts).get(LEVEL)
+    if not scales:
+        raise SemanticError("this zarr group has several arrays and is no OME-Zarr image; give the path of one")
+    return found[scales[0]["datasets"][0]["path"]]

@@ -1,0 +1,283 @@
+"""`gp.stream`: a pipeline on arrays that are larger than memory."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gpuop.errors import SemanticError
+from gpuop.ir.types import FieldType, is_integer
+from gpuop.ir.values import Leaf
+from gpuop.pipelines.parted import Parted
+from gpuop.pipelines.pipeline import Pipeline, pipeline
+from gpuop.runtime.base.backend import Array
+from gpuop.streaming.chunking import Chunking, chosen, window_bytes
+from gpuop.streaming.journal import ENDING, Journal
+from gpuop.streaming.overlapping import overlapped
+from gpuop.streaming.pieces import window_of
+from gpuop.streaming.progress import Progress
+from gpuop.streaming.stores import created, file_of, flushed, opened
+from gpuop.windows.footprint import Place
+
+FIELDS = 2  # fields between arguments and results that a window has at once, as a rule
+
+
+def stream(
+    function: Callable[..., Any],
+    source: Any,
+    out: Any = None,
+    *,
+    chunks: Any = "auto",
+    batch: int = 0,
+    shared: str | Iterable[str] = (),
+    progress: bool = True,
+    resume: bool = False,
+    **constants: Any,
+) -> Any:
+    """Compute a pipeline on arrays that are larger than memory, window by window: results have the bits of one call.
+
+    The next window is read, and the one before written, meanwhile. What is done is noted in a file beside the result.
+
+    Args:
+        function: a pipeline, or a function that becomes one.
+        source: an array that has a shape, a dtype and slices, or the path of one (.npy, .tif, .zarr, `volume.h5:/data`); or a
+            tuple of them, one for each argument.
+        out: the same for each result, of which files are made; None: new arrays in memory.
+        chunks: the extents of a chunk, or "auto": by the device's memory, the store's chunks, and what is recomputed.
+        batch: how many of the first axes count images, each of which is computed by itself.
+        shared: arguments, by their names, that are needed whole; those of another grid are anyway.
+        progress: whether a line on stderr says what is done, of how much.
+        resume: go on with what an earlier stream of the same arguments has left beside `out`, if there is any.
+        constants: the function's other arguments, by their names.
+
+    Returns:
+        What the pipeline returns, as it lies in `out`; reductions over the grid as NumPy's arrays.
+
+    Raises:
+        SemanticError: what `pipeline.window` raises; a file of an unknown kind, of another shape, or left by another stream.
+        OSError: a file cannot be read or written.
+    """
+    made = function if isinstance(function, Pipeline) else pipeline(function)
+    sources = [opened(each) for each in (source if isinstance(source, (tuple, list)) else (source,))]
+    work = _Stream(made, sources, batch, (shared,) if isinstance(shared, str) else tuple(shared), constants)
+    work.cut(chunks, out)
+    return work.run(out, resume, Progress(made.name, str(work.chunking), progress))
+
+
+class _Stream:
+    """A pipeline, its sources, and how they are cut."""
+
+    def __init__(
+        self, made: Pipeline, sources: Sequence[Any], batch: int, shared: tuple[str, ...], constants: dict[str, Any]
+    ) -> None:
+        self.pipeline, self.sources, self.shared, self.constants = made, sources, shared, constants
+        if not is_integer(batch) or batch < 0:
+            raise SemanticError(f"`batch=` is a number of axes, not {batch!r}")
+        self.lead = tuple(sources[0].shape[:batch])
+        self.batched = [batch > 0 and tuple(each.shape[:batch]) == self.lead for each in sources]
+        types = [
+            (tuple(each.shape)[batch * b :], np.dtype(each.dtype))
+            for each, b in zip(sources, self.batched, strict=True)
+        ]
+        self.of: Parted = made._in_parts(types, constants, shared)
+        self.grid = self.of.footprint.grid
+        names = [name for name in made.signature.parameters if name not in constants]
+        windows = [shape[: len(self.grid)] == self.grid for shape, _ in types]
+        self.windowed = [w and name not in shared for w, name in zip(windows, names, strict=False)]
+        self.types = types
+        traced, found = self.of.programs[-1]
+        self.kinds = traced.kinds
+        self.inside = [v in found.cut for v in traced.program.wanted]
+        self.several = traced.several
+        self.stages = len(self.of.staged.stages)
+        if self.lead and self.stages:
+            raise SemanticError(f"with `batch=`, nothing is reduced over the grid: {self.of.footprint.stages[0][0]}")
+
+    # --- chunks ---------------------------------------------------------------------------------------------------
+
+    def cut(self, chunks: Any, out: Any) -> None:
+        needed = self.of.footprint
+        if isinstance(chunks, str) and chunks == "auto":
+            self.chunking = chosen(needed, self._point_bytes(), self._units(out), window_bytes())
+            return
+        given = tuple(chunks) if not is_integer(chunks) else (chunks,)
+        if len(given) != len(self.grid) or not all(is_integer(n) and n > 0 for n in given):
+            raise SemanticError(
+                f'`chunks=` is "auto" or an extent for each axis of the grid {self.grid}, not {chunks!r}'
+            )
+        whole = needed.whole.keys()
+        self.chunking = Chunking(
+            needed,
+            tuple(n if a in whole else min(int(c), n) for a, (c, n) in enumerate(zip(given, self.grid, strict=True))),
+        )
+
+    def _point_bytes(self) -> int:
+        points = math.prod(self.grid)
+        given = [
+            math.prod(shape) * dtype.itemsize for (shape, dtype), w in zip(self.types, self.windowed, strict=True) if w
+        ]
+        given += [
+            math.prod(kind.array_shape) * kind.array_dtype.itemsize
+            for kind, c in zip(self.kinds, self.inside, strict=True)
+            if c
+        ]
+        return int(-(-sum(given) // points) + FIELDS * -(-max(given) // points))
+
+    def _units(self, out: Any) -> list[int]:
+        """What chunks are multiples of: chunks of the results' store, so that none is written twice; else of the source's."""
+        axes, lead = len(self.grid), len(self.lead)
+        of_out = [getattr(each, "chunks", None) for each in (out if isinstance(out, (tuple, list)) else (out,))]
+        of_source = [getattr(each, "chunks", None) for each, w in zip(self.sources, self.windowed, strict=True) if w]
+        known = next((c for c in (*of_out, *of_source) if c and len(c) >= lead + axes), None)
+        return [1] * axes if known is None else [min(int(c), n) for c, n in zip(known[lead:], self.grid, strict=False)]
+
+    # --- what is kept ---------------------------------------------------------------------------------------------
+
+    def _told(self, files: Sequence[Any]) -> dict[str, Any]:
+        """What tells this stream from others."""
+        digest = hashlib.sha256()
+        for traced, _ in self.of.programs:
+            digest.update(repr(traced.program.key).encode())
+            for node in traced.program.leaves.values():
+                if (
+                    isinstance(node, Leaf)
+                    and node.source.role in ("constant", "parameter")
+                    and hasattr(node.source, "array")
+                ):
+                    digest.update(np.ascontiguousarray(node.source.array).tobytes())
+        facts = [[list(each.shape), np.dtype(each.dtype).str, _changed(each)] for each in self.sources]
+        return {
+            "program": digest.hexdigest(),
+            "sources": facts,
+            "chunk": self.chunking.chunk,
+            "grid": self.grid,
+            "out": files,
+        }
+
+    # --- running --------------------------------------------------------------------------------------------------
+
+    def run(self, out: Any, resume: bool, progress: Progress) -> Any:
+        wanted = list(out) if isinstance(out, (tuple, list)) else [out]
+        if out is None:
+            wanted = [None] * sum(self.inside)
+        if len(wanted) != sum(self.inside):
+            raise SemanticError(f"`out=` has {len(wanted)} arrays, and {sum(self.inside)} results are of the grid")
+        files = [file_of(each) for each in wanted]
+        first = next((file for file in files if file is not None), None)
+        if resume and first is None:
+            raise SemanticError("`resume=` wants a file of results, `out=`, beside which it is noted what is done")
+        journal = Journal(None if first is None else first.rstrip(os.sep) + ENDING, self._told(files), resume)
+        finished = False
+        try:
+            outs = self._outs(wanted, journal)
+            results = self._results(outs, journal, progress)
+            finished = True
+        finally:
+            journal.close(finished)
+            progress.end()
+        return results
+
+    def _outs(self, wanted: Sequence[Any], journal: Journal) -> list[Any]:
+        kinds = [kind for kind, inside in zip(self.kinds, self.inside, strict=True) if inside]
+        chunk = [1] * len(self.lead) + list(self.chunking.chunk)
+        return [
+            created(each, kind, (*self.lead, *kind.array_shape), self._with_tensor(chunk, kind), journal.resumed)
+            for each, kind in zip(wanted, kinds, strict=True)
+        ]
+
+    def _with_tensor(self, chunk: Sequence[int], kind: FieldType) -> list[int]:
+        return [*chunk, *kind.tensor_shape]
+
+    def _results(self, outs: Sequence[Any], journal: Journal, progress: Progress) -> Any:
+        known: tuple[Array, ...] = ()
+        progress.begin((self.stages + bool(outs)) * math.prod(self.chunking.counts) * math.prod(self.lead))
+        for stage in range(self.stages):
+            known += self._stage(stage, known, journal, progress)
+        others: list[Any] = []
+
+        def compute(place: Place, given: Sequence[Array]) -> list[Array]:
+            found: list[Array] = self._called(place, given, None, known)
+            others[:] = found
+            return found
+
+        def write(place: Place, found: list[Array]) -> None:
+            index, _ = self._split(place)
+            owned, inner = self._owned(place)
+            grid = [array for array, inside in zip(found, self.inside, strict=True) if inside]
+            for array, result in zip(outs, grid, strict=True):
+                array[(*index, *owned)] = result[inner]
+                flushed(array)
+            journal.note(self.stages, place)
+            progress.step()
+
+        todo = [place for place in self._places() if (self.stages, place) not in journal.done]
+        progress.step(math.prod(self.lead) * math.prod(self.chunking.counts) - len(todo) if outs else 0)
+        if not all(self.inside) and (not outs or not todo):
+            place = next(self._places())
+            compute(place, self._read(place))
+        overlapped(todo if outs else [], self._read, compute, write)
+        made = iter(outs)
+        results = [next(made) if inside else others[k] for k, inside in enumerate(self.inside)]
+        return tuple(results) if self.several else results[0]
+
+    def _stage(self, stage: int, known: tuple[Array, ...], journal: Journal, progress: Progress) -> tuple[Array, ...]:
+        """What a stage gives; the parts of chunks that were done before are read."""
+        parts: dict[Place, Any] = {}
+
+        def compute(place: Place, given: Sequence[Array]) -> Any:
+            return self._called(place, given, stage, known)
+
+        def note(place: Place, found: Any) -> None:
+            parts[place] = found
+            journal.note(stage, place, found)
+            progress.step()
+
+        done = [place for place in self._places() if (stage, place) in journal.done]
+        todo = [place for place in self._places() if (stage, place) not in journal.done]
+        overlapped(todo or done[:1], partial(self._read, exactly=True), compute, note)
+        like = next(iter(parts.values()))
+        parts |= {place: journal.parts(stage, place, like) for place in done if place not in parts}
+        progress.step(len(done))
+        return self.of.footprint.known(parts[place] for place in self._places())
+
+    def _places(self) -> Iterator[Place]:
+        """The chunks of all images."""
+        return ((*image, *place) for image in np.ndindex(*self.lead) for place in self.chunking.places())
+
+    def _split(self, place: Place) -> tuple[Place, Place]:
+        return place[: len(self.lead)], place[len(self.lead) :]
+
+    def _owned(self, place: Place) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+        """Where a chunk's points are in the grid, and in what is computed for it."""
+        _, chunk = self._split(place)
+        (start, stop), (first, _) = self.chunking.points(chunk), self.chunking.computed(chunk)
+        owned = tuple(map(slice, start, stop))
+        return owned, tuple(slice(a - f, b - f) for a, b, f in zip(start, stop, first, strict=True))
+
+    def _read(self, place: Place, exactly: bool = False) -> list[Array]:
+        """The arguments of a window, in memory; `exactly` of a chunk's points."""
+        index, chunk = self._split(place)
+        ends = self.of.footprint.window(*(self.chunking.points if exactly else self.chunking.computed)(chunk))
+        return [
+            window_of(source, index if batched else (), ends if windowed else None, self.grid)
+            for source, batched, windowed in zip(self.sources, self.batched, self.windowed, strict=True)
+        ]
+
+    def _called(self, place: Place, given: Sequence[Array], stage: int | None, known: tuple[Array, ...]) -> Any:
+        _, chunk = self._split(place)
+        start, stop = (self.chunking.computed if stage is None else self.chunking.points)(chunk)
+        window = self.pipeline.window(self.grid, start, stop, self.shared, stage, known)
+        found = window(*given, **self.constants)
+        return list(found) if stage is None and self.several else [found] if stage is None else found
+
+
+def _changed(source: Any) -> Any:
+    """When a file was written last."""
+    file = file_of(source) if isinstance(source, np.memmap) else None
+    return None if file is None or not os.path.exists(file) else os.stat(file).st_mtime_ns

@@ -1,0 +1,198 @@
+"""`gp.stream`: window by window, from files to files; killed, gone on with, and nothing is computed twice."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.errors import SemanticError
+from gpuop.streaming.chunking import Chunking, chosen
+from gpuop.windows.footprint import Footprint
+
+
+@gp.operator
+def mean(f):
+    around = (-1, 0, 1)
+    return sum(_readTensor(f, _row + a, _column + b) for a in around for b in around) / 9
+
+
+@gp.pipeline
+def program(x):
+    return mean(mean(gp.ScalarField(x) / 255.0))
+
+
+@gp.pipeline
+def scaled(x):
+    f = mean(gp.ScalarField(x) / 255.0)
+    return f - f.max(), np.count_nonzero(f > 0.5)
+
+
+class Source:
+    """An array that notes what is read of it, and fails after so many reads."""
+
+    def __init__(self, array, most=1000, failing=None):
+        self.array, self.most, self.failing = array, most, failing
+        self.shape, self.dtype, self.reads = array.shape, array.dtype, []
+
+    def __getitem__(self, place):
+        if len(self.reads) == self.most:
+            self.failing()
+        self.reads.append((place[0].start, place[1].start))
+        return self.array[place]
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(3).integers(0, 256, (33, 40)).astype(np.uint8)
+
+
+@pytest.fixture
+def reference():
+    with gp.use_device("reference"):
+        yield
+
+
+@pytest.mark.parametrize("ending", [".npy", ".tif"])
+def test_files_in_files_out(reference, tmp_path, x, ending):
+    if ending == ".tif":
+        pytest.importorskip("tifffile")
+    np.save(tmp_path / "x.npy", x)
+    out = tmp_path / f"y{ending}"
+    made, bright = gp.stream(scaled, tmp_path / "x.npy", (out,), chunks=(8, 16), progress=False)
+    expected = ndimage.uniform_filter(x / 255.0, 3, mode="nearest")
+    np.testing.assert_allclose(made, expected - expected.max(), atol=1e-6)
+    assert isinstance(made, np.memmap) and bright == (expected > 0.5).sum()
+    np.testing.assert_array_equal(made, scaled(x)[0])
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["x.npy", out.name]
+
+
+def test_on_devices_in_memory_and_in_batches(device, x, capsys):
+    np.testing.assert_array_equal(gp.stream(program, x, chunks=(16, 40)), program(x))
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "program: 3 chunks of 16×40 of a grid 33×40, halo 2+2, 2+2, 25.0% of points recomputed"
+    assert told[-1].startswith("program: 3 of 3 windows in")
+    images = np.stack([x, x[::-1]])
+    found = gp.stream(program, images, batch=1, progress=False)
+    np.testing.assert_array_equal(found[1], program(np.ascontiguousarray(x[::-1])))
+    with pytest.raises(SemanticError, match="with `batch=`, nothing is reduced over the grid"):
+        gp.stream(scaled, images, batch=1)
+
+
+@pytest.mark.parametrize("function", [program, scaled])
+def test_nothing_is_lost_or_computed_twice(reference, tmp_path, x, function):
+    out, reads = tmp_path / "y.npy", []
+
+    def fail():
+        raise OSError("the disk is gone")
+
+    several, made = function is scaled, None
+    for most in (4, 9 if function is scaled else 3, 1000):
+        source = Source(x, most, fail)
+        with suppress(OSError):
+            made = gp.stream(function, source, (out,), chunks=(8, 20), progress=False, resume=True)
+        reads += source.reads
+    made, whole = (made[0], function(x)[0]) if several else (made, function(x))
+    np.testing.assert_array_equal(made, whole)
+    # of a stage that was done one chunk is read again, to know what parts are like
+    assert len(reads) == (10 * 2 + 1 if several else 10)
+
+
+KILLED = """
+import os, signal, sys, numpy as np, gpuop as gp
+from gpuop.dsl import *
+
+@gp.operator
+def mean(f):
+    around = (-1, 0, 1)
+    return sum(_readTensor(f, _row + a, _column + b) for a in around for b in around) / 9
+
+class Source:
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+    def __getitem__(self, place):
+        if place[0].stop > 22:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.array[place]
+
+with gp.use_device("reference"):
+    program = lambda x: mean(mean(gp.ScalarField(x) / 255.0))
+    gp.stream(program, Source(np.load(sys.argv[1])), sys.argv[2], chunks=(4, 40), progress=False)
+"""
+
+
+def test_a_process_that_was_killed(reference, tmp_path, x):
+    np.save(tmp_path / "x.npy", x)
+    out = tmp_path / "y.npy"
+    ended = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "x.npy", out], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    journal = tmp_path / "y.npy.gpuop-stream"
+    done = [json.loads(line)[1] for line in journal.read_text().splitlines()[1:]]
+    with open(journal, "a") as file:
+        file.write("[0, [8, ")  # what a kill leaves of a line
+    source = Source(x)
+    made = gp.stream(program, source, out, chunks=(4, 40), progress=False, resume=True)
+    np.testing.assert_array_equal(made, program(x))
+    assert len(source.reads) == 9 - len(done) and not journal.exists()
+
+
+def test_what_is_left_of_other_streams(reference, tmp_path, x):
+    out, journal = tmp_path / "y.npy", tmp_path / "y.npy.gpuop-stream"
+    with pytest.raises(ZeroDivisionError):
+        gp.stream(program, Source(x, 6, lambda: 1 / 0), out, chunks=(8, 20), progress=False)
+    with pytest.raises(SemanticError, match="is of another program, other arrays or other chunks"):
+        gp.stream(program, x, out, chunks=(8, 40), progress=False, resume=True)
+    with open(journal, "ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(SemanticError, match="another process streams to this file"):
+            gp.stream(program, x, out, chunks=(8, 40), progress=False)
+    np.testing.assert_array_equal(gp.stream(program, x, out, chunks=(8, 40), progress=False), program(x))
+
+
+def test_wrong_arguments(reference, tmp_path, x):
+    for arguments, message in (
+        ({"source": "x.raw"}, r"files are \.npy, \.tif, \.zarr, or \.h5"),
+        ({"source": [[1, 2]]}, "a source is an array or the path of one, not a list"),
+        ({"source": x, "out": np.zeros((3, 3), "f")}, r"`out=` is \(3, 3\) float32, and the result \(33, 40\) float32"),
+        ({"source": x, "chunks": (4,)}, '`chunks=` is "auto" or an extent for each axis'),
+        ({"source": x, "resume": True}, "`resume=` wants a file of results"),
+        ({"source": x, "batch": -1}, "`batch=` is a number of axes, not -1"),
+        ({"source": x, "out": (None, None)}, "`out=` has 2 arrays, and 1 results are of the grid"),
+    ):
+        with pytest.raises(SemanticError, match=message):
+            gp.stream(program, **arguments, progress=False)
+
+
+def test_chunks_of_one_shape_and_as_large_as_memory_allows():
+    for n, c, halo, periodic in (
+        (20, 6, (2, 1), ()),
+        (20, 1, (0, 3), ()),
+        (23, 7, (5, 0), (0,)),
+        (9, 4, (3, 3), ()),
+        (5, 9, (1, 1), ()),
+    ):
+        cut = Chunking(Footprint((n,), (halo,), {}, periodic, ()), (c,))
+        points = [cut.points(place) for place in cut.places()]
+        assert points[0][0] == (0,) and points[-1][1] == (n,) and all(a[1] == b[0] for a, b in pairwise(points))
+        shapes = set()
+        for place, ((start,), (stop,)) in zip(cut.places(), points, strict=True):
+            (first,), (last,) = cut.computed(place)
+            assert 0 <= first <= start < stop <= last <= n
+            ((begin, end),) = cut.needed.window((first,), (last,))
+            shapes.add(end - begin)
+        assert len(shapes) == 1 or c + sum(halo) >= n
+    needed = Footprint((1000, 1000, 1000), ((2, 2), (2, 2), (2, 2)), {}, (), ())
+    assert chosen(needed, 8, (1, 1, 1), 1 << 40).chunk == (1000, 1000, 1000)
+    some = chosen(needed, 8, (64, 64, 64), 1 << 26)
+    assert all(c % 64 == 0 or c == 1000 for c in some.chunk) and some.recomputed < 0.2
+    assert chosen(Footprint((1000, 1000), ((0, 0), (2, 2)), {1: "all"}, (), ()), 4, (1, 1), 1 << 20).chunk[1] == 1000
