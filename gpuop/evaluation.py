@@ -20,6 +20,7 @@ from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
 from gpuop.fusion.program_shape import shape_of
+from gpuop.host_span import HostSpan
 from gpuop.interop import own
 from gpuop.ir.layout import Layout
 from gpuop.ir.pin import Pin
@@ -30,7 +31,6 @@ from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer
 from gpuop.runtime.base.device_sources import DeviceValue, Evaluated, Shared, marked
 from gpuop.runtime.base.host_arrays import array_of, planes_of
-from gpuop.runtime.base.host_span import HostSpan
 from gpuop.runtime.devices import current, usable
 from gpuop.runtime.execute import Prepared
 from gpuop.runtime.tuning.chooser import choices_on, limits_for, limits_on
@@ -167,6 +167,12 @@ class Computation:
 
     def __init__(self, nodes: Sequence[Node], backend: Backend) -> None:
         self.nodes, self.asked, self.backend = _with_other_states([own(node) for node in nodes]), len(nodes), backend
+        with HostSpan("prepare"):
+            self._prepare()
+
+    def _prepare(self) -> None:
+        """Find the plan of such a graph, or make it."""
+        backend = self.backend
         given = _ComputedBefore(backend)
         needed, self.found = calls(self.nodes, given), given.found
         self.versions = given.versions(needed)  # before any is read: a parameter set meanwhile makes the values stale

@@ -15,6 +15,7 @@ from gpuop.dsl.operators.operator import MOST_KEPT
 from gpuop.dsl.recorder.precisions import chosen
 from gpuop.dsl.recorder.record import recording
 from gpuop.errors import here
+from gpuop.host_span import HostSpan
 from gpuop.ir.kernel import Launchable
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node, Result
@@ -35,16 +36,17 @@ _known: BoundedCache[Any, _Known] = BoundedCache(MOST_KEPT)
 
 def known_or(name: str, operands: Sequence[Any], make: Callable[..., Field]) -> Field:
     """What `make(name, *operands)` gives, which depends on the types of fields and on the values of numbers alone."""
-    key = _key(name, operands)
-    if key is None:
-        return make(name, *operands)
-    found: _Known | None = _known.get(key)
-    if found is None:
-        result = make(name, *operands)
-        _remember(key, operands, result)
-        return result
-    inputs = tuple(operands[n].node for n in found.operands)
-    return results_of(found.kernel, found.identity, inputs, here(), (found.kind,))[0]
+    with HostSpan("record"):
+        key = _key(name, operands)
+        if key is None:
+            return make(name, *operands)
+        found: _Known | None = _known.get(key)
+        if found is None:
+            result = make(name, *operands)
+            _remember(key, operands, result)
+            return result
+        inputs = tuple(operands[n].node for n in found.operands)
+        return results_of(found.kernel, found.identity, inputs, here(), (found.kind,))[0]
 
 
 def _key(name: str, operands: Sequence[Any]) -> Any:

@@ -24,7 +24,8 @@ from gpuop.errors import SemanticError, described
 from gpuop.evaluation import PLANS_KEPT
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.program import Program
+from gpuop.fusion.program import Program, program
+from gpuop.host_span import HostSpan
 from gpuop.interop import library_of, numpy_dtype, own
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.device_call import DeviceCall
@@ -59,7 +60,9 @@ class Pipeline(Windowing):
             refuse_options(self.name, out, device)
             return self._result(bound)
         with on_device(device):
-            return self._called(bound, given, out).returned()
+            with HostSpan("prepare"):
+                call = self._called(bound, given, out)
+            return call.returned()
 
     def _option(self, name: str, kwargs: dict[str, Any]) -> Any:
         """`out=` or `device=` of a call's arguments, which have it no more, unless it is the function's own."""
@@ -172,7 +175,7 @@ class Pipeline(Windowing):
         return self.precision, self.optimize, self.dynamic
 
     def _result(self, bound: inspect.BoundArguments) -> Any:
-        with choosing(self.precision):
+        with HostSpan("record"), choosing(self.precision):
             return self.function(*bound.args, **bound.kwargs)
 
     def _is_plain(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> bool:

@@ -17,10 +17,10 @@ from gpuop.errors import StaysHere
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.report.plan_report import recomputed
+from gpuop.host_span import observers
 from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.text import content
 from gpuop.runtime.base.backend import Backend, Launch, Part
-from gpuop.runtime.base.host_span import observers
 from gpuop.runtime.compiled_iteration import CompiledIteration
 from gpuop.runtime.execute import Prepared, followers
 from gpuop.runtime.noting import Noting, Ran
@@ -239,8 +239,10 @@ def profile() -> Iterator[Timeline]:
         print(times)
         times.save("trace.json")
 
-    Launches and copies of all threads are measured by the device's own clock, and by the host's how long this plans, compiles,
-    gives the device work and waits for it; what is left of the wall time is the program's own Python. Nothing waits for the
+    Launches and copies of all threads are measured by the device's own clock, and by the host's how long this records operators,
+    converts arrays, prepares, plans, compiles, gives the device work and waits for it; what is left of the wall time is
+    "elsewhere": mostly the program's own Python. Evaluations and calls of pipelines are counted as "prepare", those of them that
+    were not planned before as "plan". Nothing waits for the
     device but at the beginning and the end, and for Python functions among the kernels. Graphs launch their kernels one by one
     meanwhile, on CUDA too, where NVTX ranges have the kernels' names if the package `nvtx` or the library of CUDA's toolkit is
     there.

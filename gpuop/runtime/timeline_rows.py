@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from gpuop.runtime.profiling import table
@@ -18,7 +19,9 @@ class LaunchTime:
 
     Attributes:
         name: the kernel's, or that of a Python function on the host; "upload", "download" or "copy" (on the device); of the
-            host, "plan", "compile", "enqueue" (giving the device work) or "wait" (for the device).
+            host, "record" (calls of operators and functions of fields), "convert" (arrays to fields and back), "prepare"
+            (finding what was planned and compiled before), "plan" and "compile" (what was not), "enqueue" (giving the device
+            work) or "wait" (for the device).
         operators: the names of what was fused into a kernel.
         device, queue: their names; "" is the device's main queue. Of the host, "host" and the thread's name.
         start_ms: since the profile began, by the host's clock.
@@ -63,11 +66,14 @@ def table_of(device: str, rows: Sequence[KernelSum], wall_ms: float) -> str:
     for r in rows:
         predicted = f"{r.predicted_ms:.3g}" if r.predicted_ms else ""
         cells.append((r.name, str(r.count), f"{r.ms:.4f}", predicted, f"{r.ms / (whole or 1.0):.0%}"))
+    if device == HOST:
+        rest = max(wall_ms - total, 0.0)
+        cells.append(("elsewhere", "", f"{rest:.4f}", "", f"{rest / (wall_ms or 1.0):.0%}"))
     cells.append(
         ("wall time", "", f"{wall_ms:.4f}", "", "") if device == HOST else ("all", str(count), f"{total:.4f}", "", "")
     )
-    operators = ["" if device == HOST else "operators", *(", ".join(row.operators) for row in rows), ""]
-    lines = [f"{line}  {names}".rstrip() for line, names in zip(table(cells), operators, strict=True)]
+    operators = ["" if device == HOST else "operators", *(", ".join(row.operators) for row in rows)]
+    lines = [f"{line}  {names}".rstrip() for line, names in zip_longest(table(cells), operators, fillvalue="")]
     return "\n".join([device, *lines])
 
 

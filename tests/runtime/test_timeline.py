@@ -14,8 +14,8 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.host_span import HostSpan
 from gpuop.runtime import timeline
-from gpuop.runtime.base.host_span import HostSpan
 from gpuop.runtime.cuda import nvtx
 
 rng = np.random.default_rng(17)
@@ -214,6 +214,7 @@ def test_the_host(device):
         time.sleep(0.02)
     host = {row.name: row for row in times.rows if row.kind == "host"}
     assert host["wait"].count >= 2 and ("plan" in host) == ("compile" in host)
+    assert host["prepare"].count == 2 and host["record"].count >= 4 and host["convert"].count >= 1
     assert ("enqueue" in host) == gp.device().only_enqueues
     assert sum(row.ms for row in host.values()) <= times.wall_ms - 20
     assert {row.device for row in host.values()} == {"host"}
@@ -222,6 +223,25 @@ def test_the_host(device):
     lines = str(times).split("\n\n")[-1].splitlines()
     assert lines[0] == "host" and lines[-1].split()[:2] == ["wall", "time"]
     assert float(lines[-1].split()[2]) == pytest.approx(times.wall_ms, abs=1e-3)
+    rest = float(lines[-2].removeprefix("elsewhere").split()[0])
+    assert rest == pytest.approx(times.wall_ms - sum(row.ms for row in host.values()), abs=1e-3) and rest >= 20
+
+
+def test_arrays_are_converted_and_what_was_planned_is_found(device):
+    shape = 7, 23  # of no other test
+    array = np.ones(shape, "f")
+    call = gp.pipeline(lambda a: gp.ScalarField(a) * 3)
+    for plans in (1, 0):
+        with gp.profile() as times:
+            twice(gp.ScalarField(array) * 5).numpy()
+            call(array)
+        count = {row.name: row.count for row in times.rows if row.kind == "host"}
+        assert (
+            count["prepare"] == 2
+            and count.get("plan", 0) == 2 * plans
+            and count["record"] >= 2
+            and count["convert"] >= 1
+        )
 
 
 def test_the_wall_time_has_what_the_device_does(device):

@@ -33,6 +33,7 @@ from gpuop.dsl.recorder.looks import values_seen
 from gpuop.dsl.recorder.record import recording
 from gpuop.dsl.recorder.value import Value
 from gpuop.errors import MissingError, SemanticError, UnsupportedError, here
+from gpuop.host_span import HostSpan
 from gpuop.ir.dims import Dims
 from gpuop.ir.dtype_names import DTypeName
 from gpuop.ir.types import FieldType, Shape
@@ -84,8 +85,9 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
             kind = kind_made(make, array.shape, array.dtype)
             node = Leaf(kind.folded, Deferred(array, folding(make), kind), name=name)
         else:
-            kind, values = make(host_array(array))
-            node = Leaf(kind.folded, HostArray(values().reshape(kind.folded.array_shape)), name=name)
+            with HostSpan("convert"):
+                kind, values = make(host_array(array))
+                node = Leaf(kind.folded, HostArray(values().reshape(kind.folded.array_shape)), name=name)
         self._stand_for(node, kind)
 
     def _stand_for(self, node: Node, kind: FieldType | None) -> None:

@@ -31,6 +31,7 @@ from gpuop.dsl.recorder.record import Recorder
 from gpuop.dsl.recorder.syntax import check_returns
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.errors import SemanticError, blaming, here, warn
+from gpuop.host_span import HostSpan
 from gpuop.ir.kernel import Launchable
 from gpuop.ir.text import identity
 from gpuop.ir.types import FieldType
@@ -56,29 +57,32 @@ def library_call(
     Args:
         whole: all of the outputs is written, at places from which that is not seen.
     """
-    nodes = [f.node for f in fields]
-    told = (
-        name,
-        types,
-        key,
-        whole,
-        chosen(),
-        tuple((f.type, isinstance(n, Leaf) and n.by_value, nodes.index(n)) for f, n in zip(fields, nodes, strict=True)),
-    )
-    loc = here()
-    found = _library.get(told)
-    if found is None:
+    with HostSpan("record"):
+        nodes = [f.node for f in fields]
+        told = (
+            name,
+            types,
+            key,
+            whole,
+            chosen(),
+            tuple(
+                (f.type, isinstance(n, Leaf) and n.by_value, nodes.index(n)) for f, n in zip(fields, nodes, strict=True)
+            ),
+        )
+        loc = here()
+        found = _library.get(told)
+        if found is None:
 
-        def recorded(grid: tuple[int, ...] | None) -> Recording:
-            recorder = Recorder(name, types[0].field_shape, loc, slots_of(types, None))  # names do not matter here
-            recorder.grid_chosen = grid
-            recorder.hints = {n: "abc"[min(i, 2)] for i, n in reversed(list(enumerate(nodes)))}
-            return _library_recording(recorder, types, body, whole)
+            def recorded(grid: tuple[int, ...] | None) -> Recording:
+                recorder = Recorder(name, types[0].field_shape, loc, slots_of(types, None))  # names do not matter here
+                recorder.grid_chosen = grid
+                recorder.hints = {n: "abc"[min(i, 2)] for i, n in reversed(list(enumerate(nodes)))}
+                return _library_recording(recorder, types, body, whole)
 
-        made = on_grids(recorded)
-        found = _library[told] = (made.kernel, made.identity, tuple(nodes.index(n) for n in made.inputs))
-    kernel, digest, order = found
-    return results_of(kernel, digest, tuple(nodes[i] for i in order), loc, types)
+            made = on_grids(recorded)
+            found = _library[told] = (made.kernel, made.identity, tuple(nodes.index(n) for n in made.inputs))
+        kernel, digest, order = found
+        return results_of(kernel, digest, tuple(nodes[i] for i in order), loc, types)
 
 
 def _library_recording(
@@ -138,8 +142,9 @@ class Operator(Tokenized):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         loc = here()
-        made = self._results(args, kwargs)
-        results = results_of(made.kernel, made.identity, made.inputs, loc, made.kinds)
+        with HostSpan("record"):
+            made = self._results(args, kwargs)
+            results = results_of(made.kernel, made.identity, made.inputs, loc, made.kinds)
         return results[0] if len(results) == 1 else results
 
     def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recording:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.host_span import HostSpan
 from gpuop.ir.layout import planar, strides_of
 from gpuop.ir.types import FieldType
 
@@ -31,13 +32,15 @@ def stored(kind: FieldType, array: Array) -> Array:
 
 def planes_of(kind: FieldType, array: Array) -> Array:
     """An array of `array_shape` as planes (tensor elements × points), contiguous."""
-    flat = stored(kind, np.ascontiguousarray(array)).reshape(kind.field_shape.points, kind.planes)
-    return np.ascontiguousarray(flat.T)
+    with HostSpan("convert"):
+        flat = stored(kind, np.ascontiguousarray(array)).reshape(kind.field_shape.points, kind.planes)
+        return np.ascontiguousarray(flat.T)
 
 
 def array_of(kind: FieldType, planes: Array) -> Array:
     """The inverse of `planes_of`: an array of `array_shape` in the field's dtype."""
-    flat = _beside_one_another(planes.reshape(kind.planes, kind.field_shape.points))
+    with HostSpan("convert"):
+        flat = _beside_one_another(planes.reshape(kind.planes, kind.field_shape.points))
     if kind.dtype == "complex64":
         flat = flat.view(np.complex64)
     elif kind.dtype == "bool":

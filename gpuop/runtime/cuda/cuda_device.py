@@ -18,13 +18,14 @@ from gpuop.codegen.cuda.cuda_dialect import OPTIONS
 from gpuop.config import config
 from gpuop.errors import DeviceError
 from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, limits_of
+from gpuop.host_span import HostSpan
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base import dlpack
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory, Part, as_device_errors
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
+from gpuop.runtime.base.copy_span import between_marks
 from gpuop.runtime.base.device_limits import GroupLimits
-from gpuop.runtime.base.host_span import HostSpan, between_marks
 from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.base.program_text import ProgramText
 from gpuop.runtime.base.queue_in_use import twin

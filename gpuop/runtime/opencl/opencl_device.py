@@ -14,10 +14,11 @@ from gpuop.codegen.c.dialect import Source, scalars_of
 from gpuop.config import config
 from gpuop.errors import DeviceError
 from gpuop.fusion.kernel_limits import limits_of
+from gpuop.host_span import HostSpan
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Memory, Part, as_device_errors, keeping
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
-from gpuop.runtime.base.host_span import CopySpan, HostSpan
+from gpuop.runtime.base.copy_span import CopySpan
 from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.base.program_text import ProgramText
 from gpuop.runtime.base.queue_in_use import twin

@@ -18,8 +18,8 @@ from gpuop.ir.stages import stages
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory
+from gpuop.runtime.base.copy_span import CopySpan
 from gpuop.runtime.base.host_arrays import array_in
-from gpuop.runtime.base.host_span import CopySpan
 from gpuop.runtime.base.queue_in_use import twin
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.reference.checked import run_checked
