@@ -14,7 +14,7 @@ from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
 from gpuop.ndimage.between_points import Knots, Spline, any_of, between, knots_at, table_of
-from gpuop.ndimage.filter_arguments import SMALL, rank, result_dtype
+from gpuop.ndimage.filter_arguments import SMALL, each, rank, result_dtype
 from gpuop.ndimage.spline_weights import check_mode, check_order
 from gpuop.ops.gather import Place
 from gpuop.ops.making import filled
@@ -92,6 +92,32 @@ def by_matrix(
         return found
 
     return at_places(name, field, spline, axes, shape, output, places, [numbers], turned)
+
+
+def steps_of(shift: Any, count: int) -> list[Any]:
+    """How far a field of so many axes is moved along each: numbers, and 0D fields."""
+    if isinstance(shift, Field) and tuple(shift.shape) == (count,):
+        shift = [shift[axis] for axis in range(count)]
+    steps = [shift] * count if isinstance(shift, Field) else each(shift, count, "shift")
+    wrong = next((step for step in steps if isinstance(step, Field) and step.shape), None)
+    if wrong is not None:
+        raise ArgumentError(f"`shift` is a number, or one for each of {count} axes, not a field of {wrong.type}")
+    return steps
+
+
+def moved(name: str, field: Field, spline: Spline, output: Any, steps: Sequence[Any]) -> Field:
+    """The same so far from the result's point as fields say, which kernels read."""
+    fields = [step for step in steps if isinstance(step, Field)]
+    numbers = [None if isinstance(step, Field) else float(step) for step in steps]
+
+    def places(point: Place) -> list[Any]:
+        read = (
+            k._readTensor(step) if isinstance(step, Field) else number
+            for step, number in zip(steps, numbers, strict=True)
+        )
+        return [at - step for at, step in zip(point, read, strict=True)]
+
+    return at_places(name, field, spline, range(len(steps)), field.field_shape, output, places, fields, tuple(numbers))
 
 
 def along_axes(name: str, field: Field, spline: Spline, at: Sequence[Numbers], output: Any) -> Field:

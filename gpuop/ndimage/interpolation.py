@@ -12,7 +12,17 @@ from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.arrays import is_array
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
-from gpuop.ndimage.coordinates import along_axes, at_places, axes_placed, by_matrix, of_degrees, plane_of, spline_of
+from gpuop.ndimage.coordinates import (
+    along_axes,
+    at_places,
+    axes_placed,
+    by_matrix,
+    moved,
+    of_degrees,
+    plane_of,
+    spline_of,
+    steps_of,
+)
 from gpuop.ndimage.filter_arguments import each, rank, result_dtype
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ops.gather import Place
@@ -165,7 +175,7 @@ def shift(
 
     Args:
         input, output, order, mode, cval, prefilter: as of `map_coordinates`.
-        shift: a number, or one for each axis.
+        shift: a number, or one for each axis; also 0D fields, as Parameters, or a field of one axis, as `center_of_mass` gives.
 
     Returns:
         A lazy Field; of an array, an array of the same library.
@@ -173,7 +183,9 @@ def shift(
     Raises:
         ArgumentError: wrong shifts, orders or modes; a ValueError and a RuntimeError.
     """
-    spline, steps = spline_of(order, mode, cval, prefilter), each(shift, axes_placed(input), "shift")
+    spline, steps = spline_of(order, mode, cval, prefilter), steps_of(shift, axes_placed(input))
+    if any(isinstance(step, Field) for step in steps):
+        return moved("shift", input, spline, output, steps)
     at = [np.arange(n) + -float(step) for n, step in zip(input.field_shape, steps, strict=True)]
     return along_axes("shift", input, spline, at, output)
 

@@ -65,7 +65,7 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
 
     Returns:
         A tuple of numbers, or of an array of numbers a list of tuples; of Fields a float64 Field with the coordinates along its
-        last axis.
+        last axis: `y, x = place[0], place[1]`, or `y, x = place.numpy()`.
     """
     return as_tuples(measured(_center, input, labels, index_of(index)), is_lazy(input, labels))
 

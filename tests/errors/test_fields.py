@@ -95,7 +95,9 @@ def float_of_a_field():
     float(SCALAR)  # here
 
 
-@WRONGS.add("a Field cannot be iterated over; slices of it are fields (`f[0]`), `.numpy()` gives an array")
+@WRONGS.add(
+    "a Field cannot be iterated over or unpacked; slices of it are fields (`y, x = f[0], f[1]`), `.numpy()` gives an array"
+)
 def iterate_a_field():
     for _row in SCALAR:  # here
         pass

@@ -54,6 +54,29 @@ def test_orders(order):
         beside_scipy("spline_filter1d", IMAGE[:3].astype("f"), order=order, mode=MODES[order])
 
 
+@pytest.mark.parametrize(("order", "mode"), [(0, "nearest"), (1, "constant"), (3, "mirror")])
+def test_shifts_that_are_fields(order, mode):
+    """A Parameter, which may be set; one among numbers; and a place that was computed."""
+    with gp.use_device("reference"):
+        field, step = gp.ScalarField(IMAGE), gp.Parameter(1.25)
+        place = ndimage.center_of_mass(field)
+        center = scipy.ndimage.center_of_mass(IMAGE)
+        row, column = place[0], place[1]
+        by_step = ndimage.shift(field, step, order=order, mode=mode)
+        both = ndimage.shift(field, (-0.75, -step), order=order, mode=mode)
+        for shift, found in (
+            (1.25, by_step),
+            ((-0.75, -1.25), both),
+            (center, ndimage.shift(field, place, order=order, mode=mode)),
+            ((center[1], center[0]), ndimage.shift(field, (column, row), order=order, mode=mode)),
+        ):
+            expected = scipy.ndimage.shift(IMAGE, shift, order=order, mode=mode)
+            np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12, atol=1e-9)
+        step.set(-2.5)
+        expected = scipy.ndimage.shift(IMAGE, -2.5, order=order, mode=mode)
+        np.testing.assert_allclose(by_step.numpy(), expected, rtol=1e-12, atol=1e-9)
+
+
 def test_spline_filters():
     with gp.use_device("reference"):
         for mode in MODES[:5]:
@@ -155,6 +178,7 @@ def test_results_in_arrays():
         (lambda a: ndimage.affine_transform(a, np.zeros((3, 2))), "affine matrix has wrong number of rows, 3"),
         (lambda a: ndimage.affine_transform(a, np.ones((3, 3))), "bottom row .* was not equal to"),
         (lambda a: ndimage.rotate(a, 5, axes=(0, 2)), "invalid rotation plane specified"),
+        (lambda a: ndimage.shift(gp.ScalarField(a), gp.ScalarField(a)), "`shift` is a number, or one for each of"),
         (lambda a: ndimage.shift(a, (1, 2, 3)), "`shift`: sequence argument must have length equal to input rank"),
         (lambda a: ndimage.shift(a, 1, cval=1j), "`cval` of a real field is a real number"),
         (lambda a: ndimage.zoom(np.float32(3), 2), "input and output rank must be > 0"),

@@ -206,8 +206,8 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
 
     def __iter__(self) -> NoReturn:
         raise SemanticError(
-            "a Field cannot be iterated over; slices of it are fields (`f[0]`), `.numpy()` gives an array, "
-            "operators work on all points at once"
+            "a Field cannot be iterated over or unpacked; slices of it are fields (`y, x = f[0], f[1]`), `.numpy()` gives an "
+            "array, operators work on all points at once"
         )
 
     def __getitem__(self, index: Any) -> Field:
