@@ -38,8 +38,8 @@ def DeviceOperator(function: Callable[..., Any], *fields: Field, outputs: Any, p
             returns nothing, or the arrays that it has filled.
         fields: Fields; what is no Field belongs into the function.
         outputs: a FieldType, or a tuple of up to 10.
-        pure: whether the function does nothing but fill its outputs, the same for equal fields, as a Fourier transform does: a
-            graph then calls it once for fields that are constant, and for those that follow from parameters when these are set.
+        pure: whether the function only fills its outputs, the same for equal fields, as a Fourier transform does: a graph or a
+            pipeline then calls it once for constant fields, and a graph for those that follow from parameters when these are set.
 
     Returns:
         A Field, or a tuple of them where `outputs` is a tuple. Results are those of the library: their bits are its own.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any, overload
 
@@ -24,10 +25,11 @@ from gpuop.errors import SemanticError, described
 from gpuop.evaluation import PLANS_KEPT
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.program import Program, program
+from gpuop.fusion.program import Program
 from gpuop.host_span import HostSpan
 from gpuop.interop import library_of, numpy_dtype, own
 from gpuop.ir.values import Leaf
+from gpuop.pipelines.computed_once import by_calls
 from gpuop.pipelines.device_call import DeviceCall
 from gpuop.pipelines.host_call import HostCall
 from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out, on_device, refuse_options, traced
@@ -246,7 +248,8 @@ class Pipeline(Windowing):
                     f"pipeline `{self.name}` returns {described(f)}; it returns a Field or a tuple of Fields",
                     return_line(code) or def_line(code),
                 )
-        return traced([own(f.node) for f in fields], [f.type for f in fields], several, self.optimize)
+        made = traced([own(f.node) for f in fields], [f.type for f in fields], several, self.optimize)
+        return replace(made, program=by_calls(made.program))
 
     def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:
         """Refuse arrays of other pipelines, and of other calls: there are only those of this one."""

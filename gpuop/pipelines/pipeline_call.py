@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from gpuop.ir.layout import Layout, interleaved, layout_of, planar
 from gpuop.ir.types import HALF, FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.passes.schedules.pinning import pinned
+from gpuop.pipelines.computed_once import ComputedOnce
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, download
 from gpuop.runtime.devices import use_device
 from gpuop.runtime.execute import Prepared
@@ -49,6 +50,7 @@ class Traced:
         plans, prepared: what was planned, and compiled, by device and the layouts of arrays. What is compiled lives as long as
             it is among the last that all programs have used.
         nodes: the results.
+        once: what calls have in common, by what is compiled for them.
         strided: how NumPy's arrays lie that are used in place and are not contiguous, by the number of the leaf and their strides.
     """
 
@@ -62,6 +64,7 @@ class Traced:
     plans: BoundedCache[Any, Plan] = field(default_factory=lambda: BoundedCache(LAYOUTS_KEPT))
     prepared: WeakValueDictionary[Any, Prepared] = field(default_factory=WeakValueDictionary)
     strided: dict[tuple[int, tuple[int, ...]], Layout] = field(default_factory=dict)
+    once: WeakKeyDictionary[Prepared, ComputedOnce] = field(default_factory=WeakKeyDictionary)
 
     def takes(self, number: int, in_planes: bool) -> bool:
         """Whether a value may be in memory of the caller's that lies so."""
@@ -166,7 +169,7 @@ class PipelineCall(ABC):
     def results(self) -> Sequence[Any]:
         """Compute, and return arrays of the kind that was given, or those of the caller's."""
         try:
-            return self._taken(self._prepared().run(self.arguments, self.memory))
+            return self._taken(self._run(self._prepared()))
         except BaseException:
             self.backend.keep(self)  # what is enqueued may still use the arrays
             raise
@@ -179,12 +182,19 @@ class PipelineCall(ABC):
     def downloaded(self) -> list[Array]:
         """Compute, and return NumPy's arrays, of results that lie in planes."""
         try:
-            values = self._prepared().run(self.arguments, self.memory)
+            values = self._run(self._prepared())
             wanted = zip(self.program.wanted, self.traced.kinds, strict=True)
             return [download(kind, values[v], self.backend) for v, kind in wanted]
         except BaseException:
             self.backend.keep(self)
             raise
+
+    def _run(self, prepared: Prepared) -> dict[int, Buffer]:
+        if not prepared.once:
+            return prepared.run(dict(self.arguments), self.memory)
+        kept = self.traced.once.setdefault(self._compiled(), ComputedOnce())
+        constants = kept.of(prepared, lambda: dict(self.arguments))
+        return prepared.run(self.arguments | constants, self.memory, prepared.once)
 
     @property
     def plan(self) -> Plan:
@@ -204,14 +214,18 @@ class PipelineCall(ABC):
     def _key(self, layouts: dict[int, Layout]) -> Any:
         return self.backend.main, pinned(), choices_on(self.backend), tuple(layouts.items())
 
-    def _prepared(self) -> Prepared:
+    def _compiled(self) -> Prepared:
+        """The plan, compiled for the device's main queue."""
         key = self._key(self.layouts)
         prepared = self.traced.prepared.get(key)
         if prepared is None:
             prepared = self.traced.prepared[key] = prepare(
                 self.program, self.backend.main, pinned(), self.traced.optimize, self.layouts, lambda: self.plan
             )
-        return prepared.on(self.backend)
+        return prepared
+
+    def _prepared(self) -> Prepared:
+        return self._compiled().on(self.backend)
 
     def profile(self, times: int) -> Profile:
         """Run that often, and tell how long the kernels took."""
@@ -222,7 +236,7 @@ class PipelineCall(ABC):
         """What runs another preparation of the plan; it has run once."""
 
         def run() -> bool:
-            prepared.run(dict(self.arguments), self.memory)
+            self._run(prepared)
             return True
 
         self.backend.synchronize()

@@ -15,6 +15,7 @@ from gpuop.fusion.for_target import plan_for
 from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
+from gpuop.fusion.rates import Rate
 from gpuop.fusion.report.explain import explain
 from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
 from gpuop.ir.text import content, show
@@ -59,7 +60,7 @@ class Prepared:
         last = {value: n for n, values in enumerate(used) for value in values if value not in wanted}
         self.done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # after each step
         self.begun = [step.begun for step in plan.launches]
-        computed = {v for step in plan.launches for v in step.outputs}
+        computed = {v for step in plan.launches for v in step.outputs if step.rate is not Rate.ONCE}
         self.replaced = [  # outputs that take over the memory of what is done
             {v: given for v, given in step.replaced.items() if given in computed and given in done}
             for step, done in zip(plan.launches, self.done, strict=True)
@@ -126,12 +127,32 @@ class Prepared:
                 self.backend.launch(self._beginnings(number, values))
             self.backend.once(program, [values[v] for v in (*step.inputs, *step.outputs)])
 
+    @property
+    def once(self) -> int:
+        """How many launches give the same at each evaluation of the program; they come first."""
+        return sum(step.rate is Rate.ONCE for step in self.plan.launches)
+
+    def constants(self, values: dict[int, Argument]) -> dict[int, Buffer]:
+        """What these launches make for others, of the leaves."""
+        first = self.once
+        self._launched(values, {}, range(first))
+        read = {value for step in self.plan.launches[first:] for value in step.inputs}
+        return {v: values[v] for step in self.plan.launches[:first] for v in step.outputs if v in read}
+
     def run(
-        self, values: dict[int, Argument], memory: Mapping[int, Buffer] = MappingProxyType({})
+        self, values: dict[int, Argument], memory: Mapping[int, Buffer] = MappingProxyType({}), first: int = 0
     ) -> dict[int, Buffer]:
-        """Launch everything; `values` holds the leaves and gains the wanted values, in `memory` where that has a place for them."""
+        """Launch everything; `values` holds the leaves and gains the wanted values, in `memory` where that has a place for them.
+
+        Args:
+            first: the first launch: `values` has what those before it make.
+        """
+        return self._launched(values, memory, range(first, len(self.plan.launches)))
+
+    def _launched(self, values: dict[int, Argument], memory: Mapping[int, Buffer], numbers: range) -> dict[int, Buffer]:
         types, launching = self.plan.program.types, self.launching()
-        for number, step in enumerate(self.plan.launches):
+        for number in numbers:
+            step = self.plan.launches[number]
             replaced = self.replaced[number]
             for value in step.outputs:
                 if value in memory:

@@ -13,6 +13,7 @@ import gpuop as gp
 from gpuop.dsl import *
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.cuda.cupy_arrays import cupy_arrays
+from gpuop.runtime.execute import Prepared
 
 from .harness import image, same_bits
 
@@ -96,6 +97,53 @@ def test_pure_ones_are_called_when_their_fields_change(device, pure, calls):
     graph.step()
     same_bits(graph.read("y"), (a + 1) * 5 + a)
     assert [called.count(name) for name in ("constant", "gain", "state")] == list(calls)
+
+
+def minus(f, out):
+    np.multiply(f, -1, out=out)
+
+
+def of_results(f, out):
+    np.multiply(f, -1, out=out)
+
+
+def test_calls_of_a_pipeline_have_what_is_pure_in_common(device, monkeypatch):
+    """Where it is of constants alone: not of an argument or a parameter, nor where it is a result."""
+    a, _ = matrices()
+    gain, ran, bind = gp.Parameter(2.0), [], Prepared.bind
+
+    def noted(self, number, values):
+        ran.append(self.plan.launches[number].kernel.name)
+        return bind(self, number, values)
+
+    @gp.pipeline
+    def mixed(x):
+        constant, given, number = gp.ScalarField(a) * 2, gp.ScalarField(x), gain
+        constant, given, number = (
+            gp.DeviceOperator(minus, f, outputs=f.type, pure=True) for f in (constant, given, number)
+        )
+        return given * constant + number * constant[::-1]
+
+    monkeypatch.setattr(Prepared, "bind", noted)
+    for x, value in ((a, 2.0), (a + 3, 2.0), (a, -1.0)):
+        gain.set(value)
+        same_bits(mixed(x), 2 * x * a + np.float32(value) * 2 * a[::-1])
+    with gp.queue("beside"):
+        same_bits(mixed(a), 2 * a * a - 2 * a[::-1])
+    assert ran.count("minus") == 1 + 4 * 2
+    assert (
+        "computed once" in mixed.explain(a)
+        and [row.share > 0 for row in mixed.profile(a, steps=2).rows].count(False) >= 1
+    )
+    both = gp.pipeline(
+        lambda x: (
+            gp.DeviceOperator(of_results, gp.ScalarField(a), outputs=gp.ScalarField(a).type, pure=True),
+            gp.ScalarField(x),
+        )
+    )
+    for _ in range(2):
+        same_bits(both(a)[0], -a)
+    assert ran.count("of_results") == 2
 
 
 def test_states_step_after_step(device):
