@@ -236,6 +236,9 @@ def arrays(*fields: Field) -> list[Array]:
 def evaluate(*fields: Field) -> Any:
     """Evaluate fields together without waiting; their values stay on the device.
 
+    Several results of one operator, which would be computed one by one if they were read one by one, are computed together so:
+    `values, vectors = gp.evaluate(*gp.linalg.eigh(f))`. Nothing is fused across: what reads the results reads memory.
+
     Args:
         fields: one Field or several.
 
