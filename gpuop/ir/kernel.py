@@ -272,18 +272,28 @@ class HostFunction(Launchable):
         return True  # for all that is known
 
 
+@dataclass(frozen=True, slots=True)
+class LibraryCost:
+    """What a library has to do: operations on floats in all, and how often it reads and writes its arrays."""
+
+    operations: float
+    passes: int
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class DeviceFunction(Launchable):
     """A Python function that has a library compute on the device: `run` takes the device's arrays of the inputs and the outputs.
 
     Attributes:
         pure: whether it does nothing but fill its outputs, the same for equal inputs.
+        cost: None where it is not known.
     """
 
     apart: ClassVar[str] = "is a library's work on the device"
     where: ClassVar[str] = "on the device's arrays"
     run: Callable[[Sequence[Any], Sequence[Any]], None]
     pure: bool = False
+    cost: LibraryCost | None = None
 
     @property
     def acts(self) -> bool:

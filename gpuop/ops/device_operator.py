@@ -14,7 +14,7 @@ from gpuop.dsl.operators.gpu_operator import results_of, slots_of
 from gpuop.dsl.operators.host import name_of_function
 from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import Loc, SemanticError, described, here
-from gpuop.ir.kernel import DeviceFunction, Output
+from gpuop.ir.kernel import DeviceFunction, LibraryCost, Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
@@ -48,6 +48,13 @@ def DeviceOperator(function: Callable[..., Any], *fields: Field, outputs: Any, p
         SemanticError: for arguments of other kinds; and when it is evaluated, for results in other arrays than the outputs'.
         DeviceError: when it is evaluated, on CUDA without CuPy, and on OpenCL devices that are no CPUs.
     """
+    return apply_library(function, fields, outputs, pure)
+
+
+def apply_library(
+    function: Callable[..., Any], fields: Sequence[Field], outputs: Any, pure: bool, cost: LibraryCost | None = None
+) -> Any:
+    """What `DeviceOperator` gives; `cost` is for predictions."""
     name = name_of_function("device", function, fields)
     several = isinstance(outputs, (tuple, list))
     types = [slot.kind for slot in slots_of(tuple(outputs) if several else (outputs,), None)]
@@ -55,7 +62,7 @@ def DeviceOperator(function: Callable[..., Any], *fields: Field, outputs: Any, p
     run = Filled(function, name, tuple(f.type for f in fields), tuple(types), here())
     given = tuple(FieldParam(f.name or f"in{n}", f.node.type) for n, f in enumerate(inputs))
     written = tuple(Output(slot.param) for slot in slots_of(tuple(map(_flat_type, types)), None))
-    kernel = DeviceFunction(name, given, written, loc=run.loc, run=run, pure=pure)
+    kernel = DeviceFunction(name, given, written, loc=run.loc, run=run, pure=pure, cost=cost)
     shapes = [tuple(f.type.array_shape) for f in fields]
     identity = f"device {id(function)} {name} {types} {shapes} {pure}"  # whatever knows it keeps the function alive
     flat_types = list(map(_flat_type, types))

@@ -14,10 +14,11 @@ from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.fusion.report import workload as workload_module
+from gpuop.fusion.report.durations import LIBRARY
 from gpuop.fusion.report.explain import explain
-from gpuop.fusion.report.prediction import predictions, totals
+from gpuop.fusion.report.prediction import expected, predictions, totals
 from gpuop.fusion.report.workload import workload
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import DeviceFunction, Kernel
 from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.throughput import DeviceFacts
@@ -220,6 +221,22 @@ def test_a_second_report_lowers_nothing(monkeypatch):
     assert predictions(given, CPU, EVEN) == first
     slower = predictions(given, CPU, replace(EVEN, seconds=lambda kind: 1e-9))
     assert [each["ms"] > before["ms"] for each, before in zip(slower, first, strict=True)] == [True] * len(first)
+
+
+def test_a_library_is_predicted_by_what_it_has_to_do() -> None:
+    """Of a transform by the usual count of operations, and by moving what it reads and writes once for each axis."""
+    device = Target("opencl", device="cpu", simd_width=16, widening="vector", has_arrays=True)
+    made = plan(program([gp.fft.rfft2(field(), method="library").node]), True, Limits(target=device))
+    (kernel,) = (launch.kernel for launch in made.launches if isinstance(launch.kernel, DeviceFunction))
+    slow, quick = (DeviceFacts(0.0, ((10**9, 1.0),), lambda kind, each=each: each) for each in (1e-9, 1e-18))
+    computing, moving = (expected(kernel, made.limits, device, facts) for facts in (slow, quick))
+    assert moving == pytest.approx(2 * sum(p.type.nbytes for p in (*kernel.inputs, *kernel.written)) / 10**9, rel=1e-3)
+    assert computing == pytest.approx(LIBRARY["cpu"] * 2.5 * 1024**2 * 20 * 1e-9, rel=0.1)
+    ms = f"{1e3 * expected(kernel, made.limits, device, EVEN):.3g}"
+    text = explain(made, target=device, device=EVEN)
+    assert f"\n  predicted: {ms} ms as library\n" in text and "ms in all" in text
+    unknown = gp.DeviceOperator(lambda a, out: None, field(), outputs=field().type)
+    assert totals(plan(program([doubled(doubled(unknown)).node]), True, Limits(target=device)), device, EVEN) is None
 
 
 def test_a_plan_is_compared_with_one_that_fuses_nothing() -> None:

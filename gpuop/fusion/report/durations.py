@@ -7,7 +7,7 @@ other wholly. What threads do is counted in the kernel that will run, so a metho
 from __future__ import annotations
 
 from gpuop.fusion.report.workload import ACCESS, ATOMIC, BARRIER, FAR, NEIGHBOUR, OPERATION, Workload, workload
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import DeviceFunction, Kernel
 from gpuop.ir.stages import stages
 from gpuop.ir.target import Target
 from gpuop.ir.throughput import DeviceFacts
@@ -20,6 +20,7 @@ CROWDED = {"cpu": 1.35, "gpu": 1.0}  # times as long as measured alone, operatio
 ALONE = (NEIGHBOUR, ATOMIC)  # what is measured as it occurs
 SCALAR = 0.5  # of an operation on a vector's lanes, what one takes that is common to them
 WAITS = 32.0  # and a barrier
+LIBRARY = {"cpu": 6.0, "gpu": 1.0}  # times as long as a kernel's, operations of a library's transform take
 DEPTH = 8  # of a CPU's operations that wait for one another
 
 
@@ -30,11 +31,26 @@ def duration(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
     return sum(_duration(part, target, facts) for part in parts)
 
 
+def of_library(kernel: DeviceFunction, target: Target, facts: DeviceFacts) -> float:
+    """The seconds that a library is expected to take; 0 where that is not known."""
+    if kernel.cost is None:
+        return 0.0
+    kinds = [param.type for param in (*kernel.inputs, *kernel.written)]
+    double = 2 if any(kind.dtype == "float64" for kind in kinds) else 1
+    computing = LIBRARY[target.device] * double * kernel.cost.operations * facts.seconds(OPERATION)
+    moving = facts.moving(sum(kind.nbytes for kind in kinds) * kernel.cost.passes)
+    return _rounded(facts, moving, computing, SHARP[target.device])
+
+
+def _rounded(facts: DeviceFacts, moving: float, computing: float, sharp: float) -> float:
+    return float(facts.launch + (moving**sharp + computing**sharp) ** (1 / sharp))
+
+
 def _duration(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
     work, sharp = workload(kernel, target), SHARP[target.device]
     lines = (work.lanes[FAR] + work.scalars[FAR]) * work.threads * LINE[target.device]
     moving, computing = facts.moving(moved(kernel) + lines), _computing(work, target, facts)
-    return float(facts.launch + (moving**sharp + computing**sharp) ** (1 / sharp))
+    return _rounded(facts, moving, computing, sharp)
 
 
 def _computing(work: Workload, target: Target, facts: DeviceFacts) -> float:

@@ -12,7 +12,7 @@ from gpuop.fusion.plan import Apart, Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Op
 from gpuop.fusion.rates import Rate
-from gpuop.fusion.report.prediction import Prediction, predictions, totals
+from gpuop.fusion.report.prediction import Prediction, told, totals
 from gpuop.fusion.report.state_report import states
 from gpuop.fusion.scheduling import pin_refusal, scheduled
 from gpuop.fusion.staging import staged
@@ -81,11 +81,10 @@ def _predicted(plan: Plan, target: Target | None, device: DeviceFacts | None) ->
 
 
 def _predictions(kernel: Launchable, target: Target | None, device: DeviceFacts | None) -> list[Prediction] | None:
-    if not isinstance(kernel, Kernel) or target is None or device is None:
+    if target is None or device is None:
         return None
-    if kernel.dynamic and opened(kernel, target).kernel is not None:
-        return None
-    return predictions(resolve_target(kernel), target, device)
+    is_open = isinstance(kernel, Kernel) and kernel.dynamic and opened(kernel, target).kernel is not None
+    return None if is_open else told(kernel, target, device)
 
 
 def _totals(plan: Plan, made: set[int]) -> Facts:

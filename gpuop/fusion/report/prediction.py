@@ -10,9 +10,9 @@ from gpuop.config import config
 from gpuop.fusion.iteration import Iteration, launches
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import Plan, plan
-from gpuop.fusion.report.durations import duration
+from gpuop.fusion.report.durations import duration, of_library
 from gpuop.fusion.scheduling import scheduled
-from gpuop.ir.kernel import Kernel, Launchable
+from gpuop.ir.kernel import DeviceFunction, Kernel, Launchable
 from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.throughput import DeviceFacts
@@ -34,6 +34,13 @@ def predictions(kernel: Kernel, target: Target, facts: DeviceFacts) -> list[Pred
         {"method": name, **given, "ms": 1e3 * duration(pinned, target, facts)}
         for name, given, pinned in _alternatives(kernel, target, config.generating)
     ]
+
+
+def told(kernel: Launchable, target: Target, facts: DeviceFacts) -> list[Prediction] | None:
+    """The predictions of what is launched: of what a library does, one; None where there is none."""
+    if isinstance(kernel, DeviceFunction) and kernel.cost is not None:
+        return [{"method": "library", "ms": 1e3 * of_library(kernel, target, facts)}]
+    return predictions(resolve_target(kernel), target, facts) if isinstance(kernel, Kernel) else None
 
 
 @lru_cache(maxsize=128)
@@ -60,6 +67,8 @@ def expected(kernel: Launchable, limits: Limits, target: Target, facts: DeviceFa
     """The seconds that what a plan launches should take, of an iteration all its turns; 0 where that is not known."""
     if isinstance(kernel, Kernel):
         return duration(resolve_target(kernel), target, facts)
+    if isinstance(kernel, DeviceFunction):
+        return of_library(kernel, target, facts)
     if not isinstance(kernel, Iteration) or kernel.until is not None or kernel.times is None:
         return 0.0
     part, together = kernel.together(limits)
