@@ -51,7 +51,7 @@ class _Windowing:
         leaves |= {v: Leaf(NUMBER, by_value=True, name=f"{what}{axis}") for (what, axis), v in self.numbers.items()}
         keys = tuple((i, n.type, isinstance(n, Leaf) and n.by_value) for i, n in leaves.items())
         key = ("window", keys, tuple((op.identity, op.inputs) for op in ops), what.wanted, what.dynamic)
-        return WindowedProgram(replace(what, leaves=leaves, ops=ops, types=types, key=key), self.numbers)
+        return WindowedProgram(replace(what, leaves=leaves, ops=ops, types=types, key=key, cycle=None), self.numbers)
 
     def _leaf(self, name: Name) -> int:
         """The leaf that is a number of the window."""
