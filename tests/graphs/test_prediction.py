@@ -124,6 +124,29 @@ def test_loops_count_as_often_as_they_turn() -> None:
     assert work.lanes["access"] == 2
 
 
+def test_loops_that_may_be_left_count_the_mean_of_one_and_all_turns() -> None:
+    def roots(turns: int, leaves: bool) -> float:
+        @gp.operator
+        def repeated(f):
+            x = _var(_readTensor(f))
+            with _for(turns):
+                x @= _sqrt(x)
+                with _for(2):
+                    if leaves:
+                        with _if(x < 1):
+                            _break()
+                with _if(x < 2):
+                    x @= 2 * x
+                    if leaves:
+                        _break()
+            return x
+
+        return workload(kernel_of(repeated(field())), PLAIN).lanes["sqrt float32"]
+
+    assert roots(400, False) == 400
+    assert roots(400, True) == pytest.approx(20)
+
+
 def test_assignments_under_a_condition_take_part() -> None:
     @gp.operator
     def changed(f):

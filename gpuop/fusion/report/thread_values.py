@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from gpuop.fusion.cost import TURNS
@@ -11,6 +12,8 @@ from gpuop.ir.nodes import (
     Apply,
     Argument,
     Assign,
+    Block,
+    Break,
     Cast,
     Const,
     Expr,
@@ -22,8 +25,9 @@ from gpuop.ir.nodes import (
     Stmt,
     Stride,
     Var,
+    While,
 )
-from gpuop.ir.visit import loop_values, operands, times, walk_expr
+from gpuop.ir.visit import blocks, loop_values, operands, times, walk, walk_expr
 
 
 class ThreadValues:
@@ -50,6 +54,10 @@ class ThreadValues:
     # --- learning ---------------------------------------------------------------------------------------------------
 
     def note(self, stmt: Stmt, runs: float) -> None:
+        if isinstance(stmt, (For, While)):  # what a turn leaves for the next one changes at each
+            turns = runs * self.turns(stmt)
+            carried = (inner.var for block in blocks(stmt) for inner in walk(block) if isinstance(inner, Assign))
+            self.runs |= {var: max(turns, self.runs.get(var, 0.0)) for var in carried}
         if isinstance(stmt, For):
             self.note_counter(stmt, runs)
         elif isinstance(stmt, (Let, Assign)):
@@ -128,7 +136,11 @@ class ThreadValues:
         )
 
     def turns(self, stmt: Stmt) -> float:
-        """How often the blocks of a statement run."""
+        """How often the blocks of a statement run. A loop that threads may leave ends at any turn: the geometric mean counts."""
+        turns = self._turns(stmt)
+        return math.sqrt(turns) if isinstance(stmt, For) and _is_left(stmt.body) else turns
+
+    def _turns(self, stmt: Stmt) -> float:
         known = times(stmt)
         if known is None and isinstance(stmt, For) and isinstance(stmt.step, Const):
             (base, start), (other, stop) = self.sum(stmt.start), self.sum(stmt.stop)
@@ -179,3 +191,9 @@ class ThreadValues:
             case Apply(op="min", args=args) if expr.type.integer:
                 return min((n for n in map(self.extent, args) if n is not None), default=None)
         return None
+
+
+def _is_left(block: Block) -> bool:
+    """Whether something in the body of a loop ends that loop."""
+    inner = (each for stmt in block if not isinstance(stmt, (For, While)) for each in blocks(stmt))
+    return any(isinstance(stmt, Break) for stmt in block) or any(map(_is_left, inner))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, cast
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -117,7 +116,7 @@ class Cuda(CompilingBackend):
         self.memory, self.refusals = CudaMemory(name, ordinal), (drv.Error,)
         self.total_memory = int(drv.Device(ordinal).total_memory())
         self.timed, self.measured = False, cast("Cuda | None", None)
-        self.programs, self.codes = WeakValueDictionary(), WeakValueDictionary()
+        self.programs, self.codes = weakref.WeakValueDictionary(), weakref.WeakValueDictionary()
         self.kept_programs = DiskPrograms(self._cache_name)
 
     # --- memory -------------------------------------------------------------------------------------------------
