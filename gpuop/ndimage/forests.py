@@ -15,8 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
+
+import numpy as np
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
@@ -102,35 +103,44 @@ def _runs(inside: Field, links: Links) -> None:
 @operator(inout="parents")
 def _joined(words: Any, parents: Any, links: Links) -> None:
     """Join the trees of neighbours that are in other rows, or in another word of the row."""
-
     threads_of_words(links)
+    lead = apart(k._row, links.shape[:-1])
 
     def join_word(word: OwnWord) -> None:
         own = WordRow(words, links, k._row)
         with k._if(own.at(word.number) != 0):
-            if links.in_row:
-                _join_left(parents, own, word)
-            lead = apart(k._row, links.shape[:-1])
-            for offset, steps in links.before:
-                away = sum(o * math.prod(links.shape[a + 1 : -1]) for a, o in enumerate(offset))
-                inside = k._and([True, True, *_within(lead, offset, links.shape)])
-                other = WordRow(words, links, k._row + away, inside)
-                for step, bits in joints(own, word.number, other, steps).items():
-                    word.for_bits(bits, partial(_join_at, parents, own, other, word, step))
+            rows, steps, bits = zip(*_neighbours(own, word, lead), strict=True)
+            away, along = (k._constantArray(np.array(numbers, np.int32)) for numbers in (rows, steps))
+            asked = k._uintArray(len(bits))
+            for n, columns in enumerate(bits):
+                asked[n] = columns
+            with k._for(len(bits)) as n:  # so that there is one text of how trees are joined
+
+                def join(bit: Any) -> None:
+                    other, column = replace(own, row=k._row + away[n]), word.begin + bit
+                    _join(parents, own.first(column), other.first(column + along[n]))
+
+                word.for_bits(asked[n], join)
 
     for_words(links, join_word)
 
 
-def _join_left(parents: Field, own: WordRow, word: OwnWord) -> None:
-    """Join the run at a word's beginning with the one before it: on CPUs where a segment begins."""
-    left, asked = own.at(word.number, -1), word.number % SEGMENT == 0 if word.alone else word.written_here
-    with k._if(asked), k._if(((own.at(word.number) & 1) != 0) & (left >> 31 != 0)):
-        _join(parents, word.first, word.first - BITS + first_bit(left, 31, True))
+def _neighbours(own: WordRow, word: OwnWord, lead: Sequence[Any]) -> list[tuple[int, int, Any]]:
+    """How many rows and columns away neighbours are, and the bits of the word that are to be joined with them."""
+    links = own.links
+    found = [(0, -1, _of_word_before(own, word))] if links.in_row else []
+    for offset, along in links.before:
+        away = sum(o * math.prod(links.shape[a + 1 : -1]) for a, o in enumerate(offset))
+        inside = k._and([True, True, *_within(lead, offset, links.shape)])
+        other = WordRow(own.words, links, own.row + away, inside)
+        found += [(away, step, bits) for step, bits in joints(own, word.number, other, along).items()]
+    return found
 
 
-def _join_at(parents: Field, own: WordRow, other: WordRow, word: OwnWord, step: int, bit: Any) -> None:
-    column = word.begin + bit
-    _join(parents, own.first(column), replace(other, inside=True).first(column + step))
+def _of_word_before(own: WordRow, word: OwnWord) -> Any:
+    """The first bit, if its run goes on from the word before, which threads of CPUs know already where no segment begins."""
+    together = own.at(word.number) & own.at(word.number, -1) >> 31
+    return k._where(word.number % SEGMENT == 0, together, k._convert_uint(0)) if word.alone else together
 
 
 def _within(place: Sequence[Any], offset: Sequence[int], shape: Sequence[int]) -> list[Any]:
