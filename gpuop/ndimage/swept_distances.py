@@ -29,16 +29,19 @@ def swept(mask: Field, aslant: bool) -> Field:
     Args:
         aslant: whether corners are neighbours.
     """
-    rows, columns = mask.field_shape
-    kept = FieldType((2, rows, columns), (), "int16")
+    return _along_rows(_from_ends(mask, aslant))
 
-    def from_ends() -> None:
+
+def _from_ends(mask: Field, aslant: bool) -> Field:
+    """The steps of ways that come down from the rows before, and of those that come up from the rows behind."""
+    rows, columns = mask.field_shape
+
+    def body() -> None:
         k._globalThreads(2)
         k._localThreads(1)
         line, last = k._intArray(columns + 2), k._intArray(columns + 2)
         with k._for(columns + 2) as c:
             last[c] = FAR
-            line[c] = FAR
         with k._for(rows) as done:
             row = k._where(k._column == 0, done, rows - 1 - done)
             with k._for(columns) as c:
@@ -49,9 +52,15 @@ def swept(mask: Field, aslant: bool) -> Field:
                 last[c + 1] = line[c + 1]
                 k._writeTensor(k._out0, line[c + 1], k._column, row, c)
 
-    both = library_call("swept_rows", (kept,), [mask], from_ends, aslant, whole=True)[0]
+    kept = FieldType((2, rows, columns), (), "int16")
+    return library_call("swept_rows", (kept,), [mask], body, aslant, whole=True)[0]
 
-    def along_row() -> None:
+
+def _along_rows(both: Field) -> Field:
+    """The least steps, of which the last ones are along a row."""
+    _, rows, columns = both.field_shape
+
+    def body() -> None:
         k._globalThreads(rows)
         k._localThreads(1)
         line, near = k._intArray(columns), k._var(FAR)
@@ -66,4 +75,4 @@ def swept(mask: Field, aslant: bool) -> Field:
             k._writeTensor(k._out0, k._where(near == FAR, -1, near), k._column * columns + c)
 
     out = FieldType(rows * columns, (), "int32")
-    return library_call("swept_columns", (out,), [both], along_row, rows, whole=True)[0]
+    return library_call("swept_columns", (out,), [both], body, rows, whole=True)[0]
