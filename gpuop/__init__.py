@@ -96,11 +96,8 @@ __all__ = [
     "release",
     "scan",
     "schedule",
-<<<<<<< HEAD
     "set_device",
-=======
     "stream",
->>>>>>> fcff1ce (gp.stream: pipelines on files that are larger than memory, window by window; what was killed goes on)
     "submit",
     "tune",
     "tuning",

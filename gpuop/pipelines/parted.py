@@ -58,7 +58,8 @@ def parted(made: Traced, grid: Place, shared: Sequence[int]) -> Parted:
         placed.update(positions(each.program, found))
     mixed(together)
     told_of = told(grid, together, halo, sorted(placed))
-    return Parted(stages, programs, replace(told_of, stages=tuple(tuple(map(str, each)) for each, _ in stages.stages)))
+    names = tuple(tuple(map(str, each)) for each, _ in stages.stages)
+    return Parted(stages, programs, replace(told_of, stages=names, results=made.kinds))
 
 
 def _around(made: Traced, grid: Place, shared: Sequence[int]) -> Surroundings:

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import math
-<<<<<<< HEAD
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-=======
 from collections.abc import Collection, Iterable, Mapping, Sequence
->>>>>>> fcff1ce (gp.stream: pipelines on files that are larger than memory, window by window; what was killed goes on)
 from typing import Any
 
 import numpy as np
@@ -48,11 +43,7 @@ class Windowing(InWindows):
         args, kwargs = tuple(map(_standing, arguments)), {name: _standing(v) for name, v in named.items()}
         bound, given = self._bound(args, kwargs)
         made = self._trace(bound, {n: Like.of(a, a.shape) for n, a in given.items()}, self._on_device(given))
-<<<<<<< HEAD
-        return replace(self._parts(made, _largest(made)).footprint, results=made.kinds)
-=======
         return self._parts(made, _largest(made), tuple(k for k, name in enumerate(given) if name in shared))
->>>>>>> fcff1ce (gp.stream: pipelines on files that are larger than memory, window by window; what was killed goes on)
 
     def window(
         self,

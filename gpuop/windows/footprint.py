@@ -169,4 +169,5 @@ def positions(what: Program, found: Surroundings) -> list[int]:
     """The axes along which results depend on positions in the whole."""
     grid = found.grid
     cut = WindowOf(grid, grid, frozenset(range(len(grid))) - found.whole.keys(), frozenset(found.periodic))
-    return sorted({axis for _, axis in on_window(what, found, cut).numbers}) if cut.cut else []
+    names = on_window(what, found, cut).numbers if cut.cut else ()
+    return sorted({axis for name, axis in names if name == "origin"})

@@ -113,10 +113,9 @@ class Cuda(CompilingBackend):
             "cuda", 10 * major + minor, "gpu", warp, local, has_fp16=True, has_arrays=cupy, widening="unrolled"
         )
         self.limits = limits_of(self.target, CUDA_ARGUMENTS)
-        self.memory, self.refusals = CudaMemory(name, ordinal), (drv.Error,)
-        self.total_memory = int(drv.Device(ordinal).total_memory())
-        self.timed, self.measured = False, cast("Cuda | None", None)
-        self.programs, self.codes = weakref.WeakValueDictionary(), weakref.WeakValueDictionary()
+        self.memory, self.total_memory = CudaMemory(name, ordinal), int(drv.Device(ordinal).total_memory())
+        self.refusals, self.timed, self.measured = (drv.Error,), False, cast("Cuda | None", None)
+        self.programs, self.codes = WeakValueDictionary(), WeakValueDictionary()
         self.kept_programs = DiskPrograms(self._cache_name)
 
     # --- memory -------------------------------------------------------------------------------------------------
