@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 import numpy as np
 
