@@ -34,7 +34,8 @@ def counted(
     keys, edge = _keys(field, kind), outside
     if outside.border == "constant":
         edge = ImageEdge("constant", _key_of_number(outside.cval, kind))
-    counts = next(n for n in ("uint8", "uint16", "int32") if np.iinfo(n).max >= len(offsets))
+    short = "uint32" if keys.dtype == "uint64" else keys.dtype  # lanes of one width, if that counts so far
+    counts = np.promote_types(short, np.min_scalar_type(len(offsets))).name
 
     def found(around: Around) -> Any:
         bits = 8 * np.dtype(keys.dtype).itemsize
@@ -44,6 +45,8 @@ def counted(
             _over(offsets, around, lambda value: less.assign(less + k._convert(value < tried, counts)))
             made.assign(k._where(less <= at, tried, made))
             bit.assign(bit >> 1)
+        if keys is field:
+            return made
         key = k._convert(made, "uint64" if bits == 64 else "uint32")
         return k._convert(value_of(key, kind), computed)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.recorder.value import Value
 from gpuop.ir.types import FieldType, Shape
 from gpuop.ndimage.filter_arguments import ImageEdge
 from gpuop.ops.gather import Place, Reading, gathered
@@ -119,7 +120,7 @@ def stored(value: Any, out: FieldType) -> Any:
     kind = out.element.kind
     if kind == "b":
         return k._convert(value, "int64") != 0
-    if kind not in "iu":
+    if kind not in "iu" or (isinstance(value, Value) and value.type.dtype == out.element):
         return value
     whole = k._convert(value, "int64")
     if out.dtype == "uint64":
