@@ -9,6 +9,7 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
+from gpuop.dsl.recorder.value import Value
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
 from gpuop.ops import complex_functions
@@ -70,7 +71,17 @@ def where(mask: Field, a: Any, b: Any, out: FieldType) -> Field:
     return _call("where", chosen, (mask, a, b), out)
 
 
-def _call(name: str, function: Callable[..., Any], values: Sequence[Any], out: FieldType) -> Field:
+def combined(name: str, function: Callable[[Any, Any], Any], key: str) -> Callable[[Field, Field], Field]:
+    """What a function of two complex values, which the key tells from others, makes of two fields point by point."""
+
+    def pairs(a: Any, b: Any) -> Any:
+        made = function(a, b)
+        return made if isinstance(made, Value) and made.type.lanes > 1 else k._float2(made, 0)
+
+    return lambda a, b: _call(name, pairs, (a, b), a.type, key)
+
+
+def _call(name: str, function: Callable[..., Any], values: Sequence[Any], out: FieldType, key: str = "") -> Field:
     fields = [v for v in values if isinstance(v, Field)]
 
     def body() -> None:
@@ -90,7 +101,7 @@ def _call(name: str, function: Callable[..., Any], values: Sequence[Any], out: F
             k._writeTensorElement(k._out0, part, element * len(parts) + n)
 
     constants = tuple(None if isinstance(v, Field) else (type(v).__name__, repr(v)) for v in values)
-    return library_call(name, (out,), fields, body, ("complex", constants))[0]
+    return library_call(name, (out,), fields, body, ("complex", constants, key))[0]
 
 
 def _element(value: Any, element: Any) -> Any:

@@ -12,6 +12,7 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.finish import finish
 from gpuop.dsl.operators.gpu_operator import slots_of
+from gpuop.dsl.recorder.fills import numeric
 from gpuop.dsl.recorder.functions_of import check_two_values
 from gpuop.dsl.recorder.precisions import chosen
 from gpuop.dsl.recorder.record import Recorder
@@ -20,6 +21,8 @@ from gpuop.errors import SemanticError, described, here
 from gpuop.ir.text import identity as identity_of
 from gpuop.ir.types import BY_NUMPY, FieldType
 from gpuop.ops.algebra import where as chosen_where
+from gpuop.ops.complex_algebra import combined
+from gpuop.ops.complex_reductions import Operation, halved
 from gpuop.ops.reducers import Reducer
 from gpuop.ops.reduction_functions import kept, mask_of
 from gpuop.ops.reductions import axes_reduced, reduced_by
@@ -40,9 +43,9 @@ def reduce(
     function should be associative and commutative, but for rounding.
 
     Args:
-        function: of two recorded scalars of the field's dtype (float32 of unorm8 and float16), which gives one; it may use
-            anything of the vocabulary that needs no other field. Tensors are reduced element by element.
-        field: of any dtype but complex64.
+        function: of two recorded scalars of the field's dtype (float32 of unorm8 and float16, pairs of complex64), which gives
+            one; it may use anything of the vocabulary that needs no other field. Tensors are reduced element by element.
+        field: of any dtype. Complex ones are reduced by whole fields, a half of an axis with the other.
         identity: the number that the function leaves any value as it is with. It is the result where there is no value.
         axis: an axis of `array_shape`, a tuple of them, or None for all.
         keepdims: whether axes that are reduced stay, with an extent of 1.
@@ -55,12 +58,27 @@ def reduce(
         SemanticError: a function that gives no number of the field's dtype or reads a field, an identity that the dtype does
             not hold, an axis that is none, or a mask that does not broadcast.
     """
-    reducer = reducer_by("reduce", function, field, identity)
+    of_complex = getattr(field, "dtype", "") == "complex64"  # of arrays an error follows
+    reducer = of_pairs("reduce", function, identity) if of_complex else reducer_by("reduce", function, field, identity)
     axes = axes_reduced("reduce", field.type, axis)
     mask = mask_of("reduce", field, where)
     counted = field if mask is None else chosen_where(mask, field, identity)
-    result = reduced_by(reducer, counted, axes, axis)
+    if isinstance(reducer, Reducer):
+        result = reduced_by(reducer, counted, axes, axis)
+    else:
+        result = halved("reduce", counted, axes, reducer, identity)
     return kept("reduce", result, field, axis) if keepdims else result
+
+
+def of_pairs(name: str, function: Callable[[Any, Any], Any], identity: Any) -> Operation:
+    """What a function of complex numbers makes of two fields.
+
+    Raises:
+        SemanticError: as of `gp.reduce` and `gp.scan`, which `name` is of.
+    """
+    if not numeric(identity):
+        raise SemanticError(f"gp.{name}: the identity of a complex64 field is a number, not {identity!r}")
+    return combined(name, function, _recorded(name, function, "complex64"))
 
 
 def reducer_by(name: str, function: Callable[[Any, Any], Any], field: Any, identity: Any) -> Reducer:
@@ -71,8 +89,6 @@ def reducer_by(name: str, function: Callable[[Any, Any], Any], field: Any, ident
     """
     if not isinstance(field, Field):
         raise SemanticError(f"gp.{name} takes a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(a)`")
-    if field.dtype == "complex64":
-        raise SemanticError(f"gp.{name} does not take complex64 fields; {name} `.real` and `.imag`")
     kind = field.type
     seen = "float32" if kind.dtype in ("unorm8", "float16") else kind.dtype
     number = identity.item() if isinstance(identity, np.generic) else identity
@@ -102,7 +118,7 @@ def _recorded(name: str, function: Callable[[Any, Any], Any], dtype: str) -> str
     with recorder:
         made = function(*map(k._readTensor, values))
         _check(name, made, dtype)
-        k._writeTensor(k._out0, k._convert(made, dtype))
+        k._writeTensor(k._out0, made if dtype == "complex64" else k._convert(made, dtype))
     if set(recorder.inputs) - {value.node for value in values}:
         raise SemanticError(f"gp.{name}: the function reads a field; it has its two values, and constants")
     return identity_of(finish(recorder, chosen()))
@@ -119,5 +135,5 @@ def _check(name: str, made: Any, dtype: str) -> None:
         return
     if not isinstance(made, Value):
         raise SemanticError(f"gp.{name}: the function gives a value, not {described(made)}")
-    if made.type.lanes > 1 or (made.type.kind == "f" and np.dtype(dtype).kind != "f"):
+    if made.type.lanes > 1 + (dtype == "complex64") or (made.type.kind == "f" and np.dtype(dtype).kind not in "fc"):
         raise SemanticError(f"gp.{name}: the function gives a {made.type}, and values are {dtype}; convert it")

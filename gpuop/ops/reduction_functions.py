@@ -15,6 +15,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError, described
 from gpuop.ops.algebra import apply, astype, where
 from gpuop.ops.axes import Axis, axes_of
+from gpuop.ops.complex_reductions import halved
 from gpuop.ops.layouts import reshaped, spread
 from gpuop.ops.making import filled
 from gpuop.ops.open_numbers import scalar
@@ -88,26 +89,13 @@ def _accumulated(operation: str, name: str, a: Field, axis: Any, mask: Mask, ini
     """Sums and products: what does not count is the neutral value."""
     counted = a if mask is None else where(mask, a, 0 if operation == "add" else 1)
     products = operation == "multiply" and counted.dtype == "complex64"
-    result = _multiplied(name, counted, axis) if products else reduced(name, counted, axis)
+    axes = axes_reduced(name, a.type, axis)
+    result = (
+        halved(name, counted, axes, functools.partial(apply, "multiply"), 1)
+        if products
+        else reduced(name, counted, axis)
+    )
     return result if initial is None else _same_dtype(name, apply(operation, result, initial), result)
-
-
-def _multiplied(name: str, field: Field, axis: Any) -> Field:
-    """Products of complex numbers: one half of each axis times the other, until one number is left."""
-    axes, kind = axes_reduced(name, field.type, axis), field.type
-    if not math.prod(kind.array_shape[n] for n in axes):
-        return filled(reduced("sum", field, axis).type, 1)
-    for n in axes:
-        before, left = (slice(None),) * n, None
-        while (extent := field.shape[n]) > 1:
-            half = extent // 2
-            if extent % 2:
-                last = field[(*before, slice(extent - 1, None))]
-                left = last if left is None else apply("multiply", left, last)
-            field = apply("multiply", field[(*before, slice(half))], field[(*before, slice(half, 2 * half))])
-        field = field if left is None else apply("multiply", field, left)
-    given = axes_of(kind)
-    return reshaped(name, field, [at for n, at in enumerate(given) if n not in axes])
 
 
 def _same_dtype(name: str, made: Field, like: Field) -> Field:

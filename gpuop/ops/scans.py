@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError, described
 from gpuop.ops.algebra import apply, where
 from gpuop.ops.axes import a_field, numbered, of_field
+from gpuop.ops.complex_reductions import Operation, doubled
 from gpuop.ops.layouts import ravel
 from gpuop.ops.making import filled
-from gpuop.ops.reduce_function import reducer_by
+from gpuop.ops.reduce_function import of_pairs, reducer_by
 from gpuop.ops.reducers import Reducer, reducer_of
 from gpuop.ops.scan_kernels import along_grid, along_tensor
 
@@ -28,7 +30,7 @@ def scan(
 
     Args:
         function: of two recorded scalars, as of `gp.reduce`.
-        field: of any dtype but complex64.
+        field: of any dtype. Complex ones are scanned by whole fields, in as many as doublings make the extent.
         identity: the number that the function leaves any value as it is with.
         axis: an axis of `array_shape`, or None for all values in row-major order, which gives a grid of one dimension.
         inclusive: whether a value counts for its own place; else the first one is the identity.
@@ -42,7 +44,16 @@ def scan(
     """
     if not isinstance(inclusive, bool):
         raise SemanticError(f"gp.scan: `inclusive=` is True or False, not {described(inclusive)}")
+    if getattr(field, "dtype", "") == "complex64":  # of arrays an error follows
+        return _of_pairs(of_pairs("scan", function, identity), field, axis, identity, inclusive)
     return _scanned(reducer_by("scan", function, field, identity), field, axis, inclusive)
+
+
+def _of_pairs(operation: Operation, field: Field, axis: Any, neutral: complex, inclusive: bool = True) -> Field:
+    """Of complex numbers."""
+    if axis is None:
+        field, axis = ravel(field), 0
+    return doubled(field, numbered(axis, *of_field(field)), operation, neutral, inclusive) if field.size else field
 
 
 def _scanned(reducer: Reducer, field: Field, axis: Any, inclusive: bool = True) -> Field:
@@ -59,7 +70,7 @@ def _scanned(reducer: Reducer, field: Field, axis: Any, inclusive: bool = True) 
 def _accumulated(name: str, of: str, a: Any, axis: Any) -> Field:
     field = a_field(name, a)
     if field.dtype == "complex64" and of == "prod":
-        raise SemanticError(f"{name} does not take complex64 fields")
+        return _of_pairs(partial(apply, "multiply"), field, axis, 1)
     return _scanned(reducer_of(of, field.type, 1), field, axis)
 
 

@@ -140,9 +140,14 @@ def reduced_array():
     gp.reduce(lambda a, b: a + b, np.ones(3), 0)  # here
 
 
-@WRONGS.add("gp.reduce does not take complex64 fields; reduce `.real` and `.imag`")
+@WRONGS.add("gp.reduce: the identity of a complex64 field is a number, not None")
 def reduced_complex():
-    gp.reduce(lambda a, b: a + b, COMPLEX, 0)  # here
+    gp.reduce(lambda a, b: a + b, COMPLEX, None)  # here
+
+
+@WRONGS.add("gp.scan: the function gives a float3, and values are complex64; convert it")
+def three_of_a_pair():
+    gp.scan(lambda a, b: _float3(a, 1), COMPLEX, 0)  # here
 
 
 @WRONGS.add("gp.reduce takes a function of two values, not a function")
@@ -158,11 +163,6 @@ def scanned_by_a_number():
 @WRONGS.add("gp.scan: `inclusive=` is True or False, not an int")
 def scanned_inclusively_by_a_number():
     gp.scan(lambda a, b: a, SCALAR, 0, inclusive=1)  # here
-
-
-@WRONGS.add("cumprod does not take complex64 fields")
-def products_of_complex_numbers():
-    np.cumprod(COMPLEX)  # here
 
 
 @WRONGS.add("numpy.cumsum of Fields takes a, axis: got an unexpected keyword argument 'dtype'")

@@ -108,3 +108,37 @@ def test_in_graphs_and_pipelines(device):
     same_bits(piped(x), np.cumprod(x - 1, axis=0))
     turned = gp.iterate(lambda u: u.cumsum(axis=1), gp.ScalarField(x), times=2)
     same(turned, x.cumsum(axis=1).cumsum(axis=1))
+
+
+def test_complex_numbers_by_functions() -> None:
+    """Reduced and scanned, of grids and of tensors: products, and steps `x → a x + b`, which do not commute."""
+    parts = rng.normal(size=(2, 5, 7, 3)).astype("float32")
+    z = parts[0] + 1j * parts[1]
+    f, line = gp.VectorField(z), gp.ComplexField(z[0, :, 0])
+
+    def product(a, b):
+        return _complexMul(a, b)
+
+    def one_step_more(a, b):
+        return _float2(a.x * b.x, a.y * b.x + b.y)
+
+    chosen, steps, at = np.where(z.real > 0, z, 1), [], (1.0, 0.0)
+    for x in z[0, :, 0]:
+        at = at[0] * x.real, at[1] * x.real + x.imag
+        steps.append(at[0] + 1j * at[1])
+    with gp.use_device("reference"):
+        for found, want in (
+            (gp.reduce(product, f, 1), z.prod()),
+            (gp.reduce(product, f, 1j - 1j + 1, axis=(0, 2), keepdims=True), z.prod((0, 2), keepdims=True)),
+            (gp.reduce(product, f, 1, axis=-1, where=f.real > 0), chosen.prod(-1)),
+            (gp.reduce(product, f[:0], 2j, axis=0), np.full((7, 3), 2j)),
+            (gp.reduce(lambda a, b: a.x + b.x, f, 0, axis=1), z.real.sum(1) + 0j),
+            (gp.scan(product, f, 1, axis=2), z.cumprod(2)),
+            (gp.scan(product, f, 1), z.ravel().cumprod()),
+            (gp.scan(product, f, 1, axis=0, inclusive=False), np.concatenate([np.ones((1, 7, 3)), z.cumprod(0)[:-1]])),
+            (gp.scan(one_step_more, line, 1), np.array(steps)),
+            (np.cumprod(f, axis=1), z.cumprod(1)),
+        ):
+            got = found.numpy()
+            assert got.shape == want.shape and got.dtype == "complex64"
+            np.testing.assert_allclose(got, want, 1e-4, 1e-6)
