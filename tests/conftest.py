@@ -98,6 +98,10 @@ class Vectorized(Lowered):
 INTERPRETERS = {LOWERED: Lowered, WIDENED: Widened, VECTORIZED: Vectorized}
 
 
+def is_driver(device: str) -> bool:
+    return device not in ("reference", *INTERPRETERS)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of generated text")
 
@@ -124,10 +128,9 @@ def left_out_from(module: str, name: str) -> int | None:
 
     What lies above drivers runs on the reference too; a kernel's vectors are interpreted for one case, and PoCL's for the other.
     """
-    driver = name not in ("reference", *INTERPRETERS)
     if module.startswith("tests.graphs.") and module not in DRIVERS_COUNT:
-        return 1 if driver else None
-    if driver and name != gp.devices()[0].name:
+        return 1 if is_driver(name) else None
+    if is_driver(name) and name != gp.devices()[0].name:
         return 0
     return 1 if name == VECTORIZED and module.startswith("tests.conformance.") else None
 

@@ -10,7 +10,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from tests.conftest import INTERPRETERS
+from tests.conftest import is_driver
 
 from .compare import all_same, same
 from .cuda import compiled_as_cuda  # noqa: F401
@@ -20,10 +20,6 @@ SIZES = (1, 2, 5, 13, 20, 32, 33, 100, 256, 777, 1024)  # all up to 1024 were tr
 ON_DRIVERS = (20, 777)
 ON_INTERPRETERS = (5, 32, 33, 777)  # of what the passes make
 Combine = Callable[[Any, Any], Any]
-
-
-def is_driver(device: str) -> bool:
-    return device not in (*INTERPRETERS, "reference")
 
 
 def ordered(values: Sequence[Any], size: int, combine: Combine) -> Any:

@@ -67,16 +67,15 @@ def test_stages_of_interleaved_vectors(device):
     """A stage that no schedule computes of such arrays goes through memory: threads would compute it at each read."""
     image = rng.integers(0, 9, (65, 130, 3)).astype(np.float32)
     ways = []
-    with gp.use_device(device) as backend:
-        np.testing.assert_array_equal(
-            gp.pipeline(lambda a: beside(above(grey(gp.VectorField(a)))))(image), boxes(boxes(image.sum(-1)).T).T
-        )
-        kind = gp.FieldType((65, 130), (3,))
-        what = program([beside(above(grey(gp.VectorField(image)))).node])
-        for launch in plan(what, True, backend.limits, dict.fromkeys(what.leaves, interleaved(kind))).launches:
-            if launch.kernel.intermediates:
-                where = ((p, interleaved(kind)) for p in launch.kernel.inputs if p.type == kind)
-                ways.append(scheduled(replace(launch.kernel, layouts=tuple(where)), backend.target))
+    np.testing.assert_array_equal(
+        gp.pipeline(lambda a: beside(above(grey(gp.VectorField(a)))))(image), boxes(boxes(image.sum(-1)).T).T
+    )
+    kind, backend = gp.FieldType((65, 130), (3,)), current()
+    what = program([beside(above(grey(gp.VectorField(image)))).node])
+    for launch in plan(what, True, backend.limits, dict.fromkeys(what.leaves, interleaved(kind))).launches:
+        if launch.kernel.intermediates:
+            where = ((p, interleaved(kind)) for p in launch.kernel.inputs if p.type == kind)
+            ways.append(scheduled(replace(launch.kernel, layouts=tuple(where)), backend.target))
     assert None not in ways
 
 
