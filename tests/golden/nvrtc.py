@@ -8,6 +8,8 @@ import pytest
 
 from gpuop.runtime.cuda import nvrtc
 
+OPTIONS = (*nvrtc.OPTIONS, "--ptxas-options=-O0")  # nobody runs what is made
+
 
 def ptx_of(source: str, architecture: str) -> str:
     """PTX, for an architecture as "compute_90"; skips where there is no NVRTC."""
@@ -24,4 +26,4 @@ def compile_cuda(source: str, architecture: str) -> None:
     """
     if not nvrtc.architectures() and not shutil.which("nvcc"):
         pytest.skip("neither NVRTC's wheel (nvidia-cuda-nvrtc) nor nvcc is installed")
-    nvrtc.compile_cuda(source, architecture)
+    nvrtc._compiled(source, architecture, "cubin", OPTIONS)
