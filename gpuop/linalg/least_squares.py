@@ -60,7 +60,7 @@ def _none(given: Given) -> Field:
 
 
 class _Nearest:
-    def __init__(self, given: Given, several: int, share: float) -> None:
+    def __init__(self, given: Given, several: int, share: Any) -> None:
         self.given, self.several, self.share = given, several, share
 
     def body(self) -> None:
