@@ -50,6 +50,7 @@ BELOW = {  # what each part may import
     "providers": {"array_namespace", "dsl", "interop", "evaluation", "submission", "graphs", "texts"},
     "fft": CORE | {"ndimage"},
     "cog": CORE | {"fft", "linalg", "ndimage", "pipelines"},
+    "dask": BASE | {"dsl", "ir", "pipelines", "windows"},
     "testing": BASE | {"dsl", "ir", "runtime"},
     "tune": CORE | {"pipelines", "graphs"},
     "commands": CORE | {"texts", "bundles", "named_functions"},

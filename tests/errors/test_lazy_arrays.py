@@ -19,7 +19,9 @@ def twice(image):
     return gp.ScalarField(image) * 2
 
 
-COMPUTED = "`.compute\\(\\)` it where all of it has room"
+COMPUTED = (
+    "map the pipeline over its blocks with `gpuop.dask.map_blocks`, or `.compute\\(\\)` it where all of it has room"
+)
 
 
 @pytest.mark.parametrize(

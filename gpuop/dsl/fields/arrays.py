@@ -59,8 +59,8 @@ def unfilled(value: Any) -> Any:
 
 # Arrays that are no memory yet, or not only: the package of their type, and what to write instead
 REMEDIES = {
-    "dask": "`.compute()` it where all of it has room, or give the pipeline one block after another",
-    "xarray": "give the array that is in it, `.data`",
+    "dask": "map the pipeline over its blocks with `gpuop.dask.map_blocks`, or `.compute()` it where all of it has room",
+    "xarray": "give the array that is in it, `.data`, or map the pipeline with `array.gpuop.map` (`import gpuop.dask`)",
     "zarr": "read as much as has room, as `array[:100]`, into a NumPy array",
     "h5py": "read as much as has room, as `array[:100]`, into a NumPy array",
 }

@@ -1,0 +1,221 @@
+"""Pipelines on Dask's arrays: whatever the chunks, what is put together of blocks has the bits of one call."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.runtime.reference.reference_device import Reference
+from tests.fuzz.windowed import WindowedProgram
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+gd = pytest.importorskip("gpuop.dask")
+rng = np.random.default_rng(17)
+
+
+@pytest.fixture(autouse=True)
+def at_once():
+    with dask.config.set(scheduler="synchronous"), gp.use_device("reference"):
+        yield
+
+
+def chunked(array, *chunks):
+    return da.from_array(array, chunks=chunks)
+
+
+def equal(blocks, whole):
+    assert blocks.dtype == whole.dtype and blocks.shape == whole.shape
+    found = blocks.compute()
+    np.testing.assert_array_equal(found, whole)
+    assert all(n for axis in blocks.chunks for n in axis)
+
+
+def pairs(border):
+    """Two stencils, one after the other, that know where they are."""
+
+    @gp.operator
+    def step(f):
+        around = _readTensor(f, _row - 1, _column + 2, border=border) - 0.5 * _readTensor(
+            f, _row + 1, _column, border=border
+        )
+        return around + _row * 0.25
+
+    return gp.pipeline(lambda image: step(step(gp.ScalarField(image))))
+
+
+@gp.operator
+def mean(f):
+    around = (-1, 0, 1)
+    return sum(_readTensor(f, _row + a, _column + b) for a in around for b in around) / 9
+
+
+@gp.pipeline
+def smoothed(image, times=2):
+    field = gp.ScalarField(image)
+    for _ in range(times):
+        field = mean(field)
+    return field
+
+
+@pytest.mark.parametrize("chunks", [((1, 1, 4, 5), (3, 6)), (1, 4), (11, 2), (4, 9)], ids=str)
+@pytest.mark.parametrize("border", ["clamp", "wrap", "reflect", "symmetric", 0.25])
+def test_borders_and_chunks(border, chunks):
+    image, program = rng.random((11, 9), np.float32), pairs(border)
+    equal(gd.map_blocks(program, chunked(image, *chunks)), program(image))
+
+
+def test_the_values_are_those_of_scipy():
+    image = rng.random((40, 30), np.float32)
+    expected = ndimage.uniform_filter(ndimage.uniform_filter(image, 3, mode="nearest"), 3, mode="nearest")
+    np.testing.assert_allclose(gd.map_blocks(smoothed, chunked(image, 7, 30)).compute(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [1, 3, 6, 9])
+def test_random_programs(seed):
+    made = WindowedProgram(seed)
+    whole = made.footprint.whole
+    chunks = [tuple(b - a for a, b in axis) for axis in made.cuts(list(whole))]
+    if len(whole) < len(made.grid):
+        blocks = gd.map_blocks(made.pipeline, chunked(made.array, *chunks), made.weights)
+        equal(blocks, made.pipeline(made.array, made.weights))
+
+
+def test_all_windows_have_the_same_kernels(monkeypatch):
+    compiled = []
+    compile_one = Reference.compile
+    monkeypatch.setattr(Reference, "compile", lambda self, kernel: compiled.append(kernel) or compile_one(self, kernel))
+    image = rng.random((61, 58), np.float32)
+    equal(gd.map_blocks(smoothed, chunked(image, 20, 20)), smoothed(image))
+    assert len(compiled) == 2  # of windows, and of the whole
+
+
+def test_images_are_computed_each_by_itself():
+    movie = rng.random((3, 2, 8, 9), np.float32)
+    whole = np.array([[smoothed(image) for image in channels] for channels in movie])
+    equal(gd.map_blocks(smoothed, chunked(movie, 2, 1, 3, 9), batch=2), whole)
+    moved = np.moveaxis(movie, (2, 3), (0, 2))  # (Y, T, X, C)
+    equal(gd.map_blocks(smoothed, chunked(moved, 3, 2, 4, 1), axes=(0, 2)), np.moveaxis(whole, (2, 3), (0, 2)))
+
+    @gp.pipeline
+    def normalised(image):  # a reduction of each image, of which none is cut
+        field = gp.ScalarField(image)
+        return field - field.min(), field.sum(axis=1), field.max()
+
+    found = gd.map_blocks(normalised, chunked(movie, 2, 2, 3, 9), batch=2)
+    for blocks, each in zip(found, zip(*(map(normalised, movie.reshape(6, 8, 9))), strict=True), strict=True):
+        equal(blocks, np.array(each).reshape(3, 2, *each[0].shape))
+
+
+def test_colours_tables_and_values_of_other_arrays():
+    photo, table = rng.random((9, 8, 3), np.float32), rng.random(3, np.float32)
+
+    @gp.pipeline
+    def graded(photo, table, mask, low, gain=1):
+        field = gp.VectorField(photo) * gp.VectorField(table) - gp.ScalarField(low)
+        return field * gain, gp.ScalarField(mask) * 2
+
+    mask = rng.integers(0, 9, (9, 8), np.uint8)
+    lazy = chunked(photo, 4, 3, 2)
+    blocks = gd.map_blocks(graded, lazy, table, mask, lazy.min(), gain=gp.Parameter(3.0))
+    for each, whole in zip(blocks, graded(photo, table, mask, photo.min(), gain=3.0), strict=True):
+        equal(each, whole)
+    assert gd.map_blocks(graded, lazy, table, mask, low=lazy.min())[0].chunks == ((4, 4, 1), (3, 3, 2), (3,))
+
+
+def test_axes_that_stay_whole():
+    flipped = gp.pipeline(lambda x: gp.ScalarField(x)[::-1] * 1)
+    image = rng.random((8, 9), np.float32)
+
+    @gp.operator
+    def mirrored(f):
+        return _readTensor(f, _row, _columns - 1 - _column) + _readTensor(f, _row - 1, _column)
+
+    turned = gp.pipeline(lambda x: mirrored(gp.ScalarField(x)))
+    lazy = chunked(image, 3, 4)
+    blocks = gd.map_blocks(turned, lazy)
+    assert blocks.chunks == ((3, 3, 2), (9,))
+    equal(blocks, turned(image))
+    with pytest.raises(
+        gp.SemanticError, match=r"axis 1 must be in one chunk, which `rechunk=True` sees to: .*mirrored"
+    ):
+        gd.map_blocks(turned, lazy, rechunk=False)
+    equal(gd.map_blocks(flipped, chunked(image, 8, 9)), image[::-1])  # one chunk is one call
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda a: gd.map_blocks(lambda x: gp.ScalarField(x).mean(), a), r"no axis can be cut: operator `mean` \("),
+        (lambda a: gd.map_blocks(smoothed, a, batch=3), "`batch=` is how many leading axes count images, from 0 to 2, not 3"),
+        (lambda a: gd.map_blocks(smoothed, a, axes=(0, 0)), "`axes=` has an axis twice"),
+        (lambda a: gd.map_blocks(smoothed, a, axes="y"), "numbers below 2, not 'y'"),
+        (lambda a: gd.map_blocks(smoothed, a, axes=(0, 1), batch=1), "leave out `batch=`"),
+        (lambda a: gd.map_blocks(smoothed, a, 3), "argument `times` of map_blocks is an int; arrays come first"),
+        (lambda a: gd.map_blocks(smoothed, a, a, a), "pipeline `smoothed` takes 2 arguments, not 3"),
+        (lambda a: gd.map_blocks(smoothed), "wants arrays, at least one"),
+    ],
+)  # fmt: skip
+def test_messages(call, sentence):
+    with pytest.raises(gp.SemanticError, match=sentence):
+        call(chunked(np.ones((4, 4), "f"), 2, 2))
+
+
+def test_names_are_stable():
+    lazy = chunked(np.ones((4, 4), "f"), 2, 2)
+    first = gd.map_blocks(smoothed, lazy)
+    assert gd.map_blocks(smoothed, lazy).name == first.name
+    others = gd.map_blocks(smoothed, lazy, times=3), gd.map_blocks(smoothed, lazy.rechunk(4))
+    assert len({first.name, gd.map_blocks(smoothed, lazy, device="reference").name, *(b.name for b in others)}) == 4
+
+
+def test_graphs_are_sent_to_others():
+    cloudpickle = pytest.importorskip("cloudpickle")
+    gain = gp.Parameter(2.0)
+    image = rng.random((6, 5), np.float32)
+    program = gp.pipeline(lambda x: mean(gp.ScalarField(x)) * gain)
+    blocks = gd.map_blocks(program, chunked(image, 2, 3))
+    equal(pickle.loads(cloudpickle.dumps(blocks)), program(image))
+
+
+def test_the_device_of_workers(monkeypatch):
+    used = []
+    monkeypatch.setattr(Reference, "once", lambda *args, once=Reference.once: used.append(1) or once(*args))
+    image = np.ones((4, 4), "f")
+    blocks = gd.map_blocks(smoothed, chunked(image, 2, 4), device="reference")
+    with gp.use_device(gp.devices()[0].name):
+        equal(blocks, image)
+    assert used
+
+
+def test_what_it_explains():
+    told = gd.explain(smoothed, chunked(np.ones((40, 60), "f"), 10, 30))
+    assert told.splitlines() == [
+        "grid 40×60",
+        "  axis 0: 2 before, 2 after",
+        "  axis 1: 2 before, 2 after",
+        "4×2 blocks, computed of windows of 14×32 points, all alike: compiled once",
+        "1.49 points are computed for each that is wanted",
+        "8 tasks compute, 32 cut pieces of chunks",
+        "a task has 0.0 MiB of arguments and results, at most",
+    ]
+
+
+def test_xarray():
+    xarray = pytest.importorskip("xarray")
+    image = rng.random((3, 8, 9), np.float32)
+    coords = {"y": np.arange(8) * 0.5, "x": np.arange(9), "t": [10, 20, 30], "area": (("y", "x"), np.ones((8, 9)))}
+    given = xarray.DataArray(image, coords, ("t", "y", "x"), "heat", {"unit": "K"})
+    whole = np.array([smoothed(each) for each in image])
+    for lazy in (given.chunk(t=2, y=3), given):
+        found = lazy.gpuop.map(smoothed, axes=("y", "x"))
+        assert type(found.data) is type(lazy.data) and found.attrs == {"unit": "K"}
+        xarray.testing.assert_identical(found.compute(), given.copy(data=whole))
+    totals = gd.map_blocks(lambda x: gp.ScalarField(x).sum(axis=1), given.chunk(t=1), batch=1)
+    assert totals.dims == ("t", "y") and set(totals.coords) == {"t", "y"}
+    np.testing.assert_allclose(totals, image.sum(axis=2), rtol=1e-6)
