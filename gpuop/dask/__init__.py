@@ -12,6 +12,6 @@ except ImportError as _missing:
 from gpuop.dask.mapping import explain, map_blocks
 
 with suppress(ImportError):  # Dask does without
-    import gpuop.dask.labelled  # noqa: F401 - `DataArray.gpuop`
+    import gpuop.dask.dataarray_accessor  # noqa: F401 - `DataArray.gpuop`
 
 __all__ = ["explain", "map_blocks"]

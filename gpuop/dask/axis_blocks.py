@@ -1,4 +1,4 @@
-"""Blocks along one axis of a grid, what is computed for each, and where in chunks lies what that needs."""
+"""Blocks along the axes of a grid, what is computed for each, and where in chunks lies what that needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from gpuop.windows.footprint import Footprint
+
 Ends = tuple[int, int]
+Chunks = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -24,13 +27,12 @@ class AxisBlock:
     window: Ends
 
     @property
-    def inner(self) -> slice:
-        """Those that are wanted, of those that are computed."""
-        return slice(self.wanted[0] - self.computed[0], self.wanted[1] - self.computed[0])
+    def points(self) -> int:
+        return self.window[1] - self.window[0]
 
 
 @dataclass(frozen=True)
-class Piece:
+class ChunkPiece:
     """Some points of a window, in one chunk: `places` of them in the chunk, and `there` in the window."""
 
     chunk: int
@@ -38,32 +40,58 @@ class Piece:
     there: slice
 
 
-def axis_blocks(chunks: Sequence[int], halo: Ends, periodic: bool) -> list[AxisBlock]:
-    """The blocks of chunks; their windows are equally long, so that all have the same kernels."""
+class GridBlocks:
+    """The blocks of a grid.
+
+    Args:
+        chunks: along each axis.
+        alike: whether windows are equally long, so that all have the same kernels; else only points of blocks are computed.
+
+    Attributes:
+        axes: the blocks along each axis.
+        needed: for each axis and block where the points of the window lie.
+    """
+
+    def __init__(self, footprint: Footprint, chunks: Sequence[Chunks], alike: bool) -> None:
+        self.chunks = tuple(chunks)
+        periodic = footprint.periodic
+        self.axes = [
+            _axis_blocks(each, footprint.halo[axis], axis in periodic, alike) for axis, each in enumerate(chunks)
+        ]
+        self.needed = [
+            [list(_pieces(block.window, each)) for block in blocks]
+            for blocks, each in zip(self.axes, chunks, strict=True)
+        ]
+
+    def at(self, place: Sequence[int]) -> list[AxisBlock]:
+        return [self.axes[axis][k] for axis, k in enumerate(place)]
+
+
+def _axis_blocks(chunks: Chunks, halo: Ends, periodic: bool, alike: bool) -> list[AxisBlock]:
     extent, (before, after) = sum(chunks), halo
     stops = list(accumulate(chunks))
     wanted = list(zip([0, *stops], stops, strict=False))
     if len(chunks) == 1:
         return [AxisBlock((0, extent), (0, extent), (0, extent))]
     if periodic:
-        longest = max(chunks)
-        firsts = [max(0, b - longest) for _, b in wanted]
-        return [
-            AxisBlock(ends, (a, a + longest), (a - before, a + longest + after))
-            for ends, a in zip(wanted, firsts, strict=True)
-        ]
+        firsts = [max(0, b - max(chunks)) if alike else a for a, b in wanted]
+        computed = [(a, a + max(chunks) if alike else ends[1]) for a, ends in zip(firsts, wanted, strict=True)]
+        windows = [(a - before, b + after) for a, b in computed]
+        return [AxisBlock(*each) for each in zip(wanted, computed, windows, strict=True)]
     windows = [(max(a - before, 0), min(b + after, extent)) for a, b in wanted]
+    if not alike:
+        return [AxisBlock(ends, ends, window) for ends, window in zip(wanted, windows, strict=True)]
     longest = max(b - a for a, b in windows)
     blocks = []
-    for ends, (_, last) in zip(wanted, windows, strict=True):
-        first = max(last - longest, 0)
+    for ends, (_, stop) in zip(wanted, windows, strict=True):
+        first = max(stop - longest, 0)
         last = first + longest
-        computed = first + before if first else 0, last - after if last < extent else extent
-        blocks.append(AxisBlock(ends, computed, (first, last)))
+        inside = first + before if first else 0, last - after if last < extent else extent
+        blocks.append(AxisBlock(ends, inside, (first, last)))
     return blocks
 
 
-def pieces(window: Ends, chunks: Sequence[int]) -> Iterator[Piece]:
+def _pieces(window: Ends, chunks: Chunks) -> Iterator[ChunkPiece]:
     """Where the points of a window lie; those outside of the axis are counted from its other end."""
     extent, at = sum(chunks), window[0]
     stops = list(accumulate(chunks))
@@ -73,5 +101,5 @@ def pieces(window: Ends, chunks: Sequence[int]) -> Iterator[Piece]:
         first = stops[chunk] - chunks[chunk]
         count = min(stops[chunk] - inside, window[1] - at)
         start = at - window[0]
-        yield Piece(chunk, slice(inside - first, inside - first + count), slice(start, start + count))
+        yield ChunkPiece(chunk, slice(inside - first, inside - first + count), slice(start, start + count))
         at += count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -15,18 +15,26 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from gpuop.dask.axis_blocks import AxisBlock, Piece, axis_blocks, pieces
-from gpuop.dask.block_program import BlockPlace, BlockProgram, Slices, block_of
+from gpuop.dask.axis_blocks import Chunks, GridBlocks
+from gpuop.dask.block_program import (
+    BlockPlace,
+    BlockProgram,
+    Slices,
+    block_of,
+    blocks_of,
+    joined,
+    known_after,
+    parts_of,
+)
 from gpuop.ir.types import FieldType
-from gpuop.windows.footprint import Footprint
 
 ALL = slice(None)
-Chunks = tuple[int, ...]
+FAN_IN = 8  # parts that a task joins
 Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Given:
+class BlockArgument:
     """An argument.
 
     Attributes:
@@ -46,7 +54,6 @@ class BlockMap:
 
     Attributes:
         program: what computes blocks.
-        footprint: of the pipeline, on one image.
         given: the arguments by name; the first one has the chunks of the results.
         images: the chunks of the axes that count images.
         chunks: those of the grid's axes.
@@ -54,139 +61,154 @@ class BlockMap:
     """
 
     program: BlockProgram
-    footprint: Footprint
-    given: Mapping[str, Given]
+    given: Mapping[str, BlockArgument]
     images: tuple[Chunks, ...]
     chunks: tuple[Chunks, ...]
     cut: bool
 
     @cached_property
-    def axes(self) -> list[list[AxisBlock]]:
-        """The blocks along each axis of the grid."""
-        if not self.cut:
-            return [axis_blocks((n,), (0, 0), False) for n in self.footprint.grid]
-        periodic = self.footprint.periodic
-        ends = zip(self.chunks, self.footprint.halo, strict=True)
-        return [axis_blocks(chunks, halo, axis in periodic) for axis, (chunks, halo) in enumerate(ends)]
-
-    @cached_property
-    def needed(self) -> list[list[list[Piece]]]:
-        """For each axis and block where the points of the window lie."""
-        if not self.cut:
-            return [[[]] for _ in self.axes]
-        return [
-            [list(pieces(block.window, chunks)) for block in blocks]
-            for blocks, chunks in zip(self.axes, self.chunks, strict=True)
-        ]
+    def blocks(self) -> GridBlocks:
+        """What results are computed of: windows that are all alike."""
+        return GridBlocks(self.program.footprint, self.chunks if self.cut else (), alike=True)
 
     @cached_property
     def name(self) -> str:
         keys = [given.array.name for given in self.given.values()]
         return f"{self.program.pipeline.name}-{tokenize(self.program, keys, self.images, self.chunks)}"
 
-    def results(self) -> list[Any]:
-        """Dask's arrays of the results, with the axes in front that count images."""
-        graph, arrays = self.graph(), [given.array for given in self.given.values()]
-        kinds = self.footprint.results
-        names = [self.name] if len(kinds) == 1 else [f"{self.name}-{k}" for k in range(len(kinds))]
-        whole = HighLevelGraph.from_collections(self.name, graph, dependencies=arrays)
-        out = []
-        for number, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-            layered = whole if len(kinds) == 1 else self._part_of(whole, name, number, kind)
-            out.append(da.Array(layered, name, self.chunks_of(kind), meta=self._meta(kind)))
-        return out
-
-    def _part_of(self, whole: Any, name: str, number: int, kind: FieldType) -> Any:
-        """The graph of one of several results."""
-        more = (0,) * (len(self.chunks_of(kind)) - len(self.images) - len(self._counts))
-        blocks = product(*(range(len(c)) for c in self.images), *map(range, self._counts))
-        tasks = {(name, *block, *more): (getitem, (self.name, *block), number) for block in blocks}
-        layers, above = {**whole.layers, name: tasks}, {**whole.dependencies, name: {self.name}}
-        return HighLevelGraph(layers, above)
-
     @property
-    def _counts(self) -> list[int]:
+    def counts(self) -> tuple[int, ...]:
         """Blocks along each axis of the grid, where parts of it are computed."""
-        return [len(blocks) for blocks in self.axes] if self.cut else []
+        return tuple(map(len, self.blocks.axes))
+
+    def parted(self, kind: FieldType) -> bool:
+        """Whether blocks have parts of a result."""
+        return self.cut and kind.field_shape == self.program.footprint.grid
 
     def chunks_of(self, kind: FieldType) -> tuple[Chunks, ...]:
         """Those of a result."""
-        shape = kind.array_shape
-        more = shape[len(self.chunks) :] if self.cut else shape
-        return (*self.images, *(self.chunks if self.cut else ()), *((n,) for n in more))
+        parts = self.chunks if self.parted(kind) else ()
+        return (*self.images, *parts, *((n,) for n in kind.array_shape[len(parts) :]))
 
-    def _meta(self, kind: FieldType) -> Any:
-        first = next(iter(self.given.values())).array
-        return np.empty_like(first._meta, shape=(0,) * len(self.chunks_of(kind)), dtype=kind.array_dtype)
+    # --- results ------------------------------------------------------------------------------------------------
+
+    def results(self) -> list[Any]:
+        """Dask's arrays of the results, with the axes in front that count images."""
+        name, tasks, kinds = self.name, self.tasks(), self.program.footprint.results
+        arrays = [given.array for given in self.given.values()]
+        whole = HighLevelGraph.from_collections(name, tasks, dependencies=arrays)
+        if self._is_single:
+            return [self._array(whole, name, kinds[0])]
+        found = []
+        for number, kind in enumerate(kinds):
+            own = f"{name}-{number}"
+            layers = {**whole.layers, own: dict(self._taken(own, number, kind))}
+            found.append(
+                self._array(HighLevelGraph(layers, {**whole.dependencies, own: {name}}), f"{name}-{number}", kind)
+            )
+        return found
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether a block is that of the only result."""
+        kinds = self.program.footprint.results
+        return len(kinds) == 1 and (self.parted(kinds[0]) or not self.cut)
+
+    def _taken(self, name: str, number: int, kind: FieldType) -> Iterator[tuple[Key, Any]]:
+        """The tasks that take one of several results; one of another grid is what the first block has."""
+        axes = len(self.chunks_of(kind)) - len(self.images)
+        for image in np.ndindex(*map(len, self.images)):
+            for block in np.ndindex(*self.counts) if self.parted(kind) else [(0,) * len(self.counts)]:
+                at = (*block, *(0,) * axes)[:axes] if self.parted(kind) else (0,) * axes
+                yield (name, *image, *at), (getitem, (self.name, *image, *block), number)
+
+    def _array(self, graph: Any, name: str, kind: FieldType) -> Any:
+        chunks, first = self.chunks_of(kind), next(iter(self.given.values())).array
+        meta = np.empty_like(first._meta, shape=(0,) * len(chunks), dtype=kind.array_dtype)
+        return da.Array(graph, name, chunks, meta=meta)
 
     # --- tasks --------------------------------------------------------------------------------------------------
 
-    def graph(self) -> dict[Any, Any]:
-        """The tasks: one for each block, and those that cut pieces of chunks for them."""
-        program = f"{self.name}-program"
-        tasks: dict[Any, Any] = {program: self.program}
-        single = len(self.footprint.results) == 1
-        more = (0,) * (len(self.chunks_of(self.footprint.results[0])) - len(self.images) - len(self._counts))
-        cutting = _Cutting(f"{self.name}-piece", tasks)
+    def tasks(self) -> dict[Any, Any]:
+        """The tasks: of stages, one for each block, and those that cut pieces of chunks for them."""
+        name, footprint = self.name, self.program.footprint
+        tasks: dict[Any, Any] = {f"{name}-program": self.program}
+        cutting = _Cutting(f"{name}-piece", tasks)
+        parts = GridBlocks(footprint, self.chunks if self.cut else (), alike=False) if footprint.stages else None
+        several = any(map(self.parted, footprint.results)) or not self.cut
+        more = (0,) * (len(self.chunks_of(footprint.results[0])) - len(self.images) - len(self.counts))
         for image in np.ndindex(*map(len, self.images)):
-            for block in np.ndindex(*self._counts):
-                lists, place = self._task(image, block, cutting)
-                key = (self.name, *image, *block, *(more if single else ()))
-                tasks[key] = (block_of, program, place, *lists)
+            known = None
+            for stage in range(len(footprint.stages) if self.cut and parts is not None else 0):
+                known = self._stage(tasks, image, stage, known, parts, cutting)
+            for block in np.ndindex(*self.counts) if several else [(0,) * len(self.counts)]:
+                place, lists = self._block(self.blocks, image, block, cutting)
+                key = (name, *image, *block, *more) if self._is_single else (name, *image, *block)
+                task = block_of if self._is_single else blocks_of
+                tasks[key] = (task, f"{name}-program", place, known, *lists)
         return tasks
 
-    def _task(self, image: Chunks, block: Chunks, cutting: _Cutting) -> tuple[list[list[Any]], BlockPlace]:
-        ends = [self.axes[axis][k] for axis, k in enumerate(block)]
-        extents = tuple(each.window[1] - each.window[0] for each in ends)
+    def _stage(
+        self, tasks: dict[Any, Any], image: Chunks, stage: int, known: Key | None, parts: Any, cutting: _Cutting
+    ) -> Key:
+        """The key of what stages have given, this one too: the root of a tree of what blocks give."""
+        name = f"{self.name}-stage{stage}"
+        level: list[Key] = []
+        for block in np.ndindex(*self.counts):
+            place, lists = self._block(parts, image, block, cutting)
+            level.append((name, *image, *block))
+            tasks[level[-1]] = (parts_of, f"{self.name}-program", place, stage, known, *lists)
+        height = 0
+        while len(level) > 1:
+            height += 1
+            groups = [level[k : k + FAN_IN] for k in range(0, len(level), FAN_IN)]
+            level = [(f"{name}-joined{height}", *image, k) for k in range(len(groups))]
+            tasks |= {key: (joined, group) for key, group in zip(level, groups, strict=True)}
+        root = (f"{name}-known", *image)
+        tasks[root] = (known_after, f"{self.name}-program", level[0], known)
+        return root
+
+    def _block(
+        self, blocks: GridBlocks, image: Chunks, block: Chunks, cutting: _Cutting
+    ) -> tuple[BlockPlace, list[list[Key]]]:
+        """A block, and the keys of the pieces of each argument."""
+        ends = blocks.at(block)
         images = tuple(chunks[k] for chunks, k in zip(self.images, image, strict=True))
-        lists, shapes, places = [], [], []
+        lists, shapes, places = list[list[Key]](), [], []
         for given in self.given.values():
-            front = images if given.counted else ()
-            at = image if given.counted else ()
+            front, at = (images, image) if given.counted else ((), ())
+            own = given.array.shape[len(front) :]
             if given.cut and self.cut:
-                tensor = given.array.shape[len(front) + len(ends) :]
-                found = list(self._pieces(given, at, block, cutting, len(tensor)))
-                shapes.append((*front, *extents, *tensor))
+                found = list(self._pieces(given, blocks, at, block, cutting))
+                shapes.append((*front, *(each.points for each in ends), *own[len(ends) :]))
             else:
-                whole = given.array.shape[len(front) :]
-                found = [((given.array.name, *at, *(0,) * len(whole)), ())]
-                shapes.append((*front, *whole))
+                found = [((given.array.name, *at, *(0,) * len(own)), ())]
+                shapes.append((*front, *own))
             lists.append([key for key, _ in found])
             places.append(tuple(there for _, there in found))
         start, stop = (tuple(each.computed[k] for each in ends) for k in (0, 1))
-        inner = tuple(each.inner for each in ends)
-        return lists, BlockPlace(start if self.cut else None, stop, inner, images, tuple(shapes), tuple(places))
+        first, last = (tuple(each.wanted[k] for each in ends) for k in (0, 1))
+        return BlockPlace(start if self.cut else None, stop, first, last, images, tuple(shapes), tuple(places)), lists
 
     def _pieces(
-        self, given: Given, image: Chunks, block: Chunks, cutting: _Cutting, tensor: int
+        self, given: BlockArgument, blocks: GridBlocks, image: Chunks, block: Chunks, cutting: _Cutting
     ) -> Iterator[tuple[Key, Slices]]:
         """The keys of a window's pieces, each with its place in the window."""
-        for along in product(*(self.needed[axis][k] for axis, k in enumerate(block))):
-            chunk = (*image, *(piece.chunk for piece in along), *(0,) * tensor)
+        front = (ALL,) * len(image)
+        tensor = given.array.ndim - len(image) - len(block)
+        for along in product(*(blocks.needed[axis][k] for axis, k in enumerate(block))):
+            key = (given.array.name, *image, *(piece.chunk for piece in along), *(0,) * tensor)
+            there = (*front, *(piece.there for piece in along))
             extents = [chunks[piece.chunk] for chunks, piece in zip(self.chunks, along, strict=True)]
             taken = tuple(piece.places for piece in along)
-            there = (*(ALL,) * len(image), *(piece.there for piece in along))
             all_of_it = all((s.start, s.stop) == (0, n) for s, n in zip(taken, extents, strict=True))
-            key = (given.array.name, *chunk)
-            yield (key if all_of_it else cutting.key(key, (*(ALL,) * len(image), *taken))), there
-
-    # --- facts --------------------------------------------------------------------------------------------------
-
-    @property
-    def tasks(self) -> int:
-        """Blocks."""
-        return prod(map(len, self.images)) * prod(self._counts)
+            yield (key if all_of_it else cutting.key(key, (*front, *taken))), there
 
     @property
     def recomputed(self) -> float:
         """Points that are computed for each that is wanted, halos among them."""
-        if not self.cut:
-            return 1.0
-        each = [sum(b.window[1] - b.window[0] for b in blocks) / sum(chunks) for blocks, chunks in self._along()]
-        return float(prod(each))
-
-    def _along(self) -> Sequence[tuple[list[AxisBlock], Chunks]]:
-        return list(zip(self.axes, self.chunks, strict=True))
+        axes = zip(self.blocks.axes, self.blocks.chunks, strict=True)
+        return float(prod(sum(block.points for block in blocks) / sum(chunks) for blocks, chunks in axes))
 
 
 class _Cutting:

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from gpuop.pipelines.pipeline import Pipeline
+from gpuop.windows.footprint import Footprint
 
 Slices = tuple[slice, ...]
+Points = tuple[int, ...]
+Known = Sequence[tuple[Any, ...]]  # what stages have given, for each image
 
 
 @dataclass(frozen=True)
 class BlockPlace:
-    """A block of the result.
+    """A block of the results.
 
     Attributes:
-        start, stop: the points that are computed; None where the function computes the whole grid.
-        inner: those of them that are wanted.
+        start, stop: the points that are computed; None where each image is computed whole.
+        first, last: those that are wanted.
         images: how many there are along each axis that counts them.
         shapes: of what each argument is put together to.
         places: for each argument, where its pieces go.
     """
 
-    start: tuple[int, ...] | None
-    stop: tuple[int, ...]
-    inner: Slices
-    images: tuple[int, ...]
-    shapes: tuple[tuple[int, ...], ...]
+    start: Points | None
+    stop: Points
+    first: Points
+    last: Points
+    images: Points
+    shapes: tuple[Points, ...]
     places: tuple[tuple[Slices, ...], ...]
+
+    def wanted(self, result: Any, grid: Points) -> Any:
+        """The wanted points of a result on the grid, of which some, or all, were computed."""
+        start = self.start if self.start is not None and result.shape[: len(grid)] != grid else (0,) * len(grid)
+        return result[tuple(slice(a - at, b - at) for a, b, at in zip(self.first, self.last, start, strict=True))]
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,7 @@ class BlockProgram:
     """A pipeline that computes blocks. Workers get it once, so that each compiles once.
 
     Attributes:
-        grid: the extents of the whole.
+        footprint: of the pipeline, on one image.
         names: of the arguments that are arrays.
         counted: those of them that have images.
         shared: those that are given whole.
@@ -47,53 +56,101 @@ class BlockProgram:
     """
 
     pipeline: Pipeline
-    grid: tuple[int, ...]
+    footprint: Footprint
     names: tuple[str, ...]
     counted: frozenset[str]
     shared: tuple[str, ...]
     device: Any = None
     constants: dict[str, Any] = field(default_factory=dict)
 
-    def block(self, place: BlockPlace, *given: Sequence[Any]) -> Any:
-        """A block of the result, or of each.
+    def results(self, place: BlockPlace, known: Known | None, given: Sequence[Any]) -> list[Any]:
+        """A block of each result; of those of other grids all.
 
         Args:
             given: the pieces of each argument.
         """
-        arrays = dict(zip(self.names, map(assembled, given, place.places, place.shapes), strict=True))
         made: list[Any] = []
-        for image in np.ndindex(*place.images):
-            results = self._image(place, {n: a[image] if n in self.counted else a for n, a in arrays.items()})
+        for number, (image, arrays) in enumerate(self._images(place, given)):
+            results = self._of_image(place, arrays, known[number] if known is not None else ())
             if not made:
                 made = [np.empty_like(r, shape=(*place.images, *r.shape)) for r in results]
             for whole, result in zip(made, results, strict=True):
                 whole[image] = result
-        return tuple(made) if len(made) > 1 else made[0]
+        return made
 
-    def _image(self, place: BlockPlace, arrays: dict[str, Any]) -> list[Any]:
-        options = {} if self.device is None else {"device": self.device}
+    def parts(self, place: BlockPlace, stage: int, known: Known | None, given: Sequence[Any]) -> list[Any]:
+        """What a block gives to a stage, for each image."""
+        found = []
+        for number, (_, arrays) in enumerate(self._images(place, given)):
+            before = known[number] if known is not None else ()
+            window = self._window(place, stage=stage, known=before)
+            found.append(window(**arrays, **self.constants, **self._options))
+        return found
+
+    def _images(self, place: BlockPlace, given: Sequence[Any]) -> Iterator[tuple[Points, dict[str, Any]]]:
+        arrays = dict(zip(self.names, map(assembled, given, place.places, place.shapes), strict=True))
+        for image in np.ndindex(*place.images):
+            yield image, {n: a[image] if n in self.counted else a for n, a in arrays.items()}
+
+    def _of_image(self, place: BlockPlace, arrays: dict[str, Any], known: tuple[Any, ...]) -> list[Any]:
+        call = self.pipeline if place.start is None else self._window(place, known=known)
+        results = call(**arrays, **self.constants, **self._options)
+        found = results if isinstance(results, tuple) else (results,)
         if place.start is None:
-            results = self.pipeline(**arrays, **self.constants, **options)
-            return list(results) if isinstance(results, tuple) else [results]
-        window = self.pipeline.window(self.grid, place.start, place.stop, self.shared)
-        results = window(**arrays, **self.constants, **options)
-        return [each[place.inner] for each in (results if isinstance(results, tuple) else (results,))]
+            return list(found)
+        grid, kinds = self.footprint.grid, self.footprint.results
+        return [
+            place.wanted(r, grid) if k.field_shape == grid else np.asanyarray(r)
+            for r, k in zip(found, kinds, strict=True)
+        ]
+
+    def _window(self, place: BlockPlace, **how: Any) -> Any:
+        assert place.start is not None
+        return self.pipeline.window(self.footprint.grid, place.start, place.stop, self.shared, **how)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {} if self.device is None else {"device": self.device}
 
 
-def assembled(pieces: Sequence[Any], places: Sequence[Slices], shape: tuple[int, ...]) -> Any:
+def assembled(pieces: Sequence[Any], places: Sequence[Slices], shape: Points) -> Any:
     """One array of pieces, of their library; a piece that is all of it stays where it is."""
     if len(pieces) == 1:
-        return (
-            pieces[0]
-            if isinstance(pieces[0], np.ndarray) or hasattr(pieces[0], "__dlpack__")
-            else np.asarray(pieces[0])
-        )
+        return pieces[0] if hasattr(pieces[0], "__dlpack__") else np.asarray(pieces[0])
     whole = np.empty_like(pieces[0], shape=shape)
     for piece, place in zip(pieces, places, strict=True):
         whole[place] = piece
     return whole
 
 
-def block_of(program: BlockProgram, place: BlockPlace, *given: Sequence[Any]) -> Any:
-    """A task."""
-    return program.block(place, *given)
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def block_of(program: BlockProgram, place: BlockPlace, known: Known | None, *given: Any) -> Any:
+    """A block of the only result."""
+    return program.results(place, known, given)[0]
+
+
+def blocks_of(program: BlockProgram, place: BlockPlace, known: Known | None, *given: Any) -> list[Any]:
+    """A block of each result."""
+    return program.results(place, known, given)
+
+
+def parts_of(program: BlockProgram, place: BlockPlace, stage: int, known: Known | None, *given: Any) -> list[Any]:
+    """A leaf of a stage's tree."""
+    return program.parts(place, stage, known, given)
+
+
+def joined(parts: Sequence[Sequence[Any]]) -> list[Any]:
+    """A node of a stage's tree: what several blocks give, for each image."""
+    first, *others = parts
+    found = list(first)
+    for other in others:
+        found = [tuple(a.joined(b) for a, b in zip(*each, strict=True)) for each in zip(found, other, strict=True)]
+    return found
+
+
+def known_after(program: BlockProgram, parts: Sequence[Any], before: Known | None) -> Known:
+    """What stages have given, the root of another one's tree included."""
+    given = [program.footprint.known([each]) for each in parts]
+    return given if before is None else [(*a, *b) for a, b in zip(before, given, strict=True)]

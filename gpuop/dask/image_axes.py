@@ -26,11 +26,10 @@ class ImageAxes:
         """The array with the axes in front that count images. Arrays of other dimensions have none there to be moved."""
         return array.transpose(self.first) if array.ndim == len(self.first) else array
 
-    def back(self, array: Any) -> Any:
-        """A result with its axes where the first array has them, if it has as many."""
-        if array.ndim != len(self.first):
-            return array
-        return array.transpose(sorted(range(array.ndim), key=self.first.__getitem__))
+    def back(self, ndim: int) -> tuple[int, ...]:
+        """How a result of so many axes is transposed to have them where the first array has them, if that has as many."""
+        places = range(ndim)
+        return tuple(sorted(places, key=self.first.__getitem__) if ndim == len(self.first) else places)
 
 
 def image_axes(ndim: int, batch: Any, axes: Any, names: Sequence[str] = ()) -> ImageAxes:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import getitem
 from typing import Any
 
 import dask.array as da
 import numpy as np
 
-from gpuop.dask.block_map import BlockMap, Given
+from gpuop.dask.block_map import BlockArgument, BlockMap
 from gpuop.dask.block_program import BlockProgram
 from gpuop.dask.image_axes import ImageAxes, image_axes
+from gpuop.dask.labelled import labelled
 from gpuop.dsl.fields.arrays import is_array
 from gpuop.errors import SemanticError, described
+from gpuop.ir.types import FieldType
 from gpuop.pipelines.pipeline import Pipeline, pipeline
 from gpuop.windows.footprint import Footprint
 
@@ -52,7 +55,8 @@ def map_blocks(
         SemanticError: what a call of the pipeline raises; or nothing can be cut, with the operator and its line.
     """
     mapped = _mapped(function, arrays, constants, batch, axes, device, rechunk)
-    results = [mapped.returned(array) for array in mapped.blocks.results()]
+    kinds = mapped.blocks.program.footprint.results
+    results = [mapped.returned(*each) for each in zip(mapped.blocks.results(), kinds, strict=True)]
     return tuple(results) if len(results) > 1 else results[0]
 
 
@@ -77,16 +81,18 @@ def explain(
         SemanticError: as `map_blocks`.
     """
     blocks = _mapped(function, arrays, constants, batch, axes, device, rechunk).blocks
-    lines = [str(blocks.footprint)]
+    lines = [str(blocks.program.footprint)]
     images = prod(sum(chunks) for chunks in blocks.images)
     if blocks.images:
         lines.append(f"{images} images in {prod(map(len, blocks.images))} blocks")
     if blocks.cut:
-        windows = "×".join(str(axis[0].window[1] - axis[0].window[0]) for axis in blocks.axes)
-        counts = "×".join(str(len(axis)) for axis in blocks.axes)
-        lines.append(f"{counts} blocks, computed of windows of {windows} points, all alike: compiled once")
+        windows = "×".join(str(axis[0].points) for axis in blocks.blocks.axes)
+        lines.append(
+            f"{'×'.join(map(str, blocks.counts))} blocks, computed of windows of {windows} points, all alike: compiled once"
+        )
         lines.append(f"{blocks.recomputed:.2f} points are computed for each that is wanted")
-    lines.append(f"{blocks.tasks} tasks compute, {len(blocks.graph()) - blocks.tasks - 1} cut pieces of chunks")
+    tasks = [task[0] for task in blocks.tasks().values() if isinstance(task, tuple)]
+    lines.append(f"{len(tasks) - tasks.count(getitem)} tasks compute, {tasks.count(getitem)} cut pieces of chunks")
     lines.append(f"a task has {_largest(blocks) / 2**20:.1f} MiB of arguments and results, at most")
     return "\n".join(lines)
 
@@ -94,13 +100,13 @@ def explain(
 def _largest(blocks: BlockMap) -> int:
     """Bytes of a task's windows and results."""
     images = prod(max(chunks) for chunks in blocks.images)
-    points = prod(max(b.window[1] - b.window[0] for b in axis) for axis in blocks.axes)
+    points = prod(axis[0].points for axis in blocks.blocks.axes)
     total = 0
     for given in blocks.given.values():
         shape = given.array.shape[len(blocks.images) if given.counted else 0 :]
-        count = points * prod(shape[len(blocks.axes) :]) if given.cut and blocks.cut else prod(shape)
+        count = points * prod(shape[len(blocks.counts) :]) if given.cut and blocks.cut else prod(shape)
         total += (images if given.counted else 1) * count * given.array.dtype.itemsize
-    for kind in blocks.footprint.results:
+    for kind in blocks.program.footprint.results:
         total += prod(max(chunks) for chunks in blocks.chunks_of(kind)) * np.dtype(kind.array_dtype).itemsize
     return total
 
@@ -113,13 +119,13 @@ class _Mapped:
     axes: ImageAxes
     first: Any  # as the user gave it
 
-    def returned(self, array: Any) -> Any:
-        array = self.axes.back(array)
+    def returned(self, array: Any, kind: FieldType) -> Any:
+        moved = array.transpose(self.axes.back(array.ndim))
         if not _is_labelled(self.first):
-            return array
-        from gpuop.dask.labelled import labelled
-
-        return labelled(self.first, array, self.axes)
+            return moved
+        grid = self.blocks.program.footprint.grid
+        known = len(self.axes.batch) + len(grid) * (kind.field_shape == grid)
+        return labelled(self.first, moved, self.axes, known)
 
 
 def _mapped(
@@ -149,8 +155,8 @@ def _mapped(
     cut = next(iter(lazy)) in parts and len(footprint.whole) < len(footprint.grid)
     given, chunks = _chunked(lazy, counted, parts, count, footprint, cut, rechunk)
     shared = tuple(n for n in lazy if n not in parts)
-    program = BlockProgram(made, footprint.grid, tuple(lazy), frozenset(counted), shared, device, rest)
-    return _Mapped(BlockMap(program, footprint, given, chunks[:count], chunks[count:], cut), found, first)
+    program = BlockProgram(made, footprint, tuple(lazy), frozenset(counted), shared, device, rest)
+    return _Mapped(BlockMap(program, given, chunks[:count], chunks[count:], cut), found, first)
 
 
 def _chunked(
@@ -161,25 +167,19 @@ def _chunked(
     footprint: Footprint,
     cut: bool,
     rechunk: bool,
-) -> tuple[dict[str, Given], tuple[tuple[int, ...], ...]]:
+) -> tuple[dict[str, BlockArgument], tuple[tuple[int, ...], ...]]:
     """The arguments in chunks that lie alike, and the chunks: of images, and of the grid's axes."""
     grid, name = len(footprint.grid), next(iter(lazy))
     first = lazy[name]
     _check(first, count, footprint, cut, rechunk)
     whole = range(grid) if not cut else footprint.whole
     chunks = [*first.chunks[:count], *((n,) if a in whole else c for a, (n, c) in enumerate(_axes(first, count, grid)))]
-    if cut:
-        for number, kind in enumerate(footprint.results):
-            if kind.field_shape != footprint.grid:
-                raise SemanticError(
-                    f"result {number} is a field of another grid, {kind}, of which no block of the grid has a part"
-                )
     given = {}
     for n, array in lazy.items():
         images = chunks[:count] if n in counted else []
         inner = chunks[count:] if cut and n in parts else []
         more = [(m,) for m in array.shape[len(images) + len(inner) :]]
-        given[n] = Given(array.rechunk((*images, *inner, *more)), n in counted, n in parts)
+        given[n] = BlockArgument(array.rechunk((*images, *inner, *more)), n in counted, n in parts)
     return given, tuple(chunks)
 
 
@@ -195,8 +195,7 @@ def _check(first: Any, count: int, footprint: Footprint, cut: bool, rechunk: boo
     )
     if several and not cut and not count:
         raise SemanticError(
-            f"no axis can be cut: {reasons}. Map what comes before it, and let Dask reduce that, as in "
-            "`gpuop.dask.map_blocks(before, array).max()`; a value of it is an argument of what comes after"
+            f"no axis can be cut: {reasons}. Map what comes before it, and rechunk what that gives for what comes after"
         )
     held = [a for a in several if not cut or a in footprint.whole]
     if held and not rechunk:
