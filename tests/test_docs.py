@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import linecache
 import re
@@ -13,7 +14,8 @@ import pytest
 from gpuop.passes.schedules import METHODS, PLAIN
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["docs/ARCHITECTURE.md", "docs/windows.md"]
+WITHOUT_DASK = pytest.mark.skipif(importlib.util.find_spec("dask") is None, reason="Dask is not installed")
+PAGES = ["docs/ARCHITECTURE.md", "docs/windows.md", pytest.param("docs/dask.md", marks=WITHOUT_DASK)]
 BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.S)
 
 
