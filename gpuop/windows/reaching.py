@@ -47,20 +47,20 @@ def said(kernel: Any, loc: Loc | None = None) -> str:
     return f"operator `{kernel.name}`" + (f" ({at})" if at is not None else "")
 
 
-def reaching(kernel: Kernel, cut: Collection[FieldParam]) -> Reaching:
-    """What a kernel needs of the inputs that come in windows, all of which are on its grid."""
+def reaching(kernel: Kernel, cut: Collection[FieldParam], name: str) -> Reaching:
+    """What a kernel needs of the inputs that come in windows, all of which are on its grid; `name` is what reasons call it."""
     axes = kernel.domain.axes
     found = Reaching({param: [Around()] * len(axes) for param in kernel.inputs if param in cut})
     reason = _obstacle(kernel)
     if reason:
-        found.whole = dict.fromkeys(range(len(axes)), reason)
+        found.whole = dict.fromkeys(range(len(axes)), f"{name} {reason}")
         return found
     near = Nearness(kernel)
     for stmt in walk(kernel.body):
         for read in _reads(stmt):
             if read.field in cut and read.point is not None:
                 for axis, at in enumerate(read.point):
-                    _read(kernel, near, found, read, axis, at, stmt)
+                    _read(kernel, near, found, read, axis, at, name)
         near.meet(stmt)
     return found
 
@@ -70,7 +70,7 @@ def _reads(stmt: Stmt) -> Iterator[Read]:
         yield from (e for e in walk_expr(value) if isinstance(e, Read))
 
 
-def _read(kernel: Kernel, near: Nearness, found: Reaching, read: Read, axis: int, at: Expr, stmt: Stmt) -> None:
+def _read(kernel: Kernel, near: Nearness, found: Reaching, read: Read, axis: int, at: Expr, who: str) -> None:
     """Take a read's coordinate along an axis."""
     name, n = kernel.domain.axes[axis], kernel.domain.shape[axis]
     place = near.near(at)
@@ -79,19 +79,17 @@ def _read(kernel: Kernel, near: Nearness, found: Reaching, read: Read, axis: int
     if place is None or place.axis != name:
         where = "at a place that is no constant distance away" if place is None else f"at the thread's {place.axis}"
         where = "at a fixed place" if place is None and not isinstance(at, Index) and _is_fixed(near, at) else where
-        reason = f"{said(kernel, getattr(stmt, 'loc', None))} reads `{read.field.hint}` along {PLURAL[name]} {where}"
+        reason = f"{who} reads `{read.field.hint}` along {PLURAL[name]} {where}"
         found.whole.setdefault(axis, reason)
         return
     one = _bordered(Around(max(-place.low, 0), max(place.high, 0)), read.border)
     if max(one.before, one.after) >= n - 1:
         reach = max(one.before, one.after)
-        reason = (
-            f"{said(kernel, getattr(stmt, 'loc', None))} reads `{read.field.hint}` up to {reach} {PLURAL[name]} away"
-        )
+        reason = f"{who} reads `{read.field.hint}` up to {reach} {PLURAL[name]} away"
         found.whole.setdefault(axis, f"{reason}, of {n}")
         return
     if place.low or place.high:
-        one = replace(one, borders={read.border: said(kernel)} if read.border != "unchecked" else {})
+        one = replace(one, borders={read.border: who} if read.border != "unchecked" else {})
     found.around[read.field][axis] = found.around[read.field][axis].joined(one)
 
 
@@ -114,16 +112,15 @@ def _obstacle(kernel: Kernel) -> str:
     """Why a kernel runs on all of its grid or not at all; empty where it need not."""
     groups = {"local", "group", "local_size", "group_count"}
     if kernel.group is not None or any(isinstance(e, Index) and e.kind in groups for e in expressions(kernel.body)):
-        return f"{said(kernel)} has work-groups"
+        return "has work-groups"
     if any(output.begins is not None for output in kernel.outputs):
-        return f"{said(kernel)} updates other points than the thread's own"
+        return "updates other points than the thread's own"
     for stmt in walk(kernel.body):
-        where = said(kernel, getattr(stmt, "loc", None))
         match stmt:
             case Atomic(memory=FieldParam()):
-                return f"{where} updates a field by atomic operations"
+                return "updates a field by atomic operations"
             case Write(point=point) if point is not None:
-                return f"{where} writes at other points than the thread's own"
+                return "writes at other points than the thread's own"
             case Barrier() | Collective():
-                return f"{where} has threads that wait for one another"
+                return "has threads that wait for one another"
     return ""

@@ -87,7 +87,7 @@ def mixed(found: Surroundings) -> None:
 def _takes(found: Surroundings, what: Program, op: Op) -> bool:
     """Whether an operator computes windows; what cannot be is noted."""
     given = [v for v in op.inputs if v in found.cut]
-    name = said(op.kernel, op.kernel.loc or op.loc)
+    name = said(op.kernel, op.loc)
     shapes = [Shape(what.types[v].field_shape) for v in op.outputs]
     if isinstance(op.kernel, Kernel) and op.kernel.domain.shape == found.grid and shapes == [found.grid] * len(shapes):
         found.cut.update(op.outputs)
@@ -115,7 +115,9 @@ def _need(found: Surroundings, what: Program, op: Op) -> None:
     assert isinstance(op.kernel, Kernel)
     if op.number not in found.near:
         given = zip(op.inputs, op.kernel.inputs, strict=True)
-        found.near[op.number] = reaching(op.kernel, {param for v, param in given if v in found.cut})
+        found.near[op.number] = reaching(
+            op.kernel, {param for v, param in given if v in found.cut}, said(op.kernel, op.loc)
+        )
     near = found.near[op.number]
     for axis, reason in near.whole.items():
         found.whole.setdefault(axis, reason)
