@@ -84,8 +84,8 @@ def _run(run: Callable[..., Any], arguments: tuple[Any, ...], into: Any) -> Any:
 def _other_field(other: Any) -> Any:
     """A second argument as a field, or as several where they are given so."""
     if isinstance(other, (tuple, list)) and any(isinstance(each, Field) for each in other):
-        return [as_field(_array(each)) for each in other]
-    return None if other is None else as_field(other if isinstance(other, (Field, Placeholder)) else _array(other))
+        return [as_field(each) for each in other]
+    return None if other is None else as_field(other)
 
 
 def _array(given: Any, narrow: bool = False) -> Any:

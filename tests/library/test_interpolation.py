@@ -165,6 +165,20 @@ def test_results_in_arrays():
             ndimage.shift(IMAGE, 1, output=np.zeros(3))
 
 
+def test_coordinates_that_change_from_step_to_step():
+    """Given as a field for each axis, they are part of the graph."""
+    rows, columns = np.indices(IMAGE.shape).astype(np.float32)
+    with gp.use_device("reference"):
+        away = gp.Parameter(0.0)
+        with gp.ComputeGraph() as graph:
+            places = [gp.ScalarField(rows) + away, gp.ScalarField(columns)]
+            graph.probe(ndimage.map_coordinates(gp.ScalarField(IMAGE.astype("f")), places, order=1), "moved")
+        away.set(2.5)
+        found = graph.read("moved")
+    expected = scipy.ndimage.map_coordinates(IMAGE.astype("f"), [rows + 2.5, columns], order=1)
+    np.testing.assert_allclose(found, expected, rtol=3e-5, atol=2e-3)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
