@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import gpuop.dsl as k
-from gpuop.linalg.matrices import Given, LinAlgError, loop, minus, swap, write
+from gpuop.linalg.matrices import Given, LinAlgError, loop, swap
 from gpuop.pipelines.takes_arrays import as_field, takes_arrays
 
 
@@ -24,18 +24,18 @@ def det(a: Any) -> Any:
         a: a field, an array or a list, of matrices of up to 32×32, each of which a thread takes apart.
 
     Returns:
-        A lazy Field of float32, or of float64 where the matrices are; of an array, an array of the same library.
+        A lazy Field of float32, or of float64 or complex64 where the matrices are; of an array, an array of the same library.
 
     Raises:
         LinAlgError: matrices that are not square; a ValueError, and numpy.linalg's.
-        UnsupportedError: larger ones, or complex ones.
+        UnsupportedError: larger ones.
     """
-    given = Given("det", a)
+    given = Given("det", a, complex_=True)
 
     def body() -> None:
         matrix = given.read()
         sign = eliminated(given, matrix)
-        loop(0, given.rows, lambda n: sign.assign(sign * matrix[n, n]), given.rows)
+        loop(0, given.rows, lambda n: sign.assign(given.times(sign, matrix[n, n])), given.rows)
         k._writeTensor(k._out0, sign)
 
     return given.call(body, [()])[0]
@@ -58,22 +58,25 @@ def slogdet(a: Any) -> SlogdetResult:
 
 @takes_arrays("a")
 def _slogdet(a: Any) -> Any:
-    given = Given("slogdet", a)
+    given = Given("slogdet", a, complex_=True)
 
     def body() -> None:
         matrix = given.read()
         sign = eliminated(given, matrix)
-        total = k._var(0 * sign)
+        total = k._var(0 * given.real(sign))
 
         def more(n: Any) -> None:
-            sign.assign(sign * k._sign(matrix[n, n]))
-            total.assign(total + k._log(abs(matrix[n, n])))
+            value = k._var(matrix[n, n])
+            size = k._complexAbs(value) if given.products.complex else abs(value)
+            side = value / k._where(size == 0, 1, size) if given.products.complex else k._sign(value)
+            sign.assign(given.times(sign, side))
+            total.assign(total + k._log(size))
 
         loop(0, given.rows, more, given.rows)
         k._writeTensor(k._out0, sign)
         k._writeTensor(k._out1, total)
 
-    return tuple(given.call(body, [(), ()]))
+    return tuple(given.call(body, [(), ()], real=(1,)))
 
 
 @takes_arrays("a")
@@ -89,14 +92,14 @@ def inv(a: Any) -> Any:
     Raises:
         LinAlgError, UnsupportedError: as of `det`.
     """
-    given = Given("inv", a)
+    given = Given("inv", a, complex_=True)
     size = given.rows
 
     def body() -> None:
         matrix, made = given.read(), given.identity(size)
         eliminated(given, matrix, made, size)
         substituted(given, matrix, made, size)
-        write(k._out0, size, size, lambda i, j: made[i, j])
+        given.write(k._out0, size, size, lambda i, j: made[i, j])
 
     return given.call(body, [(size, size)])[0]
 
@@ -118,7 +121,7 @@ def solve(a: Any, b: Any) -> Any:
     """
     right = as_field(b)
     vectors = right.ndim == 1 or len(right.tensor_shape) == 1
-    given = Given("solve", a, b, vectors=vectors)
+    given = Given("solve", a, b, vectors=vectors, complex_=True)
     size, shape = given.rows, given.fields[1].tensor_shape
     if shape[0] != size:
         raise LinAlgError(f"solve: matrices of {size} rows, and what they are to give has {shape[0]}")
@@ -128,7 +131,7 @@ def solve(a: Any, b: Any) -> Any:
         matrix, made = given.read(), given.read(1)
         eliminated(given, matrix, made, columns)
         substituted(given, matrix, made, columns)
-        write(k._out0, size, columns, lambda i, j: made[i, j])
+        given.write(k._out0, size, columns, lambda i, j: made[i, j])
 
     return given.call(body, [tuple(shape)])[0]
 
@@ -139,20 +142,20 @@ def eliminated(given: Given, matrix: Any, beside: Any = None, columns: int = 0) 
     Returns:
         A variable that is -1 where an odd number of rows changed places, else 1.
     """
-    size, sign = given.rows, k._var(k._convert(1, given.dtype))
+    size, sign = given.rows, k._var(given.number(1))
 
     def column(c: Any) -> None:
         def ordered(r: Any) -> None:
-            with k._if(abs(matrix[r, c]) > abs(matrix[c, c])):
+            with k._if(given.size(matrix[r, c]) > given.size(matrix[c, c])):
                 loop(c, size, lambda j: swap(matrix, (r, j), (c, j)), size)
                 loop(0, columns, lambda j: swap(beside, (r, j), (c, j)), max(size, columns))
                 sign.assign(-sign)
 
         def cleared(r: Any) -> None:
             pivot = matrix[c, c]
-            factor = k._where(pivot == 0, 0, matrix[r, c] / pivot)
-            loop(c, size, lambda j: minus(matrix, (r, j), factor, matrix[c, j]), size)
-            loop(0, columns, lambda j: minus(beside, (r, j), factor, beside[c, j]), max(size, columns))
+            factor = k._where(given.size(pivot) == 0, given.number(0), given.over(matrix[r, c], pivot))
+            loop(c, size, lambda j: given.minus(matrix, (r, j), factor, matrix[c, j]), size)
+            loop(0, columns, lambda j: given.minus(beside, (r, j), factor, beside[c, j]), max(size, columns))
 
         loop(c + 1, size, ordered, size)
         loop(c + 1, size, cleared, size)
@@ -169,8 +172,8 @@ def substituted(given: Given, triangle: Any, beside: Any, columns: int) -> None:
         own = size - 1 - n
 
         def solved(j: Any) -> None:
-            loop(own + 1, size, lambda c: minus(beside, (own, j), triangle[own, c], beside[c, j]), size)
-            beside[own, j] = beside[own, j] / triangle[own, own]
+            loop(own + 1, size, lambda c: given.minus(beside, (own, j), triangle[own, c], beside[c, j]), size)
+            beside[own, j] = given.over(beside[own, j], triangle[own, own])
 
         loop(0, columns, solved, max(size, columns))
 
@@ -191,7 +194,7 @@ def cholesky(a: Any, upper: bool = False) -> Any:
     Raises:
         LinAlgError, UnsupportedError: as of `det`.
     """
-    given = Given("cholesky", a)
+    given = Given("cholesky", a, complex_=True)
     size = given.rows
 
     def body() -> None:
@@ -202,14 +205,17 @@ def cholesky(a: Any, upper: bool = False) -> Any:
 
         def column(j: Any) -> None:
             def below(i: Any) -> None:
-                loop(0, j, lambda c: minus(matrix, at(i, j), matrix[at(i, c)], matrix[at(j, c)]), size)
+                loop(0, j, lambda c: less(i, j, c), size)
 
             loop(j, size, below, size)
-            matrix[j, j] = k._sqrt(matrix[j, j])
-            loop(j + 1, size, lambda i: divide(matrix, at(i, j), matrix[j, j]), size)
+            matrix[j, j] = given.number(k._sqrt(given.real(matrix[j, j])))
+            loop(j + 1, size, lambda i: divide(matrix, at(i, j), given.real(matrix[j, j])), size)
+
+        def less(i: Any, j: Any, c: Any) -> None:
+            given.minus(matrix, at(i, j), matrix[at(i, c)], given.conjugate(matrix[at(j, c)]))
 
         loop(0, size, column, size)
-        write(k._out0, size, size, lambda i, j: triangular(matrix, i, j, upper))
+        given.write(k._out0, size, size, lambda i, j: triangular(given, matrix, i, j, upper))
 
     return given.call(body, [(size, size)], upper)[0]
 
@@ -218,9 +224,9 @@ def divide(array: Any, place: Any, by: Any) -> None:
     array[place] = array[place] / by
 
 
-def triangular(matrix: Any, row: Any, column: Any, upper: bool) -> Any:
+def triangular(given: Given, matrix: Any, row: Any, column: Any, upper: bool) -> Any:
     """What is at a place of a triangle."""
     inside = row <= column if upper else column <= row
     if isinstance(inside, bool):
-        return matrix[row, column] if inside else 0
-    return k._where(inside, matrix[row, column], 0)
+        return matrix[row, column] if inside else given.number(0)
+    return k._where(inside, matrix[row, column], given.number(0))

@@ -9,7 +9,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.errors import UnsupportedError
 from gpuop.ir.types import FieldType
-from gpuop.linalg.matrices import Given, LinAlgError, for_each, loop, write
+from gpuop.linalg.matrices import Given, LinAlgError, for_each, loop
 from gpuop.linalg.singular_values import RotatedColumns
 from gpuop.ops.making import filled
 from gpuop.pipelines.takes_arrays import as_field, takes_arrays
@@ -83,7 +83,7 @@ class _Nearest:
         made = given.array(given.columns, self.several)
         for_each(count, self.several, share)
         for_each(given.columns, self.several, solved)
-        write(k._out0, given.columns, self.several, lambda i, j: made[i, j])
+        given.write(k._out0, given.columns, self.several, lambda i, j: made[i, j])
         loop(0, self.several, lambda j: self._rest(matrix, beside, made, j), self.several)
 
     def _zero(self) -> Any:

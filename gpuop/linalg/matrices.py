@@ -14,6 +14,7 @@ from gpuop.dsl.recorder.precisions import precision
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ir.kernel import EXACT
 from gpuop.ir.types import FieldType
+from gpuop.linalg.products_of_values import Products
 from gpuop.ops.algebra import astype
 from gpuop.ops.axes import Axis, axes_of
 from gpuop.ops.layouts import grids_spread, reshaped
@@ -39,14 +40,19 @@ class Given:
         matrices: the last two axes of each; arrays, and fields, whose matrices may be the grid's.
         vectors: whether the last one of these has vectors.
         square: whether the first one's matrices are.
+        complex_: whether they may be complex.
     """
 
-    def __init__(self, name: str, *matrices: Any, vectors: bool = False, square: bool = True) -> None:
-        self.name = name
+    def __init__(
+        self, name: str, *matrices: Any, vectors: bool = False, square: bool = True, complex_: bool = False
+    ) -> None:
+        self.name, self.takes_complex = name, complex_
         self.grid = all(isinstance(m, Field) and not m.tensor_shape for m in matrices)
         last = len(matrices) - 1
         fields = [self._of_tensors(m, 1 if vectors and n == last else 2) for n, m in enumerate(matrices)]
-        self.dtype = "float64" if any(f.dtype == "float64" for f in fields) else "float32"
+        dtypes = {f.dtype for f in fields}
+        self.dtype = next((wide for wide in ("complex64", "float64") if wide in dtypes), "float32")
+        self.products = Products(self.dtype)
         self.fields: list[Field] = grids_spread(f"linalg.{name}", [astype(f, self.dtype) for f in fields])
         self.rows, self.columns = self.fields[0].tensor_shape
         if square and self.rows != self.columns:
@@ -67,16 +73,19 @@ class Given:
             raise LinAlgError(
                 f"{self.name}: {len(axes)}-dimensional array given. Array must be at least {order}-dimensional"
             )
-        if field.dtype == "complex64":
+        if field.dtype == "complex64" and not self.takes_complex:
             raise UnsupportedError(f"linalg.{self.name} takes real matrices")
         if len(field.tensor_shape) == order:
             return field
         return reshaped(self.name, field, [Axis(axis.extent, n >= len(axes) - order) for n, axis in enumerate(axes)])
 
-    def call(self, body: Callable[[], None], tensors: Sequence[tuple[int, ...]], told: Any = ()) -> list[Field]:
-        """The fields that an operator writes, of tensors of these shapes."""
+    def call(
+        self, body: Callable[[], None], tensors: Sequence[tuple[int, ...]], told: Any = (), real: Sequence[int] = ()
+    ) -> list[Field]:
+        """The fields that an operator writes, of tensors of these shapes; some outputs may be of real numbers."""
         grid = max((f.field_shape for f in self.fields), key=len)
-        types = tuple(FieldType(grid, shape, self.dtype) for shape in tensors)
+        dtypes = ["float32" if self.products.complex and n in real else self.dtype for n in range(len(tensors))]
+        types = tuple(FieldType(grid, shape, dtype) for shape, dtype in zip(tensors, dtypes, strict=True))
         with precision(EXACT):
             made = library_call(self.name, types, self.fields, body, told, whole=True)
         return [self._of_grid(f) if self.grid else f for f in made]
@@ -86,20 +95,63 @@ class Given:
 
     def array(self, *shape: int) -> Any:
         """An array of the thread's own, of zeros."""
-        return (k._doubleArray if self.dtype == "float64" else k._floatArray)(*shape)
+        return self.products.array(*shape)
 
     def read(self, number: int = 0) -> Any:
         """A matrix of the thread's own; of a vector a column."""
         field = self.fields[number]
         rows, columns = (*field.tensor_shape, 1)[:2]
         made = self.array(rows, columns)
-        for_each(rows, columns, lambda i, j: made.__setitem__((i, j), k._readTensorElement(field, i * columns + j)))
+        for_each(rows, columns, lambda i, j: made.__setitem__((i, j), self._element(field, i * columns + j)))
         return made
+
+    def _element(self, field: Field, number: Any) -> Any:
+        if not self.products.complex:
+            return k._readTensorElement(field, number)
+        return k._float2(*(k._readTensorElement(field, number * 2 + part) for part in range(2)))
+
+    def write(self, out: Any, rows: int, columns: int, value: Callable[[Any, Any], Any]) -> None:
+        """Write all of a matrix."""
+
+        def place(i: Any, j: Any) -> None:
+            made, number = value(i, j), i * columns + j
+            parts = (made.x, made.y) if self.products.complex else (made,)
+            for n, part in enumerate(parts):
+                k._writeTensorElement(out, part, number * len(parts) + n)
+
+        for_each(rows, columns, place)
 
     def identity(self, count: int) -> Any:
         made = self.array(count, count)
-        loop(0, count, lambda i: made.__setitem__((i, i), 1), count)
+        loop(0, count, lambda i: made.__setitem__((i, i), self.one()), count)
         return made
+
+    def number(self, value: Any) -> Any:
+        """A real number, as one of the matrices' dtype."""
+        return k._float2(value, 0) if self.products.complex else k._convert(value, self.dtype)
+
+    def one(self) -> Any:
+        return k._float2(1, 0) if self.products.complex else 1
+
+    def minus(self, array: Any, place: Any, factor: Any, value: Any) -> None:
+        """Take a product from what is at a place."""
+        array[place] = self.products.more(array[place], -factor, value)
+
+    def times(self, x: Any, y: Any) -> Any:
+        return k._complexMul(x, y) if self.products.complex else x * y
+
+    def over(self, x: Any, y: Any) -> Any:
+        return k._complexDiv(x, y) if self.products.complex else x / y
+
+    def conjugate(self, x: Any) -> Any:
+        return k._complexConj(x) if self.products.complex else x
+
+    def real(self, x: Any) -> Any:
+        return x.x if self.products.complex else x
+
+    def size(self, x: Any) -> Any:
+        """The magnitude, of complex numbers the sum of those of both parts."""
+        return abs(x.x) + abs(x.y) if self.products.complex else abs(x)
 
     def epsilon(self) -> float:
         return float(np.finfo(self.dtype).eps)
@@ -121,11 +173,6 @@ def for_each(rows: int, columns: int, body: Callable[[Any, Any], object]) -> Non
     """Something at each place of a matrix."""
     size = max(rows, columns)
     loop(0, rows, lambda i: loop(0, columns, lambda j: body(i, j), size), size)
-
-
-def write(out: Any, rows: int, columns: int, value: Callable[[Any, Any], Any]) -> None:
-    """Write all of a matrix."""
-    for_each(rows, columns, lambda i, j: k._writeTensorElement(out, value(i, j), i * columns + j))
 
 
 def swap(array: Any, one: Any, other: Any) -> None:

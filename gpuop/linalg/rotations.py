@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import gpuop.dsl as k
 from gpuop.errors import ArgumentError
-from gpuop.linalg.matrices import Given, loop, minus, swap, write
+from gpuop.linalg.matrices import Given, loop, swap
 from gpuop.pipelines.takes_arrays import takes_arrays
 
 SWEEPS = 24  # over all pairs of columns; a matrix of 32 needs about ten
@@ -31,7 +31,7 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:  # noqa: N803 - NumPy's name
         A pair of what `det` gives: `eigenvalues`, and `eigenvectors`, which may have other signs than NumPy's.
 
     Raises:
-        LinAlgError, UnsupportedError: as of `det`.
+        LinAlgError, UnsupportedError: as of `det`; also complex ones.
         ArgumentError: another UPLO; a ValueError.
     """
     return EighResult(*_eigh(a, UPLO, True))
@@ -66,7 +66,7 @@ def _eigh(a: Any, triangle: str, vectors: bool) -> Any:
         in_order(size, lambda i, j: matrix[j, j] < matrix[i, i], lambda i, j: _exchange(matrix, made, size, i, j))
         loop(0, size, lambda n: k._writeTensorElement(k._out0, matrix[n, n], n), size)
         if vectors:
-            write(k._out1, size, size, lambda i, j: made[i, j])
+            given.write(k._out1, size, size, lambda i, j: made[i, j])
 
     made = given.call(body, [(size,), (size, size)] if vectors else [(size,)], (triangle, vectors))
     return tuple(made) if vectors else made[0]
@@ -169,17 +169,18 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 def _qr(a: Any, mode: str) -> Any:
     if mode not in ("reduced", "complete", "r"):
         raise ArgumentError(f"qr: `mode` is 'reduced', 'complete' or 'r', not {mode!r}")
-    given = Given("qr", a, square=False)
+    given = Given("qr", a, square=False, complex_=True)
     rows, columns = given.rows, given.columns
+    turned = min(rows if given.products.complex else rows - 1, columns)  # one complex number is turned to be real
     kept = rows if mode == "complete" else min(rows, columns)
 
     def body() -> None:
         matrix, made, vector = given.read(), given.identity(rows), given.array(rows)
-        loop(0, min(rows - 1, columns), lambda n: _reflected(given, matrix, made, vector, n), max(rows, columns))
+        loop(0, turned, lambda n: _reflected(given, matrix, made, vector, n), max(rows, columns))
         first, second = (None, k._out0) if mode == "r" else (k._out0, k._out1)
         if first is not None:
-            write(first, rows, kept, lambda i, j: made[i, j])
-        write(second, kept, columns, lambda i, j: matrix[i, j])
+            given.write(first, rows, kept, lambda i, j: made[i, j])
+        given.write(second, kept, columns, lambda i, j: matrix[i, j])
 
     made = given.call(body, [(kept, columns)] if mode == "r" else [(rows, kept), (kept, columns)], mode)
     return made[0] if mode == "r" else tuple(made)
@@ -187,24 +188,41 @@ def _qr(a: Any, mode: str) -> Any:
 
 def _reflected(given: Given, matrix: Any, made: Any, vector: Any, n: Any) -> None:
     """Make what is below the diagonal of a column 0, by a reflection, as LAPACK does."""
-    rows, columns = given.rows, given.columns
-    size, zero = max(rows, columns), k._convert(0, given.dtype)
-    below = k._var(zero)
-    loop(n + 1, rows, lambda r: below.assign(k._fma(matrix[r, n], matrix[r, n], below)), size)
-    with k._if(below > 0):
-        own = k._var(matrix[n, n])
-        length = k._sqrt(k._fma(own, own, below))
-        diagonal = k._var(k._where(own < 0, length, -length))
-        share = k._var((diagonal - own) / diagonal)
-        loop(n + 1, rows, lambda r: vector.__setitem__(r, matrix[r, n] / (own - diagonal)), size)
-        vector[n] = 1
+    rows, columns, size = given.rows, given.columns, max(given.rows, given.columns)
+    below = k._var(k._convert(0, given.products.summed))
+    loop(n + 1, rows, lambda r: _add_square(given, below, matrix[r, n]), size)
+    own = k._var(matrix[n, n])
+    with k._if((below > 0) | (own.y != 0) if given.products.complex else below > 0):
+        before = k._var(below)
+        _add_square(given, before, own)
+        length = k._sqrt(before)
+        diagonal = k._var(k._where(given.real(own) < 0, length, -length))
+        share = k._var((given.number(diagonal) - own) / diagonal)
+        loop(
+            n + 1,
+            rows,
+            lambda r: vector.__setitem__(r, given.over(matrix[r, n], own - given.number(diagonal))),
+            size,
+        )
+        vector[n] = given.one()
 
-        def mirrored(array: Any, at: Callable[[Any, Any], Any], line: Any) -> None:
-            total = k._var(zero)
-            loop(n, rows, lambda r: total.assign(k._fma(vector[r], array[at(r, line)], total)), size)
-            scaled = k._var(share * total)
-            loop(n, rows, lambda r: minus(array, at(r, line), scaled, vector[r]), size)
+        def mirrored(array: Any, at: Callable[[Any, Any], Any], line: Any, left: bool) -> None:
+            """From the left by the conjugate of what it is from the right."""
+            one, other = (given.conjugate, _itself) if left else (_itself, given.conjugate)
+            total = k._var(given.number(0))
+            loop(n, rows, lambda r: total.assign(given.products.more(total, one(vector[r]), array[at(r, line)])), size)
+            scaled = k._var(given.times(one(share), total))
+            loop(n, rows, lambda r: given.minus(array, at(r, line), scaled, other(vector[r])), size)
 
-        loop(n, columns, lambda c: mirrored(matrix, lambda r, line: (r, line), c), size)
-        loop(0, rows, lambda c: mirrored(made, lambda r, line: (line, r), c), size)
-        loop(n + 1, rows, lambda r: matrix.__setitem__((r, n), 0), size)
+        loop(n, columns, lambda c: mirrored(matrix, lambda r, line: (r, line), c, True), size)
+        loop(0, rows, lambda c: mirrored(made, lambda r, line: (line, r), c, False), size)
+        loop(n + 1, rows, lambda r: matrix.__setitem__((r, n), given.number(0)), size)
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+def _add_square(given: Given, total: Any, value: Any) -> None:
+    for part in (value.x, value.y) if given.products.complex else (value,):
+        total.assign(k._fma(part, part, total))

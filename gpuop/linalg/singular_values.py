@@ -8,7 +8,7 @@ import gpuop.dsl as k
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.errors import UnsupportedError
 from gpuop.linalg.elimination import inv
-from gpuop.linalg.matrices import Given, for_each, loop, minus, swap, write
+from gpuop.linalg.matrices import Given, for_each, loop, minus, swap
 from gpuop.linalg.norms import norm
 from gpuop.linalg.rotations import SWEEPS, in_order, pairs, rotate, rotation
 from gpuop.pipelines.takes_arrays import as_field, takes_arrays
@@ -34,7 +34,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
         Three of what `det` gives: `U`, `S` and `Vh`, of which columns and rows may have other signs than NumPy's; or S alone.
 
     Raises:
-        LinAlgError, UnsupportedError: as of `det`.
+        LinAlgError, UnsupportedError: as of `det`; also complex ones.
     """
     return SVDResult(*_svd(a, full_matrices)) if compute_uv else svdvals(a)
 
@@ -50,7 +50,7 @@ def svdvals(x: Any) -> Any:
         As of `det`.
 
     Raises:
-        LinAlgError, UnsupportedError: as of `det`.
+        LinAlgError, UnsupportedError: as of `det`; also complex ones.
     """
     given = Given("svdvals", x, square=False)
     count = min(given.rows, given.columns)
@@ -73,9 +73,9 @@ def _svd(a: Any, full: bool) -> Any:
         made = RotatedColumns(given)
         made.complete(max(left, right))
         one, other = (made.turned, made.long) if made.wide else (made.long, made.turned)
-        write(k._out0, rows, left, lambda i, j: one[i, j])
+        given.write(k._out0, rows, left, lambda i, j: one[i, j])
         loop(0, count, lambda n: k._writeTensorElement(k._out1, made.values[n], n), count)
-        write(k._out2, right, columns, lambda i, j: other[j, i])
+        given.write(k._out2, right, columns, lambda i, j: other[j, i])
 
     return tuple(given.call(body, [(rows, left), (count,), (right, columns)], full))
 
@@ -197,7 +197,7 @@ def pinv(a: Any, rcond: Any = None) -> Any:
         As of `det`.
 
     Raises:
-        LinAlgError, UnsupportedError: as of `det`; UnsupportedError also of Fields as `rcond`.
+        LinAlgError, UnsupportedError: as of `det`; also complex ones; UnsupportedError also of Fields as `rcond`.
     """
     given = Given("pinv", a, square=False)
     rows, columns = given.rows, given.columns
@@ -215,7 +215,7 @@ def pinv(a: Any, rcond: Any = None) -> Any:
             loop(0, made.count, lambda n: total.assign(k._fma(one[i, n], other[j, n], total)), made.height)
             return total
 
-        write(k._out0, columns, rows, at)
+        given.write(k._out0, columns, rows, at)
 
     return given.call(body, [(columns, rows)], share)[0]
 
@@ -236,7 +236,7 @@ def matrix_rank(A: Any, tol: Any = None) -> Any:  # noqa: N803 - NumPy's name
         A lazy Field of int64; of an array, an array of the same library.
 
     Raises:
-        LinAlgError, UnsupportedError: as of `det`.
+        LinAlgError, UnsupportedError: as of `det`; also complex ones.
     """
     given = Given("matrix_rank", A, square=False)
     if tol is not None and not isinstance(tol, NUMBERS):
@@ -264,7 +264,7 @@ def cond(x: Any, p: Any = None) -> Any:
         As of `det`.
 
     Raises:
-        LinAlgError, UnsupportedError: as of `det`.
+        LinAlgError, UnsupportedError: as of `det`; also complex ones.
     """
     matrix = as_field(x)
     if p in (None, 2, -2):

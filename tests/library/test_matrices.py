@@ -101,15 +101,35 @@ def test_of_any_shape(rows: int, columns: int) -> None:
         close(linalg.cond(a[:, 1:]), np.linalg.cond(a[:, 1:]), 1e-6)
 
 
+@pytest.mark.parametrize("size", [2, 5])
+def test_complex_matrices(size: int) -> None:
+    with gp.use_device("reference"):
+        a, b, wide = (matrices(size, n) + 1j * matrices(size, n) for n in (size, 2, size + 1))
+        one, other = (
+            (a.astype("complex64"), b.real.astype("f")) if size == 2 else (a.real.astype("f"), b.astype("complex64"))
+        )
+        close(linalg.solve(one, other), np.linalg.solve(one, other), 2e-4)
+        a, wide = a.astype("complex64"), wide.astype("complex64")
+        square = a @ np.conj(transposed(a)) + np.eye(size, dtype="complex64")
+        close(linalg.cholesky(square, upper=size == 2), np.linalg.cholesky(square, upper=size == 2), 1e-4)
+        for name in ("det", "inv"):
+            close(getattr(linalg, name)(a), getattr(np.linalg, name)(a), 2e-4)
+        for found, expected in zip(linalg.slogdet(a), np.linalg.slogdet(a), strict=True):
+            close(found, expected, 1e-4)
+            assert found.dtype == expected.dtype
+        given = wide if size == 2 else np.ascontiguousarray(transposed(wide))
+        for found, expected in zip(linalg.qr(given, "complete"), np.linalg.qr(given, "complete"), strict=True):
+            close(found, expected, 2e-4)
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(6, 3), (2, 3), (5, 5)])
 def test_least_squares(rows: int, columns: int) -> None:
     with gp.use_device("reference"):
         a, b = matrices(rows, columns)[0, 0], matrices(rows, 2)[0]
         a[:, -1] = a[:, 0] if rows == columns else a[:, -1]  # one has no full rank
-        for right in (b[0], b[0, :, 1]):
-            for found, expected in zip(linalg.lstsq(a, right), np.linalg.lstsq(a, right), strict=True):
-                close(found, expected)
-                assert np.asarray(found).dtype == np.asarray(expected).dtype
+        for found, expected in zip(linalg.lstsq(a, b[0]), np.linalg.lstsq(a, b[0]), strict=True):
+            close(found, expected)
+            assert np.asarray(found).dtype == np.asarray(expected).dtype
         x = np.linalg.lstsq(gp.MatrixField(np.stack([a, 2 * a])), gp.VectorField(b[:, :, 1]))[0]
         close(x, [np.linalg.lstsq(m, right)[0] for m, right in ((a, b[0, :, 1]), (2 * a, b[1, :, 1]))])
 
@@ -169,6 +189,7 @@ def test_singular_matrices() -> None:
             "3 rows, and what they are to give has 4",
         ),
         (lambda f: linalg.lstsq(f, f, rcond=f), gp.UnsupportedError, "`rcond` is a number"),
+        (lambda f: linalg.svd(np.eye(2, dtype="complex64")), gp.UnsupportedError, "linalg.svd takes real matrices"),
         (lambda f: linalg.eigh(np.eye(2), "X"), ValueError, "UPLO is 'L' or 'U', not 'X'"),
         (lambda f: linalg.qr(f, "raw"), ValueError, "'reduced', 'complete' or 'r', not 'raw'"),
         (lambda f: linalg.norm(f, "nuc"), ValueError, "Invalid norm order 'nuc' for matrices"),
