@@ -47,8 +47,7 @@ class Traced:
         by_library: those of them that have to be no more than that: libraries take them or make them on the device.
         several: whether a tuple is returned.
         optimize: whether operators are fused.
-        plans, prepared: what was planned, and compiled, by device and the layouts of arrays. What is compiled lives as long as
-            it is among the last that all programs have used.
+        plans, prepared: what was planned, and compiled, by device and layouts; the latter while it is among the last used.
         nodes: the results.
         once: what calls have in common, by what is compiled for them.
         strided: how NumPy's arrays lie that are used in place and are not contiguous, by the number of the leaf and their strides.
