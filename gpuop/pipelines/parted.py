@@ -54,7 +54,7 @@ def parted(made: Traced, grid: Place, shared: Sequence[int]) -> Parted:
         for axis, reason in found.whole.items():
             together.whole.setdefault(axis, reason)
         together.borders = [{**b, **a} for a, b in zip(together.borders, found.borders, strict=True)]
-        halo = wider(halo, found.halo(each.program.leaves))
+        halo = wider(halo, found.halo(found.margins))  # fields of constants alone are computed in windows too
         placed.update(positions(each.program, found))
     mixed(together)
     told_of = told(grid, together, halo, sorted(placed))

@@ -11,7 +11,7 @@ from gpuop.errors import SemanticError
 from gpuop.fusion.program import Program, needed_ops
 from gpuop.ir.dims import folded
 from gpuop.ir.types import MOST_GRID, FieldType, Shape, is_integer
-from gpuop.windows.surroundings import Margin, Surroundings, surroundings, turned
+from gpuop.windows.surroundings import Margin, Surroundings, surroundings, turned, wider
 from gpuop.windows.windowed_kernel import WindowOf
 from gpuop.windows.windowed_program import on_window
 
@@ -161,8 +161,9 @@ def of_steps(what: Program, states: Mapping[int, int], steps: int) -> tuple[Surr
     found = surroundings(turn, grid, windows)
     given = {leaf: position for position, leaf in enumerate((*states, *(v for v in windows if v not in states)))}
     needs = turned(found, turn, given, [found.nothing] * len(nexts), steps)
+    halo = found.halo(found.margins) if steps else found.nothing
     found.margins = {leaf: needs[position] for leaf, position in given.items() if position in needs}
-    return found, told(tuple(grid), found, found.halo(windows), positions(turn, found))
+    return found, told(tuple(grid), found, wider(halo, found.halo(windows)), positions(turn, found))
 
 
 def positions(what: Program, found: Surroundings) -> list[int]:

@@ -157,6 +157,7 @@ def _need_turns(found: Surroundings, op: Op, kernel: Iteration, margin: Margin) 
     for position, need in needs.items():
         if op.inputs[position] in found.cut:
             _add(found, op.inputs[position], need)
+    _add(found, op.outputs[0], turn.halo(turn.margins))  # what turns compute of constants alone is in windows too
 
 
 def turned(

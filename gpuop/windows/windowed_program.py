@@ -90,5 +90,5 @@ class _Windowing:
 
 
 def _retyped(node: Node, kind: FieldType) -> Node:
-    assert isinstance(node, Leaf)
-    return replace(node, type=kind)
+    """What comes in windows; turns of iterations are given results too."""
+    return replace(node, type=kind) if isinstance(node, Leaf) else Leaf(kind)

@@ -97,6 +97,38 @@ def test_footprints_add_up_through_a_graph():
         needed.window((1, 0), (10**6, 10**5))
 
 
+@gp.operator(outputs=gp.FieldType((6, 9)))
+def spread(table):
+    return _readTensor(table, _row) * 2 + _column
+
+
+@gp.operator
+def above(f):
+    return _readTensor(f, _row - 1, _column)
+
+
+def test_fields_made_of_constants_alone():
+    table, x = np.arange(6, dtype="f"), image(6, 9)
+    over = table[:, None] * 2 + np.arange(9)
+    once, twice = np.roll(over, 1, 0), np.roll(over, 2, 0)
+    once[0], twice[:2] = over[0], over[0]
+
+    @gp.pipeline
+    def added(x):
+        return above(spread(gp.ScalarField(table))) + gp.ScalarField(x)
+
+    @gp.pipeline
+    def in_turns(x):
+        return gp.iterate(lambda f: f + above(above(spread(gp.ScalarField(table)))), gp.ScalarField(x), times=1)
+
+    for program, expected in ((added, once + x), (in_turns, x + twice)):
+        needed = program.footprint(x)
+        for start, stop in parts(x.shape, 3, 5):
+            part = np.ascontiguousarray(taken(x, needed.window(start, stop)))
+            found = program.window(x.shape, start, stop)(part)
+            np.testing.assert_array_equal(found, expected[tuple(map(slice, start, stop))].astype("f"))
+
+
 def test_footprints_of_graphs():
     with gp.ComputeGraph() as graph:
         u, v = (gp.ScalarField(np.zeros((30, 40), "f")) for _ in range(2))
