@@ -99,10 +99,7 @@ class BlockProgram:
         if place.start is None:
             return list(found)
         grid, kinds = self.footprint.grid, self.footprint.results
-        return [
-            place.wanted(r, grid) if k.field_shape == grid else np.asanyarray(r)
-            for r, k in zip(found, kinds, strict=True)
-        ]
+        return [place.wanted(r, grid) if k.field_shape == grid else r for r, k in zip(found, kinds, strict=True)]
 
     def _window(self, place: BlockPlace, **how: Any) -> Any:
         assert place.start is not None
