@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import time
 
 import numpy as np
@@ -92,6 +93,16 @@ def test_pinned_memory(device):
     assert found.ctypes.data % 64 == 0 and gp.pinned(2, "unorm8").dtype == np.uint8
     found[...] = 7
     assert (found == 7).all()
+
+
+def test_another_thread_lets_go_of_pinned_memory(device):
+    held = [gp.pinned(1000), gp.queue("that is not kept")]
+    with held[1]:
+        (gp.Field(np.ones(3)) + 1).numpy()
+    thread = threading.Thread(target=lambda: (held.clear(), gc.collect()))
+    thread.start()
+    thread.join()
+    assert not held  # and no warning, which would be an error
 
 
 # --- errors -------------------------------------------------------------------------------------------------------

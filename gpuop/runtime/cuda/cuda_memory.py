@@ -22,6 +22,7 @@ from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Array, Buffer
 from gpuop.runtime.cuda.cuda_driver import Active, alone, returned
 from gpuop.runtime.cuda.cuda_stream import UNTIMED, CudaMark, CudaStream
+from gpuop.runtime.cuda.page_locked import page_locked
 
 LEGACY = (0, 1)  # the numbers of the legacy default stream; the second is DLPack's
 STAGE = 1 << 22  # bytes of each of two staging buffers: one is filled while the other is copied
@@ -95,7 +96,7 @@ class CudaMemory:
         self.stream = CudaStream(self.cu, self._active, priority)
         self.handle = self.stream.handle
         self.cu_stream = self.cu.CUstream(self.handle)
-        self.staging = [(self.drv.pagelocked_empty(STAGE, np.uint8), self._recorded()) for _ in range(2)]
+        self.staging = [(self.host_memory(STAGE), self._recorded()) for _ in range(2)]
         self.copying = False  # through the staging buffers
         self.event = returned(self.cu.cuEventCreate(UNTIMED))
         self.streams.append(self)
@@ -228,9 +229,7 @@ class CudaMemory:
 
     def host_memory(self, nbytes: int) -> Array:
         """Page-locked bytes of the host, for all contexts."""
-        with self.active():
-            flags = self.drv.host_alloc_flags.PORTABLE
-            return np.asarray(self.drv.pagelocked_empty(nbytes, np.uint8, mem_flags=flags))
+        return page_locked(self.cu, self._active, nbytes)
 
     def copy(self, source: Buffer, target: Buffer, nbytes: int) -> None:
         with self.active():

@@ -1,0 +1,35 @@
+"""Page-locked memory of the host, which whatever thread may let go of: PyCUDA's is lost when another one than its maker does."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from gpuop.runtime.base.backend import Array
+from gpuop.runtime.cuda.cuda_driver import Active, returned
+
+
+class _PageLocked:
+    """What NumPy's arrays of such memory keep."""
+
+    def __init__(self, cu: Any, active: Active, nbytes: int) -> None:
+        with active:
+            address = int(returned(cu.cuMemHostAlloc(nbytes, cu.CU_MEMHOSTALLOC_PORTABLE)))
+        self.__array_interface__ = {"data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+        weakref.finalize(self, _free, cu, active, address).atexit = False  # the process takes it with it
+
+
+def _free(cu: Any, active: Active, address: int) -> None:
+    with active:
+        cu.cuMemFreeHost(address)
+
+
+def page_locked(cu: Any, active: Active, nbytes: int) -> Array:
+    """Bytes of the host, one at least, for all contexts.
+
+    Raises:
+        DeviceError: the driver has none left.
+    """
+    return np.asarray(_PageLocked(cu, active, nbytes))
