@@ -118,6 +118,7 @@ MEASUREMENTS = [
     ),
     of("distance_transform_cdt", "blobs", "cv2.distanceTransform(blobs.view('u1'), cv2.DIST_C, 3)"),
     of("distance_transform_bf", "blobs", part=16),
+    of("watershed_ift", "bytes, labels", part=8),
 ]
 INTERPOLATION = [
     of("map_coordinates", "image, places, order=1", "cv2.remap(image, places[1], places[0], cv2.INTER_LINEAR)"),

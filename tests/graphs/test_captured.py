@@ -447,6 +447,7 @@ ASK = {
     "release",
     "schedule",
     "set_device",
+    "stream",
     "submit",
     "tune",
     "tuning",

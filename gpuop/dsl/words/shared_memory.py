@@ -178,12 +178,12 @@ def _constantArray(values: Any) -> ArrayVariable:
             ones are pairs of floats.
     """
     recorder, table = current("`_constantArray`"), constants_of(values)
-    pairs = table.dtype.kind == "c"
-    table = np.ascontiguousarray(table).view(table.real.dtype) if pairs else table
     if not 1 <= table.ndim <= 3 or not table.size:
         raise SemanticError(
             f"a constant table has 1 to 3 dimensions and is not empty, unlike one of shape {table.shape}"
         )
+    pairs = table.dtype.kind == "c"
+    table = np.ascontiguousarray(table).view(table.real.dtype) if pairs else table
     size = table.nbytes + sum(d.array.nbytes for d in recorder.shared if d.array.space == "constant")
     if size > CONSTANT_BYTES:
         raise SemanticError(f"the tables of a kernel hold {CONSTANT_BYTES} bytes, not {size}; read a Field instead")

@@ -29,6 +29,8 @@ METHODS = {
     "recomputed": "recomputed where it is read",
 }
 
+MOST_IN_ORDER = 12  # operators of a line; of more, those of one place are told of once
+
 WHEN = {
     "once": "computed once: nothing that it depends on changes",
     "when set": "computed when a parameter that it depends on is set",
@@ -185,7 +187,7 @@ def _names(values: list[Facts]) -> str:
 
 
 def _operators(operators: list[Facts]) -> list[str]:
-    """A line for each method, and for each part that was put beside others; operators of one place are told of once."""
+    """A line for each method, and for each part that was put beside others."""
     lines: dict[tuple[str, int | None], list[str]] = {}
     for op in operators:
         chosen = ", ".join(filter(None, (op["variant"], op["precision"] if op["precision"] != EXACT else "")))
@@ -197,6 +199,8 @@ def _operators(operators: list[Facts]) -> list[str]:
 
 
 def _times(found: list[str]) -> list[str]:
+    if len(found) <= MOST_IN_ORDER:
+        return found
     return [f"{each} {n} times" if n > 1 else each for each, n in Counter(found).items()]
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, cast
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -116,7 +115,7 @@ class Cuda(CompilingBackend):
         self.limits = limits_of(self.target, CUDA_ARGUMENTS)
         self.memory, self.total_memory = CudaMemory(name, ordinal), int(drv.Device(ordinal).total_memory())
         self.refusals, self.timed, self.measured = (drv.Error,), False, cast("Cuda | None", None)
-        self.programs, self.codes = WeakValueDictionary(), WeakValueDictionary()
+        self.programs, self.codes = weakref.WeakValueDictionary(), weakref.WeakValueDictionary()
         self.kept_programs = DiskPrograms(self._cache_name)
 
     # --- memory -------------------------------------------------------------------------------------------------
