@@ -13,7 +13,6 @@ from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ndimage.filter_arguments import (
     SMALL,
     ImageEdge,
-    axes_of,
     axis_of,
     check_origin,
     computed_in,
@@ -23,6 +22,7 @@ from gpuop.ndimage.filter_arguments import (
     rank,
     result_dtype,
     spread,
+    window_axes,
 )
 from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, steps_along
 from gpuop.ndimage.of_arrays import of_arrays
@@ -204,7 +204,7 @@ def _windowed(
     name: str, field: Field, weights: Any, output: Any, at: ImageEdge, origin: Any, axes: Any, method: Any, turned: bool
 ) -> Field:
     method = method_of(method, METHODS)
-    numbers, chosen = np.asarray(weights), axes_of(axes, rank(field))
+    numbers, chosen = np.asarray(weights), window_axes(axes, rank(field))
     window = spread(numbers, chosen, rank(field), "weights")
     origins = dict(zip(chosen, each(origin, len(chosen), "origin"), strict=True))
     if turned:
@@ -222,7 +222,7 @@ def _windowed(
         parts = factors_of(own, whole and method is None) if wanted else None
         if parts is not None:
             return one_by_one(part, parts, shifts, at, dtype, along)
-        if method == "separable":
+        if method == "separable" and own.any() and sum(n > 1 for n in own.shape) > 1:
             raise ArgumentError("`method='separable'` is of weights that are products of weights along each axis")
         return added(name, part, own, shifts, at, dtype)
 

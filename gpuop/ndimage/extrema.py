@@ -23,6 +23,7 @@ from gpuop.ndimage.filter_arguments import (
     rank,
     result_dtype,
     spread,
+    window_axes,
     windows,
 )
 from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, offsets_at
@@ -155,7 +156,7 @@ def extremum(
     heights = np.zeros(held.shape) if structure is None else np.asarray(structure, np.float64)
     if heights.shape != held.shape:
         raise ArgumentError(f"structure array has incorrect shape {heights.shape}: the footprint's is {held.shape}")
-    taps = taps_of(field, held, chosen, origin, heights)
+    taps = taps_of(field, held, window_axes(chosen, rank(field)), origin, heights)
     dtype, at = result_dtype(output, field), edge(mode, cval)
     sign, join = (-1.0 if which == "minimum" else 1.0), OPERATIONS[which]
     computed = compared_in(field, at) if structure is None else "float64" if field.dtype != "float32" else "float32"

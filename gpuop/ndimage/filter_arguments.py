@@ -97,6 +97,12 @@ def axes_of(axes: Any, count: int) -> tuple[int, ...]:
     return numbers
 
 
+def window_axes(axes: Any, count: int) -> tuple[int, ...]:
+    """The axes of a window that is no product of lines: all of them are taken in the order of the grid, as by SciPy."""
+    numbers = axes_of(axes, count)
+    return tuple(range(count)) if len(numbers) == count else numbers
+
+
 def each(value: Any, count: int, name: str) -> list[Any]:
     """A value for each axis: one for all, or a sequence of so many."""
     if isinstance(value, str) or not np.iterable(value):

@@ -17,7 +17,6 @@ from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ndimage.extrema import footprint_of, taps_of
 from gpuop.ndimage.filter_arguments import (
     ImageEdge,
-    axes_of,
     axis_of,
     check_origin,
     each,
@@ -25,6 +24,7 @@ from gpuop.ndimage.filter_arguments import (
     rank,
     result_dtype,
     spread,
+    window_axes,
 )
 from gpuop.ndimage.neighbours import MOST, Around, neighbourhood
 from gpuop.ndimage.of_arrays import of_arrays, with_more
@@ -78,7 +78,7 @@ def _filtered(
     input: Any, function: Any, size: Any, footprint: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any
 ) -> Field:
     field = _real(input)
-    chosen = axes_of(axes, rank(field))
+    chosen = window_axes(axes, rank(field))
     held = footprint_of(size, footprint, len(chosen))
     taps = [offset for offset, _ in taps_of(field, held, chosen, origin, np.zeros(held.shape))]
     dtype, at = result_dtype(output, field), edge(mode, cval)

@@ -12,7 +12,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
 from gpuop.ndimage.counted_ranks import counted
 from gpuop.ndimage.extrema import compared_in, extremum, footprint_of, one_mode, taps_of
-from gpuop.ndimage.filter_arguments import axes_of, edge, method_of, rank, result_dtype
+from gpuop.ndimage.filter_arguments import edge, method_of, rank, result_dtype, window_axes
 from gpuop.ndimage.neighbours import Around, neighbourhood
 from gpuop.ndimage.of_arrays import of_arrays
 
@@ -108,7 +108,7 @@ def _ranked(
     axes: Any,
     method: Any,
 ) -> Field:
-    chosen, method = axes_of(axes, rank(field)), method_of(method, METHODS)
+    chosen, method = window_axes(axes, rank(field)), method_of(method, METHODS)
     held = footprint_of(size, footprint, len(chosen))
     count = int(held.sum())
     at = rank_of(count)

@@ -151,6 +151,25 @@ def test_windows_of_many_points():
         close(ndimage.median_filter(image, (7, 10)), scipy.ndimage.median_filter(image, (7, 10)))
 
 
+@pytest.mark.parametrize("axes", [(1, 0), (0, 1)])
+@pytest.mark.parametrize("name", ["correlate", "maximum_filter", "percentile_filter", "generic_filter"])
+def test_windows_of_all_axes_are_in_the_order_of_the_grid(name, axes):
+    """As by SciPy, whatever the order of `axes`: no window is turned, no origin changes its axis."""
+    a, window = np.arange(42.0).reshape(6, 7) ** 2 % 11, np.arange(15).reshape(3, 5) % 4
+    options = {"weights": window} if name == "correlate" else {"footprint": window > 0}
+    options |= {"percentile": 30} if name.startswith("percentile") else {}
+    options |= {"function": np.max} if name.startswith("generic") else {}
+    expected = getattr(scipy.ndimage, name)(a, **options, origin=(1, -2), axes=axes)
+    np.testing.assert_array_equal(getattr(ndimage, name)(a, **options, origin=(1, -2), axes=axes), expected)
+
+
+@pytest.mark.parametrize("weights", [[[3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]])
+def test_separable_weights_of_one_line(weights):
+    a = np.arange(12.0).reshape(3, 4)
+    found = ndimage.correlate(a, weights, method="separable")
+    np.testing.assert_array_equal(found, scipy.ndimage.correlate(a, weights))
+
+
 def test_signatures():
     """All that SciPy's functions take is taken, by the same names, in the same order."""
     for name in ndimage.__all__:
