@@ -16,6 +16,8 @@ import gpuop as gp
 from gpuop import testing
 from gpuop.dsl.fields.reduction_methods import Reductions
 from gpuop.dsl.operators.operator import Operator
+from gpuop.graphs.graph_window import GraphWindow
+from gpuop.mpi import Domain
 from gpuop.pipelines.pipeline import Pipeline
 from gpuop.pipelines.windowing import PipelineWindow
 from gpuop.runtime.devices import Device
@@ -42,7 +44,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
     "Fields made on the device": (gp.zeros, gp.ones, gp.full, gp.arange, gp.linspace, gp.meshgrid, gp.updated),
     "Operators": (gp.operator, Operator, gp.GPUOperator, gp.HostOperator, gp.DeviceOperator, gp.precision),
     "Pipelines and bundles": (gp.pipeline, Pipeline, Footprint, PipelineWindow, gp.stream, gp.load_bundle, gp.Bundle),
-    "Graphs": (gp.ComputeGraph, gp.Sensor, gp.Actuator, Profile, KernelTimes),
+    "Graphs": (gp.ComputeGraph, gp.Sensor, gp.Actuator, GraphWindow, Domain, Profile, KernelTimes),
     "Time and queues": (gp.submit, gp.Event, gp.queue, gp.pinned, gp.profile, Timeline, KernelSum, LaunchTime),
     "Devices": (gp.devices, gp.device, gp.use_device, gp.set_device, gp.release, gp.schedule, Device),
     "Tests": (
@@ -63,6 +65,8 @@ GIVEN_BY = {  # what has no name in `gp`
     Operator: "made by `gp.operator`",
     Pipeline: "made by `gp.pipeline`",
     Footprint: "given by `pipeline.footprint` and `graph.footprint`",
+    GraphWindow: "made by `graph.window`",
+    Domain: "of `gpuop.mpi`",
     PipelineWindow: "made by `pipeline.window`",
     Profile: "made by `graph.profile` and `pipeline.profile`",
     KernelTimes: "a row of a Profile",

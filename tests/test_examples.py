@@ -23,6 +23,7 @@ import gpuop as gp
 from gpuop.config import config
 
 from .borders import MODES
+from .graphs.thread_ranks import on_ranks
 from .test_docs import compare
 
 ROOT = Path(__file__).parent.parent
@@ -44,6 +45,7 @@ EXAMPLES = [
 OF_ARRAYS = [
     "convolution",
     "group_sums",
+    "heat_ranks",
     "libraries",
     "mul2",
     "parameter_table",
@@ -154,6 +156,22 @@ def test_sums_of_groups(name: str, size: int, group: int, capsys: pytest.Capture
     assert np.array_equal(graph.read("total"), [values.sum()])
     assert sums.main(["--device", name, "--size", str(size), "--group", str(group)]) == 0
     assert capsys.readouterr().out.endswith(f"{-(-size // group)} groups of {group}: right\n")
+
+
+def test_heat_on_ranks(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two threads are the ranks; a step is SciPy's."""
+    ranks = example("heat_ranks")
+    size = ["--size", "12", "--steps", "5", "--every", "2", "--device", name]
+    assert on_ranks(2, lambda comm: ranks.main(size, comm), name) == [0, 0]
+    printed = capsys.readouterr().out
+    assert "grid 12×12×12 in 2×1×1 parts" in printed and "5 steps: the same bits" in printed
+    assert "every 2 steps, axis 0: 2 before, 2 after" in printed and "33.3% of the points" in printed
+    start = np.random.default_rng(2).random((6, 5, 7), np.float32)
+    with gp.use_device(name):
+        graph = ranks.heat(start)
+        graph.step()
+        expected = start + np.float32(0.1) * ndimage.laplace(start, mode="nearest")
+        np.testing.assert_allclose(graph.read("u"), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_transposes(name: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,8 +21,9 @@ from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
 from gpuop.graphs.bound_graph import BoundGraph
 from gpuop.graphs.defining import open_graphs
+from gpuop.graphs.graph_window import probe_named
+from gpuop.graphs.graph_windowing import GraphWindowing
 from gpuop.graphs.next_values import next_values
-from gpuop.graphs.saving import Saving
 from gpuop.graphs.stepper import Stepper, times
 from gpuop.graphs.streams import Actuator, Frames, Sensor
 from gpuop.interop import own
@@ -36,7 +37,7 @@ from gpuop.show.graph_picture import Ends
 _owner: WeakKeyDictionary[Leaf, ref[ComputeGraph]] = WeakKeyDictionary()  # a graph holds its states: do not hold it
 
 
-class ComputeGraph(Saving):
+class ComputeGraph(GraphWindowing):
     """A synchronous data-flow graph clocked by `step`.
 
         with gp.ComputeGraph() as graph:
@@ -236,11 +237,7 @@ class ComputeGraph(Saving):
         Raises:
             SemanticError: it is not probed.
         """
-        node = getattr(what, "node", None)
-        name = what if isinstance(what, str) else next((k for k, f in self._probes.items() if f.node == node), None)
-        if name not in self._probes:
-            have = ", ".join(map(repr, self._probes)) or "none"
-            raise SemanticError(f"{what!r} is not probed (probes: {have}); call `graph.probe(field)` inside the `with`")
+        name = probe_named(what, self._probes)
         return self._live().read(list(self._probes).index(name)).reshape(self._probes[name].type.array_shape)
 
     def synchronize(self) -> None:

@@ -25,7 +25,7 @@ from gpuop.show.raster import write_png
 from gpuop.show.scene import Scene
 from gpuop.show.svg import svg
 from gpuop.texts import explained, source_of
-from gpuop.windows.footprint import Footprint, of_steps
+from gpuop.windows.footprint import Footprint, of_steps, turn_of
 
 
 class Inspection(ABC):
@@ -96,7 +96,8 @@ class Inspection(ABC):
         """
         what = self._program()
         assert what.cycle is not None
-        return of_steps(what, dict(what.cycle.nexts), times(steps))[1]
+        states = dict(what.cycle.nexts)
+        return of_steps(turn_of(what, states), list(states), times(steps))[1]
 
     def explain(self, format: str = "text") -> str:
         """Per kernel what was fused into it and how; per pair left apart, why, and what that costs.

@@ -20,10 +20,10 @@ from gpuop.runtime.base.backend import Array
 from gpuop.streaming.chunking import Chunking, chosen, window_bytes
 from gpuop.streaming.journal import ENDING, Journal
 from gpuop.streaming.overlapping import overlapped
-from gpuop.streaming.pieces import window_of
 from gpuop.streaming.progress import Progress
 from gpuop.streaming.stores import created, file_of, flushed, opened
 from gpuop.windows.footprint import Place
+from gpuop.windows.pieces import window_of
 
 FIELDS = 2  # fields between arguments and results that a window has at once, as a rule
 

@@ -148,19 +148,29 @@ def kernels_grid(grid: Sequence[int]) -> Shape:
     return Shape(folded(Shape(grid), MOST_GRID))
 
 
-def of_steps(what: Program, states: Mapping[int, int], steps: int) -> tuple[Surroundings, Footprint]:
-    """What the states of a program that is repeated need of themselves after so many steps.
+def turn_of(what: Program, states: Mapping[int, int], seen: Sequence[int] = ()) -> Program:
+    """A turn of a program that is repeated: it wants the values that states take next, and others that are looked at.
 
     Args:
         states: leaves, each with the value that it takes next.
     """
-    nexts = tuple(states.values())
-    turn = replace(what, ops=needed_ops(list(what.ops), nexts), wanted=nexts)
-    grid = max((Shape(what.types[v].field_shape) for v in states), key=math.prod, default=Shape())
-    windows = [v for v in what.leaves if what.types[v].field_shape == grid]
+    wanted = (*states.values(), *seen)
+    return replace(what, ops=needed_ops(list(what.ops), wanted), wanted=wanted)
+
+
+def of_steps(turn: Program, states: Sequence[int], steps: int) -> tuple[Surroundings, Footprint]:
+    """What the states of a program that is repeated need of themselves after so many steps, and what is looked at before each.
+
+    Args:
+        turn: wants their next values first.
+    """
+    grid = max((Shape(turn.types[v].field_shape) for v in states), key=math.prod, default=Shape())
+    windows = [v for v in turn.leaves if turn.types[v].field_shape == grid]
     found = surroundings(turn, grid, windows)
-    given = {leaf: position for position, leaf in enumerate((*states, *(v for v in windows if v not in states)))}
-    needs = turned(found, turn, given, [found.nothing] * len(nexts), steps)
+    seen = range(len(states), len(turn.wanted))
+    given = {leaf: position for position, leaf in enumerate(states)}
+    given |= {v: seen.stop + n for n, v in enumerate(v for v in windows if v not in given)}
+    needs = turned(found, turn, given, [found.nothing] * len(turn.wanted), steps)
     halo = found.halo(found.margins) if steps else found.nothing
     found.margins = {leaf: needs[position] for leaf, position in given.items() if position in needs}
     return found, told(tuple(grid), found, wider(halo, found.halo(windows)), positions(turn, found))

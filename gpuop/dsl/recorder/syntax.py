@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import threading
 from contextlib import suppress
 from functools import lru_cache
 from types import CodeType
@@ -12,6 +13,7 @@ from gpuop.dsl.recorder.frames import once_per_code
 from gpuop.errors import Loc, SemanticError
 
 MOST_FILES = 64  # files whose syntax is remembered
+PARSING = threading.Lock()  # Python 3.11 counts the depth of all threads' syntax trees together
 BLOCKS = {
     "_if", "_elseif", "_else", "_codegenIf", "_codegenElseif", "_codegenElse", "_for", "_window", "_while", "_forEachTensorElement",
 }  # fmt: skip
@@ -58,7 +60,7 @@ def _first_line(function: ast.FunctionDef) -> int:
 def _functions(file: str) -> dict[tuple[str, int], list[ast.FunctionDef]]:
     """The functions of a file by name and first line; none where the source is not available."""
     found: dict[tuple[str, int], list[ast.FunctionDef]] = {}
-    with suppress(SyntaxError):
+    with suppress(SyntaxError), PARSING:
         for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
             if isinstance(node, ast.FunctionDef):
                 found.setdefault((node.name, _first_line(node)), []).append(node)

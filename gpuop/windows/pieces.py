@@ -7,9 +7,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gpuop.runtime.base.backend import Array
 from gpuop.windows.footprint import Place
+
+Array = NDArray[Any]
 
 
 def window_of(source: Any, index: Place, ends: Sequence[tuple[int, int]] | None, grid: Place) -> Array:
@@ -17,7 +19,7 @@ def window_of(source: Any, index: Place, ends: Sequence[tuple[int, int]] | None,
     if ends is None:
         return np.ascontiguousarray(source[index] if index else source[...])
     found: Any = None
-    for parts in product(*(_pieces(a, b, n) for (a, b), n in zip(ends, grid, strict=True))):
+    for parts in product(*(pieces(a, b, n) for (a, b), n in zip(ends, grid, strict=True))):
         piece = np.asarray(source[(*index, *(slice(first, last) for _, first, last in parts))])
         if found is None and all(b - a == last - first for (a, b), (_, first, last) in zip(ends, parts, strict=True)):
             return np.ascontiguousarray(piece)
@@ -27,7 +29,7 @@ def window_of(source: Any, index: Place, ends: Sequence[tuple[int, int]] | None,
     return np.asarray(found)
 
 
-def _pieces(start: int, stop: int, n: int) -> Iterator[tuple[int, int, int]]:
+def pieces(start: int, stop: int, n: int) -> Iterator[tuple[int, int, int]]:
     """A range of an axis whose ends meet: where each piece begins in the window, and in the array its ends."""
     at = start
     while at < stop:

@@ -1,0 +1,276 @@
+"""A ComputeGraph on a grid of which each rank has a part."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.dsl.fields.field import Field
+from gpuop.errors import SemanticError, described
+from gpuop.graphs.compute_graph import ComputeGraph
+from gpuop.graphs.graph_window import GraphWindow
+from gpuop.graphs.saving import read, write
+from gpuop.graphs.stepper import times
+from gpuop.ir.types import is_integer
+from gpuop.mpi.rank_grid import RankGrid, Region
+from gpuop.runtime.disk.files import Path
+
+Array = NDArray[Any]
+ROUNDS = 3  # exchanges, with steps, that are measured, after one that compiles
+NEEDED = ("Dup", "Get_rank", "Get_size", "Irecv", "Isend", "allgather", "barrier", "gather")
+
+
+class Domain:
+    """A ComputeGraph on a grid that is spread over ranks: each steps its part, on its own device, with the bits of the whole.
+
+        graph = heat()  # the same ComputeGraph on each rank
+        domain = gpuop.mpi.Domain(MPI.COMM_WORLD, graph)
+        domain.step(1000)
+        whole = domain.gather("u")  # on rank 0, None on the others
+
+    Its methods are called by all ranks together. A part is a window of the states with as much around it as `every` steps need
+    (`graph.footprint`), which stays in the device's memory; the points around it come from other ranks once in so many steps.
+    Parameters are each rank's own: set them alike.
+
+    Args:
+        comm: a communicator of mpi4py's, of which a duplicate is used.
+        graph: a ComputeGraph, defined alike by all ranks; it keeps its own states, and need not run.
+        axes: the axes of the grid that are divided.
+        every: how many steps are taken between two exchanges; "auto": 1, 2, 4 … are measured, as long as that is faster, by steps
+            from the initial states.
+
+    Attributes:
+        every: what was given, or chosen.
+
+    Raises:
+        SemanticError: more ranks than points, or what cannot be computed in parts, with the operator and its line.
+    """
+
+    def __init__(self, comm: Any, graph: ComputeGraph, axes: Sequence[int] = (0,), every: int | str = "auto") -> None:
+        lacks = next((name for name in NEEDED if not hasattr(comm, name)), None)
+        if lacks is not None:
+            raise SemanticError(
+                f"`comm` is a communicator of mpi4py's (`pip install gpuop[mpi]`), such as MPI.COMM_WORLD, not {described(comm)}"
+            )
+        if every != "auto" and (not is_integer(every) or int(every) < 1):
+            raise SemanticError(f'`every` is "auto" or a number of steps, 1 or more, not {every!r}')
+        grid = graph.footprint(0).grid
+        self._comm, self._graph = comm.Dup(), graph
+        self._rank, self._ranks = comm.Get_rank(), RankGrid.of(grid, comm.Get_size(), _axes(axes, grid))
+        self.measured: dict[int, float] = {}
+        self._window = self._fastest() if every == "auto" else self._windowed(int(every))
+        self.every = self._window.steps
+        self._plan_exchange()
+
+    # --- the window -----------------------------------------------------------------------------------------------
+
+    def _windowed(self, steps: int) -> GraphWindow:
+        return self._graph.window(*self._ranks.own(self._rank), steps)
+
+    def _fastest(self) -> GraphWindow:
+        """The window for as many steps between exchanges as take least time each, on the slowest rank."""
+        best, steps = self._windowed(1), 1
+        if self._ranks.ranks == 1:
+            return best
+        self.measured[1] = self._seconds(best)
+        while self._reaches(2 * steps):
+            steps *= 2
+            other = self._windowed(steps)
+            self.measured[steps] = self._seconds(other)
+            if self.measured[steps] >= self.measured[best.steps]:
+                break
+            best = other
+        best.reset()
+        return best
+
+    def _reaches(self, steps: int) -> bool:
+        """Whether halos of so many steps are no larger than the parts."""
+        needed = self._graph.footprint(steps)
+        divided = [axis for axis, count in enumerate(self._ranks.counts) if count > 1]
+        least = {axis: self._ranks.grid[axis] // self._ranks.counts[axis] for axis in divided}
+        return not any(axis in needed.whole or max(needed.halo[axis]) > least[axis] for axis in divided)
+
+    def _seconds(self, window: GraphWindow) -> float:
+        """How long a step takes, with its share of an exchange."""
+        self._window = window
+        self._plan_exchange()
+        each = list[float]()
+        for _ in range(1 + ROUNDS):
+            self._comm.barrier()
+            start = time.perf_counter()
+            self._exchange()
+            window.step(window.steps)
+            window.synchronize()
+            each.append(max(self._comm.allgather(time.perf_counter() - start)) / window.steps)
+        return min(each[1:])
+
+    # --- halos ----------------------------------------------------------------------------------------------------
+
+    def _plan_exchange(self) -> None:
+        """What goes to whom, and comes from whom; both sides have the pieces in the same order."""
+        needed = self._window.footprint
+        self._gets: dict[int, list[Region]] = {}
+        self._gives: dict[int, list[Region]] = {}
+        for piece in self._ranks.around(self._rank, needed):
+            self._gets.setdefault(piece.owner, []).append(piece.there)
+        for rank in range(self._ranks.ranks):
+            for piece in self._ranks.around(rank, needed):
+                if piece.owner == self._rank:
+                    self._gives.setdefault(rank, []).append(piece.own)
+
+    def _exchange(self) -> None:
+        """Bring the points around this rank's up to date."""
+        window, comm = self._window, self._comm
+        found, coming = np.empty(sum(map(window.nbytes, self._gets.values())), np.uint8), []
+        at = 0
+        for rank, regions in self._gets.items():
+            end = at + window.nbytes(regions)
+            coming.append(comm.Irecv(found[at:end], source=rank))
+            at = end
+        messages = {rank: window.take(regions) for rank, regions in self._gives.items()}
+        going = [comm.Isend(message, dest=rank) for rank, message in messages.items()]
+        for request in coming:
+            request.Wait()
+        window.put([region for regions in self._gets.values() for region in regions], found)
+        for request in going:
+            request.Wait()
+
+    # --- running --------------------------------------------------------------------------------------------------
+
+    @property
+    def tick(self) -> int:
+        """Steps since the states that it started from."""
+        return self._window.tick
+
+    def step(self, n: int = 1) -> None:
+        """All states take their `.next` values, n times.
+
+        Args:
+            n: how many steps; 0 or more.
+
+        Raises:
+            SemanticError: n is negative, or no integer.
+        """
+        left = times(n)
+        while left:
+            self._refresh()
+            now = min(left, self._window.left)
+            self._window.step(now)
+            left -= now
+
+    def _refresh(self) -> None:
+        if not self._window.left:
+            self._exchange()
+
+    def gather(self, what: Field | str) -> Array | None:
+        """The whole of what is probed, as of `tick`.
+
+        Args:
+            what: a probed Field, or a probe's name.
+
+        Returns:
+            An array on rank 0, None on the others.
+
+        Raises:
+            SemanticError: it is not probed, or is not computed in parts, as reductions over the grid.
+        """
+        self._refresh()
+        part = self._window.read(what)
+        return self._joined(part, self._window.probes[self._window.name_of(what)])
+
+    def save(self, path: Path) -> None:
+        """Write states and tick to a file, as `graph.save` does: any number of ranks can `load` it, and a graph by itself.
+
+        Rank 0 writes it, and has the whole in its memory.
+
+        Args:
+            path: of the file, which is replaced where it exists.
+
+        Raises:
+            OSError: it cannot be written.
+            SemanticError: another rank could not.
+        """
+        states = self._window.states
+        values = [self._joined(a, state.parted) for a, state in zip(self._window.values(), states, strict=True)]
+        whole = [(s.name, s.kind, a) for s, a in zip(states, values, strict=True) if a is not None]
+        self._all(lambda: write(path, self.tick, whole) if self._rank == 0 else None)
+
+    def load(self, path: Path) -> None:
+        """Take states and tick from a file that `save` of a Domain or a graph wrote; each rank reads it.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            SemanticError: as of `graph.load`, here or on another rank; nothing changes.
+            OSError: it cannot be opened.
+        """
+        tick, states = self._all(lambda: read(path, [(state.name, state.kind) for state in self._window.states]))
+        self._window.load(states, tick)
+
+    def _all(self, work: Callable[[], Any]) -> Any:
+        """What all ranks do, or none: where one fails, all raise."""
+        found, failed = None, None
+        try:
+            found = work()
+        except (SemanticError, OSError) as error:
+            failed = error
+        told = self._comm.allgather(None if failed is None else str(failed))
+        if failed is not None:
+            raise failed
+        for rank, text in enumerate(told):
+            if text is not None:
+                raise SemanticError(f"rank {rank}: {text}")
+        return found
+
+    def _joined(self, part: Array, parted: bool) -> Array | None:
+        """The whole on rank 0, None on the others."""
+        parts = self._comm.gather(np.asarray(part, order="C"), root=0)
+        if parts is None or not parted:
+            return None if parts is None else np.asarray(parts[0])
+        axes = len(self._ranks.grid)
+        whole = np.empty((*self._ranks.grid, *part.shape[axes:]), part.dtype)
+        for rank, array in enumerate(parts):
+            whole[tuple(map(slice, *self._ranks.own(rank)))] = array
+        return whole
+
+    # --- what is told ---------------------------------------------------------------------------------------------
+
+    @property
+    def recomputed(self) -> float:
+        """The share of points that are computed besides the ranks' own, of these."""
+        needed, ranks = self._window.footprint, self._ranks
+        windows = (needed.window(*ranks.own(rank)) for rank in range(ranks.ranks))
+        return sum(math.prod(b - a for a, b in ends) for ends in windows) / math.prod(ranks.grid) - 1
+
+    def explain(self) -> str:
+        """The parts, the halos, the share of points that are computed twice, and what was measured."""
+        counts = "×".join(map(str, self._ranks.counts))
+        halo = [f"axis {axis}: {before} before, {after} after" for axis, (before, after) in self._halos()]
+        lines = [
+            f"grid {'×'.join(map(str, self._ranks.grid))} in {counts} parts, one for each rank",
+            f"halos are exchanged every {self.every} steps, {'; '.join(halo)}" if halo else "no halos",
+            f"{self.recomputed:.1%} of the points are computed besides",
+        ]
+        sent = self._window.nbytes([region for regions in self._gets.values() for region in regions])
+        lines += [f"rank {self._rank} gets {sent} bytes of {len(self._gets)} ranks at each exchange"] if halo else []
+        lines += [f"measured: every {n} steps: {s * 1e3:.3g} ms a step" for n, s in self.measured.items()]
+        return "\n".join(lines)
+
+    def _halos(self) -> list[tuple[int, tuple[int, int]]]:
+        """Those along the axes that are divided."""
+        return [(axis, self._window.footprint.halo[axis]) for axis, n in enumerate(self._ranks.counts) if n > 1]
+
+
+def _axes(axes: Sequence[int], grid: Sequence[int]) -> tuple[int, ...]:
+    """The axes that are divided, counted from 0."""
+    given = (axes,) if is_integer(axes) else tuple(axes)
+    found = tuple(int(a) + (len(grid) if a < 0 else 0) for a in given if is_integer(a))
+    if len(found) != len(given) or not found or len({*found} & {*range(len(grid))}) != len(found):
+        raise SemanticError(f"`axes` are different axes of the grid {tuple(grid)}, as (0,), not {axes!r}")
+    return found

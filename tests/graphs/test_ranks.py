@@ -1,0 +1,275 @@
+"""Graphs whose grid is spread over ranks: what they gather has the bits of the graph by itself. Ranks are threads here."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.dsl.words.threads import generated
+from gpuop.mpi import Domain
+from gpuop.mpi.rank_grid import RankGrid
+from gpuop.runtime.devices import current
+
+from .harness import image, same_bits
+from .thread_ranks import on_ranks
+
+OWN = ("_layer", "_row", "_column")
+LAUNCHER = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
+
+
+@gp.operator
+def smeared(f, border):
+    """Reads further before than behind, and at corners; depends on where it is."""
+    own = [generated()[name] for name in OWN[3 - len(f.field_shape) :]]
+    far = [own[0] - 2, *(x + 1 for x in own[1:])]
+    near = [own[0] + 1, *(x - 1 for x in own[1:])]
+    place = _convert_float(sum(own)) / 64
+    return (
+        0.5 * _readTensor(f) + 0.25 * _readTensor(f, *far, border=border) + 0.125 * _readTensor(f, *near, border=border)
+    ) + place
+
+
+def stepped(start, border):
+    """Two states of which each reads the other, a captured field, a parameter."""
+    scale, weights = gp.Parameter(0.75), gp.ScalarField(np.cos(start))
+    with gp.ComputeGraph() as graph:
+        u, v = gp.ScalarField(start), gp.ScalarField(start[::-1].copy())
+        u.next = smeared(v, border) * scale
+        v.next = u * weights + smeared(u, border)
+        graph.probe(u, "u")
+        graph.probe(smeared(smeared(v, border), border), "far")
+    return graph, scale
+
+
+def compared(start, border, ranks, axes, every, steps=(1, 4), device="reference"):
+    """Whether so many ranks give what the graph gives by itself."""
+    graph, scale = stepped(start, border)
+    expected = []
+    with gp.use_device(device):
+        for n in steps:
+            graph.step(n)
+            expected += [graph.read("u"), graph.read("far")]
+            scale.set(0.5)
+
+    def run(comm):
+        mine, scale = stepped(start, border)
+        domain, found = Domain(comm, mine, axes, every), []
+        for n in steps:
+            domain.step(n)
+            found += [domain.gather("u"), domain.gather("far")]
+            scale.set(0.5)
+        assert domain.tick == sum(steps)
+        return found
+
+    first, *others = on_ranks(ranks, run, device)
+    for got, want in zip(first, expected, strict=True):
+        same_bits(got, want)
+    assert all(each is None for other in others for each in other)
+
+
+@pytest.mark.parametrize(
+    ("shape", "border", "ranks", "axes", "every"),
+    [
+        ((29,), "symmetric", 3, 0, 3),
+        ((11, 7), "wrap", 4, (0, 1), 1),
+        ((5, 6, 5), "reflect", 3, (1,), 2),
+        ((8, 5), "clamp", 5, (-1,), 5),  # a column each: halos are of others' others
+        ((7, 6), 0.25, 2, (0,), 2),
+    ],
+    ids=str,
+)
+def test_ranks_have_the_bits_of_one_graph(shape, border, ranks, axes, every):
+    compared(image(*shape), border, ranks, axes, every)
+
+
+def test_steps_are_those_of_scipy(device):
+    @gp.operator
+    def heat(u):
+        return _readTensor(u) + 0.25 * sum(
+            _readTensor(u, _row + r, _column + c) - _readTensor(u) for r, c in ((0, 1), (1, 0), (0, -1), (-1, 0))
+        )
+
+    start = image(12, 10)
+
+    def run(comm):
+        with gp.ComputeGraph() as graph:
+            u = gp.ScalarField(start)
+            u.next = heat(u)
+            graph.probe(u)
+        domain = Domain(comm, graph, every=2)
+        domain.step(5)
+        return domain.gather(u)
+
+    expected = start
+    for _ in range(5):
+        expected = expected + 0.25 * ndimage.laplace(expected, mode="nearest")
+    np.testing.assert_allclose(on_ranks(2, run, device)[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_states_of_other_kinds():
+    """Vectors, integers and complex numbers go whole; what is on no grid is each rank's own; a state may follow another."""
+    wave = (image(9, 4) + 1j * image(9, 4)).astype(np.complex64)
+
+    def build():
+        with gp.ComputeGraph() as graph:
+            flow = gp.VectorField(np.stack([wave.real, wave.imag, wave.real], -1))
+            count = gp.ScalarField(np.arange(36, dtype="u1").reshape(9, 4))
+            phase, time = gp.ScalarField(wave), gp.ScalarField(np.float32(1))
+            big = gp.Field(np.arange(216, dtype="f").reshape(9, 4, 6), 1)
+            before = gp.ScalarField(wave)
+            flow.next, count.next = np.roll(flow, 1, 0) * time, np.roll(count, -1, 0) + 1
+            phase.next, time.next, before.next, big.next = np.roll(phase, 2, 0), time + 1, phase, np.roll(big, 1, 0)
+            for f in (flow, count, phase, time, before, big):
+                graph.probe(f)
+        return graph
+
+    graph = build()
+    names = ["flow", "count", "phase", "time", "before", "big"]
+
+    def run(comm):
+        domain = Domain(comm, build(), every=2)
+        domain.step(5)
+        return [domain.gather(name) for name in names]
+
+    found = on_ranks(3, run, "reference")[0]
+    with gp.use_device("reference"):
+        graph.step(5)
+        for name, got in zip(names, found, strict=True):
+            same_bits(got, graph.read(name), name)
+
+
+def test_files_are_of_any_number_of_ranks(tmp_path):
+    start, path = image(10, 6), tmp_path / "states.npz"
+
+    def run(comm, steps, load):
+        domain = Domain(comm, stepped(start, "clamp")[0], every=2)
+        if load:
+            domain.load(path)
+        domain.step(steps)
+        domain.save(path)
+        return domain.tick
+
+    assert on_ranks(3, lambda comm: run(comm, 3, False), "reference") == [3] * 3
+    assert on_ranks(2, lambda comm: run(comm, 1, True), "reference") == [4] * 2
+    graph, again = stepped(start, "clamp")[0], stepped(start, "clamp")[0]
+    with gp.use_device("reference"):
+        again.load(path)
+        again.step(2)
+        graph.step(6)
+        same_bits(again.read("u"), graph.read("u"))
+    with pytest.raises(OSError, match="none"):
+        on_ranks(
+            2, lambda comm: Domain(comm, stepped(start, "clamp")[0], every=1).save(tmp_path / "none" / "x"), "reference"
+        )
+
+
+def test_how_many_steps_is_measured():
+    start = image(64, 4)
+
+    def run(comm):
+        graph = stepped(start, "clamp")[0]
+        domain = Domain(comm, graph)
+        domain.step(3)
+        return domain.every, domain.measured, domain.gather("u"), domain.explain()
+
+    found = on_ranks(2, run, "reference")
+    every, measured, got, text = found[0]
+    assert found[1][:2] == (every, measured) and every == min(measured, key=measured.get)
+    assert list(measured) == [2**k for k in range(len(measured))] and len(measured) > 1
+    graph = stepped(start, "clamp")[0]
+    with gp.use_device("reference"):
+        graph.step(3)
+        same_bits(got, graph.read("u"))
+    assert "grid 64×4 in 2×1 parts" in text and f"exchanged every {every} steps, axis 0: " in text
+
+
+def test_a_step_moves_no_more_than_halos(monkeypatch):
+    """States stay where they are: nothing but the points around them goes to the device, and from it."""
+    start, moved = image(100, 4), []
+    with gp.use_device("reference"):
+        backend = type(current())
+    for name in ("upload", "download", "write"):
+        make = getattr(backend, name)
+        monkeypatch.setattr(
+            backend, name, lambda *a, make=make: moved.append(a[2].shape if a[2:] else a[1]) or make(*a)
+        )
+
+    def run(comm):
+        domain = Domain(comm, stepped(start, "clamp")[0], every=2)
+        domain.step(2)
+        before = comm.world.sent
+        comm.barrier()
+        moved.clear()
+        comm.barrier()
+        domain.step(2)
+        comm.barrier()
+        return before, comm.world.sent, len(moved), domain.recomputed
+
+    before, sent, moves, share = on_ranks(2, run, "reference")[0]
+    below, above = 4, 2  # two steps; "far" reads as much, but after one step more
+    halos = (below + 2) + (above + 1)
+    assert before == 0 and sent == 2 * 4 * 4 * halos and moves == 8
+    assert share == pytest.approx(halos / 100)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (
+            lambda comm, graph: Domain(comm, graph, axes=(2,)),
+            r"`axes` are different axes of the grid \(3, 4\), .* not \(2,\)",
+        ),
+        (lambda comm, graph: Domain(comm, graph, axes=(0, 0)), "`axes` are different axes"),
+        (lambda comm, graph: Domain(comm, graph, every=0), '`every` is "auto" or a number of steps, 1 or more, not 0'),
+        (lambda comm, graph: Domain(None, graph), r"`comm` is a communicator of mpi4py's .*gpuop\[mpi\]"),
+        (lambda comm, graph: Domain(comm, graph), r"4 ranks do not each get a part of 3 points, along axes \(0,\)"),
+        (
+            lambda comm, graph: Domain(comm, graph, axes=(1,), every=1),
+            r"axis 1 .* must be whole.*operator `cumsum.*test_ranks.py",
+        ),
+        (
+            lambda comm, graph: Domain(comm, graph, axes=(0, 1), every=1).gather("most"),
+            "probe 'most' is not computed in parts",
+        ),
+    ],
+)
+def test_what_is_refused(wrong, told):
+    def run(comm):
+        with gp.ComputeGraph() as graph:
+            u = gp.ScalarField(image(3, 4))
+            u.next = np.cumsum(u, 1) if "must be whole" in told else u + 1
+            graph.probe(u.max(), "most")
+        return wrong(comm, graph)
+
+    with pytest.raises(gp.SemanticError, match=told):
+        on_ranks(4, run, "reference")
+
+
+@pytest.mark.parametrize(("ranks", "axes", "counts"), [(6, (0, 1), (2, 3)), (7, (0,), (7, 1)), (4, (0, 1), (2, 2))])
+def test_parts_cover_the_grid(ranks, axes, counts):
+    grid = RankGrid.of((9, 10), ranks, axes)
+    assert grid.counts == counts
+    seen = np.zeros((9, 10), int)
+    for rank in range(ranks):
+        seen[tuple(map(slice, *grid.own(rank)))] += 1
+    assert (seen == 1).all()
+
+
+@pytest.mark.skipif(LAUNCHER is None or importlib.util.find_spec("mpi4py") is None, reason="there is no MPI")
+def test_ranks_of_mpi():
+    """The example on two processes; it compares with the graph by itself."""
+    script = Path(__file__).parents[2] / "examples" / "heat_ranks.py"
+    options = ["--size", "12", "--steps", "7", "--every", "2", "--device", "reference"]
+    start = [LAUNCHER, "-n", "2", "--oversubscribe", "--allow-run-as-root", sys.executable, script, *options]
+    done = subprocess.run(list(map(str, start)), capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert "in 2×1×1 parts" in done.stdout and "7 steps: the same bits" in done.stdout
