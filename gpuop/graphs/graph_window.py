@@ -153,10 +153,14 @@ class GraphWindow:
 
     @property
     def tick(self) -> int:
+        """Steps since the start."""
         return self._bound.tick or 0
 
     def step(self, n: int = 1) -> None:
         """Take steps; points around [start, stop) are then right for as many steps less.
+
+        Args:
+            n: how many; 0 or more.
 
         Raises:
             SemanticError: more than are `left`.
@@ -174,6 +178,9 @@ class GraphWindow:
     def read(self, what: Field | str) -> Array:
         """The points [start, stop) of what is probed; all of what is on no grid. It is right as long as steps are left.
 
+        Args:
+            what: a probed Field, or a probe's name.
+
         Raises:
             SemanticError: it is not probed, or has no windows.
         """
@@ -183,7 +190,11 @@ class GraphWindow:
         return self._inner(self._bound.read(list(self.probes).index(name)), self.probes[name])
 
     def name_of(self, what: Field | str) -> str:
-        """The name of what is probed."""
+        """The name of what is probed.
+
+        Args:
+            what: a probed Field, or a probe's name.
+        """
         return probe_named(what, self._fields)
 
     def values(self) -> list[Array]:
@@ -192,7 +203,12 @@ class GraphWindow:
         return [self._inner(array, state.parted) for (_, array), state in found]
 
     def load(self, states: Sequence[Array], tick: int) -> None:
-        """Take states, of the whole grid, at a tick."""
+        """Take states at a tick.
+
+        Args:
+            states: of the whole grid, in the order of `self.states`.
+            tick: steps since the start.
+        """
         grid = self.footprint.grid
         given = zip(states, self.states, strict=True)
         self._bound.load([window_of(a, (), self.ends, grid) if state.parted else a for a, state in given], tick)
@@ -218,15 +234,28 @@ class GraphWindow:
         return [buffers[v] for v, state in zip(self._bound.state_leaves, self.states, strict=True) if state.parted]
 
     def nbytes(self, regions: Sequence[Region]) -> int:
-        """The bytes that regions have, of all states."""
+        """The bytes that regions have, of all states.
+
+        Args:
+            regions: of the grid: for each axis the first point and the one behind the last.
+        """
         return self._regions.nbytes(regions)
 
     def take(self, regions: Sequence[Region]) -> Array:
-        """The bytes of regions, of each state after the other; put together on the device."""
+        """The bytes of regions, of each state after the other; put together on the device.
+
+        Args:
+            regions: of the grid: for each axis the first point and the one behind the last.
+        """
         return self._regions.take(tuple(regions), self._buffers)
 
     def put(self, regions: Sequence[Region], taken: Array) -> None:
-        """Set the points of regions, of each state in its memory: all that are around [start, stop), as `take` gives them."""
+        """Set the points of regions, of each state in its memory: all that are around [start, stop).
+
+        Args:
+            regions: of the grid, as of `take`.
+            taken: their bytes, as `take` gives them.
+        """
         self._regions.put(tuple(regions), self._buffers, taken)
         self._bound.evaluated = None
         self.left = self.steps
