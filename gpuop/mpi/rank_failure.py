@@ -1,0 +1,28 @@
+"""What becomes of the other ranks when one fails: they would wait for it forever."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from types import TracebackType
+from typing import Any
+
+
+def fail_together(comm: Any) -> None:
+    """Have an exception that nobody catches end the ranks of all the program, once it is printed; as `python -m mpi4py` does."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and isinstance(comm, mpi.Comm) and comm.Get_size() > 1:
+        _have_hook(mpi)
+
+
+@cache
+def _have_hook(mpi: Any) -> None:
+    told = sys.excepthook
+
+    def end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        told(kind, error, trace)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        mpi.COMM_WORLD.Abort(1)
+
+    sys.excepthook = end
