@@ -111,7 +111,7 @@ class GraphWindow:
         turn, found, self.footprint, self._refused = graph.needs(steps, self.start, self.stop)
         self.ends: Region = self.footprint.window(self.start, self.stop)
         self.steps = self.left = steps
-        self._backend = graph.backend
+        self.backend = graph.backend
         self._fields = graph.fields
         self.probes = {name: v in found.cut for name, v in graph.probes.items() if name not in self._refused}
         what = self._program(graph, turn, found, cut_axes(self.start, self.stop, grid))
@@ -173,7 +173,7 @@ class GraphWindow:
 
     def synchronize(self) -> None:
         """Wait for the device."""
-        self._backend.synchronize()
+        self.backend.synchronize()
 
     def read(self, what: Field | str) -> Array:
         """The points [start, stop) of what is probed; all of what is on no grid. It is right as long as steps are left.
@@ -233,32 +233,74 @@ class GraphWindow:
         buffers = self._bound.now[1].buffers
         return [buffers[v] for v, state in zip(self._bound.state_leaves, self.states, strict=True) if state.parted]
 
-    def nbytes(self, regions: Sequence[Region]) -> int:
-        """The bytes that regions have, of all states.
+    def parts(self, regions: Sequence[Region]) -> list[FieldType]:
+        """The types of what regions have: of each region, of each state on the grid.
 
         Args:
             regions: of the grid: for each axis the first point and the one behind the last.
         """
-        return self._regions.nbytes(regions)
+        return self._regions.parts(tuple(regions))
 
-    def take(self, regions: Sequence[Region]) -> Array:
-        """The bytes of regions, of each state after the other; put together on the device.
+    def packed(self, regions: Sequence[Region]) -> list[Buffer]:
+        """Memory of the device with the points of regions, as `parts` has them; it is another's when it is asked for again.
 
         Args:
             regions: of the grid: for each axis the first point and the one behind the last.
         """
-        return self._regions.take(tuple(regions), self._buffers)
+        return self._regions.packed(tuple(regions), self._buffers)
 
-    def put(self, regions: Sequence[Region], taken: Array) -> None:
-        """Set the points of regions, of each state in its memory: all that are around [start, stop).
+    def room(self, regions: Sequence[Region]) -> list[Buffer]:
+        """Memory of the device for the points of regions, as `parts` has them, for `place`.
 
         Args:
-            regions: of the grid, as of `take`.
-            taken: their bytes, as `take` gives them.
+            regions: of the grid: for each axis the first point and the one behind the last.
         """
-        self._regions.put(tuple(regions), self._buffers, taken)
+        return self._regions.room(tuple(regions))
+
+    def place(self, regions: Sequence[Region]) -> None:
+        """Set the points of regions, all that are around [start, stop), to what is in their room.
+
+        Args:
+            regions: of the grid: for each axis the first point and the one behind the last.
+        """
+        self._regions.place(tuple(regions), self._buffers)
         self._bound.evaluated = None
         self.left = self.steps
+
+    def take(self, regions: Sequence[Region], out: Array) -> None:
+        """Bring the points of regions to the host, put together on the device: bytes of the parts, one after the other.
+
+        Args:
+            regions: of the grid: for each axis the first point and the one behind the last.
+            out: gets them.
+        """
+        backend, pieces = self.backend, self._pieces(regions, out)
+        for (kind, planes), buffer in zip(pieces, self.packed(regions), strict=True):
+            if backend.only_enqueues:
+                backend.fetch(kind, buffer, planes)
+            else:
+                planes[...] = backend.download(kind, buffer)
+        backend.wait(backend.record())
+
+    def put(self, regions: Sequence[Region], taken: Array) -> None:
+        """Set the points of regions, all that are around [start, stop), to bytes that `take` has given.
+
+        Args:
+            regions: of the grid: for each axis the first point and the one behind the last.
+            taken: those bytes.
+        """
+        for (_, planes), buffer in zip(self._pieces(regions, taken), self.room(regions), strict=True):
+            self.backend.write(buffer, planes)
+        self.place(regions)
+
+    def _pieces(self, regions: Sequence[Region], memory: Array) -> list[tuple[FieldType, Array]]:
+        """Planes of the parts, that lie one after the other."""
+        parts, at, found = self.parts(regions), 0, []
+        for kind in parts:
+            planes = memory[at : at + kind.nbytes].view(kind.storage.numpy)
+            found.append((kind, planes.reshape(kind.planes, kind.field_shape.points)))
+            at += kind.nbytes
+        return found
 
 
 def cut_axes(start: Place, stop: Place, grid: Place) -> frozenset[int]:

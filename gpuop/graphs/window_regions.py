@@ -1,13 +1,10 @@
-"""Points of states on a device: taken to the host, and put back, without the rest of the states."""
+"""Points of states on a device: packed into memory of their own there, and placed, without the rest of the states."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
@@ -18,12 +15,12 @@ from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
 from gpuop.ops.gather import own_place
 from gpuop.ops.slicing import sliced
-from gpuop.runtime.base.backend import Array, Backend, Buffer, download
-from gpuop.runtime.base.host_arrays import planes_of
+from gpuop.runtime.base.backend import Backend, Buffer
 from gpuop.runtime.execute import Prepared
 from gpuop.windows.windowed_kernel import NUMBER
 
 Region = tuple[tuple[int, int], ...]  # for each axis the first point, and the one behind the last
+Regions = tuple[Region, ...]
 Compiling = Callable[[Program, Backend], Prepared]
 
 
@@ -53,44 +50,43 @@ class WindowRegions:
 
     def __init__(self, ends: Region, kinds: Sequence[FieldType], backend: Backend, compiled: Compiling) -> None:
         self.ends, self.kinds, self.backend, self._compiled = ends, list(kinds), backend, compiled
-        self._packs: dict[tuple[Region, ...], tuple[Program, Prepared]] = {}
-        self._puts: dict[tuple[Region, ...], list[tuple[FieldType, Placing]]] = {}
+        self._packs: dict[Regions, tuple[Program, Prepared, dict[int, Buffer]]] = {}
+        self._places: dict[Regions, tuple[list[Placing], list[Buffer]]] = {}
 
     def _slices(self, region: Region) -> tuple[slice, ...]:
         return tuple(slice(a - first, b - first) for (a, b), (first, _) in zip(region, self.ends, strict=True))
 
-    def _parts(self, regions: Sequence[Region]) -> list[FieldType]:
+    def parts(self, regions: Regions) -> list[FieldType]:
         """The types of what regions have, of each state."""
         return [kind.replace(field_shape=[b - a for a, b in each]) for each in regions for kind in self.kinds]
 
-    def nbytes(self, regions: Sequence[Region]) -> int:
-        return sum(map(_nbytes, self._parts(regions)))
-
-    def take(self, regions: tuple[Region, ...], states: Sequence[Buffer]) -> Array:
-        """The bytes of regions, of each state after the other; waits."""
+    def packed(self, regions: Regions, states: Sequence[Buffer]) -> list[Buffer]:
+        """Memory that has the points of regions, until it is asked for again; in the order of the device's queue."""
         if regions not in self._packs:
             leaves = [Leaf(kind) for kind in self.kinds]
             what = program([sliced(Field.of(leaf), self._slices(region)).node for region in regions for leaf in leaves])
-            self._packs[regions] = what, self._compiled(what, self.backend)
-        what, prepared = self._packs[regions]
-        values = prepared.run(dict(zip(what.leaves, states, strict=True)))
-        arrays = (download(what.types[v], values[v], self.backend) for v in what.wanted)
-        return np.concatenate(
-            [np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in arrays] or [np.empty(0, np.uint8)]
-        )
+            made = {v: self.backend.empty(what.types[v]) for v in what.wanted if v not in what.leaves}
+            self._packs[regions] = what, self._compiled(what, self.backend), made
+        what, prepared, made = self._packs[regions]
+        values = prepared.run(dict(zip(what.leaves, states, strict=True)), made)
+        return [values[v] for v in what.wanted]
 
-    def put(self, regions: tuple[Region, ...], states: Sequence[Buffer], taken: Array) -> None:
-        """Set the points of regions to what `take` gave."""
-        if regions not in self._puts:
+    def room(self, regions: Regions) -> list[Buffer]:
+        """Memory that `place` takes the points of regions from."""
+        return self._placings(regions)[1]
+
+    def place(self, regions: Regions, states: Sequence[Buffer]) -> None:
+        """Set the points of regions."""
+        for n, (placing, part) in enumerate(zip(*self._placings(regions), strict=True)):
+            placing.put(states[n % len(states)], part)
+
+    def _placings(self, regions: Regions) -> tuple[list[Placing], list[Buffer]]:
+        if regions not in self._places:
             starts = [[each.start for each in self._slices(region)] for region in regions for _ in self.kinds]
-            each = zip(self.kinds * len(regions), self._parts(regions), starts, strict=True)
-            self._puts[regions] = [(part, self._placing(kind, part, start)) for kind, part, start in each]
-        at = 0
-        for n, (kind, place) in enumerate(self._puts[regions]):
-            end = at + _nbytes(kind)
-            array = taken[at:end].view(kind.array_dtype).reshape(kind.array_shape)
-            place.put(states[n % len(states)], self.backend.upload(kind, planes_of(kind, array)))
-            at = end
+            parts = self.parts(regions)
+            each = zip(self.kinds * len(regions), parts, starts, strict=True)
+            self._places[regions] = [self._placing(*one) for one in each], [self.backend.empty(part) for part in parts]
+        return self._places[regions]
 
     def _placing(self, whole: FieldType, part: FieldType, start: Sequence[int]) -> Placing:
         leaves = [Leaf(whole), Leaf(part), *(Leaf(NUMBER, by_value=True) for _ in start)]
@@ -99,10 +95,6 @@ class WindowRegions:
         number = {node: v for v, node in what.leaves.items()}
         values = {v: given[node] for node, v in number.items() if isinstance(node, Leaf)}
         return Placing(self._compiled(what, self.backend), values, number[leaves[0]], number[leaves[1]])
-
-
-def _nbytes(kind: FieldType) -> int:
-    return math.prod(kind.array_shape) * kind.array_dtype.itemsize
 
 
 def _write_part(whole: Field, part: Field, *start: Field) -> None:

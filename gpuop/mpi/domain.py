@@ -17,6 +17,7 @@ from gpuop.graphs.graph_window import GraphWindow
 from gpuop.graphs.saving import read, write
 from gpuop.graphs.stepper import times
 from gpuop.ir.types import is_integer
+from gpuop.mpi.rank_exchange import exchanging
 from gpuop.mpi.rank_failure import fail_together
 from gpuop.mpi.rank_grid import RankGrid, Region
 from gpuop.runtime.disk.files import Path
@@ -65,7 +66,10 @@ class Domain:
         self._comm, self._graph = comm.Dup(), graph
         self._rank, self._ranks = comm.Get_rank(), RankGrid.of(grid, comm.Get_size(), _axes(axes, grid))
         self.measured: dict[int, float] = {}
-        self._window = self._fastest() if every == "auto" else self._windowed(int(every))
+        self._window = self._windowed(1 if every == "auto" else int(every))
+        self._exchanging = exchanging(self._comm, self._window.backend)
+        if every == "auto" and self._ranks.ranks > 1:
+            self._window = self._fastest(self._window)
         self.every = self._window.steps
         self._plan_exchange()
 
@@ -74,12 +78,10 @@ class Domain:
     def _windowed(self, steps: int) -> GraphWindow:
         return self._graph.window(*self._ranks.own(self._rank), steps)
 
-    def _fastest(self) -> GraphWindow:
-        """The window for as many steps between exchanges as take least time each, on the slowest rank."""
-        best, steps = self._windowed(1), 1
-        if self._ranks.ranks == 1:
-            return best
-        self.measured[1] = self._seconds(best)
+    def _fastest(self, best: GraphWindow) -> GraphWindow:
+        """The window for as many steps between exchanges as take least time each, on the slowest rank; 1 is tried first."""
+        steps = 1
+        self.measured[steps] = self._seconds(best)
         while self._reaches(2 * steps):
             steps *= 2
             other = self._windowed(steps)
@@ -115,32 +117,14 @@ class Domain:
 
     def _plan_exchange(self) -> None:
         """What goes to whom, and comes from whom; both sides have the pieces in the same order."""
-        needed = self._window.footprint
-        self._gets: dict[int, list[Region]] = {}
-        self._gives: dict[int, list[Region]] = {}
+        needed, gives, gets = self._window.footprint, dict[int, list[Region]](), dict[int, list[Region]]()
         for piece in self._ranks.around(self._rank, needed):
-            self._gets.setdefault(piece.owner, []).append(piece.there)
+            gets.setdefault(piece.owner, []).append(piece.there)
         for rank in range(self._ranks.ranks):
             for piece in self._ranks.around(rank, needed):
                 if piece.owner == self._rank:
-                    self._gives.setdefault(rank, []).append(piece.own)
-
-    def _exchange(self) -> None:
-        """Bring the points around this rank's up to date."""
-        window, comm = self._window, self._comm
-        found, coming = np.empty(sum(map(window.nbytes, self._gets.values())), np.uint8), []
-        at = 0
-        for rank, regions in self._gets.items():
-            end = at + window.nbytes(regions)
-            coming.append(comm.Irecv(found[at:end], source=rank))
-            at = end
-        messages = {rank: window.take(regions) for rank, regions in self._gives.items()}
-        going = [comm.Isend(message, dest=rank) for rank, message in messages.items()]
-        for request in coming:
-            request.Wait()
-        window.put([region for regions in self._gets.values() for region in regions], found)
-        for request in going:
-            request.Wait()
+                    gives.setdefault(rank, []).append(piece.own)
+        self._exchange = self._exchanging(self._window, gives, gets)
 
     # --- running --------------------------------------------------------------------------------------------------
 
@@ -259,8 +243,9 @@ class Domain:
             f"halos are exchanged every {self.every} steps, {'; '.join(halo)}" if halo else "no halos",
             f"{self.recomputed:.1%} of the points are computed besides",
         ]
-        sent = self._window.nbytes([region for regions in self._gets.values() for region in regions])
-        lines += [f"rank {self._rank} gets {sent} bytes of {len(self._gets)} ranks at each exchange"] if halo else []
+        gets, how = self._exchange.gets, self._exchange.how
+        sent = sum(kind.nbytes for regions in gets.values() for kind in self._window.parts(regions))
+        lines += [f"rank {self._rank} gets {sent} bytes of {len(gets)} ranks at each exchange, {how}"] if halo else []
         lines += [f"measured: every {n} steps: {s * 1e3:.3g} ms a step" for n, s in self.measured.items()]
         return "\n".join(lines)
 

@@ -16,12 +16,12 @@ from scipy import ndimage
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.dsl.words.threads import generated
-from gpuop.mpi import Domain
+from gpuop.mpi import Domain, rank_exchange
 from gpuop.mpi.rank_grid import RankGrid
 from gpuop.runtime.devices import current
 
 from .harness import image, same_bits
-from .thread_ranks import on_ranks
+from .thread_ranks import ThreadNccl, on_ranks
 
 OWN = ("_layer", "_row", "_column")
 LAUNCHER = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
@@ -90,6 +90,14 @@ def compared(start, border, ranks, axes, every, steps=(1, 4), device="reference"
 )
 def test_ranks_have_the_bits_of_one_graph(shape, border, ranks, axes, every):
     compared(image(*shape), border, ranks, axes, every)
+
+
+def test_points_go_from_gpu_to_gpu(monkeypatch):
+    """Two faces go to the same rank, each to its place."""
+    made = []
+    monkeypatch.setattr(rank_exchange, "_nccl", lambda comm, backend: made.append(ThreadNccl(comm)) or made[-1])
+    compared(image(7, 6), "wrap", 2, (0,), 2)
+    assert [nccl.exchanges for nccl in made] == [2, 2]  # before the third step and the fifth
 
 
 def test_steps_are_those_of_scipy(device):
@@ -268,7 +276,7 @@ def test_parts_cover_the_grid(ranks, axes, counts):
 CONTINUED = """
 import sys
 import gpuop as gp, numpy as np
-from gpuop.mpi import Domain
+from gpuop.mpi import Domain, rank_exchange
 from mpi4py import MPI
 
 comm, path = MPI.COMM_WORLD, sys.argv[1]

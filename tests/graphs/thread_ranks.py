@@ -8,6 +8,8 @@ from collections.abc import Callable
 from queue import Queue
 from typing import Any
 
+import numpy as np
+
 import gpuop as gp
 
 
@@ -88,3 +90,19 @@ def on_ranks(size: int, work: Callable[[Any], Any], device: str) -> list[Any]:
     if wrong:
         raise wrong[0]
     return found
+
+
+class ThreadNccl:
+    """NCCL among threads, on the reference's memory: it takes pairs of ranks in the order that both sides name them in."""
+
+    def __init__(self, comm: ThreadComm) -> None:
+        self.comm, self.exchanges = comm, 0
+
+    def exchange(self, going: Any, coming: Any) -> None:
+        for rank, (_, planes) in going:
+            self.comm.Isend(planes, rank)
+        for rank, (_, planes) in coming:
+            data = np.empty(planes.nbytes, np.uint8)
+            self.comm.Irecv(data, rank).Wait()
+            planes[...] = data.view(planes.dtype).reshape(planes.shape)
+        self.exchanges += 1

@@ -141,6 +141,11 @@ class CudaMemory:
         with self.active():
             returned(self.cu.cuMemPoolTrimTo(self.pool, 0))
 
+    @property
+    def gpu(self) -> str:
+        """Which of the host's GPUs it is, whatever number it has in this process."""
+        return str(self.drv.Device(self.ordinal).pci_bus_id())
+
     def free_bytes(self) -> int:
         """What nobody on the device has taken."""
         with self.active():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-import importlib.metadata
 import shutil
 import subprocess
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from gpuop.codegen.cuda.cuda_dialect import OPTIONS
 from gpuop.errors import DeviceError
+from gpuop.runtime.cuda.wheel_libraries import in_wheels
 
 PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")  # CUDA 13 has dropped what is older than sm_75
 GETTERS = {"cubin": "CUBIN", "ptx": "PTX"}
@@ -72,7 +72,9 @@ def _refusal(architecture: str) -> str:
 def _compilers() -> dict[str, ctypes.CDLL]:
     """The newest library that compiles for an architecture."""
     found: dict[str, ctypes.CDLL] = {}
-    for library in _loaded(_wheels()) or _loaded((*_toolkits(), ctypes.util.find_library("nvrtc")))[:1]:
+    for library in (
+        _loaded(in_wheels(PACKAGES, "libnvrtc.so")) or _loaded((*_toolkits(), ctypes.util.find_library("nvrtc")))[:1]
+    ):
         count = ctypes.c_int()
         library.nvrtcGetNumSupportedArchs(ctypes.byref(count))
         numbers = (ctypes.c_int * count.value)()
@@ -87,16 +89,6 @@ def _loaded(names: Iterable[str | None]) -> list[ctypes.CDLL]:
         with suppress(OSError):
             found.append(ctypes.CDLL(name))
     return found
-
-
-def _wheels() -> Iterator[str]:
-    """NVRTC of PyPI's packages, newest first, which are not where the linker looks."""
-    for package in PACKAGES:
-        try:
-            files = importlib.metadata.files(package) or []
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        yield from (str(file.locate()) for file in files if file.name.startswith("libnvrtc.so"))
 
 
 def _toolkits() -> Iterator[str]:
