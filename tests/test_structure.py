@@ -45,7 +45,7 @@ BELOW = {  # what each part may import
     "ndimage": CORE | {"interop", "iterate", "pipelines"},
     "random": CORE | {"pipelines"},
     "linalg": CORE | {"pipelines"},
-    "graphs": CORE | {"interop", "evaluation", "texts", "windows"},
+    "graphs": CORE | {"interop", "evaluation", "pipelines", "texts", "windows"},
     "bundles": CORE | {"evaluation", "graphs"},
     "providers": {"array_namespace", "dsl", "interop", "evaluation", "submission", "graphs", "texts"},
     "fft": CORE | {"ndimage"},

@@ -18,12 +18,13 @@ from gpuop.dsl.recorder.precisions import choosing
 from gpuop.errors import DeviceError, GpuopError, SemanticError, described
 from gpuop.evaluation import driven, prepare
 from gpuop.fusion.plan import Plan, plan
-from gpuop.fusion.program import Program, program
+from gpuop.fusion.program import Program
 from gpuop.graphs.bound_graph import BoundGraph
 from gpuop.graphs.defining import open_graphs
-from gpuop.graphs.graph_window import probe_named
+from gpuop.graphs.graph_stages import NO_STAGES, GraphStages
 from gpuop.graphs.graph_windowing import GraphWindowing
 from gpuop.graphs.next_values import next_values
+from gpuop.graphs.stepped_graph import probe_named
 from gpuop.graphs.stepper import Stepper, times
 from gpuop.graphs.streams import Actuator, Frames, Sensor
 from gpuop.interop import own
@@ -157,13 +158,13 @@ class ComputeGraph(GraphWindowing):
 
     # --- the plan -----------------------------------------------------------------------------------------------
 
-    def _program(self) -> Program:
+    def _program(self, stages: GraphStages = NO_STAGES) -> Program:
         if not self._closed:
             raise SemanticError("this ComputeGraph is still being defined; run it after its `with` block")
         if self._gone:
             raise self._gone()
         seen = [*self._probes.values(), *(a.field for a in self._actuators)]
-        what = program([*(own(f.node) for f in seen), *next_values(self._states)])
+        what = stages.program([own(f.node) for f in seen], next_values(self._states))
         for leaf in what.leaves.values():
             owner = _owner.get(leaf) if isinstance(leaf, Leaf) else None
             if isinstance(leaf, Leaf) and owner is not None and owner() is not self:

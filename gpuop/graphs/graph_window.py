@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,75 +10,19 @@ import numpy as np
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.sources import HostArray
 from gpuop.errors import SemanticError
-from gpuop.fusion.program import Program
+from gpuop.fusion.program import Program, needed_ops
 from gpuop.graphs.bound_graph import BoundGraph
-from gpuop.graphs.window_regions import Compiling, Region, WindowRegions
+from gpuop.graphs.graph_stages import Combining, WindowStage, make_known, reduced_before
+from gpuop.graphs.stepped_graph import SteppedGraph, cut_axes, grid_of, probe_named
+from gpuop.graphs.window_regions import Region, WindowRegions
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
-from gpuop.runtime.base.backend import Array, Backend, Buffer
-from gpuop.windows.footprint import Footprint, Place, of_steps, places, turn_of
+from gpuop.pipelines.window_stages import StageReduction, reducing
+from gpuop.runtime.base.backend import Array, Buffer
+from gpuop.windows.footprint import places
 from gpuop.windows.pieces import window_of
-from gpuop.windows.surroundings import Surroundings
 from gpuop.windows.windowed_kernel import NUMBER, WindowOf
 from gpuop.windows.windowed_program import on_window
-
-
-def probe_named(what: Field | str, probes: Mapping[str, Field]) -> str:
-    """The name of what is probed.
-
-    Raises:
-        SemanticError: it is not probed.
-    """
-    node = getattr(what, "node", None)
-    name = what if isinstance(what, str) else next((name for name, f in probes.items() if f.node == node), None)
-    if name is None or name not in probes:
-        have = ", ".join(map(repr, probes)) or "none"
-        raise SemanticError(f"{what!r} is not probed (probes: {have}); call `graph.probe(field)` inside the `with`")
-    return name
-
-
-@dataclass(frozen=True, eq=False)
-class SteppedGraph:
-    """What windows ask of a graph.
-
-    Attributes:
-        program: wants what is probed, and then what states take next.
-        fields: what is probed, by name.
-    """
-
-    program: Program
-    fields: Mapping[str, Field]
-    backend: Backend
-    compiled: Compiling
-
-    @property
-    def probes(self) -> dict[str, int]:
-        """The values of what is probed."""
-        return dict(zip(self.fields, self.program.wanted, strict=False))
-
-    @property
-    def nexts(self) -> dict[int, int]:
-        assert self.program.cycle is not None
-        return dict(self.program.cycle.nexts)
-
-    def needs(self, steps: int, start: Place, stop: Place) -> tuple[Program, Surroundings, Footprint, dict[str, str]]:
-        """What a window needs, of states and all that is probed; and which probes are not computed in windows, with reasons."""
-        nexts, refused = self.nexts, dict[str, str]()
-        turn = turn_of(self.program, nexts)
-        found, footprint = of_steps(turn, list(nexts), steps)
-        footprint.window(start, stop)  # refuses what must be whole
-        cut = cut_axes(start, stop, footprint.grid)
-        seen: list[int] = []
-        for name, value in self.probes.items():
-            more = turn_of(self.program, nexts, [*seen, value])
-            around, reach = of_steps(more, list(nexts), steps)
-            reason = next((why for axis, why in reach.whole.items() if axis in cut), "")
-            if reason:
-                refused[name] = reason
-            else:
-                seen.append(value)
-                turn, found, footprint = more, around, reach
-        return turn, found, footprint, refused
 
 
 @dataclass(frozen=True)
@@ -95,7 +39,7 @@ class GraphWindow:
 
     Args:
         graph: what it is a window of.
-        start, stop, steps: as of `graph.window`.
+        start, stop, steps, combine: as of `graph.window`.
 
     Attributes:
         footprint: what the steps need.
@@ -105,49 +49,67 @@ class GraphWindow:
         probes: what can be read; whether it is computed in parts.
     """
 
-    def __init__(self, graph: SteppedGraph, start: Sequence[int], stop: Sequence[int], steps: int) -> None:
-        grid = _grid_of(graph)
+    def __init__(
+        self, graph: SteppedGraph, start: Sequence[int], stop: Sequence[int], steps: int, combine: Combining | None
+    ) -> None:
+        grid, self._graph, self._combine = grid_of(graph.program), graph, combine
         self.start, self.stop = places(start, stop, grid)
-        turn, found, self.footprint, self._refused = graph.needs(steps, self.start, self.stop)
+        self._needs = needs = graph.needs(steps, self.start, self.stop)
+        self.footprint = needs.footprint
         self.ends: Region = self.footprint.window(self.start, self.stop)
         self.steps = self.left = steps
-        self.backend = graph.backend
-        self._fields = graph.fields
-        self.probes = {name: v in found.cut for name, v in graph.probes.items() if name not in self._refused}
-        what = self._program(graph, turn, found, cut_axes(self.start, self.stop, grid))
+        self.backend, self._leaves = graph.backend, dict[int, Node]()
+        self.probes = {name: v in needs.found.cut for name, v in needs.probes.items()}
+        what = self._program((*needs.probes.values(), *graph.nexts.values()), graph.nexts)
+        what = replace(what, cycle=graph.program.cycle, key=(*what.key, graph.program.cycle))
         prepared = graph.compiled(what, graph.backend)
         leaves = [what.leaves[v] for v in graph.nexts]
         self._bound = BoundGraph(prepared, what, [n for n in leaves if isinstance(n, Leaf)], len(self.probes))
         states = zip(graph.nexts, leaves, strict=True)
-        self.states = [WindowState(node.name, graph.program.types[v], v in found.cut) for v, node in states]
+        self.states = [WindowState(node.name, graph.program.types[v], v in needs.found.cut) for v, node in states]
         kinds = [what.types[v] for v, state in zip(graph.nexts, self.states, strict=True) if state.parted]
         self._regions = WindowRegions(self.ends, kinds, graph.backend, graph.compiled)
         self._begin = [np.asarray(leaf.source.read()[0]) for leaf in self._bound.state_leaves.values()]
         self._bound.load(self._begin, 0)
+        self._stages = [self._stage(stage) for stage in graph.staged]
 
-    # --- the program ----------------------------------------------------------------------------------------------
+    # --- programs -------------------------------------------------------------------------------------------------
 
-    def _program(self, graph: SteppedGraph, turn: Program, found: Surroundings, cut: frozenset[int]) -> Program:
-        """The program on the window, whose leaves have its points."""
-        whole, nexts = self.footprint.grid, graph.nexts
-        seen = tuple(graph.probes[name] for name in self.probes)
-        turn = replace(turn, wanted=(*seen, *nexts.values()))
+    def _program(self, wanted: Sequence[int], kept: Collection[int] = ()) -> Program:
+        """A program on the window, whose leaves have its points; `kept` are leaves whoever reads them."""
+        needs, whole = self._needs, self.footprint.grid
+        found, cut = needs.found, cut_axes(self.start, self.stop, whole)
+        turn = replace(needs.turn, ops=needed_ops(list(needs.turn.ops), tuple(wanted)), wanted=tuple(wanted))
         extents = tuple(b - a for a, b in self.ends)
         of = WindowOf(found.grid, type(found.grid)(extents), cut, cut & frozenset(self.footprint.periodic))
         made = on_window(turn, found, of)
-        used = {*made.program.wanted, *nexts, *(v for op in made.program.ops for v in op.inputs)}
+        used = {*made.program.wanted, *kept, *(v for op in made.program.ops for v in op.inputs)}
         leaves: dict[int, Node] = {v: node for v, node in made.program.leaves.items() if v in used}
         for v in leaves.keys() & found.cut if cut else ():
-            node = turn.leaves[v]
-            assert isinstance(node, Leaf)
-            array = window_of(np.asarray(node.source.read()[0]), (), self.ends, whole)
-            leaves[v] = Leaf(made.program.types[v], HostArray(array), node.by_value, node.name)
+            leaves[v] = self._leaf(v, made.program.types[v])
         for (name, axis), v in made.numbers.items():
             first, n = self.ends[axis][0], whole[axis]
             place = {"origin": first % n, "first": self.start[axis] - first, "last": self.stop[axis] - first}
             leaves[v] = Leaf(NUMBER, HostArray(np.array(place[name], np.int32)), by_value=True)
-        cycle = graph.program.cycle
-        return replace(made.program, leaves=leaves, cycle=cycle, key=(*made.program.key, cycle))
+        return replace(made.program, leaves=leaves)
+
+    def _leaf(self, value: int, kind: FieldType) -> Node:
+        """The window of a field, which all programs have."""
+        if value not in self._leaves:
+            node = self._needs.turn.leaves[value]
+            assert isinstance(node, Leaf)
+            array = window_of(np.asarray(node.source.read()[0]), (), self.ends, self.footprint.grid)
+            self._leaves[value] = Leaf(kind, HostArray(array), node.by_value, node.name)
+        return self._leaves[value]
+
+    def _stage(self, stage: Sequence[tuple[StageReduction, int | None, int]]) -> WindowStage:
+        """What gives a stage's parts, of what is needed here."""
+        needed = [(each, field) for each, _, field in stage if field in self._needs.reduced]
+        reductions = [each for each, _ in needed]
+        inner = [(a - first, b - first) for a, b, (first, _) in zip(self.start, self.stop, self.ends, strict=True)]
+        extents = tuple(b - a for a, b in self.ends)
+        what = reducing(self._program([field for _, field in needed]), reductions, inner, extents)
+        return WindowStage(reductions, what, self._graph.compiled(what, self.backend))
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
@@ -168,6 +130,8 @@ class GraphWindow:
         if n > self.left:
             raise SemanticError(f"this window has {self.left} steps left, not {n}; `put` the points around it first")
         for _ in range(n):
+            if self._needs.waits:
+                self._reduce()
             self._bound.advance()
         self.left -= n
 
@@ -185,9 +149,29 @@ class GraphWindow:
             SemanticError: it is not probed, or has no windows.
         """
         name = self.name_of(what)
-        if name in self._refused:
-            raise SemanticError(f"probe {name!r} is not computed in parts of the grid: {self._refused[name]}")
-        return self._inner(self._bound.read(list(self.probes).index(name)), self.probes[name])
+        if name in self._needs.refused:
+            raise SemanticError(f"probe {name!r} is not computed in parts of the grid: {self._needs.refused[name]}")
+        graph = self._graph
+        if reduced_before(graph.program, [graph.probes[name]], graph.reduced):
+            self._reduce()
+        array = self._inner(self._bound.read(list(self.probes).index(name)), self.probes[name])
+        kind = graph.fields[name].type
+        return array.reshape(
+            (*array.shape[: len(self.start)], *kind.tensor_shape) if self.probes[name] else kind.array_shape
+        )
+
+    def _reduce(self) -> None:
+        """Have what is reduced over the grid known, of the states as they are."""
+        if self._combine is None:
+            first = self._stages[0].reductions[0]
+            raise SemanticError(f"{first}: windows give parts of it; `combine=` is to give those of all windows")
+        self._bound.settle()
+        for stage in self._stages:
+            buffers = self._bound.now[1].buffers
+            states = {v: buffers[v] for v in self._bound.state_leaves}
+            parts = self._combine(stage.parts(states, self.start, self.stop))
+            make_known(stage, parts, self.footprint, self._graph.stages.known)
+        self._bound.evaluated = None
 
     def name_of(self, what: Field | str) -> str:
         """The name of what is probed.
@@ -195,7 +179,7 @@ class GraphWindow:
         Args:
             what: a probed Field, or a probe's name.
         """
-        return probe_named(what, self._fields)
+        return probe_named(what, self._graph.fields)
 
     def values(self) -> list[Array]:
         """The points [start, stop) of each state; all of what is on no grid."""
@@ -301,12 +285,3 @@ class GraphWindow:
             found.append((kind, planes.reshape(kind.planes, kind.field_shape.points)))
             at += kind.nbytes
         return found
-
-
-def cut_axes(start: Place, stop: Place, grid: Place) -> frozenset[int]:
-    """The axes of which a window has not all points."""
-    return frozenset(axis for axis, ends in enumerate(zip(start, stop, strict=True)) if ends != (0, grid[axis]))
-
-
-def _grid_of(graph: SteppedGraph) -> Place:
-    return of_steps(turn_of(graph.program, graph.nexts), list(graph.nexts), 0)[1].grid

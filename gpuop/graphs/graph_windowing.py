@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError
 from gpuop.evaluation import prepare
 from gpuop.fusion.program import Program
-from gpuop.graphs.graph_window import GraphWindow, SteppedGraph
+from gpuop.graphs.graph_stages import Combining, GraphStages
+from gpuop.graphs.graph_window import GraphWindow
+from gpuop.graphs.next_values import next_values
 from gpuop.graphs.saving import Saving
+from gpuop.graphs.stepped_graph import SteppedGraph, grid_of
 from gpuop.graphs.stepper import times
+from gpuop.interop import own
+from gpuop.ir.types import Shape
 from gpuop.ir.values import Leaf
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.execute import Prepared
+from gpuop.windows.footprint import Footprint, of_steps, turn_of
 
 
 class GraphWindowing(Saving):
@@ -22,7 +29,37 @@ class GraphWindowing(Saving):
     _states: dict[Leaf, Field]
     _probes: dict[str, Field]
 
-    def window(self, start: Sequence[int], stop: Sequence[int], steps: int = 1) -> GraphWindow:
+    def _stages(self, seen: bool = True) -> GraphStages:
+        """The reductions over the grid of what states take, and of what is probed if that counts."""
+        probed = [own(f.node) for f in self._probes.values()] if seen else []
+        return GraphStages([*probed, *next_values(self._states)], Shape(grid_of(self._program())))
+
+    def footprint(self, steps: int = 1) -> Footprint:
+        """How far around a point of the grid states depend on states, after so many steps. The grid is that of the largest state.
+
+        Nothing is run; what is probed does not count. What states take that is
+        reduced over the grid is a stage. Constants and sensors' frames of the grid are needed as far too.
+
+        Args:
+            steps: 0 or more.
+
+        Returns:
+            A Footprint, as of `Pipeline.footprint`.
+
+        Raises:
+            SemanticError: `steps` is negative, or the graph is not defined yet.
+        """
+        stages = self._stages(False)
+        what = self._program(stages)
+        assert what.cycle is not None
+        states, seen = dict(what.cycle.nexts), len(self._probes) + len(self._actuators)
+        fields = what.wanted[seen : len(what.wanted) - len(self._states)]
+        found = of_steps(turn_of(what, states, fields), list(states), times(steps))[1]
+        return replace(found, stages=tuple(tuple(map(str, stage)) for stage in stages.stages))
+
+    def window(
+        self, start: Sequence[int], stop: Sequence[int], steps: int = 1, combine: Combining | None = None
+    ) -> GraphWindow:
         """The states' points [start, stop), on the graph's device, in memory of their own; they step with the bits of the whole.
 
         Each window has as much around its points as `footprint(steps)` says, and what is probed needs. After so many steps
@@ -31,6 +68,9 @@ class GraphWindowing(Saving):
         Args:
             start, stop: for each axis of the grid the first point, and the one behind the last.
             steps: how many steps are taken between; 1 or more.
+            combine: for what is reduced over the grid: takes this window's parts, which can be pickled, and gives a list of those
+                of all windows, as `comm.allgather` of mpi4py's does. It is called where such a probe is read, and at each step
+                where states depend on reductions.
 
         Returns:
             A GraphWindow, at tick 0.
@@ -42,11 +82,12 @@ class GraphWindowing(Saving):
             raise SemanticError("a ComputeGraph with sensors or actuators has no windows; probe what is to be seen")
         if times(steps) == 0:
             raise SemanticError("a window of a ComputeGraph is for 1 step or more")
-        what = self._program()
+        stages = self._stages()
+        what = self._program(stages)
         if any(len(field.type.field_shape) > 3 for field in self._states.values()):
             raise SemanticError("windows are of states on grids of up to 3 axes")
-        graph = SteppedGraph(what, self._probes, self._backend(), self._compiled)
-        return GraphWindow(graph, start, stop, int(steps))
+        graph = SteppedGraph(what, self._probes, self._backend(), self._compiled, stages)
+        return GraphWindow(graph, start, stop, int(steps), combine)
 
     def _compiled(self, what: Program, backend: Backend) -> Prepared:
         return prepare(what, backend, self._pin, self._optimize)

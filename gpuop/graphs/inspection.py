@@ -15,7 +15,8 @@ from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.iteration import launches
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
-from gpuop.graphs.stepper import Stepper, times
+from gpuop.graphs.graph_stages import NO_STAGES, GraphStages
+from gpuop.graphs.stepper import Stepper
 from gpuop.ir.pin import Pin
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.profiling import Profile, profile
@@ -25,7 +26,6 @@ from gpuop.show.raster import write_png
 from gpuop.show.scene import Scene
 from gpuop.show.svg import svg
 from gpuop.texts import explained, source_of
-from gpuop.windows.footprint import Footprint, of_steps, turn_of
 
 
 class Inspection(ABC):
@@ -44,8 +44,8 @@ class Inspection(ABC):
         """What runs at each step."""
 
     @abstractmethod
-    def _program(self) -> Program:
-        """What is computed at each step, on whichever device."""
+    def _program(self, stages: GraphStages = NO_STAGES) -> Program:
+        """What is computed at each step, on whichever device; with what stages reduce, and what is known of them as leaves."""
 
     @abstractmethod
     def _ends(self) -> Ends:
@@ -79,25 +79,6 @@ class Inspection(ABC):
         Constants that other graphs share count too. What an iteration keeps between its turns is not known before it runs.
         """
         return nbytes_of(self.plan)
-
-    def footprint(self, steps: int = 1) -> Footprint:
-        """How far around a point of the grid states depend on states, after so many steps. The grid is that of the largest state.
-
-        Nothing is run; what is probed does not count. Constants and sensors' frames of the grid are needed as far too.
-
-        Args:
-            steps: 0 or more.
-
-        Returns:
-            A Footprint, as of `Pipeline.footprint`.
-
-        Raises:
-            SemanticError: `steps` is negative, or the graph is not defined yet.
-        """
-        what = self._program()
-        assert what.cycle is not None
-        states = dict(what.cycle.nexts)
-        return of_steps(turn_of(what, states), list(states), times(steps))[1]
 
     def explain(self, format: str = "text") -> str:
         """Per kernel what was fused into it and how; per pair left apart, why, and what that costs.

@@ -76,7 +76,7 @@ class Domain:
     # --- the window -----------------------------------------------------------------------------------------------
 
     def _windowed(self, steps: int) -> GraphWindow:
-        return self._graph.window(*self._ranks.own(self._rank), steps)
+        return self._graph.window(*self._ranks.own(self._rank), steps, self._comm.allgather)
 
     def _fastest(self, best: GraphWindow) -> GraphWindow:
         """The window for as many steps between exchanges as take least time each, on the slowest rank; 1 is tried first."""
@@ -133,21 +133,49 @@ class Domain:
         """Steps since the states that it started from."""
         return self._window.tick
 
-    def step(self, n: int = 1) -> None:
-        """All states take their `.next` values, n times.
+    def step(self, n: int = 1, until: Field | str | None = None, every: int = 1) -> bool:
+        """All states take their `.next` values, n times, or until a condition holds.
 
         Args:
             n: how many steps; 0 or more.
+            until: a probed 0D scalar field, or a probe's name; steps end when it is true.
+            every: how many steps pass from one look at it to the next; the first look is after so many.
+
+        Returns:
+            Whether `until` was true.
 
         Raises:
-            SemanticError: n is negative, or no integer.
+            SemanticError: n is negative, or no integer; as of `gather`, or a condition that is no 0D scalar.
         """
         left = times(n)
+        if until is None:
+            self._advance(left)
+            return False
+        if not is_integer(every) or every < 1:
+            raise SemanticError(f"`every` is a number of steps, 1 or more, not {every!r}")
+        while left:
+            now = min(left, every)
+            self._advance(now)
+            left -= now
+            if self._holds(until):
+                return True
+        return False
+
+    def _advance(self, left: int) -> None:
         while left:
             self._refresh()
             now = min(left, self._window.left)
             self._window.step(now)
             left -= now
+
+    def _holds(self, until: Field | str) -> bool:
+        """What rank 0 finds: all go on alike."""
+        value = self._read(until)
+        if value.shape:
+            raise SemanticError(
+                f"`until` is a 0D scalar field, not {value.dtype} of {value.shape}: reduce it, as by `.max()`"
+            )
+        return bool(self._comm.allgather(bool(value))[0])
 
     def _refresh(self) -> None:
         if not self._window.left:
@@ -163,11 +191,13 @@ class Domain:
             An array on rank 0, None on the others.
 
         Raises:
-            SemanticError: it is not probed, or is not computed in parts, as reductions over the grid.
+            SemanticError: it is not probed, or is not computed in parts.
         """
+        return self._joined(self._read(what), self._window.probes[self._window.name_of(what)])
+
+    def _read(self, what: Field | str) -> Array:
         self._refresh()
-        part = self._window.read(what)
-        return self._joined(part, self._window.probes[self._window.name_of(what)])
+        return self._window.read(what)
 
     def save(self, path: Path) -> None:
         """Write states and tick to a file, as `graph.save` does: any number of ranks can `load` it, and a graph by itself.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+import time
 from functools import cache
 from types import TracebackType
 from typing import Any
+
+HEARD = 0.5  # seconds: MPI's launchers may lose what is printed right before the end
 
 
 def fail_together(comm: Any) -> None:
@@ -23,6 +26,7 @@ def _have_hook(mpi: Any) -> None:
         told(kind, error, trace)
         sys.stdout.flush()
         sys.stderr.flush()
+        time.sleep(HEARD)
         mpi.COMM_WORLD.Abort(1)
 
     sys.excepthook = end

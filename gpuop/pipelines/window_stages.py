@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -93,31 +93,33 @@ class Staged:
         return [reduction.node for reductions, _ in self.stages for reduction in reductions]
 
 
-def staged(made: Traced, grid: Place, shared: Collection[int]) -> Staged:
-    """A pipeline's stages; none where nothing is reduced over the grid."""
+def grid_reductions(
+    nodes: Sequence[Node], grid: Place, in_windows: Callable[[Node], bool]
+) -> list[list[StageReduction]]:
+    """What reduces values over the grid that come in windows, by stages."""
     levels: dict[Call, int] = {}
     found: dict[int, list[StageReduction]] = {}
-    for call in calls(made.nodes):
+    for call in calls(nodes):
         levels[call] = max((_level(node, levels) for node in call.inputs), default=0)
         reduced = reductions.get(call)
-        if (
-            reduced is not None
-            and reduced.field.type.field_shape == grid
-            and _in_windows(reduced.field.node, grid, shared)
-        ):
+        if reduced is None or reduced.field.type.field_shape != grid or min(reduced.axes) >= len(grid):
+            continue
+        if isinstance(reduced.field.node, Result) or in_windows(reduced.field.node):
             level = _level(reduced.field.node, levels)
             found.setdefault(level, []).append(StageReduction(Result(call, 0), reduced))
             levels[call] = level + 1
+    return [found[level] for level in sorted(found)]
+
+
+def staged(made: Traced, grid: Place, shared: Collection[int]) -> Staged:
+    """A pipeline's stages; none where nothing is reduced over the grid."""
     stages, given = [], set[Node]()
-    for level in sorted(found):
-        fields = [each.made.field for each in found[level]]
+    for found in grid_reductions(made.nodes, grid, lambda node: comes_in_windows(node, grid, shared)):
+        fields = [each.made.field for each in found]
         stages.append(
-            (
-                tuple(found[level]),
-                traced([own(f.node) for f in fields], [f.type for f in fields], True, made.optimize, given),
-            )
+            (tuple(found), traced([own(f.node) for f in fields], [f.type for f in fields], True, made.optimize, given))
         )
-        given |= {each.node for each in found[level]}
+        given |= {each.node for each in found}
     last = traced(made.nodes, made.kinds, made.several, made.optimize, given) if given else made
     return Staged(tuple(stages), last)
 
@@ -128,10 +130,6 @@ def comes_in_windows(node: Node, grid: Place, shared: Collection[int]) -> bool:
     return (
         isinstance(source, Deferred) and source.kind.field_shape == grid and source.placeholder.position not in shared
     )
-
-
-def _in_windows(node: Node, grid: Place, shared: Collection[int]) -> bool:
-    return isinstance(node, Result) or comes_in_windows(node, grid, shared)
 
 
 def _level(node: Node, levels: Mapping[Call, int]) -> int:

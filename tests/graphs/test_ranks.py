@@ -124,6 +124,53 @@ def test_steps_are_those_of_scipy(device):
     np.testing.assert_allclose(on_ranks(2, run, device)[0], expected, rtol=1e-5, atol=1e-6)
 
 
+def levelled(start):
+    """A step takes what is reduced over the grid, and what follows from that."""
+    with gp.ComputeGraph() as graph:
+        u, most, steps = gp.ScalarField(start), gp.ScalarField(np.float32(9)), gp.ScalarField(np.int32(0))
+        spread = smeared(u, "clamp")
+        rest = abs(u - u.max()).max()  # two stages
+        u.next = spread * (0.5 / u.max()) + rest
+        most.next, steps.next = u.max(), steps + 1
+        probes = {"u": u, "most": most, "share": u / rest, "where": spread.argmax(), "rows": spread.max(1)}
+        probes |= {"low": spread.min((0, 1)) - rest, "many": (u > 0.5).astype("int32").sum(), "columns": u.min(0)}
+        probes |= {"total": u.sum(), "flow": gp.VectorField(np.stack([start] * 3, -1)).sum(-1) + u, "late": steps >= 5}
+        for name, field in probes.items():
+            graph.probe(field, name)
+    return graph
+
+
+def test_reductions_are_of_the_whole_grid():
+    start = image(9, 7)
+    graph, names = levelled(start), ("u", "most", "share", "where", "rows", "low", "many", "columns", "flow")
+
+    def run(comm):
+        domain = Domain(comm, levelled(start), (0, 1), every=2)
+        domain.step(3)
+        return [domain.gather(name) for name in names], domain.gather("total"), str(levelled(start).footprint(2))
+
+    with gp.use_device("reference"):
+        graph.step(3)
+        found, total, told = on_ranks(4, run, "reference")[0]
+        for name, got in zip(names, found, strict=True):
+            same_bits(got, graph.read(name), name)
+        np.testing.assert_allclose(total, graph.read("u").sum(dtype="f8"), rtol=1e-6)
+        u = graph.read("u")
+        assert found[6] == (u > 0.5).sum() and np.array_equal(found[7], u.min(0))
+    assert "stage 0: operator `max`" in told and "stage 1: operator `max`" in told and "whole" not in told
+
+
+def test_steps_end_when_a_probe_says_so():
+    start = image(9, 7)
+
+    def run(comm):
+        domain = Domain(comm, levelled(start), every=2)
+        ended = [domain.step(2, until="late"), domain.step(9, until="late", every=3), domain.step(1, until="late")]
+        return ended, domain.tick
+
+    assert on_ranks(2, run, "reference") == [([False, True, True], 6)] * 2
+
+
 def test_states_of_other_kinds():
     """Vectors, integers and complex numbers go whole; what is on no grid is each rank's own; a state may follow another."""
     wave = (image(9, 4) + 1j * image(9, 4)).astype(np.complex64)
@@ -256,7 +303,7 @@ def test_what_is_refused(wrong, told):
         with gp.ComputeGraph() as graph:
             u = gp.ScalarField(image(3, 4))
             u.next = np.cumsum(u, 1) if "must be whole" in told else u + 1
-            graph.probe(u.max(), "most")
+            graph.probe(np.cumsum(u, 0), "most")
         return wrong(comm, graph)
 
     with pytest.raises(gp.SemanticError, match=told):

@@ -246,6 +246,14 @@ def test_reductions_over_the_grid_are_stages(device):
     assert [len(stage) for stage in stages] == [3, 1] and "over axis 0" in stages[1][0]
 
 
+def test_what_reduces_tensors_alone_is_no_stage():
+    x = np.stack([image(6, 5)] * 3, -1)
+    program = gp.pipeline(lambda x: gp.VectorField(x).sum(-1))
+    assert program.footprint(x).stages == ()
+    found = program.window((6, 5), (2, 0), (4, 5))(x[2:4])
+    np.testing.assert_allclose(found, x[2:4].sum(-1), rtol=1e-6)
+
+
 def test_stages_are_asked_for_in_order():
     program, x = gp.pipeline(lambda x: gp.ScalarField(x) - gp.ScalarField(x).max()), image(6, 6)
     with pytest.raises(SemanticError, match=r"reduces over the grid: operator `max`.*as `known=`, 1 arrays"):

@@ -79,7 +79,7 @@ def on_ranks(size: int, work: Callable[[Any], Any], device: str) -> list[Any]:
                 found[rank] = work(ThreadComm(world, rank))
         except BaseException as error:  # noqa: BLE001 - it is looked at, or raised below
             found[rank] = error
-            world.barrier.abort()
+            threading.Timer(0.2, world.barrier.abort).start()  # others may be about to raise their own
 
     threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
     for thread in threads:
