@@ -183,3 +183,44 @@ def progress(steps: int, what: str) -> Iterator[int]:
         if sys.stderr.isatty() and (time.perf_counter() - shown > 0.1 or n == steps):
             shown = time.perf_counter()
             print(f"\r{what} {n} of {steps}", end="\n" if n == steps else "", file=sys.stderr, flush=True)
+
+
+# --- ranks of MPI -----------------------------------------------------------------------------------------------------
+
+
+def ranks() -> Any:
+    """The communicator of all ranks."""
+    try:
+        from mpi4py import MPI
+    except ImportError:
+        raise error("mpi4py is missing: `pip install gpuop[mpi]`, and an MPI such as `pip install mpich`") from None
+    return MPI.COMM_WORLD
+
+
+def device_of(rank: int, asked: str | None) -> str:
+    """The device of a rank: what is asked for, or one of the GPUs in turn."""
+    gpus = [device.name for device in gp.devices() if device.name.startswith("cuda")]
+    return device(asked if asked or not gpus else gpus[rank % len(gpus)])
+
+
+def same_on_ranks(domain: Any, graph: gp.ComputeGraph, probe: str, steps: int) -> bool:
+    """Whether ranks give the bits that the graph gives by itself; rank 0 prints the plan, and how long a step takes of both."""
+    ours, found = _seconds(domain.step, lambda: domain.gather(probe), steps)
+    if found is None:
+        return True
+    alone, whole = _seconds(graph.step, lambda: graph.read(probe), steps)
+    same = np.array_equal(found, whole)
+    print(domain.explain())
+    print(f"{ours * 1e3:.3g} ms a step on all ranks, {alone * 1e3:.3g} ms on one device by itself")
+    print(f"{steps} steps: {'the same bits' if same else 'other bits'}")
+    return same
+
+
+def _seconds(step: Any, read: Any, steps: int) -> tuple[float, Any]:
+    """How long a step takes, of some after one that compiles; and what is read in the end."""
+    step(1)
+    read()
+    start = time.perf_counter()
+    step(steps - 1)
+    found = read()
+    return (time.perf_counter() - start) / (steps - 1), found

@@ -8,7 +8,6 @@ On a host with several GPUs each rank takes the one of its number.
 
 import argparse
 import sys
-import time
 
 import common
 import numpy as np
@@ -37,23 +36,6 @@ def heat(start, device=None):
     return graph
 
 
-def seconds(what, steps):
-    """How long a step takes, of some after one that compiles; with what `what` reads in the end."""
-    step, read = what
-    step(1)
-    read()
-    start = time.perf_counter()
-    step(steps - 1)
-    found = read()
-    return (time.perf_counter() - start) / (steps - 1), found
-
-
-def device_of(rank, asked):
-    """The device of a rank: what is asked for, or one of the GPUs in turn."""
-    gpus = [device.name for device in gp.devices() if device.name.startswith("cuda")]
-    return common.device(asked if asked or not gpus else gpus[rank % len(gpus)])
-
-
 def main(argv=None, comm=None):
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--size", type=int, default=128, help="of the block along each axis (default: %(default)s)")
@@ -61,27 +43,13 @@ def main(argv=None, comm=None):
     parser.add_argument("--every", type=int, help="steps between exchanges (default: what is fastest)")
     parser.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
     args = parser.parse_args(argv)
-    if comm is None:
-        try:
-            from mpi4py import MPI
-        except ImportError:
-            raise common.error(
-                "mpi4py is missing: `pip install gpuop[mpi]`, and an MPI such as `pip install mpich`"
-            ) from None
-        comm = MPI.COMM_WORLD
-    device, start = device_of(comm.Get_rank(), args.device), np.zeros((args.size,) * 3, np.float32)
+    comm = common.ranks() if comm is None else comm
+    device = common.device_of(comm.Get_rank(), args.device)
+    start = np.zeros((args.size,) * 3, np.float32)
     start[args.size // 3 :, args.size // 2, :] = 100
-    domain = Domain(comm, heat(start, device), every=args.every or "auto")
-    ours, found = seconds((domain.step, lambda: domain.gather("u")), args.steps)
-    if found is None:
-        return 0
     graph = heat(start, device)
-    alone, whole = seconds((graph.step, lambda: graph.read("u")), args.steps)
-    right = np.array_equal(found, whole)
-    print(domain.explain())
-    print(f"{ours * 1e3:.3g} ms a step on {comm.Get_size()} ranks, {alone * 1e3:.3g} ms on one by itself")
-    print(f"{args.steps} steps: {'the same bits' if right else 'other bits'}")
-    return 0 if right else 1
+    domain = Domain(comm, graph, every=args.every or "auto")
+    return 0 if common.same_on_ranks(domain, graph, "u", args.steps) else 1
 
 
 if __name__ == "__main__":

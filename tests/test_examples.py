@@ -44,6 +44,7 @@ EXAMPLES = [
 ]
 OF_ARRAYS = [
     "convolution",
+    "flow_ranks",
     "group_sums",
     "heat_ranks",
     "libraries",
@@ -172,6 +173,42 @@ def test_heat_on_ranks(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         graph.step()
         expected = start + np.float32(0.1) * ndimage.laplace(start, mode="nearest")
         np.testing.assert_allclose(graph.read("u"), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_flow_on_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is gathered of three ranks is what NumPy's rolls give, whose walls and inlet nothing passes."""
+    flow = example("flow_ranks")
+    size = ["--rows", "12", "--columns", "20", "--steps", "4", "--every", "3", "--device", "reference"]
+    assert on_ranks(3, lambda comm: flow.main(size, comm), "reference") == [0, 0, 0]
+    printed = capsys.readouterr().out
+    assert "grid 12×20 in 1×3 parts" in printed and "4 steps: the same bits" in printed
+    assert "every 3 steps, axis 1: 3 before, 3 after" in printed and "60.0% of the points" in printed
+    row, column = np.ogrid[:12, :20]
+    solid = (row - 5.5) ** 2 + (column - 4) ** 2 < (12 / 9) ** 2
+    solid[[0, -1]] = True
+    moves = [(0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, -1), (-1, 1)]
+    e, w = np.array(moves, float).T, np.array([16, 4, 4, 4, 4, 1, 1, 1, 1]) / 36
+
+    def rest(density: Any, down: Any, along: Any) -> Array:
+        eu = np.stack([a * down + b * along for a, b in moves])
+        return w[:, None, None] * density * (1 + 3 * eu + 4.5 * eu**2 - 1.5 * (down**2 + along**2))
+
+    inlet = rest(1, np.zeros((12, 20)), np.full((12, 20), 0.1))
+    f = inlet
+    for _ in range(4):
+        padded, walls = np.pad(f, ((0, 0), (1, 1), (1, 1)), "edge"), np.pad(solid, 1, "edge")
+        came = np.empty_like(f)
+        for k, (a, b) in enumerate(moves):
+            there = np.s_[1 - a : 13 - a, 1 - b : 21 - b]
+            came[k] = np.where(walls[there], f[moves.index((-a, -b))], padded[k][there])
+        density = came.sum(0)
+        down, along = np.tensordot(e, came, 1) / density
+        f = came + 1.7 * (rest(density, down, along) - came)
+        f[:, :, 0] = inlet[:, :, 0]
+    graph = flow.channel(12, 20, DEVICES[0])
+    graph.step(4)
+    np.testing.assert_allclose(graph.read("along"), np.tensordot(e[1], f, 1), rtol=1e-4, atol=1e-6)
+    assert f"{abs(graph.read('along')).max() / 0.1:.2f} times" in printed
 
 
 def test_transposes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
