@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
@@ -15,31 +13,18 @@ from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
 from gpuop.ops.gather import own_place
 from gpuop.ops.slicing import sliced
-from gpuop.runtime.base.backend import Backend, Buffer
+from gpuop.runtime.base.backend import Argument, Backend, Buffer, Launch, Part
 from gpuop.runtime.execute import Prepared
 from gpuop.windows.windowed_kernel import NUMBER
 
 Region = tuple[tuple[int, int], ...]  # for each axis the first point, and the one behind the last
 Regions = tuple[Region, ...]
 Compiling = Callable[[Program, Backend], Prepared]
-
-
-@dataclass(frozen=True)
-class Placing:
-    """What writes a part of a state; `whole` and `part` are the values that are given each time."""
-
-    prepared: Prepared
-    values: Mapping[int, Any]
-    whole: int
-    part: int
-
-    def put(self, whole: Buffer, part: Buffer) -> None:
-        given = {**self.values, self.whole: whole, self.part: part}
-        self.prepared.run(given, dict.fromkeys(self.prepared.plan.program.wanted, whole))
+Binding = Callable[[Regions, Sequence[Buffer]], tuple[list[Launch], list[Buffer]]]
 
 
 class WindowRegions:
-    """Regions of states that lie alike.
+    """Regions of states that lie alike. What moves them is bound once, for each way in which states lie in buffers.
 
     Args:
         ends: the points that the states have.
@@ -50,51 +35,68 @@ class WindowRegions:
 
     def __init__(self, ends: Region, kinds: Sequence[FieldType], backend: Backend, compiled: Compiling) -> None:
         self.ends, self.kinds, self.backend, self._compiled = ends, list(kinds), backend, compiled
-        self._packs: dict[Regions, tuple[Program, Prepared, dict[int, Buffer]]] = {}
-        self._places: dict[Regions, tuple[list[Placing], list[Buffer]]] = {}
+        self._parts: dict[Regions, list[FieldType]] = {}
+        self._rooms: dict[Regions, list[Buffer]] = {}
+        self._moves: dict[tuple[str, Regions, tuple[int, ...]], tuple[list[Part], list[Buffer]]] = {}
+
+    def parts(self, regions: Regions) -> list[FieldType]:
+        """The types of what regions have, of each state."""
+        if regions not in self._parts:
+            each = [[b - a for a, b in region] for region in regions]
+            self._parts[regions] = [kind.replace(field_shape=extents) for extents in each for kind in self.kinds]
+        return self._parts[regions]
+
+    def packed(self, regions: Regions, states: Sequence[Buffer]) -> list[Buffer]:
+        """Memory that has the points of regions, until it is asked for again; in the order of the device's queue."""
+        return self._moved("pack", regions, states, self._packing)
+
+    def room(self, regions: Regions) -> list[Buffer]:
+        """Memory that `place` takes the points of regions from."""
+        if regions not in self._rooms:
+            self._rooms[regions] = [self.backend.empty(part) for part in self.parts(regions)]
+        return self._rooms[regions]
+
+    def place(self, regions: Regions, states: Sequence[Buffer]) -> None:
+        """Set the points of regions."""
+        self._moved("place", regions, states, self._placing)
+
+    def _moved(self, what: str, regions: Regions, states: Sequence[Buffer], bind: Binding) -> list[Buffer]:
+        key = what, regions, tuple(map(id, states))
+        if key not in self._moves:
+            launches, results = bind(regions, states)
+            self._moves[key] = self.backend.sequence(launches), results
+        parts, results = self._moves[key]
+        self.backend.launch(parts)
+        return results
+
+    def _packing(self, regions: Regions, states: Sequence[Buffer]) -> tuple[list[Launch], list[Buffer]]:
+        leaves = [Leaf(kind) for kind in self.kinds]
+        what = program([sliced(Field.of(leaf), self._slices(region)).node for region in regions for leaf in leaves])
+        values: dict[int, Argument] = dict(zip(what.leaves, states, strict=True))
+        launches = self._bound(self._compiled(what, self.backend), values)
+        return launches, [values[v] for v in what.wanted]
+
+    def _placing(self, regions: Regions, states: Sequence[Buffer]) -> tuple[list[Launch], list[Buffer]]:
+        launches, parts = list[Launch](), zip(self.parts(regions), self.room(regions), strict=True)
+        starts = [[(each.start,) for each in self._slices(region)] for region in regions for _ in self.kinds]
+        for n, (start, (part, given)) in enumerate(zip(starts, parts, strict=True)):
+            whole, state = self.kinds[n % len(states)], states[n % len(states)]
+            leaves = [Leaf(whole), Leaf(part), *(Leaf(NUMBER, by_value=True) for _ in start)]
+            what = program([placed(*map(Field.of, leaves)).node])
+            arguments = dict(zip(leaves, [state, given, *start], strict=True))
+            values = {v: arguments[node] for v, node in what.leaves.items() if isinstance(node, Leaf)}
+            launches += self._bound(self._compiled(what, self.backend), values | dict.fromkeys(what.wanted, state))
+        return launches, []
 
     def _slices(self, region: Region) -> tuple[slice, ...]:
         return tuple(slice(a - first, b - first) for (a, b), (first, _) in zip(region, self.ends, strict=True))
 
-    def parts(self, regions: Regions) -> list[FieldType]:
-        """The types of what regions have, of each state."""
-        return [kind.replace(field_shape=[b - a for a, b in each]) for each in regions for kind in self.kinds]
-
-    def packed(self, regions: Regions, states: Sequence[Buffer]) -> list[Buffer]:
-        """Memory that has the points of regions, until it is asked for again; in the order of the device's queue."""
-        if regions not in self._packs:
-            leaves = [Leaf(kind) for kind in self.kinds]
-            what = program([sliced(Field.of(leaf), self._slices(region)).node for region in regions for leaf in leaves])
-            made = {v: self.backend.empty(what.types[v]) for v in what.wanted if v not in what.leaves}
-            self._packs[regions] = what, self._compiled(what, self.backend), made
-        what, prepared, made = self._packs[regions]
-        values = prepared.run(dict(zip(what.leaves, states, strict=True)), made)
-        return [values[v] for v in what.wanted]
-
-    def room(self, regions: Regions) -> list[Buffer]:
-        """Memory that `place` takes the points of regions from."""
-        return self._placings(regions)[1]
-
-    def place(self, regions: Regions, states: Sequence[Buffer]) -> None:
-        """Set the points of regions."""
-        for n, (placing, part) in enumerate(zip(*self._placings(regions), strict=True)):
-            placing.put(states[n % len(states)], part)
-
-    def _placings(self, regions: Regions) -> tuple[list[Placing], list[Buffer]]:
-        if regions not in self._places:
-            starts = [[each.start for each in self._slices(region)] for region in regions for _ in self.kinds]
-            parts = self.parts(regions)
-            each = zip(self.kinds * len(regions), parts, starts, strict=True)
-            self._places[regions] = [self._placing(*one) for one in each], [self.backend.empty(part) for part in parts]
-        return self._places[regions]
-
-    def _placing(self, whole: FieldType, part: FieldType, start: Sequence[int]) -> Placing:
-        leaves = [Leaf(whole), Leaf(part), *(Leaf(NUMBER, by_value=True) for _ in start)]
-        what = program([placed(*map(Field.of, leaves)).node])
-        given = dict(zip(leaves, [None, None, *((n,) for n in start)], strict=True))
-        number = {node: v for v, node in what.leaves.items()}
-        values = {v: given[node] for node, v in number.items() if isinstance(node, Leaf)}
-        return Placing(self._compiled(what, self.backend), values, number[leaves[0]], number[leaves[1]])
+    def _bound(self, prepared: Prepared, values: dict[int, Argument]) -> list[Launch]:
+        """Launches with their arguments; `values` gains memory for what has none."""
+        types = prepared.plan.program.types
+        for step in prepared.plan.launches:
+            values.update({v: self.backend.empty(types[v]) for v in step.outputs if v not in values})
+        return [prepared.bind(n, values) for n in range(len(prepared.plan.launches))]
 
 
 def _write_part(whole: Field, part: Field, *start: Field) -> None:
