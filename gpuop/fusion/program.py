@@ -142,7 +142,8 @@ def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:
             outputs = tuple(new(output.param.type) for output in call.kernel.outputs)
             op = merged[call.identity, inputs] = Op(len(merged), call.kernel, call.identity, inputs, outputs, call.loc)
         for index, output in enumerate(op.outputs):
-            values.setdefault(Result(call, index), output)
+            if Result(call, index) not in given:
+                values.setdefault(Result(call, index), output)
     ids = tuple(value(node) for node in wanted)
     ops = needed_ops(list(merged.values()), ids)
     used = {v for op in ops for v in op.inputs} | set(ids)

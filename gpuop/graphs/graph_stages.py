@@ -16,7 +16,7 @@ from gpuop.interop import own
 from gpuop.ir.types import Shape
 from gpuop.ir.values import Leaf, Node, Result
 from gpuop.ops.algebra import copied
-from gpuop.pipelines.window_stages import StageReduction, grid_reductions
+from gpuop.pipelines.window_stages import StageReduction, joint_stages
 from gpuop.runtime.base.backend import Buffer, download
 from gpuop.runtime.execute import Prepared
 from gpuop.windows.footprint import Footprint, Place
@@ -32,7 +32,9 @@ class GraphStages:
     """
 
     def __init__(self, wanted: Sequence[Node], grid: Shape) -> None:
-        self.stages = grid_reductions(wanted, tuple(grid), lambda node: node.type.field_shape == grid)
+        joint = joint_stages(wanted, tuple(grid), lambda node: node.type.field_shape == grid)
+        reduced = ([each for each in stage if isinstance(each, StageReduction)] for stage in joint)
+        self.stages = [stage for stage in reduced if stage]
         nodes = [each.node for stage in self.stages for each in stage]
         self.known: dict[Node, Leaf] = {node: Leaf(node.type, _nothing(node), name=node.name) for node in nodes}
 
@@ -81,8 +83,7 @@ class WindowStage:
         given = {v: states[v] if v in states else argument(node, backend) for v, node in what.leaves.items()}
         values = self.prepared.run(given)
         arrays = iter([download(what.types[v], values[v], backend) for v in what.wanted])
-        found = [(each, [next(arrays) for _ in range(1 + bool(each.reducer.places))]) for each in self.reductions]
-        return tuple(each.part(pieces, start, stop) for each, pieces in found)
+        return tuple(each.part(arrays, start, stop) for each in self.reductions)
 
 
 def make_known(stage: WindowStage, parts: Sequence[Any], needed: Footprint, known: Mapping[Node, Leaf]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.pipeline_call import Traced, in_planes
-from gpuop.pipelines.window_stages import Staged, comes_in_windows, reducing, staged
+from gpuop.pipelines.window_stages import Staged, StageUpdate, comes_in_windows, reducing, staged
 from gpuop.windows.footprint import Footprint, Place, kernels_grid, positions, told
 from gpuop.windows.surroundings import Surroundings, mixed, surroundings, wider
 from gpuop.windows.windowed_kernel import Name, WindowOf
@@ -47,7 +47,11 @@ class Windowed:
 def parted(made: Traced, grid: Place, shared: Sequence[int]) -> Parted:
     """What windows of a grid need; `shared` are the places of arguments that are whole."""
     stages = staged(made, grid, shared)
-    programs = tuple((each, _around(each, grid, shared)) for each in (*(t for _, t in stages.stages), stages.last))
+    each_of = [
+        *((made, [isinstance(j, StageUpdate) for j in joint]) for joint, made in stages.stages),
+        (stages.last, []),
+    ]
+    programs = tuple((each, _around(each, grid, shared, updates)) for each, updates in each_of)
     together = Surroundings(kernels_grid(grid), borders=[{} for _ in kernels_grid(grid)])
     halo, placed = together.nothing, set[int]()
     for each, found in programs:
@@ -62,9 +66,11 @@ def parted(made: Traced, grid: Place, shared: Sequence[int]) -> Parted:
     return Parted(stages, programs, replace(told_of, stages=names, results=made.kinds))
 
 
-def _around(made: Traced, grid: Place, shared: Sequence[int]) -> Surroundings:
+def _around(made: Traced, grid: Place, shared: Sequence[int], updates: Sequence[bool]) -> Surroundings:
+    """What is needed around a window; `updates` says which of the results windows give parts of."""
     windows = [v for v, node in made.program.leaves.items() if comes_in_windows(node, grid, shared)]
-    return surroundings(made.program, kernels_grid(grid), windows)
+    parts = [v for v, updated in zip(made.program.wanted, updates, strict=False) if updated]
+    return surroundings(made.program, kernels_grid(grid), windows, parts)
 
 
 def windowed(of: Parted, stage: int, extents: Place, cut: frozenset[int], inner: Sequence[tuple[int, int]]) -> Windowed:

@@ -121,11 +121,8 @@ class PipelineWindow:
         kind, backend = DeviceCall if device else HostCall, current()
         passed = self._passed(of, made, ends, backend)
         if stage < len(of.staged.stages):
-            arrays = iter(kind(made.traced, list(given.values()), backend, None, passed).downloaded())
-            given_by = [
-                (r, [next(arrays) for _ in range(1 + bool(r.reducer.places))]) for r in of.staged.stages[stage][0]
-            ]
-            return tuple(reduction.part(found, self.start, self.stop) for reduction, found in given_by)
+            found = iter(kind(made.traced, list(given.values()), backend, None, passed).downloaded())
+            return tuple(each.part(found, self.start, self.stop) for each in of.staged.stages[stage][0])
         outs = None if out is None else self._outs(made, out)
         direct = outs if all(i == (0, n) for i, n in zip(inner, extents, strict=True)) else None
         call = kind(made.traced, list(given.values()), backend, direct, passed)

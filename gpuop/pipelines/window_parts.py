@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from gpuop.ir.types import FieldType
 from gpuop.ops.reducers import OPERATIONS, Reducer
 from gpuop.ops.reductions import reduced_by
 from gpuop.runtime.base.backend import Array
+from gpuop.windows.combining import COUNTED
 
+UPDATES = {"add": np.add, "xor": np.bitwise_xor, "and": np.bitwise_and, "or": np.bitwise_or}
 Region = tuple[tuple[int, int], ...]
 
 
@@ -39,7 +41,7 @@ class WindowPart:
         pieces = dict(self.pieces)
         for region, piece in other.pieces.items():
             pieces[region] = self._combined(pieces[region], piece) if region in pieces else piece
-        return WindowPart(self.rule, self.kind, self.divisor, pieces, self.reducer)
+        return replace(self, pieces=pieces)
 
     def _combined(self, a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
         if self.reducer is not None:
@@ -78,3 +80,32 @@ class WindowPart:
             return np.asarray(value.astype(dtype) / np.dtype(dtype).type(count))
         parts = np.ascontiguousarray(value)[..., None].view(np.float32) / np.float32(count)
         return parts.view(np.complex64)[..., 0]
+
+
+@dataclass(frozen=True)
+class UpdatedPart(WindowPart):
+    """What the threads of some windows have made of an output that they update; `fill` is what it holds before they do."""
+
+    fill: float = 0
+
+    def _combined(self, a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
+        x, y = (_numbers(each[0]) for each in (a, b))
+        if self.rule not in ("min", "max"):
+            return (UPDATES[self.rule](x, y).view(a[0].dtype),)
+        least = self.rule == "min"
+        first = (x < y if least else x > y) | (y != y)
+        if x.dtype.kind == "f":
+            first |= (x == y) & (np.signbit(x) == least)
+        return (np.where(first, x, y).view(a[0].dtype),)
+
+    def result(self) -> Array:
+        """The output, once all windows are in."""
+        ((found,),) = self.pieces.values()
+        if self.rule in COUNTED:
+            (found,) = self._combined((found,), (np.full(found.shape, self.fill, found.dtype),))
+        return np.asarray(found).reshape(self.kind.array_shape)
+
+
+def _numbers(array: Array) -> Array:
+    """Complex numbers as pairs, whose parts are updated each by itself."""
+    return np.ascontiguousarray(array).view(np.float32) if array.dtype.kind == "c" else np.asarray(array)

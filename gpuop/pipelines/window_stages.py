@@ -1,10 +1,11 @@
-"""Reductions over the grid that windows are of: what is before them is computed in all windows, then what is behind."""
+"""What all windows of a grid make together, reductions and updates: what is before is computed in all, then what is behind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,16 +13,20 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.fusion.program import Program, program
 from gpuop.interop import own
+from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, Node, Result, calls
 from gpuop.ops.reducers import Reducer, reducer_of
 from gpuop.ops.reductions import Reduced, reduced_by, reductions
 from gpuop.ops.slicing import sliced
 from gpuop.pipelines.pipeline_call import Traced, traced
-from gpuop.pipelines.window_parts import Region, WindowPart
+from gpuop.pipelines.window_parts import Region, UpdatedPart, WindowPart
 from gpuop.runtime.base.backend import Array
-from gpuop.windows.footprint import Place
+from gpuop.windows.combining import combined
+from gpuop.windows.footprint import Place, kernels_grid
 from gpuop.windows.reaching import said
+
+Ends: TypeAlias = Sequence[tuple[int, int]]  # where in a window the points are that are wanted, for each axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +41,20 @@ class StageReduction:
         which = "all axes" if len(axes) == count else f"axis {', '.join(map(str, axes))}"
         return f"{said(self.node.call.kernel, self.node.call.loc)}: over {which}"
 
+    @property
+    def field(self) -> Field:
+        """What windows compute."""
+        return self.made.field
+
+    @property
+    def before(self) -> Sequence[Node]:
+        """What it is made of."""
+        return [self.made.field.node]
+
+    def taken(self, window: Place) -> FieldType:
+        """The type of what a window computes."""
+        return self.field.type.replace(field_shape=window)
+
     @cached_property
     def reducer(self) -> Reducer:
         """What windows reduce by: means are sums, of which nothing is rounded before they are divided."""
@@ -45,9 +64,10 @@ class StageReduction:
         name = "sum" if given.divisor else given.name
         return replace(given, name=name, divisor=0, result=given.held)
 
-    def of_window(self, field: Field) -> list[Field]:
+    def of_window(self, field: Field, inner: Ends) -> list[Field]:
         """What a window gives: values, and before them where places are wanted the extreme ones."""
         axes, given = list(self.made.axes), self.reducer
+        field = sliced(field, tuple(slice(*ends) for ends in inner))
         flat = None if len(axes) == len(field.type.array_shape) else axes[0]
         found = [reduced_by(given, field, axes, flat)]
         if given.places:
@@ -55,12 +75,12 @@ class StageReduction:
             found.insert(0, reduced_by(replace(value, result=value.held), field, axes, flat))
         return found
 
-    def part(self, arrays: Sequence[Array], start: Place, stop: Place) -> WindowPart:
+    def part(self, found: Iterator[Array], start: Place, stop: Place) -> WindowPart:
         """A window's part, of what it has given."""
         made, axes = self.made, self.made.axes
         left = [a for a in range(len(start)) if a not in axes]
         region: Region = tuple((start[a], stop[a]) for a in left)
-        pieces = list(arrays)
+        pieces = [next(found) for _ in range(1 + bool(self.reducer.places))]
         if self.reducer.places:
             pieces[1] = self._in_the_whole(pieces[1], start, stop)
         shape = made.field.type.array_shape
@@ -81,41 +101,102 @@ class StageReduction:
 
 
 @dataclass(frozen=True, eq=False)
-class Staged:
-    """A pipeline in stages: of each the reductions and what computes the fields that they reduce; then what gives results."""
+class StageUpdate:
+    """An output of an operator whose threads update it by atomic operations, in a pipeline."""
 
-    stages: tuple[tuple[tuple[StageReduction, ...], Traced], ...]
+    node: Result
+
+    def __str__(self) -> str:
+        name = self.output.param.hint
+        return f"{said(self.node.call.kernel, self.node.call.loc)}: `{name}`, by `_atomic_{self.rule}`"
+
+    @property
+    def output(self) -> Output:
+        return self.node.call.kernel.outputs[self.node.index]
+
+    @property
+    def rule(self) -> str:
+        """What combines parts."""
+        kernel = self.node.call.kernel
+        assert isinstance(kernel, Kernel)
+        return combined(kernel)[self.output.param]
+
+    @property
+    def field(self) -> Field:
+        """What windows compute."""
+        return Field.of(self.node, kind=self.node.type)
+
+    @property
+    def before(self) -> Sequence[Node]:
+        """What it is made of."""
+        return self.node.call.inputs
+
+    def taken(self, window: Place) -> FieldType:
+        """The type of what a window computes."""
+        return self.node.type
+
+    def of_window(self, field: Field, inner: Ends) -> list[Field]:
+        """What a window gives."""
+        return [field]
+
+    def part(self, found: Iterator[Array], start: Place, stop: Place) -> WindowPart:
+        """A window's part, of what it has given."""
+        return UpdatedPart(self.rule, self.node.type, (0, ""), {(): (next(found),)}, fill=self.output.fill or 0)
+
+
+Joint: TypeAlias = StageReduction | StageUpdate  # what all windows make together
+
+
+@dataclass(frozen=True, eq=False)
+class Staged:
+    """A pipeline in stages: of each what windows make together, and what computes that; then what gives results."""
+
+    stages: tuple[tuple[tuple[Joint, ...], Traced], ...]
     last: Traced
 
     @property
     def known(self) -> list[Result]:
-        """The reductions of all stages."""
-        return [reduction.node for reductions, _ in self.stages for reduction in reductions]
+        """What all stages give."""
+        return [each.node for stage, _ in self.stages for each in stage]
 
 
-def grid_reductions(
-    nodes: Sequence[Node], grid: Place, in_windows: Callable[[Node], bool]
-) -> list[list[StageReduction]]:
-    """What reduces values over the grid that come in windows, by stages."""
+def joint_stages(nodes: Sequence[Node], grid: Place, in_windows: Callable[[Node], bool]) -> list[list[Joint]]:
+    """What windows of a grid make together, by stages; `in_windows` says which leaves come in windows."""
     levels: dict[Call, int] = {}
-    found: dict[int, list[StageReduction]] = {}
-    for call in calls(nodes):
+    found: dict[int, list[Joint]] = {}
+    needed = calls(nodes)
+    used = {node for call in needed for node in call.inputs}.union(nodes)
+    for call in needed:
         levels[call] = max((_level(node, levels) for node in call.inputs), default=0)
-        reduced = reductions.get(call)
-        if reduced is None or reduced.field.type.field_shape != grid or min(reduced.axes) >= len(grid):
-            continue
-        if isinstance(reduced.field.node, Result) or in_windows(reduced.field.node):
-            level = _level(reduced.field.node, levels)
-            found.setdefault(level, []).append(StageReduction(Result(call, 0), reduced))
+        joint = [each for each in _joint(call, grid, in_windows) if each.node in used]
+        if joint:
+            level = max(_level(node, levels) for each in joint for node in each.before)
+            found.setdefault(level, []).extend(joint)
             levels[call] = level + 1
     return [found[level] for level in sorted(found)]
 
 
+def _joint(call: Call, grid: Place, in_windows: Callable[[Node], bool]) -> list[Joint]:
+    """What of a call's results all windows make together."""
+
+    def inside(node: Node) -> bool:
+        return isinstance(node, Result) or in_windows(node)
+
+    kernel, reduced = call.kernel, reductions.get(call)
+    if reduced is not None:
+        of_grid = reduced.field.type.field_shape == grid and min(reduced.axes) < len(grid)
+        return [StageReduction(Result(call, 0), reduced)] if of_grid and inside(reduced.field.node) else []
+    if not isinstance(kernel, Kernel) or kernel.domain.shape != kernels_grid(grid) or not any(map(inside, call.inputs)):
+        return []
+    updates = combined(kernel)
+    return [StageUpdate(Result(call, k)) for k, output in enumerate(kernel.outputs) if output.param in updates]
+
+
 def staged(made: Traced, grid: Place, shared: Collection[int]) -> Staged:
-    """A pipeline's stages; none where nothing is reduced over the grid."""
+    """A pipeline's stages; none where windows make nothing together."""
     stages, given = [], set[Node]()
-    for found in grid_reductions(made.nodes, grid, lambda node: comes_in_windows(node, grid, shared)):
-        fields = [each.made.field for each in found]
+    for found in joint_stages(made.nodes, grid, lambda node: comes_in_windows(node, grid, shared)):
+        fields = [each.field for each in found]
         stages.append(
             (tuple(found), traced([own(f.node) for f in fields], [f.type for f in fields], True, made.optimize, given))
         )
@@ -137,14 +218,14 @@ def _level(node: Node, levels: Mapping[Call, int]) -> int:
     return levels[node.call] if isinstance(node, Result) else 0
 
 
-def reducing(what: Program, of: Sequence[StageReduction], inner: Sequence[tuple[int, int]], window: Place) -> Program:
+def reducing(what: Program, of: Sequence[Joint], inner: Ends, window: Place) -> Program:
     """A program on windows with the reductions of what it gives, of the points that are wanted."""
     fields, wanted = [], list[Field]()
-    for reduction in of:
-        kind = reduction.made.field.type.replace(field_shape=window)
+    for each in of:
+        kind = each.taken(window)
         field = Field.of(Leaf(kind.folded), kind=kind)
         fields.append(field.node)
-        wanted += reduction.of_window(sliced(field, tuple(slice(*ends) for ends in inner)))
+        wanted += each.of_window(field, inner)
     more = program([f.node for f in wanted], fields)
     leaves = {v: what.wanted[fields.index(node)] for v, node in more.leaves.items()}
     first, count = max(what.types) + 1, max((op.number for op in what.ops), default=-1) + 1

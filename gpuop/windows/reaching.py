@@ -8,8 +8,9 @@ from typing import Any
 
 from gpuop.errors import Loc
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Atomic, Barrier, Collective, Expr, FieldParam, Index, Read, Stmt, Write
+from gpuop.ir.nodes import Barrier, Collective, Expr, FieldParam, Index, Read, Stmt, Write
 from gpuop.ir.visit import expressions, values, walk, walk_expr
+from gpuop.windows.combining import uncombined
 from gpuop.windows.nearness import Nearness
 
 PLURAL = {"layer": "layers", "row": "rows", "column": "columns"}
@@ -115,10 +116,10 @@ def _obstacle(kernel: Kernel) -> str:
         return "has work-groups"
     if any(output.begins is not None for output in kernel.outputs):
         return "updates other points than the thread's own"
+    if reason := uncombined(kernel):
+        return reason
     for stmt in walk(kernel.body):
         match stmt:
-            case Atomic(memory=FieldParam()):
-                return "updates a field by atomic operations"
             case Write(point=point) if point is not None:
                 return "writes at other points than the thread's own"
             case Barrier() | Collective():

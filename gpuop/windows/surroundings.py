@@ -10,6 +10,7 @@ from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.program import Op, Program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import Shape
+from gpuop.windows.combining import combined, uncombined
 from gpuop.windows.reaching import ENDLESS, Around, Reaching, reaching, said
 
 Margin: TypeAlias = tuple[tuple[int, int], ...]  # points before and after, for each axis
@@ -22,6 +23,7 @@ class Surroundings:
     Attributes:
         grid: the extents of the grid, as kernels have them.
         cut: the values that come, or are computed, in windows.
+        parts: the values of which windows compute parts, on grids of their own.
         margins: how far around the window a value is needed; of operators, by their number, that of their results.
         whole: the axes that cannot be cut, with reasons.
         borders: the borders that reads cross along each axis, with an operator that has it.
@@ -30,6 +32,7 @@ class Surroundings:
 
     grid: Shape
     cut: set[int] = field(default_factory=set)
+    parts: set[int] = field(default_factory=set)
     margins: dict[int, Margin] = field(default_factory=dict)
     of_ops: dict[int, Margin] = field(default_factory=dict)
     whole: dict[int, str] = field(default_factory=dict)
@@ -61,9 +64,9 @@ def wider(a: Margin, b: Margin) -> Margin:
     return tuple((max(x[0], y[0]), max(x[1], y[1])) for x, y in zip(a, b, strict=True))
 
 
-def surroundings(what: Program, grid: Shape, windows: Collection[int]) -> Surroundings:
-    """What a program needs; `windows` are the leaves that come in windows."""
-    found = Surroundings(grid, set(windows), borders=[{} for _ in grid])
+def surroundings(what: Program, grid: Shape, windows: Collection[int], parts: Collection[int] = ()) -> Surroundings:
+    """What a program needs; `windows` are the leaves that come in windows, `parts` wanted values that are put together of parts."""
+    found = Surroundings(grid, set(windows), set(parts), borders=[{} for _ in grid])
     kept = [op for op in what.ops if _takes(found, what, op)]
     for value in what.wanted:
         found.margins[value] = found.nothing
@@ -89,20 +92,44 @@ def _takes(found: Surroundings, what: Program, op: Op) -> bool:
     given = [v for v in op.inputs if v in found.cut]
     name = said(op.kernel, op.loc)
     shapes = [Shape(what.types[v].field_shape) for v in op.outputs]
-    if isinstance(op.kernel, Kernel) and op.kernel.domain.shape == found.grid and shapes == [found.grid] * len(shapes):
-        found.cut.update(op.outputs)
-        return True
+    if isinstance(op.kernel, Kernel) and op.kernel.domain.shape == found.grid:
+        parts = _parts(found, op, op.kernel)
+        own = [v for v in op.outputs if v not in parts]
+        if all(what.types[v].field_shape == found.grid for v in own):
+            _check_parts(found, what, op, parts)
+            found.cut.update(own)
+            return True
     if isinstance(op.kernel, Iteration) and given and shapes == [found.grid] * len(shapes):
         found.cut.update(op.outputs)
         return True
     if given and op.kernel.apart:
         found.all_whole(f"{name} {op.kernel.apart}")
+    elif given and isinstance(op.kernel, Kernel) and uncombined(op.kernel):
+        found.all_whole(f"{name} {uncombined(op.kernel)}")
     elif given:
         whose = next((str(what.types[v]) for v in op.outputs if what.types[v].field_shape != found.grid), "")
         found.all_whole(f"{name} makes of a field in windows one of another grid, {whose or 'by other threads'}")
     elif found.grid in shapes and found.grid:
         found.all_whole(f"{name} makes a field of the whole grid by threads of another")
     return False
+
+
+def _parts(found: Surroundings, op: Op, kernel: Kernel) -> set[int]:
+    """The values of which threads of a window make parts; what depends on no window is made whole, by each of them."""
+    if found.parts.isdisjoint(op.outputs) and found.cut.isdisjoint(op.inputs):
+        return set()
+    updates = combined(kernel)
+    return {v for v, output in zip(op.outputs, kernel.outputs, strict=True) if output.param in updates}
+
+
+def _check_parts(found: Surroundings, what: Program, op: Op, parts: set[int]) -> None:
+    """Note what is computed of parts."""
+    used = {v for each in what.ops for v in each.inputs}.union(what.wanted) - found.parts
+    if parts & used:
+        found.all_whole(
+            f"{said(op.kernel, op.loc)} updates a field that all windows together make, and it is used here"
+        )
+    found.parts |= parts
 
 
 def _need(found: Surroundings, what: Program, op: Op) -> None:
@@ -205,7 +232,7 @@ def _turn_before(
     for position, value in enumerate(what.wanted):
         _add(turn, value, needs[position])
     for op in reversed(what.ops):
-        if any(v in turn.cut for v in op.outputs):
+        if not turn.cut.union(turn.parts).isdisjoint(op.outputs):
             _need(turn, what, op)
     found = {position: turn.nothing if position < len(what.wanted) else need for position, need in needs.items()}
     for leaf, position in given.items():

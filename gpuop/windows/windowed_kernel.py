@@ -9,9 +9,10 @@ from typing import TypeAlias
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Block, Const, Effect, Expr, FieldParam, If, Index, Let, Read, Ref, Stmt, Var, While
+from gpuop.ir.nodes import Atomic, Block, Const, Effect, Expr, FieldParam, If, Index, Let, Read, Ref, Stmt, Var, While
 from gpuop.ir.types import BOOL, INT, FieldType, Shape, Type
 from gpuop.ir.visit import Copier, fields_read, map_blocks, map_values, with_operands
+from gpuop.windows.combining import COUNTED, combined
 from gpuop.windows.nearness import Nearness
 from gpuop.windows.surroundings import Margin
 
@@ -48,15 +49,22 @@ def windowed(kernel: Kernel, extents: WindowOf, cut: Collection[FieldParam], mar
     """The kernel on a window.
 
     Args:
-        cut: the inputs that come in windows; all outputs do.
+        cut: the inputs that come in windows; all outputs do, but those that threads update: these hold what the window gives.
         margin: how far around the points that are wanted its results are.
     """
-    fields = {param: _part(param, extents.window) for param in (*cut, *kernel.written)}
+    updates = combined(kernel)
+    own = [param for param in kernel.written if param not in updates]
+    fields = {param: _part(param, extents.window) for param in (*cut, *own)}
     copier = _Copy(kernel, extents, fields, margin)
     body = copier.block(kernel.body)
     domain = replace(kernel.domain, shape=extents.window)
     outputs = tuple(
-        replace(o, param=fields[o.param], over=None if o.over is None else fields.get(o.over, o.over))
+        replace(
+            o,
+            param=fields.get(o.param, o.param),
+            fill=0 if updates.get(o.param) in COUNTED else o.fill,
+            over=None if o.over is None else fields.get(o.over, o.over),
+        )
         for o in kernel.outputs
     )
     made = without_dead_code(
@@ -157,7 +165,8 @@ class _Copy(Copier):
         made = self.renamed(map_blocks(made, self.block))
         if isinstance(made, While):
             made = self._while(made)
-        if made.effect & Effect.HOST and self.extents.cut:
+        seen = made.effect & Effect.HOST or (isinstance(made, Atomic) and isinstance(made.memory, FieldParam))
+        if seen and self.extents.cut:
             made = If(self._is_within(), (made,), (), made.loc)
         return (*local, *before, made)
 

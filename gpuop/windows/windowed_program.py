@@ -42,7 +42,8 @@ class _Windowing:
 
     def made(self) -> WindowedProgram:
         what, cut = self.what, self.found.cut
-        ops = tuple(self._op(op) if any(v in cut for v in op.outputs) else op for op in what.ops)
+        changed = cut | self.found.parts
+        ops = tuple(op if changed.isdisjoint(op.outputs) else self._op(op) for op in what.ops)
         types = {
             v: kind.replace(field_shape=self.extents.window) if v in cut else kind for v, kind in what.types.items()
         }
