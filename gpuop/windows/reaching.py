@@ -15,18 +15,36 @@ from gpuop.windows.nearness import Nearness
 
 PLURAL = {"layer": "layers", "row": "rows", "column": "columns"}
 ENDLESS = "wrap"  # the border whose windows go on at the other end
+MIRRORED = {
+    "reflect": 0,
+    "symmetric": 1,
+}  # borders, with how much nearer to the end it is what is read than what is asked for
 
 
 @dataclass(frozen=True)
 class Around:
-    """How far a kernel reads around own points along an axis, before and after them, under which borders."""
+    """How far a kernel reads around own points along an axis, before and after them, under which borders.
+
+    Attributes:
+        mirrored: what is mirrored at an end of the grid lies on the other side of the points there: so far before and after.
+    """
 
     before: int = 0
     after: int = 0
     borders: Mapping[str, str] = field(default_factory=dict)
+    mirrored: tuple[int, int] = (0, 0)
 
     def joined(self, other: Around) -> Around:
-        return Around(max(self.before, other.before), max(self.after, other.after), {**other.borders, **self.borders})
+        first, last = (max(ends) for ends in zip(self.mirrored, other.mirrored, strict=True))
+        borders = {**other.borders, **self.borders}
+        return Around(max(self.before, other.before), max(self.after, other.after), borders, (first, last))
+
+    def of(self, ends: tuple[int, int]) -> tuple[int, int]:
+        """What is needed for so many points before and after others.
+
+        None of these lies outside of the grid: what is mirrored at an end is so far from there, and not farther from others.
+        """
+        return max(ends[0] + self.before, self.mirrored[0]), max(ends[1] + self.after, self.mirrored[1])
 
 
 @dataclass
@@ -83,7 +101,9 @@ def _read(kernel: Kernel, near: Nearness, found: Reaching, read: Read, axis: int
         reason = f"{who} reads `{read.field.hint}` along {PLURAL[name]} {where}"
         found.whole.setdefault(axis, reason)
         return
-    one = _bordered(Around(max(-place.low, 0), max(place.high, 0)), read.border)
+    before, after = max(-place.low, 0), max(place.high, 0)
+    over = MIRRORED.get(read.border)
+    one = Around(before, after, mirrored=(0, 0) if over is None else (max(after - over, 0), max(before - over, 0)))
     if max(one.before, one.after) >= n - 1:
         reach = max(one.before, one.after)
         reason = f"{who} reads `{read.field.hint}` up to {reach} {PLURAL[name]} away"
@@ -97,16 +117,6 @@ def _read(kernel: Kernel, near: Nearness, found: Reaching, read: Read, axis: int
 def _is_fixed(near: Nearness, at: Expr) -> bool:
     least, most = near.ranges.range(at)
     return least == most
-
-
-def _bordered(one: Around, border: str) -> Around:
-    """What is mirrored at an end of the grid lies on the other side of the point."""
-    if border == "reflect":
-        reach = max(one.before, one.after)
-        return Around(reach, reach)
-    if border == "symmetric":
-        return Around(max(one.before, one.after - 1), max(one.after, one.before - 1))
-    return one
 
 
 def _obstacle(kernel: Kernel) -> str:

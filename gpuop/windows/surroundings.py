@@ -157,7 +157,7 @@ def _around(found: Surroundings, margin: Margin, around: list[Around]) -> Margin
     for axis, one in enumerate(around):
         for border, who in one.borders.items():
             found.borders[axis].setdefault(border, who)
-    return tuple((before + a.before, after + a.after) for (before, after), a in zip(margin, around, strict=True))
+    return tuple(one.of(ends) for ends, one in zip(margin, around, strict=True))
 
 
 def _add(found: Surroundings, value: int, margin: Margin) -> None:

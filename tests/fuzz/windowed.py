@@ -94,7 +94,8 @@ class WindowedProgram:
             return _readTensor(f, *at, border="unchecked") - _readTensor(f) * 0.5
 
         def thrown(f: Any, own: Sequence[Any], extents: Sequence[Any]) -> Any:
-            far = _convert_int(_clamp(_readTensor(f) * 9 - 4, -float(reach), float(reach)))
+            value = _readTensor(f) * 64
+            far = _convert_int(_clamp((value - _floor(value) - 0.5) * (8.0 * reach), -float(reach), float(reach)))
             at = [x + (far if k == axis else 0) for k, x in enumerate(own)]
             return _readTensor(f, *at, border=border) + _readTensor(f) * 0.25
 
@@ -135,6 +136,18 @@ class WindowedProgram:
             inner = tuple(slice(a, b) for a, b in zip(start, stop, strict=True))
             found[inner] = window(taken(self.array, needed.window(start, stop)), self.weights)
         return found
+
+    def notices(self, axis: int, times: int = 8) -> bool | None:
+        """Whether some input shows that windows have a point less along an axis; None if that leaves them as they are."""
+        needed, n = self.footprint, self.grid[axis]
+        if axis in needed.whole or not 0 < min(each or n for each in needed.halo[axis]) < n:
+            return None
+        for _ in range(times):
+            whole = self.pipeline(self.array, self.weights)
+            if not np.array_equal(self.lessened(axis), whole):
+                return True
+            self.array = self.rng.random(self.grid, np.float32)
+        return False
 
     def lessened(self, axis: int) -> Array:
         """The result of windows of a point along an axis, with a point less around each than is needed."""
