@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from gpuop.windows.footprint import Footprint
 
@@ -45,7 +45,8 @@ class GridBlocks:
 
     Args:
         chunks: along each axis.
-        alike: whether windows are equally long, so that all have the same kernels; else only points of blocks are computed.
+        alike: whether windows are equally long, so that all have the same kernels; else only points of blocks are computed, as
+            they are along axes with work-groups.
 
     Attributes:
         axes: the blocks along each axis.
@@ -54,9 +55,10 @@ class GridBlocks:
 
     def __init__(self, footprint: Footprint, chunks: Sequence[Chunks], alike: bool) -> None:
         self.chunks = tuple(chunks)
-        periodic = footprint.periodic
+        periodic, groups = footprint.periodic, footprint.multiples
         self.axes = [
-            _axis_blocks(each, footprint.halo[axis], axis in periodic, alike) for axis, each in enumerate(chunks)
+            _axis_blocks(each, footprint.halo[axis], axis in periodic, alike and axis not in groups)
+            for axis, each in enumerate(chunks)
         ]
         self.needed = [
             [list(_pieces(block.window, each)) for block in blocks]
@@ -89,6 +91,13 @@ def _axis_blocks(chunks: Chunks, halo: Ends, periodic: bool, alike: bool) -> lis
         inside = first + before if first else 0, last - after if last < extent else extent
         blocks.append(AxisBlock(ends, inside, (first, last)))
     return blocks
+
+
+def in_multiples(chunks: Chunks, of: int) -> Chunks:
+    """Chunks like these whose ends are multiples of a number, but for the last one."""
+    extent = sum(chunks)
+    stops = {min(-(-stop // of) * of, extent) for stop in accumulate(chunks)}
+    return tuple(b - a for a, b in pairwise([0, *sorted(stops)]))
 
 
 def _pieces(window: Ends, chunks: Chunks) -> Iterator[ChunkPiece]:

@@ -11,6 +11,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+from gpuop.dask.axis_blocks import in_multiples
 from gpuop.dask.block_map import BlockArgument, BlockMap
 from gpuop.dask.block_program import BlockProgram
 from gpuop.dask.image_axes import ImageAxes, image_axes
@@ -45,7 +46,7 @@ def map_blocks(
         batch: how many leading axes count images, which are computed each by itself. Arrays without them are given to all.
         axes: or which axes the function gets, in its order, by number (of xarray's, by name); all others count images.
         device: the name of the device that workers compute on; None leaves it to each worker.
-        rechunk: whether axes that cannot be cut are put into one chunk.
+        rechunk: whether axes that cannot be cut are put into one chunk, and chunks made to end where work-groups do.
         constants: the function's other arguments, and arrays by their names.
 
     Returns:
@@ -173,7 +174,10 @@ def _chunked(
     first = lazy[name]
     _check(first, count, footprint, cut, rechunk)
     whole = range(grid) if not cut else footprint.whole
-    chunks = [*first.chunks[:count], *((n,) if a in whole else c for a, (n, c) in enumerate(_axes(first, count, grid)))]
+    chunks = list(first.chunks[:count])
+    for a, (extent, each) in enumerate(_axes(first, count, grid)):
+        of, _ = footprint.multiples.get(a, (1, ""))
+        chunks.append((extent,) if a in whole else in_multiples(each, of))
     given = {}
     for n, array in lazy.items():
         images = chunks[:count] if n in counted else []
@@ -200,6 +204,11 @@ def _check(first: Any, count: int, footprint: Footprint, cut: bool, rechunk: boo
     held = [a for a in several if not cut or a in footprint.whole]
     if held and not rechunk:
         raise SemanticError(f"axis {held[0]} must be in one chunk, which `rechunk=True` sees to: {reasons}")
+    for axis, (of, reason) in footprint.multiples.items() if cut and not rechunk else ():
+        if in_multiples(first.chunks[count + axis], of) != first.chunks[count + axis]:
+            raise SemanticError(
+                f"chunks of axis {axis} must end at multiples of {of}, which `rechunk=True` sees to: {reason}"
+            )
 
 
 def _named(made: Pipeline, arrays: Sequence[Any]) -> dict[str, Any]:

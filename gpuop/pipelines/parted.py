@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from gpuop.fusion.program import Program
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.pipeline_call import Traced, in_planes
 from gpuop.pipelines.window_stages import Staged, StageUpdate, comes_in_windows, reducing, staged
 from gpuop.windows.footprint import Footprint, Place, kernels_grid, positions, told
-from gpuop.windows.surroundings import Surroundings, mixed, surroundings, wider
+from gpuop.windows.surroundings import Surroundings, surroundings, together, wider
 from gpuop.windows.windowed_kernel import Name, WindowOf
 from gpuop.windows.windowed_program import on_window
 
@@ -52,16 +53,13 @@ def parted(made: Traced, grid: Place, shared: Sequence[int]) -> Parted:
         (stages.last, []),
     ]
     programs = tuple((each, _around(each, grid, shared, updates)) for each, updates in each_of)
-    together = Surroundings(kernels_grid(grid), borders=[{} for _ in kernels_grid(grid)])
-    halo, placed = together.nothing, set[int]()
+    every = surroundings(Program({}, (), (), {}, (), {}), kernels_grid(grid), ())
+    together(every, [found for _, found in programs])
+    halo, placed = every.nothing, set[int]()
     for each, found in programs:
-        for axis, reason in found.whole.items():
-            together.whole.setdefault(axis, reason)
-        together.borders = [{**b, **a} for a, b in zip(together.borders, found.borders, strict=True)]
         halo = wider(halo, found.halo(found.margins))  # fields of constants alone are computed in windows too
         placed.update(positions(each.program, found))
-    mixed(together)
-    told_of = told(grid, together, halo, sorted(placed))
+    told_of = told(grid, every, halo, sorted(placed))
     names = tuple(tuple(map(str, each)) for each, _ in stages.stages)
     return Parted(stages, programs, replace(told_of, stages=names, results=made.kinds))
 

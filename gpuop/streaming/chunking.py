@@ -54,6 +54,8 @@ class Chunking:
         n, c, (before, after) = self.needed.grid[axis], self.chunk[axis], self.needed.halo[axis]
         if c >= n:
             return 0, n
+        if axis in self.needed.multiples:
+            return start, stop
         if axis in self.needed.periodic:
             first = min(start, n - c)
             return first, first + c
@@ -86,9 +88,10 @@ def chosen(needed: Footprint, point: int, units: Sequence[int], most: int) -> Ch
 
     Args:
         point: bytes of memory for each point.
-        units: what chunks are multiples of.
+        units: what chunks are multiples of, besides work-groups.
         most: bytes.
     """
+    units = [math.lcm(max(u, 1), multiple(needed, axis)) for axis, u in enumerate(units)]
     sizes = [
         [*_multiples(u, n)] if a not in needed.whole else [n]
         for a, (u, n) in enumerate(zip(units, needed.grid, strict=True))
@@ -103,6 +106,11 @@ def chosen(needed: Footprint, point: int, units: Sequence[int], most: int) -> Ch
         )
 
     return Chunking(needed, min(product(*sizes), key=cost))
+
+
+def multiple(needed: Footprint, axis: int) -> int:
+    """What windows' ends are multiples of along an axis."""
+    return needed.multiples.get(axis, (1, ""))[0]
 
 
 def _multiples(unit: int, extent: int) -> Iterator[int]:

@@ -17,7 +17,7 @@ from gpuop.ir.values import Leaf
 from gpuop.pipelines.parted import Parted
 from gpuop.pipelines.pipeline import Pipeline, pipeline
 from gpuop.runtime.base.backend import Array
-from gpuop.streaming.chunking import Chunking, chosen, window_bytes
+from gpuop.streaming.chunking import Chunking, chosen, multiple, window_bytes
 from gpuop.streaming.journal import ENDING, Journal
 from gpuop.streaming.overlapping import overlapped
 from gpuop.streaming.progress import Progress
@@ -111,10 +111,10 @@ class _Stream:
             raise SemanticError(
                 f'`chunks=` is "auto" or an extent for each axis of the grid {self.grid}, not {chunks!r}'
             )
+        sizes = (-(-int(c) // multiple(needed, a)) * multiple(needed, a) for a, c in enumerate(given))
         whole = needed.whole.keys()
         self.chunking = Chunking(
-            needed,
-            tuple(n if a in whole else min(int(c), n) for a, (c, n) in enumerate(zip(given, self.grid, strict=True))),
+            needed, tuple(n if a in whole else min(c, n) for a, (c, n) in enumerate(zip(sizes, self.grid, strict=True)))
         )
 
     def _point_bytes(self) -> int:

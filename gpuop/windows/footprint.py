@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpuop.errors import SemanticError
 from gpuop.fusion.program import Program, needed_ops
 from gpuop.ir.dims import folded
 from gpuop.ir.types import MOST_GRID, FieldType, Shape, is_integer
+from gpuop.windows.reaching import Around
 from gpuop.windows.surroundings import Margin, Surroundings, surroundings, turned, wider
 from gpuop.windows.windowed_kernel import WindowOf
 from gpuop.windows.windowed_program import on_window
@@ -28,7 +29,9 @@ class Footprint:
         whole: the axes that no window may cut, with the reason of each.
         periodic: the axes whose ends meet: windows go on at the other end, and are not cut there.
         positions: the axes along which results depend on where a point is, not only on what is around it.
-        stages: the reductions over the grid, by stages: each is to be known, of all windows, before the next one.
+        multiples: of what windows' ends are multiples where the grid does not end, along axes with work-groups; with the reason.
+        stages: what all windows make together, reductions and what atomic operations update: each stage is to be known, of all
+            windows, before the next one.
         results: the types of a pipeline's results.
     """
 
@@ -39,6 +42,7 @@ class Footprint:
     positions: tuple[int, ...]
     stages: tuple[tuple[str, ...], ...] = ()
     results: tuple[FieldType, ...] = ()
+    multiples: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def window(self, start: Sequence[int], stop: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """Which points of arguments the points [start, stop) need: for each axis the first one and the one behind the last.
@@ -53,7 +57,7 @@ class Footprint:
             A tuple of pairs.
 
         Raises:
-            SemanticError: points outside of the grid, or an axis that must be whole is cut.
+            SemanticError: points outside of the grid, an axis that must be whole is cut, or one within a work-group.
         """
         first, last = places(start, stop, self.grid)
         self._check(first, last)
@@ -94,6 +98,12 @@ class Footprint:
                 raise SemanticError(
                     f"axis {axis} of the grid {self.grid} must be whole, and a window cuts it: {reason}"
                 )
+        for axis, (n, reason) in self.multiples.items():
+            if start[axis] % n or (stop[axis] % n and stop[axis] != self.grid[axis]):
+                raise SemanticError(
+                    f"windows begin and end at multiples of {n} along axis {axis}, or where the grid {self.grid} ends, and this "
+                    f"one is {start[axis]}:{stop[axis]}: {reason}"
+                )
 
     def __str__(self) -> str:
         lines = [f"grid {'×'.join(map(str, self.grid))}"]
@@ -102,6 +112,7 @@ class Footprint:
                 lines.append(f"  axis {axis}: must be whole: {self.whole[axis]}")
                 continue
             facts = [f"{before} before, {after} after" if before or after else "own points only"]
+            facts += [f"in multiples of {n}" for a, (n, _) in self.multiples.items() if a == axis]
             facts += ["its ends meet"] * (axis in self.periodic) + ["positions count"] * (axis in self.positions)
             lines.append(f"  axis {axis}: {'; '.join(facts)}")
         lines += [f"  stage {k}: {each}" for k, stage in enumerate(self.stages) for each in stage]
@@ -133,13 +144,20 @@ def told(grid: Place, found: Surroundings, halo: Margin, placed: Sequence[int]) 
         whole[axis] = f"the first {more + 1} axes of a grid of {len(grid)} are one in kernels"
     for axis, reason in found.whole.items():
         whole.setdefault(axis + more, reason)
+    sizes = [math.lcm(*groups) for groups in found.groups]
+    ends = [Around(group=n).whole_groups(each) for n, each in zip(sizes, halo, strict=True)]
     first = ((0, 0),) * more
     return Footprint(
         grid,
-        tuple((0, 0) if a in whole else ends for a, ends in enumerate((*first, *halo))),
+        tuple((0, 0) if a in whole else each for a, each in enumerate((*first, *ends))),
         dict(sorted(whole.items())),
         tuple(a + more for a in found.periodic if a + more not in whole),
         tuple(a + more for a in placed if a + more not in whole),
+        multiples={
+            a + more: (n, next(iter(found.groups[a].values())))
+            for a, n in enumerate(sizes)
+            if n > 1 and a + more not in whole
+        },
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuop.ir.intervals import LIMITS
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Cast, Const, Expr, Index, Let, Ref, Stmt, Var
+from gpuop.ir.nodes import AXES, Apply, Cast, Const, Expr, Index, Let, Ref, Stmt, Var
 from gpuop.ir.types import INT
 from gpuop.passes.ranges import Ranges, fits
 
@@ -17,11 +17,22 @@ ANY = (-math.inf, math.inf)
 
 @dataclass(frozen=True)
 class Near:
-    """An integer that is the thread's position along an axis and from `low` to `high` more."""
+    """An integer that is the thread's position along an axis and from `low` to `high` more.
+
+    Attributes:
+        of_group: whether it is so far from the first position of the work-group instead.
+    """
 
     axis: str
     low: int
     high: int
+    of_group: bool = False
+
+
+def group_of(kernel: Kernel, axis: str) -> int:
+    """The threads of a work-group along an axis, where it is known that there are groups; 0 where a target decides."""
+    size = 1 if kernel.group is None else kernel.group[AXES.index(axis)]
+    return size if isinstance(size, int) else 0
 
 
 class Nearness:
@@ -56,6 +67,10 @@ class Nearness:
         match expr:
             case Index(kind="global", axis=axis, offset=offset):
                 return Near(axis, offset, offset)
+            case Index(kind="group", axis=axis, offset=offset) if group_of(self.kernel, axis) == 1:
+                return Near(axis, offset, offset)
+            case Apply(op="mul", args=args):
+                return self._first_of_group(*args) or self._first_of_group(*args[::-1])
             case Ref(var=var):
                 return self.known.get(var)
             case Cast(arg=arg, type=kind) if arg.type.integer and kind.integer:
@@ -70,6 +85,16 @@ class Nearness:
         inside = found is not None and fits(self._bounds(found), expr.type.dtype)
         return found if inside else None
 
+    def _first_of_group(self, group: Expr, size: Expr) -> Near | None:
+        """The number of a work-group times the points that it has."""
+        index = self._value(group)
+        if not isinstance(index, Index) or index.kind != "group" or index.offset or not isinstance(size, Const):
+            return None
+        return Near(index.axis, 0, 0, True) if size.value == group_of(self.kernel, index.axis) else None
+
+    def _value(self, expr: Expr) -> Expr:
+        return self.values.get(expr.var, expr) if isinstance(expr, Ref) else expr
+
     def _of_two(self, expr: Apply, x: Expr, y: Expr) -> Near | None:
         a, b = self.near(x), self.near(y)
         if expr.op in ("add", "sub"):
@@ -77,10 +102,15 @@ class Nearness:
                 return None
             near, other = (a, y) if a is not None else (b, x)
             assert near is not None
+            place = self._value(other)
+            own = isinstance(place, Index) and (place.kind, place.axis) == ("local", near.axis)
+            if own and isinstance(place, Index) and near.of_group == (expr.op == "add"):
+                more = place.offset if near.of_group else -place.offset
+                return Near(near.axis, near.low + more, near.high + more, not near.of_group)
             least, most = self.ranges.range(other)
             if expr.op == "sub":
                 least, most = -most, -least
-            return Near(near.axis, near.low + least, near.high + most)
+            return replace(near, low=near.low + least, high=near.high + most)
         axis = a.axis if a is not None else b.axis if b is not None else ""
         a, b = (self._as_near(each, e, axis) for each, e in ((a, x), (b, y)))
         if not axis or a is None or b is None:
@@ -95,6 +125,8 @@ class Nearness:
 
     def _as_near(self, near: Near | None, expr: Expr, axis: str) -> Near | None:
         """Any integer within bounds is so far from a position at most."""
+        if near is not None and near.of_group:
+            near = Near(near.axis, near.low - group_of(self.kernel, near.axis) + 1, near.high)
         if near is not None:
             return near if near.axis == axis else None
         least, most = self.ranges.range(expr)

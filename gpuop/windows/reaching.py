@@ -8,10 +8,10 @@ from typing import Any
 
 from gpuop.errors import Loc
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Barrier, Collective, Expr, FieldParam, Index, Read, Stmt, Write
-from gpuop.ir.visit import expressions, values, walk, walk_expr
+from gpuop.ir.nodes import Expr, FieldParam, Index, Read, Stmt, Write
+from gpuop.ir.visit import values, walk, walk_expr
 from gpuop.windows.combining import uncombined
-from gpuop.windows.nearness import Nearness
+from gpuop.windows.nearness import Nearness, group_of
 
 PLURAL = {"layer": "layers", "row": "rows", "column": "columns"}
 ENDLESS = "wrap"  # the border whose windows go on at the other end
@@ -27,23 +27,31 @@ class Around:
 
     Attributes:
         mirrored: what is mirrored at an end of the grid lies on the other side of the points there: so far before and after.
+        group: the threads of a work-group.
     """
 
     before: int = 0
     after: int = 0
     borders: Mapping[str, str] = field(default_factory=dict)
     mirrored: tuple[int, int] = (0, 0)
+    group: int = 1
 
     def joined(self, other: Around) -> Around:
         first, last = (max(ends) for ends in zip(self.mirrored, other.mirrored, strict=True))
         borders = {**other.borders, **self.borders}
-        return Around(max(self.before, other.before), max(self.after, other.after), borders, (first, last))
+        return Around(max(self.before, other.before), max(self.after, other.after), borders, (first, last), self.group)
+
+    def whole_groups(self, ends: tuple[int, int]) -> tuple[int, int]:
+        """As many points before and after as threads of whole work-groups make."""
+        before, after = (-(-points // self.group) * self.group for points in ends)
+        return before, after
 
     def of(self, ends: tuple[int, int]) -> tuple[int, int]:
         """What is needed for so many points before and after others.
 
         None of these lies outside of the grid: what is mirrored at an end is so far from there, and not farther from others.
         """
+        ends = self.whole_groups(ends)
         return max(ends[0] + self.before, self.mirrored[0]), max(ends[1] + self.after, self.mirrored[1])
 
 
@@ -54,10 +62,12 @@ class Reaching:
     Attributes:
         around: by field and axis; of fields on the kernel's own grid.
         whole: why an axis cannot be cut, for those that cannot.
+        groups: the threads of a work-group along each axis.
     """
 
     around: dict[FieldParam, list[Around]] = field(default_factory=dict)
     whole: dict[int, str] = field(default_factory=dict)
+    groups: tuple[int, ...] = ()
 
 
 def said(kernel: Any, loc: Loc | None = None) -> str:
@@ -69,7 +79,9 @@ def said(kernel: Any, loc: Loc | None = None) -> str:
 def reaching(kernel: Kernel, cut: Collection[FieldParam], name: str) -> Reaching:
     """What a kernel needs of the inputs that come in windows, all of which are on its grid; `name` is what reasons call it."""
     axes = kernel.domain.axes
-    found = Reaching({param: [Around()] * len(axes) for param in kernel.inputs if param in cut})
+    groups = tuple(group_of(kernel, axis) for axis in axes)
+    own = [Around(group=n or 1) for n in groups]
+    found = Reaching({param: list(own) for param in kernel.inputs if param in cut}, groups=groups)
     reason = _obstacle(kernel)
     if reason:
         found.whole = dict.fromkeys(range(len(axes)), f"{name} {reason}")
@@ -101,11 +113,13 @@ def _read(kernel: Kernel, near: Nearness, found: Reaching, read: Read, axis: int
         reason = f"{who} reads `{read.field.hint}` along {PLURAL[name]} {where}"
         found.whole.setdefault(axis, reason)
         return
-    before, after = max(-place.low, 0), max(place.high, 0)
-    over = MIRRORED.get(read.border)
-    one = Around(before, after, mirrored=(0, 0) if over is None else (max(after - over, 0), max(before - over, 0)))
-    if max(one.before, one.after) >= n - 1:
-        reach = max(one.before, one.after)
+    group, over = found.groups[axis], MIRRORED.get(read.border)
+    before, after = max(-place.low, 0), max(place.high - (group - 1) * place.of_group, 0)
+    beyond = after + -n % group  # the last work-group may go on behind the end
+    mirrored = (0, 0) if over is None else (max(beyond - over, 0), max(before - over, 0))
+    one = Around(before, after, mirrored=mirrored, group=group)
+    reach = max(before, beyond)
+    if reach >= n - 1:
         reason = f"{who} reads `{read.field.hint}` up to {reach} {PLURAL[name]} away"
         found.whole.setdefault(axis, f"{reason}, of {n}")
         return
@@ -121,9 +135,10 @@ def _is_fixed(near: Nearness, at: Expr) -> bool:
 
 def _obstacle(kernel: Kernel) -> str:
     """Why a kernel runs on all of its grid or not at all; empty where it need not."""
-    groups = {"local", "group", "local_size", "group_count"}
-    if kernel.group is not None or any(isinstance(e, Index) and e.kind in groups for e in expressions(kernel.body)):
-        return "has work-groups"
+    if kernel.group is not None and not all(isinstance(n, int) for n in kernel.group):
+        return "has work-groups as large as a device decides: say `_localThreads(…)` with numbers"
+    if kernel.group is not None and kernel.domain.elements > 1:
+        return "has work-groups, and threads for each element"
     if any(output.begins is not None for output in kernel.outputs):
         return "updates other points than the thread's own"
     if reason := uncombined(kernel):
@@ -132,6 +147,4 @@ def _obstacle(kernel: Kernel) -> str:
         match stmt:
             case Write(point=point) if point is not None:
                 return "writes at other points than the thread's own"
-            case Barrier() | Collective():
-                return "has threads that wait for one another"
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -11,7 +12,8 @@ from gpuop.fusion.program import Op, Program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import Shape
 from gpuop.windows.combining import combined, uncombined
-from gpuop.windows.reaching import ENDLESS, Around, Reaching, reaching, said
+from gpuop.windows.nearness import group_of
+from gpuop.windows.reaching import ENDLESS, PLURAL, Around, Reaching, reaching, said
 
 Margin: TypeAlias = tuple[tuple[int, int], ...]  # points before and after, for each axis
 
@@ -27,6 +29,7 @@ class Surroundings:
         margins: how far around the window a value is needed; of operators, by their number, that of their results.
         whole: the axes that cannot be cut, with reasons.
         borders: the borders that reads cross along each axis, with an operator that has it.
+        groups: how many threads work-groups have along each axis, with an operator that has them.
         inner, near: what turns of iterations need, and what kernels do, by the operator's number.
     """
 
@@ -37,6 +40,7 @@ class Surroundings:
     of_ops: dict[int, Margin] = field(default_factory=dict)
     whole: dict[int, str] = field(default_factory=dict)
     borders: list[dict[str, str]] = field(default_factory=list)
+    groups: list[dict[int, str]] = field(default_factory=list)
     inner: dict[int, Surroundings] = field(default_factory=dict)
     near: dict[int, Reaching] = field(default_factory=dict)
 
@@ -66,24 +70,40 @@ def wider(a: Margin, b: Margin) -> Margin:
 
 def surroundings(what: Program, grid: Shape, windows: Collection[int], parts: Collection[int] = ()) -> Surroundings:
     """What a program needs; `windows` are the leaves that come in windows, `parts` wanted values that are put together of parts."""
-    found = Surroundings(grid, set(windows), set(parts), borders=[{} for _ in grid])
+    found = Surroundings(grid, set(windows), set(parts), borders=[{} for _ in grid], groups=[{} for _ in grid])
     kept = [op for op in what.ops if _takes(found, what, op)]
     for value in what.wanted:
         found.margins[value] = found.nothing
     for op in reversed(kept):
         _need(found, what, op)
-    mixed(found)
+    together(found)
     return found
 
 
-def mixed(found: Surroundings) -> None:
-    """Note the axes along which some reads wrap around and others do not."""
+def together(found: Surroundings, others: Sequence[Surroundings] = ()) -> None:
+    """Note which axes all operators together cannot be cut along, with those of other programs.
+
+    They are those along which some reads wrap around and others do not, and those that work-groups do not divide.
+    """
+    for other in others:
+        for axis, reason in other.whole.items():
+            found.whole.setdefault(axis, reason)
+        found.borders = [{**b, **a} for a, b in zip(found.borders, other.borders, strict=True)]
+        found.groups = [{**b, **a} for a, b in zip(found.groups, other.groups, strict=True)]
+    for axis, groups in enumerate(found.groups):
+        n, size = found.grid[axis], math.lcm(*groups)
+        if size >= n > 1 and size > 1:
+            found.whole.setdefault(axis, f"{next(iter(groups.values()))}, and the axis has {n}")
+        elif n % size and ENDLESS in found.borders[axis]:
+            found.whole.setdefault(
+                axis, f"{next(iter(groups.values()))}, of which {n} is no multiple, and its ends meet"
+            )
     for axis, borders in enumerate(found.borders):
-        others = sorted(borders.keys() - {ENDLESS})
-        if ENDLESS in borders and others and axis not in found.whole:
+        ends = sorted(borders.keys() - {ENDLESS})
+        if ENDLESS in borders and ends and axis not in found.whole:
             found.whole[axis] = (
                 f'{borders[ENDLESS]} reads across the ends of the axis under border="wrap", and '
-                f'{borders[others[0]]} under border="{others[0]}"'
+                f'{borders[ends[0]]} under border="{ends[0]}"'
             )
 
 
@@ -135,6 +155,9 @@ def _check_parts(found: Surroundings, what: Program, op: Op, parts: set[int]) ->
 def _need(found: Surroundings, what: Program, op: Op) -> None:
     """What an operator's results need of its inputs."""
     margin = found.halo([v for v in op.outputs if v in found.margins])
+    if isinstance(op.kernel, Kernel):
+        sizes = (max(group_of(op.kernel, axis), 1) for axis in op.kernel.domain.axes)
+        margin = tuple(Around(group=n).whole_groups(ends) for n, ends in zip(sizes, margin, strict=True))
     found.of_ops[op.number] = wider(found.of_ops.get(op.number, margin), margin)
     if isinstance(op.kernel, Iteration):
         _need_turns(found, op, op.kernel, margin)
@@ -148,6 +171,10 @@ def _need(found: Surroundings, what: Program, op: Op) -> None:
     near = found.near[op.number]
     for axis, reason in near.whole.items():
         found.whole.setdefault(axis, reason)
+    for axis, size in enumerate(near.groups):
+        if size > 1:
+            along = PLURAL[op.kernel.domain.axes[axis]]
+            found.groups[axis].setdefault(size, f"{said(op.kernel, op.loc)} has work-groups of {size} {along}")
     for value, param in zip(op.inputs, op.kernel.inputs, strict=True):
         if value in found.cut:
             _add(found, value, _around(found, margin, near.around[param]))
@@ -181,6 +208,7 @@ def _need_turns(found: Surroundings, op: Op, kernel: Iteration, margin: Margin) 
         found.whole.setdefault(axis, f"{said(kernel)}: {reason}")
     for axis, borders in enumerate(turn.borders):
         found.borders[axis] = {**borders, **found.borders[axis]}
+        found.groups[axis] = {**turn.groups[axis], **found.groups[axis]}
     for position, need in needs.items():
         if op.inputs[position] in found.cut:
             _add(found, op.inputs[position], need)

@@ -13,7 +13,7 @@ from gpuop.ir.nodes import Atomic, Block, Const, Effect, Expr, FieldParam, If, I
 from gpuop.ir.types import BOOL, INT, FieldType, Shape, Type
 from gpuop.ir.visit import Copier, fields_read, map_blocks, map_values, with_operands
 from gpuop.windows.combining import COUNTED, combined
-from gpuop.windows.nearness import Nearness
+from gpuop.windows.nearness import Nearness, group_of
 from gpuop.windows.surroundings import Margin
 
 NUMBER = FieldType((), (), "int32")
@@ -93,7 +93,7 @@ class _Copy(Copier):
     Attributes:
         numbers: the window's numbers, by name.
         head: what they and positions are made of.
-        place: positions in the whole, by axis.
+        place, groups: positions in the whole, and those of work-groups, by axis.
         local: variables that are positions in the window and a constant or a counter.
     """
 
@@ -109,6 +109,7 @@ class _Copy(Copier):
         self.head: list[Stmt] = []
         self.pending: list[Stmt] = []
         self.place: dict[int, Expr] = {}
+        self.groups: dict[int, Expr] = {}
         self.local: dict[Var, Var] = {}
         self.within: Expr | None = None
 
@@ -134,6 +135,16 @@ class _Copy(Copier):
             self.place[axis] = at
         return self.place[axis]
 
+    def _group(self, axis: int, size: int) -> Expr:
+        """The number of the thread's work-group in the whole."""
+        if axis not in self.groups:
+            origin, b = self._number("origin", axis), collector(self.head)
+            at = b.apply("add", Index("group", self.axes[axis]), b.apply("div", origin, size))
+            if axis in self.extents.periodic:
+                at = b.apply("mod", at, self.extents.whole[axis] // size)
+            self.groups[axis] = at
+        return self.groups[axis]
+
     def _is_within(self) -> Expr:
         """Whether the thread's point is one of those that are wanted."""
         if self.within is None:
@@ -145,7 +156,8 @@ class _Copy(Copier):
         for axis, (before, after) in enumerate(margin):
             if axis in self.extents.cut:
                 first, last = self._number("first", axis), self._number("last", axis)
-                b, at = collector(self.head), Index("global", self.axes[axis])
+                b = collector(self.head)
+                at = self._first(axis, b)
                 inside = b.apply(
                     "and",
                     b.apply("ge", at, b.apply("sub", first, before)),
@@ -153,6 +165,11 @@ class _Copy(Copier):
                 )
                 found = inside if isinstance(found, Const) else b.apply("and", found, inside)
         return found
+
+    def _first(self, axis: int, b: Builder) -> Expr:
+        """The thread's position in the window, or the first one of its work-group, whose threads are all wanted or none is."""
+        name, size = self.axes[axis], group_of(self.kernel, self.axes[axis])
+        return Index("global", name) if size == 1 else b.apply("mul", Index("group", name), size)
 
     # --- statements -------------------------------------------------------------------------------------------------
 
@@ -190,8 +207,8 @@ class _Copy(Copier):
     def _adds(self, value: Expr) -> bool:
         """Whether a value is a position, or of the window's and what has no place."""
         match value:
-            case Index():
-                return True
+            case Index(kind=kind):
+                return kind == "global"
             case Ref(var=var):
                 return var in self.local
         known = getattr(value, "op", "") in ("add", "sub") and value.type == Type(INT)
@@ -199,7 +216,7 @@ class _Copy(Copier):
 
     def _in_window(self, expr: Expr) -> Expr:
         if isinstance(expr, Index):
-            return expr
+            return expr if expr.kind == "global" else self.expr(expr)
         if isinstance(expr, Ref) and expr.var in self.local:
             return Ref(self.local[expr.var])
         return self.expr(expr) if isinstance(expr, Ref) else with_operands(expr, self._in_window)
@@ -215,11 +232,14 @@ class _Copy(Copier):
 
     def _index(self, index: Index) -> Expr:
         axis = self.axes.index(index.axis)
+        size = group_of(self.kernel, index.axis)
         if index.kind == "global_size":
             return constant(self.extents.whole[axis], INT)
-        if axis not in self.extents.cut:
+        if axis not in self.extents.cut or index.kind in ("local", "local_size"):
             return index
-        at = self._position(axis)
+        if index.kind == "group_count":
+            return constant(-(-self.extents.whole[axis] // size), INT)
+        at = self._position(axis) if index.kind == "global" else self._group(axis, size)
         return self._builder.apply("add", at, index.offset) if index.offset else at
 
     @property
@@ -243,7 +263,8 @@ class _Copy(Copier):
         """A coordinate of a window."""
         if axis not in self.extents.cut:
             return self.expr(at)
-        if isinstance(at, Index) or (isinstance(at, Ref) and at.var in self.local):
+        is_index = isinstance(at, Index) and at.kind == "global"
+        if is_index or (isinstance(at, Ref) and at.var in self.local):
             return self._in_window(at)
         b = self._builder
         if axis in self.extents.periodic:

@@ -76,7 +76,7 @@ def test_updates_are_stages(device):
     for found, known in zip(whole[1:], expected(gp.pipeline(lambda x: blurred(gp.ScalarField(x)))(x)), strict=True):
         np.testing.assert_array_equal(found, known)
     for (start, stop), results in in_stages(
-        program, x, parts(x.shape, 4, 11) if device != "reference" else parts(x.shape, 2, 3)
+        program, x, parts(x.shape, 5, 11) if device != "reference" else parts(x.shape, 2, 3)
     ):
         np.testing.assert_array_equal(results[0], whole[0][tuple(map(slice, start, stop))])
         for found, one in zip(results[1:], whole[1:], strict=True):
