@@ -1,4 +1,5 @@
-"""Random pipelines and random windows of their grids: stencils in chains, under every border, of one to three dimensions."""
+"""Random pipelines and random windows of their grids: stencils, work-groups and counts, under every border, of one to three
+dimensions."""
 
 from __future__ import annotations
 
@@ -27,10 +28,12 @@ class WindowedProgram:
     def __init__(self, seed: int) -> None:
         rng = self.rng = np.random.default_rng(seed)
         self.kinds: list[str] = []
+        self.groups: dict[Body, tuple[int, ...]] = {}
         ndim = int(rng.integers(1, 4))
         self.grid = tuple(map(int, rng.integers(5, {1: 200, 2: 40, 3: 14}[ndim], ndim)))
         self.border = rng.choice(np.array(BORDERS, object))
         bodies = [self._body(ndim) for _ in range(int(rng.integers(1, 5)))]
+        sums = _counted() if rng.random() < 0.2 else None
         self.array = rng.random(self.grid, np.float32)
         self.weights = rng.random(3, np.float32)
         times = int(rng.integers(0, 3))
@@ -43,7 +46,7 @@ class WindowedProgram:
                 made = operator(made, table)
             if times:
                 made = gp.iterate(lambda u: operators[0](u, table), made, times=times)
-            return made
+            return made if sums is None else made + sums(made).max() / 1024.0
 
         self.pipeline = program
 
@@ -54,6 +57,8 @@ class WindowedProgram:
 
         @gp.operator
         def step(f: Any, table: Any) -> Any:
+            if body in self.groups:
+                _localThreads(*self.groups[body])
             return body(f, own, extents) * 0.5 + _readTensor(table, 1) * 0.125
 
         return step
@@ -65,7 +70,7 @@ class WindowedProgram:
         ]
 
     def _body(self, ndim: int) -> Body:
-        kind, taps = int(self.rng.integers(0, 6)), self._taps(ndim)
+        kind, taps = int(self.rng.choice(7, p=[0.16] * 6 + [0.04])), self._taps(ndim)
         border = self.border if self.rng.random() < 0.9 else self.rng.choice(np.array(BORDERS, object))
         axis, reach = int(self.rng.integers(0, ndim)), int(self.rng.integers(1, 4))
 
@@ -105,16 +110,31 @@ class WindowedProgram:
                 total *= 1.5
             return total
 
-        return (stencil, placed, looped, held, thrown, waiting)[kind]
+        def grouped(f: Any, own: Sequence[Any], extents: Sequence[Any]) -> Any:
+            tile = _tile(f, *group, halo=reach, border=border)
+            places = [generated()[f"_local{name.title()}"] for name in OWN[3 - ndim :]]
+            parts = (
+                tile[tuple(x + min(max(d, -reach), reach) for x, d in zip(places, at, strict=True))] * w
+                for at, w in taps
+            )
+            number = generated()[f"_group{OWN[-1].title()}"]
+            return sum(parts, start=tile[tuple(places)]) + _convert_float(number) * 0.25
+
+        group = tuple(map(int, self.rng.integers(1, 5, ndim)))
+        if kind == 6:
+            self.groups[grouped] = group
+        return (stencil, placed, looped, held, thrown, waiting, grouped)[kind]
 
     # --- windows ------------------------------------------------------------------------------------------------
 
     def cuts(self, whole: Sequence[int]) -> list[list[tuple[int, int]]]:
-        """A way to cut each axis into parts of any lengths, of one point too; those in `whole` are left whole."""
-        found = []
+        """A way to cut each axis into parts of any lengths, of one point or work-group too; those in `whole` are left whole."""
+        found, multiples = [], self.footprint.multiples
         for axis, n in enumerate(self.grid):
-            many = 0 if axis in whole else int(self.rng.integers(0, min(n, {1: 8, 2: 5, 3: 3}[len(self.grid)])))
-            ends = [0, *sorted(map(int, self.rng.choice(np.arange(1, n), many, replace=False))), n]
+            places = np.arange(0, n, multiples.get(axis, (1,))[0])[1:]
+            most = min(len(places), {1: 8, 2: 5, 3: 3}[len(self.grid)])
+            many = 0 if axis in whole else int(self.rng.integers(0, most + 1))
+            ends = [0, *sorted(map(int, self.rng.choice(places, many, replace=False))), n]
             found.append(list(pairwise(ends)))
         return found
 
@@ -130,17 +150,23 @@ class WindowedProgram:
 
     def in_windows(self, windows: Iterable[Ends], needed: Footprint) -> Array:
         """The result, put together of windows, with as much around each as a footprint says."""
+        given = [(ends, taken(self.array, needed.window(*ends)), self.weights) for ends in windows]
+        known: tuple[Any, ...] = ()
+        for stage in range(len(needed.stages)):
+            calls = ((self._window(ends, stage, known), arrays) for ends, *arrays in given)
+            known += needed.known([window(*arrays) for window, arrays in calls])
         found = np.full(self.grid, np.nan, np.float32)
-        for start, stop in windows:
-            window = self.pipeline.window(self.grid, start, stop, shared="weights")
-            inner = tuple(slice(a, b) for a, b in zip(start, stop, strict=True))
-            found[inner] = window(taken(self.array, needed.window(start, stop)), self.weights)
+        for (start, stop), *arrays in given:
+            found[tuple(map(slice, start, stop))] = self._window((start, stop), None, known)(*arrays)
         return found
+
+    def _window(self, ends: Ends, stage: int | None, known: tuple[Any, ...]) -> Any:
+        return self.pipeline.window(self.grid, *ends, "weights", stage, known)
 
     def notices(self, axis: int, times: int = 8) -> bool | None:
         """Whether some input shows that windows have a point less along an axis; None if that leaves them as they are."""
         needed, n = self.footprint, self.grid[axis]
-        if axis in needed.whole or not 0 < min(each or n for each in needed.halo[axis]) < n:
+        if axis in needed.whole or axis in needed.multiples or not 0 < min(each or n for each in needed.halo[axis]) < n:
             return None
         for _ in range(times):
             whole = self.pipeline(self.array, self.weights)
@@ -151,14 +177,25 @@ class WindowedProgram:
 
     def lessened(self, axis: int) -> Array:
         """The result of windows of a point along an axis, with a point less around each than is needed."""
-        zero, needed = (0,) * len(self.grid), self.footprint
+        needed = self.footprint
         halo = [(max(a - (k == axis), 0), max(b - (k == axis), 0)) for k, (a, b) in enumerate(needed.halo)]
         less = replace(needed, halo=tuple(halo))
-        self.pipeline.window(self.grid, zero, self.grid, shared="weights")(self.array, self.weights)
+        self.pipeline._in_parts((self.array, self.weights), {}, ("weights",))
         for parted in self.pipeline._parted._entries.values():
             object.__setattr__(parted, "footprint", less)
         ends = [[(0, n)] if k != axis else [(i, i + 1) for i in range(n)] for k, n in enumerate(self.grid)]
         return self.in_windows((tuple(zip(*place, strict=True)) for place in product(*ends)), less)
+
+
+def _counted() -> Any:
+    """Counts of values, made by atomic operations."""
+
+    @gp.operator(outputs=gp.FieldType(8, (), "int32"))
+    def counts(f: Any) -> None:
+        _globalThreads(f)
+        _atomic_inc(_pointerTo(_out0, _convert_int(_clamp(_fabs(_readTensor(f)) * 4, 0.0, 7.0))))
+
+    return counts
 
 
 def taken(array: Array, ends: Sequence[tuple[int, int]]) -> Array:

@@ -55,7 +55,7 @@ def test_chains_under_every_border(device, border):
         np.testing.assert_array_equal(twice.window(x.shape, start, stop)(part), whole[tuple(map(slice, start, stop))])
 
 
-@pytest.mark.parametrize("seed", [0, 5, 8, 11])
+@pytest.mark.parametrize("seed", [0, 3, 5, 11])
 def test_random_programs_have_the_bits_of_the_whole(seed):
     made = WindowedProgram(seed)
     with gp.use_device("reference"):
@@ -63,7 +63,7 @@ def test_random_programs_have_the_bits_of_the_whole(seed):
         np.testing.assert_array_equal(made.in_windows(made.windows(), made.footprint), whole)
 
 
-@pytest.mark.parametrize("seed", [1, 9, 154, 213])
+@pytest.mark.parametrize("seed", [0, 8, 14, 39])
 def test_a_point_less_around_windows_is_noticed(seed):
     made = WindowedProgram(seed)
     with gp.use_device("reference"):
