@@ -6,7 +6,7 @@ import base64
 import fcntl
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from gpuop.errors import SemanticError
 from gpuop.pipelines.window_parts import WindowPart
+from gpuop.streaming.stream_identity import differences
 from gpuop.windows.footprint import Place
 
 ENDING = ".gpuop-stream"
@@ -25,7 +26,7 @@ class Journal:
 
     Args:
         path: of the file; None keeps nothing.
-        told: what tells this stream from others.
+        told: what tells this stream from others, as text.
         resume: go on where a file of the same stream ends.
 
     Attributes:
@@ -35,7 +36,7 @@ class Journal:
         SemanticError: the file is of another stream, or another process writes it.
     """
 
-    def __init__(self, path: str | None, told: dict[str, Any], resume: bool) -> None:
+    def __init__(self, path: str | None, told: Mapping[str, str], resume: bool) -> None:
         self.path, self.file, self.done = path, None, dict[Key, Any]()
         if path is None:
             return
@@ -45,18 +46,14 @@ class Journal:
         except OSError:
             self.file.close()
             raise SemanticError(f"another process streams to this file: it has {path}") from None
-        self._begin(json.loads(json.dumps(told)), resume)
+        self._begin(told, resume)
 
-    def _begin(self, told: dict[str, Any], resume: bool) -> None:
+    def _begin(self, told: Mapping[str, str], resume: bool) -> None:
         assert self.file is not None
         self.file.seek(0)
         first, *lines = self.file.read().split(b"\n")
         if resume and lines:
-            if json.loads(first) != told:
-                self.file.close()
-                raise SemanticError(
-                    f"{self.path} is of another program, other arrays or other chunks; leave out `resume=` to begin anew"
-                )
+            self._check(first, told)
             for line in lines[:-1]:  # behind the last newline is what was not written whole
                 stage, place, parts = json.loads(line)
                 self.done[stage, tuple(place)] = parts
@@ -64,6 +61,19 @@ class Journal:
         else:
             self.file.truncate(0)
             self.file.write(json.dumps(told).encode() + b"\n")
+
+    def _check(self, first: bytes, told: Mapping[str, str]) -> None:
+        """That the file is of the same stream."""
+        assert self.file is not None
+        try:
+            others = differences(json.loads(first), told)
+        except ValueError:
+            others = "what it begins with"
+        if others:
+            self.file.close()
+            raise SemanticError(
+                f"{self.path} is of another stream, as these differ: {others}; leave out `resume=` to begin anew"
+            )
 
     @property
     def resumed(self) -> bool:

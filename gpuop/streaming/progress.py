@@ -25,13 +25,15 @@ class Progress:
         if shown:
             sys.stderr.write(f"{name}: {plan}\n")
 
-    def begin(self, total: int) -> None:
-        self.total = total
+    def begin(self, total: int, before: int) -> None:
+        """So many windows there are, of which some were done before."""
+        self.total, self.done, self.before = total, before, before
+        if self.shown and before:
+            sys.stderr.write(f"{self.name}: {before} of {total} windows were done before\n")
 
-    def step(self, before: int | None = None) -> None:
-        """A window is done; or so many were before."""
-        self.before += before or 0
-        self.done += 1 if before is None else before
+    def step(self) -> None:
+        """A window is done."""
+        self.done += 1
         now = time.monotonic()
         if self.shown and now - self.said > (OFTEN if self.terminal else SELDOM):
             self.said = now
@@ -47,5 +49,6 @@ class Progress:
     def end(self) -> None:
         if self.shown:
             seconds = time.monotonic() - self.begun
-            line = f"{self.name}: {self.done} of {self.total} windows in {seconds:.1f} s"
+            before = f", {self.before} of them before," if self.before else ""
+            line = f"{self.name}: {self.done} of {self.total} windows{before} in {seconds:.1f} s"
             sys.stderr.write(f"\r{line}   \n" if self.terminal else f"{line}\n")

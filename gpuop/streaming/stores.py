@@ -28,7 +28,7 @@ class TiffStack:
             self.shape, self.dtype, pages = tuple(series.shape), np.dtype(series.dtype), len(series.pages)
         if pages != self.shape[0]:
             raise SemanticError(f"{path}: a compressed TIFF file is read page by page, and its first axis has others")
-        self.chunks = (1, *self.shape[1:])
+        self.path, self.chunks = path, (1, *self.shape[1:])
         self._read: Callable[[range], Array] = lambda pages: tifffile.imread(path, key=pages)
 
     def __getitem__(self, place: Any) -> Array:
@@ -43,14 +43,27 @@ def opened(source: Any) -> Any:
     """An array to read: one that has a shape and a dtype, or the file of one.
 
     Raises:
-        SemanticError: a file of an unknown kind, or a package is missing.
-        OSError: it cannot be read.
+        SemanticError: a file of an unknown kind, or a damaged one, or a package is missing.
+        OSError: it cannot be opened.
     """
     if hasattr(source, "shape") and hasattr(source, "dtype"):
         return source
-    path, name, kind = _path(source)
+    return _read(_to_read, *in_file(source))
+
+
+def _read(how: Callable[[str, str, str], Any], path: str, name: str, kind: str) -> Any:
+    os.stat(path)  # says which file is not there
+    try:
+        return how(path, name, kind)
+    except SemanticError:
+        raise
+    except Exception as wrong:  # whatever the readers of formats raise
+        raise SemanticError(f"{path} cannot be read: {wrong}") from wrong
+
+
+def _to_read(path: str, name: str, kind: str) -> Any:
     if kind == ".npy":
-        return np.load(path, mmap_mode="r")
+        return np.lib.format.open_memmap(path, mode="r")
     if kind in TIFF:
         tifffile = _package("tifffile", path)
         try:
@@ -76,16 +89,18 @@ def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[
         return np.empty(shape, kind.array_dtype)
     if hasattr(out, "shape") and hasattr(out, "dtype"):
         return _fitting(out, shape, kind.array_dtype)
-    path, name, ending = _path(out)
+    path, name, ending = in_file(out)
     if kept:
-        return _fitting(_again(path, name, ending), shape, kind.array_dtype)
+        return _fitting(_read(_again, path, name, ending), shape, kind.array_dtype)
     if ending == ".npy":
         return np.lib.format.open_memmap(path, mode="w+", dtype=kind.array_dtype, shape=shape)
     if ending in TIFF:
         tifffile = _package("tifffile", path)
         return tifffile.memmap(path, shape=shape, dtype=kind.array_dtype, bigtiff=True, photometric="minisblack")
     if ending in HDF5:
-        file = _package("h5py", path).File(path, "w")
+        file = _package("h5py", path).File(path, "a" if name else "w")
+        if name in file:
+            del file[name]
         return file.create_dataset(name or "data", shape, kind.array_dtype, chunks=tuple(chunks))
     zarr = _package("zarr", path)
     return zarr.open_array(path, mode="w", shape=shape, chunks=tuple(chunks), dtype=kind.array_dtype)
@@ -101,13 +116,13 @@ def flushed(array: Any) -> None:
 def file_of(out: Any) -> str | None:
     """The file of an array, if it has one."""
     if isinstance(out, (str, os.PathLike)):
-        return _path(out)[0]
+        return in_file(out)[0]
     return os.fspath(out.filename) if isinstance(out, np.memmap) and out.filename else None
 
 
 def _again(path: str, name: str, ending: str) -> Any:
     if ending == ".npy":
-        return np.load(path, mmap_mode="r+")
+        return np.lib.format.open_memmap(path, mode="r+")
     if ending in TIFF:
         return _package("tifffile", path).memmap(path, mode="r+")
     if ending in HDF5:
@@ -123,14 +138,19 @@ def _fitting(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return out
 
 
-def _path(given: Any) -> tuple[str, str, str]:
+def in_file(given: Any) -> tuple[str, str, str]:
     """A path, the name of an array in the file, and the kind of file."""
     if not isinstance(given, (str, os.PathLike)):
         raise SemanticError(f"a source is an array or the path of one, not {described(given)}")
     path, _, name = named(given).partition(":/")
     kind = os.path.splitext(path.rstrip("/"))[1].lower()
+    if any(folder.endswith(".zarr") for folder in path.lower().split(os.sep)):
+        kind = ".zarr"
     if kind not in (".npy", ".zarr", *TIFF, *HDF5):
-        raise SemanticError(f"{path}: files are .npy, .tif, .zarr, or .h5 (with the array's name, `volume.h5:/data`)")
+        raise SemanticError(
+            f"{path}: files are .npy, .tif, .zarr (or an array in one, `volume.zarr/0`), or .h5 (with the array's name, "
+            "`volume.h5:/data`)"
+        )
     return path, name, kind
 
 
@@ -142,11 +162,10 @@ def _package(name: str, path: str) -> Any:
 
 
 def _dataset(file: Any, name: str, path: str) -> Any:
-    if name:
-        return file[name]
-    if len(file) != 1:
-        raise SemanticError(f"{path} has {len(file)} arrays; name one, as in `{path}:/{next(iter(file), 'data')}`")
-    return file[next(iter(file))]
+    if name in file or (not name and len(file) == 1):
+        return file[name or next(iter(file))]
+    what = f"no array {name!r}" if name else f"{len(file)} arrays"
+    raise SemanticError(f"{path} has {what}; name one, as in `{path}:/{next(iter(file), 'data')}`")
 
 
 def _of_group(found: Any) -> Any:

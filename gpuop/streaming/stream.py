@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.dsl.fields.arrays import is_array
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType, is_integer
-from gpuop.ir.values import Leaf
 from gpuop.pipelines.parted import Parted
 from gpuop.pipelines.pipeline import Pipeline, pipeline
 from gpuop.runtime.base.backend import Array
@@ -22,6 +21,8 @@ from gpuop.streaming.journal import ENDING, Journal
 from gpuop.streaming.overlapping import overlapped
 from gpuop.streaming.progress import Progress
 from gpuop.streaming.stores import created, file_of, flushed, opened
+from gpuop.streaming.stream_identity import stream_identity
+from gpuop.streaming.whereabouts import check_apart
 from gpuop.windows.footprint import Place
 from gpuop.windows.pieces import window_of
 
@@ -48,20 +49,20 @@ def stream(
         function: a pipeline, or a function that becomes one.
         source: an array that has a shape, a dtype and slices, or the path of one (.npy, .tif, .zarr, `volume.h5:/data`); or a
             tuple of them, one for each argument.
-        out: the same for each result, of which files are made; None: new arrays in memory.
+        out: the same for each result on the grid, of which files are made; None: new arrays in memory. Reductions have none.
         chunks: the extents of a chunk, or "auto": by the device's memory, the store's chunks, and what is recomputed.
         batch: how many of the first axes count images, each of which is computed by itself.
         shared: arguments, by their names, that are needed whole; those of another grid are anyway.
         progress: whether a line on stderr says what is done, of how much.
-        resume: go on with what an earlier stream of the same arguments has left beside `out`, if there is any.
+        resume: go on with what an earlier stream, the same by docs/windows.md, has left beside `out`, if there is any.
         constants: the function's other arguments, by their names.
 
     Returns:
         What the pipeline returns, as it lies in `out`; reductions over the grid as NumPy's arrays.
 
     Raises:
-        SemanticError: what `pipeline.window` raises; a file of an unknown kind, of another shape, or left by another stream.
-        OSError: a file cannot be read or written.
+        SemanticError: what `pipeline.window` raises; a file that is damaged, unknown, left by another stream, or a source's.
+        OSError: a file cannot be opened or written.
     """
     made = function if isinstance(function, Pipeline) else pipeline(function)
     sources = [opened(each) for each in (source if isinstance(source, (tuple, list)) else (source,))]
@@ -87,8 +88,15 @@ class _Stream:
         ]
         self.of: Parted = made._in_parts(types, constants, shared)
         self.grid = self.of.footprint.grid
+        if 0 in (*self.lead, *self.grid):
+            extents = "×".join(map(str, (*self.lead, *self.grid)))
+            raise SemanticError(
+                f"a stream goes through points, and a grid of {extents} has none; call the pipeline itself"
+            )
         names = [name for name in made.signature.parameters if name not in constants]
         windows = [shape[: len(self.grid)] == self.grid for shape, _ in types]
+        arrays = {name: value for name, value in constants.items() if is_array(value)}
+        self.named = dict(zip(names, sources, strict=False)) | arrays
         self.windowed = [w and name not in shared for w, name in zip(windows, names, strict=False)]
         self.types = types
         traced, found = self.of.programs[-1]
@@ -137,29 +145,6 @@ class _Stream:
         known = next((c for c in (*of_out, *of_source) if c and len(c) >= lead + axes), None)
         return [1] * axes if known is None else [min(int(c), n) for c, n in zip(known[lead:], self.grid, strict=False)]
 
-    # --- what is kept ---------------------------------------------------------------------------------------------
-
-    def _told(self, files: Sequence[Any]) -> dict[str, Any]:
-        """What tells this stream from others."""
-        digest = hashlib.sha256()
-        for traced, _ in self.of.programs:
-            digest.update(repr(traced.program.key).encode())
-            for node in traced.program.leaves.values():
-                if (
-                    isinstance(node, Leaf)
-                    and node.source.role in ("constant", "parameter")
-                    and hasattr(node.source, "array")
-                ):
-                    digest.update(np.ascontiguousarray(node.source.array).tobytes())
-        facts = [[list(each.shape), np.dtype(each.dtype).str, _changed(each)] for each in self.sources]
-        return {
-            "program": digest.hexdigest(),
-            "sources": facts,
-            "chunk": self.chunking.chunk,
-            "grid": self.grid,
-            "out": files,
-        }
-
     # --- running --------------------------------------------------------------------------------------------------
 
     def run(self, out: Any, resume: bool, progress: Progress) -> Any:
@@ -167,12 +152,11 @@ class _Stream:
         if out is None:
             wanted = [None] * sum(self.inside)
         if len(wanted) != sum(self.inside):
-            raise SemanticError(f"`out=` has {len(wanted)} arrays, and {sum(self.inside)} results are of the grid")
-        files = [file_of(each) for each in wanted]
-        first = next((file for file in files if file is not None), None)
-        if resume and first is None:
-            raise SemanticError("`resume=` wants a file of results, `out=`, beside which it is noted what is done")
-        journal = Journal(None if first is None else first.rstrip(os.sep) + ENDING, self._told(files), resume)
+            raise SemanticError(
+                f"`out=` has {len(wanted)} arrays, and {sum(self.inside)} results are of the grid; reductions are returned"
+            )
+        check_apart(self.named, wanted)
+        journal = self._journal([file_of(each) for each in wanted], resume)
         finished = False
         try:
             outs = self._outs(wanted, journal)
@@ -182,6 +166,16 @@ class _Stream:
             journal.close(finished)
             progress.end()
         return results
+
+    def _journal(self, files: Sequence[str | None], resume: bool) -> Journal:
+        """What is done already, if all files are there that have it."""
+        known = [file for file in files if file is not None]
+        if not known:
+            if resume:
+                raise SemanticError("`resume=` wants a file of results, `out=`, beside which it is noted what is done")
+            return Journal(None, {}, resume)
+        told = stream_identity(self.of, self.named, self.chunking, known)
+        return Journal(known[0].rstrip(os.sep) + ENDING, told, resume and all(map(os.path.exists, known)))
 
     def _outs(self, wanted: Sequence[Any], journal: Journal) -> list[Any]:
         kinds = [kind for kind, inside in zip(self.kinds, self.inside, strict=True) if inside]
@@ -196,7 +190,8 @@ class _Stream:
 
     def _results(self, outs: Sequence[Any], journal: Journal, progress: Progress) -> Any:
         known: tuple[Array, ...] = ()
-        progress.begin((self.stages + bool(outs)) * math.prod(self.chunking.counts) * math.prod(self.lead))
+        total = (self.stages + bool(outs)) * math.prod(self.chunking.counts) * math.prod(self.lead)
+        progress.begin(total, len(journal.done))
         for stage in range(self.stages):
             known += self._stage(stage, known, journal, progress)
         others: list[Any] = []
@@ -217,7 +212,6 @@ class _Stream:
             progress.step()
 
         todo = [place for place in self._places() if (self.stages, place) not in journal.done]
-        progress.step(math.prod(self.lead) * math.prod(self.chunking.counts) - len(todo) if outs else 0)
         if not all(self.inside) and (not outs or not todo):
             place = next(self._places())
             compute(place, self._read(place))
@@ -243,7 +237,6 @@ class _Stream:
         overlapped(todo or done[:1], partial(self._read, exactly=True), compute, note)
         like = next(iter(parts.values()))
         parts |= {place: journal.parts(stage, place, like) for place in done if place not in parts}
-        progress.step(len(done))
         return self.of.footprint.known(parts[place] for place in self._places())
 
     def _places(self) -> Iterator[Place]:
@@ -275,9 +268,3 @@ class _Stream:
         window = self.pipeline.window(self.grid, start, stop, self.shared, stage, known)
         found = window(*given, **self.constants)
         return list(found) if stage is None and self.several else [found] if stage is None else found
-
-
-def _changed(source: Any) -> Any:
-    """When a file was written last."""
-    file = file_of(source) if isinstance(source, np.memmap) else None
-    return None if file is None or not os.path.exists(file) else os.stat(file).st_mtime_ns

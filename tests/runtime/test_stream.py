@@ -19,6 +19,7 @@ from gpuop.dsl import *
 from gpuop.errors import SemanticError
 from gpuop.streaming.chunking import Chunking, chosen
 from gpuop.windows.footprint import Footprint
+from gpuop.windows.pieces import window_of
 
 
 @gp.operator
@@ -38,17 +39,21 @@ def scaled(x):
     return f - f.max(), np.count_nonzero(f > 0.5)
 
 
+MIDDLE = (slice(8, 24), slice(12, 28))  # by which it is known again
+
+
 class Source:
-    """An array that notes what is read of it, and fails after so many reads."""
+    """An array that notes what windows read of it, and fails after so many reads."""
 
     def __init__(self, array, most=1000, failing=None):
         self.array, self.most, self.failing = array, most, failing
         self.shape, self.dtype, self.reads = array.shape, array.dtype, []
 
     def __getitem__(self, place):
-        if len(self.reads) == self.most:
-            self.failing()
-        self.reads.append((place[0].start, place[1].start))
+        if place != MIDDLE:
+            if len(self.reads) == self.most:
+                self.failing()
+            self.reads.append((place[0].start, place[1].start))
         return self.array[place]
 
 
@@ -121,7 +126,7 @@ class Source:
     def __init__(self, array):
         self.array, self.shape, self.dtype = array, array.shape, array.dtype
     def __getitem__(self, place):
-        if place[0].stop > 22:
+        if place[0].stop > 26:
             os.kill(os.getpid(), signal.SIGKILL)
         return self.array[place]
 
@@ -150,18 +155,131 @@ def test_what_is_left_of_other_streams(reference, tmp_path, x):
     out, journal = tmp_path / "y.npy", tmp_path / "y.npy.gpuop-stream"
     with pytest.raises(ZeroDivisionError):
         gp.stream(program, Source(x, 6, lambda: 1 / 0), out, chunks=(8, 20), progress=False)
-    with pytest.raises(SemanticError, match="is of another program, other arrays or other chunks"):
-        gp.stream(program, x, out, chunks=(8, 40), progress=False, resume=True)
+    with pytest.raises(SemanticError, match=r"these differ: `chunks=` \(8×20 then, 8×40 now\); leave out `resume=`"):
+        gp.stream(program, Source(x), out, chunks=(8, 40), progress=False, resume=True)
     with open(journal, "ab") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(SemanticError, match="another process streams to this file"):
             gp.stream(program, x, out, chunks=(8, 40), progress=False)
     np.testing.assert_array_equal(gp.stream(program, x, out, chunks=(8, 40), progress=False), program(x))
+    journal.write_bytes(b"no lines\n\n")
+    with pytest.raises(SemanticError, match="these differ: what it begins with"):
+        gp.stream(program, x, out, progress=False, resume=True)
+
+
+def test_only_the_same_stream_goes_on(reference, tmp_path, x, capsys, monkeypatch):
+    """What differs is named; what was done is told."""
+    out, file, gain, other = tmp_path / "y.npy", tmp_path / "x.npy", gp.Parameter(2.0), x.copy()
+    other[16, 20] ^= 1
+    table = gp.ScalarField(np.arange(40, dtype="f"))
+
+    def run(source=x, table=table, resume=True):
+        scaled = gp.pipeline(lambda x: gp.ScalarField(x) * gain + table.sum())
+        return gp.stream(scaled, source, out, chunks=(8, 20), resume=resume)
+
+    def refused(what, *given):
+        with pytest.raises(SemanticError, match=f"these differ: {what}; leave out"):
+            run(*given)
+
+    def left(source):
+        """What a stream leaves that stops after some windows."""
+        reads = iter(range(4))
+        with monkeypatch.context() as patched:
+            patched.setattr("gpuop.streaming.stream.window_of", lambda *a: (next(reads), window_of(*a))[1])
+            with pytest.raises(StopIteration):
+                run(source, resume=False)
+
+    left(x)
+    table = gp.ScalarField(np.arange(40, 0, -1, dtype="f"))
+    refused("the captured array `table`", x, table)
+    refused("the values of `x`", other)
+    gain.set(5.0)
+    refused(r"Parameter `gain` \(2.0 then, 5.0 now\)")
+    gain.set(2.0)
+    capsys.readouterr()
+    expected = x * np.float32(2) + np.arange(40, dtype="f").sum()
+    np.testing.assert_array_equal(run(), expected)
+    told = capsys.readouterr().err.splitlines()
+    assert told[1].endswith(": 4 of 10 windows were done before") and "10 windows, 4 of them before, in" in told[-1]
+
+    np.save(file, x)
+    left(file)
+    np.save(file, x)  # written again
+    refused("the values of `x`", file)
+    left(Source(x))
+    refused("the values of `x`", Source(other))
+    out.unlink()
+    np.testing.assert_array_equal(run(Source(x)), expected)
+
+
+def test_no_result_is_written_over_a_source(reference, tmp_path, x):
+    file, link, hard = (tmp_path / name for name in ("x.npy", "link.npy", "hard.npy"))
+    both, parts, kept = np.zeros((34, 40), "f"), np.zeros((33, 40, 2), "f"), x.astype("f")
+    both[:33], parts[..., 0] = x, x
+    np.save(file, kept)
+    link.symlink_to(file)
+    hard.hardlink_to(file)
+    mapped = np.lib.format.open_memmap(file)
+    for source, out in (
+        (both[:33], both[:33]),
+        (both[:33], both[1:]),
+        (file, file),
+        (file, link),
+        (file, hard),
+        (np.load(file, mmap_mode="r")[:, ::-1], file),
+        (np.asarray(mapped), mapped),
+        (link, mapped),
+    ):
+        with pytest.raises(SemanticError, match=r"`out=`.* lies where `x` is read from, .*stream to another"):
+            gp.stream(program, source, out, progress=False)
+    np.testing.assert_array_equal(np.load(file), kept)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["hard.npy", "link.npy", "x.npy"]
+    np.testing.assert_array_equal(gp.stream(program, parts[..., 0], parts[..., 1], progress=False), program(kept))
+    two = gp.pipeline(lambda x: (gp.ScalarField(x) + 1, gp.ScalarField(x) + 2))
+    with pytest.raises(SemanticError, match="two results of `out=` lie in the same place"):
+        gp.stream(two, kept, (both[:33], both[1:]), progress=False)
+
+
+@pytest.mark.parametrize("package", ["h5py", "zarr"])
+def test_arrays_of_one_file(reference, tmp_path, x, package):
+    """One may be made of another, but not in its place."""
+    module, path = pytest.importorskip(package), str(tmp_path / ("x.h5" if package == "h5py" else "x.zarr"))
+    group = module.File(path, "w") if package == "h5py" else module.open_group(path, mode="w")
+    a = group.create_dataset("a", data=x) if package == "h5py" else group.create_array("a", data=x)
+    b = (
+        group.create_dataset("b", x.shape, "f")
+        if package == "h5py"
+        else group.create_array("b", shape=x.shape, dtype="f")
+    )
+    with pytest.raises(SemanticError, match="lies where `x` is read from"):
+        gp.stream(program, b, group["b"], progress=False)
+    np.testing.assert_array_equal(gp.stream(program, a, b, chunks=(8, 40), progress=False)[...], program(x))
+    name = ":/" if package == "h5py" else "/"
+    if package == "h5py":
+        group.close()
+    with pytest.raises(SemanticError, match="lies where `x` is read from"):
+        gp.stream(program, f"{path}{name}a", path, progress=False)
+    np.testing.assert_array_equal(gp.stream(program, x, f"{path}{name}b", progress=False)[...], program(x))
+    np.testing.assert_array_equal(gp.stream(program, f"{path}{name}a", progress=False), program(x))
+
+
+def test_files_that_cannot_be_read(reference, tmp_path, x):
+    file = tmp_path / "x.npy"
+    with pytest.raises(FileNotFoundError, match=r"x\.npy"):
+        gp.stream(program, file)
+    np.save(file, x)
+    whole = file.read_bytes()
+    for left in (b"", b"xx", b"some other format", whole[:-1]):
+        file.write_bytes(left)
+        with pytest.raises(SemanticError, match=r"x\.npy cannot be read: "):
+            gp.stream(program, file)
+    with pytest.raises(SemanticError, match="a grid of 0×5 has none"):
+        gp.stream(program, np.zeros((0, 5), "f"))
 
 
 def test_wrong_arguments(reference, tmp_path, x):
     for arguments, message in (
-        ({"source": "x.raw"}, r"files are \.npy, \.tif, \.zarr, or \.h5"),
+        ({"source": "x.raw"}, r"files are \.npy, \.tif, \.zarr .*, or \.h5"),
         ({"source": [[1, 2]]}, "a source is an array or the path of one, not a list"),
         ({"source": x, "out": np.zeros((3, 3), "f")}, r"`out=` is \(3, 3\) float32, and the result \(33, 40\) float32"),
         ({"source": x, "chunks": (4,)}, '`chunks=` is "auto" or an extent for each axis'),
