@@ -69,18 +69,24 @@ class Chunking:
         grid, chunk = ("×".join(map(str, each)) for each in (self.needed.grid, self.chunk))
         halo = ", ".join(f"{a}+{b}" for a, b in self.needed.halo)
         share = f"{self.recomputed:.1%} of points recomputed"
-        return f"{math.prod(self.counts)} chunks of {chunk} of a grid {grid}, halo {halo}, {share}"
+        count = math.prod(self.counts)
+        return f"{count} chunk{'s' * (count > 1)} of {chunk} of a grid {grid}, halo {halo}, {share}"
 
     @property
     def recomputed(self) -> float:
-        """The points that windows have besides those that are wanted, by these."""
+        """The points that windows have besides those that are wanted, by these: halos, and what short chunks are filled with."""
         return overhead(self.needed, self.chunk) - 1
 
 
 def overhead(needed: Footprint, chunk: Sequence[int]) -> float:
-    """Points of a window by points of a chunk."""
+    """Points of all windows by points of the grid."""
+    each = zip(_window(needed, chunk), chunk, needed.grid, strict=True)
+    return math.prod(-(-n // c) * w / n for w, c, n in each)
+
+
+def _window(needed: Footprint, chunk: Sequence[int]) -> Place:
     each = zip(chunk, needed.halo, needed.grid, strict=True)
-    return math.prod(min(c + a + b, max(n, c)) / c if c < n else 1.0 for c, (a, b), n in each)
+    return tuple(min(c + a + b, n) if c < n else n for c, (a, b), n in each)
 
 
 def chosen(needed: Footprint, point: int, units: Sequence[int], most: int) -> Chunking:
@@ -98,10 +104,10 @@ def chosen(needed: Footprint, point: int, units: Sequence[int], most: int) -> Ch
     ]
 
     def cost(chunk: Place) -> tuple[bool, float, Place]:
-        nbytes = point * overhead(needed, chunk) * math.prod(chunk)
+        nbytes = float(point * math.prod(_window(needed, chunk)))
         return (
             nbytes > most,
-            nbytes if nbytes > most else round(overhead(needed, chunk), 2),
+            nbytes if nbytes > most else int(20 * overhead(needed, chunk)),
             tuple(-n for n in chunk[::-1]),
         )
 

@@ -68,7 +68,7 @@ def stream(
     sources = [opened(each) for each in (source if isinstance(source, (tuple, list)) else (source,))]
     work = _Stream(made, sources, batch, (shared,) if isinstance(shared, str) else tuple(shared), constants)
     work.cut(chunks, out)
-    return work.run(out, resume, Progress(made.name, str(work.chunking), progress))
+    return work.run(out, resume, Progress(made.name, work.plan, progress))
 
 
 class _Stream:
@@ -144,6 +144,10 @@ class _Stream:
         of_source = [getattr(each, "chunks", None) for each, w in zip(self.sources, self.windowed, strict=True) if w]
         known = next((c for c in (*of_out, *of_source) if c and len(c) >= lead + axes), None)
         return [1] * axes if known is None else [min(int(c), n) for c, n in zip(known[lead:], self.grid, strict=False)]
+
+    @property
+    def plan(self) -> str:
+        return f"{math.prod(self.lead)} images, each in {self.chunking}" if self.lead else str(self.chunking)
 
     # --- running --------------------------------------------------------------------------------------------------
 

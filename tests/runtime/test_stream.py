@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -85,7 +86,7 @@ def test_files_in_files_out(reference, tmp_path, x, ending):
 def test_on_devices_in_memory_and_in_batches(device, x, capsys):
     np.testing.assert_array_equal(gp.stream(program, x, chunks=(16, 40)), program(x))
     told = capsys.readouterr().err.splitlines()
-    assert told[0] == "program: 3 chunks of 16×40 of a grid 33×40, halo 2+2, 2+2, 25.0% of points recomputed"
+    assert told[0] == "program: 3 chunks of 16×40 of a grid 33×40, halo 2+2, 2+2, 81.8% of points recomputed"
     assert told[-1].startswith("program: 3 of 3 windows in")
     images = np.stack([x, x[::-1]])
     found = gp.stream(program, images, batch=1, progress=False)
@@ -313,4 +314,8 @@ def test_chunks_of_one_shape_and_as_large_as_memory_allows():
     assert chosen(needed, 8, (1, 1, 1), 1 << 40).chunk == (1000, 1000, 1000)
     some = chosen(needed, 8, (64, 64, 64), 1 << 26)
     assert all(c % 64 == 0 or c == 1000 for c in some.chunk) and some.recomputed < 0.2
+    windows = [some.needed.window(*some.computed(place)) for place in some.places()]
+    assert sum(math.prod(b - a for a, b in window) for window in windows) == round((1 + some.recomputed) * 1000**3)
+    flat = chosen(Footprint((20_000, 30_000), ((2, 2), (2, 2)), {}, (), ()), 12, (1, 1), 1 << 26)
+    assert flat.chunk[1] == 30_000 and flat.recomputed < 0.05  # rows as they lie in files
     assert chosen(Footprint((1000, 1000), ((0, 0), (2, 2)), {1: "all"}, (), ()), 4, (1, 1), 1 << 20).chunk[1] == 1000
