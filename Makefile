@@ -8,6 +8,8 @@
 #   make bench                       the pipelines of benchmarks/pipelines beside other libraries, on the CPU, in .venv-bench
 #   make bench ARGS="--only harris --size 2048 --rounds 5 --device opencl:1"
 #   make bench-gpu PYTHON=python3    on the first CUDA GPU, with that Python and what it has installed
+#   make cluster                     examples on a cluster of this machine: two workers of Dask's, and two ranks where MPI is installed
+#   make cluster ARGS=--small        the same in seconds, as CI does
 #   make dist                        an sdist and a wheel, in build/dist; .ci/wheel tests the wheel
 PYTHON ?= python3
 EXTRAS ?= cpu
@@ -18,7 +20,7 @@ venv := .venv$(if $(filter-out cpu,$(or $(EXTRAS),none)),-$(subst $(comma),-,$(o
 bin := $(venv)/bin
 ready := $(venv)/ready-$(subst /,_,$(PYTHON))
 
-.PHONY: help demo test check bench bench-gpu measure dist clean
+.PHONY: help demo test check cluster bench bench-gpu measure dist clean
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
@@ -27,6 +29,9 @@ demo: $(ready)
 
 test: $(ready)
 	$(bin)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
+
+cluster: $(ready)
+	$(bin)/python examples/cluster.py $(ARGS)
 
 check: $(ready)
 	$(bin)/ruff check .

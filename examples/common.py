@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import textwrap
@@ -224,3 +225,25 @@ def _seconds(step: Any, read: Any, steps: int) -> tuple[float, Any]:
     step(steps - 1)
     found = read()
     return (time.perf_counter() - start) / (steps - 1), found
+
+
+# --- clusters ---------------------------------------------------------------------------------------------------------
+
+
+def on_cluster(parser: argparse.ArgumentParser) -> None:
+    """Arguments of examples that run on Dask."""
+    parser.add_argument("--address", help="of a scheduler of Dask's (default: threads of this process)")
+    parser.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
+
+
+def cluster(args: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:
+    """What has Dask compute on the cluster that is asked for, or on threads."""
+    try:
+        import dask
+
+        if args.address is None:
+            return dask.config.set(scheduler="threads")
+        from distributed import Client
+    except ImportError as missing:
+        raise error(f"{missing.name} is missing: `pip install gpuop[dask]`") from None
+    return Client(args.address)

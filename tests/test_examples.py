@@ -43,15 +43,18 @@ EXAMPLES = [
     "upside_down",
 ]
 OF_ARRAYS = [
+    "cluster",
     "convolution",
     "flow_ranks",
     "group_sums",
     "heat_ranks",
+    "image_batch",
     "libraries",
     "mul2",
     "parameter_table",
     "transposes",
     "tuned_transpose",
+    "volume",
     "xpose_filts",
 ]  # no pictures
 SHORT = {
@@ -209,6 +212,40 @@ def test_flow_on_ranks(capsys: pytest.CaptureFixture[str]) -> None:
     graph.step(4)
     np.testing.assert_allclose(graph.read("along"), np.tensordot(e[1], f, 1), rtol=1e-4, atol=1e-6)
     assert f"{abs(graph.read('along')).max() / 0.1:.2f} times" in printed
+
+
+def test_a_volume_in_parts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """On disk, streamed and by Dask's threads; what is steep is SciPy's."""
+    pytest.importorskip("dask")
+    volume = example("volume")
+    monkeypatch.setattr(volume, "WINDOWS", 0.75)
+    monkeypatch.setattr(volume, "LAYERS", 20)
+    assert volume.main(["--memory", "0.006", "--times", "1", "--device", "reference"]) == 0
+    printed, told = capsys.readouterr()
+    assert "30×10×10 points of uint16, 0.006 MB: 1 times 0.006 MB" in printed and "the same bits\n" in printed
+    assert "3×1×1 blocks, computed of windows of 20×10×10 points" in printed and "stage 0: operator `sum`" in printed
+    assert "3 chunks of 10×10×10 of a grid 30×10×10, halo 5+5, 5+5, 5+5, 100.0% of points recomputed" in told
+    cells = np.random.default_rng(0).integers(0, 2**16, (9, 8, 7), np.uint16)
+    smooth = ndimage.gaussian_filter(cells / 65535, 1)
+    slope = np.sqrt(sum(ndimage.sobel(smooth, axis) ** 2 for axis in range(3)))
+    with gp.use_device("reference"):
+        found, count = volume.surfaces(cells, steep=1.5)
+    certain = np.abs(slope - 1.5) > 1e-4
+    assert np.array_equal(found[certain], slope[certain] > 1.5) and count == found.sum() and 50 < count < 450
+
+
+def test_a_batch_of_images(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("dask")
+    batch = example("image_batch")
+    assert batch.main(["--images", "20", "--size", "24", "--device", "reference"]) == 0
+    printed, told = capsys.readouterr()
+    assert "20 images in 1 blocks" in printed and printed.endswith("20 images: the same spots\n")
+    assert "20 images, each in 1 chunk of 24×24" in told
+    image, light = np.random.default_rng(0).random((2, 30, 20), np.float32)
+    even = ndimage.gaussian_filter(image / (light + 1), 1)
+    with gp.use_device("reference"):
+        spots = batch.spots(image * 4, light + 1)
+    assert np.array_equal(spots, (even == ndimage.maximum_filter(even, 5)) & (even > 0.25)) and 5 < spots.sum() < 30
 
 
 def test_transposes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
