@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import mmap
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,11 +114,30 @@ def flushed(array: Any) -> None:
         file.flush()
 
 
+def unmapped(array: Any) -> None:
+    """Let go of the pages of a file that were read or written: the system has them, and this process would count them all."""
+    mapped = mapping(array)
+    if mapped is not None and mapped.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
+        mapped._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+
+
 def file_of(out: Any) -> str | None:
     """The file of an array, if it has one."""
     if isinstance(out, (str, os.PathLike)):
         return in_file(out)[0]
     return os.fspath(out.filename) if isinstance(out, np.memmap) and out.filename else None
+
+
+def mapping(array: Any) -> np.memmap[Any, Any] | None:
+    """The memory map that an array is a part of, if there is one with a file."""
+    found = [each for each in _bases(array) if isinstance(each, np.memmap) and each.filename]
+    return found[-1] if found else None
+
+
+def _bases(array: Any) -> Iterator[Any]:
+    while isinstance(array, np.ndarray):
+        yield array
+        array = array.base
 
 
 def _again(path: str, name: str, ending: str) -> Any:

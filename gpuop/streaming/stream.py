@@ -20,7 +20,7 @@ from gpuop.streaming.chunking import Chunking, chosen, multiple, window_bytes
 from gpuop.streaming.journal import ENDING, Journal
 from gpuop.streaming.overlapping import overlapped
 from gpuop.streaming.progress import Progress
-from gpuop.streaming.stores import created, file_of, flushed, opened
+from gpuop.streaming.stores import created, file_of, flushed, mapping, opened, unmapped
 from gpuop.streaming.stream_identity import stream_identity
 from gpuop.streaming.whereabouts import check_apart
 from gpuop.windows.footprint import Place
@@ -212,6 +212,7 @@ class _Stream:
             for array, result in zip(outs, grid, strict=True):
                 array[(*index, *owned)] = result[inner]
                 flushed(array)
+                unmapped(array)
             journal.note(self.stages, place)
             progress.step()
 
@@ -261,10 +262,16 @@ class _Stream:
         """The arguments of a window, in memory; `exactly` of a chunk's points."""
         index, chunk = self._split(place)
         ends = self.of.footprint.window(*(self.chunking.points if exactly else self.chunking.computed)(chunk))
-        return [
+        found = [
             window_of(source, index if batched else (), ends if windowed else None, self.grid)
             for source, batched, windowed in zip(self.sources, self.batched, self.windowed, strict=True)
         ]
+        found = [
+            np.array(window) if mapping(window) is not None else window for window in found
+        ]  # read here, not when computed
+        for each in self.sources:
+            unmapped(each)
+        return found
 
     def _called(self, place: Place, given: Sequence[Array], stage: int | None, known: tuple[Array, ...]) -> Any:
         _, chunk = self._split(place)

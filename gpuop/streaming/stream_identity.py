@@ -16,7 +16,8 @@ from gpuop.pipelines.parted import Parted
 from gpuop.runtime.base.backend import Array
 from gpuop.runtime.devices import current
 from gpuop.streaming.chunking import Chunking
-from gpuop.streaming.whereabouts import Whereabouts, mapping
+from gpuop.streaming.stores import mapping
+from gpuop.streaming.whereabouts import Whereabouts
 
 MOST = 1 << 28  # bytes of an array in memory that are compared
 FEW = 16  # points along each axis, of arrays that are elsewhere

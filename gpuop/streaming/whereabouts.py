@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.errors import SemanticError
-from gpuop.streaming.stores import in_file
+from gpuop.streaming.stores import in_file, mapping
 
 WORK = 1 << 12  # how long it is looked for an address that two arrays have
 
@@ -83,18 +83,6 @@ def check_apart(sources: Mapping[str, Any], outs: Sequence[Any]) -> None:
             raise SemanticError(
                 f"two results of `out=` lie in the same place{_said(a)}; give each an array or file of its own"
             )
-
-
-def mapping(array: Any) -> np.memmap[Any, Any] | None:
-    """The memory map that an array is a part of, if there is one with a file."""
-    found = [each for each in _bases(array) if isinstance(each, np.memmap) and each.filename]
-    return found[-1] if found else None
-
-
-def _bases(array: Any) -> Iterator[Any]:
-    while isinstance(array, np.ndarray):
-        yield array
-        array = array.base
 
 
 def _overlapping(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import fcntl
 import json
 import math
+import re
 import signal
 import subprocess
 import sys
 from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,6 +78,8 @@ def test_files_in_files_out(reference, tmp_path, x, ending):
     np.save(tmp_path / "x.npy", x)
     out = tmp_path / f"y{ending}"
     made, bright = gp.stream(scaled, tmp_path / "x.npy", (out,), chunks=(8, 16), progress=False)
+    maps = re.findall(rf" {re.escape(str(out))}\n.*?\nRss: +(\d+) kB", Path("/proc/self/smaps").read_text(), re.DOTALL)
+    assert maps == ["0"], "no page stays in this process"
     expected = ndimage.uniform_filter(x / 255.0, 3, mode="nearest")
     np.testing.assert_allclose(made, expected - expected.max(), atol=1e-6)
     assert isinstance(made, np.memmap) and bright == (expected > 0.5).sum()
