@@ -141,7 +141,7 @@ def told(grid: Place, found: Surroundings, halo: Margin, placed: Sequence[int]) 
     more = len(grid) - len(found.grid)
     whole: dict[int, str] = {}
     for axis in range(more + 1 if more else 0):
-        whole[axis] = f"the first {more + 1} axes of a grid of {len(grid)} are one in kernels"
+        whole[axis] = f"the first {more + 1} axes of a grid of {len(grid)} are one in kernels: cut others"
     for axis, reason in found.whole.items():
         whole.setdefault(axis + more, reason)
     sizes = [math.lcm(*groups) for groups in found.groups]

@@ -11,7 +11,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Expr, FieldParam, Index, Read, Stmt, Write
 from gpuop.ir.visit import values, walk, walk_expr
 from gpuop.windows.combining import uncombined
-from gpuop.windows.nearness import Nearness, group_of
+from gpuop.windows.nearness import Near, Nearness, group_of
 
 PLURAL = {"layer": "layers", "row": "rows", "column": "columns"}
 ENDLESS = "wrap"  # the border whose windows go on at the other end
@@ -108,10 +108,9 @@ def _read(kernel: Kernel, near: Nearness, found: Reaching, read: Read, axis: int
     if n == 1:
         return
     if place is None or place.axis != name:
-        where = "at a place that is no constant distance away" if place is None else f"at the thread's {place.axis}"
-        where = "at a fixed place" if place is None and not isinstance(at, Index) and _is_fixed(near, at) else where
-        reason = f"{who} reads `{read.field.hint}` along {PLURAL[name]} {where}"
-        found.whole.setdefault(axis, reason)
+        found.whole.setdefault(
+            axis, f"{who} reads `{read.field.hint}` along {PLURAL[name]} {_elsewhere(near, place, at)}"
+        )
         return
     group, over = found.groups[axis], MIRRORED.get(read.border)
     before, after = max(-place.low, 0), max(place.high - (group - 1) * place.of_group, 0)
@@ -121,16 +120,21 @@ def _read(kernel: Kernel, near: Nearness, found: Reaching, read: Read, axis: int
     reach = max(before, beyond)
     if reach >= n - 1:
         reason = f"{who} reads `{read.field.hint}` up to {reach} {PLURAL[name]} away"
-        found.whole.setdefault(axis, f"{reason}, of {n}")
+        found.whole.setdefault(axis, f"{reason}, of {n}: cut another axis")
         return
     if place.low or place.high:
         one = replace(one, borders={read.border: who} if read.border != "unchecked" else {})
     found.around[read.field][axis] = found.around[read.field][axis].joined(one)
 
 
-def _is_fixed(near: Nearness, at: Expr) -> bool:
+def _elsewhere(near: Nearness, place: Near | None, at: Expr) -> str:
+    """Where a coordinate is that is not near to the thread's own, and what to do instead."""
+    if place is not None:
+        return f"at the thread's {place.axis}: compute it of the whole"
     least, most = near.ranges.range(at)
-    return least == most
+    if least == most and not isinstance(at, Index):
+        return "at a fixed place: give what is there as an array of its own"
+    return "at a place that is no constant distance away: bound the distance, as in `_row + _clamp(d, -3, 3)`"
 
 
 def _obstacle(kernel: Kernel) -> str:
@@ -138,13 +142,15 @@ def _obstacle(kernel: Kernel) -> str:
     if kernel.group is not None and not all(isinstance(n, int) for n in kernel.group):
         return "has work-groups as large as a device decides: say `_localThreads(…)` with numbers"
     if kernel.group is not None and kernel.domain.elements > 1:
-        return "has work-groups, and threads for each element"
+        return "has work-groups, and threads for each element: let threads have points"
     if any(output.begins is not None for output in kernel.outputs):
-        return "updates other points than the thread's own"
+        return "updates other points than the thread's own: give a new output instead of `inout=`"
     if reason := uncombined(kernel):
         return reason
     for stmt in walk(kernel.body):
         match stmt:
             case Write(point=point) if point is not None:
-                return "writes at other points than the thread's own"
+                return (
+                    "writes at other points than the thread's own: let these read there, or update by atomic operations"
+                )
     return ""

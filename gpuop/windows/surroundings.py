@@ -93,17 +93,18 @@ def together(found: Surroundings, others: Sequence[Surroundings] = ()) -> None:
     for axis, groups in enumerate(found.groups):
         n, size = found.grid[axis], math.lcm(*groups)
         if size >= n > 1 and size > 1:
-            found.whole.setdefault(axis, f"{next(iter(groups.values()))}, and the axis has {n}")
+            found.whole.setdefault(axis, f"{next(iter(groups.values()))}, and the axis has {n}: make them smaller")
         elif n % size and ENDLESS in found.borders[axis]:
             found.whole.setdefault(
-                axis, f"{next(iter(groups.values()))}, of which {n} is no multiple, and its ends meet"
+                axis,
+                f"{next(iter(groups.values()))}, of which {n} is no multiple, and the axis's ends meet: take another size",
             )
     for axis, borders in enumerate(found.borders):
         ends = sorted(borders.keys() - {ENDLESS})
         if ENDLESS in borders and ends and axis not in found.whole:
             found.whole[axis] = (
                 f'{borders[ENDLESS]} reads across the ends of the axis under border="wrap", and '
-                f'{borders[ends[0]]} under border="{ends[0]}"'
+                f'{borders[ends[0]]} under border="{ends[0]}": cut another axis, or give both one border'
             )
 
 
@@ -123,14 +124,16 @@ def _takes(found: Surroundings, what: Program, op: Op) -> bool:
         found.cut.update(op.outputs)
         return True
     if given and op.kernel.apart:
-        found.all_whole(f"{name} {op.kernel.apart}")
+        found.all_whole(f"{name} {op.kernel.apart}: call it of the whole, between pipelines in windows")
     elif given and isinstance(op.kernel, Kernel) and uncombined(op.kernel):
         found.all_whole(f"{name} {uncombined(op.kernel)}")
     elif given:
         whose = next((str(what.types[v]) for v in op.outputs if what.types[v].field_shape != found.grid), "")
-        found.all_whole(f"{name} makes of a field in windows one of another grid, {whose or 'by other threads'}")
+        found.all_whole(
+            f"{name} makes of a field in windows one of another grid, {whose or 'by other threads'}: have windows end before it"
+        )
     elif found.grid in shapes and found.grid:
-        found.all_whole(f"{name} makes a field of the whole grid by threads of another")
+        found.all_whole(f"{name} makes a field of the whole grid by threads of another: give it as an argument")
     return False
 
 
@@ -147,7 +150,8 @@ def _check_parts(found: Surroundings, what: Program, op: Op, parts: set[int]) ->
     used = {v for each in what.ops for v in each.inputs}.union(what.wanted) - found.parts
     if parts & used:
         found.all_whole(
-            f"{said(op.kernel, op.loc)} updates a field that all windows together make, and it is used here"
+            f"{said(op.kernel, op.loc)} updates a field that all windows make together, and more depends on it: of a pipeline it "
+            "would be a stage, but not in turns or steps"
         )
     found.parts |= parts
 
@@ -194,12 +198,12 @@ def _add(found: Surroundings, value: int, margin: Margin) -> None:
 def _need_turns(found: Surroundings, op: Op, kernel: Iteration, margin: Margin) -> None:
     """What the turns of an iteration need of what they start from, and of what they take besides."""
     if kernel.until is not None or kernel.times is None:
-        found.all_whole(f"{said(kernel)} ends when a condition on the whole grid holds")
+        found.all_whole(f"{said(kernel)} ends when a condition on the whole grid holds: say `times=`")
         return
     part, states = kernel.turn, len(kernel.outputs)
     cut = {leaf for leaf, position in part.given.items() if op.inputs[position] in found.cut}
     if any(op.inputs[k] not in found.cut for k in range(states)):
-        found.all_whole(f"{said(kernel)} starts from a field that does not come in windows")
+        found.all_whole(f"{said(kernel)} starts from a field that does not come in windows: give it as an argument")
         return
     turn = surroundings(part.program, found.grid, cut)
     found.inner[op.number] = turn
@@ -229,7 +233,7 @@ def turned(
     """
     stayed = [turn.cut.issuperset((v, leaf)) or turn.cut.isdisjoint((v, leaf)) for v, leaf in _pairs(what, given)]
     if not all(stayed):
-        turn.all_whole("a state of the grid takes a value that does not come in windows")
+        turn.all_whole("a state of the grid takes a value that does not come in windows: add it to one that does")
     needs = dict(enumerate(margins))
     for _ in range(times):
         before, needs = needs, _turn_before(turn, what, given, needs)
@@ -237,7 +241,7 @@ def turned(
             break
     for axis in turn.periodic:
         if any(max(need[axis]) >= turn.grid[axis] for need in needs.values()):
-            turn.whole[axis] = f"{times} turns reach around the axis, of {turn.grid[axis]}"
+            turn.whole[axis] = f"{times} turns reach around the axis, of {turn.grid[axis]}: take fewer at once"
     return needs
 
 

@@ -155,4 +155,4 @@ def test_updates_in_graphs_are_refused():
         u = gp.ScalarField(np.zeros((9, 11), "f"))
         u.next = u + counted(u)[1].max()
     reason = graph.footprint().whole[0]
-    assert "`counted`" in reason and "updates a field that all windows together make" in reason
+    assert "`counted`" in reason and "updates a field that all windows make together" in reason

@@ -206,16 +206,54 @@ def test_assertions_and_loops_count_where_results_are(capfd):
             program.window(20, 4, 9)(-x[2:11])
 
 
+@gp.operator
+def thrown(f):
+    return _readTensor(f, _row + _convert_int(_readTensor(f)), _column)
+
+
+@gp.operator
+def first(f):
+    return _readTensor(f, 0, _column) + _readTensor(f)
+
+
+@gp.operator
+def far(f):
+    return _readTensor(f, _row + 7, _column)
+
+
+@gp.operator(outputs=gp.FieldType((8, 8)))
+def moved(f):
+    _writeTensor(_out0, _readTensor(f), _row + 1, _column)
+
+
+def rolled(f):
+    return gp.iterate(lambda u: np.roll(u, 3, 0), f, times=3)
+
+
 def test_what_cannot_be_cut_is_refused():
+    """Each reason names the operator and its line, and says what to do instead."""
     x = image(8, 8)
     for function, reason in (
+        (thrown, "`thrown` .* reads `f` along rows at a place that is no constant distance away: bound the distance"),
+        (first, "`first` .* reads `f` along rows at a fixed place: give what is there as an array of its own"),
+        (far, "`far` .* reads `f` up to 7 rows away, of 8: cut another axis"),
+        (moved, "`moved` .* writes at other points than the thread's own: let these read there, or update by atomic"),
+        (rolled, "3 turns reach around the axis, of 8: take fewer at once"),
+        (
+            lambda f: gp.iterate(above, f, until=lambda u: u.max() < 1),
+            "a condition on the whole grid holds: say `times=`",
+        ),
+        (lambda f: np.roll(above(f), 1, 0), 'under border="wrap", and .*: cut another axis, or give both one border'),
         (lambda f: f.T + 1, "`transpose` .* reads `a` along rows at the thread's column"),
         (lambda f: f[::-1] + f, "`slice` .* reads `a` along rows"),
-        (lambda f: f[1:] - f[:-1], "`slice` .* makes of a field in windows one of another grid, 7×8 float32"),
-        (lambda f: gp.HostOperator(np.negative, f, outputs=f.type), "runs on the host"),
+        (
+            lambda f: f[1:] - f[:-1],
+            "`slice` .* makes of a field in windows one of another grid, 7×8 float32: have windows end before it",
+        ),
+        (lambda f: gp.HostOperator(np.negative, f, outputs=f.type), "runs on the host: call it of the whole"),
     ):
         program = gp.pipeline(lambda x, function=function: function(gp.ScalarField(x)))
-        with pytest.raises(SemanticError, match=f"must be whole.*{reason}"):
+        with pytest.raises(SemanticError, match=rf"must be whole(?=.*operator `.*\(.*test_windows.py:\d+\)).*{reason}"):
             program.window((8, 8), (0, 0), (4, 8))(x[:5])
 
 
