@@ -68,7 +68,7 @@ class InWindows(Tokenized, ABC):
         return self._parted.find((made, grid, shared), lambda: parted(made, grid, shared))
 
     def _window(self, of: Parted, stage: int, extents: Place, cut: frozenset[int], inner: Ends) -> Windowed:
-        where = inner if stage < len(of.staged.stages) else ()
+        where = inner if of.staged.reduces(stage) else ()
         return self._windowed.find((of, stage, extents, cut, where), lambda: windowed(of, stage, extents, cut, inner))
 
 

@@ -154,6 +154,10 @@ class Staged:
     stages: tuple[tuple[tuple[Joint, ...], Traced], ...]
     last: Traced
 
+    def reduces(self, stage: int) -> bool:
+        """Whether the program of a stage knows which points of a window are wanted: what is reduced is cut out of it."""
+        return stage < len(self.stages) and any(isinstance(each, StageReduction) for each in self.stages[stage][0])
+
     @property
     def known(self) -> list[Result]:
         """What all stages give."""
