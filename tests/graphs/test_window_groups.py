@@ -79,6 +79,27 @@ def test_groups_of_windows_are_those_of_the_whole(device, border, grid):
         np.testing.assert_array_equal(found, whole[tuple(map(slice, start, stop))])
 
 
+def test_fields_that_work_groups_have_whole(device):
+    """Threads beyond the grid read the nearest point, of what comes in windows and of what does not."""
+    x, table = image(13, 21), image(13, 21)[::-1].copy()
+
+    @gp.operator
+    def turned(f, whole):
+        _localThreads(4, 8, whole_groups=True)
+        block = _local(_floatArray(4, 8))
+        block[_localRow, _localColumn] = _readTensor(f) - _readTensor(whole)
+        _syncThreadsLocal()
+        return block[3 - _localRow, 7 - _localColumn]
+
+    program = gp.pipeline(lambda x: turned(gp.ScalarField(x), gp.ScalarField(table)))
+    rows, columns = np.indices(x.shape)
+    there = np.minimum(rows - rows % 4 + 3 - rows % 4, 12), np.minimum(columns - columns % 8 + 7 - columns % 8, 20)
+    for start, stop in [((8, 8), (13, 21)), ((4, 8), (8, 16))]:
+        inner = tuple(map(slice, start, stop))
+        found = program.window(x.shape, start, stop)(np.ascontiguousarray(x[inner]))
+        np.testing.assert_array_equal(found, (x - table)[there][inner])
+
+
 @gp.operator(outputs=gp.FieldType(9, (), "int32"))
 def counted(f):
     """A histogram of each work-group in local memory, then of all."""
