@@ -98,6 +98,31 @@ def test_updates_in_streams_and_on_dask(tmp_path):
             np.testing.assert_array_equal(one, another)
 
 
+class Failing:
+    """An array that can be read so many times."""
+
+    def __init__(self, array, most):
+        self.array, self.shape, self.dtype, self.most, self.reads = array, array.shape, array.dtype, most, 0
+
+    def __getitem__(self, place):
+        self.reads += 1
+        if self.reads > self.most:
+            raise OSError("the disk is gone")
+        return self.array[place]
+
+
+def test_streams_go_on_with_what_was_counted(tmp_path):
+    x, out = image(12, 8), tmp_path / "y.npy"
+    program = gp.pipeline(lambda x: gp.ScalarField(x) * np.histogram(gp.ScalarField(x), 3, (0, 1))[0].max())
+    with gp.use_device("reference"):
+        with pytest.raises(OSError, match="the disk"):
+            gp.stream(program, Failing(x, 6), out, chunks=(3, 8), progress=False)
+        source = Failing(x, 100)
+        found = gp.stream(program, source, out, chunks=(3, 8), progress=False, resume=True)
+    assert source.reads <= 5  # one to know what parts are like, and what was not written
+    np.testing.assert_array_equal(found, x * np.float32(np.histogram(x, 3, (0, 1))[0].max()))
+
+
 def test_extremes_of_floats_are_those_of_the_whole():
     """NaN is no number, and -0 comes before 0, in whatever window they are."""
 
