@@ -23,7 +23,9 @@ from gpuop.mpi.rank_grid import RankGrid, Region
 from gpuop.runtime.disk.files import Path
 
 Array = NDArray[Any]
-ROUNDS = 3  # exchanges, with steps, that are measured, after one that compiles
+ROUNDS = 3  # exchanges, with steps, that are measured, after one that compiles; more of them in so many seconds
+MEASURING, MOST_ROUNDS = 0.05, 20
+SLOWER = 1.1  # times as long as the best, where more steps between exchanges are not tried any more
 NEEDED = ("Dup", "Get_rank", "Get_size", "Irecv", "Isend", "allgather", "barrier", "gather")
 
 
@@ -43,8 +45,8 @@ class Domain:
         comm: a communicator of mpi4py's, of which a duplicate is used.
         graph: a ComputeGraph, defined alike by all ranks; it keeps its own states, and need not run.
         axes: the axes of the grid that are divided.
-        every: how many steps are taken between two exchanges; "auto": 1, 2, 4 … are measured, as long as that is faster, by steps
-            from the initial states.
+        every: how many steps are taken between two exchanges; "auto": 1, 2, 4 … are measured, as long as that is hardly slower, by
+            steps from the initial states.
 
     Attributes:
         every: what was given, or chosen.
@@ -86,9 +88,10 @@ class Domain:
             steps *= 2
             other = self._windowed(steps)
             self.measured[steps] = self._seconds(other)
-            if self.measured[steps] >= self.measured[best.steps]:
+            if self.measured[steps] < self.measured[best.steps]:
+                best = other
+            elif self.measured[steps] > SLOWER * self.measured[best.steps]:
                 break
-            best = other
         best.reset()
         return best
 
@@ -103,15 +106,19 @@ class Domain:
         """How long a step takes, with its share of an exchange."""
         self._window = window
         self._plan_exchange()
-        each = list[float]()
-        for _ in range(1 + ROUNDS):
-            self._comm.barrier()
-            start = time.perf_counter()
-            self._exchange()
-            window.step(window.steps)
-            window.synchronize()
-            each.append(max(self._comm.allgather(time.perf_counter() - start)) / window.steps)
-        return min(each[1:])
+        self._seconds_of(window)  # compiles
+        each = [self._seconds_of(window) for _ in range(ROUNDS)]
+        more = min(MOST_ROUNDS, int(MEASURING / max(each)))
+        return min([*each, *(self._seconds_of(window) for _ in range(more))]) / window.steps
+
+    def _seconds_of(self, window: GraphWindow) -> float:
+        """How long an exchange and its steps take on the slowest rank."""
+        self._comm.barrier()
+        start = time.perf_counter()
+        self._exchange()
+        window.step(window.steps)
+        window.synchronize()
+        return float(max(self._comm.allgather(time.perf_counter() - start)))
 
     # --- halos ----------------------------------------------------------------------------------------------------
 
