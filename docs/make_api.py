@@ -107,6 +107,7 @@ OWN = {  # members that are for gpuop itself
         "users",
         "conjugate",
         "copied",
+        "traced_again",
         "host",
     ),
     *("folded", "labelled", "takes", "number", "naming"),

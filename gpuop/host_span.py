@@ -19,9 +19,18 @@ class Observer(Protocol):
     def copied(self, name: str, queue: Any, ran: list[Any], began: float, ended: float) -> None:
         """A copy, with what `Backend.span` takes; nothing where no device's clock was asked."""
 
+    def traced_again(self, name: str, reason: str) -> None:
+        """A pipeline was traced once more."""
+
 
 observers: list[Observer] = []
 _local = threading.local()
+
+
+def traced_again(name: str, reason: str) -> None:
+    """Tell that a pipeline was traced once more, where there is a reason."""
+    for observer in tuple(observers) if reason else ():
+        observer.traced_again(name, reason)
 
 
 class HostSpan:

@@ -22,9 +22,11 @@ from gpuop.runtime.forms import shown
 from gpuop.show.html import SourceText
 
 
-def explained(what: Plan, backend: Backend, format: str, labels: Mapping[int, str] | None = None) -> str:
-    """What `explain` says of a plan on a device."""
-    return explain(what, format, labels, backend.target, facts_of(backend))
+def explained(
+    what: Plan, backend: Backend, format: str, labels: Mapping[int, str] | None = None, again: str = ""
+) -> str:
+    """What `explain` says of a plan on a device, and why it was traced once more where it was."""
+    return explain(what, format, labels, backend.target, facts_of(backend), again)
 
 
 def kernels_for(what: Plan, target: str | None, backend: Backend) -> tuple[Target, list[Kernel]]:

@@ -83,19 +83,19 @@ class Inspection(ABC):
     def explain(self, format: str = "text") -> str:
         """Per kernel what was fused into it and how; per pair left apart, why, and what that costs.
 
-        A kernel's operations are those that its operators' bodies write, on each component of a vector; loops with
-        computed bounds count once ("at least"). Registers are estimated, in units of 32 bits. Bytes that are saved, or that
-        it costs more, are worth the operations that a device is taken to do while they move, ten for each. Pairs left apart of
-        operators of the same names, for the same reason, are one line ("3 times"), with their bytes together.
+        A kernel's operations are those that its operators' bodies write, on each component of a vector; loops with computed
+        bounds count once ("at least"). Registers are estimated, in units of 32 bits. Bytes that are saved, or that it costs more,
+        are worth the operations that a device is taken to do while they move, ten for each. Pairs left apart of operators of
+        the same names, for the same reason, are one line ("3 times"), with their bytes together.
 
         Args:
             format: "text" for people; "json" for programs: an object with these keys, in this order:
                 kernels: a list, in the order of launches, of objects with
                     number (from 1), name, threads (text), thread_count, work_group (a list), host, where (of a Python function),
-                    operators: a list of {number, name, precision, variant (of `tune=`, or ""), file, line, method,
-                    part}; the method is "alone", "registers", "stage", "side by side" or "recomputed", and a part shares values,
-                    inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)},
-                    read_bytes, written_bytes, operations, operations_exact, registers, local_bytes,
+                    operators: a list of {number, name, precision, variant (of `tune=`, or ""), file, line, method, part};
+                    the method is "alone", "registers", "stage", "side by side" or "recomputed", and a part shares values,
+                    inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)}, read_bytes,
+                    written_bytes, operations, operations_exact, registers, local_bytes,
                     runs ("at every step", "once", or "when set": when a parameter is), in_place (a list of outputs),
                     lanes ({count, form, reason}: the points of a thread on the graph's device, "scalar", "wide", "spaced" or
                     "vector", and why there are not more),
@@ -111,7 +111,7 @@ class Inspection(ABC):
                     (written over the state), "buffer" (the state's buffer is then the next value's) or "copy"};
                 kernel_count (as the attribute), library_calls, operator_count, moved_bytes, step_bytes (of that, what every step
                 moves), floor_bytes (were all one kernel), ratio, buffers, buffer_bytes (the memory of what kernels write),
-                predicted (null where little is fused or known, else {ms, unfused_ms, unfused_kernel_count}: of `optimize=False`).
+                predicted (null, or {ms, unfused_ms, unfused_kernel_count}: of `optimize=False`), traced_again (why, or "").
 
         Returns:
             A str.

@@ -10,14 +10,14 @@ from typing import Any, overload
 
 import numpy as np
 
-from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields.arrays import Placeholder, is_array, is_device_array, unfilled
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import Parameter
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.dsl.operators.arguments import check_size, contents, leaves
-from gpuop.dsl.operators.closure_key import Snapshot, snapshot
+from gpuop.dsl.operators.closure_key import Snapshot
 from gpuop.dsl.operators.decorated import Chosen, Decorated, check_function
+from gpuop.dsl.operators.recollection import EVERY_CALL, Recollection
 from gpuop.dsl.recorder.frames import def_line, return_line
 from gpuop.dsl.recorder.looks import looks
 from gpuop.dsl.recorder.precisions import choosing, chosen
@@ -26,7 +26,7 @@ from gpuop.evaluation import PLANS_KEPT
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
-from gpuop.host_span import HostSpan
+from gpuop.host_span import HostSpan, traced_again
 from gpuop.interop import library_of, numpy_dtype, own
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.computed_once import by_calls
@@ -53,7 +53,7 @@ class Pipeline(Windowing):
         super().__init__(function)
         self._declare("pipeline", dynamic)
         self.precision, self.optimize = precision, optimize
-        self.traced: BoundedCache[Any, tuple[Snapshot, Traced]] = BoundedCache(PLANS_KEPT)
+        self.traced: Recollection[Traced] = Recollection(PLANS_KEPT)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         out, device = self._option("out", kwargs), self._option("device", kwargs)
@@ -103,7 +103,7 @@ class Pipeline(Windowing):
             SemanticError: what a call with these arguments raises, another format, or Fields instead of arrays.
         """
         call = self._inspected(arguments, named)
-        return explained(call.plan, call.backend, format)
+        return explained(call.plan, call.backend, format, again=call.traced.again)
 
     def source(self, *arguments: Any, target: str | None = None, form: str = "text", **named: Any) -> str:
         """The generated text of all kernels that a call with these arguments runs, on the current device or on a target.
@@ -210,14 +210,11 @@ class Pipeline(Windowing):
             self._known_by(bound, given) if len(given) < len(bound.arguments) else (),
             self.precision or chosen(),
         )
-        known = self.traced.get(key)
-        if known and known[0].holds():
-            return known[1]
         others = (value for name, value in bound.arguments.items() if name not in given)
-        captured = snapshot(self.function, *others, large_arrays=True)
-        if known and captured and known[0] == captured:
-            self.traced[key] = captured, known[1]
-            return known[1]
+        known, captured = self.traced.find_again(key, self.receiver, (self.function, *others), large_arrays=True)
+        if known:
+            return known
+        again = self.traced.why_again(key, self.receiver, captured)
         stand_ins = {
             n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device, self._is_dynamic(n))
             for k, (n, a) in enumerate(given.items())
@@ -226,8 +223,12 @@ class Pipeline(Windowing):
         seen = looks()
         made = self._traced(self._result(bound))
         self._check_own(made.program, stand_ins.values())
-        if captured and looks() == seen:
-            self.traced[key] = captured, made
+        if looks() != seen:
+            again = f"{EVERY_CALL}it looks at values of Fields"
+        made = replace(made, again=again)
+        if isinstance(captured, Snapshot) and looks() == seen:
+            self.traced.keep(key, self.receiver, captured, made)
+        traced_again(self.name, again)
         return made
 
     def _known_by(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -273,10 +274,10 @@ def pipeline(
 ) -> Any:
     """Make a pipeline of a function that builds Fields from its array arguments and returns a Field or a tuple of them.
 
-    It is traced once per array types and other arguments. Called with Fields, or with what stands for an array while another
-    pipeline is traced, it is the plain function. It returns NumPy arrays for NumPy arrays; for arrays of CuPy, PyTorch, JAX or
-    Numba on a CUDA device it returns the same kind, without copies, in the order of the caller's current stream, and without
-    waiting.
+    It is traced once per array types and other arguments, and again where what it captures has changed or may be another each
+    time, which `explain` names; arrays of more than 64 KiB are constants. Called with Fields, or with what stands for an array
+    while another pipeline is traced, it is the plain function. It returns NumPy arrays for NumPy arrays; for arrays of CuPy,
+    PyTorch, JAX or Numba on a CUDA device the same kind, uncopied, in the order of the caller's stream, and without waiting.
 
     Args:
         function: gets what stands for the arrays (with `.shape`, `.dtype` and `.ndim`, taken by Field constructors), and the

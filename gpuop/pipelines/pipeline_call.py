@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -45,11 +45,10 @@ class Traced:
         planar: values that lie in planes, as in memory of gpuop's own: those that are taken or made by what has no body (host
             functions, iterations), and arguments that are results.
         by_library: those of them that have to be no more than that: libraries take them or make them on the device.
-        several: whether a tuple is returned.
-        optimize: whether operators are fused.
+        several, optimize: whether a tuple is returned, and whether operators are fused.
         plans, prepared: what was planned, and compiled, by device and layouts; the latter while it is among the last used.
-        nodes: the results.
-        once: what calls have in common, by what is compiled for them.
+        nodes, once: the results; and what calls have in common, by what is compiled for them.
+        again: why it was traced once more for equal arguments, if it was.
         strided: how NumPy's arrays lie that are used in place and are not contiguous, by the number of the leaf and their strides.
     """
 
@@ -60,6 +59,7 @@ class Traced:
     several: bool
     optimize: bool
     nodes: tuple[Node, ...] = ()
+    again: str = ""
     plans: BoundedCache[Any, Plan] = field(default_factory=lambda: BoundedCache(LAYOUTS_KEPT))
     prepared: WeakValueDictionary[Any, Prepared] = field(default_factory=WeakValueDictionary)
     strided: dict[tuple[int, tuple[int, ...]], Layout] = field(default_factory=dict)
@@ -228,7 +228,7 @@ class PipelineCall(ABC):
 
     def profile(self, times: int) -> Profile:
         """Run that often, and tell how long the kernels took."""
-        return profile(self._prepared(), times, self._through)
+        return replace(profile(self._prepared(), times, self._through), again=self.traced.again)
 
     @contextmanager
     def _through(self, prepared: Prepared) -> Iterator[Callable[[], bool]]:

@@ -74,12 +74,14 @@ class Profile:
         steps: how many were measured, of a pipeline how many calls.
         rows: the KernelTimes.
         uploads: the UploadTimes of the sensors that had frames.
+        again: why a pipeline was traced once more for the same arguments; empty where it was not.
     """
 
     device: str
     steps: int
     rows: tuple[KernelTimes, ...]
     uploads: tuple[UploadTimes, ...]
+    again: str = ""
 
     def __str__(self) -> str:
         shared = [row for row in self.rows if row.share]
@@ -102,7 +104,8 @@ class Profile:
         ]
         rate = _rate(sum(r.nbytes for r in shared), total)
         cells.append(("all kernels" if self.uploads else "all", f"{total:.4f}", "", "", f"{rate:.3g}", ""))
-        return "\n".join([f"{self.device}, {self.steps} steps", *table(cells)])
+        again = [f"traced again: {self.again}"] if self.again else []
+        return "\n".join([f"{self.device}, {self.steps} steps", *table(cells), *again])
 
     __repr__ = __str__
 

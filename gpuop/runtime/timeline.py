@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,6 +56,7 @@ class Timeline(StaysHere):
         ] = {}  # of devices: a mark, and the host's clock when it was reached
         self._read: list[tuple[_Note, LaunchTime]] = []
         self._host: list[tuple[LaunchTime, float]] = []  # with their own seconds
+        self._again: Counter[tuple[str, str]] = Counter()  # of pipelines, by their names and why
         self._comparing = 0  # the thread that compares clocks
         self._lock = threading.RLock()
 
@@ -73,6 +74,9 @@ class Timeline(StaysHere):
         if thread.ident != self._comparing:
             start, passed = 1e3 * (began - self._opened), 1e3 * (ended - began)
             self._host.append((LaunchTime(name, (), HOST, thread.name, start, passed, HOST), own))
+
+    def traced_again(self, name: str, reason: str) -> None:
+        self._again[name, reason] += 1
 
     def copied(self, name: str, queue: Backend, ran: Ran, began: float, ended: float) -> None:
         if threading.get_ident() != self._comparing:
@@ -97,8 +101,10 @@ class Timeline(StaysHere):
             self._read.append((note, LaunchTime(note.what, (), *times, "copy")))
             return
         _, step = note.what
-        operators = tuple(op.kernel.name for op in (*recomputed(step), *step.ops))
-        self._read.append((note, LaunchTime(step.kernel.name, operators, *times)))
+        ops = (*recomputed(step), *step.ops)
+        lines = dict.fromkeys(f"{Path(op.loc.path).name}:{op.loc.line}" for op in ops if op.loc is not None)
+        operators = tuple(op.kernel.name for op in ops)
+        self._read.append((note, LaunchTime(step.kernel.name, operators, *times, lines=tuple(lines))))
 
     def _wait(self) -> None:
         """Wait for all that was noted."""
@@ -154,10 +160,15 @@ class Timeline(StaysHere):
     def __str__(self) -> str:
         rows, wall = self.rows, self.wall_ms
         devices = list(dict.fromkeys(row.device for row in rows))
-        return (
-            "\n\n".join(table_of(name, [row for row in rows if row.device == name], wall) for name in devices)
-            or "nothing"
-        )
+        tables = [table_of(name, [row for row in rows if row.device == name], wall) for name in devices]
+        return "\n\n".join(tables + self._retraced()) or "nothing"
+
+    def _retraced(self) -> list[str]:
+        """A paragraph of the pipelines that were traced once more for the same arguments, if any were."""
+        lines = [
+            f"pipeline `{name}` traced again{f' {n} times' * (n > 1)}: {why}" for (name, why), n in self._again.items()
+        ]
+        return ["\n".join(lines)] if lines else []
 
     __repr__ = __str__
 
@@ -195,7 +206,8 @@ def _sum_of(times: list[LaunchTime], note: _Note) -> KernelSum:
         plan, step = note.what
         predicted = count * predicted_ms(step.kernel, plan.limits, note.queue)
     ms = sum(time.ms for time in times)
-    return KernelSum(first.name, first.operators, first.device, count, ms, predicted, first.kind)
+    lines = dict.fromkeys(line for time in times for line in time.lines)
+    return KernelSum(first.name, first.operators, first.device, count, ms, predicted, first.kind, tuple(lines))
 
 
 # --- open ones ------------------------------------------------------------------------------------------------------

@@ -27,6 +27,8 @@ class LaunchTime:
         start_ms: since the profile began, by the host's clock.
         ms: what the device took, or the host where no device's clock was asked.
         kind: "kernel", which Python functions are too, "copy", or "host".
+        lines: of a kernel the user's lines that its operators are from, as "file.py:12", each once; of kernels that equal others
+            those of the first ones.
     """
 
     name: str
@@ -36,6 +38,7 @@ class LaunchTime:
     start_ms: float
     ms: float
     kind: str = "kernel"
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class KernelSum:
     """All launches of a kernel on a device, all copies of a name, or all of what the host did under a name.
 
     Attributes:
-        name, operators, device, kind: as of LaunchTime.
+        name, operators, device, kind, lines: as of LaunchTime.
         count: how many launches.
         ms: their sum; of the host, without spans that lie in others.
         predicted_ms: what `explain` predicts for so many; 0 where it does not.
@@ -56,6 +59,7 @@ class KernelSum:
     ms: float
     predicted_ms: float
     kind: str = "kernel"
+    lines: tuple[str, ...] = ()
 
 
 def table_of(device: str, rows: Sequence[KernelSum], wall_ms: float) -> str:
@@ -72,9 +76,14 @@ def table_of(device: str, rows: Sequence[KernelSum], wall_ms: float) -> str:
     cells.append(
         ("wall time", "", f"{wall_ms:.4f}", "", "") if device == HOST else ("all", str(count), f"{total:.4f}", "", "")
     )
-    operators = ["" if device == HOST else "operators", *(", ".join(row.operators) for row in rows)]
+    operators = ["" if device == HOST else "operators", *map(_made_of, rows)]
     lines = [f"{line}  {names}".rstrip() for line, names in zip_longest(table(cells), operators, fillvalue="")]
     return "\n".join([device, *lines])
+
+
+def _made_of(row: KernelSum) -> str:
+    """A kernel's operators, and the lines that they are from."""
+    return ", ".join(row.operators) + (f" ({', '.join(row.lines)})" if row.lines else "")
 
 
 def trace_of(spans: Sequence[LaunchTime]) -> dict[str, Any]:
@@ -86,7 +95,7 @@ def trace_of(spans: Sequence[LaunchTime]) -> dict[str, Any]:
     for span in spans:
         place = {"pid": devices.index(span.device) + 1, "tid": queues.index((span.device, span.queue))}
         times = {"ts": 1e3 * span.start_ms, "dur": 1e3 * span.ms}
-        told = {"operators": ", ".join(span.operators)}
+        told = {"operators": ", ".join(span.operators), "lines": ", ".join(span.lines)}
         events.append({"name": span.name, "cat": span.kind, "ph": "X", **place, **times, "args": told})
     return {"traceEvents": events, "displayTimeUnit": "ms"}
 

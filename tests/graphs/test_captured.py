@@ -7,12 +7,13 @@ import functools
 import gc
 import importlib.util
 import itertools
+import json
 import math
 import operator as python_operators
 import types
 import typing
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from gpuop.dsl import __all__ as VOCABULARY
 from gpuop.dsl.operators.constants import PURE_PARTS, is_constant
 
 ONE = np.ones(3, np.float32)
+SIZE = 1.0
 NUMBER, LIST, NESTED, TABLE, SET, ARRAY = 2, [2], ([0, [2]],), {"k": {"n": 2}}, {2}, np.array([2.0])
 LARGE = np.full(100_000, 2.0)
 module = types.ModuleType("module")
@@ -86,6 +88,85 @@ class Counter:
         return self.k
 
 
+class Slotted:
+    __slots__ = ("k",)
+
+
+class Base:
+    def total(self):
+        return self.k
+
+
+class Derived(Base):
+    """What decides is in a base, behind a property, in a class's method, and in another object."""
+
+    k, other = 2, Plain()
+    doubled = property(lambda self: self.k)
+
+    def total(self):
+        return super().total()
+
+    @classmethod
+    def own(cls):
+        return cls.k
+
+    def of_other(self):
+        return self.other.k
+
+
+class Indexed:
+    """Attributes that its own code finds."""
+
+    def __getattr__(self, name):
+        return TABLE["k"]["n"]
+
+    def __getitem__(self, place):
+        return LIST[place]
+
+
+@dataclass
+class Options:
+    k: int = 2
+    held: list = field(default_factory=lambda: [LIST[0]])
+
+    def __post_init__(self):
+        self.first = self.held[0]
+
+
+def through_local():
+    here = module
+    return here.k
+
+
+def attribute_k(owner):
+    return owner.k
+
+
+def all_names(owner):
+    """Names that are computed."""
+    return sum(getattr(owner, name * 1) for name in ["k"])
+
+
+def imported():
+    import math as m
+
+    return m.k
+
+
+def imported_name():
+    from math import k
+
+    return k
+
+
+@functools.lru_cache
+def cached():
+    return NUMBER + TURNED[0]
+
+
+TURNED = [0]  # what a cached function has not seen
+SLOTTED, DERIVED, INDEXED = Slotted(), Derived(), Indexed()
+SLOTTED.k = 2
 COUNTER = Counter()
 UFUNC = np.frompyfunc(COUNTER, 1, 1)
 PARTIAL = functools.partial(python_operators.getitem, LIST)
@@ -137,6 +218,28 @@ CASES = {
     "an attribute of an enum": (lambda: Mode.A.extra, lambda k: setattr(Mode.A, "extra", k)),
     "what a frozen object holds": (lambda: FROZEN.held[0], lambda k: FROZEN.held.__setitem__(0, k)),
     "an object that is called": (lambda: COUNTER(), lambda k: setattr(COUNTER, "k", k)),
+    "a local name of a module": (through_local, lambda k: setattr(module, "k", k)),
+    "a module that a helper gets": (lambda: attribute_k(module), lambda k: setattr(module, "k", k)),
+    "an object that a helper gets": (lambda: attribute_k(INSTANCE), lambda k: setattr(INSTANCE, "k", k)),
+    "a class that a helper gets": (lambda: attribute_k(Plain), lambda k: setattr(Plain, "k", k)),
+    "an object in a container": (lambda: attribute_k([INSTANCE][0]), lambda k: setattr(INSTANCE, "k", k)),
+    "a text for an attribute": (lambda: getattr(module, "k"), lambda k: setattr(module, "k", k)),  # noqa: B009
+    "a text that is computed": (lambda: all_names(INSTANCE), lambda k: setattr(INSTANCE, "k", k)),
+    "a text that is computed, of a module": (lambda: all_names(module), lambda k: setattr(module, "k", k)),
+    "a slot": (lambda: SLOTTED.k, lambda k: setattr(SLOTTED, "k", k)),
+    "a property": (lambda: DERIVED.doubled, lambda k: setattr(Derived, "k", k)),
+    "a method of a base": (lambda: DERIVED.total(), lambda k: setattr(Derived, "k", k)),
+    "a method that is replaced": (lambda: DERIVED.total(), lambda k: setattr(Base, "total", lambda self: k)),
+    "a method of a class": (lambda: Derived.own(), lambda k: setattr(Derived, "k", k)),
+    "an object of an object": (lambda: DERIVED.of_other(), lambda k: setattr(Derived.other, "k", k)),
+    "an attribute that code finds": (lambda: INDEXED.k, lambda k: TABLE["k"].__setitem__("n", k)),
+    "an item that code finds": (lambda: INDEXED[0], lambda k: LIST.__setitem__(0, k)),
+    "an object that is made": (lambda: Options(k=1).first, lambda k: LIST.__setitem__(0, k)),
+    "an object of the same class": (lambda: type(DERIVED)().k, lambda k: setattr(Derived, "k", k)),
+    "a method that is held": (DERIVED.own, lambda k: setattr(Derived, "k", k)),
+    "a module that is imported": (imported, lambda k: setattr(math, "k", k)),
+    "a name that is imported": (imported_name, lambda k: setattr(math, "k", k)),
+    "what a cache is told to forget": (lambda: cached(), lambda k: (cached.cache_clear(), set_global("NUMBER")(k))),
     "a polynomial": (lambda: float(POLY(0)), lambda k: POLY.__setitem__(0, k)),
     "a ufunc of Python's": (lambda: UFUNC(0), lambda k: setattr(COUNTER, "k", k)),
     "a partial": (lambda: PARTIAL(0), lambda k: LIST.__setitem__(0, k)),
@@ -318,6 +421,162 @@ def test_what_cannot_change_is_recorded_once():
     weights.append(0.0)
     piped(ONE)
     assert counts == {"operator": 2, "pipeline": 2}
+
+
+class Chosen(enum.Enum):
+    A = 1
+    B = 2
+
+
+class Bounded(typing.NamedTuple):
+    low: float = 0.5
+    high: float = 2.5
+
+
+@dataclass(frozen=True)
+class Sizes:
+    near: float = 1.0
+    far: Bounded = field(default_factory=Bounded)
+
+    def mean(self):
+        return (self.near + self.far.high) / 2
+
+
+class Blurring:
+    sizes = Sizes()
+
+    def __init__(self, by):
+        self.by = by
+
+    @property
+    def doubled(self):
+        return 2 * self.by
+
+    def __call__(self, f):
+        return gp.ndimage.gaussian_filter(f, self.sizes.mean()) * self.doubled
+
+
+def blurred_by(library, f):
+    return library.gaussian_filter(f, 1.0)
+
+
+def by_import(f):
+    from gpuop import ndimage as nd
+
+    return nd.gaussian_filter(f, 1.0)
+
+
+def by_local_name(f):
+    nd, la, xp = gp.ndimage, gp.linalg, np
+    return nd.gaussian_filter(f, 1.0) * xp.pi + la.norm(f)
+
+
+def by_random(f):
+    r = gp.random
+    return f + r.uniform(r.key(3), f.field_shape)
+
+
+SIZES, BLURRING = Sizes(), Blurring(2)
+AGAIN = {
+    "a local name": by_local_name,
+    "random numbers by a local name": by_random,
+    "an argument of a helper": lambda f: blurred_by(gp.ndimage, f),
+    "getattr": lambda f: getattr(gp.ndimage, "gaussian" + "_filter")(f, 1.0),
+    "an import": by_import,
+    "an object with defaults": lambda f: f * SIZES.near,
+    "a method": lambda f: f * SIZES.mean(),
+    "an object that is called": lambda f: BLURRING(f),
+    "an object that is made": lambda f: f * Sizes(3.0, Bounded(high=4.0)).mean(),
+    "a member of an enum": lambda f: f * (2 if Chosen(1) is Chosen.A else len(Chosen)),
+    "a partial that is made": lambda f: functools.partial(gp.ndimage.gaussian_filter, sigma=1.0)(f),
+    "a cached function": lambda f: f * halved(3.0),
+}
+
+
+@functools.lru_cache
+def halved(k):
+    return k / 2
+
+
+def traces(piped, calls):
+    """How often calls trace a pipeline."""
+    counts, trace = [0], type(piped)._traced
+
+    def counted(returned):
+        counts[0] += 1
+        return trace(piped, returned)
+
+    piped._traced = counted
+    for call in calls:
+        call()
+    return counts[0]
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_names_that_are_passed_on_are_traced_once(name):
+    x = np.linspace(0, 1, 12, dtype="f").reshape(3, 4)
+    case = AGAIN[name]
+    piped = gp.pipeline(lambda a: case(gp.ScalarField(a)))
+    piped(x)  # which may load parts of gpuop
+    assert traces(piped, [lambda: piped(x)] * 3) <= 1
+    assert traces(piped, [lambda: piped(x)] * 2) == 0
+    assert "traced again" not in piped.explain(x) or "is new or gone" in piped.explain(x)
+
+
+def test_objects_take_turns():
+    """Each has its own trace; others that are equal share one."""
+
+    class Scaled:
+        def __init__(self, k):
+            self.k = k
+
+        @gp.pipeline
+        def scaled(self, x):
+            return gp.ScalarField(x) * self.k
+
+    one, other, equal = Scaled(2), Scaled(3), Scaled(3)
+    counts, trace = [0], type(one.scaled)._traced
+    Scaled.scaled._traced = lambda returned: counts.__setitem__(0, counts[0] + 1) or trace(Scaled.scaled, returned)
+    assert [each.scaled(ONE)[0] for each in (one, other, equal, one, other, equal)] == [2, 3, 3, 2, 3, 3]
+    assert counts == [2]
+    one.k = 5
+    assert [one.scaled(ONE)[0], other.scaled(ONE)[0]] == [5, 3] and counts == [3]
+
+
+def said(text):
+    (line,) = [line for line in text.splitlines() if "traced again" in line]
+    return line
+
+
+def test_why_it_is_traced_again_is_told():
+    scale, weights, rng = 2.0, [1.0], np.random.default_rng(0)
+    piped = gp.pipeline(lambda x: gp.ScalarField(x) * (scale * SIZE * weights[0] * INSTANCE.k))
+    assert "traced again" not in piped.explain(ONE) + str(piped.profile(ONE, steps=1))
+    scale = 3.0
+    told = "traced again: `scale`, a variable around the function, is bound anew"
+    assert said(piped.explain(ONE)) == said(str(piped.profile(ONE, steps=1))) == told
+    weights[0] = 2.0
+    assert said(piped.explain(ONE)) == "traced again: `weights` holds something else"
+    try:
+        for owner, name, whose in ((globals(), "SIZE", f"module `{__name__}`"), (vars(INSTANCE), "k", "a `Plain`")):
+            owner[name] = 3.0
+            with gp.profile() as times:
+                piped(ONE)
+            line = said(str(times))
+            assert line == f"pipeline `<lambda>` traced again: `{name}` of {whose} is bound anew"
+    finally:
+        globals().update(SIZE=1.0)
+        INSTANCE.k = 2
+    drawn = gp.pipeline(lambda x: gp.ScalarField(x) * rng.random())
+    told = "traced again: at every call: `rng`, a Generator, which `<lambda>` uses, may be another each time"
+    assert said(drawn.explain(ONE)) == told
+    assert json.loads(drawn.explain(ONE, format="json"))["traced_again"] == told.removeprefix("traced again: ")
+    seen = gp.pipeline(lambda x: gp.ScalarField(x) * float(PARAMETER))
+    assert said(seen.explain(ONE)) == "traced again: at every call: it looks at values of Fields"
+    with gp.profile() as times:
+        drawn(ONE)
+        drawn(ONE)
+    assert said(str(times)) == f"pipeline `<lambda>` traced again 2 times: {told.removeprefix('traced again: ')}"
 
 
 # --- methods ------------------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def test_json_has_stable_keys_and_numbers():
     graph = chain()
     got = facts(graph)
     counts = ["kernel_count", "library_calls", "operator_count", "moved_bytes", "step_bytes", "floor_bytes", "ratio"]
-    assert list(got) == ["kernels", "apart", "states", *counts, "buffers", "buffer_bytes", "predicted"]
+    assert list(got) == ["kernels", "apart", "states", *counts, "buffers", "buffer_bytes", "predicted", "traced_again"]
     (kernel,) = got["kernels"]
     assert list(kernel) == KERNEL_KEYS
     assert (got["kernel_count"], got["operator_count"], got["moved_bytes"], got["floor_bytes"]) == (1, 3, 2 * N, 2 * N)

@@ -1,17 +1,20 @@
 """What a function depends on besides its arguments: whether it would record, or trace, the same again.
 
 Only what is known to be constant counts as such. A snapshot holds the values of everything that is captured: names of
-modules and closures, functions with what these capture, containers by their contents.
+modules and closures, functions with what these capture, containers by their contents. Modules, classes and objects go by ways
+that nobody follows, into local names and arguments of helpers: of these it has the attributes that any of the functions asks
+of anything.
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
+from enum import EnumMeta
 from functools import partial
-from itertools import chain
-from operator import is_
-from types import CellType, FunctionType, ModuleType, SimpleNamespace
+from importlib.util import resolve_name
+from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,18 +22,17 @@ import numpy as np
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.constants import BY_TEXT, PLAIN, is_constant
 from gpuop.dsl.operators.decorated import Decorated
-from gpuop.dsl.operators.uses import Use, uses
+from gpuop.dsl.operators.owners import Owner, Scope, Unknown, decides_itself, holds_name, in_itself, is_owner, of_class
+from gpuop.dsl.operators.uses import ANY, Use, uses
+from gpuop.dsl.operators.watched import MISSING, Watched, members_of
+from gpuop.errors import described
 from gpuop.ir.types import FieldType, Shape
 
 MOST_VALUES = 2000  # values of a snapshot: to compare more would take longer than to record
 MOST_BYTES = 1 << 16  # the largest array that is compared by its numbers
 CONTAINERS = (list, dict, set, np.ndarray)
-_MISSING = object()
+GENERATED = "<string>"  # the file of code that Python makes, as dataclasses do
 _BUILTINS = vars(builtins)
-
-
-class Unknown(Exception):
-    """It depends on something whose changes cannot be seen."""
 
 
 class Same:
@@ -54,41 +56,34 @@ class Snapshot:
         Unknown: it cannot be known.
     """
 
-    __slots__ = ("_cells", "_containers", "_functions", "_large", "_left", "_names", "_seen", "values")
+    __slots__ = ("_asked", "_label", "_large", "_left", "_makes", "_owners", "_seen", "_watched", "values")
 
     def __init__(self, parts: tuple[Any, ...], large_arrays: bool) -> None:
-        self._names: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
-        self._cells: dict[int, tuple[CellType, Any]] = {}
-        self._functions: list[tuple[FunctionType, Any, Any, Any, int]] = []
-        self._containers: list[tuple[Any, Any, tuple[Any, ...]]] = []
+        self._watched = Watched(parts)
         self._seen: set[int] = set()
+        self._owners: dict[int, Owner] = {}
+        self._asked: dict[str, None] = {}
+        self._makes, self._label = False, "an argument"
         self._large, self._left = large_arrays, MOST_VALUES
-        self.values = tuple(self._value(part) for part in parts)
+        values = tuple(self._value(part) for part in parts)
+        self.values = (*values, *self._attributes())
+        self._owners.clear()  # what owns attributes may go
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Snapshot) and bool(self.values == other.values))
 
     __hash__ = None  # type: ignore[assignment]
 
-    def holds(self) -> bool:
-        """Whether nothing has been bound anew or changed: then a new snapshot would be equal."""
-        for scope, name, value in self._names.values():
-            if scope.get(name, _MISSING) is not value:
-                return False
-        for cell, value in self._cells.values():
-            if _content(cell) is not value:
-                return False
-        for f, code, defaults, keywords, attributes in self._functions:
-            if f.__code__ is not code or f.__defaults__ is not defaults or f.__kwdefaults__ is not keywords:
-                return False
-            if len(f.__dict__) != attributes:
-                return False
-        return all(self._holds(*each) for each in self._containers)
+    def holds(self, *parts: Any) -> bool:
+        """Whether these are the same, and nothing has been bound anew or changed: then a new snapshot would be equal."""
+        return self._watched.given_again(parts) and self._watched.holds(self._is_equal)
 
-    def _holds(self, container: Any, values: Any, members: tuple[Any, ...]) -> bool:
-        """Whether a container has equal contents: the same objects, each of which is looked at by itself, or equal ones."""
-        if type(container) is not np.ndarray and _are(members, _members(container)):
-            return True
+    def changed(self) -> str:
+        """What has been bound anew or changed first."""
+        return next(self._watched.changed(self._is_equal), "what it captures has changed")
+
+    def _is_equal(self, container: Any, values: Any) -> bool:
+        """Whether a container has the contents that it had."""
         now = snapshot(container, large_arrays=self._large)
         return now is not None and now.values == (values,)
 
@@ -103,7 +98,7 @@ class Snapshot:
         if kind in BY_TEXT:
             return (kind, repr(value))
         if self._left < 0:
-            raise Unknown
+            raise Unknown(f"one of more than {MOST_VALUES} values")
         if kind in (tuple, Shape, frozenset):
             return (kind, *map(self._value, value))
         if kind in CONTAINERS:
@@ -112,22 +107,29 @@ class Snapshot:
             return Same(value)
         if isinstance(value, Field):
             return Same(value.node), value.type, value.type.names
-        return self._called(value)
+        return self._code(value)
 
-    def _called(self, value: Any) -> Any:
-        """What stands for something that is called."""
-        if type(value) is FunctionType:
+    def _code(self, value: Any) -> Any:
+        """What stands for something that is called, or that attributes are asked of."""
+        kind = type(value)
+        if kind is FunctionType:
             return self._function(value)
-        if type(value) is partial:
+        if kind is MethodType:
+            return (MethodType, self._value(value.__self__), self._value(value.__func__))
+        if kind is partial:
             return (partial, self._value(value.func), self._value(value.args), self._value(value.keywords))
         if isinstance(value, Decorated):
-            return (type(value), *(self._named(vars(value), name) for name in value.recorded_by))
-        raise Unknown
+            return (kind, *(self._bound_value(vars(value), name, f"`{value.name}`") for name in value.recorded_by))
+        if kind.__module__ == "functools" and isinstance(getattr(value, "__wrapped__", None), FunctionType):
+            return (kind, self._value(value.__wrapped__))  # a cache of what it gives
+        if is_owner(value):
+            return self._owner(value)
+        raise Unknown(described(value))
 
     def _container(self, value: Any) -> Any:
-        members = () if type(value) is np.ndarray else _members(value)
+        members, label = members_of(value), self._label
         values = self._array(value) if type(value) is np.ndarray else (type(value), *map(self._value, members))
-        self._containers.append((value, values, members))
+        self._watched.containers.append((value, values, members, label))
         return values
 
     def _array(self, array: Any) -> Any:
@@ -135,7 +137,9 @@ class Snapshot:
             return (np.ndarray, array.shape, array.dtype.str, array.tobytes())
         if self._large:
             return Same(array)
-        raise Unknown
+        raise Unknown(
+            f"an array of more than {MOST_BYTES >> 10} KiB" if not array.dtype.hasobject else described(array)
+        )
 
     # --- functions ----------------------------------------------------------------------------------------------
 
@@ -143,80 +147,123 @@ class Snapshot:
         if id(function) in self._seen:
             return Same(function.__code__)
         self._seen.add(id(function))
-        code, defaults, keywords = function.__code__, function.__defaults__, function.__kwdefaults__
-        self._functions.append((function, code, defaults, keywords, len(function.__dict__)))
-        used = uses(code)
-        if used is None:
-            raise Unknown
-        named = [(n, self._named(scope, n)) for scope in (keywords or {}, function.__dict__) for n in scope]
-        return (code, self._value(defaults), *named, *self._loaded(function, used))
+        self._watched.function(function)
+        code, keywords = function.__code__, function.__kwdefaults__ or {}
+        loads, asked = uses(code)
+        self._ask(name for name in asked if name != "__class__" or code.co_filename != GENERATED)
+        try:
+            whose = f"`{function.__name__}`"
+            named = [(n, self._bound_value(scope, n, whose)) for scope in (keywords, function.__dict__) for n in scope]
+            return (code, self._value(function.__defaults__), *named, *self._loaded(function, loads))
+        except Unknown as unknown:
+            unknown.within = unknown.within or function.__name__
+            raise
 
-    def _loaded(self, function: FunctionType, used: tuple[Use, ...]) -> Iterator[Any]:
+    def _loaded(self, function: FunctionType, loads: tuple[Use, ...]) -> Iterator[Any]:
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        for use in used:
-            if use.scope != "cell":
-                yield self._asked(self._global(use, function.__globals__), use.attributes)
+        for use in loads:
+            if use.scope == "import":
+                yield self._imported(use.name, function.__globals__)
+            elif use.scope != "cell":
+                value = self._global(use, function.__globals__)
+                self._makes |= value is type and function.__code__.co_filename != GENERATED
+                yield self._of(value, use)
             elif use.name in cells:  # others are variables of the function, for functions within
-                cell = cells[use.name]
-                value = _content(cell)
-                self._cells[id(cell)] = cell, value
-                yield self._asked(value, use.attributes)
+                yield self._of(self._watched.content(cells[use.name], use.name), use)
+
+    def _imported(self, name: str, scope: dict[str, Any]) -> Any:
+        """What stands for a module that is imported, and for the package that it is in."""
+        try:
+            full = resolve_name(name, scope.get("__package__") or "")
+        except ImportError:
+            raise Unknown(f"the module `{name}`") from None
+        where = "the modules that are imported"
+        return tuple(
+            self._bound_value(sys.modules, each, where) for each in dict.fromkeys((full.partition(".")[0], full))
+        )
 
     def _global(self, use: Use, scope: dict[str, Any]) -> Any:
         for place in (scope, _BUILTINS):
-            value = self._bound(place, use.name)
-            if value is not _MISSING:
+            value = self._watched.bound(place, use.name, f"module `{scope.get('__name__')}`")
+            if value is not MISSING:
                 return value
         if use.scope == "maybe":
             return None
-        raise Unknown
+        raise Unknown(f"the name `{use.name}`, which is not bound yet")
 
-    def _bound(self, scope: dict[str, Any], name: str) -> Any:
-        value = scope.get(name, _MISSING)
-        self._names[id(scope), name] = scope, name, value
-        return value
+    def _bound_value(self, scope: Scope, name: str, where: str) -> Any:
+        return self._under(name, self._watched.bound(scope, name, where))
 
-    def _named(self, scope: dict[str, Any], name: str) -> Any:
-        return self._value(self._bound(scope, name))
+    def _under(self, name: str, value: Any) -> Any:
+        """What stands for a value that has a name."""
+        outer, self._label = self._label, f"`{name}`"
+        try:
+            return self._value(value)
+        except Unknown as unknown:
+            unknown.name = unknown.name or name
+            raise
+        finally:
+            self._label = outer
 
-    def _asked(self, value: Any, attributes: tuple[str, ...]) -> Any:
+    def _of(self, value: Any, use: Use) -> Any:
         """A value, or what is asked of it where that is a name of a module, a class or an object of one."""
-        for name in attributes:
-            if isinstance(value, tuple) and name in getattr(type(value), "_fields", ()):
-                value = value[type(value)._fields.index(name)]  # type: ignore[attr-defined]
-            elif _holds_name(value, name):
-                value = self._bound(vars(value), name)
+        name, left = use.name, list(use.attributes)
+        while left:
+            if isinstance(value, tuple) and left[0] in getattr(type(value), "_fields", ()):
+                value = value[type(value)._fields.index(left[0])]  # type: ignore[attr-defined]
+            elif holds_name(value, left[0]):
+                value = self._watched.bound(vars(value), left[0], f"`{name}`")
             else:
                 break
-        return self._value(value)
+            name = f"{name}.{left.pop(0)}"
+        self._ask(left)
+        return self._under(name, value)
 
+    # --- modules, classes and objects ---------------------------------------------------------------------------
 
-def _holds_name(owner: Any, name: str) -> bool:
-    """Whether an attribute is what the owner's own dictionary has, which nothing else decides."""
-    kind = type(owner)
-    if kind is ModuleType:
-        return True
-    if isinstance(owner, type):
-        return kind is type and name in vars(owner) and not hasattr(type(vars(owner)[name]), "__get__")
-    asks: Any = kind.__getattribute__
-    plain = kind is SimpleNamespace or asks is object.__getattribute__
-    return plain and not hasattr(kind, name) and name in getattr(owner, "__dict__", ())
+    def _ask(self, names: Iterable[str]) -> None:
+        self._asked.update(dict.fromkeys(names))
 
+    def _owner(self, value: Any) -> Any:
+        """What stands for what attributes are asked of; `_attributes` has these."""
+        found = self._owners.get(id(value))
+        if found is None:
+            found = self._owners[id(value)] = Owner(value, len(self._owners))
+            for scope in found.scopes:
+                self._watched.names_of(scope, found.name)
+        if isinstance(value, (type, ModuleType)):
+            members = value if isinstance(value, EnumMeta) else ()
+            return (Same(value), found.number, *map(self._value, members))
+        return (type(value), found.number, self._value(in_itself(value)))
 
-def _members(container: Any) -> tuple[Any, ...]:
-    return tuple(chain.from_iterable(container.items()) if type(container) is dict else container)
+    def _attributes(self) -> Iterator[Any]:
+        """What stands for attributes of all that may be asked for them: those that are met make others known."""
+        while True:
+            whole, making = ANY in self._asked, self._makes or "__class__" in self._asked
+            asked = [(o, n) for o in tuple(self._owners.values()) for n in o.wanted(dict(self._asked), whole)]
+            new = [(o, n) for o, n in dict.fromkeys(asked) if n not in o.known]
+            objects = (o.object for o in self._owners.values() if not isinstance(o.object, (type, ModuleType)))
+            more = [
+                c
+                for c in dict.fromkeys(map(type, objects))
+                if making and id(c) not in self._owners and not is_constant(c)
+            ]
+            if not new and not more:
+                return
+            for owner, name in new:
+                owner.known.add(name)
+                yield from ((owner.number, name, found) for found in self._found(owner, name))
+            yield from map(self._value, more)
 
-
-def _are(some: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
-    """Whether these are the same objects."""
-    return len(some) == len(others) and all(map(is_, some, others))
-
-
-def _content(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # it is empty
-        return _MISSING
+    def _found(self, owner: Owner, name: str) -> Iterator[Any]:
+        for scope, in_class in owner.found(name):
+            value = self._watched.bound(scope, name, owner.name)
+            if in_class and type(value) is MemberDescriptorType:
+                continue  # it is among what the object holds
+            decides = of_class(value) if in_class else value
+            if decides is value and in_class and decides_itself(value):
+                raise Unknown(f"`{name}` of {owner.name}, {described(value)}")
+            yield self._under(name, decides)
 
 
 def snapshot(*parts: Any, large_arrays: bool = False) -> Snapshot | None:
@@ -225,7 +272,15 @@ def snapshot(*parts: Any, large_arrays: bool = False) -> Snapshot | None:
     Args:
         large_arrays: whether arrays of more than 64 KiB count as constant; otherwise they are not known to be.
     """
+    found = snapshot_or_reason(*parts, large_arrays=large_arrays)
+    return found if isinstance(found, Snapshot) else None
+
+
+def snapshot_or_reason(*parts: Any, large_arrays: bool) -> Snapshot | str:
+    """What they capture; or why it cannot be known."""
     try:
         return Snapshot(parts, large_arrays)
-    except (Unknown, RecursionError):
-        return None
+    except Unknown as unknown:
+        return str(unknown)
+    except RecursionError:
+        return "what it captures is nested too deep"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
-from types import BuiltinFunctionType, FunctionType, ModuleType
+import functools
+from collections import namedtuple
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType, WrapperDescriptorType
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,8 @@ from gpuop.ir.dims import Dims
 from gpuop.ir.types import FieldType
 
 PURE_BUILTINS = {
-    "abs", "all", "any", "bin", "callable", "chr", "divmod", "format", "getattr", "hasattr", "hex", "isinstance", "issubclass",
-    "iter", "len", "max", "min", "next", "oct", "ord", "pow", "repr", "round", "sorted", "sum",
+    "abs", "all", "any", "bin", "callable", "chr", "divmod", "format", "getattr", "hasattr", "hash", "hex", "isinstance",
+    "issubclass", "iter", "len", "max", "min", "next", "oct", "ord", "pow", "repr", "round", "sorted", "sum",
 }  # fmt: skip
 PURE_NUMPY = {
     "abs", "all", "allclose", "amax", "amin", "angle", "any", "append", "arange", "argmax", "argmin", "argsort", "argwhere",
@@ -49,28 +51,49 @@ _LIBRARY = {
         *(getattr(np, name, None) for name in PURE_NUMPY),
         *(getattr(np.linalg, name) for name in PURE_LINALG),
         *(function for function in vars(np).values() if isinstance(function, np.ufunc)),
-        *(np.ndindex, np.ndenumerate, np.mgrid, np.ogrid),
+        *(np.ndindex, np.ndenumerate, np.mgrid, np.ogrid, functools.partial),
     )
 }
 _CHANGING = (np.void, np.object_)  # NumPy's scalars that can be written to
 SCALARS = {t for t in np.sctypeDict.values() if not issubclass(t, _CHANGING)}
+_PLACE = type(vars(namedtuple("_Named", "field"))["field"])  # what gives a field of a tuple
 # What its text tells, as that of floating numbers, of which zeros of both signs are equal; and what its value tells
 BY_TEXT = {float, complex, TargetExpression, *(t for t in SCALARS if issubclass(t, np.inexact))}
-PLAIN = {bool, int, str, bytes, type(None), type(...), range, Dims, FieldType, OutputRef, *(SCALARS - BY_TEXT)}
+PLAIN = {
+    bool,
+    int,
+    str,
+    bytes,
+    type(None),
+    type(...),
+    type(NotImplemented),
+    range,
+    Dims,
+    FieldType,
+    OutputRef,
+    *(SCALARS - BY_TEXT),
+}
 
 
 def is_constant(value: Any) -> bool:
     """Whether an object that has no plain value is known to be, and to do, the same at all times."""
-    if id(value) in _LIBRARY or isinstance(value, (Targets, ThreadConstant)):
+    if id(value) in _LIBRARY or isinstance(value, (Targets, ThreadConstant, _PLACE)):
         return True
     if isinstance(value, type):
         scalar = issubclass(value, np.generic) and value.__module__ == "numpy"
         return scalar or value.__module__ in ("builtins", "itertools") or _is_own(value)
     if isinstance(value, BuiltinFunctionType):
-        return isinstance(value.__self__, ModuleType) and value.__self__.__name__ in PURE_MODULES
+        owner = value.__self__  # of `tuple.__new__` the class
+        return (isinstance(owner, ModuleType) and owner.__name__ in PURE_MODULES) or _is_builtin(owner)
+    if isinstance(value, (MethodDescriptorType, WrapperDescriptorType)):
+        return _is_builtin(value.__objclass__)
     if isinstance(value, np.dtype):
         return value.isbuiltin == 1
     return isinstance(value, FunctionType) and _is_own(value)
+
+
+def _is_builtin(cls: Any) -> bool:
+    return isinstance(cls, type) and cls.__module__ == "builtins"
 
 
 def _is_own(value: Any) -> bool:

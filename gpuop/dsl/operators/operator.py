@@ -14,7 +14,7 @@ from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators import arguments
 from gpuop.dsl.operators.alternatives import Recording, on_grids
-from gpuop.dsl.operators.closure_key import Snapshot, snapshot
+from gpuop.dsl.operators.closure_key import Snapshot
 from gpuop.dsl.operators.declared import checked as checked_inputs
 from gpuop.dsl.operators.declared import inputs_of, is_open, outputs_of, result_type
 from gpuop.dsl.operators.decorated import Chosen, Decorated
@@ -22,6 +22,7 @@ from gpuop.dsl.operators.finish import finish
 from gpuop.dsl.operators.gpu_operator import results_of, slots_of
 from gpuop.dsl.operators.inout import begin_updates, names_of, types_of
 from gpuop.dsl.operators.mistaken import explained
+from gpuop.dsl.operators.recollection import Recollection
 from gpuop.dsl.operators.returned import write_returned
 from gpuop.dsl.operators.tokens import Tokenized
 from gpuop.dsl.recorder.frames import check_called, def_line, return_line
@@ -137,7 +138,7 @@ class Operator(Tokenized):
         self.declared, self.default, self.precision = outputs, default, precision
         self.updates = names_of(inout, self.signature, outputs, default)
         self.inputs = inputs_of(self.function, self.name, dict(inputs) if isinstance(inputs, tuple) else inputs)
-        self.memo: BoundedCache[Any, tuple[Snapshot, Remembered]] = BoundedCache(MOST_BODIES)
+        self.memo: Recollection[Remembered] = Recollection(MOST_BODIES)
         self.constants: dict[str, set[Any]] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -217,19 +218,15 @@ class Operator(Tokenized):
         given = arguments.members(bound)
         key = self._key(bound, given)
         constants = [v for v in given.values() if not isinstance(v, (Field, np.ndarray, list))]
-        known = self.memo.get(key)
-        captured = known[0] if known and known[0].holds() else snapshot(self.function, self.declared, *constants)
-        if known and captured and known[0] == captured:
-            kept = known[1]
-            if captured is not known[0]:
-                self.memo[key] = captured, kept
+        kept, captured = self.memo.find_again(key, self.receiver, (self.function, self.declared, *constants))
+        if kept:
             return Recording(kept.kernel, kept.identity, tuple(given[name].node for name in kept.names), kept.kinds)
         seen = looks()
         by_node = {value.node: name for name, value in given.items() if isinstance(value, Field)}
         made = on_grids(lambda grid: self._finished(self._record(bound, grid), by_node))
-        if captured and looks() == seen and all(node in by_node for node in made.inputs):
+        if isinstance(captured, Snapshot) and looks() == seen and all(node in by_node for node in made.inputs):
             names = tuple(by_node[node] for node in made.inputs)
-            self.memo[key] = captured, Remembered(made.kernel, made.identity, names, made.kinds)
+            self.memo.keep(key, self.receiver, captured, Remembered(made.kernel, made.identity, names, made.kinds))
         return made
 
     def _finished(self, recorder: Recorder, names: Mapping[Node, str]) -> Recording:

@@ -43,20 +43,22 @@ def explain(
     labels: Mapping[int, str] | None = None,
     target: Target | None = None,
     device: DeviceFacts | None = None,
+    again: str = "",
 ) -> str:
     """The report of a plan as text, or as JSON; with lanes where a target is given, with predicted times where a device is.
+
+    Args:
+        again: why a pipeline was traced once more.
 
     Raises:
         SemanticError: a format that is neither "text" nor "json".
     """
     if format not in ("text", "json"):
         raise SemanticError(f'there is no format {format!r}; one of "text" and "json"')
-    facts = report(plan, labels, target, device)
-    return (
-        _text(facts, plan.program.cycle is not None)
-        if format == "text"
-        else json.dumps(facts, indent=2, ensure_ascii=False)
-    )
+    facts = {**report(plan, labels, target, device), "traced_again": again}
+    if format == "json":
+        return json.dumps(facts, indent=2, ensure_ascii=False)
+    return _text(facts, plan.program.cycle is not None)
 
 
 def _text(facts: Facts, steps: bool) -> str:
@@ -81,6 +83,8 @@ def _text(facts: Facts, steps: bool) -> str:
         )
     if facts["predicted"]:
         lines.append(_totals(facts["predicted"]))
+    if facts["traced_again"]:
+        lines.append(f"traced again: {facts['traced_again']}")
     return "\n".join(lines)
 
 
