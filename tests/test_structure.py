@@ -18,12 +18,13 @@ import gpuop.dsl
 
 PACKAGE = Path(gp.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-BASE = {"errors", "config", "bounded", "host_span"}
+BASE = {"errors", "config", "bounded", "entered", "host_span"}
 CORE = BASE | {"ir", "passes", "codegen", "fusion", "dsl", "show", "runtime", "ops"}
 BELOW = {  # what each part may import
     "errors": set[str](),
     "config": {"errors"},
     "bounded": set[str](),
+    "entered": set[str](),
     "host_span": set[str](),
     "ir": BASE,
     "passes": BASE | {"ir"},

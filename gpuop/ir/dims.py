@@ -10,7 +10,7 @@ from itertools import zip_longest
 from types import EllipsisType
 from typing import Any
 
-from gpuop.errors import SemanticError, described
+from gpuop.errors import MissingError, SemanticError, described
 
 Extent = int | EllipsisType | None
 Named = tuple[str, int | None]  # a dimension: its name, "" of one that has none, and how long it is, None: any
@@ -137,7 +137,10 @@ class Dims:
     def __getattr__(self, name: str) -> int:
         if name.startswith("_"):  # names that Python looks up in any object
             raise AttributeError(name)
-        return self._known(name, list(self)[self.number(name)][1])
+        try:
+            return self._known(name, list(self)[self.number(name)][1])
+        except SemanticError as wrong:  # `hasattr` asks for an AttributeError
+            raise MissingError(wrong.message, wrong.loc) from None
 
     def __getitem__(self, names: str) -> Dims:
         """Some of the dimensions, in the order of the names: `work["tile:blk"]`."""

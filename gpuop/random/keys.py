@@ -32,9 +32,21 @@ class Key(Parameter):
         super().__init__(np.array([low, high], "uint32"))
         object.__setattr__(self, "words", (low, high))
 
+    def __copy__(self) -> Key:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (*self.words, self.node.name)
+
     def set(self, value: Any) -> NoReturn:
         """Keys do not change."""
         raise SemanticError("a key does not change: `gp.random.fold_in(key, n)` makes others of it")
+
+
+def _restored(low: int, high: int, name: str) -> Key:
+    made = Key(low, high)
+    made.name = name
+    return made
 
 
 def key(seed: Any) -> Field:

@@ -7,12 +7,12 @@ import os
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
 from gpuop.config import config
+from gpuop.entered import context
 from gpuop.errors import DeviceError, GpuopError
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.base.patience import abandon
@@ -155,7 +155,7 @@ def current() -> Backend:
     raise DeviceError("no device works, not even the reference")
 
 
-@contextmanager
+@context
 def use_device(name: str | Backend, checked: bool = False) -> Iterator[Backend]:
     """Use a device inside a `with`, in this thread, or this task of asyncio.
 
@@ -170,7 +170,7 @@ def use_device(name: str | Backend, checked: bool = False) -> Iterator[Backend]:
             divergent barriers, and integer division by zero.
 
     Returns:
-        A context manager, which gives the Backend.
+        A context manager, which gives the Backend, any number of times.
 
     Raises:
         DeviceError: there is no such device, or it fails the self-test.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 
+from gpuop.entered import context
 from gpuop.errors import SemanticError, described
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.base.queue_in_use import chosen
@@ -50,7 +51,7 @@ def queue(
     return _inside(name, priority, events)
 
 
-@contextmanager
+@context
 def _inside(name: str, priority: str, events: list[Event]) -> Iterator[Backend]:
     token = chosen.set((name, priority))
     try:

@@ -6,13 +6,13 @@ import json
 import threading
 from collections import Counter, deque
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from gpuop.entered import context
 from gpuop.errors import StaysHere
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.planned_launch import PlannedLaunch
@@ -241,7 +241,7 @@ class _Timed(Noting):
                 timeline.host("enqueue", began, ended, ended - began)
 
 
-@contextmanager
+@context
 def profile() -> Iterator[Timeline]:
     """Measure what takes time inside a `with`: kernels of fields, pipelines, graphs, iterations and bundles, copies, and the host.
 

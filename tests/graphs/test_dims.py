@@ -292,6 +292,14 @@ def weighted(images):
     _writeTensor(images, _readTensor(images) * _convert_float(_dim("chan")))
 
 
+def test_python_may_ask_for_any_attribute():
+    some = gp.Dims("y:x", x=3)
+    assert (hasattr(some, "x"), hasattr(some, "z"), hasattr(some, "y")) == (True, False, False)
+    assert getattr(some, "numpy", None) is None
+    with pytest.raises(gp.SemanticError, match="there is no dimension 'z' in"):
+        some.z
+
+
 def test_pictures(reference):
     """Of many dimensions as of layers."""
     shown = batch()._repr_html_()

@@ -12,7 +12,9 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime import devices
+from gpuop.runtime.tuning.modes import mode_in_use
 
 A = np.arange(12, dtype="f").reshape(3, 4)
 FIRST = gp.devices()[0].name
@@ -156,3 +158,36 @@ def test_kernels_of_many_shapes_are_let_go(monkeypatch):
                 assert each(np.ones(n, "f"))[-1] == k
     alive = [p for each in made for _, known in each.traced._entries.values() for p in known.prepared.values()]
     assert len(alive) <= 4
+
+
+CONTEXTS = {
+    "use_device": (lambda: gp.use_device("reference"), lambda: gp.device().name == "reference"),
+    "queue": (lambda: gp.queue("io"), lambda: gp.device().queue_name == "io"),
+    "schedule": (lambda: gp.schedule("plain"), lambda: pinned() is not None),
+    "tuning": (lambda: gp.tuning("never"), lambda: mode_in_use().name == "never"),
+}
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_contexts_can_be_entered_again(name):
+    make, holds = CONTEXTS[name]
+    before = holds()
+    kept = make()
+    for _ in range(2):
+        with kept:
+            with kept:
+                assert holds()
+            assert holds()
+        assert holds() == before
+    with pytest.raises(ZeroDivisionError), kept:
+        raise ZeroDivisionError
+    assert holds() == before
+
+
+def test_profiles_can_be_opened_again():
+    kept = gp.profile()
+    with kept as one:
+        (gp.ScalarField(np.ones(3)) * 2).numpy()
+    with kept as other:
+        pass
+    assert one is not other and len(one.launches) == 1 and not other.launches

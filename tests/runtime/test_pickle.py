@@ -89,6 +89,28 @@ def test_fields(way: Callable[[Any], Any], kind: str) -> None:
 
 
 @each_way
+def test_keys(way: Callable[[Any], Any]) -> None:
+    """The bits are those of the same key, of one that follows from it too; a key does not change, so it is its own copy."""
+    for key in (
+        gp.random.key(3 << 32 | 5),
+        gp.random.split(gp.random.key(1))[1],
+        gp.random.fold_in(gp.random.key(1), 7),
+    ):
+        other = way(key)
+        assert (way is sent) or other is key
+        assert type(other) is type(key) and other.name == key.name
+        assert gp.random.bits(other, (5,)).numpy().tolist() == gp.random.bits(key, (5,)).numpy().tolist()
+    assert way(gp.random.key(3 << 32 | 5)).numpy().tolist() == [5, 3]
+
+
+def test_all_protocols_of_pickle() -> None:
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        for value in (gained, piped, Filter.doubled, Filter.scaled):
+            assert pickle.loads(pickle.dumps(value, protocol)) is value
+        assert pickle.loads(pickle.dumps(Filter(2.0).scaled, protocol)).receiver[0].k == 2
+
+
+@each_way
 def test_parameters_are_apart(way: Callable[[Any], Any]) -> None:
     parameter = gp.Parameter(2.0)
     other = way(parameter)
@@ -184,7 +206,7 @@ def test_what_cannot_be_sent_is_refused_by_the_sender() -> None:
     for value in (gp.operator(lambda f: _readTensor(f)), gp.pipeline(lambda x: gp.ScalarField(x))):
         with pytest.raises(
             (pickle.PicklingError, AttributeError),
-            match="no name in its module leads to it: cloudpickle sends its code",
+            match=r" \(to which no name in its module leads: cloudpickle sends its code, pickle cannot\)",
         ):
             pickle.dumps(value)
 

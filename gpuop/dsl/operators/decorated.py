@@ -8,14 +8,15 @@ import sys
 from collections.abc import Callable, Iterable
 from operator import is_
 from types import FunctionType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, SupportsIndex, TypeVar
 
 from gpuop.errors import SemanticError, described
 
 Chosen = bool | str | Iterable[str]  # arguments by their names; True: all
 Dynamic = bool | tuple[str, ...]
 PORTABLE = ".portable"
-UNNAMED = " (no name in its module leads to it: cloudpickle sends its code, pickle cannot)"  # for pickle's message
+THROUGH_OBJECTS = 4  # the protocol of pickle from which on names may lead through what is pickled
+UNNAMED = " (to which no name in its module leads: cloudpickle sends its code, pickle cannot)"  # for pickle's message
 BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 Made = TypeVar("Made", bound="Decorated")
 
@@ -128,6 +129,13 @@ class Decorated:
             vars(copy).update(vars(f), settings=(type(self), self.settings()))
             self._portable = copy
         return self._portable
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        f = self.function
+        alone = not (self.first or self.preset or self.receiver)
+        if int(protocol) < THROUGH_OBJECTS and alone and _leads_to(f.__module__, f.__qualname__) is self:
+            return f.__qualname__
+        return self.__reduce__()
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.first or self.preset:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import SupportsIndex
 
+from gpuop.entered import context
 from gpuop.errors import SemanticError
 from gpuop.ir.pin import Pin
 from gpuop.ir.types import is_integer
@@ -51,7 +52,7 @@ def _counted(name: str, value: SupportsIndex) -> int:
     raise SemanticError(f"the parameter {name} of a schedule is a whole number above 0, not {value!r}")
 
 
-@contextmanager
+@context
 def _pinning(pin: Pin) -> Iterator[None]:
     token = _pin.set(pin)
     try:

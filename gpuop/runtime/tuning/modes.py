@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from gpuop.config import config
+from gpuop.entered import context
 from gpuop.errors import SemanticError
 from gpuop.runtime.tuning.store import TunedChoice
 
@@ -72,7 +73,7 @@ def tuning(mode: str) -> AbstractContextManager[None]:
     return using(Mode(mode))
 
 
-@contextmanager
+@context
 def using(mode: Mode) -> Iterator[None]:
     token = _mode.set(mode)
     try:
