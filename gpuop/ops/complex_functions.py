@@ -11,6 +11,7 @@ import gpuop.dsl as k
 Value = Any
 FAR = 9.0  # beyond it the hyperbolic tangent of a float32 is 1
 VAST = 1e9  # the square of a float32 of this size beside which 1 is nothing
+TINY = 2.0**-60  # numbers of less are scaled up before they are divided by one another
 INFINITE = math.inf
 
 
@@ -32,15 +33,43 @@ def _log_of_twice(z: Value) -> Value:
     return k._log(k._hypot(z.x / 4, z.y / 4)) + math.log(8)
 
 
+def square(z: Value) -> Value:
+    """Of a real part that neither cancels nor is a difference of infinities; halves, as sums may overflow too."""
+    x, y = z.x / 2, z.y / 2
+    return k._float2((x - y) * (x + y) * 4 + 0.0, 2 * (z.x * z.y))
+
+
+def reciprocal(z: Value) -> Value:
+    """With the conjugate's signs, at zeros and infinities too."""
+    found = k._complexDiv(k._float2(1, 0), z)
+    return k._float2(k._copysign(found.x, z.x), k._copysign(found.y, -z.y))
+
+
+def _growth(z: Value) -> tuple[Value, Value, Value]:
+    """The hyperbolic sine and cosine of the real part, large ones without a factor that is due twice, and this factor.
+
+    So only products are infinite that overflow themselves (as in FreeBSD's msun, s_csinhf.c).
+    """
+    size = abs(z.x)
+    large, vast = size > 80, size > 140
+    less = k._copysign(size - k._where(vast, 104.0, k._where(large, 60.0, 0.0)), z.x)
+    return k._sinh(less), k._cosh(less), k._where(vast, math.exp(52), k._where(large, math.exp(30), 1.0))
+
+
 def _sinh(z: Value) -> Value:
-    real, imaginary = k._sinh(z.x) * k._cos(z.y), k._cosh(z.x) * k._sin(z.y)
-    real = k._where(z.x == 0, z.x, k._where(_infinite(z.x) & _unknown(z.y), INFINITE, real))
-    return k._float2(real, k._where(z.y == 0, z.y, imaginary))
+    sine, cosine, rest = _growth(z)
+    real, imaginary = k._cos(z.y) * rest * sine * rest, k._sin(z.y) * rest * cosine * rest
+    end = k._where(z.x == 0, z.x, k._where(_infinite(z.x), INFINITE, real))
+    return k._float2(k._where(_unknown(z.y), end, real), k._where(z.y == 0, z.y, imaginary))
 
 
 def _cosh(z: Value) -> Value:
-    real, imaginary = k._cosh(z.x) * k._cos(z.y), k._sinh(z.x) * k._sin(z.y)
-    axis = k._copysign(k._convert_float(0.0), z.x) * k._copysign(k._convert_float(1.0), z.y)
+    sine, cosine, rest = _growth(z)
+    turn = k._sin(z.y)
+    real, imaginary = k._cos(z.y) * rest * cosine * rest, turn * rest * sine * rest
+    axis = k._copysign(k._convert_float(0.0), z.x) * k._copysign(
+        k._convert_float(1.0), k._where(_unknown(z.y), z.y, turn)
+    )
     real = k._where(_infinite(z.x) & _unknown(z.y), INFINITE, real)
     return k._float2(real, k._where((z.x == 0) | (z.y == 0), axis, imaginary))
 
@@ -100,23 +129,29 @@ def _arccosh(z: Value) -> Value:
 
 
 def _arctanh(z: Value) -> Value:
-    """Of the right half plane, as the logarithm of small numbers is exact there; the left one is its mirror image."""
-    x = abs(z.x)
-    away = (1 - x) * (1 - x) + z.y * z.y
-    turn = k._atan2(2 * z.y, (1 - x) * (1 + x) - z.y * z.y)
-    near = k._float2(k._copysign(k._log1p(4 * x / away) / 4, z.x), turn / 2)
-    size = k._where(abs(z.y) > x, abs(z.y), x)
+    """Of the right half plane, as the logarithm of small numbers is exact there; the left one is its mirror image.
+
+    Close to the pole, where squares vanish, it is half the logarithm of 2 over the distance (FreeBSD's msun, s_catanf.c).
+    """
+    x, y = abs(z.x), abs(z.y)
+    pole = (x == 1) & (y < 1e-15)
+    away = (1 - x) * (1 - x) + y * y
+    turn = k._atan2(2 * z.y, (1 - x) * (1 + x) - y * y)
+    size = k._log1p(k._where(pole, 2.0**-23, 4 * x) / k._where(pole, y, away))
+    size = k._where(pole, (size + math.log(2.0**24)) / 2, size / 4)
+    near = k._float2(k._copysign(size, z.x), turn / 2)
+    size = k._where(y > x, y, x)
     a, b = z.x / size, z.y / size
-    small = k._where(_infinite(x) | _infinite(z.y), k._copysign(k._convert_float(0.0), z.x), a / (a * a + b * b) / size)
-    found = k._where(
-        _vast(z), k._float2(small, k._where(z.y != z.y, z.y, k._copysign(k._convert_float(math.pi / 2), z.y))), near
-    )
+    small = k._where(_infinite(x) | _infinite(y), k._copysign(k._convert_float(0.0), z.x), a / (a * a + b * b) / size)
+    known = (z.y == z.y) & ((z.x == z.x) | _infinite(y))
+    right = k._where(known, k._copysign(k._convert_float(math.pi / 2), z.y), math.nan)
+    found = k._where(_vast(z), k._float2(small, right), near)
     return k._float2(k._where(z.x == 0, z.x, found.x), found.y)
 
 
 def _expm1(z: Value) -> Value:
-    half = k._sin(z.y / 2)
-    return k._float2(k._expm1(z.x) * k._cos(z.y) - 2 * half * half, k._exp(z.x) * k._sin(z.y))
+    whole, half = k._complexExp(z), k._sin(z.y / 2)
+    return k._float2(k._where(z.x > 80, whole.x, k._expm1(z.x) * k._cos(z.y) - 2 * half * half), whole.y)
 
 
 def _log1p(z: Value) -> Value:
@@ -128,8 +163,10 @@ def _log1p(z: Value) -> Value:
 def _sign(z: Value) -> Value:
     """Of what is infinite along an axis the end of that axis."""
     zero, one = k._convert_float(0.0), k._convert_float(1.0)
-    at_end = [k._copysign(k._where(_infinite(part), one, zero), part) for part in (z.x, z.y)]
-    part = k._where(_infinite(z.x) ^ _infinite(z.y), k._float2(*at_end), z * k._where(_vast(z), 1 / VAST, one))
+    at_end = [k._where(_infinite(part), k._copysign(one, part), zero) for part in (z.x, z.y)]
+    small = (abs(z.x) < TINY) & (abs(z.y) < TINY)
+    scaled = z * k._where(_vast(z), 1 / VAST, k._where(small, 1 / TINY, one))
+    part = k._where(_infinite(z.x) ^ _infinite(z.y), k._float2(*at_end), scaled)
     size = k._complexAbs(part)
     return k._where(size == 0, k._float2(0, 0), part / k._where(size == 0, 1.0, size))
 

@@ -21,7 +21,10 @@ DIVIDENDS = {
     "float": (100, 20),
     "double": (900, 120),
 }  # see `_scale`: the less, the less is lost of a much smaller part
-LARGEST_EXPONENT = {"float": 88.0, "double": 709.0}  # the exponential of more overflows
+LARGE = {
+    "float": (80.0, 52),
+    "double": (700.0, 373),
+}  # exponents from which on e to twice the other number is kept apart
 MOST_FACTORS = 64  # a power of so many is a product
 
 
@@ -156,16 +159,15 @@ def argument(x: Complex) -> Real:
 
 @_complex("Exp", 1, "eˣ")
 def exponential(x: Complex) -> Complex:
-    limit = LARGEST_EXPONENT[x[0].type.dtype.c]
-    great = x[0] > limit
-    size, back = (
-        great.chosen(x[0] - limit, x[0]).of("exp"),
-        great.chosen(x[0].constant(math.exp(limit)), x[0].constant(1.0)),
-    )
+    """What overflows is the product: of a large exponential parts are left for behind it (as in FreeBSD's msun, k_expf.c)."""
+    limit, part = LARGE[x[0].type.dtype.c]
+    large = x[0] > limit
+    size = large.chosen(x[0] - 2.0 * part, x[0]).of("exp")
+    rest = large.chosen(x[0].constant(math.exp(part)), x[0].constant(1.0))
     zero, endless = x[0].constant(0.0).of("copysign", x[1]), (x[1] - x[1]).of("ne", 0.0)
     # exp(±inf) in a direction that is no angle: 0, and an infinity of unknown sign
     gone, lost = endless & x[0].equals(-math.inf), endless & x[0].equals(math.inf)
-    real, imaginary = size * x[1].of("cos") * back, size * x[1].of("sin") * back
+    real, imaginary = (x[1].of(direction) * rest * size * rest for direction in ("cos", "sin"))
     real = gone.chosen(0.0, lost.chosen(math.inf, real))
     return real, gone.of("or", x[1].equals(0.0)).chosen(zero, imaginary)
 
@@ -184,13 +186,14 @@ def logarithm(x: Complex) -> Complex:
 @_complex("Sqrt", 1, "√x, of a real part that is not negative")
 def square_root(x: Complex) -> Complex:
     scale, back, _ = _scale(_greater(*x))
-    real, imaginary = x[0] * scale, abs(x[1] * scale)
-    root = ((abs(real) + real.of("hypot", imaginary)) * 0.5).of("sqrt")
-    other = root.equals(0.0).chosen(0.0, imaginary / (root * 2.0))
+    real, imaginary = x[0] * scale, abs(x[1])
+    root = ((abs(real) + real.of("hypot", imaginary * scale)) * 0.5).of("sqrt")
+    root = root * back
+    other = root.equals(0.0).chosen(0.0, imaginary / (root * 2.0))  # of what may be too small to be scaled
     infinite = imaginary.equals(math.inf)
     root, other = infinite.chosen(imaginary, root), infinite.chosen(imaginary, other)
     right = real >= 0.0
-    return right.chosen(root, other) * back, (right.chosen(other, root) * back).of("copysign", x[1])
+    return right.chosen(root, other), right.chosen(other, root).of("copysign", x[1])
 
 
 @_complex("Pow", 2, "xʸ: a product where y is a whole number of Python's, else exp(y · log x)")
