@@ -11,9 +11,11 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
-from gpuop.ops.algebra import astype
+from gpuop.ops.algebra import apply, astype
 from gpuop.ops.along import take
 from gpuop.ops.axes import Axis, a_field, axes_of
+from gpuop.ops.bins import Bins
+from gpuop.ops.count_kernels import counted
 from gpuop.ops.eager_sizes import integers, kept, on_host
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.layouts import reshaped
@@ -21,9 +23,11 @@ from gpuop.ops.making import filled
 from gpuop.ops.scans import cumsum
 from gpuop.ops.searches import ordered
 from gpuop.ops.sorts import argsort, sort
+from gpuop.ops.true_places import true_places
 
 ADVICE = "`np.sort(f)` has as many values as the field"
 FEW = 1 << 15  # values that the host sorts
+CLOSE = 1 << 16  # integers from the least to the greatest that are counted
 
 
 def unique(
@@ -48,7 +52,8 @@ def unique(
         none = filled(FieldType(0, (), "int64"), 0)
         found = [astype(flat, field.dtype), none, reshaped("unique", none, axes_of(field.type)), none]
     else:
-        found = _found(field, flat, return_index or return_inverse, equal_nan)
+        close = None if return_index else _of_close_integers(field, flat, return_inverse)
+        found = close or _found(field, flat, return_index or return_inverse, equal_nan)
     chosen = tuple(part for part, want in zip(found, wanted, strict=True) if want)
     return chosen if len(chosen) > 1 else chosen[0]
 
@@ -68,17 +73,37 @@ def _dtype(field: Field) -> str:
     return "float32" if field.dtype == "unorm8" else str(field.dtype)
 
 
+def _of_close_integers(field: Field, flat: Field, places: bool) -> list[Field] | None:
+    """The same of integers that lie close together, which are counted rather than put in order; None of others."""
+    dtype = np.dtype(flat.type.array_dtype)
+    if dtype.kind not in "iu":
+        return None
+    flat = kept("unique", ADVICE, flat)
+    low, high = integers(flat.min(), flat.max())
+    if high - low >= CLOSE:
+        return None
+    held = str(dtype) if dtype.itemsize > 2 else "int32"  # where differences are those of whole numbers, or wrap
+    above = astype(apply("subtract", astype(flat, held), low), "int32")
+    every = kept("unique", ADVICE, counted("unique", above, Bins(high - low + 1, "own")))
+    there = apply("not_equal", every, 0)
+    found = true_places("unique", ADVICE, there, "int32")
+    values = astype(apply("add", astype(found, held), low), _dtype(field))
+    if not places:
+        return [values, found, found, take(every, found, mode="clip")]
+    inverse = take(cumsum(there) - 1, above, mode="clip")
+    return [values, found, reshaped("unique", inverse, axes_of(field.type)), take(every, found, mode="clip")]
+
+
 def _found(field: Field, flat: Field, places: bool, equal_nan: bool) -> list[Field]:
     """The values, where each was first, the number of each value, and how often each is."""
     order = kept("unique", ADVICE, argsort(flat)) if places else flat
     row = take(flat, order, mode="clip") if places else kept("unique", ADVICE, sort(flat))
-    numbers = kept("unique", ADVICE, astype(cumsum(_changes(row, equal_nan)), "int32"))
-    (count,) = integers(numbers[-1])
-    starts = _starts(numbers, count)
+    changes = kept("unique", ADVICE, _changes(row, equal_nan))
+    starts = true_places("unique", ADVICE, changes, "int32")
     values = astype(take(row, starts, mode="clip"), _dtype(field))
     if not places:
         return [values, starts, starts, _lengths(starts, row.field_shape.points)]
-    inverse = reshaped("unique", _inverse(order, numbers), axes_of(field.type))
+    inverse = reshaped("unique", _inverse(order, astype(cumsum(changes), "int32")), axes_of(field.type))
     return [values, take(order, starts, mode="clip"), inverse, _lengths(starts, row.field_shape.points)]
 
 
@@ -93,19 +118,6 @@ def _changes(row: Field, equal_nan: bool) -> Field:
         return differs | (at[0] == 0)
 
     return gathered("unique", row.type.replace(dtype="bool"), [row], changes, equal_nan)
-
-
-def _starts(numbers: Field, count: int) -> Field:
-    """Where the values of each number begin; numbers count from 1."""
-
-    def body() -> None:
-        k._globalThreads(numbers.field_shape)
-        number = k._readTensor(numbers)
-        before = k._readTensor(numbers, k._column - 1)
-        with k._if((number != before) | (k._column == 0)):
-            k._writeTensor(k._out0, k._column, number - 1)
-
-    return library_call("unique", (FieldType(count, (), "int32"),), [numbers], body, "starts", whole=True)[0]
 
 
 def _lengths(starts: Field, points: int) -> Field:

@@ -6,20 +6,18 @@ from typing import Any, NamedTuple
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
 from gpuop.ops.algebra import apply, common_dtype
 from gpuop.ops.axes import a_field
 from gpuop.ops.distinct import unique
-from gpuop.ops.eager_sizes import integers, kept
 from gpuop.ops.gather import Place, Reading, apart, gathered
 from gpuop.ops.joining import stack
 from gpuop.ops.layouts import ravel
 from gpuop.ops.making import filled
-from gpuop.ops.scans import cumsum
 from gpuop.ops.searches import found, ordered
 from gpuop.ops.sorts import sort
+from gpuop.ops.true_places import true_places
 
 ADVICE = "`np.where(mask, f, 0)` keeps all places"
 
@@ -110,21 +108,7 @@ def flatnonzero(a: Any) -> Field:
     field = ravel(a_field("flatnonzero", a))
     if not field.size:
         return filled(FieldType(0, (), "int64"), 0)
-    counted = kept("nonzero", ADVICE, cumsum(apply("not_equal", field, 0)).astype("int32"))
-    (count,) = integers(counted[-1])
-    return _places(counted, count)
-
-
-def _places(counted: Field, count: int) -> Field:
-    """Where each number is first; numbers count from 1."""
-
-    def body() -> None:
-        k._globalThreads(counted.field_shape)
-        number, before = k._readTensor(counted), k._readTensor(counted, k._column - 1)
-        with k._if(number != k._where(k._column == 0, 0, before)):
-            k._writeTensor(k._out0, k._column, number - 1)
-
-    return library_call("nonzero", (FieldType(count, (), "int64"),), [counted], body, "places", whole=True)[0]
+    return true_places("nonzero", ADVICE, field if field.dtype == "bool" else apply("not_equal", field, 0), "int64")
 
 
 def _coordinate(places: Field, field: Field, axis: int) -> Field:

@@ -223,7 +223,7 @@ def test_computed_where_it_is_counted(device):
 
 ASKED: tuple[dict[str, bool], ...] = (
     {}, {"return_counts": True}, {"return_index": True}, {"return_counts": True, "equal_nan": False},
-    {"return_index": True, "return_inverse": True, "return_counts": True},
+    {"return_index": True, "return_inverse": True, "return_counts": True}, {"return_inverse": True, "return_counts": True},
 )  # fmt: skip
 
 
@@ -246,6 +246,21 @@ def test_distinct_values_on_devices(device, monkeypatch):
     monkeypatch.setattr(distinct, "FEW", 0)
     x = rng.integers(0, 9, 30).astype("u1")
     all_same(np.unique(gp.ScalarField(x), return_counts=True), np.unique(x, return_counts=True))
+    far = np.concatenate([rng.integers(-2, 3, 9000), [2**31 - 5]]).astype("i4")  # more than a chunk has
+    all_same((np.unique(gp.ScalarField(far)),), (np.unique(far),))
+
+
+@pytest.mark.parametrize(
+    "ends", [("int8", -128, 127), ("int32", -(2**31), 7 - 2**31), ("uint64", 2**64 - 40, 2**64 - 1)]
+)
+def test_distinct_integers_at_the_ends(ends, monkeypatch):
+    monkeypatch.setattr(distinct, "FEW", 0)
+    dtype, low, high = ends
+    x = rng.integers(low, high, (40, 2), dtype, endpoint=True)
+    x[0] = low, high
+    with gp.use_device("reference"):
+        for asked in ASKED[1:]:
+            all_same(np.unique(gp.ScalarField(x), **asked), np.unique(x, **asked))
 
 
 @pytest.mark.parametrize("few", [0, distinct.FEW])
