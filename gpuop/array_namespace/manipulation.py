@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuop.dsl.fields.field import Field
 from gpuop.linalg import products
-from gpuop.ops import along, joining, layouts, more_layouts, row_products, taking
+from gpuop.ops import along, joining, layouts, more_layouts, rolls, row_products, taking
 from gpuop.ops.axes import Axis
 
 
@@ -63,7 +63,7 @@ def reshape(x: Field, /, shape: Any, *, copy: bool | None = None) -> Field:
 
 def roll(x: Field, /, shift: Any, *, axis: Any = None) -> Field:
     """`roll` of the array API standard."""
-    return along.roll(x, shift, axis)
+    return rolls.roll(x, shift, axis)
 
 
 def squeeze(x: Field, /, axis: Any) -> Field:

@@ -13,7 +13,7 @@ from gpuop.errors import ArgumentError
 from gpuop.fft.axes_transformed import fast_length
 from gpuop.ndimage.filter_arguments import axes_of, rank
 from gpuop.ndimage.of_arrays import of_arrays
-from gpuop.ops.along import roll
+from gpuop.ops.rolls import roll
 
 
 def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> Numbers:

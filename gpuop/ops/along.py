@@ -100,45 +100,6 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Field:
     return _flipped(swapaxes(field, *plane), plane[0] if turns == 1 else plane[1])
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Field:
-    """numpy.roll."""
-    field = a_field("roll", a)
-    if axis is None:
-        flat = ravel(field)
-        rolled = _rolled(flat, {0: sum(_shifts(shift))})
-        return field if rolled is flat else reshaped("reshape", rolled, axes_of(field.type))
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    shifts = _shifts(shift)
-    if 1 not in (len(axes), len(shifts)) and len(axes) != len(shifts):
-        raise SemanticError(f"roll: {len(shifts)} shifts along {len(axes)} axes: give as many of both, or one")
-    total: dict[int, int] = {}
-    for n in range(max(len(axes), len(shifts))):
-        at = numbered(axes[n % len(axes)], *of_field(field))
-        total[at] = total.get(at, 0) + shifts[n % len(shifts)]
-    return _rolled(field, total)
-
-
-def _shifts(shift: Any) -> list[int]:
-    return [whole_number(s, "a shift") for s in (shift if isinstance(shift, (tuple, list)) else (shift,))]
-
-
-def _rolled(field: Field, shifts: Mapping[int, int]) -> Field:
-    """The shorter way round, so that neighbours are near."""
-    shape, steps = field.type.array_shape, dict[int, int]()
-    for axis, shift in shifts.items():
-        step = shift % max(shape[axis], 1)
-        if step:
-            steps[axis] = step if step <= shape[axis] // 2 else step - shape[axis]
-    if not steps:
-        return field
-
-    def moved(axis: int, step: int) -> AlongAxis:
-        return AlongAxis(shape[axis], lambda at: at - step, lambda numbers: np.roll(numbers, step))
-
-    rows = {axis: moved(axis, step) for axis, step in steps.items()}
-    return along("roll", field, rows, tuple(steps.items()), border="wrap")
-
-
 # --- repeated -----------------------------------------------------------------------------------------------------------
 
 
@@ -226,8 +187,20 @@ def _chosen(name: str, field: Field, axis: int, numbers: Numbers) -> Field:
         chosen = tuple(numbers.tolist())
         row = AlongAxis(len(chosen), lambda at: at, lambda all_of_them: all_of_them[numbers])
         return along(name, field, {axis: row}, (axis, chosen))
+    if (even := _slice_of(numbers)) is not None:
+        return sliced(field, (*[slice(None)] * axis, even))
     few = field.type.array_shape[axis] <= 1 << 16  # then kernels know what the places are at most, and offsets are ints
     return _by_table(name, field, axis, ScalarField(numbers.astype(np.uint16 if few else np.int32)), "unchecked")
+
+
+def _slice_of(numbers: Numbers) -> slice | None:
+    """The slice that takes points of these numbers, if they are as far apart as the first two."""
+    steps = np.diff(numbers)
+    if not steps.size or steps[0] == 0 or (steps != steps[0]).any():
+        return None
+    first, step = int(numbers[0]), int(steps[0])
+    stop = first + step * len(numbers)
+    return slice(first, None if stop < 0 else stop, step)
 
 
 def _by_table(name: str, field: Field, axis: int, table: Field, border: str) -> Field:

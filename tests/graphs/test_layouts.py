@@ -192,6 +192,27 @@ def test_take_by_a_field(device):
     same_bits(np.take(f, gp.ScalarField(far), mode="wrap").numpy(), x.ravel()[far % 42])  # NumPy's "wrap" takes seconds
 
 
+@pytest.mark.parametrize(("shape", "tensor"), [((5, 150), 0), ((170,), 0), ((3, 140, 2), 1)])
+def test_far_rolls(device, shape, tensor):
+    """Of which rows have two parts."""
+    x = image(*shape)
+    f, last = gp.Field(x, tensor), len(shape) - 1 - tensor
+    shifts = {last: 70, 0: 2, len(shape) - 1: 1} if tensor or last else {0: -99}
+    shifts[last] = 70
+    same_bits(
+        np.roll(f, tuple(shifts.values()), tuple(shifts)).numpy(), np.roll(x, tuple(shifts.values()), tuple(shifts))
+    )
+    same_bits((np.roll(f, -80, last) * 2).numpy(), np.roll(x, -80, last) * 2)
+
+
+def test_take_evenly():
+    x = image(6, 7)
+    f = gp.ScalarField(x)
+    for at in ([0, 2, 4], [5, 3, 1], [2, 1, 0], [-1, -2], [3], [1, 1], [[0, 1], [2, 3]], [0, 2, 3]):
+        for axis in (0, 1):
+            same_bits(np.take(f, at, axis).numpy(), np.take(x, at, axis))
+
+
 def test_joining_dtypes():
     a, b = np.arange(5, dtype="int16"), np.arange(5, dtype="float32")
     f, g = gp.ScalarField(a), gp.ScalarField(b)
