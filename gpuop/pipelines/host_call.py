@@ -20,6 +20,8 @@ from gpuop.pipelines.pipeline_call import PipelineCall
 from gpuop.runtime.base.backend import Argument, Array, Buffer, download
 from gpuop.runtime.base.host_arrays import planes_of, stored
 
+TABLE = 32  # times as many points has a result at least, as what is a table to it
+
 
 class HostCall(PipelineCall):
     """A call whose arrays are in the host's memory, which the device uses where it can.
@@ -98,6 +100,12 @@ def _around(plan: Plan) -> frozenset[int]:
     return frozenset(
         value
         for launch in plan.launches
-        if isinstance(launch.kernel, Kernel) and (access_pattern(launch.kernel).gathers or launch.kernel.intermediates)
+        if isinstance(launch.kernel, Kernel) and (_gathers(launch.kernel) or launch.kernel.intermediates)
         for value in (*launch.inputs, *launch.outputs)
     )
+
+
+def _gathers(kernel: Kernel) -> bool:
+    """Whether it reads more than tables, such as the factors of rows and columns, at other places than its threads' own."""
+    points = max((output.param.type.field_shape.points for output in kernel.outputs), default=0)
+    return any(TABLE * field.type.field_shape.points > points for field in access_pattern(kernel).gathers)

@@ -194,6 +194,16 @@ def test_photos_that_are_read_around_points_are_copied_to_planes(device):
     assert "does not lie in planes" not in edges.explain(photo)
 
 
+def test_complex_numbers_are_used_as_they_lie_beside_tables(device):
+    waves = (np.arange(2800).reshape(40, 70) * (1 + 2j)).astype("c8")
+    factors = np.arange(70, dtype="f")
+    scaled = gp.pipeline(lambda given: gp.ComplexField(given) * gp.ScalarField(factors[None]))
+    np.testing.assert_array_equal(scaled(waves), waves * factors)
+    wrapped = current().target.device == "cpu" and isinstance(current(), CompilingBackend)
+    if wrapped and current().target.widening != "functions":
+        assert scaled.source(waves).count("columnStride = 2") == 2
+
+
 def test_schedules_are_those_that_are_pinned_at_the_call(device):
     with gp.schedule("plain"):
         assert "schedule:" not in planes.explain(PLANE)
