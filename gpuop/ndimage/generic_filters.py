@@ -37,6 +37,7 @@ PADS = {
     "wrap": "wrap",
     "constant": "constant",
 }  # NumPy's
+AT_ONCE = 16  # lines, which caches hold
 
 
 def generic_filter(
@@ -94,7 +95,7 @@ def _filtered(
     before = [n // 2 + origins.get(a, 0) for a, n in enumerate(window.shape)]
 
     def filtered(array: Numbers) -> Numbers:
-        views = sliding_window_view(padded(array, before, window.shape, at), window.shape)
+        views = sliding_window_view(padded(array.astype(np.float64), before, window.shape, at), window.shape)
         return np.array([function(views[p][window]) for p in np.ndindex(array.shape)], np.float64).reshape(array.shape)
 
     return _on_host("generic_filter", field, filtered, dtype)
@@ -143,14 +144,29 @@ def _by_lines(
     check_origin(origin, size)
 
     def filtered(array: Numbers) -> Numbers:
-        lines = np.ascontiguousarray(np.moveaxis(array, number, -1))
-        count, made = lines.ndim - 1, np.zeros(lines.shape)
-        wide = padded(lines, [0] * count + [size // 2 + origin], [1] * count + [size], at)
-        for place in np.ndindex(lines.shape[:-1]):
-            function(wide[place], made[place])
-        return np.moveaxis(made, -1, number)
+        lines = np.moveaxis(array, number, -1)
+        made = _lines_filtered(lines.reshape(-1, lines.shape[-1]), function, size, size // 2 + origin, at)
+        return np.moveaxis(made.reshape(lines.shape), -1, number)
 
     return _on_host("generic_filter1d", field, filtered, result_dtype(output, field))
+
+
+def _lines_filtered(lines: Numbers, function: Any, size: int, before: int, at: ImageEdge) -> Numbers:
+    """What a function makes of each line, of which it gets a few after another in the same memory."""
+    count, made = lines.shape[1], np.empty(lines.shape)
+    middle = slice(before, before + count)
+    given = np.full((AT_ONCE, count + size - 1), at.cval)
+    places = padded(np.arange(count), [before], [size], at)
+    for first in range(0, len(lines), AT_ONCE):
+        some, found = lines[first : first + AT_ONCE], made[first : first + AT_ONCE]
+        wide = given[: len(some)]
+        wide[:, middle] = some
+        for end in (slice(0, before), slice(before + count, None)):
+            wide[:, end] = at.cval if at.border == "constant" else some[:, places[end]]
+        found[:] = 0
+        for line, result in zip(wide, found, strict=True):
+            function(line, result)
+    return made
 
 
 def _real(field: Field) -> Field:
@@ -167,18 +183,21 @@ def padded(array: Numbers, before: Sequence[int], window: Sequence[int], at: Ima
 
 
 def _on_host(name: str, field: Field, filtered: Callable[[Numbers], Numbers], dtype: str) -> Field:
-    """A filter of arrays in double, of each element of tensors by itself."""
+    """A filter of arrays that gives them in double, of each element of tensors by itself."""
     if not field.field_shape.points:
         return field.astype(dtype)
-    grid = rank(field)
+    grid, kept = rank(field), dtype if dtype in ("float32", "float64") else "float64"
 
     def run(array: Numbers) -> Numbers:
-        made = np.empty(array.shape)
-        for element in np.ndindex(array.shape[grid:]):
+        made = np.empty(array.shape) if array.ndim > grid else filtered(array)
+        for element in np.ndindex(array.shape[grid:]) if array.ndim > grid else ():
             made[(..., *element)] = filtered(array[(..., *element)])
-        return made
+        with np.errstate(over="ignore"):
+            return made.astype(kept, copy=False)
 
     run.__name__ = name
-    kind = field.type.replace(dtype="float64")
-    made = HostOperator(run, field.astype("float64"), outputs=kind)
+    given = field.astype("float64") if field.dtype == "unorm8" else field
+    made = HostOperator(run, given, outputs=field.type.replace(dtype=kept))
+    if kept == dtype:
+        return made  # type: ignore[no-any-return]
     return neighbourhood(name, made, lambda around: around((0,) * grid), ImageEdge("clamp"), "float64", dtype, dtype)
