@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gpuop.fusion.program import Program
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.pipeline_call import Traced, in_planes
 from gpuop.pipelines.window_stages import Staged, StageUpdate, comes_in_windows, reducing, staged
@@ -53,7 +52,7 @@ def parted(made: Traced, grid: Place, shared: Sequence[int]) -> Parted:
         (stages.last, []),
     ]
     programs = tuple((each, _around(each, grid, shared, updates)) for each, updates in each_of)
-    every = surroundings(Program({}, (), (), {}, (), {}), kernels_grid(grid), ())
+    every = Surroundings(kernels_grid(grid))
     together(every, [found for _, found in programs])
     halo, placed = every.nothing, set[int]()
     for each, found in programs:

@@ -39,10 +39,13 @@ class Surroundings:
     margins: dict[int, Margin] = field(default_factory=dict)
     of_ops: dict[int, Margin] = field(default_factory=dict)
     whole: dict[int, str] = field(default_factory=dict)
-    borders: list[dict[str, str]] = field(default_factory=list)
-    groups: list[dict[int, str]] = field(default_factory=list)
+    borders: list[dict[str, str]] = field(init=False)
+    groups: list[dict[int, str]] = field(init=False)
     inner: dict[int, Surroundings] = field(default_factory=dict)
     near: dict[int, Reaching] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.borders, self.groups = [{} for _ in self.grid], [{} for _ in self.grid]
 
     @property
     def nothing(self) -> Margin:
@@ -70,7 +73,7 @@ def wider(a: Margin, b: Margin) -> Margin:
 
 def surroundings(what: Program, grid: Shape, windows: Collection[int], parts: Collection[int] = ()) -> Surroundings:
     """What a program needs; `windows` are the leaves that come in windows, `parts` wanted values that are put together of parts."""
-    found = Surroundings(grid, set(windows), set(parts), borders=[{} for _ in grid], groups=[{} for _ in grid])
+    found = Surroundings(grid, set(windows), set(parts))
     kept = [op for op in what.ops if _takes(found, what, op)]
     for value in what.wanted:
         found.margins[value] = found.nothing
