@@ -29,6 +29,15 @@ def test_files_and_their_names_exist(page: Path) -> None:
         assert not name or any(name in _defined(file) for file in found), f"{path} has no {name}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_table_has_a_row_twice(page: Path) -> None:
+    """Rows are known by their first cells, where these say something."""
+    for table in re.split(r"\n(?!\|)", page.read_text()):
+        first = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")][2:]
+        said = [cell for cell in first if cell and cell != "word"]
+        assert len(said) == len(set(said)), next(cell for cell in said if said.count(cell) > 1)
+
+
 def _defined(file: Path) -> set[str]:
     """The classes, functions and variables at the top of a file and of its classes."""
     tree = ast.parse(file.read_text())

@@ -14,6 +14,8 @@ from gpuop.cog.cog_structure import BorderClamp, BorderCyclic, BorderFull, Borde
 from gpuop.cog.cog_values import complex as of_parts
 from gpuop.cog.cog_values import floating
 from gpuop.dsl import *
+from gpuop.dsl.fields.arrays import Placeholder
+from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.decorator import operator
 from gpuop.errors import ArgumentError
 from gpuop.ir.types import FieldType
@@ -29,7 +31,8 @@ def crossCorrelate(field: Any, filter: Any, border: str, upsample: int = 1, down
 
     Args:
         field: real or complex, of 1 to 3 dimensions.
-        filter: of as many dimensions; complex weights are conjugated. Its middle is `n // 2`, and Cog's extents are odd.
+        filter: of as many dimensions, or an array, whose further axes are the tensor's and which gets the field's dtype; complex
+            weights are conjugated. Its middle is `n // 2`, and Cog's extents are odd.
         border: BorderClamp, BorderZero, BorderCyclic; BorderValid gives the points whose window is inside, BorderFull all that
             a window reaches, among zeros.
         upsample: Cog's UpsampleInputConvolution: so far apart, among zeros, are the field's points before.
@@ -38,15 +41,27 @@ def crossCorrelate(field: Any, filter: Any, border: str, upsample: int = 1, down
     Returns:
         A lazy Field.
     """
+    filter = _weights(field, filter, len(field.field_shape))
     return _sampled(field, filter.conj() if filter.dtype == "complex64" else filter, border, upsample, downsample)
 
 
 def convolve(field: Any, filter: Any, border: str, upsample: int = 1, downsample: int = 1) -> Any:
     """As `crossCorrelate`, of weights that are turned around along every axis, and not conjugated."""
+    filter = _weights(field, filter, len(field.field_shape))
     turned = structure.flip(filter)
     if len(filter.tensor_shape) == 2 and not field.tensor_shape:
         turned = np.flip(filter, (-2, -1))
     return _sampled(field, turned, border, upsample, downsample)
+
+
+def _weights(field: Any, filter: Any, dimensions: int) -> Any:
+    """Weights as a field: of an array, of the field's dtype, or float32 where that is of integers, unless they are complex."""
+    if isinstance(filter, Field):
+        return filter
+    array = filter if isinstance(filter, Placeholder) else np.asarray(filter)
+    real = field.dtype if np.dtype(field.dtype).kind == "f" else "float32"
+    dtype = "complex64" if np.dtype(array.dtype).kind == "c" else real
+    return Field(array, max(array.ndim - dimensions, 0), dtype)
 
 
 def _sampled(field: Any, filter: Any, border: str, upsample: int, downsample: int) -> Any:
@@ -99,12 +114,14 @@ def _correlated(field: Any, filter: Any, border: str) -> None:
 
 
 def crossCorrelateSeparable(field: Any, row_filter: Any, column_filter: Any, border: str) -> Any:
-    """`crossCorrelate` by a row of weights, and then by a column of them."""
+    """`crossCorrelate` by a row of weights, and then by a column of them, fields or arrays of one dimension."""
+    row_filter, column_filter = (_weights(field, given, 1) for given in (row_filter, column_filter))
     return crossCorrelate(crossCorrelate(field, row_filter[np.newaxis], border), column_filter[:, np.newaxis], border)
 
 
 def convolveSeparable(field: Any, row_filter: Any, column_filter: Any, border: str) -> Any:
-    """`convolve` by a row of weights, and then by a column of them."""
+    """`convolve` by a row of weights, and then by a column of them, fields or arrays of one dimension."""
+    row_filter, column_filter = (_weights(field, given, 1) for given in (row_filter, column_filter))
     return convolve(convolve(field, row_filter[np.newaxis], border), column_filter[:, np.newaxis], border)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import gpuop.dsl as k
+from gpuop.dsl.fields.arrays import Placeholder
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import ArgumentError, UnsupportedError
@@ -82,8 +83,12 @@ def index_of(index: Any) -> LabelIndex:
     Raises:
         UnsupportedError: it is a Field, or it has no numbers; a TypeError.
     """
-    if isinstance(index, Field):
-        raise UnsupportedError("`index=` is numbers that are known when it is called: of a Field give `f.numpy()`")
+    if isinstance(index, (Field, Placeholder)):
+        known = "take it from around the pipeline, or as an argument that is a tuple"
+        raise UnsupportedError(
+            "`index=` is numbers that are known when it is called, as tuples and NumPy's arrays are, and this is computed later: "
+            f"of a Field outside of pipelines give `f.numpy()`; in a pipeline {known}"
+        )
     if index is None:
         return LabelIndex()
     numbers = np.asarray(index.tolist() if hasattr(index, "tolist") else index)

@@ -193,8 +193,8 @@ def refusal_of_thread(kernel: Kernel) -> str:
 
 def refused_layouts(kernel: Kernel) -> str:
     """Why threads do not have several points of an array of the user's: it begins anywhere, but columns must be neighbours."""
-    rows = all(layout.in_rows() for _, layout in kernel.layouts)
-    return "" if rows else "an array of the user's does not lie in planes"
+    names = ", ".join(f"`{param.hint}`" for param, layout in kernel.layouts if not layout.in_rows())
+    return names and f"the user's memory of {names} does not lie in planes"
 
 
 def tells_groups(kernel: Kernel) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -143,7 +144,12 @@ def test_turns_of_iterations_count_and_host_operators_do_not(device):
         graph.probe(gp.HostOperator(np.flipud, a, outputs=a.type), "host")
     launched = 4 if ", two at a time" in graph.explain() else 7
     assert facts(graph)["kernel_count"] == graph.kernel_count == launched
-    assert graph.explain().startswith(f"{launched} kernels for 2 operators")
+    told = graph.explain()
+    assert (
+        told.startswith(f"1 kernel in {launched} launches for 2 operators\niteration 1: ")
+        and "\nhost function 2: " in told
+    )
+    assert re.search(r"^    kernel 1\.1: blur on ", told, re.M) and not re.search(r"^ *kernel [12]: ", told, re.M)
 
 
 def test_recomputed_operators_are_named():
@@ -258,7 +264,7 @@ def test_a_host_operator_is_no_kernel_of_the_device():
     got = facts(graph)["kernels"]
     assert [kernel["host"] for kernel in got] == [False, True, False]
     assert got[1]["operations"] is None and got[1]["registers"] is None
-    assert "kernel 2: flipud on the host; reads 24 KiB, writes 24 KiB" in graph.explain()
+    assert "\nhost function 2: flipud on the host; reads 24 KiB, writes 24 KiB" in graph.explain()
 
 
 def test_nothing_to_explain():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tracemalloc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.layout import Layout, interleaved
 from gpuop.ir.values import Leaf, LeafSource
+from gpuop.passes.points_per_thread import refused_layouts
 from gpuop.runtime.base.compiled import CompilingBackend
 from gpuop.runtime.devices import current
 from gpuop.texts import source
@@ -202,6 +203,14 @@ def test_complex_numbers_are_used_as_they_lie_beside_tables(device):
     wrapped = current().target.device == "cpu" and isinstance(current(), CompilingBackend)
     if wrapped and current().target.widening != "functions":
         assert scaled.source(waves).count("columnStride = 2") == 2
+
+
+def test_memory_that_is_not_in_planes_is_named():
+    f, other = gp.VectorField(PHOTO), gp.VectorField(PHOTO)
+    kernel = plan(program([(f * other).node])).launches[0].kernel
+    apart = [(param, interleaved(param.type)) for param in (kernel.inputs[1], kernel.outputs[0].param)]
+    told = "the user's memory of `b`, `out0` does not lie in planes"
+    assert refused_layouts(replace(kernel, layouts=tuple(apart))) == told and not refused_layouts(kernel)
 
 
 def test_schedules_are_those_that_are_pinned_at_the_call(device):

@@ -262,6 +262,18 @@ def test_a_library_is_predicted_by_what_it_has_to_do() -> None:
     assert totals(plan(program([doubled(doubled(unknown)).node]), True, Limits(target=device)), device, EVEN) is None
 
 
+def test_what_is_fused_and_predicted_to_be_slower_is_told(monkeypatch) -> None:
+    """By more than a prediction knows."""
+    made = plan(program([doubled(doubled(field())).node]), True, Limits(target=CPU))
+    for ms, told in (
+        (2.0, "which is less: `optimize=False` is that, and `profile` measures both"),
+        (1.02, "2 kernels"),
+    ):
+        found = {"ms": ms, "unfused_ms": 1.0, "unfused_kernel_count": 2}
+        monkeypatch.setattr("gpuop.fusion.report.plan_report.totals", lambda *_, found=found: found)
+        assert explain(made, target=CPU, device=EVEN).splitlines()[-1].endswith(told)
+
+
 def test_a_plan_is_compared_with_one_that_fuses_nothing() -> None:
     """Of two pointwise operators, which move twice as much apart; nothing is compared where nothing is fused, and of many."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections import Counter
 from pathlib import Path
@@ -268,7 +269,8 @@ def check(rows: list[tuple[str, int, str]]) -> None:
 def test_every_operator_is_there_once() -> None:
     rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
     assert [name for name, count in Counter(name for name, *_ in rows).items() if count > 1] == []
-    assert len(rows) == len(re.findall(r"^\| `", PAGE.read_text(encoding="utf-8"), re.M)), "a row has another form"
+    lines = PAGE.read_text(encoding="utf-8").partition("## Signatures")[0]
+    assert len(rows) == len(re.findall(r"^\| `", lines, re.M)), "a row has another form"
     assert {name.split("(")[0] for name in ROWS} == set(NAMES.split())
     assert set(ROWS) == {*EXPECTED, *GRAPHS, "random"}
 
@@ -309,6 +311,41 @@ def test_integers() -> None:
             ),
         ):
             np.testing.assert_allclose(found.numpy()[:, 1:6], want[:, 1:6], 1e-5)
+
+
+def test_weights_may_be_arrays() -> None:
+    """They get the field's dtype, of integers float32; further axes are the tensor's."""
+    x = np.random.default_rng(3).random((6, 8))
+    weights, line = np.arange(9.0).reshape(3, 3), [1, 2, 4]
+    convolved = scipy.ndimage.convolve(x, weights, mode="nearest")
+    separable = scipy.ndimage.correlate(x, np.outer(line, line) * 1.0, mode="nearest")
+    with gp.use_device("reference"):
+        for dtype in ("float64", "float32", "uint8"):
+            f = gp.ScalarField((x * 255).astype(dtype) if dtype == "uint8" else x.astype(dtype))
+            found = cog.convolve(f, weights, cog.BorderClamp)
+            whole = scipy.ndimage.convolve(f.numpy().astype("d"), weights, mode="nearest")
+            assert found.dtype == ("float32" if dtype == "uint8" else dtype)
+            np.testing.assert_allclose(found.numpy(), whole, 1e-5)
+        f, both = gp.ScalarField(x), np.stack([weights, weights[::-1]], axis=-1)
+        np.testing.assert_allclose(cog.crossCorrelate(f, weights[::-1, ::-1], cog.BorderClamp).numpy(), convolved, 1e-5)
+        np.testing.assert_allclose(
+            cog.crossCorrelateSeparable(f, np.array(line), line, cog.BorderClamp).numpy(), separable, 1e-5
+        )
+        assert cog.convolveSeparable(f, line, line, cog.BorderZero).type == f.type
+        pair = cog.convolve(f, both, cog.BorderClamp)
+        np.testing.assert_allclose(pair.numpy()[..., 0], convolved, 1e-5)
+        waves = cog.convolve(f, weights * 1j, cog.BorderClamp)
+        np.testing.assert_allclose(waves.numpy(), 1j * convolved, 1e-5)
+
+
+def test_the_pages_signatures_are_those_of_the_functions() -> None:
+    path = PAGE.with_name("make_cog.py")
+    spec = importlib.util.spec_from_file_location("make_cog", path)
+    assert spec is not None and spec.loader is not None
+    maker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(maker)
+    assert maker.page() == PAGE.read_text(encoding="utf-8"), "run docs/make_cog.py"
+    assert "| `crossCorrelate(field, filter, border, upsample=1, downsample=1)` |" in maker.page()
 
 
 def test_random_numbers() -> None:

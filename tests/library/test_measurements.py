@@ -283,7 +283,16 @@ def test_watersheds_of_fields_and_into_arrays():
         (lambda: ndimage.distance_transform_cdt(DOTS, "euclidean"), "invalid metric provided: 'euclidean' is not"),
         (lambda: ndimage.distance_transform_bf(DOTS, "far"), "distance metric not supported: 'far' is none of"),
         (lambda: ndimage.sum_labels(VALUES, LABELS[:2]), "input and labels must have the same shape"),
-        (lambda: ndimage.sum_labels(VALUES, LABELS, gp.ScalarField([1])), "`index=` is numbers that are known"),
+        (
+            lambda: ndimage.sum_labels(VALUES, LABELS, gp.ScalarField([1])),
+            r"of a Field outside of pipelines give `f.numpy\(\)`",
+        ),
+        (
+            lambda: gp.pipeline(lambda v, index: ndimage.sum_labels(gp.ScalarField(v), LABELS, index))(
+                VALUES, LABELS[0]
+            ),
+            "and this is computed later: .*; in a pipeline take it from around the pipeline, or as an argument that is a tuple",
+        ),
         (lambda: ndimage.find_objects(VALUES), "find_objects takes integers, not float64"),
         (lambda: ndimage.labeled_comprehension(VALUES, None, 1, np.max, float, 0), "index without defined labels"),
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from gpuop.errors import SemanticError
 from gpuop.fusion.cost import amount
@@ -29,6 +29,7 @@ METHODS = {
     "recomputed": "recomputed where it is read",
 }
 
+CLEARLY = 1.05  # of a predicted time: less is no difference
 MOST_IN_ORDER = 12  # operators of a line; of more, those of one place are told of once
 
 WHEN = {
@@ -63,7 +64,11 @@ def explain(
 
 def _text(facts: Facts, steps: bool) -> str:
     calls = f" and {_count(facts['library_calls'], 'library call')}" if facts["library_calls"] else ""
-    lines = [f"{_count(facts['kernel_count'], 'kernel')}{calls} for {_count(facts['operator_count'], 'operator')}"]
+    told = sum(1 for each in _all_kernels(facts) if _kind(each) == "kernel")
+    count = _count(facts["kernel_count"], "kernel")
+    if told != facts["kernel_count"]:
+        count = f"{_count(told, 'kernel')} in {_count(facts['kernel_count'], 'launch')}"
+    lines = [f"{count}{calls} for {_count(facts['operator_count'], 'operator')}"]
     for kernel in facts["kernels"]:
         lines += _kernel(kernel)
     if facts["apart"]:
@@ -91,7 +96,28 @@ def _text(facts: Facts, steps: bool) -> str:
 def _totals(predicted: Facts) -> str:
     """What is predicted of all kernels, and of one for each operator."""
     apart = f"{predicted['unfused_ms']:.3g} ms in {_count(predicted['unfused_kernel_count'], 'kernel')}"
-    return f"predicted: {predicted['ms']:.3g} ms in all; with a kernel for each operator {apart}"
+    less = ", which is less: `optimize=False` is that, and `profile` measures both" if _is_slower(predicted) else ""
+    return f"predicted: {predicted['ms']:.3g} ms in all; with a kernel for each operator {apart}{less}"
+
+
+def _is_slower(predicted: Facts) -> bool:
+    """Whether what is fused is predicted to take longer, by more than a prediction knows."""
+    return bool(predicted["ms"] > CLEARLY * predicted["unfused_ms"])
+
+
+def _all_kernels(facts: Facts) -> Iterator[Facts]:
+    """What a plan launches and calls, with what its iterations do."""
+    for each in facts["kernels"]:
+        yield each
+        if each["repeats"]:
+            yield from _all_kernels(each["repeats"]["turn"])
+
+
+def _kind(kernel: Facts) -> str:
+    """What a launch is: kernels are the ones that are counted as such."""
+    if kernel["repeats"]:
+        return "iteration"
+    return "kernel" if not kernel["where"] else "host function" if kernel["host"] else "library call"
 
 
 def _taking(states: list[Facts]) -> str:
@@ -122,18 +148,21 @@ def _turns(repeats: Facts) -> str:
     )
 
 
-def _kernel(kernel: Facts) -> list[str]:
+def _kernel(kernel: Facts, outer: str = "") -> list[str]:
+    """The lines of a kernel; of one within an iteration its number begins with that of `outer`."""
     one = "point" if kernel["schedule"] or (kernel["lanes"] and kernel["lanes"]["count"] > 1) else "thread"
     where = kernel["where"] or f"on {kernel['threads']} {one}s"
     if kernel["repeats"]:
         where = _turns(kernel["repeats"])
     moves = f"reads {amount(kernel['read_bytes'])}, writes {amount(kernel['written_bytes'])}"
-    lines = [f"kernel {kernel['number']}: {kernel['name']} {where}; {moves}", *_operators(kernel["operators"])]
+    number = f"{outer}{kernel['number']}"
+    lines = [f"{_kind(kernel)} {number}: {kernel['name']} {where}; {moves}", *_operators(kernel["operators"])]
     given, made = (_names(kernel[side]) for side in ("inputs", "outputs"))
     if given + made != "……":
         lines.append(f"  {given} → {made}")
     if kernel["repeats"]:
-        lines += [f"    {line}" for inner in kernel["repeats"]["turn"]["kernels"] for line in _kernel(inner)]
+        turn = kernel["repeats"]["turn"]["kernels"]
+        lines += [f"    {line}" for inner in turn for line in _kernel(inner, f"{number}.")]
     elif kernel["operations"] is not None:
         least = "" if kernel["operations_exact"] else "at least "
         local = f", {amount(kernel['local_bytes'])} of local memory" if kernel["local_bytes"] else ""
@@ -209,4 +238,4 @@ def _times(found: list[str]) -> list[str]:
 
 
 def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
+    return f"{n} {what}{'' if n == 1 else 'es' if what.endswith('ch') else 's'}"
