@@ -47,7 +47,7 @@ class Loc:
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
     """The nearest frame outside this package and NumPy, from the given one outwards: the line that the user wrote."""
     frame = frame or sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(OTHERS):
+    while frame is not None and not _writers[frame.f_code.co_filename][0]:
         frame = frame.f_back
     return frame
 
@@ -55,14 +55,25 @@ def user_frame(frame: FrameType | None = None) -> FrameType | None:
 def kernel_frame() -> FrameType | None:
     """The nearest frame that writes a kernel: the user's, or one of the library's operators."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not writes_kernels(frame):
+    while frame is not None and not _writers[frame.f_code.co_filename][1]:
         frame = frame.f_back
     return frame
 
 
 def writes_kernels(frame: FrameType) -> bool:
-    file = frame.f_code.co_filename
-    return not file.startswith(OTHERS) or file.startswith(OPERATORS)
+    return _writers[frame.f_code.co_filename][1]
+
+
+class _Writers(dict[str, tuple[bool, bool]]):
+    """Of files, whether the user's lines are in them, and whether lines that write kernels are: asked for each operation."""
+
+    def __missing__(self, file: str) -> tuple[bool, bool]:
+        users = not file.startswith(OTHERS)
+        found = self[file] = users, users or file.startswith(OPERATORS)
+        return found
+
+
+_writers = _Writers()
 
 
 _blamed = threading.local()
