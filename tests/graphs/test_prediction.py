@@ -100,6 +100,12 @@ def test_few_threads_take_as_long_as_those_that_keep_a_device_busy() -> None:
     assert few == pytest.approx(more)
 
 
+def test_computed_places_of_few_threads_do_not_wait_for_vectors() -> None:
+    fast = DeviceFacts(0.0, ((10**9, 1e-9),), lambda kind: 1e-6 if kind == "neighbour" else 0.0)
+    (found,) = predictions(kernel_of(across(field(1, 4)), CPU), CPU, fast)
+    assert found["ms"] == pytest.approx(2 * 8 * 1e-3, rel=1e-3), "of two reads that few threads wait for"
+
+
 def test_what_threads_do_is_counted() -> None:
     work = workload(kernel_of(across(field())), PLAIN)
     # of each read the border and the sum that is its place; the sum of both; the place of the point
@@ -145,6 +151,32 @@ def test_loops_that_may_be_left_count_the_mean_of_one_and_all_turns() -> None:
 
     assert roots(400, False) == 400
     assert roots(400, True) == pytest.approx(20)
+
+
+def test_searches_in_searches_are_short() -> None:
+    @gp.operator
+    def searched(f):
+        x = _var(_readTensor(f))
+        with _while(lambda: x > 2):
+            x @= _sqrt(x)
+            with _while(lambda: x > 4):
+                x @= _exp(x)
+        return x
+
+    work = workload(kernel_of(searched(field())), PLAIN)
+    assert work.lanes["sqrt float32"] == 16
+    assert work.lanes["exp float32"] == 16 * 4
+
+
+def test_reading_an_output_is_no_atomic_operation() -> None:
+    @gp.operator(outputs=gp.FieldType(256, (), "int32"))
+    def chained(f):
+        _globalThreads(256)
+        at = _convert_int(_readTensor(f, 0, _column))
+        _writeTensor(_out0, _readTensor(_out0, at) + 1, at)
+
+    work = workload(kernel_of(chained(field(1, 256))), PLAIN)
+    assert (work.lanes["atomic"], work.lanes["neighbour"]) == (0, 2)
 
 
 def test_assignments_under_a_condition_take_part() -> None:

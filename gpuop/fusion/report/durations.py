@@ -6,7 +6,7 @@ other wholly. What threads do is counted in the kernel that will run, so a metho
 
 from __future__ import annotations
 
-from gpuop.fusion.report.workload import ACCESS, ATOMIC, BARRIER, FAR, NEIGHBOUR, OPERATION, Workload, workload
+from gpuop.fusion.report.workload import ACCESS, ATOMIC, BARRIER, FAR, NEIGHBOUR, OPERATION, Counts, Workload, workload
 from gpuop.ir.kernel import DeviceFunction, Kernel
 from gpuop.ir.stages import stages
 from gpuop.ir.target import Target
@@ -63,15 +63,20 @@ def _computing(work: Workload, target: Target, facts: DeviceFacts) -> float:
         one = known[kind] * facts.seconds(OPERATION) if kind in known else facts.seconds(kind)
         return count * CROWDED[target.device] * one
 
-    lanes = sum(seconds(kind, count) for kind, count in work.lanes.items())
+    least = near = target.least_threads
     if target.device == "gpu":
-        once, least = 1.0, target.least_threads
+        once = 1.0
     elif work.vectors:
-        once, least = SCALAR * target.vector_length, 1
-    else:
-        once, least = SCALAR, DEPTH * target.simd_width  # a compiler makes vectors of threads
-    scalars = sum(seconds(kind, count) * (once if kind != NEIGHBOUR else 1) for kind, count in work.scalars.items())
-    return (lanes + scalars) * max(work.threads, least)
+        once, least, near = SCALAR * target.vector_length, 1, 1
+    else:  # a compiler makes vectors of threads, which take as long for each of computed places
+        once, least, near = SCALAR, DEPTH * target.simd_width, DEPTH
+
+    def taken(counts: Counts, share: float) -> float:
+        times = {kind: near if kind in ALONE else least for kind in counts}
+        shares = {kind: 1.0 if kind == NEIGHBOUR else share for kind in counts}
+        return sum(seconds(kind, n) * shares[kind] * max(work.threads, times[kind]) for kind, n in counts.items())
+
+    return taken(work.lanes, 1.0) + taken(work.scalars, once)
 
 
 def moved(kernel: Kernel) -> int:

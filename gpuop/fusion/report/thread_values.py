@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from gpuop.fusion.cost import TURNS
 from gpuop.ir.kernel import Kernel
@@ -40,6 +41,7 @@ class ThreadValues:
         extents: what integers are less than, that begin at 0.
         positions: what is computed of positions and counters alone.
         counted: the counters of loops that are expanded, and sums with them.
+        guessed: how many loops around whose bounds are not known.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -50,6 +52,7 @@ class ThreadValues:
         self.extents: dict[Var, int] = {}
         self.positions: dict[Var, Expr] = {}
         self.counted: set[Var] = set()
+        self.guessed = 0
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
@@ -140,7 +143,20 @@ class ThreadValues:
         turns = self._turns(stmt)
         return math.sqrt(turns) if isinstance(stmt, For) and _is_left(stmt.body) else turns
 
+    @contextmanager
+    def inside(self, stmt: Stmt) -> Iterator[None]:
+        """While the blocks of a statement are looked at."""
+        more = isinstance(stmt, (For, While)) and self._known_turns(stmt) is None
+        self.guessed += more
+        yield
+        self.guessed -= more
+
     def _turns(self, stmt: Stmt) -> float:
+        """Where bounds are not known a guess; in loops of which that is so its root, as searches are seldom long in all turns."""
+        known = self._known_turns(stmt)
+        return float(TURNS**0.5**self.guessed) if known is None else known
+
+    def _known_turns(self, stmt: Stmt) -> float | None:
         known = times(stmt)
         if known is None and isinstance(stmt, For) and isinstance(stmt.step, Const):
             (base, start), (other, stop) = self.sum(stmt.start), self.sum(stmt.stop)
@@ -151,7 +167,7 @@ class ThreadValues:
                 return len(range(0, stop, step))
             if base is None and (most := self.extent(stmt.stop)) is not None:  # the last thread may take fewer
                 return len(range(start, most - 1, step))
-        return TURNS if known is None else known
+        return known
 
     def sum(self, expr: Expr) -> tuple[Expr | None, int]:
         """An integer and what is added to it."""

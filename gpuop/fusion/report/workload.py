@@ -96,8 +96,10 @@ class _Count:
             if isinstance(stmt, If):
                 self.branches(stmt, runs)
             else:
-                for inner in blocks(stmt):
-                    self.block(inner, runs * self.known.turns(stmt))
+                turns = self.known.turns(stmt)
+                with self.known.inside(stmt):
+                    for inner in blocks(stmt):
+                        self.block(inner, runs * turns)
 
     def branches(self, stmt: If, runs: float) -> None:
         """Of two branches by a position, the one that is less: the other one is for edges."""
@@ -159,6 +161,8 @@ class _Count:
                 self.access(memory, index, value.type.lanes, runs)
             case Wide(array=array):
                 self.lanes[ACCESS] += array.elements * runs / WIDE
+            case Atomic(op="read", memory=memory, index=index):  # of an output: no other thread waits
+                self.access(memory, index, 1, runs)
             case Atomic(memory=memory):
                 self.lanes[ATOMIC if isinstance(memory, FieldParam) else ACCESS] += runs
             case Barrier():
