@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
 
 from gpuop.errors import SemanticError
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import Plan
+from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.rates import Rate
-from gpuop.fusion.report.plan_report import RUNS, moved_bytes
+from gpuop.fusion.report.plan_report import RUNS, moved_bytes, recomputed
 from gpuop.fusion.report.prediction import expected
 from gpuop.ir.kernel import Launchable
 from gpuop.ir.types import is_integer
@@ -36,6 +39,7 @@ class KernelTimes:
         gb_per_s: these bytes by the median.
         share: of the sum of the medians of the kernels that run at every step, 0 to 1; 0 for others, unless all are.
         runs: when the kernel runs, as in `explain`; here all do at every step.
+        lines: of the user's that its operators are from, as "file.py:12", each once; of plans that equal others those of the first.
     """
 
     number: int
@@ -47,6 +51,7 @@ class KernelTimes:
     gb_per_s: float
     share: float
     runs: str
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,8 +109,10 @@ class Profile:
         ]
         rate = _rate(sum(r.nbytes for r in shared), total)
         cells.append(("all kernels" if self.uploads else "all", f"{total:.4f}", "", "", f"{rate:.3g}", ""))
+        lines = [", ".join(row.lines) for row in self.rows]
+        told = [f"{row}  {line}".rstrip() for row, line in zip_longest(table(cells), ["", *lines], fillvalue="")]
         again = [f"traced again: {self.again}"] if self.again else []
-        return "\n".join([f"{self.device}, {self.steps} steps", *table(cells), *again])
+        return "\n".join([f"{self.device}, {self.steps} steps", *told, *again])
 
     __repr__ = __str__
 
@@ -185,6 +192,12 @@ def profile(
     return Profile(prepared.backend.name, done, rows, _uploads(prepared.plan, measured.uploads))
 
 
+def lines_of(step: PlannedLaunch) -> tuple[str, ...]:
+    """The user's lines that the operators of a launch are from."""
+    places = (op.loc for op in (*recomputed(step), *step.ops) if op.loc is not None)
+    return tuple(dict.fromkeys(f"{Path(loc.path).name}:{loc.line}" for loc in places))
+
+
 def predicted_ms(kernel: Launchable, limits: Limits, backend: Backend) -> float:
     """The predicted milliseconds of a launch; 0 where there is no prediction."""
     facts = facts_of(backend)
@@ -199,7 +212,7 @@ def _rows(plan: Plan, taken: list[list[float]], predicted: list[float]) -> tuple
     for number, (step, each, middle, milliseconds) in enumerate(each_launch, 1):
         nbytes = moved_bytes(plan, step)
         share = middle / (sum(usual or medians) or 1.0) if step.rate is Rate.EVERY_STEP or not usual else 0.0
-        moving = (nbytes, _rate(nbytes, middle), share, RUNS[step.rate])
+        moving = (nbytes, _rate(nbytes, middle), share, RUNS[step.rate], lines_of(step))
         rows.append(KernelTimes(number, step.kernel.name, middle, _spread(each), milliseconds, *moving))
     return tuple(rows)
 

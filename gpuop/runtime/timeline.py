@@ -24,7 +24,7 @@ from gpuop.runtime.base.backend import Backend, Launch, Part
 from gpuop.runtime.compiled_iteration import CompiledIteration
 from gpuop.runtime.execute import Prepared, followers
 from gpuop.runtime.noting import Noting, Ran
-from gpuop.runtime.profiling import predicted_ms
+from gpuop.runtime.profiling import lines_of, predicted_ms
 from gpuop.runtime.timeline_rows import HOST, KernelSum, LaunchTime, table_of, trace_of
 
 CLOCK = 5  # comparisons of the device's clock with the host's
@@ -101,10 +101,8 @@ class Timeline(StaysHere):
             self._read.append((note, LaunchTime(note.what, (), *times, "copy")))
             return
         _, step = note.what
-        ops = (*recomputed(step), *step.ops)
-        lines = dict.fromkeys(f"{Path(op.loc.path).name}:{op.loc.line}" for op in ops if op.loc is not None)
-        operators = tuple(op.kernel.name for op in ops)
-        self._read.append((note, LaunchTime(step.kernel.name, operators, *times, lines=tuple(lines))))
+        operators = tuple(op.kernel.name for op in (*recomputed(step), *step.ops))
+        self._read.append((note, LaunchTime(step.kernel.name, operators, *times, lines=lines_of(step))))
 
     def _wait(self) -> None:
         """Wait for all that was noted."""

@@ -51,8 +51,9 @@ def test_rows_and_table(device):
         "share",
     ]
     assert len(lines) == len(result.rows) + 3 and lines[-1].startswith("all ") and repr(result) == str(result)
-    ends = {len(line) for line in lines[1:-1]}
+    ends = {len(lines[1]), *(line.index("%") + 1 for line in lines[2:-1])}
     assert len(ends) == 1, "the columns are aligned"
+    assert all(line.endswith(f"  {', '.join(row.lines)}") for line, row in zip(lines[2:-1], result.rows, strict=True))
 
 
 def test_results_are_those_of_steps(device):

@@ -301,6 +301,15 @@ def test_lines():
     assert row.lines == times.launches[0].lines == (f"test_timeline.py:{line}", f"test_timeline.py:{line + 1}")
 
 
+def test_lines_of_pipelines():
+    made = gp.pipeline(lambda a: (gp.ScalarField(a) * 0.34375).sum() + 1)
+    line = test_lines_of_pipelines.__code__.co_firstlineno + 1
+    found = made.profile(A[:3, :11], steps=1)
+    assert {row.lines for row in found.rows} == {(f"test_timeline.py:{line}",)}
+    told = str(found).splitlines()[2:-1]
+    assert told and all(row.endswith(f"%  test_timeline.py:{line}") for row in told)
+
+
 def test_no_launches(tmp_path):
     with gp.profile() as times:
         pass
