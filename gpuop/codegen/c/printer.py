@@ -207,6 +207,8 @@ class Printer(Statements):
             counts.append(f"_tensorElements = {domain.elements}")
         if counts:
             self.put(1, f"const int {', '.join(counts)};")
+        if len(axes) == 1 and self.kernel.points is None and self.dialect.int_position:
+            self.put(1, self.dialect.int_position.format(place=self.dialect.position["global"][0]))
         for axis in axes:
             self.put(
                 1, f"const int {index_name(Index('global', axis), self.e.threads)} = {self.position('global', axis)};"

@@ -199,4 +199,6 @@ CPU = replace(
     },
     # Intel's compiler makes lanes of threads: it loses what these do with lanes of their own, and scatters what they store
     wide_kernel="__kernel {group}__attribute__((intel_reqd_sub_group_size(1))) void",
+    # Intel's compiler gathers and scatters at places that are this number by itself, as it could have been made shorter
+    int_position="__builtin_assume({place} < 0x7fffffff);",
 )
