@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import common
 import numpy as np
@@ -72,7 +73,8 @@ def on_dask(source, out, chunks, device=None):
     lazy = da.from_array(source, chunks=chunks)
     print(gpuop.dask.explain(surfaces, lazy, device=device))
     found, count = gpuop.dask.map_blocks(surfaces, lazy, device=device)
-    stored = da.store(found, ArrayFile(out, (found.shape, found.dtype)), lock=False, compute=False)
+    file: Any = ArrayFile(out, (found.shape, found.dtype))  # Dask's types want more than it uses
+    stored = da.store(found, file, lock=False, compute=False)
     return int(dask.compute(stored, count)[1])
 
 

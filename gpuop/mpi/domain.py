@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.dsl.fields.field import Field
-from gpuop.errors import SemanticError, described
+from gpuop.errors import SemanticError, StaysHere, described
 from gpuop.graphs.compute_graph import ComputeGraph
 from gpuop.graphs.graph_window import GraphWindow
 from gpuop.graphs.saving import read, write
 from gpuop.graphs.stepper import times
 from gpuop.ir.types import is_integer
+from gpuop.mpi.communicator import communicator
 from gpuop.mpi.rank_exchange import exchanging
-from gpuop.mpi.rank_failure import fail_together
 from gpuop.mpi.rank_grid import RankGrid, Region
 from gpuop.runtime.disk.files import Path
 
@@ -26,10 +26,9 @@ Array = NDArray[Any]
 ROUNDS = 3  # exchanges, with steps, that are measured, after one that compiles; more of them in so many seconds
 MEASURING, MOST_ROUNDS = 0.05, 20
 SLOWER = 1.1  # times as long as the best, where more steps between exchanges are not tried any more
-NEEDED = ("Dup", "Get_rank", "Get_size", "Irecv", "Isend", "allgather", "barrier", "gather")
 
 
-class Domain:
+class Domain(StaysHere):
     """A ComputeGraph on a grid that is spread over ranks: each steps its part, on its own device, with the bits of the whole.
 
         graph = heat()  # the same ComputeGraph on each rank
@@ -55,17 +54,15 @@ class Domain:
         SemanticError: more ranks than points, or what cannot be computed in parts, with the operator and its line.
     """
 
+    stays = "a Domain is of all ranks together; each makes its own, and takes states from a file by `domain.save` and `domain.load`"
+
     def __init__(self, comm: Any, graph: ComputeGraph, axes: Sequence[int] = (0,), every: int | str = "auto") -> None:
-        lacks = next((name for name in NEEDED if not hasattr(comm, name)), None)
-        if lacks is not None:
-            raise SemanticError(
-                f"`comm` is a communicator of mpi4py's (`pip install gpuop[mpi]`), such as MPI.COMM_WORLD, not {described(comm)}"
-            )
+        if not isinstance(graph, ComputeGraph):
+            raise SemanticError(f"`graph` is a ComputeGraph, not {described(graph)}")
         if every != "auto" and (not is_integer(every) or int(every) < 1):
             raise SemanticError(f'`every` is "auto" or a number of steps, 1 or more, not {every!r}')
-        fail_together(comm)
+        self._comm, self._graph = communicator(comm), graph
         grid = graph.footprint(0).grid
-        self._comm, self._graph = comm.Dup(), graph
         self._rank, self._ranks = comm.Get_rank(), RankGrid.of(grid, comm.Get_size(), _axes(axes, grid))
         self.measured: dict[int, float] = {}
         self._window = self._windowed(1 if every == "auto" else int(every))

@@ -78,8 +78,9 @@ class WindowPart:
             return value
         if value.dtype.kind != "c":
             return np.asarray(value.astype(dtype) / np.dtype(dtype).type(count))
-        parts = np.ascontiguousarray(value)[..., None].view(np.float32) / np.float32(count)
-        return parts.view(np.complex64)[..., 0]
+        found = np.empty_like(value)
+        found.real, found.imag = value.real / np.float32(count), value.imag / np.float32(count)
+        return found
 
 
 @dataclass(frozen=True)

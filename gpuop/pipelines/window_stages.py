@@ -62,7 +62,8 @@ class StageReduction:
         if given.places:
             return given
         name = "sum" if given.divisor else given.name
-        return replace(given, name=name, divisor=0, result=given.held)
+        whole = "complex64" if given.result == "complex64" else given.held  # complex numbers are held as two
+        return replace(given, name=name, divisor=0, result=whole)
 
     def of_window(self, field: Field, inner: Ends) -> list[Field]:
         """What a window gives: values, and before them where places are wanted the extreme ones."""

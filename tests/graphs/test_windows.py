@@ -300,6 +300,20 @@ def test_reductions_over_the_grid_are_stages(device):
     assert [len(stage) for stage in stages] == [3, 1] and "over axis 0" in stages[1][0]
 
 
+def test_complex_sums_and_means_are_stages():
+    """Complex numbers are held as two; so are the parts that windows give."""
+
+    @gp.pipeline
+    def program(x):
+        field = gp.ComplexField(x)
+        return abs(field - field.mean()), field.sum(axis=0)
+
+    x = (image(6, 5) + 1j * image(6, 5)[::-1]).astype(np.complex64)
+    found, (sums,) = in_stages(program, x, 4, 3)
+    np.testing.assert_allclose(found, abs(x - x.mean()), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(sums, x.sum(0), rtol=1e-6)
+
+
 def test_what_reduces_tensors_alone_is_no_stage():
     x = np.stack([image(6, 5)] * 3, -1)
     program = gp.pipeline(lambda x: gp.VectorField(x).sum(-1))

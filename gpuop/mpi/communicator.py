@@ -1,4 +1,4 @@
-"""What becomes of the other ranks when one fails: they would wait for it forever."""
+"""The ranks of a program, of which all end when one fails: they would wait for it forever."""
 
 from __future__ import annotations
 
@@ -8,10 +8,27 @@ from functools import cache
 from types import TracebackType
 from typing import Any
 
+from gpuop.errors import SemanticError, described
+
+NEEDED = ("Dup", "Get_rank", "Get_size", "Irecv", "Isend", "allgather", "barrier", "gather")
 HEARD = 0.5  # seconds: MPI's launchers may lose what is printed right before the end
 
 
-def fail_together(comm: Any) -> None:
+def communicator(comm: Any) -> Any:
+    """A duplicate of a communicator of mpi4py's, all whose ranks end where one fails.
+
+    Raises:
+        SemanticError: it is none.
+    """
+    if not all(hasattr(comm, name) for name in NEEDED):
+        raise SemanticError(
+            f"`comm` is a communicator of mpi4py's (`pip install gpuop[mpi]`), such as MPI.COMM_WORLD, not {described(comm)}"
+        )
+    _fail_together(comm)
+    return comm.Dup()
+
+
+def _fail_together(comm: Any) -> None:
     """Have an exception that nobody catches end the ranks of all the program, once it is printed; as `python -m mpi4py` does."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and isinstance(comm, mpi.Comm) and comm.Get_size() > 1:
