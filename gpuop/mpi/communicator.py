@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from functools import cache
 from types import TracebackType
 from typing import Any
@@ -26,6 +27,21 @@ def communicator(comm: Any) -> Any:
         )
     _fail_together(comm)
     return comm.Dup()
+
+
+def agreed(comm: Any, given: Mapping[str, object]) -> None:
+    """See that all ranks were given the same; others would wait for ever, or take each other's points for their own.
+
+    Raises:
+        SemanticError: by all ranks, where one was given something else.
+    """
+    told = comm.allgather({name: str(value) for name, value in given.items()})
+    for name, value in told[0].items():
+        for rank, other in enumerate(told):
+            if other[name] != value:
+                raise SemanticError(
+                    f"all ranks have the same graph and arguments, but rank 0 has {name} {value}, and rank {rank} {other[name]}"
+                )
 
 
 def _fail_together(comm: Any) -> None:

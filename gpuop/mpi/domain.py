@@ -17,7 +17,7 @@ from gpuop.graphs.graph_window import GraphWindow
 from gpuop.graphs.saving import read, write
 from gpuop.graphs.stepper import times
 from gpuop.ir.types import is_integer
-from gpuop.mpi.communicator import communicator
+from gpuop.mpi.communicator import agreed, communicator
 from gpuop.mpi.rank_exchange import exchanging
 from gpuop.mpi.rank_grid import RankGrid, Region
 from gpuop.runtime.disk.files import Path
@@ -62,7 +62,9 @@ class Domain(StaysHere):
         if every != "auto" and (not is_integer(every) or int(every) < 1):
             raise SemanticError(f'`every` is "auto" or a number of steps, 1 or more, not {every!r}')
         self._comm, self._graph = communicator(comm), graph
-        grid = graph.footprint(0).grid
+        needed = graph.footprint(1)
+        grid = needed.grid
+        agreed(self._comm, {"extents": grid, "`axes=`": axes, "`every=`": every, "halos of a step": needed.halo})
         self._rank, self._ranks = comm.Get_rank(), RankGrid.of(grid, comm.Get_size(), _axes(axes, grid))
         self.measured: dict[int, float] = {}
         self._window = self._windowed(1 if every == "auto" else int(every))

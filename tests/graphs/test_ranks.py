@@ -293,6 +293,10 @@ def test_a_step_moves_no_more_than_halos(monkeypatch):
         (lambda comm, graph: Domain(comm, graph, every=0), '`every` is "auto" or a number of steps, 1 or more, not 0'),
         (lambda comm, graph: Domain(None, graph), r"`comm` is a communicator of mpi4py's .*gpuop\[mpi\]"),
         (lambda comm, graph: Domain(comm, graph.step), "`graph` is a ComputeGraph, not a method"),
+        (
+            lambda comm, graph: Domain(comm, graph, (1,), 1 + (comm.Get_rank() == 2)),
+            "all ranks have .*, but rank 0 has `every=` 1, and rank 2 2",
+        ),
         (lambda comm, graph: pickle.dumps(Domain(comm, graph, (1,), 1)), "a Domain is of all ranks together"),
         (lambda comm, graph: Domain(comm, graph), r"4 ranks do not each get a part of 3 points, along axes \(0,\)"),
         (
