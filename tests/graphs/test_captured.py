@@ -385,6 +385,24 @@ def pure(k):
     return k + 0.5
 
 
+def test_large_arrays_of_objects_may_change_in_place():
+    """An object is there to change: its array is looked at again, whatever its size, and `explain` says that it is."""
+
+    class Camera:
+        def __init__(self):
+            self.dark = np.zeros((129, 128), np.float32)
+
+        @gp.pipeline
+        def corrected(self, picture):
+            return gp.ScalarField(picture) - gp.ScalarField(self.dark)
+
+    camera, picture = Camera(), np.ones((129, 128), np.float32)
+    assert (camera.corrected(picture) == 1).all()
+    camera.dark += 5
+    assert (camera.corrected(picture) == -4).all()
+    assert "`dark`, an array of more than 64 KiB" in camera.corrected.explain(picture)
+
+
 def test_what_cannot_change_is_recorded_once():
     weights, table, edge = [0.25, 0.5], np.arange(9.0), {"mode": "wrap"}
 

@@ -56,14 +56,25 @@ class Snapshot:
         Unknown: it cannot be known.
     """
 
-    __slots__ = ("_asked", "_label", "_large", "_left", "_makes", "_owners", "_seen", "_watched", "values")
+    __slots__ = (
+        "_asked",
+        "_label",
+        "_large",
+        "_left",
+        "_makes",
+        "_of_object",
+        "_owners",
+        "_seen",
+        "_watched",
+        "values",
+    )
 
     def __init__(self, parts: tuple[Any, ...], large_arrays: bool) -> None:
         self._watched = Watched(parts)
         self._seen: set[int] = set()
         self._owners: dict[int, Owner] = {}
         self._asked: dict[str, None] = {}
-        self._makes, self._label = False, "an argument"
+        self._makes, self._label, self._of_object = False, "an argument", False
         self._large, self._left = large_arrays, MOST_VALUES
         values = tuple(self._value(part) for part in parts)
         self.values = (*values, *self._attributes())
@@ -135,7 +146,7 @@ class Snapshot:
     def _array(self, array: Any) -> Any:
         if array.nbytes <= MOST_BYTES and not array.dtype.hasobject:
             return (np.ndarray, array.shape, array.dtype.str, array.tobytes())
-        if self._large:
+        if self._large and not self._of_object:
             return Same(array)
         raise Unknown(
             f"an array of more than {MOST_BYTES >> 10} KiB" if not array.dtype.hasobject else described(array)
@@ -194,30 +205,32 @@ class Snapshot:
     def _bound_value(self, scope: Scope, name: str, where: str) -> Any:
         return self._under(name, self._watched.bound(scope, name, where))
 
-    def _under(self, name: str, value: Any) -> Any:
-        """What stands for a value that has a name."""
-        outer, self._label = self._label, f"`{name}`"
+    def _under(self, name: str, value: Any, of_object: bool = False) -> Any:
+        """What stands for a value that has a name; objects are there to change, and so are arrays that they hold."""
+        outer = self._label, self._of_object
+        self._label, self._of_object = f"`{name}`", self._of_object or of_object
         try:
             return self._value(value)
         except Unknown as unknown:
             unknown.name = unknown.name or name
             raise
         finally:
-            self._label = outer
+            self._label, self._of_object = outer
 
     def _of(self, value: Any, use: Use) -> Any:
         """A value, or what is asked of it where that is a name of a module, a class or an object of one."""
-        name, left = use.name, list(use.attributes)
+        name, left, held = use.name, list(use.attributes), False
         while left:
             if isinstance(value, tuple) and left[0] in getattr(type(value), "_fields", ()):
                 value = value[type(value)._fields.index(left[0])]  # type: ignore[attr-defined]
             elif holds_name(value, left[0]):
+                held = held or not isinstance(value, (type, ModuleType))
                 value = self._watched.bound(vars(value), left[0], f"`{name}`")
             else:
                 break
             name = f"{name}.{left.pop(0)}"
         self._ask(left)
-        return self._under(name, value)
+        return self._under(name, value, held)
 
     # --- modules, classes and objects ---------------------------------------------------------------------------
 
@@ -263,14 +276,17 @@ class Snapshot:
             decides = of_class(value) if in_class else value
             if decides is value and in_class and decides_itself(value):
                 raise Unknown(f"`{name}` of {owner.name}, {described(value)}")
-            yield self._under(name, decides)
+            yield self._under(
+                name, decides, of_object=not isinstance(owner.object, (type, ModuleType)) and not in_class
+            )
 
 
 def snapshot(*parts: Any, large_arrays: bool = False) -> Snapshot | None:
     """What functions and constants capture; None where it cannot be known, and they must run every time.
 
     Args:
-        large_arrays: whether arrays of more than 64 KiB count as constant; otherwise they are not known to be.
+        large_arrays: whether arrays of more than 64 KiB count as constant, unless an object holds them; otherwise they are not
+            known to be.
     """
     found = snapshot_or_reason(*parts, large_arrays=large_arrays)
     return found if isinstance(found, Snapshot) else None
