@@ -6,7 +6,7 @@ import base64
 import fcntl
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,7 @@ class Journal:
         resume: go on where a file of the same stream ends.
 
     Attributes:
-        done: chunks that were written, with what they gave of a stage.
+        done: chunks that were written, with what they gave of a stage, or a checksum for each result.
 
     Raises:
         SemanticError: the file is of another stream, or another process writes it.
@@ -55,8 +55,8 @@ class Journal:
         if resume and lines:
             self._check(first, told)
             for line in lines[:-1]:  # behind the last newline is what was not written whole
-                stage, place, parts = json.loads(line)
-                self.done[stage, tuple(place)] = parts
+                stage, place, facts = json.loads(line)
+                self.done[stage, tuple(place)] = facts
             self.file.truncate(self.file.seek(0, os.SEEK_END) - len(lines[-1]))
         else:
             self.file.truncate(0)
@@ -80,10 +80,14 @@ class Journal:
         """Whether something was done before."""
         return bool(self.done)
 
-    def note(self, stage: int, place: Place, parts: Sequence[WindowPart] = ()) -> None:
+    def note(self, stage: int, place: Place, facts: Iterable[Any]) -> None:
         """A chunk is done: one write, which is whole or not at all."""
         if self.file is not None:
-            self.file.write(json.dumps([stage, place, [_plain(part) for part in parts]]).encode() + b"\n")
+            self.file.write(json.dumps([stage, place, list(facts)]).encode() + b"\n")
+
+    def note_parts(self, stage: int, place: Place, parts: Sequence[WindowPart]) -> None:
+        """A chunk of a stage is done, and these are what it gave."""
+        self.note(stage, place, map(_plain, parts))
 
     def parts(self, stage: int, place: Place, like: Sequence[WindowPart]) -> tuple[WindowPart, ...]:
         """What a chunk gave of a stage."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import mmap
 import os
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -92,7 +93,10 @@ def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[
         return _fitting(out, shape, kind.array_dtype)
     path, name, ending = in_file(out)
     if kept:
-        return _fitting(_read(_again, path, name, ending), shape, kind.array_dtype)
+        try:
+            return _fitting(_read(_again, path, name, ending), shape, kind.array_dtype)
+        except SemanticError as wrong:
+            raise SemanticError(f"{wrong}; leave out `resume=` to begin anew") from wrong
     if ending == ".npy":
         return np.lib.format.open_memmap(path, mode="w+", dtype=kind.array_dtype, shape=shape)
     if ending in TIFF:
@@ -107,11 +111,25 @@ def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[
     return zarr.open_array(path, mode="w", shape=shape, chunks=tuple(chunks), dtype=kind.array_dtype)
 
 
-def flushed(array: Any) -> None:
-    """Have another process see what was written, if this one is killed."""
+def written(array: Any, at: Any, points: Array) -> None:
+    """Write points of a result, so that another process sees them if this one is killed."""
+    array[at] = points
     file = getattr(array, "file", None)
     if file is not None and hasattr(file, "flush"):
         file.flush()
+    unmapped(array)
+
+
+def checksum(points: Array) -> int:
+    """Of the bytes of points, by which it is known again what was written."""
+    return zlib.crc32(np.ascontiguousarray(points).reshape(-1).view(np.uint8).data)
+
+
+def is_written(array: Any, at: Any, known: int) -> bool:
+    """Whether points of a result are as they were written: files may be cut off, or another's by now."""
+    found = checksum(array[at])
+    unmapped(array)
+    return found == known
 
 
 def unmapped(array: Any) -> None:

@@ -20,7 +20,7 @@ from gpuop.streaming.chunking import Chunking, chosen, multiple, window_bytes
 from gpuop.streaming.journal import ENDING, Journal
 from gpuop.streaming.overlapping import overlapped
 from gpuop.streaming.progress import Progress
-from gpuop.streaming.stores import created, file_of, flushed, mapping, opened, unmapped
+from gpuop.streaming.stores import checksum, created, file_of, is_written, mapping, opened, unmapped, written
 from gpuop.streaming.stream_identity import stream_identity
 from gpuop.streaming.whereabouts import check_apart
 from gpuop.windows.footprint import Place
@@ -195,7 +195,8 @@ class _Stream:
     def _results(self, outs: Sequence[Any], journal: Journal, progress: Progress) -> Any:
         known: tuple[Array, ...] = ()
         total = (self.stages + bool(outs)) * math.prod(self.chunking.counts) * math.prod(self.lead)
-        progress.begin(total, len(journal.done))
+        there = self._there(outs, journal)
+        progress.begin(total, len(there) + sum(stage < self.stages for stage, _ in journal.done))
         for stage in range(self.stages):
             known += self._stage(stage, known, journal, progress)
         others: list[Any] = []
@@ -206,17 +207,14 @@ class _Stream:
             return found
 
         def write(place: Place, found: list[Array]) -> None:
-            index, _ = self._split(place)
-            owned, inner = self._owned(place)
-            grid = [array for array, inside in zip(found, self.inside, strict=True) if inside]
-            for array, result in zip(outs, grid, strict=True):
-                array[(*index, *owned)] = result[inner]
-                flushed(array)
-                unmapped(array)
-            journal.note(self.stages, place)
+            _, inner = self._owned(place)
+            grid = [array[inner] for array, inside in zip(found, self.inside, strict=True) if inside]
+            for array, points in zip(outs, grid, strict=True):
+                written(array, self._at(place), points)
+            journal.note(self.stages, place, map(checksum, grid))
             progress.step()
 
-        todo = [place for place in self._places() if (self.stages, place) not in journal.done]
+        todo = [place for place in self._places() if place not in there]
         if not all(self.inside) and (not outs or not todo):
             place = next(self._places())
             compute(place, self._read(place))
@@ -224,6 +222,16 @@ class _Stream:
         made = iter(outs)
         results = [next(made) if inside else others[k] for k, inside in enumerate(self.inside)]
         return tuple(results) if self.several else results[0]
+
+    def _there(self, outs: Sequence[Any], journal: Journal) -> set[Place]:
+        """The chunks of results that were written, and are so still."""
+        noted = {place: sums for (stage, place), sums in journal.done.items() if stage == self.stages}
+        return {
+            place
+            for place, sums in noted.items()
+            if len(sums) == len(outs)  # journals of earlier versions have none
+            and all(is_written(array, self._at(place), known) for array, known in zip(outs, sums, strict=True))
+        }
 
     def _stage(self, stage: int, known: tuple[Array, ...], journal: Journal, progress: Progress) -> tuple[Array, ...]:
         """What a stage gives; the parts of chunks that were done before are read."""
@@ -234,8 +242,9 @@ class _Stream:
 
         def note(place: Place, found: Any) -> None:
             parts[place] = found
-            journal.note(stage, place, found)
-            progress.step()
+            if todo:  # else it was done before
+                journal.note_parts(stage, place, found)
+                progress.step()
 
         done = [place for place in self._places() if (stage, place) in journal.done]
         todo = [place for place in self._places() if (stage, place) not in journal.done]
@@ -257,6 +266,10 @@ class _Stream:
         (start, stop), (first, _) = self.chunking.points(chunk), self.chunking.computed(chunk)
         owned = tuple(map(slice, start, stop))
         return owned, tuple(slice(a - f, b - f) for a, b, f in zip(start, stop, first, strict=True))
+
+    def _at(self, place: Place) -> tuple[Any, ...]:
+        """Where a chunk is in results."""
+        return (*self._split(place)[0], *self._owned(place)[0])
 
     def _read(self, place: Place, exactly: bool = False) -> list[Array]:
         """The arguments of a window, in memory; `exactly` of a chunk's points."""

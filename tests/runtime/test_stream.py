@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import math
+import os
 import re
 import signal
 import subprocess
@@ -215,6 +216,35 @@ def test_only_the_same_stream_goes_on(reference, tmp_path, x, capsys, monkeypatc
     refused("the values of `x`", Source(other))
     out.unlink()
     np.testing.assert_array_equal(run(Source(x)), expected)
+
+
+@pytest.mark.parametrize("ending", [".npy", ".tif"])
+def test_results_that_were_changed_since(reference, tmp_path, x, ending):
+    """What is not as it was written is computed again, and only that."""
+    if ending == ".tif":
+        pytest.importorskip("tifffile")
+    out, other = tmp_path / f"y{ending}", tmp_path / "z.npy"
+    two = gp.pipeline(lambda x: (gp.ScalarField(x) * 2, gp.ScalarField(x) + 1))
+    for change, kept in (
+        (lambda: os.truncate(out, out.stat().st_size - 600), (3, 4)),
+        (lambda: np.save(other, np.zeros_like(x)), (0,)),
+        (lambda: gp.stream(lambda x: gp.ScalarField(x) - 1, x, other, progress=False), (0,)),
+    ):
+        with pytest.raises(ZeroDivisionError):
+            gp.stream(two, Source(x, 8, lambda: 1 / 0), (out, other), chunks=(4, 40), progress=False)
+        change()
+        source = Source(x)
+        made = gp.stream(two, source, (out, other), chunks=(4, 40), progress=False, resume=True)
+        np.testing.assert_array_equal(made, [x * 2, x + 1])
+        assert 9 - len(source.reads) in kept
+
+
+def test_progress_counts_windows_once(reference, tmp_path, x, capsys):
+    """A stage that is done is looked at again, for what its parts are like."""
+    for most in (7, 1000):
+        with suppress(ZeroDivisionError):
+            gp.stream(scaled, Source(x, most, lambda: 1 / 0), (tmp_path / "y.npy",), chunks=(8, 40), resume=True)
+    assert "10 of 10 windows, 7 of them before, in" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_no_result_is_written_over_a_source(reference, tmp_path, x):
