@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuop.dsl.fields.arrays import is_array
 from gpuop.dsl.fields.sources import Deferred
-from gpuop.ir.types import FieldType, Shape, is_integer
+from gpuop.ir.types import FieldType, is_integer
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.parted import Parted
 from gpuop.pipelines.pipeline_call import Traced
@@ -25,7 +25,7 @@ class Windowing(InWindows):
         """How far around a point of the grid results depend on arguments, through the whole fused graph.
 
         Nothing is run, and arrays are not looked at: their shapes and dtypes say all. The grid is the largest one that an
-        argument or a result has.
+        argument or a result has; or that an argument has, if no other can be cut, as of histograms of small images.
 
         Args:
             arguments, named: of a call; a `gp.FieldType`, or a shape and a dtype, stand for an array.
@@ -43,7 +43,14 @@ class Windowing(InWindows):
         args, kwargs = tuple(map(_standing, arguments)), {name: _standing(v) for name, v in named.items()}
         bound, given = self._bound(args, kwargs)
         made = self._trace(bound, {n: Like.of(a, a.shape) for n, a in given.items()}, self._on_device(given))
-        return self._parts(made, _largest(made), tuple(k for k, name in enumerate(given) if name in shared))
+        places = tuple(k for k, name in enumerate(given) if name in shared)
+        of_arguments = _grids(made)
+        largest = max((*of_arguments, *(tuple(kind.field_shape) for kind in made.kinds)), key=math.prod)
+        found = self._parts(made, largest, places)
+        if largest in of_arguments or not of_arguments or not _is_whole(found):
+            return found
+        other = self._parts(made, max(of_arguments, key=math.prod), places)
+        return found if _is_whole(other) else other
 
     def window(
         self,
@@ -91,10 +98,12 @@ def _standing(value: Any) -> Any:
     return value
 
 
-def _largest(traced: Traced) -> Place:
-    """The grid of a program: the largest one of its arguments and results."""
+def _grids(traced: Traced) -> list[Place]:
+    """The grids of a program's arguments."""
     leaves = (n.source for n in traced.program.leaves.values() if isinstance(n, Leaf))
-    grids = [Shape(s.kind.field_shape) for s in leaves if isinstance(s, Deferred)] + [
-        k.field_shape for k in traced.kinds
-    ]
-    return tuple(max(grids, key=math.prod))
+    return [tuple(s.kind.field_shape) for s in leaves if isinstance(s, Deferred)]
+
+
+def _is_whole(of: Parted) -> bool:
+    """Whether no axis can be cut."""
+    return len(of.footprint.whole) == len(of.footprint.grid)

@@ -135,7 +135,7 @@ class _Stream:
             for kind, c in zip(self.kinds, self.inside, strict=True)
             if c
         ]
-        return int(-(-sum(given) // points) + FIELDS * -(-max(given) // points))
+        return int(-(-sum(given) // points) + FIELDS * -(-max(given, default=0) // points))
 
     def _units(self, out: Any) -> list[int]:
         """What chunks are multiples of: chunks of the results' store, so that none is written twice; else of the source's."""

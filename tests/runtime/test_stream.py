@@ -247,6 +247,21 @@ def test_progress_counts_windows_once(reference, tmp_path, x, capsys):
     assert "10 of 10 windows, 7 of them before, in" in capsys.readouterr().err.splitlines()[-1]
 
 
+@pytest.mark.parametrize("chunks", ["auto", (8, 40)], ids=str)
+def test_a_histogram_that_is_larger_than_the_image(reference, x, chunks):
+    """The grid is the image's: the counts can be cut nowhere."""
+
+    @gp.operator(outputs=gp.FieldType((5000,), dtype="int32"))
+    def counts(f):
+        _globalThreads(f)
+        _atomic_inc(_pointerTo(_out0, _convert_int(_readTensor(f))))
+
+    program = gp.pipeline(lambda x: (counts(gp.ScalarField(x)), gp.ScalarField(x) * np.float32(2)))
+    found, twice = gp.stream(program, x, chunks=chunks, progress=False)
+    np.testing.assert_array_equal(found, np.bincount(x.ravel(), minlength=5000))
+    np.testing.assert_array_equal(twice, x * np.float32(2))
+
+
 def test_no_result_is_written_over_a_source(reference, tmp_path, x):
     file, link, hard = (tmp_path / name for name in ("x.npy", "link.npy", "hard.npy"))
     both, parts, kept = np.zeros((34, 40), "f"), np.zeros((33, 40, 2), "f"), x.astype("f")
