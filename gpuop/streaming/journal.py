@@ -37,7 +37,7 @@ class Journal:
     """
 
     def __init__(self, path: str | None, told: Mapping[str, str], resume: bool) -> None:
-        self.path, self.file, self.done = path, None, dict[Key, Any]()
+        self.path, self.file, self.done, self.noted = path, None, dict[Key, Any](), False
         if path is None:
             return
         self.file = open(path, "ab+", buffering=0)  # noqa: SIM115 - closed by `close`
@@ -54,6 +54,7 @@ class Journal:
         first, *lines = self.file.read().split(b"\n")
         if resume and lines:
             self._check(first, told)
+            self.noted = len(lines) > 1
             for line in lines[:-1]:  # behind the last newline is what was not written whole
                 stage, place, facts = json.loads(line)
                 self.done[stage, tuple(place)] = facts
@@ -83,6 +84,7 @@ class Journal:
     def note(self, stage: int, place: Place, facts: Iterable[Any]) -> None:
         """A chunk is done: one write, which is whole or not at all."""
         if self.file is not None:
+            self.noted = True
             self.file.write(json.dumps([stage, place, list(facts)]).encode() + b"\n")
 
     def note_parts(self, stage: int, place: Place, parts: Sequence[WindowPart]) -> None:
@@ -96,8 +98,9 @@ class Journal:
         )
 
     def close(self, finished: bool) -> None:
+        """Let go of the file, which nobody needs any more if all is done, or nothing."""
         if self.file is not None:
-            if finished and self.path is not None:
+            if (finished or not self.noted) and self.path is not None:
                 os.unlink(self.path)
             self.file.close()
 

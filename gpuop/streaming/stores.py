@@ -100,8 +100,7 @@ def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[
     if ending == ".npy":
         return np.lib.format.open_memmap(path, mode="w+", dtype=kind.array_dtype, shape=shape)
     if ending in TIFF:
-        tifffile = _package("tifffile", path)
-        return tifffile.memmap(path, shape=shape, dtype=kind.array_dtype, bigtiff=True, photometric="minisblack")
+        return _tiff(path, shape, kind.array_dtype)
     if ending in HDF5:
         file = _package("h5py", path).File(path, "a" if name else "w")
         if name in file:
@@ -109,6 +108,21 @@ def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[
         return file.create_dataset(name or "data", shape, kind.array_dtype, chunks=tuple(chunks))
     zarr = _package("zarr", path)
     return zarr.open_array(path, mode="w", shape=shape, chunks=tuple(chunks), dtype=kind.array_dtype)
+
+
+def _tiff(path: str, shape: tuple[int, ...], dtype: Any) -> Any:
+    """A TIFF file to write, whose pages lie as arrays do."""
+    tifffile = _package("tifffile", path)
+    if np.dtype(dtype) == bool:
+        raise SemanticError(
+            f"{path}: TIFF files have eight values of bool in a byte, which are not written in windows: give the result as "
+            '`.astype("uint8")`, or stream to .npy, .zarr or .h5'
+        )
+    if len(shape) < 2:
+        raise SemanticError(
+            f"{path}: pages of TIFF files have two axes, and the result one; stream to .npy, .zarr or .h5"
+        )
+    return tifffile.memmap(path, shape=shape, dtype=dtype, bigtiff=True, photometric="minisblack")
 
 
 def written(array: Any, at: Any, points: Array) -> None:

@@ -327,6 +327,17 @@ def test_files_that_cannot_be_read(reference, tmp_path, x):
         gp.stream(program, np.zeros((0, 5), "f"))
 
 
+def test_results_that_tiff_cannot_have(reference, tmp_path, x):
+    pytest.importorskip("tifffile")
+    for function, source, message in (
+        (lambda x: gp.ScalarField(x) > 0.5, x, r'bool in a byte.*give the result as `.astype\("uint8"\)`'),
+        (lambda x: gp.ScalarField(x) * 2, x[0], r"two axes, and the result one; stream to \.npy"),
+    ):
+        with pytest.raises(SemanticError, match=message):
+            gp.stream(function, source, tmp_path / "y.tif", progress=False)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_wrong_arguments(reference, tmp_path, x):
     for arguments, message in (
         ({"source": "x.raw"}, r"files are \.npy, \.tif, \.zarr .*, or \.h5"),
