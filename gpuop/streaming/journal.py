@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -21,60 +21,65 @@ ENDING = ".gpuop-stream"
 Key = tuple[int, Place]  # a stage and a chunk
 
 
+def locked(path: str) -> IO[bytes]:
+    """A file that one stream has at a time.
+
+    Raises:
+        SemanticError: another one has it.
+    """
+    while True:
+        file = open(path, "ab+", buffering=0)  # noqa: SIM115 - closed by who asked for it
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise SemanticError(f"another process streams to this file: it has {path}") from None
+        if os.path.exists(path) and os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+            return file
+        file.close()  # who had it was done meanwhile, and removed it
+
+
 class Journal:
     """The lines of a file that one process writes.
 
     Args:
-        path: of the file; None keeps nothing.
+        paths: of a file beside each result, which no other stream has meanwhile: the first one has the lines. Without any
+            nothing is kept.
         told: what tells this stream from others, as text.
         resume: go on where a file of the same stream ends.
 
     Attributes:
         done: chunks that were written, with what they gave of a stage, or a checksum for each result.
+        noted: whether there are such.
 
     Raises:
-        SemanticError: the file is of another stream, or another process writes it.
+        SemanticError: the file is of another stream, or another process writes to a result.
     """
 
-    def __init__(self, path: str | None, told: Mapping[str, str], resume: bool) -> None:
-        self.path, self.file, self.done, self.noted = path, None, dict[Key, Any](), False
-        if path is None:
-            return
-        self.file = open(path, "ab+", buffering=0)  # noqa: SIM115 - closed by `close`
+    def __init__(self, paths: Sequence[str], told: Mapping[str, str], resume: bool) -> None:
+        self.files, self.done, self.noted = list[IO[bytes]](), dict[Key, Any](), False
         try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self.file.close()
-            raise SemanticError(f"another process streams to this file: it has {path}") from None
-        self._begin(told, resume)
+            for path in paths:
+                self.files.append(locked(path))
+            if paths:
+                self._begin(self.files[0], told, resume)
+        except BaseException:
+            self._let_go([file for file in self.files if not os.fstat(file.fileno()).st_size])
+            raise
 
-    def _begin(self, told: Mapping[str, str], resume: bool) -> None:
-        assert self.file is not None
-        self.file.seek(0)
-        first, *lines = self.file.read().split(b"\n")
+    def _begin(self, file: IO[bytes], told: Mapping[str, str], resume: bool) -> None:
+        file.seek(0)
+        first, *lines = file.read().split(b"\n")
         if resume and lines:
-            self._check(first, told)
+            _check(file.name, first, told)
             self.noted = len(lines) > 1
             for line in lines[:-1]:  # behind the last newline is what was not written whole
                 stage, place, facts = json.loads(line)
                 self.done[stage, tuple(place)] = facts
-            self.file.truncate(self.file.seek(0, os.SEEK_END) - len(lines[-1]))
+            file.truncate(file.seek(0, os.SEEK_END) - len(lines[-1]))
         else:
-            self.file.truncate(0)
-            self.file.write(json.dumps(told).encode() + b"\n")
-
-    def _check(self, first: bytes, told: Mapping[str, str]) -> None:
-        """That the file is of the same stream."""
-        assert self.file is not None
-        try:
-            others = differences(json.loads(first), told)
-        except ValueError:
-            others = "what it begins with"
-        if others:
-            self.file.close()
-            raise SemanticError(
-                f"{self.path} is of another stream, as these differ: {others}; leave out `resume=` to begin anew"
-            )
+            file.truncate(0)
+            file.write(json.dumps(told).encode() + b"\n")
 
     @property
     def resumed(self) -> bool:
@@ -83,9 +88,9 @@ class Journal:
 
     def note(self, stage: int, place: Place, facts: Iterable[Any]) -> None:
         """A chunk is done: one write, which is whole or not at all."""
-        if self.file is not None:
+        if self.files:
             self.noted = True
-            self.file.write(json.dumps([stage, place, list(facts)]).encode() + b"\n")
+            self.files[0].write(json.dumps([stage, place, list(facts)]).encode() + b"\n")
 
     def note_parts(self, stage: int, place: Place, parts: Sequence[WindowPart]) -> None:
         """A chunk of a stage is done, and these are what it gave."""
@@ -98,11 +103,26 @@ class Journal:
         )
 
     def close(self, finished: bool) -> None:
-        """Let go of the file, which nobody needs any more if all is done, or nothing."""
-        if self.file is not None:
-            if (finished or not self.noted) and self.path is not None:
-                os.unlink(self.path)
-            self.file.close()
+        """Let go of the files; the first one is needed only if something is done, and not all."""
+        self._let_go(self.files[1:] if self.noted and not finished else self.files)
+
+    def _let_go(self, unneeded: Sequence[IO[bytes]]) -> None:
+        for file in unneeded:
+            os.unlink(file.name)
+        for file in self.files:
+            file.close()
+
+
+def _check(path: str, first: bytes, told: Mapping[str, str]) -> None:
+    """That a file, which begins so, is of the same stream."""
+    try:
+        others = differences(json.loads(first), told)
+    except ValueError:
+        others = "what it begins with"
+    if others:
+        raise SemanticError(
+            f"{path} is of another stream, as these differ: {others}; leave out `resume=` to begin anew"
+        )
 
 
 def _plain(part: WindowPart) -> list[Any]:

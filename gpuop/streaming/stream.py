@@ -22,7 +22,7 @@ from gpuop.streaming.overlapping import overlapped
 from gpuop.streaming.progress import Progress
 from gpuop.streaming.stores import checksum, created, file_of, is_written, mapping, opened, unmapped, written
 from gpuop.streaming.stream_identity import stream_identity
-from gpuop.streaming.whereabouts import check_apart
+from gpuop.streaming.whereabouts import check_apart, writing_alone
 from gpuop.windows.footprint import Place
 from gpuop.windows.pieces import window_of
 
@@ -160,15 +160,15 @@ class _Stream:
                 f"`out=` has {len(wanted)} arrays, and {sum(self.inside)} results are of the grid; reductions are returned"
             )
         check_apart(self.named, wanted)
-        journal = self._journal([file_of(each) for each in wanted], resume)
-        finished = False
-        try:
-            outs = self._outs(wanted, journal)
-            results = self._results(outs, journal, progress)
-            finished = True
-        finally:
-            journal.close(finished)
-            progress.end()
+        with writing_alone(wanted):
+            journal = self._journal([file_of(each) for each in wanted], resume)
+            finished = False
+            try:
+                results = self._results(self._outs(wanted, journal), journal, progress)
+                finished = True
+            finally:
+                journal.close(finished)
+                progress.end()
         return results
 
     def _journal(self, files: Sequence[str | None], resume: bool) -> Journal:
@@ -177,9 +177,10 @@ class _Stream:
         if not known:
             if resume:
                 raise SemanticError("`resume=` wants a file of results, `out=`, beside which it is noted what is done")
-            return Journal(None, {}, resume)
+            return Journal((), {}, resume)
         told = stream_identity(self.of, self.named, self.chunking, known)
-        return Journal(known[0].rstrip(os.sep) + ENDING, told, resume and all(map(os.path.exists, known)))
+        beside = dict.fromkeys(os.path.realpath(file) + ENDING for file in known)
+        return Journal([*beside], told, resume and all(map(os.path.exists, known)))
 
     def _outs(self, wanted: Sequence[Any], journal: Journal) -> list[Any]:
         kinds = [kind for kind, inside in zip(self.kinds, self.inside, strict=True) if inside]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from gpuop.errors import SemanticError
 from gpuop.streaming.stores import in_file, mapping
 
 WORK = 1 << 12  # how long it is looked for an address that two arrays have
+_LOCK = Lock()
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,9 @@ class Whereabouts:
         return self.anew or other.anew or self.name == other.name
 
 
+_WRITTEN: list[Whereabouts] = []  # of streams that are not done
+
+
 def check_apart(sources: Mapping[str, Any], outs: Sequence[Any]) -> None:
     """Refuse results that would be written where sources, or one another, are.
 
@@ -83,6 +89,28 @@ def check_apart(sources: Mapping[str, Any], outs: Sequence[Any]) -> None:
             raise SemanticError(
                 f"two results of `out=` lie in the same place{_said(a)}; give each an array or file of its own"
             )
+
+
+@contextmanager
+def writing_alone(outs: Sequence[Any]) -> Iterator[None]:
+    """Refuse results where another stream of this process, which is not done, writes: by whatever name, or in memory.
+
+    Args:
+        outs: as of `check_apart`.
+    """
+    made = [Whereabouts.of(out) for out in outs if out is not None]
+    with _LOCK:
+        for out in made:
+            if any(map(out.meets, _WRITTEN)):
+                raise SemanticError(
+                    f"another stream writes where `out=`{_said(out)} lies: wait until it is done, or give another array or file"
+                )
+        _WRITTEN.extend(made)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _WRITTEN[:] = [each for each in _WRITTEN if not any(each is own for own in made)]
 
 
 def _overlapping(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:

@@ -327,6 +327,33 @@ def test_files_that_cannot_be_read(reference, tmp_path, x):
         gp.stream(program, np.zeros((0, 5), "f"))
 
 
+def test_one_stream_at_a_time(reference, tmp_path, x):
+    """Another one of this process is known by what it writes, and one of another process by a locked file."""
+    file, link, hard, memory = (
+        tmp_path / "y.npy",
+        tmp_path / "link.npy",
+        tmp_path / "hard.npy",
+        np.zeros((2, 33, 40), "u1"),
+    )
+    np.save(file, memory[0])
+    link.symlink_to(file)
+    hard.hardlink_to(file)
+    one, two = (gp.pipeline(lambda x, n=n: tuple(gp.ScalarField(x) + k for k in range(n))) for n in (1, 2))
+    for first, second in ((file, link), (file, hard), (memory[0], memory[0, ::-1]), (link, file)):
+        source = Source(x, 3, lambda second=second: gp.stream(two, x, (tmp_path / "z.npy", second), progress=False))
+        with pytest.raises(SemanticError, match=r"another stream writes where `out=`.*: wait until it is done"):
+            gp.stream(one, source, (first,), chunks=(8, 40), progress=False)
+    np.testing.assert_array_equal(gp.stream(one, x, (memory[1],), progress=False)[0], x)
+    with open(f"{file}.gpuop-stream", "ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        for second in (file, link):
+            with pytest.raises(SemanticError, match="another process streams to this file"):
+                gp.stream(two, x, (tmp_path / "z.npy", second), progress=False)
+    assert not list(tmp_path.glob("z.npy*"))
+    np.testing.assert_array_equal(gp.stream(two, x, (tmp_path / "z.npy", link), progress=False)[1], x + 1)
+    assert not list(tmp_path.glob("*.gpuop-stream"))
+
+
 def test_results_that_tiff_cannot_have(reference, tmp_path, x):
     pytest.importorskip("tifffile")
     for function, source, message in (
