@@ -90,6 +90,8 @@ def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[
     if out is None:
         return np.empty(shape, kind.array_dtype)
     if hasattr(out, "shape") and hasattr(out, "dtype"):
+        if not getattr(getattr(out, "flags", None), "writeable", True):
+            raise SemanticError("`out=` is a read-only array; give one that can be written, or the path of a file")
         return _fitting(out, shape, kind.array_dtype)
     path, name, ending = in_file(out)
     if kept:

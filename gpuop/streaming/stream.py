@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuop.dsl.fields.arrays import is_array
 from gpuop.errors import SemanticError
-from gpuop.ir.types import FieldType, is_integer
+from gpuop.ir.types import is_integer
 from gpuop.pipelines.parted import Parted
 from gpuop.pipelines.pipeline import Pipeline, pipeline
 from gpuop.runtime.base.backend import Array
@@ -78,27 +78,28 @@ class _Stream:
         self, made: Pipeline, sources: Sequence[Any], batch: int, shared: tuple[str, ...], constants: dict[str, Any]
     ) -> None:
         self.pipeline, self.sources, self.shared, self.constants = made, sources, shared, constants
-        if not is_integer(batch) or batch < 0:
-            raise SemanticError(f"`batch=` is a number of axes, not {batch!r}")
+        if not sources:
+            raise SemanticError("`source=` has no arrays; give one for each argument of the pipeline")
+        _check_points(sources[0].shape)
+        most = len(sources[0].shape) - 1
+        if not is_integer(batch) or not 0 <= batch <= most:
+            raise SemanticError(
+                f"`batch=` is a number of axes, from 0 to {most}, not {batch!r}: the pipeline gets the others"
+            )
         self.lead = tuple(sources[0].shape[:batch])
         self.batched = [batch > 0 and tuple(each.shape[:batch]) == self.lead for each in sources]
-        types = [
+        self.types = [
             (tuple(each.shape)[batch * b :], np.dtype(each.dtype))
             for each, b in zip(sources, self.batched, strict=True)
         ]
-        self.of: Parted = made._in_parts(types, constants, shared)
+        self.of: Parted = made._in_parts(self.types, constants, shared)
         self.grid = self.of.footprint.grid
-        if 0 in (*self.lead, *self.grid):
-            extents = "×".join(map(str, (*self.lead, *self.grid)))
-            raise SemanticError(
-                f"a stream goes through points, and a grid of {extents} has none; call the pipeline itself"
-            )
+        _check_points((*self.lead, *self.grid))
         names = [name for name in made.signature.parameters if name not in constants]
-        windows = [shape[: len(self.grid)] == self.grid for shape, _ in types]
+        windows = [shape[: len(self.grid)] == self.grid for shape, _ in self.types]
         arrays = {name: value for name, value in constants.items() if is_array(value)}
         self.named = dict(zip(names, sources, strict=False)) | arrays
         self.windowed = [w and name not in shared for w, name in zip(windows, names, strict=False)]
-        self.types = types
         traced, found = self.of.programs[-1]
         self.kinds = traced.kinds
         self.inside = [v in found.cut for v in traced.program.wanted]
@@ -114,7 +115,7 @@ class _Stream:
         if isinstance(chunks, str) and chunks == "auto":
             self.chunking = chosen(needed, self._point_bytes(), self._units(out), window_bytes())
             return
-        given = tuple(chunks) if not is_integer(chunks) else (chunks,)
+        given = tuple(chunks) if isinstance(chunks, Iterable) else (chunks,)
         if len(given) != len(self.grid) or not all(is_integer(n) and n > 0 for n in given):
             raise SemanticError(
                 f'`chunks=` is "auto" or an extent for each axis of the grid {self.grid}, not {chunks!r}'
@@ -186,12 +187,9 @@ class _Stream:
         kinds = [kind for kind, inside in zip(self.kinds, self.inside, strict=True) if inside]
         chunk = [1] * len(self.lead) + list(self.chunking.chunk)
         return [
-            created(each, kind, (*self.lead, *kind.array_shape), self._with_tensor(chunk, kind), journal.resumed)
+            created(each, kind, (*self.lead, *kind.array_shape), [*chunk, *kind.tensor_shape], journal.resumed)
             for each, kind in zip(wanted, kinds, strict=True)
         ]
-
-    def _with_tensor(self, chunk: Sequence[int], kind: FieldType) -> list[int]:
-        return [*chunk, *kind.tensor_shape]
 
     def _results(self, outs: Sequence[Any], journal: Journal, progress: Progress) -> Any:
         known: tuple[Array, ...] = ()
@@ -293,3 +291,10 @@ class _Stream:
         window = self.pipeline.window(self.grid, start, stop, self.shared, stage, known)
         found = window(*given, **self.constants)
         return list(found) if stage is None and self.several else [found] if stage is None else found
+
+
+def _check_points(extents: Sequence[int]) -> None:
+    """Refuse what has no points to go through, or only one."""
+    if not extents or 0 in extents:
+        what = f"a grid of {'×'.join(map(str, extents))} has none" if extents else "a 0-D array has no axes"
+        raise SemanticError(f"a stream goes through points, and {what}; call the pipeline itself")

@@ -323,8 +323,9 @@ def test_files_that_cannot_be_read(reference, tmp_path, x):
         file.write_bytes(left)
         with pytest.raises(SemanticError, match=r"x\.npy cannot be read: "):
             gp.stream(program, file)
-    with pytest.raises(SemanticError, match="a grid of 0×5 has none"):
-        gp.stream(program, np.zeros((0, 5), "f"))
+    for function in (program, lambda x: gp.ScalarField(x).sum()):
+        with pytest.raises(SemanticError, match="a grid of 0×5 has none"):
+            gp.stream(function, np.zeros((0, 5), "f"))
 
 
 def test_one_stream_at_a_time(reference, tmp_path, x):
@@ -366,13 +367,20 @@ def test_results_that_tiff_cannot_have(reference, tmp_path, x):
 
 
 def test_wrong_arguments(reference, tmp_path, x):
+    locked = np.zeros_like(x, "f")
+    locked.flags.writeable = False
     for arguments, message in (
         ({"source": "x.raw"}, r"files are \.npy, \.tif, \.zarr .*, or \.h5"),
         ({"source": [[1, 2]]}, "a source is an array or the path of one, not a list"),
         ({"source": x, "out": np.zeros((3, 3), "f")}, r"`out=` is \(3, 3\) float32, and the result \(33, 40\) float32"),
         ({"source": x, "chunks": (4,)}, '`chunks=` is "auto" or an extent for each axis'),
         ({"source": x, "resume": True}, "`resume=` wants a file of results"),
-        ({"source": x, "batch": -1}, "`batch=` is a number of axes, not -1"),
+        ({"source": x, "batch": -1}, "`batch=` is a number of axes, from 0 to 1, not -1"),
+        ({"source": x, "batch": 2}, "from 0 to 1, not 2: the pipeline gets the others"),
+        ({"source": np.float32(3)}, "a 0-D array has no axes; call the pipeline itself"),
+        ({"source": ()}, "`source=` has no arrays; give one for each argument"),
+        ({"source": x, "chunks": None}, '`chunks=` is "auto" or .* not None'),
+        ({"source": x, "out": locked}, "`out=` is a read-only array; give one that can be written"),
         ({"source": x, "out": (None, None)}, "`out=` has 2 arrays, and 1 results are of the grid"),
     ):
         with pytest.raises(SemanticError, match=message):
