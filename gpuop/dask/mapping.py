@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import isnan, prod
 from operator import getitem
 from typing import Any
 
@@ -149,6 +149,7 @@ def _mapped(
     lazy = {n: found.in_front(_lazy(value)) for n, value in named.items()}
     images = next(iter(lazy.values())).shape[: len(found.batch)]
     count = len(images)
+    _check_extents(lazy, count)
     counted = {n for n, a in lazy.items() if count and a.ndim > count and a.shape[:count] == images}
     shapes = {n: (tuple(a.shape[count if n in counted else 0 :]), a.dtype) for n, a in lazy.items()}
     footprint = made.footprint(**shapes, **rest)
@@ -185,6 +186,21 @@ def _chunked(
         more = [(m,) for m in array.shape[len(images) + len(inner) :]]
         given[n] = BlockArgument(array.rechunk((*images, *inner, *more)), n in counted, n in parts)
     return given, tuple(chunks)
+
+
+def _check_extents(lazy: Mapping[str, Any], count: int) -> None:
+    """Refuse arrays of which it is not known where blocks lie, and a first one that has none."""
+    for name, array in lazy.items():
+        if any(map(isnan, array.shape)):
+            raise SemanticError(f"`{name}` has chunks of unknown extents, which its `compute_chunk_sizes()` finds")
+    name, first = next(iter(lazy.items()))
+    if 0 in first.shape:
+        raise SemanticError(f"`{name}` has no points: its extents are {first.shape}; call the pipeline itself")
+    if first.ndim == count:
+        raise SemanticError(
+            f"all axes of `{name}` count images, which would be single points: leave the pipeline at least one, by `batch=` or "
+            "`axes=`"
+        )
 
 
 def _axes(array: Any, count: int, grid: int) -> list[tuple[int, tuple[int, ...]]]:

@@ -174,6 +174,10 @@ def test_axes_that_stay_whole():
     [
         (lambda a: gd.map_blocks(lambda x: gp.ScalarField(x).T, a), r"no axis can be cut: operator `transpose` \("),
         (lambda a: gd.map_blocks(smoothed, a, batch=3), "`batch=` is how many leading axes count images, from 0 to 2, not 3"),
+        (lambda a: gd.map_blocks(smoothed, a, batch=2), "all axes of `image` count images, .*: leave the pipeline at least one"),
+        (lambda a: gd.map_blocks(smoothed, a, axes=()), "all axes of `image` count images"),
+        (lambda a: gd.map_blocks(smoothed, a[:0]), r"`image` has no points: its extents are \(0, 4\); call the pipeline"),
+        (lambda a: gd.map_blocks(smoothed, a[a[:, 0] > 2]), r"`image` has chunks of unknown extents, .*_sizes\(\)`"),
         (lambda a: gd.map_blocks(smoothed, a, axes=(0, 0)), "`axes=` has an axis twice"),
         (lambda a: gd.map_blocks(smoothed, a, axes="y"), "numbers below 2, not 'y'"),
         (lambda a: gd.map_blocks(smoothed, a, axes=(0, 1), batch=1), "leave out `batch=`"),
