@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import prod
 from operator import getitem
 from typing import Any
 
@@ -15,7 +14,6 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from gpuop.dask.axis_blocks import Chunks, GridBlocks
 from gpuop.dask.block_program import (
     BlockPlace,
     BlockProgram,
@@ -27,6 +25,7 @@ from gpuop.dask.block_program import (
     parts_of,
 )
 from gpuop.ir.types import FieldType
+from gpuop.windows.axis_blocks import Chunks, GridBlocks
 
 ALL = slice(None)
 FAN_IN = 8  # parts that a task joins
@@ -203,12 +202,6 @@ class BlockMap:
             taken = tuple(piece.places for piece in along)
             all_of_it = all((s.start, s.stop) == (0, n) for s, n in zip(taken, extents, strict=True))
             yield (key if all_of_it else cutting.key(key, (*front, *taken))), there
-
-    @property
-    def recomputed(self) -> float:
-        """Points that are computed for each that is wanted, halos among them."""
-        axes = zip(self.blocks.axes, self.blocks.chunks, strict=True)
-        return float(prod(sum(block.points for block in blocks) / sum(chunks) for blocks, chunks in axes))
 
 
 class _Cutting:

@@ -11,7 +11,6 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from gpuop.dask.axis_blocks import in_multiples
 from gpuop.dask.block_map import BlockArgument, BlockMap
 from gpuop.dask.block_program import BlockProgram
 from gpuop.dask.image_axes import ImageAxes, image_axes
@@ -20,6 +19,7 @@ from gpuop.dsl.fields.arrays import is_array
 from gpuop.errors import SemanticError, described
 from gpuop.ir.types import FieldType
 from gpuop.pipelines.pipeline import Pipeline, pipeline
+from gpuop.windows.axis_blocks import in_multiples
 from gpuop.windows.footprint import Footprint
 
 
@@ -91,7 +91,7 @@ def explain(
         lines.append(
             f"{'×'.join(map(str, blocks.counts))} blocks, computed of windows of {windows} points, all alike: compiled once"
         )
-        lines.append(f"{blocks.recomputed:.2f} points are computed for each that is wanted")
+        lines.append(f"{blocks.blocks.overhead:.2f} points are computed for each that is wanted")
     tasks = [task[0] for task in blocks.tasks().values() if isinstance(task, tuple)]
     lines.append(f"{len(tasks) - tasks.count(getitem)} tasks compute, {tasks.count(getitem)} cut pieces of chunks")
     lines.append(f"a task has {_largest(blocks) / 2**20:.1f} MiB of arguments and results, at most")

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import product
 
 from gpuop.runtime.devices import current
+from gpuop.windows.axis_blocks import GridBlocks
 from gpuop.windows.footprint import Footprint, Place
 
 NEAR, FAR = 1 << 26, 1 << 30  # bytes of a window on a CPU, whose caches are small, and on a GPU
@@ -29,9 +30,15 @@ class Chunking:
     chunk: Place
 
     @cached_property
+    def blocks(self) -> GridBlocks:
+        """What is computed for each chunk."""
+        each = zip(self.chunk, self.needed.grid, strict=True)
+        return GridBlocks(self.needed, [tuple(min(c, n - a) for a in range(0, n, c)) for c, n in each], alike=True)
+
+    @property
     def counts(self) -> Place:
         """Chunks along each axis."""
-        return tuple(-(-n // c) for n, c in zip(self.needed.grid, self.chunk, strict=True))
+        return tuple(map(len, self.blocks.axes))
 
     def places(self) -> Iterator[Place]:
         """The chunks, by their numbers along each axis, in the order of memory."""
@@ -39,31 +46,13 @@ class Chunking:
 
     def points(self, place: Place) -> tuple[Place, Place]:
         """The points of a chunk: the first one, and the one behind the last."""
-        start = tuple(k * c for k, c in zip(place, self.chunk, strict=True))
-        ends = zip(start, self.chunk, self.needed.grid, strict=True)
-        return start, tuple(min(a + c, n) for a, c, n in ends)
+        start, stop = zip(*(block.wanted for block in self.blocks.at(place)), strict=True)
+        return start, stop
 
     def computed(self, place: Place) -> tuple[Place, Place]:
         """What is computed for a chunk: its points, and at the grid's ends some more, so that all windows have one shape."""
-        start, stop = self.points(place)
-        ends = [self._along(axis, a, b) for axis, (a, b) in enumerate(zip(start, stop, strict=True))]
-        first, last = zip(*ends, strict=True)
-        return first, last
-
-    def _along(self, axis: int, start: int, stop: int) -> tuple[int, int]:
-        n, c, (before, after) = self.needed.grid[axis], self.chunk[axis], self.needed.halo[axis]
-        if c >= n:
-            return 0, n
-        if axis in self.needed.multiples:
-            return start, stop
-        if axis in self.needed.periodic:
-            first = min(start, n - c)
-            return first, first + c
-        extent = c + before + after
-        if extent >= n:
-            return start, stop
-        first = min(max(start - before, 0), n - extent)
-        return first + before if first else 0, n if first + extent == n else first + extent - after
+        start, stop = zip(*(block.computed for block in self.blocks.at(place)), strict=True)
+        return start, stop
 
     def __str__(self) -> str:
         grid, chunk = ("×".join(map(str, each)) for each in (self.needed.grid, self.chunk))
@@ -75,13 +64,7 @@ class Chunking:
     @property
     def recomputed(self) -> float:
         """The points that windows have besides those that are wanted, by these: halos, and what short chunks are filled with."""
-        return overhead(self.needed, self.chunk) - 1
-
-
-def overhead(needed: Footprint, chunk: Sequence[int]) -> float:
-    """Points of all windows by points of the grid."""
-    each = zip(_window(needed, chunk), chunk, needed.grid, strict=True)
-    return math.prod(-(-n // c) * w / n for w, c, n in each)
+        return self.blocks.overhead - 1
 
 
 def _window(needed: Footprint, chunk: Sequence[int]) -> Place:
@@ -104,10 +87,12 @@ def chosen(needed: Footprint, point: int, units: Sequence[int], most: int) -> Ch
     ]
 
     def cost(chunk: Place) -> tuple[bool, float, Place]:
-        nbytes = float(point * math.prod(_window(needed, chunk)))
+        window = _window(needed, chunk)
+        nbytes = float(point * math.prod(window))
+        overhead = math.prod(-(-n // c) * w / n for w, c, n in zip(window, chunk, needed.grid, strict=True))
         return (
             nbytes > most,
-            nbytes if nbytes > most else int(20 * overhead(needed, chunk)),
+            nbytes if nbytes > most else int(20 * overhead),
             tuple(-n for n in chunk[::-1]),
         )
 

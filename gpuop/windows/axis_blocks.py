@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise
+from math import prod
 
 from gpuop.windows.footprint import Footprint
 
@@ -50,7 +52,6 @@ class GridBlocks:
 
     Attributes:
         axes: the blocks along each axis.
-        needed: for each axis and block where the points of the window lie.
     """
 
     def __init__(self, footprint: Footprint, chunks: Sequence[Chunks], alike: bool) -> None:
@@ -60,10 +61,18 @@ class GridBlocks:
             _axis_blocks(each, footprint.halo[axis], axis in periodic, alike and axis not in groups)
             for axis, each in enumerate(chunks)
         ]
-        self.needed = [
-            [list(_pieces(block.window, each)) for block in blocks]
-            for blocks, each in zip(self.axes, chunks, strict=True)
-        ]
+
+    @cached_property
+    def needed(self) -> list[list[list[ChunkPiece]]]:
+        """For each axis and block where the points of the window lie."""
+        axes = zip(self.axes, self.chunks, strict=True)
+        return [[list(_pieces(block.window, each)) for block in blocks] for blocks, each in axes]
+
+    @property
+    def overhead(self) -> float:
+        """Points of windows for each that is wanted: halos, and what windows are lengthened by."""
+        axes = zip(self.axes, self.chunks, strict=True)
+        return float(prod(sum(block.points for block in blocks) / sum(each) for blocks, each in axes))
 
     def at(self, place: Sequence[int]) -> list[AxisBlock]:
         return [self.axes[axis][k] for axis, k in enumerate(place)]
