@@ -14,6 +14,7 @@ import numpy as np
 
 from gpuop.errors import SemanticError
 from gpuop.pipelines.window_parts import WindowPart
+from gpuop.streaming.stores import in_zarr
 from gpuop.streaming.stream_identity import differences
 from gpuop.windows.footprint import Place
 
@@ -27,6 +28,8 @@ def locked(path: str) -> IO[bytes]:
     Raises:
         SemanticError: another one has it.
     """
+    if in_zarr(folder := os.path.dirname(path)):
+        os.makedirs(folder, exist_ok=True)  # of a zarr whose first array is to be made
     while True:
         file = open(path, "ab+", buffering=0)  # noqa: SIM115 - closed by who asked for it
         try:

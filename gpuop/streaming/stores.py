@@ -98,7 +98,7 @@ def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[
         try:
             return _fitting(_read(_again, path, name, ending), shape, kind.array_dtype)
         except SemanticError as wrong:
-            raise SemanticError(f"{wrong}; leave out `resume=` to begin anew") from wrong
+            raise SemanticError(f"{wrong.message}; leave out `resume=` to begin anew") from wrong
     if ending == ".npy":
         return np.lib.format.open_memmap(path, mode="w+", dtype=kind.array_dtype, shape=shape)
     if ending in TIFF:
@@ -198,7 +198,7 @@ def in_file(given: Any) -> tuple[str, str, str]:
         raise SemanticError(f"a source is an array or the path of one, not {described(given)}")
     path, _, name = named(given).partition(":/")
     kind = os.path.splitext(path.rstrip("/"))[1].lower()
-    if any(folder.endswith(".zarr") for folder in path.lower().split(os.sep)):
+    if in_zarr(path):
         kind = ".zarr"
     if kind not in (".npy", ".zarr", *TIFF, *HDF5):
         raise SemanticError(
@@ -206,6 +206,11 @@ def in_file(given: Any) -> tuple[str, str, str]:
             "`volume.h5:/data`)"
         )
     return path, name, kind
+
+
+def in_zarr(path: str) -> bool:
+    """Whether a path is of a zarr, or of what is in one."""
+    return any(folder.endswith(".zarr") for folder in path.lower().split(os.sep))
 
 
 def _package(name: str, path: str) -> Any:

@@ -311,6 +311,14 @@ def test_arrays_of_one_file(reference, tmp_path, x, package):
         gp.stream(program, f"{path}{name}a", path, progress=False)
     np.testing.assert_array_equal(gp.stream(program, x, f"{path}{name}b", progress=False)[...], program(x))
     np.testing.assert_array_equal(gp.stream(program, f"{path}{name}a", progress=False), program(x))
+    two = gp.pipeline(lambda x: (gp.ScalarField(x), gp.ScalarField(x) > 99))
+    outs = [f"{tmp_path}/{k}{Path(path).suffix}{name}new" for k in range(2)]
+    with pytest.raises(ZeroDivisionError):
+        gp.stream(two, Source(x, 7, lambda: 1 / 0), outs, chunks=(4, 40), progress=False)
+    source = Source(x)
+    found = gp.stream(two, source, outs, chunks=(4, 40), progress=False, resume=True)
+    np.testing.assert_array_equal([each[...] for each in found], [x, x > 99])
+    assert len(source.reads) < 9 and not list(tmp_path.rglob("*.gpuop-stream"))
 
 
 def test_files_that_cannot_be_read(reference, tmp_path, x):
