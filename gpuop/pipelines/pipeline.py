@@ -275,10 +275,9 @@ def pipeline(
     """Make a pipeline of a function that builds Fields from its array arguments and returns a Field or a tuple of them.
 
     It is traced once per array types and other arguments, and again where what it captures has changed or may be another each
-    time, which `explain` names; arrays of more than 64 KiB are constants, but for those that objects hold, such as a method's.
-    Called with Fields, or with what stands for an array while another pipeline is traced, it is the plain function. It returns
-    NumPy arrays for NumPy arrays; for arrays of CuPy, PyTorch, JAX or Numba on a CUDA device the same kind, uncopied, in the
-    order of the caller's stream, and without waiting.
+    time, which `explain` names; arrays of more than 64 KiB are constants, unless objects hold them. Called with Fields, or with
+    what stands for an array while another pipeline is traced, it is the plain function. It returns NumPy arrays for NumPy arrays;
+    for arrays of CuPy, PyTorch, JAX or Numba on a CUDA device the same kind, uncopied, in the order of the caller's stream.
 
     Args:
         function: gets what stands for the arrays (with `.shape`, `.dtype` and `.ndim`, taken by Field constructors), and the

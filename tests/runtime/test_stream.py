@@ -393,8 +393,6 @@ def test_wrong_arguments(reference, tmp_path, x):
     ):
         with pytest.raises(SemanticError, match=message):
             gp.stream(program, **arguments, progress=False)
-    with pytest.raises(SemanticError, match=r"y\.tif: pages of a TIFF file have two axes, and the result is \(40,\)"):
-        gp.stream(lambda row: gp.ScalarField(row) * 2, x[0], tmp_path / "y.tif", progress=False)
 
 
 def test_chunks_of_one_shape_and_as_large_as_memory_allows():

@@ -256,11 +256,8 @@ class Snapshot:
             asked = [(o, n) for o in tuple(self._owners.values()) for n in o.wanted(dict(self._asked), whole)]
             new = [(o, n) for o, n in dict.fromkeys(asked) if n not in o.known]
             objects = (o.object for o in self._owners.values() if not isinstance(o.object, (type, ModuleType)))
-            more = [
-                c
-                for c in dict.fromkeys(map(type, objects))
-                if making and id(c) not in self._owners and not is_constant(c)
-            ]
+            kinds = dict.fromkeys(map(type, objects)) if making else ()
+            more = [c for c in kinds if id(c) not in self._owners and not is_constant(c)]
             if not new and not more:
                 return
             for owner, name in new:
@@ -285,8 +282,7 @@ def snapshot(*parts: Any, large_arrays: bool = False) -> Snapshot | None:
     """What functions and constants capture; None where it cannot be known, and they must run every time.
 
     Args:
-        large_arrays: whether arrays of more than 64 KiB count as constant, unless an object holds them; otherwise they are not
-            known to be.
+        large_arrays: whether arrays of more than 64 KiB count as constant, but for objects'; else they are not known to be.
     """
     found = snapshot_or_reason(*parts, large_arrays=large_arrays)
     return found if isinstance(found, Snapshot) else None
