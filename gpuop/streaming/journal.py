@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import fcntl
 import json
 import os
@@ -27,9 +28,12 @@ def locked(path: str) -> IO[bytes]:
 
     Raises:
         SemanticError: another one has it.
+        OSError: there is no such folder.
     """
     if in_zarr(folder := os.path.dirname(path)):
         os.makedirs(folder, exist_ok=True)  # of a zarr whose first array is to be made
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
     while True:
         file = open(path, "ab+", buffering=0)  # noqa: SIM115 - closed by who asked for it
         try:

@@ -21,6 +21,7 @@ from gpuop.streaming.journal import ENDING, Journal
 from gpuop.streaming.overlapping import overlapped
 from gpuop.streaming.progress import Progress
 from gpuop.streaming.stores import checksum, created, file_of, is_written, mapping, opened, unmapped, written
+from gpuop.streaming.stream_arguments import check_points, source_names
 from gpuop.streaming.stream_identity import stream_identity
 from gpuop.streaming.whereabouts import check_apart, writing_alone
 from gpuop.windows.footprint import Place
@@ -78,9 +79,10 @@ class _Stream:
         self, made: Pipeline, sources: Sequence[Any], batch: int, shared: tuple[str, ...], constants: dict[str, Any]
     ) -> None:
         self.pipeline, self.sources, self.shared, self.constants = made, sources, shared, constants
+        names = source_names(made, constants)
         if not sources:
             raise SemanticError("`source=` has no arrays; give one for each argument of the pipeline")
-        _check_points(sources[0].shape)
+        check_points(sources[0].shape)
         most = len(sources[0].shape) - 1
         if not is_integer(batch) or not 0 <= batch <= most:
             raise SemanticError(
@@ -94,8 +96,7 @@ class _Stream:
         ]
         self.of: Parted = made._in_parts(self.types, constants, shared)
         self.grid = self.of.footprint.grid
-        _check_points((*self.lead, *self.grid))
-        names = [name for name in made.signature.parameters if name not in constants]
+        check_points((*self.lead, *self.grid))
         windows = [shape[: len(self.grid)] == self.grid for shape, _ in self.types]
         arrays = {name: value for name, value in constants.items() if is_array(value)}
         self.named = dict(zip(names, sources, strict=False)) | arrays
@@ -106,7 +107,10 @@ class _Stream:
         self.several = traced.several
         self.stages = len(self.of.staged.stages)
         if self.lead and self.stages:
-            raise SemanticError(f"with `batch=`, nothing is reduced over the grid: {self.of.footprint.stages[0][0]}")
+            raise SemanticError(
+                f"with `batch=`, nothing is reduced over the grid: {self.of.footprint.stages[0][0]}; gpuop.dask.map_blocks(…, "
+                f"batch={batch}) reduces each image, or call the pipeline for each"
+            )
 
     # --- chunks ---------------------------------------------------------------------------------------------------
 
@@ -148,7 +152,9 @@ class _Stream:
 
     @property
     def plan(self) -> str:
-        return f"{math.prod(self.lead)} images, each in {self.chunking}" if self.lead else str(self.chunking)
+        images = f"{math.prod(self.lead)} images, each in " * bool(self.lead)
+        passes = self.stages + any(self.inside)
+        return f"{images}{self.chunking}" + f", {passes} passes that each compute what they need" * (passes > 1)
 
     # --- running --------------------------------------------------------------------------------------------------
 
@@ -291,10 +297,3 @@ class _Stream:
         window = self.pipeline.window(self.grid, start, stop, self.shared, stage, known)
         found = window(*given, **self.constants)
         return list(found) if stage is None and self.several else [found] if stage is None else found
-
-
-def _check_points(extents: Sequence[int]) -> None:
-    """Refuse what has no points to go through, or only one."""
-    if not extents or 0 in extents:
-        what = f"a grid of {'×'.join(map(str, extents))} has none" if extents else "a 0-D array has no axes"
-        raise SemanticError(f"a stream goes through points, and {what}; call the pipeline itself")

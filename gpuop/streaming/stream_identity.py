@@ -82,9 +82,10 @@ def _stamp(source: Any) -> str:
     return f"{found.st_size} {found.st_mtime_ns}"
 
 
-def _blocks(array: Array) -> Iterator[Array]:
+def _blocks(array: Array) -> Iterator[Any]:
     """An array's values, some at a time, so that none is copied as a whole."""
-    yield from np.nditer(array, ["external_loop", "buffered", "zerosize_ok"], order="C", buffersize=1 << 16)
+    flags = ["external_loop", "buffered", "zerosize_ok"]
+    yield from np.nditer(array, flags, [["readonly", "contig"]], order="C", buffersize=1 << 16)  # type: ignore[call-overload]
 
 
 def _digest(parts: Any) -> str:

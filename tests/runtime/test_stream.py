@@ -96,7 +96,10 @@ def test_on_devices_in_memory_and_in_batches(device, x, capsys):
     images = np.stack([x, x[::-1]])
     found = gp.stream(program, images, batch=1, progress=False)
     np.testing.assert_array_equal(found[1], program(np.ascontiguousarray(x[::-1])))
-    with pytest.raises(SemanticError, match="with `batch=`, nothing is reduced over the grid"):
+    with pytest.raises(
+        SemanticError,
+        match=r"with `batch=`, nothing is reduced over the grid: .*; gpuop\.dask\.map_blocks\(…, batch=1\) reduces each",
+    ):
         gp.stream(scaled, images, batch=1)
 
 
@@ -393,6 +396,21 @@ def test_wrong_arguments(reference, tmp_path, x):
     ):
         with pytest.raises(SemanticError, match=message):
             gp.stream(program, **arguments, progress=False)
+
+
+def test_arguments_that_nobody_takes(reference, tmp_path, x, capsys):
+    with pytest.raises(
+        SemanticError, match=r"neither gp\.stream nor pipeline `program` takes `memory=`; `chunks=` says how"
+    ):
+        gp.stream(program, x, memory=1e9)
+    with pytest.raises(FileNotFoundError, match=r"there is no such folder: .*none'"):
+        gp.stream(program, x, tmp_path / "none" / "y.npy")
+    capsys.readouterr()
+    gp.stream(scaled, x, chunks=(16, 40))
+    assert "63.6% of points recomputed, 2 passes that each compute what they need\n" in capsys.readouterr().err
+    apart = x[:, ::3]  # values that do not lie together are compared too
+    found = gp.stream(program, apart, tmp_path / "y.npy", chunks=(8, 1), progress=False)
+    np.testing.assert_array_equal(found, program(np.ascontiguousarray(apart)))
 
 
 def test_chunks_of_one_shape_and_as_large_as_memory_allows():

@@ -1,0 +1,27 @@
+"""What streams are given: arrays that have points, and arguments that somebody takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpuop.errors import SemanticError
+from gpuop.pipelines.pipeline import Pipeline
+
+
+def check_points(extents: Sequence[int]) -> None:
+    """Refuse what has no points to go through, or only one."""
+    if not extents or 0 in extents:
+        what = f"a grid of {'×'.join(map(str, extents))} has none" if extents else "a 0-D array has no axes"
+        raise SemanticError(f"a stream goes through points, and {what}; call the pipeline itself")
+
+
+def source_names(made: Pipeline, constants: dict[str, Any]) -> list[str]:
+    """Those of the arguments that are sources."""
+    parameters = made.signature.parameters
+    unknown = next((name for name in constants if name not in parameters), None)
+    if unknown is not None and not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        raise SemanticError(
+            f"neither gp.stream nor pipeline `{made.name}` takes `{unknown}=`; `chunks=` says how large windows are"
+        )
+    return [name for name in parameters if name not in constants]
