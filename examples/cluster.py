@@ -84,7 +84,7 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--small", action="store_true", help="volumes and images that take a second")
     parser.add_argument("--workers", type=int, default=2, help="(default: %(default)s)")
-    parser.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
+    common.with_device(parser)
     args = parser.parse_args(argv)
     args.on_device = ["--device", args.device] if args.device else []
     if importlib.util.find_spec("distributed") is None:

@@ -27,8 +27,13 @@ def parser(doc: str | None, picture: str, output: str) -> argparse.ArgumentParse
     made.add_argument("picture", nargs="?", help=f"a picture file (default: skimage.data.{picture}())")
     made.add_argument("--output", default=output, help="the PNG to write (default: %(default)s)")
     made.set_defaults(default_picture=picture)
-    made.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
+    with_device(made)
     return made
+
+
+def with_device(parser: argparse.ArgumentParser) -> None:
+    """The option that says where an example runs."""
+    parser.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
 
 
 def error(message: str) -> SystemExit:
@@ -189,6 +194,12 @@ def progress(steps: int, what: str) -> Iterator[int]:
 # --- ranks of MPI -----------------------------------------------------------------------------------------------------
 
 
+def with_ranks(parser: argparse.ArgumentParser) -> None:
+    """Options of examples that run on ranks."""
+    parser.add_argument("--every", type=int, help="steps between exchanges (default: what is fastest)")
+    with_device(parser)
+
+
 def ranks() -> Any:
     """The communicator of all ranks."""
     try:
@@ -233,7 +244,7 @@ def _seconds(step: Any, read: Any, steps: int) -> tuple[float, Any]:
 def on_cluster(parser: argparse.ArgumentParser) -> None:
     """Arguments of examples that run on Dask."""
     parser.add_argument("--address", help="of a scheduler of Dask's (default: threads of this process)")
-    parser.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
+    with_device(parser)
 
 
 def cluster(args: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:

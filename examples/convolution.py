@@ -78,7 +78,7 @@ def in_numpy(images, filters, bias, stride=1, window=2):
 def main(argv=None):
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--size", type=int, default=64, help="rows and columns of the images (default: %(default)s)")
-    parser.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
+    common.with_device(parser)
     args = parser.parse_args(argv)
     rng = np.random.default_rng(0)
     images = rng.integers(-8, 8, (4, 3, args.size, args.size)).astype(np.float32)  # whole numbers have exact sums

@@ -68,8 +68,7 @@ def main(argv=None, comm=None):
     parser.add_argument("--rows", type=int, default=256, help="the channel's width in points (default: %(default)s)")
     parser.add_argument("--columns", type=int, default=768, help="its length (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=200, help="2 or more (default: %(default)s)")
-    parser.add_argument("--every", type=int, help="steps between exchanges (default: what is fastest)")
-    parser.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
+    common.with_ranks(parser)
     args = parser.parse_args(argv)
     comm = common.ranks() if comm is None else comm
     device = common.device_of(comm.Get_rank(), args.device)

@@ -46,7 +46,7 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--size", type=int, default=1000000, help="of the array (default: %(default)s)")
     parser.add_argument("--group", type=int, default=256, help="threads of a work-group (default: %(default)s)")
-    parser.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
+    common.with_device(parser)
     args = parser.parse_args(argv)
     values = np.random.default_rng(0).integers(-1000, 1000, args.size).astype(np.int32)
     expected = np.add.reduceat(values, np.arange(0, args.size, args.group))

@@ -40,8 +40,7 @@ def main(argv=None, comm=None):
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--size", type=int, default=128, help="of the block along each axis (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=64, help="2 or more (default: %(default)s)")
-    parser.add_argument("--every", type=int, help="steps between exchanges (default: what is fastest)")
-    parser.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
+    common.with_ranks(parser)
     args = parser.parse_args(argv)
     comm = common.ranks() if comm is None else comm
     device = common.device_of(comm.Get_rank(), args.device)

@@ -66,7 +66,7 @@ def analyse(image, sigma, device=None):
 def main(argv=None):
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--size", type=int, default=1024, help="rows and columns (default: %(default)s)")
-    parser.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
+    common.with_device(parser)
     args = parser.parse_args(argv)
     image = np.random.default_rng(0).random((args.size, args.size), np.float32)
     start = time.perf_counter()

@@ -34,7 +34,7 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rows", type=int, default=1024, help="and columns (default: %(default)s)")
     parser.add_argument("--times", type=int, default=3, help="that it is doubled (default: %(default)s)")
-    parser.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
+    common.with_device(parser)
     args = parser.parse_args(argv)
     ones = np.ones((args.rows, args.rows), np.float32)
     start = time.perf_counter()

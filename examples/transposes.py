@@ -92,7 +92,7 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rows", type=int, default=3072, help="of the field (default: %(default)s)")
     parser.add_argument("--columns", type=int, default=8320, help="of the field (default: %(default)s)")
-    parser.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
+    common.with_device(parser)
     args = parser.parse_args(argv)
     values = np.random.default_rng(0).integers(-1000, 1000, (args.rows, args.columns)).astype(np.float32)
     expected = (values * 2 + 1).T / 2

@@ -67,7 +67,7 @@ def reblock(filters, device=None, operator=xpose_filts):
 def main(argv=None):
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--channels", type=int, default=100, help="of the result (default: %(default)s)")
-    parser.add_argument("--device", help="opencl:0, reference, … as `gpuop devices` lists them (default: the best)")
+    common.with_device(parser)
     args = parser.parse_args(argv)
     filters = np.random.default_rng(0).standard_normal((args.channels, 3, 11, 11)).astype(np.float32)
     expected = in_numpy(filters)

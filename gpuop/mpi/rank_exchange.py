@@ -5,7 +5,10 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import accumulate
 from typing import Any
+
+import numpy as np
 
 from gpuop.graphs.graph_window import GraphWindow
 from gpuop.mpi.rank_grid import Region
@@ -32,16 +35,18 @@ class HostExchange:
         self.all = [region for regions in gets.values() for region in regions]
         self.found = self._memory(self.all)
         self.messages = {rank: self._memory(regions) for rank, regions in gives.items()}
+        ends = accumulate(map(self._nbytes, gets.values()))
+        self.replies = dict(zip(gets, np.split(self.found, [*ends]), strict=False))  # parts of `found`
+
+    def _nbytes(self, regions: list[Region]) -> int:
+        return sum(kind.nbytes for kind in self.window.parts(regions))
 
     def _memory(self, regions: list[Region]) -> Array:
-        return self.window.backend.host_memory(sum(kind.nbytes for kind in self.window.parts(regions)))
+        return self.window.backend.host_memory(self._nbytes(regions))
 
     def __call__(self) -> None:
-        comm, window, coming, at = self.comm, self.window, [], 0
-        for rank, regions in self.gets.items():
-            end = at + sum(kind.nbytes for kind in window.parts(regions))
-            coming.append(comm.Irecv(self.found[at:end], source=rank))
-            at = end
+        comm, window = self.comm, self.window
+        coming = [comm.Irecv(reply, source=rank) for rank, reply in self.replies.items()]
         going = []
         for rank, regions in self.gives.items():
             window.take(regions, self.messages[rank])

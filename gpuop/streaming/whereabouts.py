@@ -45,9 +45,8 @@ class Whereabouts:
         file = getattr(given, "file", None)
         if file is not None:  # HDF5's
             return Whereabouts(given, _real(getattr(file, "filename", None)), str(given.name), False)
-        root = getattr(getattr(given, "store", None), "root", None) or getattr(
-            getattr(given, "store", None), "path", None
-        )
+        store = getattr(given, "store", None)
+        root = getattr(store, "root", None) or getattr(store, "path", None)
         if root is not None:  # zarr's
             return Whereabouts(given, _real(os.path.join(root, given.path)), "", False)
         return Whereabouts(given, _real(getattr(given, "path", None)), "", False)
