@@ -20,12 +20,12 @@ from gpuop.streaming.chunking import Chunking, chosen, multiple, window_bytes
 from gpuop.streaming.journal import ENDING, Journal
 from gpuop.streaming.overlapping import overlapped
 from gpuop.streaming.progress import Progress
-from gpuop.streaming.stores import checksum, created, file_of, is_written, mapping, opened, unmapped, written
+from gpuop.streaming.stores import checksum, created, file_of, is_written, opened, unmapped, written
 from gpuop.streaming.stream_arguments import check_points, source_names
 from gpuop.streaming.stream_identity import stream_identity
 from gpuop.streaming.whereabouts import check_apart, writing_alone
+from gpuop.streaming.window_memory import WindowMemory
 from gpuop.windows.footprint import Place
-from gpuop.windows.pieces import window_of
 
 FIELDS = 2  # fields between arguments and results that a window has at once, as a rule
 
@@ -105,7 +105,7 @@ class _Stream:
         self.kinds = traced.kinds
         self.inside = [v in found.cut for v in traced.program.wanted]
         self.several = traced.several
-        self.stages = len(self.of.staged.stages)
+        self.stages, self.memory = len(self.of.staged.stages), WindowMemory()
         if self.lead and self.stages:
             raise SemanticError(
                 f"with `batch=`, nothing is reduced over the grid: {self.of.footprint.stages[0][0]}; gpuop.dask.map_blocks(…, "
@@ -280,13 +280,12 @@ class _Stream:
         """The arguments of a window, in memory; `exactly` of a chunk's points."""
         index, chunk = self._split(place)
         ends = self.of.footprint.window(*(self.chunking.points if exactly else self.chunking.computed)(chunk))
+        self.memory.next_turn()
+        each = enumerate(zip(self.sources, self.batched, self.windowed, strict=True))
         found = [
-            window_of(source, index if batched else (), ends if windowed else None, self.grid)
-            for source, batched, windowed in zip(self.sources, self.batched, self.windowed, strict=True)
+            self.memory.read(k, source, index if batched else (), ends if windowed else None, self.grid)
+            for k, (source, batched, windowed) in each
         ]
-        found = [
-            np.array(window) if mapping(window) is not None else window for window in found
-        ]  # read here, not when computed
         for each in self.sources:
             unmapped(each)
         return found

@@ -194,7 +194,7 @@ def test_only_the_same_stream_goes_on(reference, tmp_path, x, capsys, monkeypatc
         """What a stream leaves that stops after some windows."""
         reads = iter(range(4))
         with monkeypatch.context() as patched:
-            patched.setattr("gpuop.streaming.stream.window_of", lambda *a: (next(reads), window_of(*a))[1])
+            patched.setattr("gpuop.streaming.window_memory.window_of", lambda *a: (next(reads), window_of(*a))[1])
             with pytest.raises(StopIteration):
                 run(source, resume=False)
 
@@ -411,6 +411,15 @@ def test_arguments_that_nobody_takes(reference, tmp_path, x, capsys):
     apart = x[:, ::3]  # values that do not lie together are compared too
     found = gp.stream(program, apart, tmp_path / "y.npy", chunks=(8, 1), progress=False)
     np.testing.assert_array_equal(found, program(np.ascontiguousarray(apart)))
+
+
+def test_memory_of_windows_is_used_again(device):
+    """What is read ahead leaves what is computed as it is, and results that are arguments too."""
+    image = np.random.default_rng(7).random((40, 30), np.float32)[:, ::2]
+    same = gp.pipeline(lambda x: (gp.ScalarField(x), mean(gp.ScalarField(x))))
+    once, around = gp.stream(same, image, chunks=(2, 15), progress=False)
+    np.testing.assert_array_equal(once, image)
+    np.testing.assert_allclose(around, ndimage.uniform_filter(image, 3, mode="nearest"), rtol=1e-5)
 
 
 def test_chunks_of_one_shape_and_as_large_as_memory_allows():
