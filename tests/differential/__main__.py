@@ -3,7 +3,7 @@
     python -m tests.differential --device opencl:0 --programs 3000 --graphs 2000 --seed 0 --jobs 2 --log found.jsonl
 
 The device "opencl:0 as a gpu" has kernels of GPUs. A program is its kind and its seed. With a log, what it has already is
-not run again: stop it, and go on later.
+not run again: stop it, and go on later. With --windows, programs are pipelines in windows of their grids, and no graphs.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import gpuop as gp
 from .kinds import GRAPHS, PROGRAMS, program
 from .program import failure, script
 from .shrink import shrunk
+from .windows import WINDOWS, in_windows, refusals, windowed_script
 
 PATIENCE = 600  # seconds for a program, with its shrinking
 CHUNK = 150  # programs of a process: drivers keep what they compile
@@ -39,13 +40,21 @@ def work(device: str) -> None:
     atexit.register(shutil.rmtree, conftest.os.environ["GPUOP_CACHE"], ignore_errors=True)
     for line in sys.stdin:
         kind, seed = json.loads(line)
-        made, began = program(kind, seed), time.process_time()
-        found = failure(made, device)
-        told: dict[str, Any] = {"kind": kind, "seed": seed, "device": device, "checks": len(made.expected())}
-        if found is not None:
-            small, why = shrunk(made, device, found)
-            told |= {"what": found.what, "script": script(small, device, why)}
-        print(json.dumps(told | {"cpu": round(time.process_time() - began, 3)}), flush=True)
+        began = time.process_time()
+        told = in_windows(seed, device) if kind == WINDOWS else compared(kind, seed, device)
+        told |= {"kind": kind, "seed": seed, "device": device, "cpu": round(time.process_time() - began, 3)}
+        print(json.dumps(told), flush=True)
+
+
+def compared(kind: str, seed: int, device: str) -> dict[str, Any]:
+    """What a program comes to: how much was compared, and what disagrees, if anything does."""
+    made = program(kind, seed)
+    found = failure(made, device)
+    told: dict[str, Any] = {"checks": len(made.expected())}
+    if found is not None:
+        small, why = shrunk(made, device, found)
+        told |= {"what": found.what, "script": script(small, device, why)}
+    return told
 
 
 class Worker:
@@ -79,7 +88,7 @@ class Worker:
             return told
         code, self.process = self.process.wait(), None
         what = f"the process ended with {code}"
-        text = program(*task).text()
+        text = windowed_script(task[1], self.device, what) if task[0] == WINDOWS else program(*task).text()
         return {
             "kind": task[0],
             "seed": task[1],
@@ -97,8 +106,10 @@ class Worker:
             self.process = None
 
 
-def tasks(programs: int, graphs: int, seed: int) -> list[Task]:
+def tasks(programs: int, graphs: int, seed: int, windows: bool) -> list[Task]:
     """Kinds by turns."""
+    if windows:
+        return [(WINDOWS, seed + k) for k in range(programs)]
     found = [(PROGRAMS[k % len(PROGRAMS)], seed + k // len(PROGRAMS)) for k in range(programs)]
     return found + [(GRAPHS[k % len(GRAPHS)], seed + k // len(GRAPHS)) for k in range(graphs)]
 
@@ -116,6 +127,7 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=300)
     parser.add_argument("--graphs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--windows", action="store_true", help="pipelines in windows of their grids")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--log", type=Path)
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
@@ -124,7 +136,7 @@ def main() -> int:
         work(given.device)
         return 0
     done = logged(given.log, given.device)
-    wanted = tasks(given.programs, given.graphs, given.seed)
+    wanted = tasks(given.programs, given.graphs, given.seed, given.windows)
     left: queue.SimpleQueue[Task] = queue.SimpleQueue()
     known = {(told["kind"], told["seed"]) for told in done}
     for task in wanted:
@@ -171,7 +183,9 @@ def report(results: list[dict[str, Any]]) -> int:
     failed = Counter(told["kind"] for told in wrong)
     for kind, count in sorted(counts.items()):
         checks = sum(told["checks"] for told in results if told["kind"] == kind)
-        print(f"{kind:12} {count:6} programs {checks:7} values compared {failed[kind]:4} disagree")
+        what = "windows" if kind == WINDOWS else "values"
+        print(f"{kind:12} {count:6} programs {checks:7} {what} compared {failed[kind]:4} disagree")
+    print(*refusals(results), sep="\n", end="\n" * any("refused" in told for told in results))
     print(f"{len(wrong)} of {len(results)} programs disagree; {sum(told['cpu'] for told in results):.0f} s of CPU")
     return 1 if wrong else 0
 

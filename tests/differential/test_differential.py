@@ -17,10 +17,12 @@ from gpuop.passes import schedules
 from gpuop.runtime import devices
 from gpuop.runtime.reference.reference_device import Reference
 from tests.conftest import Vectorized, Widened
+from tests.fuzz.windowed import WindowedProgram
 
 from .kinds import KINDS, program
 from .program import failure, script
 from .schedules import PINS, Pinned
+from .windows import in_windows, refusals
 
 DEVICES = [d.name for d in gp.devices()]
 SEEDS = {"reference": 6, DEVICES[0]: 2}  # compiling takes longer than interpreting
@@ -101,3 +103,14 @@ def test_programs_compare_something(kind: str) -> None:
     assert sum(value.array.size for value in seen) > 120
     assert len({value.dtype for value in seen}) > 3
     assert sum(len(np.unique(value.array)) > 1 for value in seen) > len(seen) / 4
+
+
+def test_programs_in_windows_are_equal_refused_or_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    equal, refused = in_windows(500, "reference"), in_windows(516, "reference")
+    assert equal["checks"] > 1 and equal.keys() == {"checks"}
+    assert refused["checks"] == 0 and refused.keys() == {"checks", "refused"}
+    assert refusals([equal, refused, refused])[0].startswith("     2 refused: operator `step` ")
+    monkeypatch.setattr(WindowedProgram, "in_windows", lambda made, *_: -made.pipeline(made.array, made.weights))
+    found = in_windows(500, "reference")
+    assert found["what"] == "values" and "points differ from the whole" in found["script"]
+    compile(found["script"], "script", "exec")
