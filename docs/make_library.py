@@ -113,8 +113,21 @@ def _faster(device: Any) -> str:
     listed = ", ".join(f"`{key}` ({factor:.2f})" for factor, key in slower)
     return (
         f"**On {device['device']}** {sum(factor >= 1 for factor in factors.values())} of {len(factors)} are faster than "
-        f"{_first(device)}{f'; these take more than a tenth longer: {listed}' if slower else ''}.\n"
+        f"{_first(device)}{f'; these take more than a tenth longer: {listed}' if slower else ''}.{_beside_others(device)}\n"
     )
+
+
+def _beside_others(device: Any) -> str:
+    """At how many functions gpuop is as fast as each of the libraries that have only some."""
+    first = "CuPy" if device["device"].startswith("cuda") else ""
+    counts = []
+    for other in OTHERS:
+        pairs = [
+            (ms["gpuop"][0], ms[other][0]) for known in device["functions"].values() if other in (ms := known["ms"])
+        ]
+        if pairs and other != first:
+            counts.append(f"{other}'s at {sum(ours <= theirs for ours, theirs in pairs)} of {len(pairs)}")
+    return f" It is as fast as {', '.join(counts)} functions that both have." if counts else ""
 
 
 def _first(device: Any) -> str:

@@ -26,7 +26,7 @@ def explained(
     what: Plan, backend: Backend, format: str, labels: Mapping[int, str] | None = None, again: str = ""
 ) -> str:
     """What `explain` says of a plan on a device, and why it was traced once more where it was."""
-    return explain(what, format, labels, backend.target, facts_of(backend), again)
+    return explain(plan_for(what, backend.target), format, labels, backend.target, facts_of(backend), again)
 
 
 def kernels_for(what: Plan, target: str | None, backend: Backend) -> tuple[Target, list[Kernel]]:
