@@ -99,13 +99,15 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     else:
         tried = ({"columns": c} for c in (*LONG, *widths))
     if kernel.named:
-        return tuple(p for p in tried if _suit(kernel, found, p))[:1]
+        return tuple(p for p in tried if _suit(kernel, found, _strips(kernel, found, p)))[:1]
     suited = (_suited(kernel, _even(kernel, found.lanes, p)) for p in tried)
-    good = [p for p in suited if _suit(kernel, found, p)]
+    different = {tuple(p.items()): p for p in suited}  # few on small grids
+    made = [(_strips(kernel, found, p), p) for p in different.values()]
+    good = [(strips, p) for strips, p in made if _suit(kernel, found, strips)]
     threads = min(max(_values(kernel.body) * kernel.domain.threads // WORTH, 1), THREADS)
-    busy = [p for p in good if _strips(kernel, found, p).domain.points >= threads]
-    cheap = sorted(busy or good, key=lambda p: max(_strips(kernel, found, p).computed, FEW))
-    return tuple({tuple(p.items()): p for p in cheap}.values())
+    busy = [(strips, p) for strips, p in good if strips.domain.points >= threads]
+    cheap = sorted(busy or good, key=lambda each: max(each[0].computed, FEW))
+    return tuple(p for _, p in cheap)
 
 
 def _values(block: Block) -> int:
@@ -150,9 +152,8 @@ def _strips(kernel: Kernel, found: Leads, parameters: Parameters) -> ColumnStrip
     return ColumnStrips(kernel, found, sizes, parameters.get("together", 1))
 
 
-def _suit(kernel: Kernel, found: Leads, parameters: Parameters) -> bool:
+def _suit(kernel: Kernel, found: Leads, strips: ColumnStrips) -> bool:
     """Whether rows and columns that stand for those outside are kept when they are read, and all that is kept is not too much."""
-    strips = _strips(kernel, found, parameters)
     if not strips.fits or strips.nbytes > MOST_BYTES:
         return False
     sizes = {**strips.sizes, found.walk: kernel.domain.extent(found.walk)} if found.walk else strips.sizes
@@ -165,7 +166,7 @@ def _suit(kernel: Kernel, found: Leads, parameters: Parameters) -> bool:
 def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
     """As the parameters say, as far as they suit; strips are as wide as one another."""
     found, wanted = leads(kernel), _suited(kernel, parameters)
-    given = wanted if _suit(kernel, found, wanted) else candidates(kernel)[0]
+    given = wanted if _suit(kernel, found, _strips(kernel, found, wanted)) else candidates(kernel)[0]
     return {**given, "columns": _strips(kernel, found, given).width}
 
 
