@@ -10,9 +10,11 @@ import numpy as np
 
 from gpuop.pipelines.pipeline import Pipeline
 from gpuop.windows.footprint import Footprint
+from gpuop.windows.reused import reused
 
 Slices = tuple[slice, ...]
 Points = tuple[int, ...]
+SPARE = 1.25  # times as much memory a block may have as its points need; else it is copied
 Known = Sequence[tuple[Any, ...]]  # what stages have given, for each image
 
 
@@ -72,6 +74,8 @@ class BlockProgram:
         made: list[Any] = []
         for number, (image, arrays) in enumerate(self._images(place, given)):
             results = self._of_image(place, arrays, known[number] if known is not None else ())
+            if not place.images and all(map(_is_tight, results)):
+                return results
             if not made:
                 made = [np.empty_like(r, shape=(*place.images, *r.shape)) for r in results]
             for whole, result in zip(made, results, strict=True):
@@ -110,11 +114,17 @@ class BlockProgram:
         return {} if self.device is None else {"device": self.device}
 
 
+def _is_tight(result: Any) -> bool:
+    """Whether a result has about as much memory as it needs, as points of a window have of all that were computed."""
+    return bool(getattr(result.base, "nbytes", 0) <= SPARE * result.nbytes)
+
+
 def assembled(pieces: Sequence[Any], places: Sequence[Slices], shape: Points) -> Any:
     """One array of pieces, of their library; a piece that is all of it stays where it is."""
     if len(pieces) == 1:
         return pieces[0] if hasattr(pieces[0], "__dlpack__") else np.asarray(pieces[0])
-    whole = np.empty_like(pieces[0], shape=shape)
+    plain = type(pieces[0]) is np.ndarray
+    whole = reused(shape, pieces[0].dtype) if plain else np.empty_like(pieces[0], shape=shape)
     for piece, place in zip(pieces, places, strict=True):
         whole[place] = piece
     return whole

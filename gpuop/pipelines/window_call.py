@@ -15,6 +15,7 @@ from gpuop.dsl.operators.tokens import Tokenized
 from gpuop.errors import SemanticError
 from gpuop.evaluation import PLANS_KEPT
 from gpuop.interop import numpy_dtype
+from gpuop.ir.types import FieldType
 from gpuop.pipelines.device_call import DeviceCall
 from gpuop.pipelines.host_call import HostCall
 from gpuop.pipelines.parted import Parted, Windowed, parted, windowed
@@ -23,6 +24,7 @@ from gpuop.runtime.base.backend import Argument, Array, Backend
 from gpuop.runtime.base.host_arrays import planes_of
 from gpuop.runtime.devices import current
 from gpuop.windows.footprint import Place, places
+from gpuop.windows.reused import reused
 
 Ends = tuple[tuple[int, int], ...]
 
@@ -72,6 +74,13 @@ class InWindows(Tokenized, ABC):
         return self._windowed.find((of, stage, extents, cut, where), lambda: windowed(of, stage, extents, cut, inner))
 
 
+class _HostWindow(HostCall):
+    """A call with windows, of which many have results of the same extents."""
+
+    def _new(self, kind: FieldType) -> Array:
+        return reused(tuple(kind.array_shape), kind.array_dtype)
+
+
 class PipelineWindow:
     """The points [start, stop) of a grid, as a pipeline computes them: called as the pipeline, with windows.
 
@@ -118,7 +127,7 @@ class PipelineWindow:
         stage = self._stage(of)
         extents, inner = _extents(ends), self._inner(ends)
         made = pipeline._window(of, stage, extents, self._cut(), inner)
-        kind, backend = DeviceCall if device else HostCall, current()
+        kind, backend = DeviceCall if device else _HostWindow, current()
         passed = self._passed(of, made, ends, backend)
         if stage < len(of.staged.stages):
             found = iter(kind(made.traced, list(given.values()), backend, None, passed).downloaded())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -10,42 +10,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.windows.footprint import Place
+from gpuop.windows.reused import reused
 
 Array = NDArray[Any]
-Memory = Callable[[tuple[int, ...], np.dtype[Any]], Array]
 
 
 def window_of(
-    source: Any,
-    index: Place,
-    ends: Sequence[tuple[int, int]] | None,
-    grid: Place,
-    made: Memory = np.empty,
-    copied: bool = False,
+    source: Any, index: Place, ends: Sequence[tuple[int, int]] | None, grid: Place, copied: bool = False
 ) -> Array:
-    """Points of a source, which go on at the other end.
-
-    Args:
-        made: what gives memory of a shape and a dtype.
-        copied: whether points that lie together in the source are copied too.
-    """
+    """Points of a source, which go on at the other end; `copied` even where they lie together there."""
     if ends is None:
-        return _together(np.asarray(source[index] if index else source[...]), made, copied)
+        return _together(np.asarray(source[index] if index else source[...]), copied)
     found: Any = None
     for parts in product(*(pieces(a, b, n) for (a, b), n in zip(ends, grid, strict=True))):
         piece = np.asarray(source[(*index, *(slice(first, last) for _, first, last in parts))])
         if found is None and all(b - a == last - first for (a, b), (_, first, last) in zip(ends, parts, strict=True)):
-            return _together(piece, made, copied)
+            return _together(piece, copied)
         if found is None:
-            found = made((*(b - a for a, b in ends), *piece.shape[len(ends) :]), piece.dtype)
+            found = reused((*(b - a for a, b in ends), *piece.shape[len(ends) :]), piece.dtype)
         found[tuple(slice(at, at + last - first) for at, first, last in parts)] = piece
     return np.asarray(found)
 
 
-def _together(piece: Array, made: Memory, copied: bool) -> Array:
+def _together(piece: Array, copied: bool) -> Array:
     if piece.flags.c_contiguous and not copied:
         return piece
-    found = made(piece.shape, piece.dtype)
+    found = reused(piece.shape, piece.dtype)
     found[...] = piece
     return found
 

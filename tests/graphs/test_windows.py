@@ -12,6 +12,7 @@ import gpuop as gp
 from gpuop.dsl import *
 from gpuop.errors import SemanticError
 from gpuop.runtime.devices import current
+from gpuop.windows.reused import let_go, reused
 from tests.fuzz.windowed import WindowedProgram, taken
 
 from .harness import image
@@ -333,3 +334,21 @@ def test_stages_are_asked_for_in_order():
     with pytest.raises(SemanticError, match="windows have given 3 of the 6 points of `max`"):
         column.footprint(x).known([column.window((6, 6), (0, 0), (3, 6), stage=0)(x[:3])])
     assert pickle.loads(pickle.dumps(part))[0].result() == x[:3].max()
+
+
+def test_memory_is_used_again_once_no_array_has_it():
+    shape, kind = (700, 301), np.dtype("float32")  # an extent of its own
+    first = reused(shape, kind)
+    rows, place = first[3:5], first.ctypes.data
+    del first
+    other = reused(shape, kind)
+    assert not np.shares_memory(other, rows)
+    rows[:] = 7
+    other[:] = 3
+    np.testing.assert_array_equal(rows, np.full((2, 301), 7))
+    del rows
+    again = reused((301, 700), np.dtype("int32"))
+    assert again.ctypes.data == place and again.shape == (301, 700) and again.flags.c_contiguous
+    del again
+    let_go()
+    assert reused((2, 3), kind).flags.owndata  # too little to be worth it

@@ -22,6 +22,7 @@ import gpuop as gp
 from gpuop.dsl import *
 from gpuop.errors import SemanticError
 from gpuop.streaming.chunking import Chunking, chosen
+from gpuop.streaming.stores import written
 from gpuop.windows.footprint import Footprint
 from gpuop.windows.pieces import window_of
 
@@ -96,11 +97,53 @@ def test_on_devices_in_memory_and_in_batches(device, x, capsys):
     images = np.stack([x, x[::-1]])
     found = gp.stream(program, images, batch=1, progress=False)
     np.testing.assert_array_equal(found[1], program(np.ascontiguousarray(x[::-1])))
-    with pytest.raises(
-        SemanticError,
-        match=r"with `batch=`, nothing is reduced over the grid: .*; gpuop\.dask\.map_blocks\(…, batch=1\) reduces each",
-    ):
-        gp.stream(scaled, images, batch=1)
+
+
+@pytest.mark.parametrize("chunks", [(33, 40), (9, 40)], ids=["calls", "windows"])
+def test_images_of_a_batch_are_reduced_each_by_itself(reference, x, chunks, capsys):
+    images = np.stack([x, x // 2, x[::-1] // 3]).reshape(3, 1, 33, 40)
+    over = images / 255.0
+    made = [ndimage.uniform_filter(each[0], 3, mode="nearest") for each in over]
+    found, bright = gp.stream(scaled, images, batch=2, chunks=chunks)
+    np.testing.assert_allclose(found, [[each - each.max()] for each in made], atol=1e-6)
+    np.testing.assert_array_equal(bright, [[np.count_nonzero(each > 0.5)] for each in made])
+    passes, each = (1, 1) if chunks == (33, 40) else (2, 4)
+    told = capsys.readouterr().err
+    assert f" {3 * passes * each} of {3 * passes * each} windows" in told and ("2 passes" in told) == (passes == 2)
+
+
+def test_images_of_which_only_values_are_wanted(reference, x, capsys):
+    images = np.stack([x, x // 2])
+
+    @gp.pipeline
+    def told(image, weights):
+        count = gp.ndimage.label(gp.ScalarField(image) > 200)[1]
+        return count, gp.ScalarField(image).max(axis=1), gp.ScalarField(weights) * 2
+
+    count, most, double = gp.stream(told, (images, np.arange(3.0, dtype="f")), batch=1)
+    np.testing.assert_array_equal(count, [ndimage.label(each > 200)[1] for each in images])
+    np.testing.assert_array_equal(most, images.max(axis=2))
+    np.testing.assert_array_equal(double, [[0, 2, 4]] * 2)
+    assert "2 of 2 windows" in capsys.readouterr().err
+
+
+def test_reductions_of_images_go_on(reference, tmp_path, x):
+    """What was killed in its second pass, of which images are done."""
+    images, out = np.stack([x, 255 - x, x // 2]), tmp_path / "y.npy"
+    (whole, bright), paused = gp.stream(scaled, images, batch=1, chunks=(20, 40), progress=False), iter(range(3))
+
+    def pause(*args):
+        next(paused)
+        return written(*args)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("gpuop.streaming.stream_work.written", pause)
+        with pytest.raises(StopIteration):
+            gp.stream(scaled, images, (out,), batch=1, chunks=(20, 40), progress=False)
+    made = gp.stream(scaled, images, (out,), batch=1, chunks=(20, 40), progress=False, resume=True)
+    np.testing.assert_array_equal(made[0], whole)
+    np.testing.assert_array_equal(made[1], bright)
+    assert len(set(bright)) == 3
 
 
 @pytest.mark.parametrize("function", [program, scaled])
@@ -194,7 +237,7 @@ def test_only_the_same_stream_goes_on(reference, tmp_path, x, capsys, monkeypatc
         """What a stream leaves that stops after some windows."""
         reads = iter(range(4))
         with monkeypatch.context() as patched:
-            patched.setattr("gpuop.streaming.window_memory.window_of", lambda *a: (next(reads), window_of(*a))[1])
+            patched.setattr("gpuop.streaming.stream_work.window_of", lambda *a: (next(reads), window_of(*a))[1])
             with pytest.raises(StopIteration):
                 run(source, resume=False)
 

@@ -1,0 +1,53 @@
+"""Memory of windows that is used again once no array has it: to get new memory takes longer than to copy a window."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.bounded import BoundedCache
+
+Array = NDArray[Any]
+LEAST, MOST = 1 << 18, 1 << 27  # bytes of arrays that are worth it, and of which some may wait
+KEPT = 4  # arrays of a size that wait to be used
+LINE = 64  # bytes that arrays begin at multiples of, as wide as vectors of CPUs
+
+_free: BoundedCache[int, deque[Array]] = BoundedCache(4)  # memory that waits, by its bytes
+
+
+class _Lent:
+    """What an array's memory belongs to, while there are such arrays."""
+
+    def __init__(self, memory: Array) -> None:
+        self.memory = memory
+        self.__array_interface__ = memory.__array_interface__
+
+    def __del__(self) -> None:
+        _waiting(self.memory.nbytes).append(self.memory)
+
+
+def reused(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """A new array, whose values are any; its memory may have been another's."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    if not LEAST <= nbytes <= MOST or dtype.hasobject:
+        return np.empty(shape, dtype)
+    try:
+        memory = _waiting(nbytes).pop()
+    except IndexError:
+        whole = np.empty(nbytes + LINE, np.uint8)
+        first = -whole.ctypes.data % LINE
+        memory = whole[first : first + nbytes]
+    return np.asarray(_Lent(memory)).view(dtype).reshape(shape)
+
+
+def let_go() -> None:
+    """Give back the memory that waits to be used."""
+    _free.clear()
+
+
+def _waiting(nbytes: int) -> deque[Array]:
+    return _free.find(nbytes, lambda: deque(maxlen=KEPT))
