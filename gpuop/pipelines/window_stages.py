@@ -169,20 +169,21 @@ def joint_stages(nodes: Sequence[Node], grid: Place, in_windows: Callable[[Node]
     """What windows of a grid make together, by stages; `in_windows` says which leaves come in windows."""
     levels: dict[Call, int] = {}
     found: dict[int, list[Joint]] = {}
-    needed = calls(nodes)
+    needed, known = calls(nodes), set[Node]()
     used = {node for call in needed for node in call.inputs}.union(nodes)
     for call in needed:
         levels[call] = max((_level(node, levels) for node in call.inputs), default=0)
-        joint = [each for each in _joint(call, grid, in_windows) if each.node in used]
+        joint = [each for each in _joint(call, grid, in_windows, known) if each.node in used]
         if joint:
+            known |= {each.node for each in joint}
             level = max(_level(node, levels) for each in joint for node in each.before)
             found.setdefault(level, []).extend(joint)
             levels[call] = level + 1
     return [found[level] for level in sorted(found)]
 
 
-def _joint(call: Call, grid: Place, in_windows: Callable[[Node], bool]) -> list[Joint]:
-    """What of a call's results all windows make together."""
+def _joint(call: Call, grid: Place, in_windows: Callable[[Node], bool], known: Collection[Node]) -> list[Joint]:
+    """What of a call's results all windows make together; what they have made so before, `known`, is whole in each."""
 
     def inside(node: Node) -> bool:
         return isinstance(node, Result) or in_windows(node)
@@ -190,7 +191,8 @@ def _joint(call: Call, grid: Place, in_windows: Callable[[Node], bool]) -> list[
     kernel, reduced = call.kernel, reductions.get(call)
     if reduced is not None:
         of_grid = reduced.field.type.field_shape == grid and min(reduced.axes) < len(grid)
-        return [StageReduction(Result(call, 0), reduced)] if of_grid and inside(reduced.field.node) else []
+        parts = of_grid and inside(reduced.field.node) and reduced.field.node not in known
+        return [StageReduction(Result(call, 0), reduced)] if parts else []
     if not isinstance(kernel, Kernel) or kernel.domain.shape != kernels_grid(grid) or not any(map(inside, call.inputs)):
         return []
     updates = combined(kernel)

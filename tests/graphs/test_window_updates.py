@@ -193,3 +193,25 @@ def test_one_compilation_serves_all_windows_of_one_shape(monkeypatch):
     ((_, whole), *_) = in_stages(pipeline, x, [((row, 0), (row + 1, 13)) for row in range(31)])
     assert len(compiled) <= 2  # what counts, and what follows
     np.testing.assert_array_equal(whole, np.histogram(x, 5, (0, 1))[0])
+
+
+@gp.operator(outputs=gp.FieldType(9, (), "int32"))
+def tally(f):
+    _globalThreads(f)
+    _atomic_inc(_pointerTo(_out0, _convert_int(_readTensor(f))))
+
+
+def test_counts_that_are_as_many_as_points():
+    """What is reduced of them is whole in each window, though it has the grid's extents; what computes with them is none."""
+
+    @gp.pipeline
+    def program(x):
+        counts = tally(gp.ScalarField(x))
+        return gp.ScalarField(x) + counts.max(), counts.sum(), (counts * 2).max(), tally(counts)
+
+    x = np.array([1, 1, 1, 2, 8, 0, 0, 5, 5], np.float32)
+    counts = np.bincount(x.astype(int), minlength=9)
+    with gp.use_device("reference"):
+        found = gp.stream(program, x, chunks=(2,), progress=False)
+    for array, whole in zip(found, (x + 3, 9, 6, np.bincount(counts, minlength=9)), strict=True):
+        np.testing.assert_array_equal(array, whole)
