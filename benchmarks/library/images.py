@@ -7,18 +7,19 @@ from .row import Row
 R = "borderType=cv2.BORDER_REFLECT"
 CROSS = "cv2.getStructuringElement(cv2.MORPH_CROSS, (3, 3))"
 NINE = "np.ones((9, 9), 'u1')"
+ZEROS = "borderType=cv2.BORDER_CONSTANT, borderValue=0"
 
 
 def of(name: str, arguments: str, cv2: str = "", skimage: str = "", torch: str = "", **more: int | str) -> Row:
     return Row("ndimage", name, f"ndimage.{name}({arguments})", cv2=cv2, skimage=skimage, torch=torch, **more)  # type: ignore[arg-type]
 
 
-def morphology(operation: str, structure: str = NINE, of: str = "image") -> str:
-    return f"cv2.morphologyEx({of}, cv2.MORPH_{operation}, {structure}, {R})"
+def morphology(operation: str, structure: str = NINE, of: str = "image", border: str = R) -> str:
+    return f"cv2.morphologyEx({of}, cv2.MORPH_{operation}, {structure}, {border})"
 
 
-def binary(operation: str) -> str:
-    return morphology(operation, CROSS, "mask.view('u1')")
+def binary(operation: str, structure: str = CROSS) -> str:
+    return morphology(operation, structure, "mask.view('u1')", ZEROS)
 
 
 FILTERS = [
@@ -92,7 +93,7 @@ MORPHOLOGY = [
     of("binary_dilation", "mask", binary("DILATE")),
     of("binary_opening", "mask", binary("OPEN")),
     of("binary_closing", "mask", binary("CLOSE")),
-    of("binary_hit_or_miss", "mask", f"cv2.morphologyEx(mask.view('u1'), cv2.MORPH_HITMISS, {CROSS})"),
+    of("binary_hit_or_miss", "mask", binary("HITMISS", f"2 * {CROSS}.astype('i1') - 1")),
     of("binary_propagation", "other_mask, mask=mask"),
     of("binary_fill_holes", "blobs"),
     of("generate_binary_structure", "2, 1", eager=True),
@@ -125,7 +126,7 @@ INTERPOLATION = [
     of(
         "affine_transform",
         "image, near, offset, order=1",
-        "cv2.warpAffine(image, np.float32([[1, -.1, 5], [.1, 1, 3]]), shape)",
+        "cv2.warpAffine(image, np.float32([[.99, -.1, 5], [.1, .99, 3]]), shape, flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP)",
     ),
     of("rotate", "image, 10, order=1, reshape=False", "", "skimage.transform.rotate(image, 10)"),
     of("shift", "image, 2.5, order=3"),

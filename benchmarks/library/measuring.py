@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +17,7 @@ from .libraries import GPUOP, Library, field_of
 from .row import Row, action, leaves
 
 Action = Callable[[], Any]
-MOST, LEAST, LONG = 9, 2, 0.5  # rounds after the first one, and the seconds of one that has none after it
+MOST, LEAST, LONG = 9, 3, 0.5  # rounds after the first one, and the seconds of one that has none after it
 TAKEN_AS_CALLED = ("ndimage", "linalg", "fft")  # modules whose functions take arrays of the other libraries
 
 
@@ -28,7 +27,7 @@ class Measuring:
     Args:
         libraries: the first one's results are what others are compared with, and the first one's arrays what gpuop takes.
         wait: for what was enqueued.
-        seconds: that the rounds of a function take, unless two take longer.
+        seconds: that the rounds of what is as quick take, unless three take longer; and of what is slower.
     """
 
     def __init__(self, libraries: list[Library], size: int, wait: Callable[[], object], seconds: float) -> None:
@@ -102,16 +101,22 @@ class Measuring:
         )
 
     def _times(self, actions: dict[str, Action]) -> dict[str, tuple[float, float]]:
-        """Medians and widths; a round tells how many there may be."""
+        """Medians and widths; what is quick has rounds of its own, since one reading of it says little."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            began = time.perf_counter()
             once = in_turns(actions, 1, wait=self.wait, warm=1)
-            round = (time.perf_counter() - began) / 2
-            rounds = 0 if round > LONG else max(LEAST, min(MOST, int(self.seconds / round)))
-            more = in_turns(actions, rounds, wait=self.wait, warm=0)
-        taken = {name: [*seconds, *more.get(name, ())] for name, seconds in once.items()}
+            quick = {name for name, (seconds,) in once.items() if seconds <= self.seconds}
+            taken = dict(once)
+            for names in (quick, once.keys() - quick):
+                group = {name: action for name, action in actions.items() if name in names}
+                rounds = self._rounds(sum(once[name][0] for name in names))
+                for name, more in in_turns(group, rounds, wait=self.wait, warm=0).items():
+                    taken[name] = [*taken[name], *more]
         return {name: _of_few(seconds) for name, seconds in taken.items()}
+
+    def _rounds(self, seconds: float) -> int:
+        """How many rounds follow the first one, which took so long."""
+        return 0 if seconds > LONG or not seconds else max(LEAST, min(MOST, int(self.seconds / seconds)))
 
 
 def _of_few(seconds: list[float]) -> tuple[float, float]:

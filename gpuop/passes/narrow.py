@@ -141,6 +141,8 @@ class _Narrowing:
                 moved = with_operands(replace(expr, fill=None), lambda e: self.expr(e, b))
                 assert isinstance(moved, Read)
                 return replace(moved, field=self.fields[field], type=expr.type.of(kind), fill=fill), self.ranges[field]
+            case Cast(arg=arg, type=type_) if arg.type.kind == "b" and type_.integer and type_.dtype.bits > UCHAR.bits:
+                return Cast(self.expr(arg, b), type_.of(UCHAR), expr.saturate), (0, 1)
             case Cast(arg=arg, type=type_) if (given := self.narrowed(arg)) and type_.integer:
                 return self.converted(given, expr)
             case Lane(arg=arg, lane=lane) if given := self.narrowed(arg):

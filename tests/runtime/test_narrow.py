@@ -189,6 +189,31 @@ def test_sums_of_bytes_in_bytes():
     assert "ushort8" in text_of(read(x)) and " short16" in text_of(with_differences(x))
 
 
+def test_truth_values_in_bytes(device):
+    """The least of several, and how many hold."""
+    x = rng.random((7, 67)) < 0.4
+
+    @gp.operator
+    def least(f):
+        held = [_convert_int(_readTensor(f, _row, _column + k, border=0)) for k in (-1, 0, 1)]
+        return _convert(_min(_min(held[0], held[1]), held[2]), "int64") != 0
+
+    @gp.operator
+    def most(f):
+        return sum(_convert_int(_readTensor(f, _row + k, _column)) for k in (-1, 0, 1)) >= 2
+
+    def at(row, column, border):
+        return away(x.astype(int), row, column, border=border)
+
+    with vectors():
+        np.testing.assert_array_equal(
+            least(gp.Field(x)).numpy(), np.min([at(0, k, "zero") for k in (-1, 0, 1)], 0) == 1
+        )
+        np.testing.assert_array_equal(most(gp.Field(x)).numpy(), sum(at(k, 0, "clamp") for k in (-1, 0, 1)) >= 2)
+    wide = gp.Field(np.zeros((64, 640), bool))
+    assert "int8" not in text_of(least(wide)) and "long" not in text_of(least(wide)) and "uchar" in text_of(least(wide))
+
+
 def text_of(*results: gp.Field) -> str:
     limits = replace(LEAST, target=TARGET)
     return "".join(
