@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -57,6 +58,7 @@ def _shifted(x: Field, axes: Any, sign: int) -> Field:
     return roll(x, tuple(sign * (x.field_shape[a] // 2) for a in numbers), numbers) if numbers else x
 
 
+@functools.lru_cache(typed=True)
 def next_fast_len(target: int, real: bool = False) -> int:
     """scipy.fft.next_fast_len: the least length from this one on whose transforms are fast: with factors 2, 3 and 5.
 
@@ -70,6 +72,7 @@ def next_fast_len(target: int, real: bool = False) -> int:
     return fast_length(count)
 
 
+@functools.lru_cache(typed=True)
 def prev_fast_len(target: int, real: bool = False) -> int:
     """scipy.fft.prev_fast_len: the greatest length up to this one with factors 2, 3 and 5; arguments as of `next_fast_len`."""
     count = operator.index(target)

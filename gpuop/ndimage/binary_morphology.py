@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import operator
 from typing import Any
 
@@ -29,15 +31,22 @@ def generate_binary_structure(rank: int, connectivity: int) -> Numbers:
     return np.asarray(steps <= max(connectivity, 1))
 
 
+def _dilated(once: Numbers, iterations: int) -> Numbers:
+    """A structure dilated by itself, as the bits of an integer: a shift has the structure at another of its own points."""
+    shape = [iterations * (n - 1) + 1 for n in once.shape]
+    steps = np.ravel_multi_index(np.nonzero(np.atleast_1d(once)), shape or [1]).tolist()
+    grown = 1
+    for _ in range(iterations):
+        grown = functools.reduce(operator.or_, [grown << step for step in steps], 0)
+    count = math.prod(shape)
+    held = np.frombuffer(grown.to_bytes(-(-count // 8), "little"), np.uint8)
+    return np.unpackbits(held, count=count, bitorder="little").astype(bool).reshape(shape)
+
+
 def iterate_structure(structure: Any, iterations: int, origin: Any = None) -> Any:
     """scipy.ndimage.iterate_structure: a structure dilated by itself; with an origin, that of the result too."""
     once = np.asarray(structure) != 0
-    grown = once
-    for _ in range(iterations - 1):
-        wide = np.zeros([n + m - 1 for n, m in zip(grown.shape, once.shape, strict=True)], bool)
-        for at in np.argwhere(once):
-            wide[tuple(slice(i, i + n) for i, n in zip(at, grown.shape, strict=True))] |= grown
-        grown = wide
+    grown = _dilated(once, iterations) if iterations > 1 else once
     if origin is None:
         return grown if iterations > 1 else np.array(structure)
     return grown, [iterations * o for o in each(origin, once.ndim, "origin")]

@@ -15,6 +15,7 @@ from gpuop.ndimage.binary_morphology import generate_binary_structure
 from gpuop.ndimage.filter_arguments import each, frozen
 from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of, wanted_dtype
 from gpuop.ndimage.nearest import NONE, Metric, cost, nearest
+from gpuop.ndimage.searched_lines import searched
 from gpuop.ndimage.swept_distances import sweeps, swept
 from gpuop.ops.algebra import astype
 from gpuop.ops.gather import Place, Reading, apart, gathered
@@ -179,15 +180,17 @@ def _distances(
     if not input.field_shape.points:
         parts = astype(input, dtype), astype(stack([input] * len(shape)), "int32")
         return tuple(part for part, w in zip(parts, want, strict=True) if w)
-    points = nearest(input, metric)
+    ways = nearest(input, metric), searched(input, metric)  # of CPUs, and of others
     made = []
     if want[0]:
-        far = _lengths(points, shape, metric, nowhere)
+        far, elsewhere = (_lengths(points, shape, metric, nowhere) for points in ways)
         if metric.name != "euclidean" and not want[1] and sweeps(shape):
-            far = either(single(), swept(input, metric.name == "chessboard"), far)
+            far = swept(input, metric.name == "chessboard")
+        far = either(single(), far, elsewhere)
         made.append(reshape(far if str(far.dtype) == dtype else _as_unsigned(far, dtype), shape))
     if want[1]:
-        made.append(stack([reshape(_coordinate(points, shape, axis, nowhere), shape) for axis in range(len(shape))]))
+        along = [[_coordinate(points, shape, axis, nowhere) for points in ways] for axis in range(len(shape))]
+        made.append(stack([reshape(either(single(), *each_way), shape) for each_way in along]))
     return tuple(made)
 
 

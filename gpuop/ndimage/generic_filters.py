@@ -26,7 +26,8 @@ from gpuop.ndimage.filter_arguments import (
     spread,
     window_axes,
 )
-from gpuop.ndimage.neighbours import MOST, Around, neighbourhood
+from gpuop.ndimage.line_values import LineValues, ResultLine
+from gpuop.ndimage.neighbours import MOST, Around, neighbourhood, steps_along
 from gpuop.ndimage.of_arrays import of_arrays, with_more
 from gpuop.ndimage.window_values import window_values
 
@@ -118,8 +119,8 @@ def generic_filter1d(
     Args:
         input, axis, output, mode, cval, origin: as of `correlate1d`.
         function: of an array of a line in double, which goes on beyond both ends, of an array that it writes the result to, and of
-            the extra arguments. It is called for each line on the host, as SciPy does; `generic_filter` with a window of
-            one line is recorded.
+            the extra arguments. It is recorded once where it can be: slices, arithmetic and NumPy's functions of elements, and
+            `np.convolve` with few weights, written to the whole result. Others are called for each line on the host, as SciPy does.
         filter_size: by one less than this a line is longer than its result.
 
     Returns:
@@ -143,30 +144,47 @@ def _by_lines(
         raise ArgumentError(f"invalid filter size {size}: it is 1 or more")
     check_origin(origin, size)
 
+    count, before, dtype = field.field_shape[number], size // 2 + origin, result_dtype(output, field)
+
+    def found(around: Around) -> Any:
+        result = ResultLine(count)
+        function(LineValues(count + size - 1, lambda n: around(steps_along(number, rank(field), before)(n))), result)
+        return result.at(0)
+
+    with contextlib.suppress(Exception):  # what cannot be recorded is called
+        return neighbourhood("generic_filter1d", field, found, at, "float64", dtype, object())
+
     def filtered(array: Numbers) -> Numbers:
         lines = np.moveaxis(array, number, -1)
-        made = _lines_filtered(lines.reshape(-1, lines.shape[-1]), function, size, size // 2 + origin, at)
+        made = _lines_filtered(lines.reshape(-1, lines.shape[-1]), function, size, before, at, _kept(dtype))
         return np.moveaxis(made.reshape(lines.shape), -1, number)
 
-    return _on_host("generic_filter1d", field, filtered, result_dtype(output, field))
+    return _on_host("generic_filter1d", field, filtered, dtype)
 
 
-def _lines_filtered(lines: Numbers, function: Any, size: int, before: int, at: ImageEdge) -> Numbers:
+def _lines_filtered(lines: Numbers, function: Any, size: int, before: int, at: ImageEdge, kept: str) -> Numbers:
     """What a function makes of each line, of which it gets a few after another in the same memory."""
-    count, made = lines.shape[1], np.empty(lines.shape)
+    count, made = lines.shape[1], np.empty(lines.shape, kept)
     middle = slice(before, before + count)
-    given = np.full((AT_ONCE, count + size - 1), at.cval)
+    given, results = np.full((AT_ONCE, count + size - 1), at.cval), np.empty((AT_ONCE, count))
     places = padded(np.arange(count), [before], [size], at)
     for first in range(0, len(lines), AT_ONCE):
-        some, found = lines[first : first + AT_ONCE], made[first : first + AT_ONCE]
-        wide = given[: len(some)]
+        some = lines[first : first + AT_ONCE]
+        wide, found = given[: len(some)], results[: len(some)]
         wide[:, middle] = some
         for end in (slice(0, before), slice(before + count, None)):
             wide[:, end] = at.cval if at.border == "constant" else some[:, places[end]]
         found[:] = 0
         for line, result in zip(wide, found, strict=True):
             function(line, result)
+        with np.errstate(over="ignore"):
+            made[first : first + AT_ONCE] = found
     return made
+
+
+def _kept(dtype: str) -> str:
+    """The dtype in which the host gives what becomes a result of a dtype."""
+    return dtype if dtype in ("float32", "float64") else "float64"
 
 
 def _real(field: Field) -> Field:
@@ -186,7 +204,7 @@ def _on_host(name: str, field: Field, filtered: Callable[[Numbers], Numbers], dt
     """A filter of arrays that gives them in double, of each element of tensors by itself."""
     if not field.field_shape.points:
         return field.astype(dtype)
-    grid, kept = rank(field), dtype if dtype in ("float32", "float64") else "float64"
+    grid, kept = rank(field), _kept(dtype)
 
     def run(array: Numbers) -> Numbers:
         made = np.empty(array.shape) if array.ndim > grid else filtered(array)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,16 +15,18 @@ from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.interop import numpy_dtype
 from gpuop.ir.types import FieldType
-from gpuop.ndimage.label_groups import NOWHERE, LabelGroups, LabelIndex, index_of, room_of, unravelled
-from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of
+from gpuop.ndimage.label_groups import NOWHERE, LabelGroups, LabelIndex, index_of, room_of
+from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of, values_of
 from gpuop.ops.algebra import astype, where
 from gpuop.ops.along import take
 from gpuop.ops.bins import Bins, known_bins
 from gpuop.ops.count_kernels import counted
-from gpuop.ops.gather import Place, Reading, gathered, own_place
+from gpuop.ops.digit_passes import by_digits
+from gpuop.ops.gather import Place, Reading, apart, gathered, own_place
 from gpuop.ops.layouts import ravel, reshape
 from gpuop.ops.sorts import argsort
 
+MOST_COUNTED = 1 << 16  # values, of those from 0 on, of which each is counted however few points there are
 Boxes = list[tuple[slice, ...] | None]
 
 
@@ -44,14 +47,14 @@ def find_objects(input: Any, max_label: int = 0) -> Boxes:
     given = _with_integers("find_objects", input)
     shape = shape_of(given)
     if max_label < 1:
-        max_label = int(_on_host(measured(_greatest, given, None))) if 0 not in shape else 0
+        max_label = int(values_of(measured(_greatest, given, None))) if 0 not in shape else 0
     if max_label < 1:
         return []
-    ends = _on_host(measured(_ends, given, None, room_of(max_label)))[:max_label]
-    return [
-        tuple(slice(n - int(a), int(b)) for n, (a, b) in zip(shape, box, strict=False)) if box[0, 1] else None
-        for box in ends
-    ]
+    ends = values_of(measured(_ends, given, None, room_of(max_label)))[:max_label]
+    starts, stops = np.array(shape, np.int32) - ends[..., 0], ends[..., 1]
+    along = [map(slice, starts[:, n].tolist(), stops[:, n].tolist()) for n in range(len(shape))]
+    boxes = list(zip(*along, strict=True)) if along else [()] * max_label
+    return [box if there else None for box, there in zip(boxes, (stops[:, 0] > 0).tolist(), strict=True)]
 
 
 def value_indices(arr: Any, *, ignore_value: Any = None) -> dict[int, tuple[Any, ...]]:
@@ -76,13 +79,21 @@ def value_indices(arr: Any, *, ignore_value: Any = None) -> dict[int, tuple[Any,
     shape = shape_of(given)
     if 0 in shape:
         return {}
-    order, values = measured(_in_order, given, None)
-    order = _on_host(order) if isinstance(order, Field) else order
-    known, starts = np.unique(_on_host(values), return_index=True)
-    ends = [*starts[1:].tolist(), len(values)]
+    low, high = (int(values_of(end)) for end in measured(_least_and_greatest, given, None))
+    many = not shape or low < 0 or high >= max(MOST_COUNTED, math.prod(shape))
+    made = measured(_in_order, given, None, None if many else max(high.bit_length(), 1))
+    made = services.above.evaluate(*made) if isinstance(given, Field) else made
+    if many:
+        values = values_of(made[-1])
+        last = np.append(np.flatnonzero(values[1:] != values[:-1]), len(values) - 1)
+        known, ends = values[last], (last + 1).tolist()
+    else:
+        counts = values_of(measured(_counts, given, None, room_of(high + 1)))
+        known = np.flatnonzero(counts)
+        ends = np.cumsum(counts[known]).tolist()
     return {
-        int(value): tuple(unravelled(order[start:end], shape))
-        for value, start, end in zip(known.tolist(), starts.tolist(), ends, strict=True)
+        int(value): tuple(along[start:end] for along in made[: len(shape)])
+        for value, start, end in zip(known.tolist(), [0, *ends[:-1]], ends, strict=True)
         if ignore_value is None or value != ignore_value
     }
 
@@ -91,8 +102,8 @@ def _values_and_places(input: Any, labels: Any, chosen: LabelIndex) -> list[tupl
     """Of each label its points' values, and their numbers in row-major order."""
     order, values, counts = measured(_by_group, input, labels, chosen)
     if any(isinstance(given, Field) for given in (input, labels)):
-        order, values = _on_host(order), _on_host(values)
-    ends = np.cumsum(_on_host(counts))
+        order, values = values_of(order), values_of(values)
+    ends = np.cumsum(values_of(counts))
     return [(values[a:b], order[a:b]) for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
 
 
@@ -157,8 +168,9 @@ def histogram(input: Any, min: Any, max: Any, bins: Any, labels: Any = None, ind
     if is_lazy(input, labels) or chosen.shape is None or labels is None:
         return made
     found = np.empty(chosen.shape, object)
-    for at in np.ndindex(chosen.shape):
-        found[at] = made[at] if points[at] else None
+    rows, there = made.reshape(-1, made.shape[-1]), values_of(points).reshape(-1).tolist()
+    for n, some in enumerate(there):
+        found.flat[n] = rows[n] if some else None
     return found
 
 
@@ -175,11 +187,6 @@ def _with_integers(name: str, given: Any) -> Any:
     if dtype.kind not in "biu":
         raise UnsupportedError(f"{name} takes integers, not {dtype}")
     return given
-
-
-def _on_host(made: Any) -> Any:
-    """A result's values as NumPy's."""
-    return made.numpy() if isinstance(made, Field) else np.asarray(made.tolist(), getattr(made, "dtype", None))
 
 
 def _check_index(index: Any, labels: Any) -> None:
@@ -201,28 +208,55 @@ def _greatest(input: Field, _: None) -> Field:
 
 
 def _ends(input: Field, _: None, count: int) -> Field:
-    """For each label and axis how far its first point is from the end, and how far the point behind its last one from the start."""
+    """For each label and axis how far its first point is from the end, and how far the point behind its last one from the start.
+
+    Points whose neighbour is of the same label are no ends.
+    """
     labels = input if input.field_shape else reshape(input, (1,))
     shape = labels.field_shape
     out = FieldType((count, len(shape), 2), (), "int32")
 
     def body() -> None:
         k._globalThreads(shape)
-        number = k._convert(k._readTensor(labels), "int64")
+        own, place = k._readTensor(labels), own_place(len(shape))
+        number = k._convert(own, "int64")
         with k._if((number > 0) & (number <= count)):
-            place = k._convert_int(number) - 1
-            for axis, (at, n) in enumerate(zip(own_place(len(shape)), shape, strict=True)):
-                for end, far in enumerate((n - at, at + 1)):
-                    with k._if(far > k._readTensor(k._out0, place, axis, end, border="unchecked")):
-                        k._atomic_max(k._pointerTo(k._out0, place, axis, end), far)
+            box = k._convert_int(number) - 1
+            for axis, (at, n) in enumerate(zip(place, shape, strict=True)):
+                for end, (step, far) in enumerate(((-1, n - at), (1, at + 1))):
+                    beside = k._readTensor(labels, *place[:axis], at + step, *place[axis + 1 :], border=0)
+                    with k._if((beside != own) & (far > k._readTensor(k._out0, box, axis, end, border="unchecked"))):
+                        k._atomic_max(k._pointerTo(k._out0, box, axis, end), far)
 
     return library_call("find_objects", (out,), [labels], body, ())[0]
 
 
-def _in_order(input: Field, _: None) -> tuple[Field, Field]:
-    values = ravel(astype(input, "uint8") if input.dtype == "bool" else input)
-    order = argsort(values)
-    return order, take(values, order, 0, mode="clip")
+def _least_and_greatest(input: Field, _: None) -> tuple[Field, Field]:
+    values = astype(input, "int64") if input.dtype != "uint64" else input
+    return values.min(), values.max()
+
+
+def _counts(input: Field, _: None, count: int) -> Field:
+    return counted("counts", input, Bins(count, "own"))
+
+
+def _in_order(input: Field, _: None, bits: int | None) -> tuple[Field, ...]:
+    """Of points in the order of their values the coordinates along each axis.
+
+    Args:
+        bits: that hold all values, which are not below 0; None where they are many, and the values in order are wanted too.
+    """
+    small = next((n for n in ("uint8", "uint16") if bits and bits <= np.iinfo(n).bits), input.dtype)
+    values, shape = ravel(astype(input, small)), input.field_shape
+    order = argsort(values) if bits is None else by_digits(reshape(values, (1, shape.points)), True, True, bits)
+    whole = "int32" if shape.points < 2**31 else "int64"
+
+    def body() -> None:
+        for n, at in enumerate(apart(k._convert(k._readTensor(order), whole), shape)):
+            k._writeTensor(getattr(k, f"_out{n}"), k._convert(at, "int64"))
+
+    places = library_call("value_indices", (order.type,) * len(shape), [order], body, tuple(shape)) if shape else ()
+    return tuple(places) if bits else (*places, take(values, order, 0, mode="clip"))
 
 
 def _by_group(input: Field, labels: Field | None, index: LabelIndex) -> tuple[Field, Field, Field]:

@@ -17,6 +17,7 @@ from gpuop.ndimage.filter_arguments import DTypeOfArray
 from gpuop.pipelines.pipeline import Pipeline, pipeline
 from gpuop.pipelines.takes_arrays import an_array, as_field
 
+TO_HOST = ("get", "cpu", "copy_to_host")  # methods of CuPy's arrays, PyTorch's and Numba's
 Measure = Callable[..., Any]  # of fields and constants: a field, or a tuple of fields
 
 
@@ -51,6 +52,14 @@ def as_array(given: Any) -> Any:
 
 def _number(array: Any) -> Any:
     return array[()] if isinstance(array, np.ndarray) else array
+
+
+def values_of(made: Any) -> Any:
+    """A result's values as NumPy's array."""
+    if isinstance(made, Field):
+        return made.numpy()
+    to_host = next((way for way in TO_HOST if hasattr(made, way)), None)
+    return np.asarray(getattr(made, to_host)() if to_host else made)
 
 
 def shape_of(given: Any) -> tuple[int, ...]:

@@ -1,18 +1,17 @@
-"""The nearest point outside of a mask, for each point: axis after axis, along lines.
+"""The nearest point outside of a mask, for each point: axis after axis, along lines, for CPUs.
 
 Along the first axis it is the nearer one of those before and behind. Along each further one, points of a line know what is nearest
 among those that differ along the axes before, and how far it is. Which of these is nearest along this axis too follows from those
 that are nearest somewhere: they are kept on a stack, with the places from which on they are (A. Meijster, J. Roerdink,
 W. Hesselink, A general algorithm for computing distance transforms in linear time, 2000; P. Felzenszwalb, D. Huttenlocher,
 Distance transforms of sampled functions, 2012). This is exact, and takes as long as lines are, whatever the distances. One thread
-has a line: those of CPUs have rows last, so that they read neighbours, and those of GPUs have them first, so that neighbours read
-side by side.
+has a line; rows come last, so that they are read from neighbour to neighbour.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +21,6 @@ from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import FieldType
 from gpuop.ops.gather import apart
 from gpuop.ops.layouts import ravel
-from gpuop.ops.sort_tiles import single
 
 NONE = -1  # the nearest point where there is none
 GROUP = 64  # threads side by side
@@ -73,15 +71,20 @@ class Metric:
         return k._convert_int(k._floor(k._fmin(k._fmax(place, -1.0), float(1 << 30))))
 
 
-def nearest(mask: Field, metric: Metric) -> Field:
-    """The number in memory's order of the nearest point that is 0, for each point in that order; NONE if there is none."""
+def longer_axes(mask: Field, metric: Metric) -> tuple[tuple[int, ...], Metric]:
+    """The shape of a mask without axes of one point, and the metric of the others."""
     longer = [axis for axis, n in enumerate(mask.field_shape) if n > 1] or [0]
-    shape = tuple(mask.field_shape[axis] for axis in longer)
     if metric.sampling is not None:
         metric = replace(metric, sampling=tuple(metric.sampling[axis] for axis in longer))
+    return tuple(mask.field_shape[axis] for axis in longer), metric
+
+
+def nearest(mask: Field, metric: Metric) -> Field:
+    """The number in memory's order of the nearest point that is 0, for each point in that order; NONE if there is none."""
+    shape, metric = longer_axes(mask, metric)
     found = _along_first(ravel(mask), shape)
-    for turn in range(1, len(shape)):
-        found = _along(found, shape, turn, metric)
+    for axis in range(1, len(shape)):
+        found = _along(found, shape, axis, metric)
     return found
 
 
@@ -97,19 +100,14 @@ def cost(metric: Metric, shape: Sequence[int], axes: Sequence[int], place: Seque
 
 @dataclass(frozen=True)
 class _LinePoints:
-    """A thread's line along an axis: where its points are in memory, and of which axes they know the nearest point."""
+    """A thread's line along an axis: where its points are in memory. Of the axes before they know the nearest point."""
 
     shape: tuple[int, ...]
     axis: int
-    known: tuple[int, ...]
 
     @property
     def count(self) -> int:
         return self.shape[self.axis]
-
-    @property
-    def lines(self) -> int:
-        return math.prod(self.shape) // self.count
 
     @property
     def step(self) -> int:
@@ -126,26 +124,18 @@ class _LinePoints:
         first = sum(p * math.prod(self.shape[a + 1 :]) for a, p in enumerate(place) if a != self.axis)
         return first + at * self.step
 
-
-def _by_target(shape: tuple[int, ...], turn: int, body: Callable[[_LinePoints], None]) -> None:
-    """Record what a thread does along the axis that is taken in this turn: CPUs begin with the first one, GPUs with the last."""
-    count = len(shape)
-    on_cpu = _LinePoints(shape, turn, tuple(range(turn)))
-    axis = (turn - 1) % count
-    on_gpu = _LinePoints(shape, axis, tuple(a for a in range(count) if turn and (a < axis or a == count - 1)))
-    k._globalThreads(on_gpu.lines + (on_cpu.lines - on_gpu.lines) * single())
-    k._localThreads(GROUP)
-    with k._codegenIf(single()):
-        body(on_cpu)
-    with k._codegenElse():
-        body(on_gpu)
+    def threads(self) -> None:
+        """Have one for each line."""
+        k._globalThreads(math.prod(self.shape) // self.count)
+        k._localThreads(GROUP)
 
 
 def _along_first(mask: Field, shape: tuple[int, ...]) -> Field:
-    """The nearer one of the points before and behind, along one axis."""
-    out = FieldType(mask.field_shape, (), "int32")
+    """The nearer one of the points before and behind, along the first axis."""
+    out, line = FieldType(mask.field_shape, (), "int32"), _LinePoints(shape, 0)
 
-    def sweep(line: _LinePoints) -> None:
+    def body() -> None:
+        line.threads()
         place, last = line.place, k._var(NONE)
         with k._for(line.count) as at:
             number = line.number(place, at)
@@ -160,26 +150,22 @@ def _along_first(mask: Field, shape: tuple[int, ...]) -> Field:
             nearer = k._where((before < 0) | ((last >= 0) & (last - at < at - before)), last, before)
             k._writeTensor(k._out0, k._where(nearer < 0, NONE, line.number(place, nearer)), number)
 
-    def body() -> None:
-        _by_target(shape, 0, sweep)
-
     return library_call("nearest", (out,), [mask], body, shape, whole=True)[0]
 
 
-def _along(found: Field, shape: tuple[int, ...], turn: int, metric: Metric) -> Field:
+def _along(found: Field, shape: tuple[int, ...], axis: int, metric: Metric) -> Field:
     """The nearest points along one more axis."""
     kept = FieldType(found.field_shape, (), "int16" if max(shape) < 1 << 15 else "int32")
+    line = _LinePoints(shape, axis)
 
-    def sweep(line: _LinePoints) -> None:
+    def body() -> None:
+        line.threads()
         stack = _Stack(line, found, metric)
         with k._for(line.count) as at:
             stack.add(at)
         stack.write()
 
-    def body() -> None:
-        _by_target(shape, turn, sweep)
-
-    return library_call("nearest", (found.type, kept, kept), [found], body, (shape, turn, metric), whole=True)[0]
+    return library_call("nearest", (found.type, kept, kept), [found], body, (shape, axis, metric), whole=True)[0]
 
 
 class _Stack:
@@ -196,7 +182,7 @@ class _Stack:
 
     def cost_of(self, at: Any) -> Any:
         line = self.line
-        return cost(self.metric, line.shape, line.known, self.place, self.point(at))
+        return cost(self.metric, line.shape, range(line.axis), self.place, self.point(at))
 
     def far(self, at: Any, site: Any, cost_: Any) -> Any:
         return self.metric.both(self.metric.along(self.line.axis, at - site), cost_)

@@ -165,4 +165,7 @@ def as_tuples(made: Any, lazy: bool) -> Any:
     """Places as SciPy gives them: a tuple, or a list of tuples."""
     if lazy:
         return made
-    return tuple(made) if made.ndim == 1 else [tuple(row) for row in made.reshape(-1, made.shape[-1])]
+    if made.ndim == 1:
+        return tuple(made)
+    rows = made.reshape(-1, made.shape[-1])
+    return list(zip(*(rows[:, n] for n in range(rows.shape[1])), strict=True)) if rows.shape[1] else [()] * len(rows)

@@ -60,6 +60,11 @@ class WindowValues(np.ndarray[Any, Any]):
         return np.sqrt(found) if isinstance(found, np.ndarray) else k._sqrt(found)
 
 
+def of_values(ufunc: Any, values: Sequence[Any]) -> Any:
+    """What one of NumPy's functions makes of recorded values and numbers."""
+    return OF_VALUES[ufunc](*values) if ufunc in OF_VALUES else ufunc(*map(_plain, values))
+
+
 def window_values(values: Sequence[Any]) -> WindowValues:
     """An array of recorded values."""
     made = np.empty(len(values), object)

@@ -36,15 +36,19 @@ MOST_HELD = 8  # bytes of a value in local memory, as long as there is room for 
 COPIES, AHEAD = 8, 8  # of counts, and the values that a thread of a GPU reads before it counts them
 
 
-def by_digits(field: Field, places: bool, flat: bool) -> Field:
-    """Rows of values in order, or where each of them was; of one row a grid of one dimension, if it is to be flat."""
-    alone, together = (_passes(how, field, places, flat) for how in (_Alone, _Together))
+def by_digits(field: Field, places: bool, flat: bool, used: int | None = None) -> Field:
+    """Rows of values in order, or where each of them was; of one row a grid of one dimension, if it is to be flat.
+
+    Args:
+        used: how many of the lowest bits of keys differ, where that is known.
+    """
+    alone, together = (_passes(how, field, places, flat, used) for how in (_Alone, _Together))
     return either(single(), alone, together)
 
 
-def _passes(how: type[_Pass], field: Field, places: bool, flat: bool) -> Field:
+def _passes(how: type[_Pass], field: Field, places: bool, flat: bool, used: int | None) -> Field:
     order: Field | None = None
-    bits, count = digits_of(field.type, how.constants()[0])
+    bits, count = digits_of(field.type, how.constants()[0], used)
     for n in range(count):
         last = n == count - 1
         made = how(field, order, n * bits, bits, not (places and last), places, flat and last).moved()

@@ -51,9 +51,9 @@ def value_of(key: Any, kind: FieldType) -> Any:
     return found != 0 if dtype.kind == "b" else k._convert(found, kind.dtype)
 
 
-def digits_of(kind: FieldType, most: int) -> tuple[int, int]:
-    """The bits of each digit of a type's keys, so many at most, and how many digits there are."""
-    size = 8 * np.dtype(kind.array_dtype).itemsize
+def digits_of(kind: FieldType, most: int, used: int | None = None) -> tuple[int, int]:
+    """The bits of each digit of a type's keys, so many at most, and how many digits there are: of all bits, or of those used."""
+    size = used or 8 * np.dtype(kind.array_dtype).itemsize
     count = -(-size // most)
     return -(-size // count), count
 

@@ -33,6 +33,15 @@ def line(values, result, scale=1.0):
     result[...] = np.sort(values)[: len(result)] * scale
 
 
+def weighted(values, result, scale=1.0):
+    result[:] = np.convolve(values, [1.0, 2.0, -3.0, 0.5], "valid") * scale
+
+
+def clipped(values, result, scale=1.0):
+    np.copyto(result, np.maximum(values[1:-2] - values[3:], -1) / 3 + (values[:-3] > 4) * scale)
+    result += np.sqrt(np.abs(values))[2:-1]
+
+
 @pytest.fixture
 def image():
     with gp.use_device("reference"):
@@ -62,6 +71,34 @@ def test_functions_that_are_called(image, mode):
     found = ndimage.generic_filter1d(image, line, 4, axis=0, origin=1, extra_arguments=(2.0,), **options)
     expected = scipy.ndimage.generic_filter1d(image, line, 4, axis=0, origin=1, extra_arguments=(2.0,), **options)
     assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("function", [weighted, clipped])
+def test_functions_of_lines_that_are_recorded(image, function):
+    calls = []
+
+    def counted(*given):
+        calls.append(given)
+        function(*given)
+
+    options = {"axis": 0, "origin": 1, "extra_arguments": (2.0,), "mode": "mirror"}
+    found = ndimage.generic_filter1d(gp.ScalarField(image), counted, 4, **options).numpy()
+    np.testing.assert_allclose(found, scipy.ndimage.generic_filter1d(image, function, 4, **options), rtol=1e-13)
+    assert len(calls) < 5  # not for each line
+
+
+def test_functions_of_lines_that_are_called(image):
+    def some(values, result):
+        result[1:] = values[: len(result) - 1] * values[0]
+        result[0] = values.max()
+
+    def one_by_one(values, result):
+        for n in range(len(result)):
+            result[n] = values[n] + values[n + 2]
+
+    for function in (some, one_by_one):
+        found = ndimage.generic_filter1d(image, function, 3, output="float32")
+        assert np.array_equal(found, scipy.ndimage.generic_filter1d(image, function, 3, output="float32"))
 
 
 def test_more_arguments_and_axes(image):
