@@ -2,26 +2,32 @@
 
 Paths cost their greatest step, and grow in the order of costs, from queues of points of equal cost (A. Falcão, J. Stolfi,
 R. Lotufo, The image foresting transform, IEEE TPAMI 26 (1), 2004). Which of markers that reach a point at the same cost it gets
-follows from the order in the queues, so one thread does it all, in SciPy's order.
+follows from the order in the queues, so one thread does it all, in SciPy's order: one of a CPU.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
+import importlib.util
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import gpuop.dsl as k
+from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.alternatives import either
+from gpuop.dsl.operators.host import HostOperator
 from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ir.types import FieldType
 from gpuop.ndimage.filter_arguments import DTypeOfArray, frozen
 from gpuop.ndimage.labels import structure_of
 from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of, wanted_dtype
-from gpuop.ops.algebra import astype
+from gpuop.ops.algebra import astype, copied
 from gpuop.ops.layouts import ravel, reshape
 
 NONE = -1  # the point before the first one of a queue, and behind the last one
@@ -30,7 +36,7 @@ NONE = -1  # the point before the first one of a queue, and behind the last one
 def watershed_ift(input: Any, markers: Any, structure: Any = None, output: Any = None) -> Any:
     """scipy.ndimage.watershed_ift: the points that each marker reaches first, over the least steps between neighbours.
 
-    One thread does it, as each step depends on those before it: on GPUs that is slow.
+    One thread does it, as each step depends on those before it: of GPUs SciPy does, on the host, where it is installed.
 
     Args:
         input: a Field of scalars, or an array, of uint8 or uint16.
@@ -71,7 +77,31 @@ def _flooded(input: Field, markers: Field, structure: Any, dtype: str | None) ->
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     steps = [sum(int(i - 1) * stride for i, stride in zip(at, strides, strict=True)) for at in np.argwhere(held)]
     made = _queued(ravel(input), ravel(markers), [step for step in steps if step])
-    return astype(reshape(made, shape), dtype or markers.dtype)
+    made = copied(reshape(made, shape))
+    if importlib.util.find_spec("scipy") is not None:
+        made = either(_far_from_host(), copied(_on_host(input, markers, held)), made)
+    return astype(made, dtype or markers.dtype)
+
+
+def _far_from_host() -> Any:
+    """Whether one thread of the target is much slower than one of the host."""
+    return (k._target.device == "gpu") & (k._target.backend != "reference")
+
+
+def _on_host(input: Field, markers: Field, held: Numbers) -> Field:
+    """The labels of points, by SciPy."""
+    return HostOperator(_by_scipy(held.shape, held.tobytes()), input, markers, outputs=markers.type)  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=64)
+def _by_scipy(shape: tuple[int, ...], held: bytes) -> Callable[[Numbers, Numbers], Any]:
+    """SciPy's function with a structure; the same one for equal ones, so that plans are found again."""
+    structure = np.frombuffer(held, bool).reshape(shape)
+
+    def watershed_ift(values: Numbers, markers: Numbers) -> Any:
+        return importlib.import_module("scipy.ndimage").watershed_ift(values, markers, structure)
+
+    return watershed_ift
 
 
 def _queued(values: Field, markers: Field, steps: Sequence[int]) -> Field:

@@ -158,6 +158,20 @@ def test_parts():
             ndimage.histogram(VALUES.astype("complex64"), *rest)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [np.array([[3, -2, 3], [100000, -2, 0]]), np.array([2**63, 1, 2**63], "uint64"), LABELS[None, :4, :5], DOTS[:0]],
+)
+def test_places_of_values(values):
+    expected = {n: np.nonzero(values == n) for n in np.unique(values).tolist()}
+    with gp.use_device("reference"):
+        for given in (values, gp.Field(values, 0)):
+            found = ndimage.value_indices(given)
+            assert list(found) == list(expected)
+            alike(list(found.values()), list(expected.values()))
+        assert ndimage.value_indices(np.array(4)) == {4: ()}
+
+
 def test_functions_of_each_label():
     def span(values, places):
         return values.max() - values.min() + places.min()
@@ -185,6 +199,9 @@ def test_distances():
     mask = np.random.default_rng(7).random((11, 9, 8)) > 0.02
     with gp.use_device("reference"):
         check_distances(mask, (0.7, 2.1, 1.5))
+        far = np.random.default_rng(9).random((150, 7)) > 0.004  # what is nearest is blocks away
+        check_distances(far, None)
+        check_distances(far, (0.5, 3.0))
 
 
 def test_distances_on_devices(device):
