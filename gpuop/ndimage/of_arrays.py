@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -14,7 +13,8 @@ from gpuop.dsl.fields.field import Field
 from gpuop.errors import UnsupportedError
 from gpuop.interop import numpy_dtype
 from gpuop.ndimage.filter_arguments import DTypeOfArray, frozen
-from gpuop.pipelines.pipeline import pipeline
+from gpuop.pipelines.calls_before import CONSTANT, DATA, RESULT, Anew, CallsBefore
+from gpuop.pipelines.pipeline import Pipeline, pipeline
 from gpuop.pipelines.takes_arrays import an_array, as_field
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -42,9 +42,9 @@ def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Func
             return function(as_field(array), **given, **options)  # type: ignore[no-any-return]
 
         run = pipeline(_named(field_of, name))
+        before = CallsBefore(signature, {first: DATA, also or first: DATA, "output": RESULT}, CONSTANT)
 
-        @functools.wraps(function)
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
             given = dict(signature.bind(*args, **kwargs).arguments)
             array, other, output = given.pop(first), given.pop(also, None), given.pop("output", usual)
             into = output if output is not None and is_array(output) else None
@@ -52,11 +52,11 @@ def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Func
             if isinstance(array, (Field, Placeholder)):
                 if into is not None:
                     raise UnsupportedError(f"ndimage.{name}: of a Field `output=` is a dtype; its result is a Field")
-                return field_of(array, other, _with_output(rest, output), False)
+                return field_of(array, other, _with_output(rest, output), False), None, ()
             told = _with_output(rest, _name_of(output, into))
             return _run(run, (_array(array, narrow), _array(other), told, into is not None), into)
 
-        return called  # type: ignore[return-value]
+        return before.calling(function, anew)
 
     return decorated
 
@@ -72,13 +72,12 @@ def _with_output(rest: dict[str, Any], output: Any) -> tuple[Any, ...]:
     return tuple(rest.items()) if output is _NO_OUTPUT else (*rest.items(), ("output", output))
 
 
-def _run(run: Callable[..., Any], arguments: tuple[Any, ...], into: Any) -> Any:
+def _run(run: Pipeline, arguments: tuple[Any, ...], into: Any) -> Anew:
     """The result of a pipeline, in an array where one is given, which may be of the other byte order."""
     if isinstance(into, np.ndarray) and not into.dtype.isnative:
         np.copyto(into, run(*arguments))
-        return into
-    result = run(*arguments, out=into)
-    return result if into is None else into
+        return into, None, ()
+    return run.anew(arguments, {"out": into})
 
 
 def _other_field(other: Any) -> Any:

@@ -29,12 +29,10 @@ from gpuop.fusion.program import Program
 from gpuop.host_span import HostSpan, traced_again
 from gpuop.interop import library_of, numpy_dtype, own
 from gpuop.ir.values import Leaf
+from gpuop.pipelines.calls_before import RESULT, Anew, CallsBefore, TracedCall
 from gpuop.pipelines.computed_once import by_calls
-from gpuop.pipelines.device_call import DeviceCall
-from gpuop.pipelines.host_call import HostCall
-from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out, on_device, refuse_options, traced
+from gpuop.pipelines.pipeline_call import PipelineCall, Traced, on_device, refuse_options, traced
 from gpuop.pipelines.windowing import Windowing
-from gpuop.runtime.devices import current
 from gpuop.runtime.profiling import Profile
 from gpuop.texts import explained, source_of
 
@@ -54,17 +52,25 @@ class Pipeline(Windowing):
         self._declare("pipeline", dynamic)
         self.precision, self.optimize = precision, optimize
         self.traced: Recollection[Traced] = Recollection(PLANS_KEPT)
+        self.before = CallsBefore(self.signature, {"out": RESULT})
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.receiver or self.first or self.preset:
+            return self.anew(args, kwargs)[0]
+        return self.before.result(args, kwargs, self.anew)
+
+    def anew(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
+        """A call that nothing is known of before: its arguments are bound, checked and told apart."""
         out, device = self._option("out", kwargs), self._option("device", kwargs)
         bound, given = self._bound(args, kwargs)
         if self._is_plain(bound, given):
             refuse_options(self.name, out, device)
-            return self._result(bound)
+            return self._result(bound), None, ()
         with on_device(device):
             with HostSpan("prepare"):
-                call = self._called(bound, given, out)
-            return call.returned()
+                made = self._trace(bound, given, self._on_device(given))
+                call = made.call(list(given.values()), out)
+            return call.returned(), made, list(given.values())
 
     def _option(self, name: str, kwargs: dict[str, Any]) -> Any:
         """`out=` or `device=` of a call's arguments, which have it no more, unless it is the function's own."""
@@ -77,12 +83,6 @@ class Pipeline(Windowing):
         except TypeError as wrong:
             raise SemanticError(f"pipeline `{self.name}`: {wrong}") from None
         return bound, {name: value for name, value in bound.arguments.items() if is_array(value)}
-
-    def _called(self, bound: inspect.BoundArguments, given: dict[str, Any], out: Any) -> PipelineCall:
-        device = self._on_device(given)
-        made = self._trace(bound, given, device)
-        outs = None if out is None else check_out(self.name, out, made.kinds)
-        return (DeviceCall if device else HostCall)(made, list(given.values()), current(), outs)
 
     # --- what runs ----------------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class Pipeline(Windowing):
                 f"pipeline `{self.name}` is a plain function of Fields here, and has no plan of its own; give it arrays"
             )
         with on_device(device):
-            return self._called(bound, given, out)
+            return self._trace(bound, given, self._on_device(given)).call(list(given.values()), out)
 
     # --- tracing ------------------------------------------------------------------------------------------------
 
@@ -203,17 +203,17 @@ class Pipeline(Windowing):
             raise SemanticError(f"pipeline `{self.name}` gets arrays of several kinds ({told}); convert them to one")
         return any(device for _, device in kinds)
 
-    def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> Traced:
+    def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> TracedCall:
         key = (
             tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items()),
             device,
             self._known_by(bound, given) if len(given) < len(bound.arguments) else (),
             self.precision or chosen(),
         )
-        others = (value for name, value in bound.arguments.items() if name not in given)
-        known, captured = self.traced.find_again(key, self.receiver, (self.function, *others), large_arrays=True)
+        parts = (self.function, *(value for name, value in bound.arguments.items() if name not in given))
+        known, captured = self.traced.find_again(key, self.receiver, parts, large_arrays=True)
         if known:
-            return known
+            return TracedCall(self.name, known, device, captured)
         again = self.traced.why_again(key, self.receiver, captured)
         stand_ins = {
             n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device, self._is_dynamic(n))
@@ -224,12 +224,12 @@ class Pipeline(Windowing):
         made = self._traced(self._result(bound))
         self._check_own(made.program, stand_ins.values())
         if looks() != seen:
-            again = f"{EVERY_CALL}it looks at values of Fields"
+            captured = again = f"{EVERY_CALL}it looks at values of Fields"
         made = replace(made, again=again)
-        if isinstance(captured, Snapshot) and looks() == seen:
+        if isinstance(captured, Snapshot):
             self.traced.keep(key, self.receiver, captured, made)
         traced_again(self.name, again)
-        return made
+        return TracedCall(self.name, made, device, captured)
 
     def _known_by(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
         """The arguments that are no arrays, by their content."""

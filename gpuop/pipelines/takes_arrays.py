@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import Value
 from gpuop.errors import SemanticError
 from gpuop.ir.types import is_integer
+from gpuop.pipelines.calls_before import DATA, Anew, CallsBefore
 from gpuop.pipelines.pipeline import pipeline
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -28,18 +28,20 @@ def takes_arrays(*names: str) -> Callable[[Function], Function]:
 
     def decorated(function: Function) -> Function:
         signature, run = inspect.signature(function), pipeline(function)
+        before = CallsBefore(signature, dict.fromkeys(names, DATA))
 
-        @functools.wraps(function)
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
             bound = signature.bind(*args, **kwargs)
             given = {name: bound.arguments[name] for name in names if name in bound.arguments}
             if any(isinstance(value, (Field, Placeholder)) for value in given.values()):
-                return function(*args, **kwargs)
+                return function(*args, **kwargs), None, ()
             arrays = {name: _array(value) for name, value in given.items()}
             bound.arguments.update(arrays)
-            return (run if any(map(is_array, arrays.values())) else function)(*bound.args, **bound.kwargs)
+            if any(map(is_array, arrays.values())):
+                return run.anew(bound.args, bound.kwargs)
+            return function(*bound.args, **bound.kwargs), None, ()
 
-        return called  # type: ignore[return-value]
+        return before.calling(function, anew)
 
     return decorated
 

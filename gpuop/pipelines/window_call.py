@@ -16,6 +16,7 @@ from gpuop.errors import SemanticError
 from gpuop.evaluation import PLANS_KEPT
 from gpuop.interop import numpy_dtype
 from gpuop.ir.types import FieldType
+from gpuop.pipelines.calls_before import TracedCall
 from gpuop.pipelines.device_call import DeviceCall
 from gpuop.pipelines.host_call import HostCall
 from gpuop.pipelines.parted import Parted, Windowed, parted, windowed
@@ -58,7 +59,7 @@ class InWindows(Tokenized, ABC):
         """Whether the arrays are on a device."""
 
     @abstractmethod
-    def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> Traced:
+    def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> TracedCall:
         """What is computed for arrays of some shapes and dtypes."""
 
     @abstractmethod
@@ -120,7 +121,7 @@ class PipelineWindow:
         windows, axes = self._windows(given), len(self.whole)
         whole = {n: Like.of(a, (*self.whole, *a.shape[axes:]) if n in windows else a.shape) for n, a in given.items()}
         device = pipeline._on_device(given)
-        traced = pipeline._trace(bound, whole, device)
+        traced = pipeline._trace(bound, whole, device).traced
         of = pipeline._parts(traced, self.whole, tuple(k for k, name in enumerate(given) if name not in windows))
         ends = of.footprint.window(self.start, self.stop)
         self._check(given, windows, ends)

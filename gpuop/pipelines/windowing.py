@@ -42,7 +42,7 @@ class Windowing(InWindows):
         """What computes windows, of arguments as of `footprint`; those in `shared` are whole."""
         args, kwargs = tuple(map(_standing, arguments)), {name: _standing(v) for name, v in named.items()}
         bound, given = self._bound(args, kwargs)
-        made = self._trace(bound, {n: Like.of(a, a.shape) for n, a in given.items()}, self._on_device(given))
+        made = self._trace(bound, {n: Like.of(a, a.shape) for n, a in given.items()}, self._on_device(given)).traced
         places = tuple(k for k, name in enumerate(given) if name in shared)
         of_arguments = _grids(made)
         largest = max((*of_arguments, *(tuple(kind.field_shape) for kind in made.kinds)), key=math.prod)

@@ -96,7 +96,7 @@ def open_device(name: str | None = None, checked: bool = False) -> Backend:
         with _opening:
             if device.name in _failed:
                 raise DeviceError(_failed[device.name])
-            key = f"{device.name} checked" if checked else device.name
+            key = _key(device.name, checked)
             if key not in _open:
                 try:
                     _open[key] = _tested(device.name, opener, checked)
@@ -108,6 +108,11 @@ def open_device(name: str | None = None, checked: bool = False) -> Backend:
     names = ", ".join(n for device in found if device.problem is None for n in (device.name, *device.aliases))
     missing = "".join(f"; not {device.name}: {device.problem}" for device in found if device.problem is not None)
     raise DeviceError(f"there is no device {name!r}; found: {names}{missing}")
+
+
+def _key(name: str, checked: bool) -> str:
+    """What an open device is known by."""
+    return f"{name} checked" if checked else name
 
 
 def _specific(name: str) -> str:
@@ -141,7 +146,7 @@ def current() -> Backend:
         return _opened(_everywhere[-1], checked)
     if config.device:
         try:
-            return open_device(config.device, checked)
+            return _opened(config.device, checked)
         except DeviceError as failed:
             raise DeviceError(f"GPUOP_DEVICE={config.device}: {failed}") from None
     if _forked:
@@ -149,7 +154,7 @@ def current() -> Backend:
     for device, _ in discover():
         if device.problem is None:
             try:
-                return open_device(device.name, checked)
+                return _opened(device.name, checked)
             except DeviceError as failed:
                 warnings.warn(f"gpuop skips a device: {failed}", stacklevel=2)
     raise DeviceError("no device works, not even the reference")
@@ -205,7 +210,12 @@ def set_device(name: str | Backend | None) -> None:
 
 
 def _opened(name: str | Backend, checked: bool) -> Backend:
-    return in_use(name) if isinstance(name, Backend) else open_device(name, checked)
+    if isinstance(name, Backend):
+        return in_use(name)
+    known = _open.get(_key(name, checked))
+    if known is not None and known.name == name and not isinstance(known, _Inherited):
+        return in_use(known)
+    return open_device(name, checked)
 
 
 def usable() -> list[Backend]:

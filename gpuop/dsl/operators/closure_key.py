@@ -57,17 +57,8 @@ class Snapshot:
     """
 
     __slots__ = (
-        "_asked",
-        "_label",
-        "_large",
-        "_left",
-        "_makes",
-        "_of_object",
-        "_owners",
-        "_seen",
-        "_watched",
-        "values",
-    )
+        "_asked", "_label", "_large", "_left", "_makes", "_of_object", "_owners", "_seen", "_watched", "values",
+    )  # fmt: skip
 
     def __init__(self, parts: tuple[Any, ...], large_arrays: bool) -> None:
         self._watched = Watched(parts)
@@ -87,7 +78,11 @@ class Snapshot:
 
     def holds(self, *parts: Any) -> bool:
         """Whether these are the same, and nothing has been bound anew or changed: then a new snapshot would be equal."""
-        return self._watched.given_again(parts) and self._watched.holds(self._is_equal)
+        return self._watched.given_again(parts) and self.lasts()
+
+    def lasts(self) -> bool:
+        """Whether nothing that it has met has been bound anew or changed."""
+        return self._watched.holds(self._is_equal)
 
     def changed(self) -> str:
         """What has been bound anew or changed first."""
