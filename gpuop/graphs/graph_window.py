@@ -13,6 +13,7 @@ from gpuop.errors import SemanticError
 from gpuop.fusion.program import Program, needed_ops
 from gpuop.graphs.bound_graph import BoundGraph
 from gpuop.graphs.graph_stages import Combining, WindowStage, make_known, reduced_before
+from gpuop.graphs.region_copies import bring_parts, fetch_parts
 from gpuop.graphs.stepped_graph import SteppedGraph, cut_axes, grid_of, probe_named
 from gpuop.graphs.window_regions import Region, WindowRegions
 from gpuop.ir.types import FieldType
@@ -258,12 +259,8 @@ class GraphWindow:
             regions: of the grid: for each axis the first point and the one behind the last.
             out: gets them.
         """
-        backend, pieces = self.backend, self._pieces(regions, out)
-        for (kind, planes), buffer in zip(pieces, self.packed(regions), strict=True):
-            if backend.only_enqueues:
-                backend.fetch(kind, buffer, planes)
-            else:
-                planes[...] = backend.download(kind, buffer)
+        backend = self.backend
+        fetch_parts(backend, self.parts(regions), self.packed(regions), out)
         backend.wait(backend.record())
 
     def put(self, regions: Sequence[Region], taken: Array) -> None:
@@ -273,15 +270,8 @@ class GraphWindow:
             regions: of the grid: for each axis the first point and the one behind the last.
             taken: those bytes.
         """
-        for (_, planes), buffer in zip(self._pieces(regions, taken), self.room(regions), strict=True):
-            self.backend.write(buffer, planes)
+        backend = self.backend
+        bring_parts(backend, self.parts(regions), self.room(regions), taken)
+        brought = backend.record()
         self.place(regions)
-
-    def _pieces(self, regions: Sequence[Region], memory: Array) -> list[tuple[FieldType, Array]]:
-        """Planes of the parts, that lie one after the other."""
-        parts, at, found = self.parts(regions), 0, []
-        for kind in parts:
-            planes = memory[at : at + kind.nbytes].view(kind.storage.numpy)
-            found.append((kind, planes.reshape(kind.planes, kind.field_shape.points)))
-            at += kind.nbytes
-        return found
+        backend.wait(brought)

@@ -1,26 +1,34 @@
-"""How points around parts go from rank to rank: through the hosts' memory, by MPI, or from GPU to GPU, by NCCL."""
+"""How points around parts go from rank to rank: through memory of the host, by MPI's messages, or from GPU to GPU, by NCCL."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import accumulate
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from gpuop.graphs.graph_window import GraphWindow
+from gpuop.graphs.region_copies import bring_parts, fetch_parts
 from gpuop.mpi.rank_grid import Region
-from gpuop.runtime.base.backend import Array, Backend, Memory
+from gpuop.mpi.shared_memory import shared
+from gpuop.runtime.base.backend import Array, Backend, Buffer, Memory
+from gpuop.runtime.base.queue_in_use import queue_of
 from gpuop.runtime.cuda.cuda_device import Cuda
 from gpuop.runtime.cuda.nccl import Nccl, nccl_library, new_id
 
 Routes = Mapping[int, list[Region]]  # for each other rank the regions that go there, or come from it
+COPYING = ("halos", "normal")  # a queue of each device
+SHARED, MESSAGES = "through memory that ranks of a host share", "by messages"
 
 
 class HostExchange:
-    """Through the hosts' memory, which is page-locked where that is faster.
+    """Through the hosts' memory, which is page-locked where that is faster; what a rank gives, others of its host read there.
+
+    A queue of the device's own copies, beside what the window's computes. All memory is there twice, for exchanges in turn: what
+    a rank has from another one in an exchange says too that the other has read all of the one before.
 
     Args:
         comm: a communicator of mpi4py's.
@@ -28,34 +36,66 @@ class HostExchange:
         gives, gets: what goes to each rank, and comes from it.
     """
 
-    how = "through the host's memory"
-
     def __init__(self, comm: Any, window: GraphWindow, gives: Routes, gets: Routes) -> None:
         self.comm, self.window, self.gives, self.gets = comm, window, gives, gets
         self.all = [region for regions in gets.values() for region in regions]
-        self.found = self._memory(self.all)
-        self.messages = {rank: self._memory(regions) for rank, regions in gives.items()}
-        ends = accumulate(map(self._nbytes, gets.values()))
-        self.replies = dict(zip(gets, np.split(self.found, [*ends]), strict=False))  # parts of `found`
+        self.queue, self.turn = queue_of(window.backend, COPYING), 0
+        rooms, sizes = iter(window.room(self.all)), {rank: 2 * self._nbytes(gives[rank]) for rank in gives}
+        self.rooms = {rank: list(islice(rooms, len(window.parts(regions)))) for rank, regions in gets.items()}
+        out, into = shared(comm, sizes, gets.keys())
+        self.how = " and ".join(filter(None, [SHARED * bool(out or into), MESSAGES * (len(into) < len(gets))]))
+        self.out = {rank: self._turns(out.get(rank), gives[rank]) for rank in gives}
+        self.into = {rank: self._turns(into.get(rank), gets[rank]) for rank in gets}
+        others = gives.keys() | gets.keys()
+        self.told = {rank: self.out[rank] if rank in gives.keys() - out else _signal() for rank in others}
+        self.heard = {rank: self.into[rank] if rank in gets.keys() - into else _signal() for rank in others}
+        self.fetched = self.queue.record()
 
     def _nbytes(self, regions: list[Region]) -> int:
         return sum(kind.nbytes for kind in self.window.parts(regions))
 
-    def _memory(self, regions: list[Region]) -> Array:
-        return self.window.backend.host_memory(self._nbytes(regions))
+    def _turns(self, both: Array | None, regions: list[Region]) -> list[Array]:
+        """Memory for every other exchange, and for those between."""
+        backend, n = self.window.backend, self._nbytes(regions)
+        return np.split(backend.host_memory(2 * n) if both is None else backend.locked(both), [n])
 
     def __call__(self) -> None:
-        comm, window = self.comm, self.window
-        coming = [comm.Irecv(reply, source=rank) for rank, reply in self.replies.items()]
-        going = []
-        for rank, regions in self.gives.items():
-            window.take(regions, self.messages[rank])
-            going.append(comm.Isend(self.messages[rank], dest=rank))
-        for request in coming:
+        self.give(self.window.packed)
+        self.get()
+
+    def give(self, packed: Callable[[list[Region]], list[Buffer]]) -> None:
+        """Have the device copy what others get, once it is computed; the host goes on.
+
+        Args:
+            packed: memory of the device with the points of regions.
+        """
+        backend, queue = self.window.backend, self.queue
+        given = {rank: packed(regions) for rank, regions in self.gives.items()}
+        queue.follow(backend.record())
+        for rank, buffers in given.items():
+            fetch_parts(queue, self.window.parts(self.gives[rank]), buffers, self.out[rank][self.turn])
+        self.fetched = queue.record()
+
+    def get(self) -> None:
+        """Wait until others have what was given, and have the device take what comes, behind what it has to do."""
+        comm, queue, window, turn = self.comm, self.queue, self.window, self.turn
+        coming = {rank: comm.Irecv(each[turn], source=rank) for rank, each in self.heard.items()}
+        queue.wait(self.fetched)
+        going = [comm.Isend(each[turn], dest=rank) for rank, each in self.told.items()]
+        for rank, request in coming.items():
             request.Wait()
-        window.put(self.all, self.found)
+            if rank in self.gets:
+                bring_parts(queue, window.parts(self.gets[rank]), self.rooms[rank], self.into[rank][turn])
+        window.backend.follow(queue.record())
+        window.place(self.all)
         for request in going:
             request.Wait()
+        self.turn = 1 - turn
+
+
+def _signal() -> list[Array]:
+    """What is sent where the points need not be."""
+    return [np.zeros(1, np.uint8)] * 2
 
 
 class NcclExchange:

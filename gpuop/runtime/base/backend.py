@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -22,6 +22,7 @@ from gpuop.ir.kernel import MOST_THREADS, Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.host_arrays import array_of
+from gpuop.runtime.base.host_copies import HostCopies
 
 Array = NDArray[Any]
 NO_ARRAYS = (
@@ -32,7 +33,6 @@ NO_BUNDLES = "{} interprets what was recorded, which is not in a bundle; use a d
 Argument = Any  # a Buffer, or the tuple of scalars of a by-value parameter
 Memory = tuple[FieldType, Buffer]
 Part = Callable[[], Any]
-PAGE = 4096  # bytes
 Queue = TypeVar("Queue", bound="Backend")
 Method = TypeVar("Method", bound=Callable[..., Any])
 CALL: Callable[[Part], Any] = getattr(operator, "call", operator.methodcaller("__call__"))  # without a bytecode
@@ -80,7 +80,7 @@ class Launch:
             part()
 
 
-class Backend(ABC):
+class Backend(HostCopies):
     """A queue of a device, which runs in order. Buffers hold fields as planes: one contiguous grid for each tensor element.
 
     Attributes:
@@ -123,14 +123,6 @@ class Backend(ABC):
     @abstractmethod
     def upload(self, kind: FieldType, planes: Array) -> Buffer:
         """A buffer with these planes, which may change afterwards."""
-
-    @abstractmethod
-    def write(self, buffer: Buffer, planes: Array) -> None:
-        """Overwrite a buffer."""
-
-    @abstractmethod
-    def download(self, kind: FieldType, buffer: Buffer) -> Array:
-        """The planes of a field, in memory of the caller's; waits."""
 
     @abstractmethod
     def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
@@ -226,20 +218,6 @@ class Backend(ABC):
         if owner is not self:
             self.follow(owner.record() if mark is None else mark)
         return buffer
-
-    def fetch(self, kind: FieldType, buffer: Buffer, array: Array) -> None:
-        """Enqueue a copy of a buffer to a contiguous array of the host, which lies alike; both are kept until that is done."""
-        raise AssertionError(f"{self.name} does not only enqueue")
-
-    @abstractmethod
-    def keep(self, owner: Any) -> None:
-        """Keep memory of the host's until what is enqueued now is done."""
-
-    def host_memory(self, nbytes: int) -> Array:
-        """Bytes of the host that copies to and from the device are fastest with; here they begin a page."""
-        whole = np.empty(nbytes + PAGE, np.uint8)
-        start = -whole.ctypes.data % PAGE
-        return whole[start : start + nbytes]
 
     # --- memory of others -----------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, cast
@@ -15,20 +15,19 @@ import numpy as np
 from gpuop.codegen.c.dialect import ATOMICS_OF_64_BITS
 from gpuop.codegen.cuda.cuda_dialect import OPTIONS
 from gpuop.config import config
-from gpuop.errors import DeviceError
 from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, limits_of
 from gpuop.host_span import HostSpan
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base import dlpack
-from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory, Part, as_device_errors
-from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
-from gpuop.runtime.base.copy_span import between_marks
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory, Part
+from gpuop.runtime.base.compiled import CompiledProgram
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.base.program_text import ProgramText
 from gpuop.runtime.base.queue_in_use import twin
 from gpuop.runtime.cuda.cuda_arrays import Borrowed, Lent, borrow
+from gpuop.runtime.cuda.cuda_copies import CudaCopies
 from gpuop.runtime.cuda.cuda_driver import returned
 from gpuop.runtime.cuda.cuda_graph import Graph
 from gpuop.runtime.cuda.cuda_launch import (
@@ -80,7 +79,7 @@ def device_list() -> list[str]:
     return [drv.Device(number).name() for number in range(drv.Device.count())]
 
 
-class Cuda(CompilingBackend):
+class Cuda(CudaCopies):
     """One CUDA device."""
 
     suffix, features = "cu", frozenset({"double", ATOMICS_OF_64_BITS})
@@ -128,23 +127,6 @@ class Cuda(CompilingBackend):
         self.write(buffer, planes)
         return buffer
 
-    @as_device_errors
-    def write(self, buffer: Buffer, planes: Array) -> None:
-        with between_marks("upload", self):
-            self.memory.send(planes, buffer)
-
-    def download(self, kind: FieldType, buffer: Buffer) -> Array:
-        planes = np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
-        with between_marks("download", self):
-            self._reported(lambda: self.memory.receive(buffer, planes))
-        return planes
-
-    @as_device_errors
-    def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
-        if kind.nbytes:
-            with between_marks("copy", self, waits=False):
-                self.memory.copy(source, target, kind.nbytes)
-
     def borrow(self, array: Any) -> Borrowed:
         return borrow(self.memory, self.ordinal, array)
 
@@ -163,13 +145,6 @@ class Cuda(CompilingBackend):
 
     def trim(self) -> None:
         self.memory.trim()
-
-    def _reported(self, action: Callable[[], None]) -> None:
-        """Errors of kernels that ran come out when something waits for them."""
-        try:
-            action()
-        except DeviceError as failed:
-            raise DeviceError(f"{self.name}: {failed}; CUDA is lost to this process, start another one") from None
 
     # --- kernels ------------------------------------------------------------------------------------------------
 
@@ -270,16 +245,8 @@ class Cuda(CompilingBackend):
             return buffer
         return Taken(self.memory, super().take(buffer, owner, mark))
 
-    def fetch(self, kind: FieldType, buffer: Buffer, array: Array) -> None:
-        if kind.nbytes:
-            with between_marks("download", self, waits=False):
-                self._reported(lambda: self.memory.fetch(buffer, array))
-
     def keep(self, owner: Any) -> None:
         self.memory.retire(owner)
-
-    def host_memory(self, nbytes: int) -> Array:
-        return self.memory.host_memory(max(nbytes, 1))[:nbytes]
 
 
 def _unload(memory: CudaMemory, module: Any) -> None:

@@ -202,8 +202,7 @@ class CudaMemory:
 
     def receive(self, buffer: Buffer, array: Array) -> None:
         """Fill a contiguous array from the device; waits."""
-        flat = array.reshape(-1).view(np.uint8)
-        starts = range(0, flat.size, STAGE)
+        flat, starts = array.reshape(-1).view(np.uint8), range(0, array.nbytes, STAGE)
         with self.lock, self.active():
             self._begin_copying()
             for n, start in enumerate([*starts, *range(flat.size, flat.size + STAGE, STAGE)]):
@@ -229,6 +228,14 @@ class CudaMemory:
         try:
             with self.active():
                 self.stream.receive(int(buffer), array.ctypes.data, array.nbytes)
+        finally:
+            self.retire((buffer, array))
+
+    def bring(self, array: Array, buffer: Buffer) -> None:
+        """Enqueue the copy back; the same holds."""
+        try:
+            with self.active():
+                self.stream.send(array.ctypes.data, int(buffer), array.nbytes)
         finally:
             self.retire((buffer, array))
 

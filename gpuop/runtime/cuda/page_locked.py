@@ -33,3 +33,18 @@ def page_locked(cu: Any, active: Active, nbytes: int) -> Array:
         DeviceError: the driver has none left.
     """
     return np.asarray(_PageLocked(cu, active, nbytes))
+
+
+def lock_pages(cu: Any, active: Active, memory: Array) -> Array:
+    """Whole pages that others have made, page-locked for all contexts where the system allows it, until no array has them."""
+    address = memory.ctypes.data
+    with active:
+        (status,) = cu.cuMemHostRegister(address, memory.nbytes, cu.CU_MEMHOSTREGISTER_PORTABLE)
+    if not status:
+        weakref.finalize(memory, _unlock, cu, active, address).atexit = False
+    return memory
+
+
+def _unlock(cu: Any, active: Active, address: int) -> None:
+    with active:
+        cu.cuMemHostUnregister(address)
