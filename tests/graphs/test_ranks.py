@@ -18,7 +18,7 @@ from scipy import ndimage
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.dsl.words.threads import generated
-from gpuop.mpi import Domain, rank_exchange, shared_memory
+from gpuop.mpi import Domain, host_shared, rank_exchange
 from gpuop.mpi.rank_grid import RankGrid
 from gpuop.runtime.devices import current
 
@@ -102,7 +102,7 @@ def test_ranks_have_the_bits_of_one_graph(shape, border, ranks, axes, every):
 @pytest.mark.parametrize("hosts", ["abc", "aab"])
 def test_ranks_are_of_several_hosts(monkeypatch, hosts):
     each = iter(hosts)
-    monkeypatch.setattr(shared_memory, "host", lambda: next(each))
+    monkeypatch.setattr(host_shared, "host", lambda: next(each))
     compared(image(10, 3), "wrap", 3, (0,), 2)
     assert not [*each]
 
@@ -292,7 +292,7 @@ def test_how_many_steps_is_measured():
 def test_a_step_moves_no_more_than_halos(monkeypatch, hosts):
     """States stay where they are: nothing but the points around them goes to the device, and from it."""
     start, moved, each = image(100, 4), [], iter(hosts)
-    monkeypatch.setattr(shared_memory, "host", lambda: next(each))
+    monkeypatch.setattr(host_shared, "host", lambda: next(each))
     with gp.use_device("reference"):
         backend = type(current())
     for name in ("upload", "download", "write"):
