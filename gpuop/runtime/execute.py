@@ -42,7 +42,11 @@ followers: list[Callable[[Prepared], Prepared]] = []  # what is made of plans th
 
 
 class Prepared:
-    """A compiled plan. `run` allocates; a compute graph binds the launches to buffers of its own instead."""
+    """A compiled plan. `run` allocates; a compute graph binds the launches to buffers of its own instead.
+
+    Attributes:
+        once: how many launches give the same at each evaluation of the program; they come first.
+    """
 
     def __init__(self, backend: Backend, plan: Plan) -> None:
         self.backend = backend
@@ -60,6 +64,7 @@ class Prepared:
         last = {value: n for n, values in enumerate(used) for value in values if value not in wanted}
         self.done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # after each step
         self.begun = [step.begun for step in plan.launches]
+        self.once = sum(step.rate is Rate.ONCE for step in plan.launches)
         computed = {v for step in plan.launches for v in step.outputs if step.rate is not Rate.ONCE}
         self.replaced = [  # outputs that take over the memory of what is done
             {v: given for v, given in step.replaced.items() if given in computed and given in done}
@@ -126,11 +131,6 @@ class Prepared:
             if self.begun[number]:
                 self.backend.launch(self._beginnings(number, values))
             self.backend.once(program, [values[v] for v in (*step.inputs, *step.outputs)])
-
-    @property
-    def once(self) -> int:
-        """How many launches give the same at each evaluation of the program; they come first."""
-        return sum(step.rate is Rate.ONCE for step in self.plan.launches)
 
     def constants(self, values: dict[int, Argument]) -> dict[int, Buffer]:
         """What these launches make for others, of the leaves."""

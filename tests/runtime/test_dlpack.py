@@ -12,6 +12,7 @@ import pytest
 import gpuop as gp
 from gpuop.interop import share
 from gpuop.runtime.base import dlpack
+from gpuop.runtime.cuda.cuda_arrays import borrow
 
 from .process import python
 
@@ -133,3 +134,23 @@ def test_shared_memory_is_known_by_where_it_begins(behind, expected):
             assert layout is None
         else:
             assert (layout.point, layout.behind) == (steps, 0 if behind % 256 == 0 else expected)
+
+
+@pytest.mark.parametrize("stream", [1, 77, None])
+def test_cupys_arrays_are_taken_behind_the_stream_that_their_interface_names(stream):
+    facts = {"shape": (4, 5, 6), "typestr": "<f4", "strides": None, "data": (A.ctypes.data, False), "version": 3}
+    followed, kept = [], []
+    memory = SimpleNamespace(name="cuda:0", handle=5, follow=followed.append, retire=kept.append)
+    array = type("ndarray", (), {"__module__": "cupy", "__dlpack_device__": lambda self: (2, 0)})()
+    array.__class__.__dlpack__ = lambda self, stream: events.append(stream) or A.__dlpack__()
+    array.__cuda_array_interface__, events = facts | ({"stream": stream} if stream else {}), []
+    borrowed = borrow(memory, 0, array)
+    assert (borrowed.array.address, borrowed.array.strides) == (A.ctypes.data, (30, 6, 1))
+    assert (followed, events) == (
+        ([stream], []) if stream else ([], [5])
+    )  # the library's own way where nothing is named
+    owner = borrowed.array.owner
+    del borrowed
+    assert kept == [owner] and (owner is array) == bool(stream)
+    with pytest.raises(gp.DeviceError, match="not on cuda:0"):
+        borrow(memory, 1, array)

@@ -6,9 +6,8 @@ import ctypes
 import struct
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,8 +28,7 @@ _DELETER = _MANAGED.size - _ADDRESS.size  # the offset of the deleter's address
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
-@dataclass(frozen=True, eq=False)
-class DLPackMemory:
+class DLPackMemory(NamedTuple):
     """An array's memory; strides are in elements.
 
     Attributes:

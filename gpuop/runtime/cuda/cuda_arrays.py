@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -40,15 +40,16 @@ def borrow(memory: CudaMemory, ordinal: int, array: Any) -> Borrowed:
         kind, number = map(int, array.__dlpack_device__())
         if kind not in (dlpack.CUDA, MANAGED) or number != ordinal:
             raise DeviceError(f"this array is not on {memory.name}: its DLPack device is {(kind, number)}")
+        if type(array).__module__.startswith("cupy") and "stream" in (facts := array.__cuda_array_interface__):
+            return Borrowed(memory, _by_interface(memory, ordinal, array, facts))  # through DLPack it makes an event
         try:
             return Borrowed(memory, dlpack.take(array.__dlpack__(stream=memory.handle)))
         except (BufferError, RuntimeError) as refused:
             raise DeviceError(f"its library does not give this array's memory away: {refused}") from None
-    return Borrowed(memory, _by_interface(memory, ordinal, array))
+    return Borrowed(memory, _by_interface(memory, ordinal, array, array.__cuda_array_interface__))
 
 
-def _by_interface(memory: CudaMemory, ordinal: int, array: Any) -> dlpack.DLPackMemory:
-    facts = array.__cuda_array_interface__
+def _by_interface(memory: CudaMemory, ordinal: int, array: Any, facts: Mapping[str, Any]) -> dlpack.DLPackMemory:
     dtype, shape = np.dtype(facts["typestr"]), tuple(facts["shape"])
     if facts.get("mask") is not None:
         raise DeviceError("an array with a mask has no counterpart among fields")

@@ -134,7 +134,8 @@ def launch_once(memory: CudaMemory, source: Source, function: LoadedFunction, ar
         values = Arguments(flat)
     for number, value in enumerate(flat):
         values.set(number, value)
-    fill_outputs(memory, source, arguments)
+    if source.fills:
+        fill_outputs(memory, source, arguments)
     size = size_of(source.threads, source.group)
     (status,) = memory.cu.cuLaunchKernel(function.handle, *size, 0, memory.cu_stream, values.address, 0)
     function.idle.append(values)
