@@ -12,8 +12,8 @@ import numpy as np
 
 from gpuop.graphs.graph_window import GraphWindow
 from gpuop.graphs.region_copies import bring_parts, fetch_parts
-from gpuop.mpi.rank_grid import Region
 from gpuop.mpi.host_shared import shared
+from gpuop.mpi.rank_grid import Region
 from gpuop.runtime.base.backend import Array, Backend, Buffer, Memory
 from gpuop.runtime.base.queue_in_use import queue_of
 from gpuop.runtime.cuda.cuda_device import Cuda
