@@ -72,7 +72,7 @@ class Partial:
         return value, here + k._readTensorElement(self.places, *point, element, border="unchecked")
 
 
-def _call(
+def a_step(
     reducer: Reducer,
     given: Partial,
     kind: FieldType,
@@ -133,7 +133,7 @@ def by_threads(reducer: Reducer, given: Partial, axis: int, last: bool) -> Parti
             write(item, k._tensorElement)
 
     done = last and parts.chunks == 1
-    return _call(reducer, given, given.type.replace(field_shape=out), done, ("threads", axis), body, numbers)
+    return a_step(reducer, given, given.type.replace(field_shape=out), done, ("threads", axis), body, numbers)
 
 
 def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool, parts: Split | None = None) -> Partial:
@@ -144,8 +144,8 @@ def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool, parts: Sp
     """
     grid = given.type.field_shape
     kept, reduced = Shape(grid[: len(grid) - axes]), Shape(grid[len(grid) - axes :])
-    width = parts.width if parts else _width(reduced.points, kept.points)
-    parts = parts or split(reduced.points, width, AT_ONCE // width, TURN)
+    parts = parts or chunks_of(reduced.points, kept.points)
+    width = parts.width
     out = Shape((*kept, *([parts.chunks] if parts.chunks > 1 else [])))
     apart = not kept or (given.open and len(kept) == 1 and parts.chunks > 1)  # whether chunks have an axis of the grid
     threads = (*kept, parts.chunks, width) if apart else (*kept, parts.chunks * width)
@@ -172,7 +172,13 @@ def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool, parts: Sp
             write(joined, *own, *([chunk] if parts.chunks > 1 else []), k._tensorElement)
 
     done = last and parts.chunks == 1
-    return _call(reducer, given, given.type.replace(field_shape=out), done, ("groups", axes, parts), body, numbers)
+    return a_step(reducer, given, given.type.replace(field_shape=out), done, ("groups", axes, parts), body, numbers)
+
+
+def chunks_of(count: int, rows: int) -> Split:
+    """Chunks of rows of so many values, and the threads that share them."""
+    width = _width(count, rows)
+    return split(count, width, AT_ONCE // width, TURN)
 
 
 def _width(count: int, rows: int) -> int:
@@ -244,6 +250,6 @@ def by_elements(
             for number in range(left):
                 write(element(number), number)
 
-    return _call(
+    return a_step(
         reducer, given, given.type.replace(tensor_shape=tensor), last, ("elements", tensor, count, strides), body
     )

@@ -14,6 +14,7 @@ from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import SemanticError
 from gpuop.ir.types import MOST_TENSOR, FieldType, Shape
 from gpuop.ir.values import Call, Result
+from gpuop.ops import stored_truths
 from gpuop.ops.axes import Axis, axes_of, of_kind, several
 from gpuop.ops.layouts import permuted, reshaped
 from gpuop.ops.reduce_kernels import SHORT, Partial, by_elements, by_groups, by_threads
@@ -106,7 +107,9 @@ def _over_grid(reducer: Reducer, given: Partial, axes: list[int], last: bool) ->
         extent = math.prod(grid[a] for a in taken)
         ends = last and taken == pending
         given = replace(given, step=0 if chunked else block)
-        if taken[-1] == len(grid) - 1 and extent > SHORT:
+        if taken == [len(grid) - 1] and extent > SHORT and stored_truths.are_stored(reducer, given):
+            given = stored_truths.by_rows(reducer, given, ends)
+        elif taken[-1] == len(grid) - 1 and extent > SHORT:
             given = by_groups(reducer, given, len(taken), ends)
         else:
             given = by_threads(reducer, given, taken[0], ends)

@@ -19,6 +19,7 @@ from gpuop.passes.points_per_thread import ACCESS
 from gpuop.pipelines.pipeline_call import PipelineCall
 from gpuop.runtime.base.backend import Argument, Array, Buffer, download
 from gpuop.runtime.base.host_arrays import planes_of, stored
+from gpuop.windows.reused import reused
 
 TABLE = 32  # times as many points has a result at least, as what is a table to it
 
@@ -66,7 +67,7 @@ class HostCall(PipelineCall):
     def _place_results(self) -> None:
         wanted, types = self.program.wanted, self.program.types
         if self.out is None:
-            self.outs = [self._new(kind) for kind in self.traced.kinds]
+            self.outs = [reused(tuple(kind.array_shape), kind.array_dtype) for kind in self.traced.kinds]
         else:
             self.outs = [np.asarray(array) for array in self.out]
         self.in_place: dict[int, Array] = {}
@@ -80,10 +81,6 @@ class HostCall(PipelineCall):
                     self.memory[v], self.in_place[v] = wrapped, array
                     if types[v].planes > 1:
                         self.layouts[v] = interleaved(types[v])
-
-    def _new(self, kind: FieldType) -> Array:
-        """Memory for a result."""
-        return np.empty(kind.array_shape, kind.array_dtype)
 
     def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
         self.backend.settle(self.memory.values())

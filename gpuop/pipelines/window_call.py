@@ -15,7 +15,6 @@ from gpuop.dsl.operators.tokens import Tokenized
 from gpuop.errors import SemanticError
 from gpuop.evaluation import PLANS_KEPT
 from gpuop.interop import numpy_dtype
-from gpuop.ir.types import FieldType
 from gpuop.pipelines.calls_before import TracedCall
 from gpuop.pipelines.device_call import DeviceCall
 from gpuop.pipelines.host_call import HostCall
@@ -25,7 +24,6 @@ from gpuop.runtime.base.backend import Argument, Array, Backend
 from gpuop.runtime.base.host_arrays import planes_of
 from gpuop.runtime.devices import current
 from gpuop.windows.footprint import Place, places
-from gpuop.windows.reused import reused
 
 Ends = tuple[tuple[int, int], ...]
 
@@ -75,13 +73,6 @@ class InWindows(Tokenized, ABC):
         return self._windowed.find((of, stage, extents, cut, where), lambda: windowed(of, stage, extents, cut, inner))
 
 
-class _HostWindow(HostCall):
-    """A call with windows, of which many have results of the same extents."""
-
-    def _new(self, kind: FieldType) -> Array:
-        return reused(tuple(kind.array_shape), kind.array_dtype)
-
-
 class PipelineWindow:
     """The points [start, stop) of a grid, as a pipeline computes them: called as the pipeline, with windows.
 
@@ -128,7 +119,7 @@ class PipelineWindow:
         stage = self._stage(of)
         extents, inner = _extents(ends), self._inner(ends)
         made = pipeline._window(of, stage, extents, self._cut(), inner)
-        kind, backend = DeviceCall if device else _HostWindow, current()
+        kind, backend = DeviceCall if device else HostCall, current()
         passed = self._passed(of, made, ends, backend)
         if stage < len(of.staged.stages):
             found = iter(kind(made.traced, list(given.values()), backend, None, passed).downloaded())

@@ -1,4 +1,7 @@
-"""Memory of windows that is used again once no array has it: to get new memory takes longer than to copy a window."""
+"""Memory of results that is used again once no array has it: to get new memory takes longer than to copy what it has.
+
+Systems take memory of this size back when it is freed, and fill it with zeros when it is touched again.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from numpy.typing import NDArray
 from gpuop.bounded import BoundedCache
 
 Array = NDArray[Any]
-LEAST, MOST = 1 << 18, 1 << 27  # bytes of arrays that are worth it, and of which some may wait
-KEPT = 4  # arrays of a size that wait to be used
+LEAST, MOST = 1 << 18, 1 << 27  # bytes of arrays that are worth it, and that all of a size have which wait to be used
+KEPT = 4  # arrays of a size that wait, and sizes
 LINE = 64  # bytes that arrays begin at multiples of, as wide as vectors of CPUs
 
-_free: BoundedCache[int, deque[Array]] = BoundedCache(4)  # memory that waits, by its bytes
+_free: BoundedCache[int, deque[Array]] = BoundedCache(KEPT)  # memory that waits, by its bytes
 
 
 class _Lent:
@@ -50,4 +53,4 @@ def let_go() -> None:
 
 
 def _waiting(nbytes: int) -> deque[Array]:
-    return _free.find(nbytes, lambda: deque(maxlen=KEPT))
+    return _free.find(nbytes, lambda: deque(maxlen=min(KEPT, MOST // nbytes)))
