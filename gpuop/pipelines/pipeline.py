@@ -14,7 +14,7 @@ from gpuop.dsl.fields.arrays import Placeholder, is_array, is_device_array, unfi
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import Parameter
 from gpuop.dsl.fields.sources import Deferred
-from gpuop.dsl.operators.arguments import check_size, contents, leaves
+from gpuop.dsl.operators.arguments import check_size, contents, functions_among, leaves
 from gpuop.dsl.operators.closure_key import Snapshot
 from gpuop.dsl.operators.decorated import Chosen, Decorated, check_function
 from gpuop.dsl.operators.recollection import EVERY_CALL, Recollection
@@ -204,17 +204,15 @@ class Pipeline(Windowing):
         return any(device for _, device in kinds)
 
     def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> TracedCall:
-        key = (
-            tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items()),
-            device,
-            self._known_by(bound, given) if len(given) < len(bound.arguments) else (),
-            self.precision or chosen(),
-        )
-        parts = (self.function, *(value for name, value in bound.arguments.items() if name not in given))
-        known, captured = self.traced.find_again(key, self.receiver, parts, large_arrays=True)
+        types = tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items())
+        known_by = self._known_by(bound, given) if len(given) < len(bound.arguments) else ()
+        key = types, device, known_by, self.precision or chosen()
+        others = tuple(value for name, value in bound.arguments.items() if name not in given)
+        owners = (*self.receiver, *functions_among(others)) if others else self.receiver
+        known, captured = self.traced.find_again(key, owners, (self.function, *others), large_arrays=True)
         if known:
             return TracedCall(self.name, known, device, captured)
-        again = self.traced.why_again(key, self.receiver, captured)
+        again = self.traced.why_again(key, owners, captured)
         stand_ins = {
             n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device, self._is_dynamic(n))
             for k, (n, a) in enumerate(given.items())
@@ -227,7 +225,7 @@ class Pipeline(Windowing):
             captured = again = f"{EVERY_CALL}it looks at values of Fields"
         made = replace(made, again=again)
         if isinstance(captured, Snapshot):
-            self.traced.keep(key, self.receiver, captured, made)
+            self.traced.keep(key, owners, captured, made)
         traced_again(self.name, again)
         return TracedCall(self.name, made, device, captured)
 

@@ -11,6 +11,7 @@ import scipy.ndimage
 import gpuop as gp
 from gpuop import ndimage
 from gpuop.dsl import _sin, _sqrt
+from gpuop.pipelines.pipeline import Pipeline
 
 IMAGE = np.random.default_rng(15).random((7, 9)) * 9
 WEIGHTS = np.random.default_rng(16).random(9)
@@ -121,6 +122,22 @@ def test_functions_are_asked_again_when_what_they_capture_has_changed(image):
     first = ndimage.generic_filter(image, scaled, size=1)
     scale = 3.0
     np.testing.assert_allclose(ndimage.generic_filter(image, scaled, size=1), 3 * first, rtol=1e-13)
+
+
+def test_functions_of_one_code_are_told_apart_by_what_they_capture(image, monkeypatch):
+    traced = []
+    made = Pipeline._traced
+    monkeypatch.setattr(Pipeline, "_traced", lambda self, returned: traced.append(self) or made(self, returned))
+
+    def scaled(scale):
+        return ndimage.generic_filter(image[:3], lambda b: b[0] * scale, size=1)
+
+    for scale in (2.0, 3.0, 2.0, 3.0):
+        np.testing.assert_allclose(scaled(scale), scale * image[:3], rtol=1e-13)
+    assert len(traced) == 4  # what captures something else takes its place
+    for _ in range(3):
+        scaled(3.0)
+    assert len(traced) == 4
 
 
 @pytest.mark.parametrize(

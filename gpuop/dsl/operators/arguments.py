@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,24 @@ def contents(pipeline: str, constants: Mapping[str, Any]) -> tuple[tuple[str, An
                 else f"argument `{name}` of {pipeline} is {described(value)}; what is not an array is a Parameter, "
                 "or a constant that Python can hash, or a list of those"
             ) from None
-    return tuple((name, content(value)) for name, value in constants.items())
+    return tuple((name, content(_by_code(value))) for name, value in constants.items())
+
+
+def functions_among(constants: Iterable[Any]) -> tuple[FunctionType, ...]:
+    """The functions of a pipeline's constants, which `contents` knows by their code: what they capture is compared anew."""
+    found: list[FunctionType] = []
+    for value in constants:
+        if type(value) is FunctionType:
+            found.append(value)
+        elif type(value) is tuple:
+            found += functions_among(value)
+    return tuple(found)
+
+
+def _by_code(value: Any) -> Any:
+    if type(value) is FunctionType:
+        return value.__code__
+    return tuple(map(_by_code, value)) if type(value) is tuple else value
 
 
 def frozen(value: Any) -> Any:

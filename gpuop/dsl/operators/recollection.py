@@ -23,7 +23,8 @@ class Recollection(BoundedCache[Any, tuple[Snapshot, Made]], Generic[Made]):
         """What was made with a key, if nothing that was captured has changed, or None; and what is captured now, or why not.
 
         Args:
-            receiver: the object that the function is a method of, if it is one: objects may take turns.
+            receiver: the object that the function is a method of, if it is one, and functions that the key has the code of: these
+                may take turns.
             parts, large_arrays: as of `snapshot_or_reason`.
         """
         own = _with(key, receiver)
