@@ -169,8 +169,8 @@ def histogram(input: Any, min: Any, max: Any, bins: Any, labels: Any = None, ind
         return made
     found = np.empty(chosen.shape, object)
     rows, there = made.reshape(-1, made.shape[-1]), values_of(points).reshape(-1).tolist()
-    for n, some in enumerate(there):
-        found.flat[n] = rows[n] if some else None
+    for n, at in enumerate(np.ndindex(chosen.shape)):
+        found[at] = rows[n] if there[n] else None
     return found
 
 
