@@ -23,6 +23,7 @@ PRECISIONS = ("exact", "contract", "fast")  # strictest first
 EXACT = PRECISIONS[0]
 Names = tuple[str, ...]  # of the extents of a grid; "" for one that is a number
 OPEN_GROUPS = ((1, 1, 1), (1, 1, 256), (1, 4, 64), (1, 4, 64))  # of grids of 0 to 3 axes whose extents are arguments
+SMALL, MOST_LAYERS = 32, 64  # threads of a layer, of which a group has several then; and CUDA's bound of these
 SURPLUS = 8  # at most one thread in so many is added by rounding a row up, if a width allows it
 
 
@@ -52,13 +53,15 @@ class Domain:
 
     @property
     def group(self) -> Shape:
-        """(layers × elements, rows, columns) of the work-groups that suit it: pieces of rows, or several short rows."""
+        """(layers × elements, rows, columns) of the work-groups that suit it: pieces of rows, or several short rows or layers."""
         columns = self.extent("column")
         if columns > WIDTHS[-1]:
             fitting = (width for width in WIDTHS if -columns % width * SURPLUS <= columns)
             return Shape(1, 1, next(fitting, WIDTHS[-1]))
         width = _power(columns)
-        return Shape(1, min(GROUP // width, _power(self.extent("row"))), width)
+        rows = min(GROUP // width, _power(self.extent("row")))
+        together = rows * width < SMALL and self.elements == 1
+        return Shape(min(GROUP // (rows * width), MOST_LAYERS, _power(self.extent("layer"))) if together else 1, rows, width)
 
     @property
     def axes(self) -> tuple[str, ...]:
