@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ndimage.filter_arguments import (
     ImageEdge,
+    advise,
     axes_of,
     axis_of,
     check_origin,
@@ -189,7 +189,7 @@ def footprint_of(size: Any, footprint: Any, count: int, structure: Any = None) -
             raise ArgumentError(f"incorrect filter size {size}: it is 1 or more")
         return np.ones(sizes, bool)
     if size is not None:
-        warnings.warn("ignoring size because footprint is set", UserWarning, stacklevel=4)
+        advise("ignoring size because footprint is set", 4)
     held = np.asarray(footprint, bool)
     if not held.any():
         raise ArgumentError("All-zero footprint is not supported: a window has a point or more")

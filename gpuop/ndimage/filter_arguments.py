@@ -12,6 +12,7 @@ import numpy as np
 
 from gpuop.dsl.fields.arrays import is_array
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.recorder.looks import warned
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ir.types import is_integer
 
@@ -125,6 +126,16 @@ def check_origin(origin: int, size: int, what: str = "points") -> None:
         )
 
 
+def advise(message: str, level: int) -> None:
+    """Warn, at every call: one that does is not known before.
+
+    Args:
+        level: as `stacklevel` of `warnings.warn`, of the caller.
+    """
+    warned()
+    warnings.warn(message, UserWarning, stacklevel=level + 1)
+
+
 def result_dtype(output: Any, field: Field, real: bool = True) -> str:
     """The dtype of a result: the field's unless `output=` says another; of complex numbers complex.
 
@@ -138,7 +149,7 @@ def result_dtype(output: Any, field: Field, real: bool = True) -> str:
     if complex_ and kind != "complex64":
         if isinstance(output, DTypeOfArray):
             raise ArgumentError(f"output must have complex dtype: the result is complex, and the array is of {kind}")
-        warnings.warn("promoting specified output dtype to complex", UserWarning, stacklevel=4)
+        advise("promoting specified output dtype to complex", 4)
         return "complex64"
     if kind == "complex64" and not complex_:
         raise UnsupportedError("complex results of real fields: convert the field, as in `f.astype('complex64')`")

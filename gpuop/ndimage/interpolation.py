@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from gpuop.ndimage.coordinates import (
     spline_of,
     steps_of,
 )
-from gpuop.ndimage.filter_arguments import each, rank, result_dtype
+from gpuop.ndimage.filter_arguments import advise, each, rank, result_dtype
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ops.gather import Place
 
@@ -219,11 +218,7 @@ def zoom(
     if prefilter and all(factor == 1 for factor in factors):
         return input.astype(result_dtype(output, input))
     if grid_mode and mode in ("constant", "wrap"):
-        warnings.warn(
-            f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.",
-            UserWarning,
-            stacklevel=3,
-        )
+        advise(f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.", 3)
     at = []
     for n, factor in zip(input.field_shape, factors, strict=True):
         points = round(n * factor)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.operators.gpu_operator import results_of
+from gpuop.dsl.fields.field_names import names_given
 from gpuop.dsl.operators.operator import MOST_KEPT
 from gpuop.dsl.recorder.precisions import chosen
 from gpuop.dsl.recorder.record import recording
@@ -18,20 +18,51 @@ from gpuop.errors import here
 from gpuop.host_span import HostSpan
 from gpuop.ir.kernel import Launchable
 from gpuop.ir.types import FieldType
-from gpuop.ir.values import Leaf, Node, Result
+from gpuop.ir.values import Call, Leaf, Node, Result, calls
+from gpuop.ops.reductions import reductions
+
+MOST_CALLS = 32  # that one graph is known by
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What a call applies, to which of its operands."""
+class KnownGraph:
+    """What a function makes of operands, whatever their values.
 
-    kernel: Launchable
-    identity: str
-    operands: tuple[int, ...]
+    Attributes:
+        calls: kernels with their identities, and the numbers of what each takes: of operands, then of what calls give.
+        made: the number of the result.
+        kind: its type.
+    """
+
+    calls: tuple[tuple[Launchable, str, tuple[int, ...]], ...]
+    made: int
     kind: FieldType
 
+    def of(self, operands: Sequence[Node | None]) -> Field:
+        """The result of these operands."""
+        values: list[Any] = list(operands)
+        loc = here()
+        for kernel, identity, taken in self.calls:
+            call = Call(kernel, identity, tuple(values[n] for n in taken), loc, names_given(len(kernel.outputs)))
+            values += (Result(call, k) for k in range(len(kernel.outputs)))
+        return Field.of(values[self.made], kind=self.kind)
 
-_known: BoundedCache[Any, _Known] = BoundedCache(MOST_KEPT)
+
+def known_graph(result: Field, operands: Sequence[Node | None]) -> KnownGraph | None:
+    """What was made of these operands; None where it is one of them, is made of more, or is known by more than its calls."""
+    values = list(operands)
+    made: list[tuple[Launchable, str, tuple[int, ...]]] = []
+    if not isinstance(result.node, Result) or result.node in values:
+        return None
+    for call in calls([result.node], operands):
+        if call in reductions or len(made) == MOST_CALLS or not all(node in values for node in call.inputs):
+            return None
+        made.append((call.kernel, call.identity, tuple(map(values.index, call.inputs))))
+        values += (Result(call, k) for k in range(len(call.kernel.outputs)))
+    return KnownGraph(tuple(made), values.index(result.node), result.type)
+
+
+_known: BoundedCache[Any, KnownGraph] = BoundedCache(MOST_KEPT)
 
 
 def known_or(name: str, operands: Sequence[Any], make: Callable[..., Field]) -> Field:
@@ -40,13 +71,15 @@ def known_or(name: str, operands: Sequence[Any], make: Callable[..., Field]) -> 
         key = _key(name, operands)
         if key is None:
             return make(name, *operands)
-        found: _Known | None = _known.get(key)
-        if found is None:
-            result = make(name, *operands)
-            _remember(key, operands, result)
-            return result
-        inputs = tuple(operands[n].node for n in found.operands)
-        return results_of(found.kernel, found.identity, inputs, here(), (found.kind,))[0]
+        nodes = [operand.node if isinstance(operand, Field) else None for operand in operands]
+        found: KnownGraph | None = _known.get(key)
+        if found is not None:
+            return found.of(nodes)
+        result = make(name, *operands)
+        graph = known_graph(result, nodes)
+        if graph is not None:
+            _known[key] = graph
+        return result
 
 
 def _key(name: str, operands: Sequence[Any]) -> Any:
@@ -65,14 +98,3 @@ def _key(name: str, operands: Sequence[Any]) -> Any:
         else:
             return None
     return tuple(parts)
-
-
-def _remember(key: Any, operands: Sequence[Any], result: Field) -> None:
-    """Note a call that is one kernel of these operands."""
-    nodes = [operand.node if isinstance(operand, Field) else None for operand in operands]
-    made = result.node
-    if not isinstance(made, Result) or made in nodes or len(made.call.kernel.outputs) > 1:
-        return
-    if all(node in nodes for node in made.call.inputs):
-        taken = tuple(nodes.index(node) for node in made.call.inputs)
-        _known[key] = _Known(made.call.kernel, made.call.identity, taken, result.type)

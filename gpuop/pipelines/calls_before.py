@@ -14,15 +14,20 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gpuop.bounded import BoundedCache
+from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.arguments import MOST_NUMBERS
 from gpuop.dsl.operators.closure_key import Snapshot
 from gpuop.dsl.operators.constants import BY_TEXT, PLAIN
 from gpuop.dsl.operators.decorated import BY_POSITION
 from gpuop.dsl.recorder.field_like import FieldLike
+from gpuop.dsl.recorder.looks import looks, warnings
 from gpuop.dsl.recorder.precisions import chosen
+from gpuop.dsl.recorder.record import recording
 from gpuop.evaluation import PLANS_KEPT
 from gpuop.host_span import HostSpan
 from gpuop.ir.types import FieldType
+from gpuop.ir.values import Leaf
+from gpuop.ops.known_calls import KnownGraph, known_graph
 from gpuop.pipelines.device_call import DeviceCall
 from gpuop.pipelines.host_call import HostCall
 from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out
@@ -37,7 +42,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Role(Enum):
     """What a parameter takes."""
 
-    DATA = "arrays, and what is made arrays of"
+    DATA = "fields, arrays, and what is made arrays of"
     CONSTANT = "what is no array of the pipeline's"
     EITHER = "arrays, and constants"
     RESULT = "what results go to, as `out=`"
@@ -78,8 +83,8 @@ class _NotKnown(Exception):
     """An argument that tells nothing by itself."""
 
 
-class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall]):
-    """The calls of a function, by the types of their arrays and the values of all else.
+class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
+    """The calls of a function, by the types of their arrays, or of their fields, and the values of all else.
 
     Args:
         signature: the function's; where it takes any number of arguments nothing is kept.
@@ -104,16 +109,24 @@ class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall]):
             told = None
         if told is None:
             return anew(args, kwargs)[0]
-        key, arrays, out = told
+        key, given, out = told
         known = self.get(key)
+        if isinstance(known, KnownGraph):
+            with HostSpan("record"):
+                return known.of([field.node for field in given])
         if known is not None and known.holds():
             with HostSpan("prepare"):
-                call = known.call(arrays, out)
+                call = known.call(given, out)
             return call.returned()
-        returned, made, given = anew(args, kwargs)
-        same = len(given) == len(arrays) and all(map(is_, given, arrays))  # nothing was made an array of first
-        if made and same and isinstance(made.captured, Snapshot):
-            self[key] = made
+        seen = looks(), warnings()
+        returned, made, arrays = anew(args, kwargs)
+        kept: TracedCall | KnownGraph | None = None
+        if type(returned) is Field:
+            kept = _graph_of(returned, given) if (looks(), warnings()) == seen else None
+        elif len(arrays) == len(given) and all(map(is_, arrays, given)):  # nothing was made an array of first
+            kept = made if made is not None and isinstance(made.captured, Snapshot) else None
+        if kept is not None:
+            self[key] = kept
         return returned
 
     def calling(self, function: Function, anew: Callable[..., Anew]) -> Function:
@@ -126,7 +139,7 @@ class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall]):
         return called  # type: ignore[return-value]
 
     def _told(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], list[Any], Any]:
-        """A call's key, its arrays, and what results go to."""
+        """A call's key, its arrays or fields, and what results go to."""
         if len(args) > len(self.places):
             raise _NotKnown
         key: list[Any] = [chosen(), len(args)]
@@ -150,10 +163,26 @@ class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall]):
                 arrays.append(value)
                 key += kind, value.shape, value.dtype, kind is np.ndarray or value.__dlpack_device__()
             elif role is DATA:
-                raise _NotKnown
+                arrays.append(value)
+                key += _facts(value, arrays)
             else:
                 key.append(_constant(value, 0))
         return tuple(key), arrays, out
+
+
+def _facts(field: Any, given: Sequence[Any]) -> tuple[Any, ...]:
+    """What a function of the library may ask of a field, and which of those that are given it is."""
+    if not isinstance(field, Field) or field.node.dynamic or recording() is not None:
+        raise _NotKnown
+    node, kind = field.node, field.type
+    first = next(n for n, other in enumerate(given) if isinstance(other, Field) and other.node == node)
+    return type(field), kind, kind.names, first, isinstance(node, Leaf) and (node.by_value, node.source.borrowed)
+
+
+def _graph_of(made: Field, given: Sequence[Any]) -> KnownGraph | None:
+    """What was made of fields alone."""
+    fields = [each.node for each in given if isinstance(each, Field)]
+    return known_graph(made, fields) if 0 < len(fields) == len(given) else None
 
 
 def _is_array(kind: type) -> bool:

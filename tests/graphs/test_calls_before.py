@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -145,3 +146,31 @@ def test_functions_of_the_library(anew, device):
     assert len(anew) == 3 + 3 + 1 + 3
     field = gp.ndimage.correlate1d(gp.ScalarField(image), weights)
     assert isinstance(field, gp.Field)
+
+
+def test_fields_that_functions_of_the_library_are_called_with_again(device):
+    """What they make is known by the types of fields; values, names, lines and warnings are those of each call."""
+    image, other = (np.random.default_rng(n).random((6, 7)).astype("f") for n in (0, 1))
+    f, g, p = gp.ScalarField(image), gp.ScalarField(other), gp.Parameter(2.0)
+    for a, b in ((f, f), (f, g), (g, f), (g, f)):
+        expected = scipy.ndimage.uniform_filter(a.numpy(), 3)
+        for times in (1, 2, 2):
+            p.set(times)
+            np.testing.assert_allclose(gp.ndimage.uniform_filter(a * p, 3).numpy(), expected * times, rtol=1e-5)
+        np.testing.assert_allclose(gp.linalg.vecdot(a, b).numpy(), (a.numpy() * b.numpy()).sum(-1), rtol=1e-5)
+        smooth = gp.ndimage.uniform_filter(a, 3)
+        assert smooth.name == "smooth" and smooth.node.call.loc.line == line() - 1
+        summed = gp.ndimage.sum(a)
+        assert np.isclose(float(summed), a.numpy().sum(), rtol=1e-5)
+        with pytest.warns(UserWarning, match="ignoring size"):
+            gp.ndimage.minimum_filter(a, size=3, footprint=[[1, 1, 1]])
+    named = gp.ndimage.uniform_filter(gp.ScalarField(image, dims="y:x"), 3)
+    assert [name for name, _ in named.type.dims.grid] == ["y", "x"] and gp.ndimage.uniform_filter(f, 3).type.names == ()
+    summed_of = [gp.pipeline(lambda a: gp.linalg.trace(gp.ScalarField(a))) for _ in range(2)]
+    assert [str(each.footprint(image)) for each in summed_of[:1]] == [
+        str(each.footprint(image)) for each in summed_of[1:]
+    ]
+
+
+def line():
+    return sys._getframe(1).f_lineno

@@ -1,4 +1,4 @@
-"""Whether Python code has looked at values of Fields: what it records meanwhile may depend on them."""
+"""What Python code does besides recording: it looks at values of Fields, which what it records may depend on; it warns."""
 
 from __future__ import annotations
 
@@ -15,3 +15,13 @@ def values_seen() -> None:
 def looks() -> int:
     """How often it has, in this thread."""
     return getattr(_local, "count", 0)
+
+
+def warned() -> None:
+    """Note that it warns: it is to do so again when it is called again."""
+    _local.warnings = warnings() + 1
+
+
+def warnings() -> int:
+    """How often it has, in this thread."""
+    return getattr(_local, "warnings", 0)
