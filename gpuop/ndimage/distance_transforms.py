@@ -183,11 +183,11 @@ def _distances(
     ways = nearest(input, metric), searched(input, metric)  # of CPUs, and of others
     made = []
     if want[0]:
-        far, elsewhere = (_lengths(points, shape, metric, nowhere) for points in ways)
+        far, elsewhere = (reshape(_lengths(points, shape, metric, nowhere), shape) for points in ways)
         if metric.name != "euclidean" and not want[1] and sweeps(shape):
             far = swept(input, metric.name == "chessboard")
         far = either(single(), far, elsewhere)
-        made.append(reshape(far if str(far.dtype) == dtype else _as_unsigned(far, dtype), shape))
+        made.append(far if str(far.dtype) == dtype else _as_unsigned(far, dtype))
     if want[1]:
         along = [[_coordinate(points, shape, axis, nowhere) for points in ways] for axis in range(len(shape))]
         made.append(stack([reshape(either(single(), *each_way), shape) for each_way in along]))

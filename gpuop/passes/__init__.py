@@ -18,6 +18,7 @@ from gpuop.passes.division import define_division
 from gpuop.passes.half import half_as_float
 from gpuop.passes.join import join_loops
 from gpuop.passes.load_ahead import load_ahead
+from gpuop.passes.loop_lanes import loop_lanes
 from gpuop.passes.lower_fields import lower_fields
 from gpuop.passes.narrow import narrow
 from gpuop.passes.negations import hide_negations
@@ -48,6 +49,7 @@ PIPELINE: Steps = (
     (narrow, Form.RECORDED),  # integers of few bits are computed in few bits, where these are vectors
     (pack, Form.RECORDED),  # on GPUs, four bytes in a word are computed at once
     (schedule, Form.RECORDED),  # which thread computes which points, and what it keeps for others
+    (loop_lanes, Form.RECORDED),  # on CPUs, turns of a loop are lanes, where a thread has a work-group to itself
     (quick_extremes, Form.RECORDED),  # of floats: by one instruction each, where that is seen to be right
     (widen, Form.RECORDED),  # a thread handles several points, where it reads and writes only those
     (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic

@@ -54,11 +54,11 @@ def _kinds(kernel: Kernel, computed: Iterable[Expr]) -> Iterator[DType]:
 
 def _has_operators_only(kernel: Kernel, computed: Iterable[Expr]) -> bool:
     return all(isinstance(stmt, Let | Assign | Write | Comment | For) for stmt in walk(kernel.body)) and all(
-        map(_is_operator, computed)
+        map(is_operator, computed)
     )
 
 
-def _is_operator(expr: Expr) -> bool:
+def is_operator(expr: Expr) -> bool:
     match expr:
         case Apply(op=op, args=args):
             return op in OPERATORS and not any(isinstance(a, Index) for a in args)
