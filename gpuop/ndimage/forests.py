@@ -34,9 +34,9 @@ from gpuop.ndimage.mask_words import (
     begins,
     first_bit,
     for_words,
-    has_bit,
     joints,
     pack,
+    run_of,
     threads_of_words,
 )
 from gpuop.ops.algebra import apply, astype
@@ -226,18 +226,16 @@ def _looked_up(trees: Forest, roots: Field, sums: Field) -> Field:
     def look_up(word: OwnWord) -> None:
         bits = k._readTensor(trees.words, word.place, border="unchecked")
         if word.alone:
-            numbers, count, starts = k._intArray(BITS + 1), k._var(0), begins(bits, links.in_row)
+            numbers = k._intArray(BITS)  # zeros
 
             def note(bit: Any) -> None:
-                count.assign(count + 1)
-                numbers[count] = number_of(_root(trees.parents, word.first + bit))
+                number = number_of(_root(trees.parents, word.first + bit))
+                end = bit + k._as_int(k._popcount(run_of(bits, bit, links.in_row)))
+                with k._for(BITS) as c:  # in vectors
+                    numbers[c] = k._where((c >= bit) & (c < end), number, numbers[c])
 
-            def write(bit: Any) -> None:
-                number = numbers[k._as_int(k._popcount(starts & (k._convert_uint(ALL) >> k._as_uint(31 - bit))))]
-                k._writeTensor(k._out0, k._where(has_bit(bits, bit), number, 0), *lead(), word.begin + bit)
-
-            word.for_bits(starts, note)
-            word.for_columns(write)
+            word.for_bits(begins(bits, links.in_row), note)
+            word.for_columns(lambda bit: k._writeTensor(k._out0, numbers[bit], *lead(), word.begin + bit))
         else:
             number = k._var(0)
             word.for_bits(bits, lambda bit: number.assign(number_of(trees.root(word, bits, bit))))

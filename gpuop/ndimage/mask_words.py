@@ -125,8 +125,13 @@ class OwnWord:
     def for_columns(self, body: Callable[[Any], None]) -> None:
         """Record what is done with each point that the row has, which gets its bit's number."""
         columns = self.links.columns
-        if self.alone:
-            with k._for(BITS if columns % BITS == 0 else k._min(BITS, columns - self.begin)) as bit:
+        if self.alone and columns % BITS == 0:
+            with k._for(BITS) as bit:
+                body(bit)
+        elif self.alone:
+            with k._if(self.begin + BITS <= columns), k._for(BITS) as bit:  # as many as vectors have
+                body(bit)
+            with k._else(), k._for(columns % BITS) as bit:
                 body(bit)
         else:
             with k._if(self.begin + k._localColumn < columns):
