@@ -23,7 +23,9 @@ from gpuop.ops.reducers import TURN
 
 WORTH = 8  # values of a chunk for each bin
 MOST_CHUNKS = 1 << 14
-LOCAL = 1 << 11  # bins of which a thread keeps the sums in local memory
+Reads = Callable[[Any], Any]  # the sum of a bin
+Writes = Callable[[Any, Any], None]
+LOCAL = 1 << 12  # bins of which a thread keeps the sums in local memory
 
 
 def counted(name: str, values: Field, bins: Bins) -> Field:
@@ -43,8 +45,12 @@ def counted(name: str, values: Field, bins: Bins) -> Field:
     return astype(library_call(name, (out,), [given, *bins.fields], body, bins.key)[0], "int64")
 
 
-def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str) -> Field:
-    """The sums of the weights of the values that each bin has, in the dtype in which they are held."""
+def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str, runs: bool = False) -> Field:
+    """The sums of the weights of the values that each bin has, in the dtype in which they are held.
+
+    Args:
+        runs: whether neighbouring values often belong to one bin, as labels do: then its sum stays in a variable.
+    """
     values, weights = ravel(values), ravel(weights)
     points = values.field_shape.points
     chunks = min(max(points // (WORTH * bins.count), 1), MOST_CHUNKS)
@@ -56,7 +62,7 @@ def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str) -> 
     def body() -> None:
         k._globalThreads(chunks)
         k._localThreads(1)
-        add, write = _sums(bins.count, held)
+        add, write = _sums(bins.count, held, runs)
         first = k._column * size
         stop = k._min(first + size, points)
         whole = first + (stop - first) / TURN * TURN
@@ -67,7 +73,7 @@ def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str) -> 
         write()
 
     kind = FieldType((chunks, bins.count), (), held)
-    key = ("weighed", size, *bins.key)
+    key = ("weighed", size, runs, *bins.key)
     return library_call(name, (kind,), [values, weights, *bins.fields], body, key, whole=True)[0].sum(axis=0)
 
 
@@ -80,27 +86,44 @@ def _add_turn(values: Field, weights: Field, bins: Bins, add: Callable[..., None
             add(place, weight)
 
 
-def _sums(count: int, held: str) -> tuple[Callable[..., None], Callable[[], None]]:
+def _sums(count: int, held: str, runs: bool) -> tuple[Callable[..., None], Callable[[], None]]:
     """What adds to the sum of a bin, and what writes all sums in the end: they are the result's own where they are many."""
+    adding = _adding_to_runs if runs else _adding
     if count > LOCAL:
         with k._for(count) as n:
             k._writeTensor(k._out0, 0, k._column, n)
-
-        def add_there(place: Any, weight: Any) -> None:
-            total = k._readTensor(k._out0, k._column, place) + k._convert(weight, held)
-            k._writeTensor(k._out0, total, k._column, place)
-
-        return add_there, lambda: None
+        return adding(
+            held,
+            lambda place: k._readTensor(k._out0, k._column, place),
+            lambda place, total: k._writeTensor(k._out0, total, k._column, place),
+        )
     arrays = {"float64": k._doubleArray, "int64": k._longArray, "uint64": k._ulongArray}
     sums = k._local(arrays[held](count))
     with k._for(count) as n:
         sums[n] = 0
-
-    def add(place: Any, weight: Any) -> None:
-        sums[place] = sums[place] + k._convert(weight, held)
+    add, write_last = adding(held, lambda place: sums[place], sums.__setitem__)
 
     def write() -> None:
+        write_last()
         with k._for(count) as n:
             k._writeTensor(k._out0, sums[n], k._column, n)
 
     return add, write
+
+
+def _adding(held: str, read: Reads, write: Writes) -> tuple[Callable[..., None], Callable[[], None]]:
+    return lambda place, weight: write(place, read(place) + k._convert(weight, held)), lambda: None
+
+
+def _adding_to_runs(held: str, read: Reads, write: Writes) -> tuple[Callable[..., None], Callable[[], None]]:
+    """The same with the sum of the bin that was added to last in a variable."""
+    own, total = k._var(0), k._var(k._convert(0, held))
+
+    def add(place: Any, weight: Any) -> None:
+        with k._if(place != own):
+            write(own, total)
+            own.assign(place)
+            total.assign(read(place))
+        total.assign(total + k._convert(weight, held))
+
+    return add, lambda: write(own, total)
