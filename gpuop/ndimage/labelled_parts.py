@@ -16,7 +16,7 @@ from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.interop import numpy_dtype
 from gpuop.ir.types import FieldType
 from gpuop.ndimage.label_groups import NOWHERE, LabelGroups, LabelIndex, index_of, room_of
-from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of, values_of
+from gpuop.ndimage.measured import as_array, is_lazy, measured, parted, shape_of, values_of
 from gpuop.ops.algebra import astype, where
 from gpuop.ops.along import take
 from gpuop.ops.bins import Bins, known_bins
@@ -91,11 +91,9 @@ def value_indices(arr: Any, *, ignore_value: Any = None) -> dict[int, tuple[Any,
         counts = values_of(measured(_counts, given, None, room_of(high + 1)))
         known = np.flatnonzero(counts)
         ends = np.cumsum(counts[known]).tolist()
-    return {
-        int(value): tuple(along[start:end] for along in made[: len(shape)])
-        for value, start, end in zip(known.tolist(), [0, *ends[:-1]], ends, strict=True)
-        if ignore_value is None or value != ignore_value
-    }
+    points = zip(*(parted(along, ends) for along in made[: len(shape)]), strict=True) if shape else [()]
+    named = zip(map(int, known), points, strict=True)
+    return {value: places for value, places in named if ignore_value is None or value != ignore_value}
 
 
 def _values_and_places(input: Any, labels: Any, chosen: LabelIndex) -> list[tuple[Any, Any]]:
@@ -103,8 +101,8 @@ def _values_and_places(input: Any, labels: Any, chosen: LabelIndex) -> list[tupl
     order, values, counts = measured(_by_group, input, labels, chosen)
     if any(isinstance(given, Field) for given in (input, labels)):
         order, values = values_of(order), values_of(values)
-    ends = np.cumsum(values_of(counts))
-    return [(values[a:b], order[a:b]) for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
+    ends = np.cumsum(values_of(counts)).tolist()
+    return list(zip(parted(values, ends), parted(order, ends), strict=True))
 
 
 def labeled_comprehension(
