@@ -16,7 +16,7 @@ from gpuop.graphs.atomic_steps import BufferSet, Change, Moment, no_op
 from gpuop.graphs.bound_parameters import BoundParameters
 from gpuop.graphs.streams import Frames
 from gpuop.ir.values import Leaf
-from gpuop.runtime.base.backend import Argument, Array, Backend, Part, download
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Part, download
 from gpuop.runtime.base.host_arrays import planes_of
 from gpuop.runtime.execute import Prepared
 
@@ -151,6 +151,15 @@ class BoundGraph:
         ]
         parts: list[Part] = [no_op, *self._frame_parts(frames, first), *writes, *also]
         self._commit(Change((tick, first), parts, [False]))  # the first part counts as run
+
+    def copy_states(self, states: Sequence[Buffer], tick: int) -> None:
+        """States take values from memory of the device; to be evaluated."""
+        first, leaves = self.buffer_sets[0], self.state_leaves.items()
+        copies: list[Part] = [
+            partial(self.backend.copy, leaf.type, given, first.buffers[value])
+            for (value, leaf), given in zip(leaves, states, strict=True)
+        ]
+        self._commit(Change((tick, first), [no_op, *copies], [False]))
 
     def advance(self, frames: Sequence[Frames] = (), also: Sequence[Part] = ()) -> None:
         """States take their next values: the next tick, to be evaluated.

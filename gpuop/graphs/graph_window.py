@@ -41,6 +41,7 @@ class GraphWindow:
     Args:
         graph: what it is a window of.
         start, stop, steps, combine: as of `graph.window`.
+        probed: whether what is probed can be read.
 
     Attributes:
         footprint: what the steps need.
@@ -51,11 +52,17 @@ class GraphWindow:
     """
 
     def __init__(
-        self, graph: SteppedGraph, start: Sequence[int], stop: Sequence[int], steps: int, combine: Combining | None
+        self,
+        graph: SteppedGraph,
+        start: Sequence[int],
+        stop: Sequence[int],
+        steps: int,
+        combine: Combining | None,
+        probed: bool = True,
     ) -> None:
         grid, self._graph, self._combine = grid_of(graph.program), graph, combine
         self.start, self.stop = places(start, stop, grid)
-        self._needs = needs = graph.needs(steps, self.start, self.stop)
+        self._needs = needs = graph.needs(steps, self.start, self.stop, probed)
         self.footprint = needs.footprint
         self.ends: Region = self.footprint.window(self.start, self.stop)
         self.steps = self.left = steps
@@ -72,7 +79,7 @@ class GraphWindow:
         self._regions = WindowRegions(self.ends, kinds, graph.backend, graph.compiled)
         self._begin = [np.asarray(leaf.source.read()[0]) for leaf in self._bound.state_leaves.values()]
         self._bound.load(self._begin, 0)
-        self._stages = [self._stage(stage) for stage in graph.staged]
+        self._stages = [self._stage(stage) for stage in graph.staged] if needs.reduced else []
 
     # --- programs -------------------------------------------------------------------------------------------------
 
@@ -212,11 +219,16 @@ class GraphWindow:
     # --- regions --------------------------------------------------------------------------------------------------
 
     @property
-    def _buffers(self) -> list[Buffer]:
-        """Where the states on the grid are now."""
+    def _places(self) -> list[Buffer]:
+        """Where the states are now."""
         self._bound.settle()
         buffers = self._bound.now[1].buffers
-        return [buffers[v] for v, state in zip(self._bound.state_leaves, self.states, strict=True) if state.parted]
+        return [buffers[v] for v in self._bound.state_leaves]
+
+    @property
+    def _buffers(self) -> list[Buffer]:
+        """Where those on the grid are."""
+        return [buffer for buffer, state in zip(self._places, self.states, strict=True) if state.parted]
 
     def parts(self, regions: Sequence[Region]) -> list[FieldType]:
         """The types of what regions have: of each region, of each state on the grid.

@@ -68,14 +68,14 @@ class SteppedGraph:
         """The leaves that stand for reductions, with what is reduced."""
         return {leaf: field for stage in self.staged for _, leaf, field in stage if leaf is not None}
 
-    def needs(self, steps: int, start: Place, stop: Place) -> WindowNeeds:
-        """What a window needs, of states and of all that is probed."""
+    def needs(self, steps: int, start: Place, stop: Place, probed: bool) -> WindowNeeds:
+        """What a window needs, of states and, where that is read there, of all that is probed."""
         nexts, reduced, what = self.nexts, self.reduced, self.program
         stepping = reduced_before(what, nexts.values(), reduced)
         found = WindowNeeds(*_of(what, nexts, stepping, steps), stepping, {}, {}, bool(stepping))
         found.footprint.window(start, stop)  # refuses what must be whole
         cut = cut_axes(start, stop, found.footprint.grid)
-        for name, value in self.probes.items():
+        for name, value in self.probes.items() if probed else ():
             before = reduced_before(what, [value], reduced)
             seen = [*found.reduced, *(v for v in before if v not in found.reduced)]
             more = _of(what, nexts, [*seen, *found.probes.values(), value], steps)

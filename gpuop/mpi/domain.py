@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,13 +17,12 @@ from gpuop.graphs.saving import read, write
 from gpuop.graphs.stepper import times
 from gpuop.ir.types import is_integer
 from gpuop.mpi.communicator import agreed, communicator
-from gpuop.mpi.rank_exchange import exchanging
-from gpuop.mpi.rank_grid import RankGrid, Region
+from gpuop.mpi.rank_exchange import Exchanging, exchanging
+from gpuop.mpi.rank_grid import RankGrid
+from gpuop.mpi.rank_window import RankWindow
 from gpuop.runtime.disk.files import Path
 
 Array = NDArray[Any]
-ROUNDS = 3  # exchanges, with steps, that are measured, after one that compiles; more of them in so many seconds
-MEASURING, MOST_ROUNDS = 0.05, 20
 SLOWER = 1.1  # times as long as the best, where more steps between exchanges are not tried any more
 
 
@@ -67,32 +65,64 @@ class Domain(StaysHere):
         agreed(self._comm, {"extents": grid, "`axes=`": axes, "`every=`": every, "halos of a step": needed.halo})
         self._rank, self._ranks = comm.Get_rank(), RankGrid.of(grid, comm.Get_size(), _axes(axes, grid))
         self.measured: dict[int, float] = {}
-        self._window = self._windowed(1 if every == "auto" else int(every))
-        self._exchanging = exchanging(self._comm, self._window.backend)
-        if every == "auto" and self._ranks.ranks > 1:
-            self._window = self._fastest(self._window)
+        self.overlapped: dict[int, float] = {}
+        self._exchanging: Exchanging | None = None
+        self._part = self._chosen(None if every == "auto" else int(every))
         self.every = self._window.steps
-        self._plan_exchange()
 
     # --- the window -----------------------------------------------------------------------------------------------
 
-    def _windowed(self, steps: int) -> GraphWindow:
-        return self._graph.window(*self._ranks.own(self._rank), steps, self._comm.allgather)
+    @property
+    def _window(self) -> GraphWindow:
+        return self._part.window
 
-    def _fastest(self, best: GraphWindow) -> GraphWindow:
-        """The window for as many steps between exchanges as take least time each, on the slowest rank; 1 is tried first."""
+    def _parted(self, steps: int) -> RankWindow:
+        window = self._graph.window(*self._ranks.own(self._rank), steps, self._comm.allgather)
+        if self._exchanging is None:
+            self._exchanging = exchanging(self._comm, window.backend)
+        return RankWindow(self._comm, self._ranks, window, self._exchanging)
+
+    def _chosen(self, every: int | None) -> RankWindow:
+        """What is fastest on the slowest rank, with so many steps between exchanges, or as many as are best."""
+        part, several = self._parted(every or 1), self._ranks.ranks > 1
+        if several and every is None:
+            part = self._fastest(part)
+        if several and part.can_be_ahead():
+            part = self._overlapping(part, every)
+        if self.measured:
+            part.window.reset()
+        return part
+
+    def _fastest(self, best: RankWindow) -> RankWindow:
+        """That for as many steps between exchanges as take least time each; 1 is tried first."""
         steps = 1
-        self.measured[steps] = self._seconds(best)
+        self.measured[steps] = best.seconds()
         while self._reaches(2 * steps):
             steps *= 2
-            other = self._windowed(steps)
-            self.measured[steps] = self._seconds(other)
-            if self.measured[steps] < self.measured[best.steps]:
+            other = self._parted(steps)
+            self.measured[steps] = other.seconds()
+            if self.measured[steps] < self.measured[best.window.steps]:
                 best = other
-            elif self.measured[steps] > SLOWER * self.measured[best.steps]:
+            elif self.measured[steps] > SLOWER * self.measured[best.window.steps]:
                 break
-        best.reset()
         return best
+
+    def _overlapping(self, part: RankWindow, every: int | None) -> RankWindow:
+        """That one, or one that computes first what others get, if that is faster; fewer steps are tried too."""
+        steps = part.window.steps
+        least, best = self.measured.get(steps) or part.seconds(), (part, False)
+        self.measured[steps] = least
+        while part.can_be_ahead():
+            part.be_ahead(True)
+            self.overlapped[steps] = seconds = part.seconds()
+            if seconds < least:
+                least, best = seconds, (part, True)
+            if seconds > SLOWER * least or every is not None or steps == 1:
+                break
+            steps //= 2
+            part = self._parted(steps)
+        best[0].be_ahead(best[1])
+        return best[0]
 
     def _reaches(self, steps: int) -> bool:
         """Whether halos of so many steps are no larger than the parts."""
@@ -100,37 +130,6 @@ class Domain(StaysHere):
         divided = [axis for axis, count in enumerate(self._ranks.counts) if count > 1]
         least = {axis: self._ranks.grid[axis] // self._ranks.counts[axis] for axis in divided}
         return not any(axis in needed.whole or max(needed.halo[axis]) > least[axis] for axis in divided)
-
-    def _seconds(self, window: GraphWindow) -> float:
-        """How long a step takes, with its share of an exchange."""
-        self._window = window
-        self._plan_exchange()
-        self._seconds_of(window)  # compiles
-        each = [self._seconds_of(window) for _ in range(ROUNDS)]
-        more = min(MOST_ROUNDS, int(MEASURING / max(each)))
-        return min([*each, *(self._seconds_of(window) for _ in range(more))]) / window.steps
-
-    def _seconds_of(self, window: GraphWindow) -> float:
-        """How long an exchange and its steps take on the slowest rank."""
-        self._comm.barrier()
-        start = time.perf_counter()
-        self._exchange()
-        window.step(window.steps)
-        window.synchronize()
-        return float(max(self._comm.allgather(time.perf_counter() - start)))
-
-    # --- halos ----------------------------------------------------------------------------------------------------
-
-    def _plan_exchange(self) -> None:
-        """What goes to whom, and comes from whom; both sides have the pieces in the same order."""
-        needed, gives, gets = self._window.footprint, dict[int, list[Region]](), dict[int, list[Region]]()
-        for piece in self._ranks.around(self._rank, needed):
-            gets.setdefault(piece.owner, []).append(piece.there)
-        for rank in range(self._ranks.ranks):
-            for piece in self._ranks.around(rank, needed):
-                if piece.owner == self._rank:
-                    gives.setdefault(rank, []).append(piece.own)
-        self._exchange = self._exchanging(self._window, gives, gets)
 
     # --- running --------------------------------------------------------------------------------------------------
 
@@ -155,24 +154,17 @@ class Domain(StaysHere):
         """
         left = times(n)
         if until is None:
-            self._advance(left)
+            self._part.advance(left)
             return False
         if not is_integer(every) or every < 1:
             raise SemanticError(f"`every` is a number of steps, 1 or more, not {every!r}")
         while left:
             now = min(left, every)
-            self._advance(now)
+            self._part.advance(now)
             left -= now
             if self._holds(until):
                 return True
         return False
-
-    def _advance(self, left: int) -> None:
-        while left:
-            self._refresh()
-            now = min(left, self._window.left)
-            self._window.step(now)
-            left -= now
 
     def _holds(self, until: Field | str) -> bool:
         """What rank 0 finds: all go on alike."""
@@ -182,10 +174,6 @@ class Domain(StaysHere):
                 f"`until` is a 0D scalar field, not {value.dtype} of {value.shape}: reduce it, as by `.max()`"
             )
         return bool(self._comm.allgather(bool(value))[0])
-
-    def _refresh(self) -> None:
-        if not self._window.left:
-            self._exchange()
 
     def gather(self, what: Field | str) -> Array | None:
         """The whole of what is probed, as of `tick`.
@@ -202,7 +190,7 @@ class Domain(StaysHere):
         return self._joined(self._read(what), self._window.probes[self._window.name_of(what)])
 
     def _read(self, what: Field | str) -> Array:
-        self._refresh()
+        self._part.refresh()
         return self._window.read(what)
 
     def save(self, path: Path) -> None:
@@ -279,10 +267,11 @@ class Domain(StaysHere):
             f"halos are exchanged every {self.every} steps, {'; '.join(halo)}" if halo else "no halos",
             f"{self.recomputed:.1%} of the points are computed besides",
         ]
-        gets, how = self._exchange.gets, self._exchange.how
+        gets, how = self._part.exchange.gets, self._part.how
         sent = sum(kind.nbytes for regions in gets.values() for kind in self._window.parts(regions))
         lines += [f"rank {self._rank} gets {sent} bytes of {len(gets)} ranks at each exchange, {how}"] if halo else []
-        lines += [f"measured: every {n} steps: {s * 1e3:.3g} ms a step" for n, s in self.measured.items()]
+        for each, when in ((self.measured, ""), (self.overlapped, ", meanwhile")):
+            lines += [f"measured: every {n} steps{when}: {s * 1e3:.3g} ms a step" for n, s in each.items()]
         return "\n".join(lines)
 
     def _halos(self) -> list[tuple[int, tuple[int, int]]]:
