@@ -35,7 +35,8 @@ class Domain(StaysHere):
         whole = domain.gather("u")  # on rank 0, None on the others
 
     Its methods are called by all ranks together. A part is a window of the states with as much around it as `every` steps need
-    (`graph.footprint`), which stays in the device's memory; the points around it come from other ranks once in so many steps.
+    (`graph.footprint`), which stays in the device's memory; the points around it come from other ranks once in so many steps,
+    where that is faster while these are taken: what others need at their end is then computed first, and twice.
     Parameters are each rank's own: set them alike. An exception that a rank does not catch ends all of them.
 
     Args:
@@ -43,7 +44,7 @@ class Domain(StaysHere):
         graph: a ComputeGraph, defined alike by all ranks; it keeps its own states, and need not run.
         axes: the axes of the grid that are divided.
         every: how many steps are taken between two exchanges; "auto": 1, 2, 4 … are measured, as long as that is hardly slower, by
-            steps from the initial states.
+            steps from the initial states. So is, for any number, what others get computed first.
 
     Attributes:
         every: what was given, or chosen.

@@ -18,8 +18,10 @@ from scipy import ndimage
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.dsl.words.threads import generated
+from gpuop.graphs.window_faces import repeatable
 from gpuop.mpi import Domain, host_shared, rank_exchange
 from gpuop.mpi.rank_grid import RankGrid
+from gpuop.mpi.rank_window import RankWindow
 from gpuop.runtime.devices import current
 
 from .harness import image, same_bits
@@ -44,6 +46,21 @@ def smeared(f, border):
 @gp.operator
 def smeared_down(f):
     return _readTensor(f) + 0.5 * _readTensor(f, _row - 1, _column)
+
+
+@pytest.fixture
+def ahead(monkeypatch):
+    """Others get what is computed twice, before the steps, however long that takes; counts where they did."""
+    counted, step = [], RankWindow._step_ahead
+    monkeypatch.setattr(RankWindow, "seconds", lambda self: 2.0 - (self.faces is not None))
+    monkeypatch.setattr(RankWindow, "can_be_ahead", lambda self: repeatable(self.window))
+    monkeypatch.setattr(RankWindow, "_step_ahead", lambda *given: counted.append(1) or step(*given))
+    return counted
+
+
+@pytest.fixture(params=["after", "ahead"])
+def way(request):
+    return request.getfixturevalue("ahead") if request.param == "ahead" else []
 
 
 def stepped(start, border):
@@ -99,6 +116,78 @@ def test_ranks_have_the_bits_of_one_graph(shape, border, ranks, axes, every):
     compared(image(*shape), border, ranks, axes, every)
 
 
+@pytest.mark.parametrize(
+    ("shape", "border", "ranks", "axes", "every", "blocks"),
+    [
+        ((11, 7), "wrap", 4, (0, 1), 1, 5),  # corners are parts of faces
+        ((23, 3), "symmetric", 3, 0, 3, 3),
+        ((8, 5), "clamp", 5, (-1,), 2, 3),  # a column each: all is computed twice
+    ],
+    ids=str,
+)
+def test_ranks_exchange_what_they_compute_first(ahead, shape, border, ranks, axes, every, blocks):
+    """Steps that end within a block are exchanged after it; a parameter is set where one ends, and within."""
+    compared(image(*shape), border, ranks, axes, every, (2 * every, every + 1, every))
+    assert len(ahead) == blocks * ranks
+
+
+@pytest.mark.parametrize(
+    ("times", "every", "told"),
+    [
+        ({(1, False): 4, (2, False): 3, (4, False): 9, (2, True): 2.5, (1, True): 2}, 1, "while the interior"),
+        ({(1, False): 4, (2, False): 3, (4, False): 9, (2, True): 2, (1, True): 2.1}, 2, "while the interior"),
+        ({(1, False): 4, (2, False): 3, (4, False): 9, (2, True): 3.1, (1, True): 3.1}, 2, "share\n"),
+        ({(1, False): 4, (2, False): 3, (4, False): 9, (2, True): 6}, 2, "share\n"),
+    ],
+    ids=["fewer", "as many", "hardly slower", "slower"],
+)
+def test_the_way_is_measured(ahead, monkeypatch, times, every, told):
+    measured = []
+
+    def seconds(self):
+        measured.append((self.window.steps, self.faces is not None))
+        return times[measured[-1]]
+
+    monkeypatch.setattr(RankWindow, "seconds", seconds)
+    start = image(40, 4)
+
+    def run(comm):
+        domain = Domain(comm, stepped(start, "clamp")[0])
+        domain.step(3)
+        return domain.every, domain.explain(), domain.gather("u")
+
+    chosen, text, got = on_ranks(2, run, "reference")[0]
+    assert chosen == every and set(measured) == set(times) and told in text
+    graph = stepped(start, "clamp")[0]
+    with gp.use_device("reference"):
+        graph.step(3)
+        same_bits(got, graph.read("u"))
+
+
+@gp.operator
+def told(f):
+    _print("%f\n", _readTensor(f))
+    return _readTensor(f)
+
+
+@pytest.mark.parametrize(
+    ("step", "can"),
+    [
+        (lambda u: u + 1, True),
+        (lambda u: u / u.max(), False),
+        (told, False),
+        (None, False),
+    ],
+    ids=["plain", "reduced", "printed", "on the host"],
+)
+def test_steps_are_computed_twice_where_nobody_sees_it(step, can):
+    with gp.ComputeGraph("reference") as graph:
+        u, v = gp.ScalarField(image(9, 4)), gp.ScalarField(np.float32(1))
+        u.next = u if step is None else step(u)
+        v.next = gp.HostOperator(np.negative, v, outputs=v.type) if step is None else v
+    assert repeatable(graph.window((0, 0), (5, 4))) is can
+
+
 @pytest.mark.parametrize("hosts", ["abc", "aab"])
 def test_ranks_are_of_several_hosts(monkeypatch, hosts):
     each = iter(hosts)
@@ -107,7 +196,7 @@ def test_ranks_are_of_several_hosts(monkeypatch, hosts):
     assert not [*each]
 
 
-def test_nobody_overwrites_what_another_still_reads(monkeypatch):
+def test_nobody_overwrites_what_another_still_reads(monkeypatch, way):
     """Rank 0 gets nothing, and would be far ahead."""
     brought = rank_exchange.bring_parts
     monkeypatch.setattr(rank_exchange, "bring_parts", lambda *given: (sleep(0.03), brought(*given)))
@@ -136,7 +225,7 @@ def test_points_go_from_gpu_to_gpu(monkeypatch):
     assert [nccl.exchanges for nccl in made] == [2, 2]  # before the third step and the fifth
 
 
-def test_steps_are_those_of_scipy(device):
+def test_steps_are_those_of_scipy(device, ahead):
     @gp.operator
     def heat(u):
         return _readTensor(u) + 0.25 * sum(
@@ -152,10 +241,11 @@ def test_steps_are_those_of_scipy(device):
             graph.probe(u)
         domain = Domain(comm, graph, every=2)
         domain.step(5)
+        domain.step(3)
         return domain.gather(u)
 
     expected = start
-    for _ in range(5):
+    for _ in range(8):
         expected = expected + 0.25 * ndimage.laplace(expected, mode="nearest")
     np.testing.assert_allclose(on_ranks(2, run, device)[0], expected, rtol=1e-5, atol=1e-6)
 
@@ -198,11 +288,11 @@ def test_reductions_are_of_the_whole_grid():
     assert "stage 0: operator `max`" in told and "stage 1: operator `max`" in told and "whole" not in told
 
 
-def test_steps_end_when_a_probe_says_so():
+def test_steps_end_when_a_probe_says_so(way):
     def run(comm):
         with gp.ComputeGraph() as graph:
             u = gp.ScalarField(np.arange(6, dtype="i4"))
-            u.next = u + 1
+            u.next = np.roll(u, 1) + 1
             graph.probe(u.max() >= 10, "late")
         domain = Domain(comm, graph, every=2)
         ended = [domain.step(2, until="late"), domain.step(9, until="late", every=3), domain.step(1, until="late")]
@@ -211,7 +301,7 @@ def test_steps_end_when_a_probe_says_so():
     assert on_ranks(2, run, "reference") == [([False, True, True], 6)] * 2
 
 
-def test_states_of_other_kinds():
+def test_states_of_other_kinds(way):
     """Vectors, integers and complex numbers go whole; what is on no grid is each rank's own; a state may follow another."""
     wave = (image(9, 4) + 1j * image(9, 4)).astype(np.complex64)
 
@@ -233,7 +323,8 @@ def test_states_of_other_kinds():
 
     def run(comm):
         domain = Domain(comm, build(), every=2)
-        domain.step(5)
+        domain.step(1)
+        domain.step(4)
         return [domain.gather(name) for name in names]
 
     found = on_ranks(3, run, "reference")[0]
