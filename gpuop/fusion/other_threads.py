@@ -12,8 +12,9 @@ from weakref import WeakKeyDictionary
 
 from gpuop.errors import Loc
 from gpuop.fusion.program import Op
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Const, FieldParam, Index, Read, Write
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.visit import expressions, values, walk, written_by
 
 

@@ -14,7 +14,7 @@ from gpuop.bounded import BoundedCache
 from gpuop.fusion.other_threads import needs_other_threads
 from gpuop.fusion.program import Op, Program
 from gpuop.ir.build import collector, constant
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Block,
     Const,
@@ -27,6 +27,7 @@ from gpuop.ir.nodes import (
     Stmt,
     Write,
 )
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, SMALL_TENSOR
 from gpuop.ir.visit import Copier, bound, changed, effects, expressions, leaving, loop_values, walk
 from gpuop.passes.scalarize import ELEMENT

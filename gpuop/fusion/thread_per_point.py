@@ -7,7 +7,7 @@ from dataclasses import replace
 from gpuop.fusion.cost import work
 from gpuop.fusion.thread_per_element import is_plain
 from gpuop.ir.build import constant
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Apply,
     Argument,
@@ -32,6 +32,7 @@ from gpuop.ir.nodes import (
     assert_never,
 )
 from gpuop.ir.symbolic import TargetConst
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import Copier, bound, changed, expressions
 from gpuop.passes.scalarize import ELEMENT

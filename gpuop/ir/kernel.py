@@ -13,64 +13,15 @@ from gpuop.ir.nodes import AXES, GRID_AXES, Block, Declare, Effect, FieldParam, 
 from gpuop.ir.pin import Pin
 from gpuop.ir.symbolic import Extent, numbers
 from gpuop.ir.target import Target
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import Shape
 from gpuop.ir.visit import effects, fields_read
 
-WIDTHS = (256, 128, 64)  # columns of a group, widest first: neighbours in memory are neighbours in the group
-GROUP = 256  # threads of a group whose grid is narrower than that
 MOST_THREADS = 2**20  # threads of a group, on any device
 PRECISIONS = ("exact", "contract", "fast")  # strictest first
 EXACT = PRECISIONS[0]
 Names = tuple[str, ...]  # of the extents of a grid; "" for one that is a number
 OPEN_GROUPS = ((1, 1, 1), (1, 1, 256), (1, 4, 64), (1, 4, 64))  # of grids of 0 to 3 axes whose extents are arguments
-SMALL, MOST_LAYERS = 32, 64  # threads of a layer, of which a group has several then; and CUDA's bound of these
-SURPLUS = 8  # at most one thread in so many is added by rounding a row up, if a width allows it
-
-
-def _power(n: int) -> int:
-    """The smallest power of two that is not below n."""
-    return 1 << max(n - 1, 0).bit_length()
-
-
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """The thread grid: a grid of points, and an axis of tensor elements where a thread handles only one of them."""
-
-    shape: Shape
-    elements: int = 1
-
-    @property
-    def threads(self) -> int:
-        return self.shape.points * self.elements
-
-    def extent(self, axis: str) -> int:
-        """Threads along an axis; 1 where the grid has no such axis."""
-        if axis == "element":
-            return self.elements
-        missing = 3 - len(self.shape)
-        position = AXES.index(axis)
-        return self.shape[position - missing] if position >= missing else 1
-
-    @property
-    def group(self) -> Shape:
-        """(layers × elements, rows, columns) of the work-groups that suit it: pieces of rows, or several short rows or layers."""
-        columns = self.extent("column")
-        if columns > WIDTHS[-1]:
-            fitting = (width for width in WIDTHS if -columns % width * SURPLUS <= columns)
-            return Shape(1, 1, next(fitting, WIDTHS[-1]))
-        width = _power(columns)
-        rows = min(GROUP // width, _power(self.extent("row")))
-        together = rows * width < SMALL and self.elements == 1
-        return Shape(min(GROUP // (rows * width), MOST_LAYERS, _power(self.extent("layer"))) if together else 1, rows, width)
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """The names of the grid's axes, slowest first."""
-        return GRID_AXES[3 - len(self.shape) :]
-
-    def __str__(self) -> str:
-        grid = "×".join(map(str, self.shape)) or "0D"
-        return grid + (f" × {self.elements} elements" if self.elements > 1 else "")
 
 
 @dataclass(frozen=True, slots=True)

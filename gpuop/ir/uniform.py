@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import (
     AXES,
     GRID_AXES,
@@ -45,6 +44,7 @@ from gpuop.ir.nodes import (
     assert_never,
 )
 from gpuop.ir.symbolic import Extent, TargetConst
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.visit import blocks, leaving, operands, values
 
 

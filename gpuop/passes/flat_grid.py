@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import FieldParam
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import FieldType, Shape
 from gpuop.ir.visit import Copier
 from gpuop.passes.points_per_thread import is_own

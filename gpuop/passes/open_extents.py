@@ -13,11 +13,12 @@ from functools import partial
 
 from gpuop.bounded import BoundedCache
 from gpuop.ir.extents import MOST_GROUPS, Extents, extents_of, is_regular, resized
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import GRID_AXES, Index
 from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import content, identity
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import Shape
 from gpuop.ir.visit import expressions
 from gpuop.passes import lower, lowering, schedules, unscheduled

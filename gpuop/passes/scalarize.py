@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Apply,
     Assign,
@@ -25,6 +25,7 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.symbolic import TargetConst
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.visit import Copier, expressions, walk
 
 ELEMENT = Index("global", "element")

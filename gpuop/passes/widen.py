@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.extents import extent, shown_extents
-from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import (
     GRID_AXES,
     Apply,
@@ -32,6 +32,7 @@ from gpuop.ir.nodes import (
     Wide,
     Write,
 )
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier, expressions
 from gpuop.passes.flat_grid import flat_field

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from gpuop.ir.build import collector
 from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.intervals import LIMITS, Range
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
 from gpuop.ir.nodes import (
     Apply,
@@ -29,6 +29,7 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.ops import MIRRORED
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, INT, UCHAR, UINT, Shape, Type
 from gpuop.ir.visit import walk
 from gpuop.passes.packed_lanes import LANES, MOST, Flags, Packed, PackedLanes, Words, splat, uint

@@ -14,8 +14,9 @@ import numpy as np
 
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.expansions.registry import expand
-from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import Assign, Expr, FieldParam, If, Index, Let, Read, Ref, Stmt, Var, Write
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import DTYPES, FLOAT, INT, FieldType, Shape, Type
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.disk import cache

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpuop.ir.build import Builder, collector, constant
-from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import Atomic, Expr, FieldParam, Index, Read, Stmt, Write
 from gpuop.ir.ops import OPS
 from gpuop.ir.pin import Pin
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, FieldType, Shape, Type
 
 CHAINS, STEPS = 8, 32  # of multiplications and additions that wait for one another

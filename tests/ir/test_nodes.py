@@ -13,7 +13,7 @@ from gpuop.fusion.thread_per_element import is_plain
 from gpuop.ir import nodes
 from gpuop.ir.build import constant
 from gpuop.ir.children import CHILDREN, children_of
-from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import (
     Array,
     Block,
@@ -31,6 +31,7 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.symbolic import TargetConst
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import FLOAT, INT, FieldType, Shape, Type
 from gpuop.ir.visit import (
     Copier,

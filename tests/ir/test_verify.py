@@ -16,7 +16,7 @@ from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.dsl.recorder.record import current
 from gpuop.ir import verify as rules
-from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import (
     Apply,
     Array,
@@ -48,6 +48,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.symbolic import Fact, TargetConst
 from gpuop.ir.target import Target
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, FLOAT, INT, FieldType, Shape, Type
 from gpuop.ir.verify import Form, VerifyError, verify
 from gpuop.passes import PIPELINE, lower

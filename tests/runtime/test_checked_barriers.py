@@ -9,8 +9,9 @@ import gpuop as gp
 from gpuop.dsl import *
 from gpuop.errors import Loc
 from gpuop.ir.build import constant
-from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import Apply, Barrier, FieldParam, If, Index, Let, Ref, Var, Write
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, INT, FieldType, Shape, Type
 from gpuop.runtime.reference.reference_device import Reference
 

@@ -10,9 +10,10 @@ from gpuop.codegen.c.extremes import calls_of
 from gpuop.codegen.c.identifiers import comment, index_name
 from gpuop.codegen.c.statements import Statements
 from gpuop.ir.extents import in_planes
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import planar
 from gpuop.ir.nodes import Atomic, Declare, FieldParam, Index, Wide
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import DOUBLE, HALF, LONG, FieldType, Shape
 from gpuop.ir.verify import element_type
 from gpuop.ir.visit import expressions, walk

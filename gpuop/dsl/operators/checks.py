@@ -8,10 +8,11 @@ from itertools import product
 from gpuop.dsl.operators.written import counted
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.errors import Loc, SemanticError
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Atomic, Barrier, Block, Collective, Const, Expr, For, If, Index, Stmt, Write
 from gpuop.ir.size import MOST_NESTED, deepest
 from gpuop.ir.symbolic import Extent, TargetConst
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import Shape
 from gpuop.ir.uniform import Uniformity
 from gpuop.ir.visit import blocks, walk

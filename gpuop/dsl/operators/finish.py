@@ -14,7 +14,7 @@ from gpuop.dsl.recorder.record import Recorder
 from gpuop.errors import SemanticError
 from gpuop.ir.build import collector, constant
 from gpuop.ir.dead_code import without_dead_code
-from gpuop.ir.kernel import Domain, Kernel, Output
+from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import (
     Array,
     Assign,
@@ -35,6 +35,7 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.ragged import check_tiles
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import SMALL_TENSOR, Type
 from gpuop.ir.verify import Form, verify
 from gpuop.ir.visit import Copier, expressions, map_blocks, walk

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import Block, Break, Const, Continue, Expr, FieldParam, For, If, Index, Ref, Stmt, Var, While, Write
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.visit import leaving, loop_values, walk
 
 Elements = frozenset[int | Var]  # of a tensor, by number; a loop's counter stands for the element that a turn writes

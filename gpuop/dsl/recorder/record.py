@@ -16,10 +16,10 @@ from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.errors import Loc, SemanticError, here, kernel_frame
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.dims import folded
-from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import AXES, Array, Declare, Expr, FieldParam, For, If, Index, Let, Ref, Stmt, Var
 from gpuop.ir.size import MOST_NESTED, MOST_STATEMENTS
 from gpuop.ir.symbolic import Extent, numbers
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, MOST_GRID, Shape
 from gpuop.ir.values import Leaf, Node
 

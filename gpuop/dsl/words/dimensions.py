@@ -19,8 +19,8 @@ from gpuop.errors import SemanticError
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import constant
 from gpuop.ir.dims import spelled
-from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import GRID_AXES, Const, Expr, Index
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, MOST_GRID, FieldType, Shape
 
 LAYER = Index("global", "layer")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from gpuop.ir.borders import Coordinate, place
 from gpuop.ir.build import collector, constant
 from gpuop.ir.extents import extent, shown_extents
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Apply,
     Block,
@@ -27,6 +27,7 @@ from gpuop.ir.nodes import (
     Store,
     Var,
 )
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.passes.schedules.edge_vectors import EdgeLines, LinePlaces, counted
 from gpuop.passes.schedules.leads import Border, Lead, Leads

@@ -12,8 +12,9 @@ from functools import partial, reduce
 
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, collector, constant
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Array, Expr, If, Index, Let, Load, Ref, Stmt, Store, Var
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, INT, Shape, Type
 from gpuop.passes.schedules.walk import FIRST, ROW, TOP, RowLoads, Walk, named, numbered, power_of_two
 from gpuop.passes.schedules.windows import MIRRORED, Span, View, Windows

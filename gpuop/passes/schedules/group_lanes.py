@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from gpuop.ir.build import collector, constant
 from gpuop.ir.extents import extent
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Block, Comment, Declare, Expr, For, Index, Let, Load, Ref, Stmt, Store, Var
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import changed, expressions, walk
 from gpuop.passes.obstacles import doubles, halves

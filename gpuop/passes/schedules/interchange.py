@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import prod
 
 from gpuop.ir.build import collector, constant
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Array,
     Assign,
@@ -30,6 +30,7 @@ from gpuop.ir.nodes import (
     Var,
     Write,
 )
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import HALF, INT, Shape, Type
 from gpuop.ir.visit import bound, changed, expressions, loop_values
 from gpuop.passes.obstacles import doubles, obstacle

@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import reduce
 
 from gpuop.ir.build import Builder, collector, constant
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Comment, Expr, If, Index, Let, Ref, Stmt
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape
 from gpuop.passes.schedules.exchange import placed
 from gpuop.passes.schedules.rolling import Rolling

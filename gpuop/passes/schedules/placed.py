@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import GRID_AXES, Block, Declare, Expr, Index, Read, Stmt, Write
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.visit import Copier, expressions
 from gpuop.passes.points_per_thread import is_own
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuop.ir.build import Builder
-from gpuop.ir.kernel import Domain
 from gpuop.ir.nodes import Array, Expr, For, Index, Stmt
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import Type
 from gpuop.ir.visit import blocks
 

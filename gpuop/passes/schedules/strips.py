@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from gpuop.ir.build import collector, constant
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     GRID_AXES,
     Array,
@@ -32,6 +32,7 @@ from gpuop.ir.nodes import (
     Wide,
     Write,
 )
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import HALF, INT, Shape, Type
 from gpuop.ir.visit import Copier, expressions
 from gpuop.passes.flat_grid import flat

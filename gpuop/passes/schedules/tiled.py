@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.ir.build import Builder, collector, constant
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Array,
     Barrier,
@@ -24,6 +24,7 @@ from gpuop.ir.nodes import (
     Wide,
     Write,
 )
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, INT, Shape, Type
 from gpuop.ir.visit import walk
 from gpuop.passes.points_per_thread import elements

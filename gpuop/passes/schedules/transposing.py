@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from gpuop.ir.build import Builder, collector, constant
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     GRID_AXES,
     Array,
@@ -29,6 +29,7 @@ from gpuop.ir.nodes import (
     Wide,
     Write,
 )
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, UINT, Shape, Type
 from gpuop.ir.visit import Copier, expressions
 from gpuop.passes.obstacles import demand, obstacle

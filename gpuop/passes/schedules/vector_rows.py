@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from gpuop.ir.build import collector, constant
 from gpuop.ir.extents import extent, shown_extents
-from gpuop.ir.kernel import Domain, Kernel
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Apply,
     Assign,
@@ -29,6 +29,7 @@ from gpuop.ir.nodes import (
     Stmt,
     Var,
 )
+from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.obstacles import doubles, halves, obstacle
