@@ -259,8 +259,7 @@ class ColumnStrips:
     def at_edges(self, done: list[Stmt]) -> list[Stmt]:
         if self.count == 1:
             return done
-        out: list[Stmt] = []
-        b, left = collector(out), Ref(self.corner["column"])
+        b, left = collector(out := list[Stmt]()), Ref(self.corner["column"])
         if self.open:
             before, behind = (max(lead.around("column")[end] for lead in self.leads) for end in (0, 1))
             last = b.apply("sub", b.bind(extent(self.source, "column", behind)), self.wide)
