@@ -66,7 +66,7 @@ def value_indices(arr: Any, *, ignore_value: Any = None) -> dict[int, tuple[Any,
 
     Returns:
         A dict that has for each value in ascending order the coordinates of its points in row-major order: for each axis a row of
-        int64, of a Field NumPy's, else of the array's library.
+        int64, of a Field NumPy's, else of the array's library: views of one row for all values.
 
     Raises:
         ArgumentError: no integers; a ValueError.
