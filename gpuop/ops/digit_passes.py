@@ -30,7 +30,7 @@ from gpuop.ops.sort_tiles import PLACES, RankedTile, single
 # digits, so there are few.
 CPU_BITS, CPU_CHUNKS, CPU_LEAST = 11, 128, 32768
 GPU_BITS, GPU_CHUNKS, GPU_LEAST = 8, 2048, 4096
-AT_ONCE, TURN = 64, 4  # digits that a thread of a CPU finds ahead, and in a turn: compilers make a vector of so few
+AT_ONCE, TURN = 256, 4  # digits that a thread of a CPU finds ahead, and in a turn: compilers make a vector of so few
 LANES, EACH = 256, 16  # threads of GPUs that have a chunk, and their values of a tile
 MOST_HELD = 8  # bytes of a value in local memory, as long as there is room for so many
 COPIES, AHEAD = 8, 8  # of counts, and the values that a thread of a GPU reads before it counts them
