@@ -194,3 +194,15 @@ def test_interpolation_beside_infinities():
             found = np.interp(gp.ScalarField(places), [0, 1, 2], values).numpy()
             with np.errstate(all="ignore"):
                 np.testing.assert_array_equal(found, np.interp(places, [0, 1, 2], values).astype("f"))
+
+
+def test_what_numpy_has_as_views_costs_no_pass_before_an_operator() -> None:
+    field, waves = gp.ScalarField(np.zeros((64, 96), "f")), gp.ComplexField(np.zeros((64, 96), "c8"))
+    views = [
+        *(call(field) for call in (np.transpose, np.flip, np.fliplr, np.flipud, np.rot90, np.ravel, np.atleast_3d)),
+        *(call(waves) for call in (np.real, np.imag)),
+        *(np.moveaxis(field, 0, 1), np.reshape(field, (32, -1)), np.expand_dims(field, 0), np.squeeze(field[:1])),
+        *(np.broadcast_to(field, (2, 64, 96)), np.split(field, 2)[1], np.hsplit(field, 3)[2], field[::2, 3:]),
+    ]
+    for view in views:
+        assert len(plan(program([(view * view + 1).node])).launches) == 1, view
