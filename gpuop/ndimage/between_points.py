@@ -16,6 +16,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.errors import UnsupportedError
 from gpuop.ir.borders import BORDERS
 from gpuop.ir.types import FieldType
+from gpuop.ndimage.even_zooms import EvenBlocks, blocks_of
 from gpuop.ndimage.filter_arguments import computed_in, rank
 from gpuop.ndimage.spline_weights import (
     FREE,
@@ -110,6 +111,7 @@ class Table:
     weights: Field
     outside: bool
     beyond: bool
+    blocks: EvenBlocks | None = None
 
     def knots(self, place: Any) -> Knots:
         """Those of one coordinate."""
@@ -138,6 +140,7 @@ def table_of(at: np.ndarray[Any, Any], n: int, spline: Spline, dtype: str) -> Ta
         Field(np.ascontiguousarray(weights, dtype), 0),
         bool(outside.any()),
         bool(beyond.any()),
+        blocks_of(taps[0], n) if order == 1 and not (outside | beyond).any() else None,
     )
 
 

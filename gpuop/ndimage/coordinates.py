@@ -12,12 +12,15 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.alternatives import either
 from gpuop.errors import ArgumentError
-from gpuop.ndimage.between_points import Knots, Spline, any_of, between, knots_at, table_of
+from gpuop.ndimage.between_points import Between, Knots, Spline, Table, any_of, between, knots_at, table_of
+from gpuop.ndimage.even_zooms import MOST_COLUMNS, evenly
 from gpuop.ndimage.filter_arguments import SMALL, each, rank, result_dtype
 from gpuop.ndimage.spline_weights import check_mode, check_order
 from gpuop.ops.gather import Place
 from gpuop.ops.making import filled
+from gpuop.ops.sort_tiles import single
 
 SMALL_EXTENT = 2**20  # up to it coordinates in float32 are mapped into a field without loss
 
@@ -132,7 +135,8 @@ def along_axes(name: str, field: Field, spline: Spline, at: Sequence[Numbers], o
     told = tuple((t.outside, t.beyond) for t in tables)
     fields = [f for t in tables for f in (t.at, t.weights)]
     if spline.order < 2:
-        return made.at(name, lambda point: [t.knots(p) for t, p in zip(tables, point, strict=False)], fields, told)
+        found = made.at(name, lambda point: [t.knots(p) for t, p in zip(tables, point, strict=False)], fields, told)
+        return either(single(), _evenly(made, tables), found) if _is_even(made, tables) else found
     held = made.held
     for axis in axes:
         last = axis == len(at) - 1
@@ -148,6 +152,22 @@ def along_axes(name: str, field: Field, spline: Spline, at: Sequence[Numbers], o
         own = fields if last else [tables[axis].at, tables[axis].weights]
         held = step.at(name, knots, own, (told, last))
     return held
+
+
+def _is_even(made: Between, tables: Sequence[Table]) -> bool:
+    """Whether a plane is read so that vectors of CPUs pick what they read."""
+    plain = made.out.planes == 1 and made.held.type.planes == 1
+    floats = {made.held.dtype, made.out.dtype, made.computed} == {"float32"}
+    if len(tables) != 2 or tables[1].blocks is None or not (plain and floats):
+        return False
+    told = any(t.outside or t.beyond for t in tables)
+    return not told and made.spline.order == 1 and made.held.field_shape[1] <= MOST_COLUMNS
+
+
+def _evenly(made: Between, tables: Sequence[Table]) -> Field:
+    rows, columns = ((t.at, t.weights) for t in tables)
+    assert tables[1].blocks is not None
+    return evenly(made.held, rows, columns, tables[1].blocks, made.out)
 
 
 def _between_passes(dtype: str, computed: str) -> str:

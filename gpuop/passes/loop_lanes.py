@@ -43,10 +43,15 @@ from gpuop.passes.schedules.vector_lengths import is_operator
 
 @dataclass(frozen=True)
 class Next:
-    """A place that is one further in each turn: the turn's number plus `base`, which all turns have in common, plus `offset`."""
+    """A place that is one further in each turn: the turn's number plus `base`, which all turns have in common, plus `offset`.
+
+    Attributes:
+        picked: instead of the turn's number it has what a table of constants says of it.
+    """
 
     base: Var | None = None
     offset: int = 0
+    picked: bool = False
 
 
 COMMON = "common"
@@ -90,6 +95,9 @@ def _split(loop: For, lanes: int) -> Iterator[Stmt]:
     end = turns.start + len(turns) // lanes * lanes
     place = collector(body).apply("add", Ref(first), Ref(lane))
     body += Copier(loop.body, {loop.var: place}).copy()
+    if len(turns) == lanes:
+        yield replace(loop, lanes=True)
+        return
     start, stop, step = (constant(n, INT) for n in (turns.start, end, lanes))
     yield For(first, start, stop, step, (counted(lane, 0, lanes, body, lanes=True),))
     if end < turns.stop:
@@ -106,7 +114,7 @@ def lanes_of(loop: For, length: int) -> int:
         most = length * FLOAT.bits // max(FLOAT.bits // 4, *found.bits)
         while lanes < most and 2 * lanes <= len(turns):
             lanes *= 2
-    return lanes if found.apart(lanes) else 0
+    return lanes if found.apart(lanes) and not (found.picked and len(turns) > lanes) else 0
 
 
 class _Turns:
@@ -124,7 +132,7 @@ class _Turns:
         self.bits: list[int] = [0]
         self.loads: list[tuple[Array, Where]] = []
         self.stores: list[tuple[Array, Where]] = []
-        self.operators = True
+        self.operators, self.picked = True, False
         self.known = not loop.lanes and loop.unroll == 1 and all(map(self.takes, loop.body))
         read = {e.field for e in expressions(loop.body) if isinstance(e, Read)}
         written = [stmt.field for stmt in loop.body if isinstance(stmt, Write)]
@@ -139,11 +147,15 @@ class _Turns:
             case Store(memory=Array(space="private") as array, index=index):
                 self.stores.append((array, self.at(index)))
                 self.note([array.type])
-                return isinstance(self.stores[-1][1], Next)
+                return self.is_next(index)
             case Write(field=field, point=point, element=element) if point is not None and field.type.planes == 1:
                 self.note([Type(field.type.storage)])
-                return element is None and isinstance(self.at(point), Next)
+                return element is None and self.is_next(point)
         return isinstance(stmt, Comment)
+
+    def is_next(self, index: tuple[Expr, ...]) -> bool:
+        where = self.at(index)
+        return isinstance(where, Next) and not where.picked
 
     def note(self, types: list[Type]) -> None:
         self.bits += [type_.dtype.bits for type_ in types if type_.kind != "b"]
@@ -171,6 +183,9 @@ class _Turns:
                 return self.places.get(var, COMMON)
             case Apply(op="add" | "sub" as op, args=(x, y)) if expr.type == Type(INT):
                 return self.moved(self.where(x), y, op) or (self.moved(self.where(y), x, op) if op == "add" else None)
+            case Load(memory=Array(space="constant"), index=(at,)) if self.where(at) == Next():
+                self.picked = True
+                return Next(picked=True) if expr.type == Type(INT) else None
             case Load(memory=memory) if isinstance(memory, FieldParam) or memory.space != "constant":
                 return None
             case Read():
@@ -189,11 +204,18 @@ class _Turns:
 
     def apart(self, lanes: int) -> bool:
         """Whether no turn of a vector uses what another one of it stores."""
-        return all(
-            isinstance(there, Next) and there.base == here.base and not 0 < abs(there.offset - here.offset) < lanes
+        pairs = (
+            (here, there)
             for array, here in self.stores
             for other, there in (*self.loads, *self.stores)
             if other is array and isinstance(here, Next)
+        )
+        return all(
+            isinstance(there, Next)
+            and not there.picked
+            and there.base == here.base
+            and not 0 < abs(there.offset - here.offset) < lanes
+            for here, there in pairs
         )
 
 

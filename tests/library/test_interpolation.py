@@ -10,6 +10,7 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop import ndimage
+from gpuop.ndimage.even_zooms import blocks_of
 
 IMAGE = np.random.default_rng(7).random((21, 23)) * 200
 PLACES = np.random.default_rng(8).random((2, 6, 7)) * 60 - 20
@@ -52,6 +53,27 @@ def test_orders(order):
         beside_scipy("map_coordinates", IMAGE, coordinates=PLACES, order=order, mode="mirror")
         beside_scipy("shift", IMAGE[0], shift=2.3, order=order, mode="grid-constant", cval=3.5)
         beside_scipy("spline_filter1d", IMAGE[:3].astype("f"), order=order, mode=MODES[order])
+
+
+def test_columns_that_read_alike_in_each_block(device):
+    """Zooms by fractions, of which CPUs pick lanes: nearer to SciPy's than float32 is, where it computes in double."""
+    image = np.random.default_rng(9).random((9, 200)).astype("f")
+    factors = ((0.8, 1.5), (1.2, 0.5), (1, 1.25), (1.5, 1.1))
+    for n, zoom in enumerate(factors if device == "reference" else factors[:2]):
+        expected = scipy.ndimage.zoom(image, zoom, order=1, mode=MODES[2 + n % 3], grid_mode=n < 3)
+        found = ndimage.zoom(image, zoom, order=1, mode=MODES[2 + n % 3], grid_mode=n < 3)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=5e-7)
+
+
+def test_blocks_of_columns():
+    """What they are said to read is what the columns read."""
+    for zoom, repeats in ((1.5, True), (2, True), (0.5, True), (1.25, True), (1.1, False), (0.1, False)):
+        taps = np.floor((np.arange(round(200 * zoom) * 3) + 0.5) / zoom - 0.5).astype(int)
+        blocks = blocks_of(taps, 600)
+        assert (blocks is not None) == repeats
+        for n in range(blocks.first, blocks.last) if blocks else ():
+            found = n * blocks.advance + np.array(blocks.ahead)
+            np.testing.assert_array_equal(found, taps[n * blocks.width :][: blocks.width])
 
 
 @pytest.mark.parametrize(("order", "mode"), [(0, "nearest"), (1, "constant"), (3, "mirror")])

@@ -110,6 +110,31 @@ def test_places_and_numbers_of_turns(form):
         np.testing.assert_array_equal(of_rows("float32", body)(gp.Field(x)).numpy(), want)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_lanes_that_a_table_names(form):
+    """What is read lies ahead by constants, from a beginning that all turns have in common."""
+    x = rng.random((ROWS, COLUMNS)).astype("f")
+    ahead = np.array([0, 0, 1, 2, 2, 3, 3, 9, 10, 10, 11, 13, 12, 14, 25, 26][: 8 if form == "cpu" else 16])
+    count = len(ahead)  # a vector
+
+    @gp.operator(outputs=gp.FieldType((ROWS, 2 * count), dtype="float32"))
+    def picked(f):
+        _globalThreads(ROWS)
+        _localThreads(1)
+        line, places = _floatArray(COLUMNS), _constantArray(ahead.astype(np.int32))
+        with _for(COLUMNS) as c:
+            line[c] = _readTensor(f, _column, c, border="unchecked")
+        with _for(2) as n:
+            begin = 20 * n
+            with _for(count) as c:
+                at = places[c] + begin
+                _writeTensor(_out0, line[at] + line[at + 1], _column, count * n + c)
+
+    want = np.concatenate([x[:, ahead + 20 * n] + x[:, ahead + 20 * n + 1] for n in range(2)], axis=1)
+    with in_lanes(form):
+        np.testing.assert_array_equal(picked(gp.Field(x)).numpy(), want)
+
+
 def test_what_is_run_turn_by_turn():
     x = gp.Field(np.zeros((ROWS, COLUMNS), np.uint8))
 
