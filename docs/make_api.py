@@ -97,6 +97,7 @@ OWN = {  # members that are for gpuop itself
     ),
     *(
         "add",
+        "anew",
         "planned",
         "before",
         "begin",

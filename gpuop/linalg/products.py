@@ -10,15 +10,15 @@ import numpy as np
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
 from gpuop.linalg.contractions import Contraction, contracted
+from gpuop.linalg.long_rows import along_rows, are_long_rows, is_long, long_sums
 from gpuop.linalg.tiled_products import suits, tiled
 from gpuop.linalg.vector_components import crossed, diagonal_of
 from gpuop.ops import row_products
-from gpuop.ops.algebra import apply, astype, common_dtype
+from gpuop.ops.algebra import apply, common_dtype
 from gpuop.ops.layouts import expand_dims, moveaxis, swapaxes
 from gpuop.pipelines.takes_arrays import as_field, takes_arrays
 
 Labels = tuple[str, ...]
-LONG = 512  # of products whose results are a row or a column: sums of so many are reductions, with threads side by side
 
 
 @takes_arrays("x1", "x2")
@@ -29,7 +29,8 @@ def matmul(x1: Any, x2: Any) -> Any:
         x1, x2: fields, arrays or lists; a vector is a row on the left and a column on the right. Other axes are broadcast.
 
     Returns:
-        A lazy Field; of arrays, an array of the same library. Products are added with `fma`, in order.
+        A lazy Field; of arrays, an array of the same library. Products are added with `fma`, in order; those along long
+            rows of floats as `.sum` does.
 
     Raises:
         ArgumentError: numbers, or axes that do not go together; a ValueError.
@@ -45,8 +46,8 @@ def matmul(x1: Any, x2: Any) -> Any:
         )
     if suits(a, b):
         return _matrices(a, b)
-    if _is_long(a, b):
-        return _long(a, b)
+    if is_long(a, b):
+        return long_sums(a, b)
     rows, columns = ("m",) if len(shapes[0]) > 1 else (), ("n",) if len(shapes[1]) > 1 else ()
     return _of_vectors("matmul", a, b, (*rows, "k"), ("k", *columns), (*rows, *columns))
 
@@ -65,27 +66,6 @@ def _matrices(a: Field, b: Field) -> Field:
         raise ArgumentError(message) from None
     dtype = common_dtype((a, b))
     return tiled(a, b, a.type.replace(field_shape=(*batch, a.field_shape[-2], b.field_shape[-1]), dtype=dtype), dtype)
-
-
-def _is_long(a: Field, b: Field) -> bool:
-    """Whether the result is a row or a column of long sums of floats."""
-    shapes = a.type.array_shape, b.type.array_shape
-    thin = len(shapes[0]) == 1 or shapes[0][-2] == 1 or len(shapes[1]) == 1 or shapes[1][-1] == 1
-    floats = common_dtype((a, b)) in ("float16", "float32", "float64")
-    return thin and floats and not a.tensor_shape and not b.tensor_shape and shapes[0][-1] >= LONG
-
-
-def _long(a: Field, b: Field) -> Field:
-    """The products first, then their sums, in the order of sums: along rows of the left matrix, or columns of the right one."""
-    dtype = common_dtype((a, b))
-    left, ranks = astype(a, "float32") if dtype == "float16" else a, (len(a.field_shape), len(b.field_shape))
-    if ranks[1] == 1 or (ranks[0] > 1 and b.field_shape[-1] == 1):
-        right = b if ranks[1] == 1 else swapaxes(b, -1, -2)
-        made = astype(apply("multiply", left, right).sum(axis=-1), dtype)
-        return made if ranks[1] == 1 else expand_dims(made, -1)
-    column = expand_dims(left, -1) if ranks[0] == 1 else swapaxes(left, -1, -2)
-    made = astype(apply("multiply", column, b).sum(axis=-2), dtype)
-    return made if ranks[0] == 1 else expand_dims(made, -2)
 
 
 @takes_arrays("a", "b")
@@ -120,6 +100,8 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
         ArgumentError: axes that do not go together; a ValueError.
     """
     a, b = _lying_last(x1, x2, axis)
+    if are_long_rows(a, b):
+        return along_rows(a, b)
     return _of_vectors("vecdot", _conjugate(a), b, ("k",), ("k",), ())
 
 
@@ -145,7 +127,12 @@ def matvec(x1: Any, x2: Any) -> Any:
     Raises:
         ArgumentError: axes that do not go together; a ValueError.
     """
-    return _of_vectors("matvec", as_field(x1), as_field(x2), ("m", "k"), ("k",))
+    a, b = as_field(x1), as_field(x2)
+    if len(a.type.array_shape) > 1 and b.type.array_shape:
+        rows = b if len(b.type.array_shape) == 1 or b.tensor_shape else expand_dims(b, -2)
+        if are_long_rows(a, rows):
+            return along_rows(a, rows)
+    return _of_vectors("matvec", a, b, ("m", "k"), ("k",))
 
 
 @takes_arrays("x1", "x2")

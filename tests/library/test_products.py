@@ -105,6 +105,23 @@ def test_of_tensors() -> None:
         close(np.trace(m, 1), np.trace(MATRICES, 1))
 
 
+@pytest.mark.parametrize(
+    ("shapes", "dtype"), [(((5, 301), (5, 301)), "f4"), (((2, 1, 99), (3, 99)), "f8"), (((7, 65), (65,)), "f2")]
+)
+def test_long_rows_are_added_side_by_side(shapes: Any, dtype: str) -> None:
+    a, b = (np.random.default_rng(n).random(shape).astype(dtype) for n, shape in enumerate(shapes))
+    near = {"f8": 1e-14, "f4": 2e-7, "f2": 1e-3}[dtype]  # one after the other those of f4 were farther off
+    exact = (a.astype("f8") * b.astype("f8")).sum(-1)
+    for function in (linalg.vecdot, *([linalg.matvec] if b.ndim == 1 else [])):
+        result = function(a, b)
+        assert result.dtype == dtype and result.shape == exact.shape
+        np.testing.assert_allclose(result, exact, rtol=near)
+    columns = np.moveaxis(a, -1, 0).copy()
+    np.testing.assert_allclose(linalg.vecdot(columns, columns, axis=0), (a.astype("f8") ** 2).sum(-1), rtol=near)
+    with pytest.raises(gp.SemanticError, match="go together"):
+        linalg.vecdot(a[..., :-1], b)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 def test_other_products(dtype: str) -> None:
     with gp.use_device("reference"):

@@ -1,0 +1,55 @@
+"""Products along rows, of so many values that threads side by side add them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from gpuop.dsl.fields.field import Field
+from gpuop.linalg.contractions import WRITTEN_OUT
+from gpuop.ops.algebra import apply, astype, common_dtype
+from gpuop.ops.layouts import expand_dims, swapaxes
+
+FLOATS = ("float16", "float32", "float64")
+LONG = WRITTEN_OUT + 1  # of products along rows: sums of so many are reductions, with threads side by side
+
+
+def is_long(a: Field, b: Field) -> bool:
+    """Whether the result is a row or a column of long sums of floats."""
+    shapes = a.type.array_shape, b.type.array_shape
+    thin = len(shapes[0]) == 1 or shapes[0][-2] == 1 or len(shapes[1]) == 1 or shapes[1][-1] == 1
+    floats = common_dtype((a, b)) in FLOATS
+    return thin and floats and not a.tensor_shape and not b.tensor_shape and shapes[0][-1] >= LONG
+
+
+def long_sums(a: Field, b: Field) -> Field:
+    """The products first, then their sums, in the order of sums: along rows of the left matrix, or columns of the right one."""
+    dtype = common_dtype((a, b))
+    left, ranks = astype(a, "float32") if dtype == "float16" else a, (len(a.field_shape), len(b.field_shape))
+    if ranks[1] == 1 or (ranks[0] > 1 and b.field_shape[-1] == 1):
+        made = along_rows(a, b if ranks[1] == 1 else swapaxes(b, -1, -2))
+        return made if ranks[1] == 1 else expand_dims(made, -1)
+    column = expand_dims(left, -1) if ranks[0] == 1 else swapaxes(left, -1, -2)
+    made = astype(apply("multiply", column, b).sum(axis=-2), dtype)
+    return made if ranks[0] == 1 else expand_dims(made, -2)
+
+
+def are_long_rows(a: Field, b: Field) -> bool:
+    """Whether the products along the last axes of both are many, of floats of grids whose other axes go together."""
+    shapes = a.type.array_shape, b.type.array_shape
+    plain = not (a.tensor_shape or b.tensor_shape or a.type.names or b.type.names)
+    if not plain or common_dtype((a, b)) not in FLOATS or {shape[-1:] for shape in shapes} != {shapes[0][-1:]}:
+        return False
+    return all(1 in axes or len(axes) == 1 for axes in _batches(shapes)) and shapes[0][-1:] >= (LONG,)
+
+
+def _batches(shapes: Sequence[Sequence[int]]) -> list[set[int]]:
+    """The extents of axes that go together, from the last but one."""
+    return [set(axes) for axes in itertools.zip_longest(*(shape[-2::-1] for shape in shapes), fillvalue=1)]
+
+
+def along_rows(a: Field, b: Field) -> Field:
+    """The products first, then their sums along the last axis, in the order of sums."""
+    dtype = common_dtype((a, b))
+    left = astype(a, "float32") if dtype == "float16" else a
+    return astype(apply("multiply", left, b).sum(axis=-1), dtype)
