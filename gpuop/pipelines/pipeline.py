@@ -91,8 +91,6 @@ class Pipeline(Windowing):
             raise SemanticError(f"pipeline `{self.name}`: {wrong}") from None
         return bound, {name: value for name, value in bound.arguments.items() if is_array(value)}
 
-    # --- what runs ----------------------------------------------------------------------------------------------
-
     def explain(self, *arguments: Any, format: str = "text", **named: Any) -> str:
         """What runs when the pipeline is called with these arguments, on the current device, of arrays that lie as these do.
 
@@ -177,8 +175,6 @@ class Pipeline(Windowing):
             )
         with on_device(device):
             return self._trace(bound, given, self._on_device(given)).call(list(given.values()), out)
-
-    # --- tracing ------------------------------------------------------------------------------------------------
 
     def settings(self) -> tuple[Any, ...]:
         return self.precision, self.optimize, self.dynamic

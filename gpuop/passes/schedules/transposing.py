@@ -294,8 +294,7 @@ class TransposedPoint(Copier):
     def written(self, write: Write) -> Block:
         if not self.transposing.stored:
             return (replace(write, value=self.expr(write.value), point=self.point()),)
-        out: list[Stmt] = []
         arrays = [self.transposing.stored[write.field, e] for e in elements(write.field, write.element)]
-        lanes = collector(out, write.loc).lanes(self.expr(write.value))
+        lanes = collector(out := list[Stmt](), write.loc).lanes(self.expr(write.value))
         stores = [Store(array, (self.lane,), v, write.loc) for array, v in zip(arrays, lanes, strict=True)]
         return (*out, *stores)
