@@ -34,6 +34,7 @@ from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out
 from gpuop.runtime.devices import current
 
 BY_VALUE = frozenset({*PLAIN, type} - {FieldType})  # types of which equal values are the same
+ONE_PLACE = ("numpy", "cupy")  # libraries whose arrays are all on the host, or all on devices: others are asked
 ORDERED = (inspect.Parameter.KEYWORD_ONLY, *BY_POSITION)
 MOST_NESTED = 8
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -161,7 +162,7 @@ class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
                     raise _NotKnown
                 last = place
                 arrays.append(value)
-                key += kind, value.shape, value.dtype, kind is np.ndarray or value.__dlpack_device__()
+                key += kind, value.shape, value.dtype, kind.__module__ in ONE_PLACE or value.__dlpack_device__()
             elif role is DATA:
                 arrays.append(value)
                 key += _facts(value, arrays)

@@ -143,6 +143,7 @@ def test_cupys_arrays_are_taken_behind_the_stream_that_their_interface_names(str
     memory = SimpleNamespace(name="cuda:0", handle=5, follow=followed.append, retire=kept.append)
     array = type("ndarray", (), {"__module__": "cupy", "__dlpack_device__": lambda self: (2, 0)})()
     array.__class__.__dlpack__ = lambda self, stream: events.append(stream) or A.__dlpack__()
+    array.device = SimpleNamespace(id=0)
     array.__cuda_array_interface__, events = facts | ({"stream": stream} if stream else {}), []
     borrowed = borrow(memory, 0, array)
     assert (borrowed.array.address, borrowed.array.strides) == (A.ctypes.data, (30, 6, 1))

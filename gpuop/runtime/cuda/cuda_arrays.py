@@ -37,11 +37,13 @@ def borrow(memory: CudaMemory, ordinal: int, array: Any) -> Borrowed:
         DeviceError: it is on another device, or of a type that fields cannot have.
     """
     if hasattr(array, "__dlpack__"):
+        if type(array).__module__ == "cupy" and array.device.id == ordinal:
+            facts = array.__cuda_array_interface__
+            if "stream" in facts:  # through DLPack it asks the driver where it is, and makes an event
+                return Borrowed(memory, _by_interface(memory, ordinal, array, facts))
         kind, number = map(int, array.__dlpack_device__())
         if kind not in (dlpack.CUDA, MANAGED) or number != ordinal:
             raise DeviceError(f"this array is not on {memory.name}: its DLPack device is {(kind, number)}")
-        if type(array).__module__.startswith("cupy") and "stream" in (facts := array.__cuda_array_interface__):
-            return Borrowed(memory, _by_interface(memory, ordinal, array, facts))  # through DLPack it makes an event
         try:
             return Borrowed(memory, dlpack.take(array.__dlpack__(stream=memory.handle)))
         except (BufferError, RuntimeError) as refused:
