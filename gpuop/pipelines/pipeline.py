@@ -60,14 +60,7 @@ class Pipeline(Windowing):
         return self.before.result(args, kwargs, self.anew)
 
     def anew(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
-        """A call that nothing is known of before: its arguments are bound, checked and told apart.
-
-        Args:
-            args, kwargs: the call's.
-
-        Returns:
-            What it returns, what it was traced as, and its arrays.
-        """
+        """A call that nothing is known of before: its arguments are bound, checked and told apart."""
         out, device = self._option("out", kwargs), self._option("device", kwargs)
         bound, given = self._bound(args, kwargs)
         if self._is_plain(bound, given):
