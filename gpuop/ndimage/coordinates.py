@@ -17,6 +17,7 @@ from gpuop.errors import ArgumentError
 from gpuop.ndimage.between_points import Between, Knots, Spline, Table, any_of, between, knots_at, table_of
 from gpuop.ndimage.even_zooms import MOST_COLUMNS, evenly
 from gpuop.ndimage.filter_arguments import SMALL, each, rank, result_dtype
+from gpuop.ndimage.of_arrays import is_of_an_array
 from gpuop.ndimage.spline_weights import check_mode, check_order
 from gpuop.ops.gather import Place
 from gpuop.ops.making import filled
@@ -155,13 +156,13 @@ def along_axes(name: str, field: Field, spline: Spline, at: Sequence[Numbers], o
 
 
 def _is_even(made: Between, tables: Sequence[Table]) -> bool:
-    """Whether a plane is read so that vectors of CPUs pick what they read."""
+    """Whether a plane is read so that vectors of CPUs pick what they read, and nothing is to fuse with it."""
     plain = made.out.planes == 1 and made.held.type.planes == 1
     floats = {made.held.dtype, made.out.dtype, made.computed} == {"float32"}
     if len(tables) != 2 or tables[1].blocks is None or not (plain and floats):
         return False
     told = any(t.outside or t.beyond for t in tables)
-    return not told and made.spline.order == 1 and made.held.field_shape[1] <= MOST_COLUMNS
+    return is_of_an_array() and not told and made.spline.order == 1 and made.held.field_shape[1] <= MOST_COLUMNS
 
 
 def _evenly(made: Between, tables: Sequence[Table]) -> Field:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +20,12 @@ from gpuop.pipelines.takes_arrays import an_array, as_field
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _NO_OUTPUT = "no output"  # of functions that have no such argument
+_of_arrays = ContextVar("of_arrays", default=False)
+
+
+def is_of_an_array() -> bool:
+    """Whether a function that is traced has got an array: nothing fuses with its result, nobody asks for a window of it."""
+    return _of_arrays.get()
 
 
 def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Function]:
@@ -41,7 +48,7 @@ def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Func
             options = {n: DTypeOfArray(v) if into and n == "output" else v for n, v in rest}
             return function(as_field(array), **given, **options)  # type: ignore[no-any-return]
 
-        run = pipeline(_named(field_of, name))
+        run = pipeline(_named(_told(field_of), name))
         before = CallsBefore(signature, {first: DATA, also or first: DATA, "output": RESULT}, CONSTANT)
 
         def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
@@ -59,6 +66,19 @@ def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Func
         return before.calling(function, anew)
 
     return decorated
+
+
+def _told(field_of: Callable[..., Field]) -> Callable[..., Field]:
+    """A function for which `is_of_an_array` holds."""
+
+    def told(array: Any, other: Any, rest: tuple[Any, ...], into: bool) -> Field:
+        token = _of_arrays.set(True)
+        try:
+            return field_of(array, other, rest, into)
+        finally:
+            _of_arrays.reset(token)
+
+    return told
 
 
 def _name_of(output: Any, into: Any) -> Any:
