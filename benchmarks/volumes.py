@@ -4,7 +4,8 @@ python -m benchmarks.volumes cost|memory|tasks [--device NAME]
 
 A Gaussian and the magnitude of its gradient, of float32. `cost` is the least time of several rounds over that of one call on the
 whole times the points that windows have for each that is wanted. `memory` has a process for each volume, of 10 to 100 blocks of
-16 MiB in a file: the most memory of the one that streams, and of two workers of Dask's. `tasks` has many blocks of few points:
+16 MiB in a file, of which steep points are counted too: the most memory of the one that streams, and of two workers of Dask's,
+beside what docs/windows.md and docs/dask.md say of it. `tasks` has many blocks of few points:
 the processor's time of the process that has client and scheduler, and its memory, for each task.
 """
 
@@ -22,6 +23,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 
@@ -32,12 +34,20 @@ from gpuop import ndimage
 BLOCK = (64, 256, 256)
 BLOCKS = (10, 30, 100)
 ROUNDS = 15
+OWN, COMPILING = 400, 550  # MB of a process besides windows, where kernels are known, and where they are compiled
+STREAMED, ON_WORKERS = 6, 10  # windows that a process has at most
 
 
 @gp.pipeline
 def slopes(volume):  # type: ignore[no-untyped-def]
     smooth = ndimage.gaussian_filter(gp.ScalarField(volume), 1)
     return np.sqrt(sum(ndimage.sobel(smooth, axis) ** 2 for axis in range(3)))
+
+
+@gp.pipeline
+def steep(volume):  # type: ignore[no-untyped-def]
+    slope = slopes(volume)
+    return slope, np.count_nonzero(slope > 0.5)
 
 
 def main() -> None:
@@ -98,7 +108,9 @@ def cost() -> None:
 def memory(device: str | None) -> None:
     window = prod(n + 10 * (n == 64) for n in BLOCK) * 4 / 1e6
     print(f"a block is {'×'.join(map(str, BLOCK))} points of float32, a window {window:.1f} MB")
-    for what in ("streamed", "on-workers"):
+    for what, windows in (("streamed", STREAMED), ("on-workers", ON_WORKERS)):
+        told = " or ".join(f"{own + windows * window:.0f}" for own in (OWN, COMPILING))
+        print(f"{what}: {OWN} MB, or {COMPILING} where kernels are compiled, and {windows} windows are {told} MB")
         for blocks in BLOCKS:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "volume.npy"
@@ -116,7 +128,7 @@ def memory(device: str | None) -> None:
 
 def streamed(path: str) -> None:
     with sampled() as most:
-        gp.stream(slopes, path, path[:-4] + "-out.npy", chunks=BLOCK, progress=False)
+        gp.stream(steep, path, (path[:-4] + "-out.npy",), chunks=BLOCK, progress=False)
     print(f"{most[0]:.0f} MB at most of its own, {status('VmHWM'):.0f} MB with pages of files and of libraries")
 
 
@@ -125,9 +137,9 @@ def on_workers(path: str) -> None:
 
     with LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         source = MappedLater(path)
-        mapped = gpuop.dask.map_blocks(slopes, da.from_array(source, chunks=BLOCK))
-        np.lib.format.open_memmap(path[:-4] + "-out.npy", mode="w+", dtype=mapped.dtype, shape=mapped.shape)
-        da.store(mapped, MappedLater(path[:-4] + "-out.npy"), lock=False)
+        found, count = gpuop.dask.map_blocks(steep, da.from_array(source, chunks=BLOCK))
+        np.lib.format.open_memmap(path[:-4] + "-out.npy", mode="w+", dtype=found.dtype, shape=found.shape)
+        dask.compute(da.store(found, MappedLater(path[:-4] + "-out.npy"), lock=False, compute=False), count)
         workers = " and ".join(f"{most:.0f} MB" for most in client.run(status, "VmHWM").values())
         print(f"workers {workers}, client and scheduler {status('VmHWM'):.0f} MB")
 

@@ -18,11 +18,15 @@ from gpuop.dask.block_program import (
     BlockPlace,
     BlockProgram,
     Slices,
+    block_in,
     block_of,
     blocks_of,
     joined,
     known_after,
+    parts_and_blocks_of,
+    parts_in,
     parts_of,
+    piece_of,
 )
 from gpuop.ir.types import FieldType
 from gpuop.windows.axis_blocks import Chunks, GridBlocks
@@ -80,6 +84,11 @@ class BlockMap:
         """Blocks along each axis of the grid, where parts of it are computed."""
         return tuple(map(len, self.blocks.axes))
 
+    @property
+    def at_once(self) -> bool:
+        """Whether blocks of results are computed with the last stage."""
+        return self.cut and self.program.footprint.at_once
+
     def parted(self, kind: FieldType) -> bool:
         """Whether blocks have parts of a result."""
         return self.cut and kind.field_shape == self.program.footprint.grid
@@ -119,7 +128,11 @@ class BlockMap:
         for image in np.ndindex(*map(len, self.images)):
             for block in np.ndindex(*self.counts) if self.parted(kind) else [(0,) * len(self.counts)]:
                 at = (*block, *(0,) * axes)[:axes] if self.parted(kind) else (0,) * axes
-                yield (name, *image, *at), (getitem, (self.name, *image, *block), number)
+                if self.at_once and self.parted(kind):
+                    of_grid = sum(map(self.parted, self.program.footprint.results[:number]))
+                    yield (name, *image, *at), (block_in, (f"{self.name}-both", *image, *block), of_grid)
+                else:
+                    yield (name, *image, *at), (getitem, (self.name, *image, *block), number)
 
     def _array(self, graph: Any, name: str, kind: FieldType) -> Any:
         chunks, first = self.chunks_of(kind), next(iter(self.given.values())).array
@@ -134,7 +147,7 @@ class BlockMap:
         tasks: dict[Any, Any] = {f"{name}-program": self.program}
         cutting = _Cutting(f"{name}-piece", tasks)
         parts = GridBlocks(footprint, self.chunks if self.cut else (), alike=False) if footprint.stages else None
-        several = any(map(self.parted, footprint.results)) or not self.cut
+        several = (any(map(self.parted, footprint.results)) and not self.at_once) or not self.cut
         more = (0,) * (len(self.chunks_of(footprint.results[0])) - len(self.images) - len(self.counts))
         for image in np.ndindex(*map(len, self.images)):
             known = None
@@ -156,7 +169,12 @@ class BlockMap:
         for block in np.ndindex(*self.counts):
             place, lists = self._block(parts, image, block, cutting)
             level.append((name, *image, *block))
-            tasks[level[-1]] = (parts_of, f"{self.name}-program", place, stage, known, *lists)
+            if self.at_once and stage == len(self.program.footprint.stages) - 1:
+                both = (f"{self.name}-both", *image, *block)
+                tasks[both] = (parts_and_blocks_of, f"{self.name}-program", place, known, *lists)
+                tasks[level[-1]] = (parts_in, both)
+            else:
+                tasks[level[-1]] = (parts_of, f"{self.name}-program", place, stage, known, *lists)
         height = 0
         while len(level) > 1:
             height += 1
@@ -215,5 +233,5 @@ class _Cutting:
         told = (chunk, tuple((s.start, s.stop) for s in taken))
         if told not in self.known:
             self.known[told] = key = (self.name, len(self.known))
-            self.tasks[key] = (getitem, chunk, taken)
+            self.tasks[key] = (piece_of, chunk, taken)
         return self.known[told]

@@ -74,12 +74,7 @@ class BlockProgram:
         made: list[Any] = []
         for number, (image, arrays) in enumerate(self._images(place, given)):
             results = self._of_image(place, arrays, known[number] if known is not None else ())
-            if not place.images and all(map(_is_tight, results)):
-                return results
-            if not made:
-                made = [np.empty_like(r, shape=(*place.images, *r.shape)) for r in results]
-            for whole, result in zip(made, results, strict=True):
-                whole[image] = result
+            made = _kept(made, place.images, image, results)
         return made
 
     def parts(self, place: BlockPlace, stage: int, known: Known | None, given: Sequence[Any]) -> list[Any]:
@@ -90,6 +85,17 @@ class BlockProgram:
             window = self._window(place, stage=stage, known=before)
             found.append(window(**arrays, **self.constants, **self._options))
         return found
+
+    def at_once(self, place: BlockPlace, known: Known | None, given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """What a block gives to the last stage, for each image, and a block of each result on the grid."""
+        parts, made = [], list[Any]()
+        for number, (image, arrays) in enumerate(self._images(place, given)):
+            before = known[number] if known is not None else ()
+            window = self._window(place, stage=len(self.footprint.stages) - 1, known=before)
+            part, results = window.at_once(**arrays, **self.constants, **self._options)
+            parts.append(part)
+            made = _kept(made, place.images, image, results)
+        return parts, made
 
     def _images(self, place: BlockPlace, given: Sequence[Any]) -> Iterator[tuple[Points, dict[str, Any]]]:
         arrays = dict(zip(self.names, map(assembled, given, place.places, place.shapes), strict=True))
@@ -114,6 +120,17 @@ class BlockProgram:
         return {} if self.device is None else {"device": self.device}
 
 
+def _kept(made: list[Any], images: Points, image: Points, results: Sequence[Any]) -> list[Any]:
+    """The results of a block's images, with those of one more."""
+    if not images and all(map(_is_tight, results)):
+        return list(results)
+    if not made:
+        made = [np.empty_like(r, shape=(*images, *r.shape)) for r in results]
+    for whole, result in zip(made, results, strict=True):
+        whole[image] = result
+    return made
+
+
 def _is_tight(result: Any) -> bool:
     """Whether a result has about as much memory as it needs, as points of a window have of all that were computed."""
     return bool(getattr(result.base, "nbytes", 0) <= SPARE * result.nbytes)
@@ -133,6 +150,12 @@ def assembled(pieces: Sequence[Any], places: Sequence[Slices], shape: Points) ->
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 
+def piece_of(chunk: Any, taken: Slices) -> Any:
+    """Some points of a chunk; a small piece has memory of its own, so that it does not hold the chunk."""
+    piece = chunk[taken]
+    return piece.copy() if 2 * piece.nbytes <= chunk.nbytes else piece
+
+
 def block_of(program: BlockProgram, place: BlockPlace, known: Known | None, *given: Any) -> Any:
     """A block of the only result."""
     return program.results(place, known, given)[0]
@@ -141,6 +164,23 @@ def block_of(program: BlockProgram, place: BlockPlace, known: Known | None, *giv
 def blocks_of(program: BlockProgram, place: BlockPlace, known: Known | None, *given: Any) -> list[Any]:
     """A block of each result."""
     return program.results(place, known, given)
+
+
+def parts_and_blocks_of(
+    program: BlockProgram, place: BlockPlace, known: Known | None, *given: Any
+) -> tuple[list[Any], list[Any]]:
+    """A leaf of the last stage's tree, and a block of each result on the grid."""
+    return program.at_once(place, known, given)
+
+
+def parts_in(found: tuple[list[Any], list[Any]]) -> list[Any]:
+    """The leaf of what `parts_and_blocks_of` gives."""
+    return found[0]
+
+
+def block_in(found: tuple[list[Any], list[Any]], number: int) -> Any:
+    """A result of what `parts_and_blocks_of` gives."""
+    return found[1][number]
 
 
 def parts_of(program: BlockProgram, place: BlockPlace, stage: int, known: Known | None, *given: Any) -> list[Any]:

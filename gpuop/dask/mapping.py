@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, prod
-from operator import getitem
 from typing import Any
 
 import dask.array as da
 import numpy as np
 
 from gpuop.dask.block_map import BlockArgument, BlockMap
-from gpuop.dask.block_program import BlockProgram
+from gpuop.dask.block_program import BlockProgram, piece_of
 from gpuop.dask.image_axes import ImageAxes, image_axes
 from gpuop.dask.labelled import labelled
 from gpuop.dsl.fields.arrays import is_array
@@ -93,7 +92,7 @@ def explain(
         )
         lines.append(f"{blocks.blocks.overhead:.2f} points are computed for each that is wanted")
     tasks = [task[0] for task in blocks.tasks().values() if isinstance(task, tuple)]
-    lines.append(f"{len(tasks) - tasks.count(getitem)} tasks compute, {tasks.count(getitem)} cut pieces of chunks")
+    lines.append(f"{len(tasks) - tasks.count(piece_of)} tasks compute, {tasks.count(piece_of)} cut pieces of chunks")
     lines.append(f"a task has {_largest(blocks) / 2**20:.1f} MiB of arguments and results, at most")
     return "\n".join(lines)
 

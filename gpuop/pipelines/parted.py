@@ -19,13 +19,15 @@ class Parted:
     """What computes windows of a grid, whatever their extents.
 
     Attributes:
-        programs: of each stage, and last that of the results; with what each needs around a window.
+        programs: of each stage, and then that of the results; with what each needs around a window.
+        at_once: what computes the last stage with the results on the grid, if that can be.
         footprint: what all of them need together: a window is the same for all stages.
     """
 
     staged: Staged
     programs: tuple[tuple[Traced, Surroundings], ...]
     footprint: Footprint
+    at_once: tuple[tuple[Traced, Surroundings], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +62,13 @@ def parted(made: Traced, grid: Place, shared: Sequence[int]) -> Parted:
         placed.update(positions(each.program, found))
     told_of = told(grid, every, halo, sorted(placed))
     names = tuple(tuple(map(str, each)) for each, _ in stages.stages)
-    return Parted(stages, programs, replace(told_of, stages=names, results=made.kinds))
+    last, found = programs[-1]
+    inside = [v in found.cut for v in last.program.wanted]
+    usual = all(c == (k.field_shape == grid) for c, k in zip(inside, made.kinds, strict=True))
+    both = stages.at_once(inside) if usual else None
+    at_once = () if both is None else ((both, _around(both, grid, shared, each_of[-2][1])),)
+    told_of = replace(told_of, stages=names, results=made.kinds, at_once=both is not None)
+    return Parted(stages, programs, told_of, at_once)
 
 
 def _around(made: Traced, grid: Place, shared: Sequence[int], updates: Sequence[bool]) -> Surroundings:
@@ -74,21 +82,25 @@ def windowed(of: Parted, stage: int, extents: Place, cut: frozenset[int], inner:
     """The program of a stage for windows of these extents, cut along some axes.
 
     Args:
+        stage: its number; as many as there are stages for the results, and one more for these and the last stage at once.
         inner: where in a window the points are that are wanted.
     """
-    made, found = of.programs[stage]
+    made, found = (*of.programs, *of.at_once)[stage]
     more = len(extents) - len(found.grid)
     axes = frozenset(a - more for a in cut)
     periodic = axes & frozenset(a - more for a in of.footprint.periodic)
     windows = on_window(made.program, found, WindowOf(found.grid, kernels_grid(extents), axes, periodic))
     known = {v: of.staged.known.index(n) for v, n in made.program.leaves.items() if not isinstance(n, Leaf)}
     numbers = {leaf: name for name, leaf in windows.numbers.items()}
-    if stage < len(of.staged.stages):
-        reduced = reducing(windows.program, of.staged.stages[stage][0], inner, extents)
-        kinds = tuple(reduced.types[v] for v in reduced.wanted)
+    if stage != len(of.staged.stages):
+        joint = of.staged.joint(stage)
+        reduced = reducing(windows.program, joint, inner, extents)
+        results = tuple(k.replace(field_shape=extents) for k in made.kinds[len(joint) :])
+        parts = reduced.wanted[: len(reduced.wanted) - len(results)]
+        kinds = (*(reduced.types[v] for v in parts), *results)
         planar, by_library = in_planes(reduced)
-        several = Traced(reduced, kinds, planar.union(reduced.wanted), by_library, True, made.optimize)
-        return Windowed(several, (False,) * len(kinds), numbers, known)
+        several = Traced(reduced, kinds, planar.union(parts), by_library, True, made.optimize)
+        return Windowed(several, (*(False for _ in parts), *(True for _ in results)), numbers, known)
     inside = tuple(v in found.cut for v in made.program.wanted)
     kinds = tuple(k.replace(field_shape=extents) if c else k for k, c in zip(made.kinds, inside, strict=True))
     again = Traced(windows.program, kinds, *in_planes(windows.program), made.several, made.optimize)

@@ -132,8 +132,7 @@ class PipelineCall(ABC):
         out: Sequence[Any] | None,
         passed: Mapping[int, Argument] = MappingProxyType({}),
     ) -> None:
-        self.traced, self.program, self.backend = traced, traced.program, backend
-        self.out = out
+        self.traced, self.program, self.backend, self.out = traced, traced.program, backend, out
         self.arrays = [self._readable(array) for array in given]
         self.sample = given[0] if given and library_of(given[0]) != "numpy" else None
         self.layouts: dict[int, Layout] = {}
@@ -178,12 +177,13 @@ class PipelineCall(ABC):
         results = self.results()
         return tuple(results) if self.traced.several else results[0]
 
-    def downloaded(self) -> list[Array]:
-        """Compute, and return NumPy's arrays, of results that lie in planes."""
+    def downloaded(self, count: int) -> tuple[list[Array], Sequence[Any]]:
+        """Compute, and return NumPy's arrays of the first results, which lie in planes; and the others, as `results` does."""
         try:
             values = self._run(self._prepared())
-            wanted = zip(self.program.wanted, self.traced.kinds, strict=True)
-            return [download(kind, values[v], self.backend) for v, kind in wanted]
+            first = zip(self.program.wanted[:count], self.traced.kinds, strict=False)
+            others = self._taken(values)[count:] if count < len(self.traced.kinds) else []
+            return [download(kind, values[v], self.backend) for v, kind in first], others
         except BaseException:
             self.backend.keep(self)
             raise

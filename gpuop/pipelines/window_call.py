@@ -20,6 +20,7 @@ from gpuop.pipelines.device_call import DeviceCall
 from gpuop.pipelines.host_call import HostCall
 from gpuop.pipelines.parted import Parted, Windowed, parted, windowed
 from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out, on_device
+from gpuop.pipelines.window_parts import WindowPart
 from gpuop.runtime.base.backend import Argument, Array, Backend
 from gpuop.runtime.base.host_arrays import planes_of
 from gpuop.runtime.devices import current
@@ -105,7 +106,13 @@ class PipelineWindow:
         with on_device(self.pipeline._option("device", kwargs)):
             return self._computed(args, kwargs)
 
-    def _computed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def at_once(self, *args: Any, **kwargs: Any) -> tuple[tuple[WindowPart, ...], list[Any]]:
+        """Of the last stage, where `footprint.at_once`: its parts, and the results on the grid, of [start, stop)."""
+        with on_device(self.pipeline._option("device", kwargs)):
+            found: tuple[tuple[WindowPart, ...], list[Any]] = self._computed(args, kwargs, with_results=True)
+            return found
+
+    def _computed(self, args: tuple[Any, ...], kwargs: dict[str, Any], with_results: bool = False) -> Any:
         pipeline = self.pipeline
         out = pipeline._option("out", kwargs)
         bound, given = pipeline._bound(args, kwargs)
@@ -118,12 +125,15 @@ class PipelineWindow:
         self._check(given, windows, ends)
         stage = self._stage(of)
         extents, inner = _extents(ends), self._inner(ends)
-        made = pipeline._window(of, stage, extents, self._cut(), inner)
+        made = pipeline._window(of, stage + 2 * with_results, extents, self._cut(), inner)
         kind, backend = DeviceCall if device else HostCall, current()
         passed = self._passed(of, made, ends, backend)
         if stage < len(of.staged.stages):
-            found = iter(kind(made.traced, list(given.values()), backend, None, passed).downloaded())
-            return tuple(each.part(found, self.start, self.stop) for each in of.staged.stages[stage][0])
+            call = kind(made.traced, list(given.values()), backend, None, passed)
+            arrays, results = call.downloaded(made.cut.count(False))
+            found = iter(arrays)
+            parts = tuple(each.part(found, self.start, self.stop) for each in of.staged.stages[stage][0])
+            return (parts, [array[_slices(inner)] for array in results]) if with_results else parts
         outs = None if out is None else self._outs(made, out)
         direct = outs if all(i == (0, n) for i, n in zip(inner, extents, strict=True)) else None
         call = kind(made.traced, list(given.values()), backend, direct, passed)
@@ -197,13 +207,17 @@ class PipelineWindow:
 
     def _results(self, call: PipelineCall, made: Windowed, inner: Ends, outs: Sequence[Any] | None) -> Any:
         """The points that are wanted, of results on the grid; they go to the caller's arrays, if there are any."""
-        place = tuple(slice(*ends) for ends in inner)
-        found: list[Array] = [array[place] if c else array for array, c in zip(call.results(), made.cut, strict=True)]
+        place, results = _slices(inner), zip(call.results(), made.cut, strict=True)
+        found: list[Array] = [array[place] if c else array for array, c in results]
         if outs is not None:
             for array, result in zip(outs, found, strict=True):
                 array[...] = result
             found = list(outs)
         return tuple(found) if made.traced.several else found[0]
+
+
+def _slices(ends: Ends) -> tuple[slice, ...]:
+    return tuple(slice(*each) for each in ends)
 
 
 def _extents(ends: Ends) -> Place:

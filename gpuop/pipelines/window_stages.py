@@ -155,9 +155,30 @@ class Staged:
     stages: tuple[tuple[tuple[Joint, ...], Traced], ...]
     last: Traced
 
+    def joint(self, stage: int) -> tuple[Joint, ...]:
+        """What windows make together in a program: of a stage, of the results alone, or `at_once` of these and the last stage."""
+        count = len(self.stages)
+        return () if stage == count else self.stages[min(stage, count - 1)][0]
+
     def reduces(self, stage: int) -> bool:
-        """Whether the program of a stage knows which points of a window are wanted: what is reduced is cut out of it."""
-        return stage < len(self.stages) and any(isinstance(each, StageReduction) for each in self.stages[stage][0])
+        """Whether a program knows which points of a window are wanted: what is reduced is cut out of it."""
+        return any(isinstance(each, StageReduction) for each in self.joint(stage))
+
+    def at_once(self, inside: Sequence[bool]) -> Traced | None:
+        """What computes the last stage and the results on the grid, those `inside`, if these need nothing of that stage."""
+        nodes = [node for node, on_grid in zip(self.last.nodes, inside, strict=True) if on_grid]
+        kinds = [kind for kind, on_grid in zip(self.last.kinds, inside, strict=True) if on_grid]
+        if not self.stages or not nodes:
+            return None
+        joint, optimize = self.stages[-1][0], self.last.optimize
+        late = {each.node for each in joint}
+        if not late.isdisjoint(program(nodes, set(self.known)).leaves.values()):
+            return None
+        fields = [each.field for each in joint]
+        given = set(self.known) - late
+        return traced(
+            [*(own(f.node) for f in fields), *nodes], [*(f.type for f in fields), *kinds], True, optimize, given
+        )
 
     @property
     def known(self) -> list[Result]:
@@ -226,7 +247,7 @@ def _level(node: Node, levels: Mapping[Call, int]) -> int:
 
 
 def reducing(what: Program, of: Sequence[Joint], inner: Ends, window: Place) -> Program:
-    """A program on windows with the reductions of what it gives, of the points that are wanted."""
+    """A program on windows with the reductions of what it gives first, of the points that are wanted; then what it gives else."""
     fields, wanted = [], list[Field]()
     for each in of:
         kind = each.taken(window)
@@ -249,7 +270,7 @@ def reducing(what: Program, of: Sequence[Joint], inner: Ends, window: Place) -> 
     return replace(
         what,
         ops=(*what.ops, *ops),
-        wanted=tuple(moved[v] for v in more.wanted),
+        wanted=(*(moved[v] for v in more.wanted), *what.wanted[len(of) :]),
         types=what.types | {moved[v]: kind for v, kind in more.types.items() if v not in leaves},
         key=(*what.key, more.key, tuple(leaves.items())),
         names={},

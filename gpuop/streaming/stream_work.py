@@ -1,4 +1,4 @@
-"""What a stream does: chunks are cut, and what windows of them give is put together, from pass to pass."""
+"""What a stream does: windows of its chunks are read, computed and written, pass by pass, and what they give is put together."""
 
 from __future__ import annotations
 
@@ -10,118 +10,26 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpuop.dsl.fields.arrays import is_array
 from gpuop.errors import SemanticError
-from gpuop.ir.types import is_integer
-from gpuop.pipelines.parted import Parted
-from gpuop.pipelines.pipeline import Pipeline
+from gpuop.pipelines.window_call import PipelineWindow
 from gpuop.runtime.base.backend import Array
-from gpuop.streaming.chunking import Chunking, chosen, multiple, window_bytes
 from gpuop.streaming.image_values import ImageValues
 from gpuop.streaming.journal import ENDING, Journal
 from gpuop.streaming.overlapping import overlapped
 from gpuop.streaming.progress import Progress
 from gpuop.streaming.stores import checksum, created, file_of, is_written, mapping, unmapped, written
-from gpuop.streaming.stream_arguments import check_points, source_names
+from gpuop.streaming.stream_cut import StreamCut
 from gpuop.streaming.stream_identity import stream_identity
 from gpuop.streaming.whereabouts import check_apart, writing_alone
 from gpuop.windows.footprint import Place
 from gpuop.windows.pieces import window_of
 from gpuop.windows.reused import let_go
 
-FIELDS = 2  # fields between arguments and results that a window has at once, as a rule
 Known: TypeAlias = dict[Place, tuple[Array, ...]]  # what stages have given of each image
 
 
-class StreamWork:
-    """A pipeline, its sources, and how they are cut."""
-
-    def __init__(
-        self, made: Pipeline, sources: Sequence[Any], batch: int, shared: tuple[str, ...], constants: dict[str, Any]
-    ) -> None:
-        self.pipeline, self.sources, self.shared, self.constants = made, sources, shared, constants
-        names = source_names(made, constants)
-        if not sources:
-            raise SemanticError("`source=` has no arrays; give one for each argument of the pipeline")
-        check_points(sources[0].shape)
-        most = len(sources[0].shape) - 1
-        if not is_integer(batch) or not 0 <= batch <= most:
-            raise SemanticError(
-                f"`batch=` is a number of axes, from 0 to {most}, not {batch!r}: the pipeline gets the others"
-            )
-        self.lead = tuple(sources[0].shape[:batch])
-        self.batched = [batch > 0 and tuple(each.shape[:batch]) == self.lead for each in sources]
-        self.types = [
-            (tuple(each.shape)[batch * b :], np.dtype(each.dtype))
-            for each, b in zip(sources, self.batched, strict=True)
-        ]
-        self.of: Parted = made._in_parts(self.types, constants, shared)
-        self.grid = self.of.footprint.grid
-        check_points((*self.lead, *self.grid))
-        windows = [shape[: len(self.grid)] == self.grid for shape, _ in self.types]
-        arrays = {name: value for name, value in constants.items() if is_array(value)}
-        self.named = dict(zip(names, sources, strict=False)) | arrays
-        self.windowed = [w and name not in shared for w, name in zip(windows, names, strict=False)]
-        traced, found = self.of.programs[-1]
-        self.kinds = traced.kinds
-        self.inside = [v in found.cut for v in traced.program.wanted]
-        self.several = traced.several
-
-    # --- chunks ---------------------------------------------------------------------------------------------------
-
-    def cut(self, chunks: Any, out: Any) -> None:
-        needed = self.of.footprint
-        if isinstance(chunks, str) and chunks == "auto":
-            self.chunking = chosen(needed, self._point_bytes(), self._units(out), window_bytes())
-            return
-        given = tuple(chunks) if isinstance(chunks, Iterable) else (chunks,)
-        if len(given) != len(self.grid) or not all(is_integer(n) and n > 0 for n in given):
-            raise SemanticError(
-                f'`chunks=` is "auto" or an extent for each axis of the grid {self.grid}, not {chunks!r}'
-            )
-        sizes = (-(-int(c) // multiple(needed, a)) * multiple(needed, a) for a, c in enumerate(given))
-        whole = needed.whole.keys()
-        self.chunking = Chunking(
-            needed, tuple(n if a in whole else min(c, n) for a, (c, n) in enumerate(zip(sizes, self.grid, strict=True)))
-        )
-
-    def _point_bytes(self) -> int:
-        points = math.prod(self.grid)
-        given = [
-            math.prod(shape) * dtype.itemsize for (shape, dtype), w in zip(self.types, self.windowed, strict=True) if w
-        ]
-        given += [
-            math.prod(kind.array_shape) * kind.array_dtype.itemsize
-            for kind, c in zip(self.kinds, self.inside, strict=True)
-            if c
-        ]
-        return int(-(-sum(given) // points) + FIELDS * -(-max(given, default=0) // points))
-
-    def _units(self, out: Any) -> list[int]:
-        """What chunks are multiples of: chunks of the results' store, so that none is written twice; else of the source's."""
-        axes, lead = len(self.grid), len(self.lead)
-        of_out = [getattr(each, "chunks", None) for each in (out if isinstance(out, (tuple, list)) else (out,))]
-        of_source = [getattr(each, "chunks", None) for each, w in zip(self.sources, self.windowed, strict=True) if w]
-        known = next((c for c in (*of_out, *of_source) if c and len(c) >= lead + axes), None)
-        return [1] * axes if known is None else [min(int(c), n) for c, n in zip(known[lead:], self.grid, strict=False)]
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether there are windows of an image, and not a call of the pipeline for each."""
-        return math.prod(self.chunking.counts) > 1
-
-    @property
-    def stages(self) -> int:
-        """Passes before that of the results."""
-        return len(self.of.staged.stages) if self.is_cut else 0
-
-    @property
-    def plan(self) -> str:
-        images = f"{math.prod(self.lead)} images, each in " * bool(self.lead)
-        passes = self.stages + any(self.inside)
-        return f"{images}{self.chunking}" + f", {passes} passes that each compute what they need" * (passes > 1)
-
-    # --- running --------------------------------------------------------------------------------------------------
+class StreamWork(StreamCut):
+    """What runs, pass by pass."""
 
     def run(self, out: Any, resume: bool, progress: Progress) -> Any:
         wanted = list(out) if isinstance(out, (tuple, list)) else [out]
@@ -182,26 +90,34 @@ class StreamWork:
         def write(place: Place, found: list[Array]) -> None:
             _, inner = self._owned(place)
             grid = [array[inner] for array, inside in zip(found, self.inside, strict=True) if inside]
-            for array, points in zip(outs, grid, strict=True):
-                written(array, self._at(place), points)
-            journal.note(self.stages, place, map(checksum, grid))
+            self._write(place, grid, outs, journal)
             progress.step()
 
         todo = [place for place in self._places() if place not in there] if outs else []
-        overlapped(todo, self._read, compute, write)
+        if self.at_once:
+            known = self._with_results(todo, known, outs, journal, progress)
+        else:
+            overlapped(todo, self._read, compute, write)
         left = [(*image, *next(self.chunking.places())) for image in sorted(values.left)]
         overlapped(left, self._read, compute, lambda *_: progress.step() if alone else None)
         on_grid, rest = iter(outs), iter(values.arrays)
         results = [next(on_grid if inside else rest) for inside in self.inside]
         return tuple(results) if self.several else results[0]
 
+    def _write(self, place: Place, results: Sequence[Array], outs: Sequence[Any], journal: Journal) -> None:
+        """Write a chunk's points of results on the grid."""
+        for array, points in zip(outs, results, strict=True):
+            written(array, self._at(place), points)
+        journal.note(self.results_stage, place, map(checksum, results))
+
     def _there(self, outs: Sequence[Any], journal: Journal) -> set[Place]:
         """The chunks of results that were written, and are so still."""
-        noted = {place: sums for (stage, place), sums in journal.done.items() if stage == self.stages}
+        noted = {place: sums for (stage, place), sums in journal.done.items() if stage == self.results_stage}
         return {
             place
             for place, sums in noted.items()
             if len(sums) == len(outs)  # journals of earlier versions have none
+            and (not self.at_once or (self.stages, place) in journal.done)
             and all(is_written(array, self._at(place), known) for array, known in zip(outs, sums, strict=True))
         }
 
@@ -221,10 +137,36 @@ class StreamWork:
         done = [place for place in self._places() if (stage, place) in journal.done]
         todo = [place for place in self._places() if (stage, place) not in journal.done]
         overlapped(todo or done[:1], partial(self._read, exactly=True), compute, note)
-        like = next(iter(parts.values()))
-        parts |= {place: journal.parts(stage, place, like) for place in done if place not in parts}
-        of = self.of.footprint
-        return {image: of.known(parts[(*image, *chunk)] for chunk in self.chunking.places()) for image in known}
+        return self._joined(stage, parts, journal, known)
+
+    def _with_results(
+        self, todo: Sequence[Place], known: Known, outs: Sequence[Any], journal: Journal, progress: Progress
+    ) -> Known:
+        """Compute the last stage with the results on the grid; what is known after it."""
+        parts: dict[Place, Any] = {}
+
+        def compute(place: Place, given: Sequence[Array]) -> Any:
+            return self._window(place, self.stages, known).at_once(*given, **self.constants)
+
+        def write(place: Place, found: Any) -> None:
+            parts[place], results = found
+            if todo:  # else it was done before
+                journal.note_parts(self.stages, place, parts[place])
+                self._write(place, results, outs, journal)
+                progress.step()
+
+        overlapped(todo or [next(self._places())], partial(self._read, exactly=True), compute, write)
+        given = self._joined(self.stages, parts, journal, known)
+        return {image: known[image] + given[image] for image in known}
+
+    def _joined(self, stage: int, parts: dict[Place, Any], journal: Journal, images: Iterable[Place]) -> Known:
+        """What a stage gives of each image, of the parts that were computed and of those that were before."""
+        like, of = next(iter(parts.values())), self.of.footprint
+
+        def part(place: Place) -> Any:
+            return parts[place] if place in parts else journal.parts(stage, place, like)
+
+        return {image: of.known(part((*image, *chunk)) for chunk in self.chunking.places()) for image in images}
 
     def _places(self) -> Iterator[Place]:
         """The chunks of all images."""
@@ -258,9 +200,12 @@ class StreamWork:
             unmapped(each)
         return found
 
-    def _called(self, place: Place, given: Sequence[Array], stage: int | None, known: Known) -> Any:
+    def _window(self, place: Place, stage: int | None, known: Known) -> PipelineWindow:
         image, chunk = self._split(place)
         start, stop = (self.chunking.computed if stage is None else self.chunking.points)(chunk)
-        how = (self.grid, start, stop, self.shared, stage, known[image])
-        found = (self.pipeline.window(*how) if self.is_cut else self.pipeline)(*given, **self.constants)
+        return self.pipeline.window(self.grid, start, stop, self.shared, stage, known[image])
+
+    def _called(self, place: Place, given: Sequence[Array], stage: int | None, known: Known) -> Any:
+        call = self._window(place, stage, known) if self.is_cut else self.pipeline
+        found = call(*given, **self.constants)
         return list(found) if stage is None and self.several else [found] if stage is None else found

@@ -33,6 +33,7 @@ class Footprint:
         stages: what all windows make together, reductions and what atomic operations update: each stage is to be known, of all
             windows, before the next one.
         results: the types of a pipeline's results.
+        at_once: whether those on the grid need nothing of the last stage, so that they are computed with it.
     """
 
     grid: Place
@@ -42,6 +43,7 @@ class Footprint:
     positions: tuple[int, ...]
     stages: tuple[tuple[str, ...], ...] = ()
     results: tuple[FieldType, ...] = ()
+    at_once: bool = False
     multiples: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def window(self, start: Sequence[int], stop: Sequence[int]) -> tuple[tuple[int, int], ...]:

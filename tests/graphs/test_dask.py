@@ -16,6 +16,7 @@ from tests.fuzz.windowed import WindowedProgram
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 gd = pytest.importorskip("gpuop.dask")
+piece_of = pytest.importorskip("gpuop.dask.block_program").piece_of
 rng = np.random.default_rng(17)
 
 
@@ -149,6 +150,28 @@ def test_reductions_are_trees_of_blocks(chunks):
     equal(gd.map_blocks(greatest, chunked(movie, 2, *chunks), batch=1), movie.max(axis=(1, 2)))
 
 
+def test_statistics_are_computed_with_results_that_need_none():
+    image = rng.random((11, 9), np.float32)
+
+    @gp.pipeline
+    def counted(image):
+        field = mean(gp.ScalarField(image))
+        return field > 0.5, np.count_nonzero(field > 0.5), field, gp.ScalarField(image).argmax()
+
+    found = gd.map_blocks(counted, chunked(image, 4, 9))
+    around = ndimage.uniform_filter(image, 3, mode="nearest")
+    for blocks, whole in zip(
+        found, (around > 0.5, np.count_nonzero(around > 0.5), around, image.argmax()), strict=True
+    ):
+        np.testing.assert_allclose(blocks, whole, rtol=1e-6)
+    equal(found[2], counted(image)[2])
+    movie = np.stack([image, image * 2, 1 - image])
+    bright, count, *_ = gd.map_blocks(counted, chunked(movie, 2, 4, 9), batch=1)
+    many = np.array([ndimage.uniform_filter(each, 3, mode="nearest") > 0.5 for each in movie])
+    equal(bright, many)
+    equal(count, many.sum(axis=(1, 2)))
+
+
 def test_axes_that_stay_whole():
     flipped = gp.pipeline(lambda x: gp.ScalarField(x)[::-1] * 1)
     image = rng.random((8, 9), np.float32)
@@ -216,6 +239,14 @@ def test_the_device_of_workers(monkeypatch):
     with gp.use_device(gp.devices()[0].name):
         equal(blocks, image)
     assert used
+
+
+def test_small_pieces_do_not_hold_chunks():
+    chunk = rng.random((20, 6), np.float32)
+    taken = slice(18, 20), slice(0, 6)
+    assert not np.shares_memory(piece_of(chunk, taken), chunk)
+    np.testing.assert_array_equal(piece_of(chunk, taken), chunk[18:])
+    assert np.shares_memory(piece_of(chunk, (slice(2, 20), slice(0, 6))), chunk)
 
 
 def test_what_it_explains():

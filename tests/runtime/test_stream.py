@@ -44,6 +44,12 @@ def scaled(x):
     return f - f.max(), np.count_nonzero(f > 0.5)
 
 
+@gp.pipeline
+def counted(x):
+    f = mean(gp.ScalarField(x) / 255.0)
+    return f > 0.5, np.count_nonzero(f > 0.5), f.max() - gp.ScalarField(x).min()
+
+
 MIDDLE = (slice(8, 24), slice(12, 28))  # by which it is known again
 
 
@@ -127,10 +133,11 @@ def test_images_of_which_only_values_are_wanted(reference, x, capsys):
     assert "2 of 2 windows" in capsys.readouterr().err
 
 
-def test_reductions_of_images_go_on(reference, tmp_path, x):
-    """What was killed in its second pass, of which images are done."""
+@pytest.mark.parametrize("function", [scaled, counted])
+def test_reductions_of_images_go_on(reference, tmp_path, x, function):
+    """What was killed as it wrote results, of which those of an image are there, and one is damaged then."""
     images, out = np.stack([x, 255 - x, x // 2]), tmp_path / "y.npy"
-    (whole, bright), paused = gp.stream(scaled, images, batch=1, chunks=(20, 40), progress=False), iter(range(3))
+    (whole, bright, *_), paused = gp.stream(function, images, batch=1, chunks=(20, 40), progress=False), iter(range(3))
 
     def pause(*args):
         next(paused)
@@ -139,11 +146,24 @@ def test_reductions_of_images_go_on(reference, tmp_path, x):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("gpuop.streaming.stream_work.written", pause)
         with pytest.raises(StopIteration):
-            gp.stream(scaled, images, (out,), batch=1, chunks=(20, 40), progress=False)
-    made = gp.stream(scaled, images, (out,), batch=1, chunks=(20, 40), progress=False, resume=True)
+            gp.stream(function, images, (out,), batch=1, chunks=(20, 40), progress=False)
+    np.load(out, mmap_mode="r+")[0, 5] = 0
+    made = gp.stream(function, images, (out,), batch=1, chunks=(20, 40), progress=False, resume=True)
     np.testing.assert_array_equal(made[0], whole)
     np.testing.assert_array_equal(made[1], bright)
     assert len(set(bright)) == 3
+
+
+@pytest.mark.parametrize("on", [*dict.fromkeys(("reference", gp.devices()[0].name))])
+def test_statistics_are_computed_with_results_that_need_none(on, x, capsys):
+    with gp.use_device(on):
+        found = gp.stream(counted, x, chunks=(33, 20))
+    f = ndimage.uniform_filter(x / 255.0, 3, mode="nearest")
+    for array, whole in zip(found, (f > 0.5, np.count_nonzero(f > 0.5), f.max() - x.min()), strict=True):
+        np.testing.assert_allclose(array, whole, rtol=1e-5)
+    told = capsys.readouterr().err
+    assert "passes" not in told and "2 of 2 windows" in told
+    assert counted.footprint(x).at_once and not scaled.footprint(x).at_once
 
 
 @pytest.mark.parametrize("function", [program, scaled])
