@@ -151,7 +151,8 @@ def _arctanh(z: Value) -> Value:
 
 def _expm1(z: Value) -> Value:
     whole, half = k._complexExp(z), k._sin(z.y / 2)
-    return k._float2(k._where(z.x > 80, whole.x, k._expm1(z.x) * k._cos(z.y) - 2 * half * half), whole.y)
+    near = k._where(z.x == -INFINITE, -1, k._expm1(z.x) * k._cos(z.y) - 2 * half * half)
+    return k._float2(k._where(z.x > 80, whole.x, near), whole.y)
 
 
 def _log1p(z: Value) -> Value:

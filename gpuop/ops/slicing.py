@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import Value
 from gpuop.errors import BoundsError, SemanticError, described
@@ -185,6 +184,3 @@ def _cut(index: Any, n: int, axis: int) -> Cut:
     if not -n <= at < n:
         raise BoundsError(f"index {at} is out of bounds for axis {axis} with size {n}")
     return Cut(at % n)
-
-
-services.algebra["getitem"] = sliced

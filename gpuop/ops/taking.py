@@ -1,4 +1,4 @@
-"""NumPy's function that takes what other indices name at each place along an axis."""
+"""What integers of fields name: as indices, and at each place along an axis."""
 
 from __future__ import annotations
 
@@ -7,11 +7,61 @@ from typing import Any
 import numpy as np
 
 import gpuop.dsl as k
+from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import BoundsError, SemanticError
+from gpuop.ir.types import is_integer
 from gpuop.ops.axes import Axis, a_field, axes_of, numbered, of_field, type_of
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.layouts import ravel
+from gpuop.ops.more_layouts import broadcast_arrays
+from gpuop.ops.slicing import index_of, sliced
+
+
+def indexed(field: Field, index: Any) -> Field:
+    """`field[index]`: a slice, or what Fields of integers name along the first axes, with integers for others of those.
+
+    Args:
+        index: that of `sliced`; or for each of the first axes of the grid an integer or a Field of integers, which broadcast.
+            A Field's indices that are out of bounds are those of the ends.
+
+    Returns:
+        A field with the axes of these Fields, and then those that have no index.
+    """
+    parts = index if isinstance(index, tuple) else (index,)
+    if not any(isinstance(i, Field) and _whole(i) for i in parts):
+        return sliced(field, index)
+    if not all(is_integer(i) or (isinstance(i, Field) and _whole(i)) for i in parts):
+        raise SemanticError(
+            "Fields of integers are indices with integers alone; `np.take(f, indices, axis)` takes along one axis"
+        )
+    if len(parts) > (rank := len(field.field_shape)):
+        raise SemanticError(f"{len(parts)} indices of Fields for a {field.type} field, whose grid has {rank} axes")
+    starts = [cut.start for cut in index_of(field, tuple(0 if isinstance(i, Field) else i for i in parts)).cuts]
+    given = broadcast_arrays(*(i for i in parts if isinstance(i, Field)))
+    count, extents = len(given[0].field_shape), field.field_shape
+    axes = [*axes_of(given[0].type), *axes_of(field.type)[len(parts) :]]
+    named = tuple(n for n, i in enumerate(parts) if isinstance(i, Field))
+
+    def value(at: Place, read: Reading) -> Any:
+        place = [*starts[: len(parts)], *at[count:]]
+        for n, each in zip(named, given, strict=True):
+            place[n] = _inside(Reading().at(each, at[:count]), extents[n])
+        return read.at(field, place)
+
+    out = type_of("this index", axes, field.dtype)
+    return gathered("index", out, [field, *given], value, (named, tuple(starts[: len(parts)])))
+
+
+def _inside(index: Any, extent: int) -> Any:
+    """A place on an axis: negative indices count from the end, and others are those of the ends."""
+    index = k._convert_int(index)
+    index = k._where(index < 0, index + extent, index)
+    return k._max(0, k._min(index, extent - 1))
+
+
+def _whole(field: Field) -> bool:
+    return np.dtype(field.type.array_dtype).kind in "iu" and field.dtype != "unorm8" and not field.tensor_shape
 
 
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Field:
@@ -26,10 +76,9 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Field:
     out, shape, theirs = type_of("take_along_axis", axes, field.dtype), field.type.array_shape, given.type.array_shape
 
     def value(at: Place, read: Reading) -> Any:
-        index = k._convert_int(Reading().at(given, [0 if m == 1 else c for m, c in zip(theirs, at, strict=True)]))
-        index = k._where(index < 0, index + extent, index)
+        index = Reading().at(given, [0 if m == 1 else c for m, c in zip(theirs, at, strict=True)])
         place = [0 if m == 1 else c for m, c in zip(shape, at, strict=True)]
-        place[n] = k._max(0, k._min(index, extent - 1))
+        place[n] = _inside(index, extent)
         return read.at(field, place)
 
     return gathered("take_along_axis", out, [field, given], value, n)
@@ -69,3 +118,6 @@ def _shared(field: Field, given: Field, axis: int) -> list[Axis]:
         length = other if n == axis or own.extent == 1 else own.extent
         made.append(Axis(length, own.tensor, own.name))
     return made
+
+
+services.algebra["getitem"] = indexed

@@ -55,6 +55,21 @@ def mask():
     SCALAR[SCALAR > 3]  # here
 
 
+@WRONGS.add("Fields of integers are indices with integers alone; `np.take(f, indices, axis)` takes along one axis")
+def slice_beside_integers_of_a_field():
+    SCALAR[SCALAR.astype("int32"), :2]  # here
+
+
+@WRONGS.add("2 indices of Fields for a 4 float32[5] field, whose grid has 1 axes")
+def integers_of_a_field_for_the_tensor():
+    gp.VectorField(SCALAR.numpy())[gp.ScalarField([1, 2]), 0]  # here
+
+
+@WRONGS.add("index 5 is out of bounds for axis 1 with size 5")
+def integer_outside_beside_a_field():
+    SCALAR[gp.ScalarField([1, 2]), 5]  # here
+
+
 @WRONGS.add("not by a float; `.numpy()` gives an array")
 def slice_of_floats():
     SCALAR[: 5 / 2]  # here

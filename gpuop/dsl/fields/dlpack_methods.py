@@ -15,9 +15,20 @@ class Lending:
 
     __slots__ = ()
 
-    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
-        """Evaluate, and share: `torch.from_dlpack(field)`. What the consumer's stream gets from then on waits for the values."""
-        return services.above.export(cast("Field", self)).__dlpack__(stream=stream)
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        """Evaluate, and share: `torch.from_dlpack(field)`. What the consumer's stream gets from then on waits for the values.
+
+        Raises:
+            BufferError: another device than theirs, or a copy on a GPU.
+        """
+        values = services.above.export(cast("Field", self))
+        if dl_device is not None and tuple(map(int, dl_device)) != tuple(values.__dlpack_device__()):
+            raise BufferError(f"the values are on {values.__dlpack_device__()}, not on {dl_device}")
+        if copy and not hasattr(values, "copy"):
+            raise BufferError("a field's values are shared where they are: copy what is taken")
+        return (values.copy() if copy else values).__dlpack__(stream=stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         device: tuple[int, int] = services.above.export(cast("Field", self)).__dlpack_device__()
