@@ -159,6 +159,9 @@ def _of_vectors(name: str, a: Field, b: Field, one: Labels, two: Labels, made: L
         if count < 0:
             raise ArgumentError(f"{name}: of a {field.type} field the last {len(own)} axes are multiplied")
         batches.append(tuple(f"b{n}" for n in reversed(range(count))))
+    first, second = (f.type.array_shape[own.index("k") - len(own)] for f, own in ((a, one), (b, two)))
+    if first != second:  # extents of 1 are not stretched here
+        raise ArgumentError(f"{name}: axes that go together have extents {first} and {second}")
     longest = batches[0] if len(batches[0]) >= len(batches[1]) else batches[1]
     return contracted(name, [a, b], Contraction(((*batches[0], *one), (*batches[1], *two)), (*longest, *made)))
 

@@ -165,6 +165,8 @@ def test_beside_fields_and_arrays() -> None:
         (lambda f: np.einsum("ij->ii", f), "the result's letters"),
         (lambda f: np.cross(f, f), r"three components along an axis, and the shape is \(3, 4\)"),
         (lambda f: linalg.matvec(f, gp.ScalarField(np.ones(3))), "axes that go together have extents 4 and 3"),
+        (lambda f: linalg.matvec(f, gp.ScalarField(np.ones(1))), "matvec: axes that go together have extents 4 and 1"),
+        (lambda f: linalg.vecdot(f[:, :1], f), "vecdot: axes that go together have extents 1 and 4"),
     ],
 )
 def test_wrong_arguments(wrong: Any, message: str) -> None:
