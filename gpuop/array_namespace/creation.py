@@ -108,7 +108,10 @@ def empty_like(x: Field, /, *, dtype: Any = None, device: Any = None) -> Field:
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Field:
     """`eye` of the array API standard."""
     check_device(device)
-    shape, shift = (n_rows, n_rows if n_cols is None else n_cols), whole_number(k, "`k`, a number of a diagonal,")
+    shape = (n_rows, n_rows if n_cols is None else n_cols)
+    shift = max(
+        -shape[0], min(whole_number(k, "`k`, a number of a diagonal,"), shape[1])
+    )  # of any size, and kernels' are int
 
     def value(at: Place, _: Reading) -> Any:
         return dsl._where(at[1] - at[0] == shift, 1, 0)

@@ -201,6 +201,8 @@ def _triangle(name: str, m: Any, diagonal: Any, stays: Any) -> Field:
         raise SemanticError(f"{name}: a {field.type} field has no axes")
     if field.ndim == 1:  # a row for each of its values, as NumPy has it
         field = spread(name, field, (field.size, field.size))
+    rows, columns = field.type.array_shape[-2:]
+    shift = max(-rows, min(shift, columns))  # of any size, and kernels' are int
 
     def value(at: Place, read: Reading) -> Any:
         own, chosen = read.at(field, at), stays(at[-2] - at[-1] + shift)

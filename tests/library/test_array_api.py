@@ -136,6 +136,16 @@ def test_values_of_the_standard_that_are_not_numpys():
             assert complex(names.expm1(names.asarray(complex(-np.inf, imaginary)))).real == -1
 
 
+def test_diagonals_far_away():
+    with gp.use_device("reference"):
+        for far in (-(2**40), -4, 4, 2**31):
+            same(names.eye(3, 4, k=far), np.eye(3, 4, k=far, dtype="f4"))
+            same(
+                [names.tril(names.asarray(X), k=far), names.triu(names.asarray(X), k=far)],
+                [np.tril(X, far), np.triu(X, far)],
+            )
+
+
 def test_exchange_of_memory():
     with gp.use_device("reference"):
         field = names.asarray(X)
