@@ -20,8 +20,8 @@ HEAD = """# NumPy's functions of fields
 A field is an array to NumPy: of the grid's extents, then of the tensor's (`f.shape`), and axes are counted over all of
 them. These functions take fields, with NumPy's names, arguments and meaning; any other raises and says what to do. They give lazy
 fields, which are operators like others: what is written as a chain of them runs as few kernels, and a transpose is read in tiles
-where the device gains by it. Nothing is a view: what NumPy has as one, as `np.transpose`, `np.reshape` and `np.split`, is read in the kernel of
-what follows, and costs no pass of its own; only where it is itself a result is it copied.
+where the device gains by it. Nothing is a view: what NumPy has as one, as `np.transpose`, `np.reshape` and `np.split`, is read in
+the kernel of what follows, and costs no pass of its own; only where it is itself a result is it copied.
 
 ```python
 f, g = gp.ScalarField(image), gp.ScalarField(np.ones((480, 640), "f"))
