@@ -107,7 +107,11 @@ class PipelineWindow:
             return self._computed(args, kwargs)
 
     def at_once(self, *args: Any, **kwargs: Any) -> tuple[tuple[WindowPart, ...], list[Any]]:
-        """Of the last stage, where `footprint.at_once`: its parts, and the results on the grid, of [start, stop)."""
+        """Of the last stage, where `footprint.at_once`: its parts, and the results on the grid, of [start, stop).
+
+        Args:
+            args, kwargs: as of a call.
+        """
         with on_device(self.pipeline._option("device", kwargs)):
             found: tuple[tuple[WindowPart, ...], list[Any]] = self._computed(args, kwargs, with_results=True)
             return found
