@@ -36,7 +36,9 @@ def own(node: Node) -> Node:
 
 
 def library_of(array: Any) -> str:
-    """The top-level module of an array's type."""
+    """The top-level module of an array's type; NumPy of subclasses of its arrays."""
+    if isinstance(array, np.ndarray):
+        return "numpy"
     name = type(array).__module__.partition(".")[0]
     return "jax" if name == "jaxlib" else name
 

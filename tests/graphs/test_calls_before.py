@@ -47,6 +47,21 @@ def test_known_calls_have_the_arrays_of_each(anew, device):
     assert len(anew) == 1 + 1 + 5 + 1  # of each way to pass them the first; all of those in another order
 
 
+@pytest.mark.parametrize("given", [np.asarray, gp.ScalarField], ids=["array", "field"])
+def test_zeros_beside_an_image_have_their_signs(given):
+    image = given(-np.ones((3, 5), "f"))
+    for cval in (0.0, -0.0, 0.0):
+        found = gp.ndimage.shift(image, (1, 0), order=0, mode="constant", cval=cval)
+        same_bits(np.asarray(found), scipy.ndimage.shift(-np.ones((3, 5), "f"), (1, 0), order=0, cval=cval))
+
+
+def test_subclasses_of_arrays_are_arrays():
+    class Own(np.ndarray):
+        pass
+
+    same_bits(gp.ndimage.maximum_filter(A.view(Own), 3), scipy.ndimage.maximum_filter(A, 3))
+
+
 def test_equal_constants_that_differ(anew):
     @gp.pipeline
     def scaled(a, k=1, more=()):

@@ -64,6 +64,7 @@ def library_call(
             name,
             types,
             key,
+            repr(key),  # in which zeros of both signs differ, and numbers of other types
             whole,
             chosen(),
             tuple(
