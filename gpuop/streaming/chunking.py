@@ -14,6 +14,7 @@ from gpuop.windows.axis_blocks import GridBlocks
 from gpuop.windows.footprint import Footprint, Place
 
 NEAR, FAR = 1 << 26, 1 << 30  # bytes of a window on a CPU, whose caches are small, and on a GPU
+LITTLE, LARGER = 1.25, 4  # times the points that are wanted; where more are computed, windows are up to so many times as large
 SHARE = 32  # of a device's memory a window may have at most one part in so many
 
 
@@ -72,13 +73,13 @@ def _window(needed: Footprint, chunk: Sequence[int]) -> Place:
     return tuple(min(c + a + b, n) if c < n else n for c, (a, b), n in each)
 
 
-def chosen(needed: Footprint, point: int, units: Sequence[int], most: int) -> Chunking:
+def chosen(needed: Footprint, point: int, units: Sequence[int], near: int, most: int) -> Chunking:
     """Chunks whose windows fit into memory: those of which the least is recomputed; of alike ones, of longer rows.
 
     Args:
         point: bytes of memory for each point.
         units: what chunks are multiples of, besides work-groups.
-        most: bytes.
+        near, most: bytes of a window, and those that it may have where little more is recomputed for it.
     """
     units = [math.lcm(max(u, 1), multiple(needed, axis)) for axis, u in enumerate(units)]
     sizes = [
@@ -86,17 +87,20 @@ def chosen(needed: Footprint, point: int, units: Sequence[int], most: int) -> Ch
         for a, (u, n) in enumerate(zip(units, needed.grid, strict=True))
     ]
 
+    def overhead(chunk: Place, window: Place) -> float:
+        return math.prod(-(-n // c) * w / n for w, c, n in zip(window, chunk, needed.grid, strict=True))
+
     def cost(chunk: Place) -> tuple[bool, float, Place]:
         window = _window(needed, chunk)
         nbytes = float(point * math.prod(window))
-        overhead = math.prod(-(-n // c) * w / n for w, c, n in zip(window, chunk, needed.grid, strict=True))
-        return (
-            nbytes > most,
-            nbytes if nbytes > most else int(20 * overhead),
-            tuple(-n for n in chunk[::-1]),
-        )
+        least = nbytes if nbytes > near else int(20 * overhead(chunk, window))
+        return nbytes > near, least, tuple(-n for n in chunk[::-1])
 
-    return Chunking(needed, min(product(*sizes), key=cost))
+    best = min(product(*sizes), key=cost)
+    while overhead(best, _window(needed, best)) > LITTLE and 2 * near <= most:
+        near *= 2
+        best = min(product(*sizes), key=cost)
+    return Chunking(needed, best)
 
 
 def multiple(needed: Footprint, axis: int) -> int:
@@ -115,9 +119,10 @@ def _multiples(unit: int, extent: int) -> Iterator[int]:
     yield extent
 
 
-def window_bytes() -> int:
-    """The bytes that a window may have on the device in use."""
+def window_bytes() -> tuple[int, int]:
+    """The bytes that a window has on the device in use, and that it may have."""
     backend = current()
     on_cpu = backend.target.device == "cpu" or not backend.total_memory
     total = backend.total_memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(total // SHARE, NEAR if on_cpu else FAR)
+    near = min(total // SHARE, NEAR if on_cpu else FAR)
+    return near, min(total // SHARE, LARGER * near)

@@ -58,7 +58,7 @@ class StreamCut:
     def cut(self, chunks: Any, out: Any) -> None:
         needed = self.of.footprint
         if isinstance(chunks, str) and chunks == "auto":
-            self.chunking = chosen(needed, self._point_bytes(), self._units(out), window_bytes())
+            self.chunking = chosen(needed, self._point_bytes(), self._units(out), *window_bytes())
             return
         given = tuple(chunks) if isinstance(chunks, Iterable) else (chunks,)
         if len(given) != len(self.grid) or not all(is_integer(n) and n > 0 for n in given):
