@@ -14,6 +14,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import ScalarField
 from gpuop.errors import BoundsError, SemanticError
 from gpuop.ops.axes import Axis, a_field, axes_of, numbered, of_field, several, type_of, whole_number
+from gpuop.ops.eager_sizes import integers, kept
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.layouts import ravel, reshape, reshaped, swapaxes
 from gpuop.ops.slicing import sliced
@@ -155,7 +156,7 @@ def tile(A: Any, reps: Any) -> Field:
 
 
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Field:
-    """numpy.take; indices that are a Field are looked up on the device, where none raises: `mode` is "clip" or "wrap"."""
+    """numpy.take; indices that are a Field are looked up on the device; with `mode="raise"` they are evaluated first."""
     field = a_field("take", a)
     if out is not None or mode not in ("raise", "clip", "wrap"):
         raise SemanticError('take: `mode` is "raise", "clip" or "wrap", and there is no `out`')
@@ -212,10 +213,6 @@ def _by_table(name: str, field: Field, axis: int, table: Field, border: str) -> 
 
 def _looked_up(field: Field, indices: Field, axis: int, mode: str) -> Field:
     """Indices that are values of a field: a grid of scalars."""
-    if mode == "raise":
-        raise SemanticError(
-            'take: a Field\'s indices are not known when it is called: say `mode="clip"` or `mode="wrap"`'
-        )
     if np.dtype(indices.type.array_dtype).kind not in "iu" or indices.dtype == "unorm8" or indices.tensor_shape:
         raise SemanticError(f"take: indices are integers, not a {indices.type} field")
     if axis >= len(field.field_shape):
@@ -225,10 +222,26 @@ def _looked_up(field: Field, indices: Field, axis: int, mode: str) -> Field:
     extent = field.type.array_shape[axis]
     if not extent and indices.field_shape.points:
         raise SemanticError(f"take: axis {axis} of a {field.type} field is empty")
+    if mode == "raise" and indices.field_shape.points:
+        indices, mode = _within(indices, axis, extent), "wrap"
     if mode == "wrap" and extent and indices.dtype in ("uint32", "int64", "uint64"):  # coordinates are int
         indices = (indices % extent).astype("int32")
     found = _by_table("take", field, axis, reshape(indices, -1), "clamp" if mode == "clip" else "wrap")
     return _axis_split(found, axis, indices.field_shape)
+
+
+def _within(indices: Field, axis: int, extent: int) -> Field:
+    """Indices that were looked at.
+
+    Raises:
+        BoundsError: one is outside.
+        SemanticError: they have no values yet.
+    """
+    indices = kept("take", 'say `mode="clip"` or `mode="wrap"`', indices, "whether a Field's indices are within bounds")
+    for found in integers(indices.min(), indices.max()):
+        if not -extent <= found < extent:
+            raise BoundsError(f"take: index {found} is out of bounds for axis {axis} with size {extent}")
+    return indices
 
 
 def _axis_split(field: Field, axis: int, shape: Sequence[int]) -> Field:

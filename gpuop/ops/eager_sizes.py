@@ -12,17 +12,20 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.looks import values_seen
 from gpuop.errors import SemanticError
 
+LENGTH = "how long the result is"
 
-def kept(name: str, advice: str, field: Field) -> Field:
+
+def kept(name: str, advice: str, field: Field, what: str = LENGTH) -> Field:
     """A field whose values are on the device.
 
     Args:
         advice: what gives as much where there are no values.
+        what: follows from values.
 
     Raises:
         SemanticError: it has none yet, as what is made of a pipeline's argument, a sensor or a state.
     """
-    return _with_values(services.above.keep, name, advice, field)  # type: ignore[no-any-return]
+    return _with_values(services.above.keep, name, advice, field, what)  # type: ignore[no-any-return]
 
 
 def on_host(name: str, advice: str, field: Field) -> np.ndarray[Any, Any]:
@@ -30,14 +33,12 @@ def on_host(name: str, advice: str, field: Field) -> np.ndarray[Any, Any]:
     return _with_values(services.above.evaluate, name, advice, field)[0]  # type: ignore[no-any-return]
 
 
-def _with_values(get: Callable[[Field], Any], name: str, advice: str, field: Field) -> Any:
+def _with_values(get: Callable[[Field], Any], name: str, advice: str, field: Field, what: str = LENGTH) -> Any:
     values_seen()
     try:
         return get(field)
     except SemanticError as unknown:
-        raise SemanticError(
-            f"{name}: how long the result is follows from values, which are not known here; {advice}"
-        ) from unknown
+        raise SemanticError(f"{name}: {what} follows from values, which are not known here; {advice}") from unknown
 
 
 def integers(*fields: Field) -> list[int]:

@@ -14,7 +14,10 @@ from gpuop.windows.axis_blocks import GridBlocks
 from gpuop.windows.footprint import Footprint, Place
 
 NEAR, FAR = 1 << 26, 1 << 30  # bytes of a window on a CPU, whose caches are small, and on a GPU
-LITTLE, LARGER = 1.25, 4  # times the points that are wanted; where more are computed, windows are up to so many times as large
+LITTLE, LARGER = (
+    1.25,
+    4,
+)  # times the points that are wanted; where more are computed, windows are up to so many times as large
 SHARE = 32  # of a device's memory a window may have at most one part in so many
 
 

@@ -118,9 +118,17 @@ def float_indices():
     np.take(SCALAR, [0.5])  # here
 
 
-@WRONGS.add('take: a Field\'s indices are not known when it is called: say `mode="clip"` or `mode="wrap"`')
+@WRONGS.add("take: index 5 is out of bounds for axis 0 with size 4")
 def field_of_indices():
-    np.take(SCALAR, INTEGER)  # here
+    np.take(SCALAR, gp.ScalarField([1, 5]), axis=0)  # here
+
+
+@WRONGS.add(
+    "take: whether a Field's indices are within bounds follows from values, which are not known here; "
+    'say `mode="clip"` or `mode="wrap"`'
+)
+def field_of_unknown_indices():
+    gp.pipeline(lambda places: np.take(SCALAR, gp.ScalarField(places)))(np.array([1, 2]))  # here
 
 
 @WRONGS.add("repeat: 2 counts for axis 0, which has 4 points: give as many, or one")

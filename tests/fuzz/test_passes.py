@@ -29,7 +29,10 @@ NEVER = {
 }  # changes a kernel here: a plan on a device has been resolved; before it is, a kernel has no meaning
 LANES = {"widen", "vectorize"}
 # what is for other targets; and words of bytes, which take the place of fields in memory
-OTHERS = {"passes unrolled": {"vectorize", "narrow", "pack"}, "passes vector": {"quick_extremes", "load_ahead", "pack"}}
+OTHERS = {
+    "passes unrolled": {"vectorize", "narrow", "pack", "loop_lanes"},
+    "passes vector": {"quick_extremes", "load_ahead", "pack"},
+}
 WATCHING = [name for name in running.DEVICES if name.startswith("passes ")]
 
 
@@ -56,11 +59,30 @@ def ranked(f):
     return d
 
 
+@gp.operator(outputs=gp.FieldType((3, 77)))
+def in_turns(f):
+    """Threads that are alone in their work-groups, whose loops go over neighbours."""
+    _globalThreads(3)
+    _localThreads(1)
+    line = _floatArray(77)
+    with _for(77) as c:
+        line[c] = _readTensor(f, _column, c, border="unchecked")
+    with _for(77) as c:
+        _writeTensor(_out0, line[c] * 2.0, _column, c)
+
+
 def rare() -> tuple[gp.Field, ...]:
     """With two loops that turn alike, one that divides what it loads, and many extremes."""
     f = gp.ScalarField(np.random.default_rng(3).integers(-40, 41, (40, 6)).astype("f"))
     g = gp.ScalarField(np.arange(40, dtype="f").reshape(20, 2))
-    return hinted(f), f.min(axis=0), f.max(axis=0), (1 / f).sum(axis=0), ranked(g)
+    return (
+        hinted(f),
+        gp.ndimage.distance_transform_cdt(f > 0),
+        f.min(axis=0),
+        f.max(axis=0),
+        (1 / f).sum(axis=0),
+        ranked(g),
+    )
 
 
 @pytest.mark.parametrize("watching", [name for name in WATCHING if name != "passes scalar"])
