@@ -90,6 +90,7 @@ def test_every_pass_alone_keeps_results(watching):
     changed = running.DEVICES[watching].changed
     changed.clear()
     running.computed(rare(), watching)
+    running.computed((in_turns(gp.ScalarField(np.ones((3, 77), "f"))),), watching)
 
     @profile("reference", 10, 0)
     @given(programs())
