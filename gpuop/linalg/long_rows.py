@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 from gpuop.dsl.fields.field import Field
-from gpuop.linalg.contractions import WRITTEN_OUT
+from gpuop.linalg.contractions import WRITTEN_OUT, Contraction
 from gpuop.ops.algebra import apply, astype, common_dtype
-from gpuop.ops.layouts import expand_dims, swapaxes
+from gpuop.ops.layouts import expand_dims, swapaxes, transpose
 
 FLOATS = ("float16", "float32", "float64")
 LONG = WRITTEN_OUT + 1  # of products along rows: sums of so many are reductions, with threads side by side
@@ -53,3 +54,32 @@ def along_rows(a: Field, b: Field) -> Field:
     dtype = common_dtype((a, b))
     left = astype(a, "float32") if dtype == "float16" else a
     return astype(apply("multiply", left, b).sum(axis=-1), dtype)
+
+
+def are_long_sums(fields: Sequence[Field], what: Contraction) -> bool:
+    """Whether many products are added of floats at the same places of all fields, which have the same axes in any order."""
+    labels = set(what.inputs[0])
+    known = dict(zip(what.inputs[0], fields[0].type.array_shape, strict=True))
+    for field, each in zip(fields, what.inputs, strict=True):
+        same = len(set(each)) == len(each) and set(each) == labels
+        if not same or field.tensor_shape or field.type.names or common_dtype(fields) not in FLOATS:
+            return False
+        if tuple(known[one] for one in each) != tuple(field.type.array_shape):
+            return False
+    return math.prod(known[one] for one in what.summed()) >= LONG
+
+
+def aligned_sums(fields: Sequence[Field], what: Contraction) -> Field:
+    """The products first, then their sums, in the order of sums."""
+    dtype, order = common_dtype(fields), what.inputs[0]
+    found = astype(fields[0], "float32") if dtype == "float16" else fields[0]
+    for field, labels in zip(fields[1:], what.inputs[1:], strict=True):
+        found = apply("multiply", found, _in_order(field, labels, order))
+    found = found.sum(axis=tuple(order.index(one) for one in what.summed()))
+    return _in_order(astype(found, dtype), [one for one in order if one in what.output], what.output)
+
+
+def _in_order(field: Field, labels: Sequence[str], wanted: Sequence[str]) -> Field:
+    """A field whose axes are called so, with them in another order."""
+    axes = [labels.index(one) for one in wanted]
+    return field if axes == sorted(axes) else transpose(field, axes)

@@ -173,3 +173,12 @@ def test_wrong_arguments(wrong: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         wrong(gp.ScalarField(np.ones((3, 4), "f")))
     assert isinstance(caught.value, gp.ArgumentError)
+
+
+@pytest.mark.parametrize("subscripts", ["ij,ij", "ij,ij->i", "ij,ji->j", "ij,ij->ji", "ij->j", "ij,ij,ij->"])
+def test_einsum_adds_long_sums_as_sums_are(subscripts: str) -> None:
+    given = [rng.random((130, 170), np.float32) for _ in subscripts.split("->")[0].split(",")]
+    if ",ji" in subscripts:
+        given[1] = given[1].T
+    want = np.einsum(subscripts, *(a.astype(np.float64) for a in given))
+    np.testing.assert_allclose(gp.linalg.einsum(subscripts, *given), want, rtol=1e-6)
