@@ -167,7 +167,7 @@ def _check_kind(index: Any) -> None:
 
 def _advice(index: Any) -> str:
     if isinstance(index, Field) and index.dtype == "bool":
-        return "`np.where(mask, a, b)` chooses between values"
+        return "`np.where(mask, a, b)` chooses between values, `np.take(f, np.flatnonzero(mask))` takes those of a mask"
     if isinstance(index, (Field, np.ndarray, list)):
         return "`np.take(f, indices, axis)` takes what indices name"
     return ADVICE

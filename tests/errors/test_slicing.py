@@ -50,7 +50,9 @@ def boolean_index():
     SCALAR[True]  # here
 
 
-@WRONGS.add("not by a Field; `np.where(mask, a, b)` chooses between values")
+@WRONGS.add(
+    "not by a Field; `np.where(mask, a, b)` chooses between values, `np.take(f, np.flatnonzero(mask))` takes those of a mask"
+)
 def mask():
     SCALAR[SCALAR > 3]  # here
 
