@@ -1,17 +1,22 @@
-"""Products along rows, of so many values that threads side by side add them."""
+"""Sums of so many products that threads side by side add them, or parts of them first: what is added in order loses bits."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gpuop.dsl.fields.field import Field
 from gpuop.linalg.contractions import WRITTEN_OUT, Contraction
 from gpuop.ops.algebra import apply, astype, common_dtype
-from gpuop.ops.layouts import expand_dims, swapaxes, transpose
+from gpuop.ops.layouts import expand_dims, reshape, swapaxes, transpose
 
 FLOATS = ("float16", "float32", "float64")
+PART, FAR = (
+    1 << 12,
+    1 << 14,
+)  # products of matrices that are added in order, and those from which there are parts of so many
+MOST = 1 << 26  # values of all parts
 LONG = WRITTEN_OUT + 1  # of products along rows: sums of so many are reductions, with threads side by side
 
 
@@ -83,3 +88,61 @@ def _in_order(field: Field, labels: Sequence[str], wanted: Sequence[str]) -> Fie
     """A field whose axes are called so, with them in another order."""
     axes = [labels.index(one) for one in wanted]
     return field if axes == sorted(axes) else transpose(field, axes)
+
+
+def is_far(a: Field, b: Field) -> bool:
+    """Whether each sum of a product of two matrices has so many products that parts are added first."""
+    grids = all(len(f.field_shape) == 2 and not f.tensor_shape for f in (a, b))
+    if not grids or common_dtype((a, b)) not in FLOATS[1:]:
+        return False
+    (m, inner), n = a.field_shape, b.field_shape[1]
+    return min(m, n) > 1 and inner >= FAR and m * n * (inner // PART) <= MOST
+
+
+def by_parts(a: Field, b: Field, multiplied: Callable[[Field, Field], Field]) -> Field:
+    """The product of two matrices: of parts of their rows and columns, which are added then in the order of sums."""
+    (m, inner), n = a.field_shape, b.field_shape[1]
+    count = inner // PART
+    whole = count * PART
+    left = swapaxes(reshape(a[:, :whole], (m, count, PART)), 0, 1)
+    made = multiplied(left, reshape(b[:whole], (count, PART, n))).sum(axis=0)
+    return made if whole == inner else made + multiplied(a[:, whole:], b[whole:])
+
+
+def matrices_of(fields: Sequence[Field], what: Contraction) -> tuple[Field, Field] | None:
+    """Two matrices whose product has what is wanted, row by row, where its sums are long; None where there are none."""
+    if len(fields) != 2 or any(f.tensor_shape or f.type.names for f in fields):
+        return None
+    one, two = (
+        dict(zip(labels, f.type.array_shape, strict=True)) for labels, f in zip(what.inputs, fields, strict=True)
+    )
+    summed, m, n = what.summed(), [x for x in one if x not in two], [x for x in two if x not in one]
+    unique = len(one) == len(what.inputs[0]) and len(two) == len(what.inputs[1])
+    plain = unique and all(one.get(x) == two.get(x) for x in summed) and set(what.output) == {*m, *n}
+    inner = math.prod(one[x] for x in summed) if plain else 0
+    if inner < FAR:
+        return None
+    left = reshape(_in_order(fields[0], what.inputs[0], [*m, *summed]), (-1, inner))
+    return left, reshape(_in_order(fields[1], what.inputs[1], [*summed, *n]), (inner, -1))
+
+
+def unfolded(made: Field, fields: Sequence[Field], what: Contraction) -> Field:
+    """The product of `matrices_of` with the axes that are wanted."""
+    one, two = (
+        dict(zip(labels, f.type.array_shape, strict=True)) for labels, f in zip(what.inputs, fields, strict=True)
+    )
+    axes = {x: n for each, other in ((one, two), (two, one)) for x, n in each.items() if x not in other}
+    return _in_order(reshape(made, tuple(axes.values())), [*axes], what.output)
+
+
+def summed_alone(fields: Sequence[Field], what: Contraction) -> tuple[list[Field], Contraction]:
+    """Axes that only one of two operands has, and the result has not, are summed first."""
+    made, inputs = list(fields), list(what.inputs)
+    for k, (field, labels) in enumerate(zip(fields, what.inputs, strict=True)):
+        others = {*what.output, *itertools.chain(*(each for j, each in enumerate(what.inputs) if j != k))}
+        alone = [n for n, one in enumerate(labels) if one not in others]
+        floats = field.dtype in FLOATS[1:] and not field.tensor_shape and len(set(labels)) == len(labels)
+        if floats and math.prod(field.type.array_shape[n] for n in alone) >= LONG:
+            made[k] = field.sum(axis=tuple(alone))
+            inputs[k] = tuple(one for n, one in enumerate(labels) if n not in alone)
+    return made, Contraction(tuple(inputs), what.output)

@@ -10,7 +10,7 @@ import numpy as np
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
 from gpuop.linalg.contractions import Contraction, contracted
-from gpuop.linalg.long_rows import along_rows, are_long_rows, is_long, long_sums
+from gpuop.linalg.long_rows import along_rows, are_long_rows, by_parts, is_far, is_long, long_sums
 from gpuop.linalg.tiled_products import suits, tiled
 from gpuop.linalg.vector_components import crossed, diagonal_of
 from gpuop.ops import row_products
@@ -30,7 +30,7 @@ def matmul(x1: Any, x2: Any) -> Any:
 
     Returns:
         A lazy Field; of arrays, an array of the same library. Products are added with `fma`, in order; those along long
-            rows of floats as `.sum` does.
+            rows of floats, and parts of 1024 products where there are 16 or more, as `.sum` does.
 
     Raises:
         ArgumentError: numbers, or axes that do not go together; a ValueError.
@@ -44,6 +44,8 @@ def matmul(x1: Any, x2: Any) -> Any:
         raise ArgumentError(
             f"matmul: the shapes {_listed(shapes)} do not go together: {inner[0]} is different from {inner[1]}"
         )
+    if is_far(a, b):
+        return by_parts(a, b, matmul)
     if suits(a, b):
         return _matrices(a, b)
     if is_long(a, b):

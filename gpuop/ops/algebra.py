@@ -241,9 +241,7 @@ def _one_tensor_shape(name: str, fields: Sequence[Field]) -> Shape:
 def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
     """numpy.where with three arguments."""
     if a is None or b is None:
-        raise SemanticError(
-            "where of a Field takes three arguments: where(condition, a, b); `np.nonzero(condition)` gives places"
-        )
+        raise SemanticError("where of a Field takes three arguments: where(condition, a, b); or see `np.nonzero`")
     condition, a, b = _beside("where", (condition, a, b))
     known = any(isinstance(o, Field) for o in (a, b))
     computed = common_dtype((a, b)) if known else host_array([a, b]).dtype.name

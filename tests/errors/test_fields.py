@@ -240,7 +240,7 @@ def negative_steps():
     graph.step(-3)  # here
 
 
-@WRONGS.add("where of a Field takes three arguments: where(condition, a, b); `np.nonzero(condition)` gives places")
+@WRONGS.add("where of a Field takes three arguments: where(condition, a, b); or see `np.nonzero`")
 def where_of_one():
     np.where(SCALAR > 1)  # here
 

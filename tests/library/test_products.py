@@ -182,3 +182,13 @@ def test_einsum_adds_long_sums_as_sums_are(subscripts: str) -> None:
         given[1] = given[1].T
     want = np.einsum(subscripts, *(a.astype(np.float64) for a in given))
     np.testing.assert_allclose(gp.linalg.einsum(subscripts, *given), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shapes", [((2, 1 << 17), (1 << 17, 3)), ((17, 20001), (20001, 18))])
+def test_products_of_long_rows_lose_no_bits(shapes: Any) -> None:
+    """In order, as many tenths would be some ten-thousandths off."""
+    one, two = (np.full(shape, 0.1, "f") for shape in shapes)
+    want = one.astype(np.float64) @ two
+    np.testing.assert_allclose(gp.linalg.matmul(one, two), want, rtol=1e-5)
+    np.testing.assert_allclose(gp.linalg.einsum("ij,jk->ki", one, two), want.T, rtol=1e-5)
+    np.testing.assert_allclose(gp.linalg.einsum("ij,jk->", one, two), want.sum(), rtol=1e-5)
