@@ -189,6 +189,6 @@ def test_products_of_long_rows_lose_no_bits(shapes: Any) -> None:
     """In order, as many tenths would be some ten-thousandths off."""
     one, two = (np.full(shape, 0.1, "f") for shape in shapes)
     want = one.astype(np.float64) @ two
-    np.testing.assert_allclose(gp.linalg.matmul(one, two), want, rtol=1e-5)
-    np.testing.assert_allclose(gp.linalg.einsum("ij,jk->ki", one, two), want.T, rtol=1e-5)
-    np.testing.assert_allclose(gp.linalg.einsum("ij,jk->", one, two), want.sum(), rtol=1e-5)
+    np.testing.assert_allclose(gp.linalg.matmul(one, two), want, rtol=5e-5)
+    np.testing.assert_allclose(gp.linalg.einsum("ij,jk->ki", one, two), want.T, rtol=5e-5)
+    np.testing.assert_allclose(gp.linalg.einsum("ij,jk->", one, two), want.sum(), rtol=5e-5)
