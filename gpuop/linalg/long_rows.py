@@ -138,11 +138,18 @@ def unfolded(made: Field, fields: Sequence[Field], what: Contraction) -> Field:
 def summed_alone(fields: Sequence[Field], what: Contraction) -> tuple[list[Field], Contraction]:
     """Axes that only one of two operands has, and the result has not, are summed first."""
     made, inputs = list(fields), list(what.inputs)
+    known = {
+        one: n
+        for f, labels in zip(fields, inputs, strict=True)
+        for one, n in zip(labels, f.type.array_shape, strict=True)
+    }
+    if math.prod(known[one] for one in what.summed()) < LONG:
+        return made, what
     for k, (field, labels) in enumerate(zip(fields, what.inputs, strict=True)):
         others = {*what.output, *itertools.chain(*(each for j, each in enumerate(what.inputs) if j != k))}
         alone = [n for n, one in enumerate(labels) if one not in others]
         floats = field.dtype in FLOATS[1:] and not field.tensor_shape and len(set(labels)) == len(labels)
-        if floats and math.prod(field.type.array_shape[n] for n in alone) >= LONG:
+        if floats and alone:
             made[k] = field.sum(axis=tuple(alone))
             inputs[k] = tuple(one for n, one in enumerate(labels) if n not in alone)
     return made, Contraction(tuple(inputs), what.output)
