@@ -8,7 +8,7 @@ from typing import Any
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, described
 from gpuop.linalg.contractions import Contraction, contracted
-from gpuop.linalg.long_rows import aligned_sums, are_long_sums, matrices_of, summed_alone, unfolded
+from gpuop.linalg.long_rows import aligned_sums, are_long_sums, by_matrices, summed_alone
 from gpuop.linalg.products import matmul
 from gpuop.pipelines.takes_arrays import as_field, takes_arrays
 
@@ -43,9 +43,8 @@ def _summed(a: Any, b: Any = None, c: Any = None, d: Any = None, *, subscripts: 
     fields, what = summed_alone(fields, what)
     if are_long_sums(fields, what):
         return aligned_sums(fields, what)
-    if (pair := matrices_of(fields, what)) is not None:
-        return unfolded(matmul(*pair), fields, what)
-    return contracted("einsum", fields, what)
+    made = by_matrices(fields, what, matmul)
+    return contracted("einsum", fields, what) if made is None else made
 
 
 def _is_matmul(what: Contraction) -> bool:

@@ -7,15 +7,13 @@ import math
 from collections.abc import Callable, Sequence
 
 from gpuop.dsl.fields.field import Field
-from gpuop.linalg.contractions import WRITTEN_OUT, Contraction
+from gpuop.linalg.contractions import WRITTEN_OUT, Contraction, labelled_axes
 from gpuop.ops.algebra import apply, astype, common_dtype
 from gpuop.ops.layouts import expand_dims, reshape, swapaxes, transpose
 
 FLOATS = ("float16", "float32", "float64")
-PART, FAR = (
-    1 << 12,
-    1 << 14,
-)  # products of matrices that are added in order, and those from which there are parts of so many
+FAR = 1 << 14  # products of a sum from which parts of them are added first,
+PART = 1 << 12  # each of so many in order
 MOST = 1 << 26  # values of all parts
 LONG = WRITTEN_OUT + 1  # of products along rows: sums of so many are reductions, with threads side by side
 
@@ -31,7 +29,7 @@ def is_long(a: Field, b: Field) -> bool:
 def long_sums(a: Field, b: Field) -> Field:
     """The products first, then their sums, in the order of sums: along rows of the left matrix, or columns of the right one."""
     dtype = common_dtype((a, b))
-    left, ranks = astype(a, "float32") if dtype == "float16" else a, (len(a.field_shape), len(b.field_shape))
+    left, ranks = _held(a, dtype), (len(a.field_shape), len(b.field_shape))
     if ranks[1] == 1 or (ranks[0] > 1 and b.field_shape[-1] == 1):
         made = along_rows(a, b if ranks[1] == 1 else swapaxes(b, -1, -2))
         return made if ranks[1] == 1 else expand_dims(made, -1)
@@ -57,8 +55,12 @@ def _batches(shapes: Sequence[Sequence[int]]) -> list[set[int]]:
 def along_rows(a: Field, b: Field) -> Field:
     """The products first, then their sums along the last axis, in the order of sums."""
     dtype = common_dtype((a, b))
-    left = astype(a, "float32") if dtype == "float16" else a
-    return astype(apply("multiply", left, b).sum(axis=-1), dtype)
+    return astype(apply("multiply", _held(a, dtype), b).sum(axis=-1), dtype)
+
+
+def _held(factor: Field, dtype: str) -> Field:
+    """A factor in the dtype in which products are."""
+    return astype(factor, "float32") if dtype == "float16" else factor
 
 
 def are_long_sums(fields: Sequence[Field], what: Contraction) -> bool:
@@ -77,7 +79,7 @@ def are_long_sums(fields: Sequence[Field], what: Contraction) -> bool:
 def aligned_sums(fields: Sequence[Field], what: Contraction) -> Field:
     """The products first, then their sums, in the order of sums."""
     dtype, order = common_dtype(fields), what.inputs[0]
-    found = astype(fields[0], "float32") if dtype == "float16" else fields[0]
+    found = _held(fields[0], dtype)
     for field, labels in zip(fields[1:], what.inputs[1:], strict=True):
         found = apply("multiply", found, _in_order(field, labels, order))
     found = found.sum(axis=tuple(order.index(one) for one in what.summed()))
@@ -109,8 +111,10 @@ def by_parts(a: Field, b: Field, multiplied: Callable[[Field, Field], Field]) ->
     return made if whole == inner else made + multiplied(a[:, whole:], b[whole:])
 
 
-def matrices_of(fields: Sequence[Field], what: Contraction) -> tuple[Field, Field] | None:
-    """Two matrices whose product has what is wanted, row by row, where its sums are long; None where there are none."""
+def by_matrices(
+    fields: Sequence[Field], what: Contraction, multiplied: Callable[[Field, Field], Field]
+) -> Field | None:
+    """A product of two matrices with other axes, where sums are long; None where it is none."""
     if len(fields) != 2 or any(f.tensor_shape or f.type.names for f in fields):
         return None
     one, two = (
@@ -123,27 +127,16 @@ def matrices_of(fields: Sequence[Field], what: Contraction) -> tuple[Field, Fiel
     if inner < FAR:
         return None
     left = reshape(_in_order(fields[0], what.inputs[0], [*m, *summed]), (-1, inner))
-    return left, reshape(_in_order(fields[1], what.inputs[1], [*summed, *n]), (inner, -1))
-
-
-def unfolded(made: Field, fields: Sequence[Field], what: Contraction) -> Field:
-    """The product of `matrices_of` with the axes that are wanted."""
-    one, two = (
-        dict(zip(labels, f.type.array_shape, strict=True)) for labels, f in zip(what.inputs, fields, strict=True)
-    )
-    axes = {x: n for each, other in ((one, two), (two, one)) for x, n in each.items() if x not in other}
-    return _in_order(reshape(made, tuple(axes.values())), [*axes], what.output)
+    right = reshape(_in_order(fields[1], what.inputs[1], [*summed, *n]), (inner, -1))
+    made = reshape(multiplied(left, right), (*(one[x] for x in m), *(two[x] for x in n)))
+    return _in_order(made, [*m, *n], what.output)
 
 
 def summed_alone(fields: Sequence[Field], what: Contraction) -> tuple[list[Field], Contraction]:
     """Axes that only one of two operands has, and the result has not, are summed first."""
     made, inputs = list(fields), list(what.inputs)
-    known = {
-        one: n
-        for f, labels in zip(fields, inputs, strict=True)
-        for one, n in zip(labels, f.type.array_shape, strict=True)
-    }
-    if math.prod(known[one] for one in what.summed()) < LONG:
+    known = labelled_axes("einsum", fields, what)
+    if math.prod(known[one].extent for one in what.summed()) < LONG:
         return made, what
     for k, (field, labels) in enumerate(zip(fields, what.inputs, strict=True)):
         others = {*what.output, *itertools.chain(*(each for j, each in enumerate(what.inputs) if j != k))}

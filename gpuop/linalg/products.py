@@ -30,7 +30,7 @@ def matmul(x1: Any, x2: Any) -> Any:
 
     Returns:
         A lazy Field; of arrays, an array of the same library. Products are added with `fma`, in order; those along long
-            rows of floats, and parts of 1024 products where there are 16 or more, as `.sum` does.
+            rows of floats, and parts of 4096 products where there are four or more, as `.sum` does.
 
     Raises:
         ArgumentError: numbers, or axes that do not go together; a ValueError.
