@@ -99,11 +99,11 @@ def chosen(needed: Footprint, point: int, units: Sequence[int], near: int, most:
         least = nbytes if nbytes > near else int(20 * overhead(chunk, window))
         return nbytes > near, least, tuple(-n for n in chunk[::-1])
 
-    best = min(product(*sizes), key=cost)
-    while overhead(best, _window(needed, best)) > LITTLE and 2 * near <= most:
-        near *= 2
+    while True:
         best = min(product(*sizes), key=cost)
-    return Chunking(needed, best)
+        if overhead(best, _window(needed, best)) <= LITTLE or 2 * near > most:
+            return Chunking(needed, best)
+        near *= 2
 
 
 def multiple(needed: Footprint, axis: int) -> int:

@@ -101,6 +101,22 @@ def compared(start, border, ranks, axes, every, steps=(1, 4), device="reference"
     assert all(each is None for other in others for each in other)
 
 
+def gathered(operator, start, device, every, steps):
+    """What two ranks make of a state whose next values an operator gives."""
+
+    def run(comm):
+        with gp.ComputeGraph() as graph:
+            u = gp.ScalarField(start)
+            u.next = operator(u)
+            graph.probe(u)
+        domain = Domain(comm, graph, every=every)
+        for n in steps:
+            domain.step(n)
+        return domain.gather(u)
+
+    return on_ranks(2, run, device)[0]
+
+
 @pytest.mark.parametrize(
     ("shape", "border", "ranks", "axes", "every"),
     [
@@ -201,20 +217,11 @@ def test_nobody_overwrites_what_another_still_reads(monkeypatch, way):
     brought = rank_exchange.bring_parts
     monkeypatch.setattr(rank_exchange, "bring_parts", lambda *given: (sleep(0.03), brought(*given)))
     start = image(6, 3)
-
-    def run(comm):
-        with gp.ComputeGraph() as graph:
-            u = gp.ScalarField(start)
-            u.next = smeared_down(u)
-            graph.probe(u)
-        domain = Domain(comm, graph, every=1)
-        domain.step(6)
-        return domain.gather(u)
-
+    found = gathered(smeared_down, start, "reference", 1, (6,))
     expected = start
     for _ in range(6):
         expected = expected + np.float32(0.5) * expected[np.maximum(np.arange(6) - 1, 0)]
-    np.testing.assert_allclose(on_ranks(2, run, "reference")[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_points_go_from_gpu_to_gpu(monkeypatch):
@@ -233,21 +240,11 @@ def test_steps_are_those_of_scipy(device, ahead):
         )
 
     start = image(12, 10)
-
-    def run(comm):
-        with gp.ComputeGraph() as graph:
-            u = gp.ScalarField(start)
-            u.next = heat(u)
-            graph.probe(u)
-        domain = Domain(comm, graph, every=2)
-        domain.step(5)
-        domain.step(3)
-        return domain.gather(u)
-
+    found = gathered(heat, start, device, 2, (5, 3))
     expected = start
     for _ in range(8):
         expected = expected + 0.25 * ndimage.laplace(expected, mode="nearest")
-    np.testing.assert_allclose(on_ranks(2, run, device)[0], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def levelled(start):
