@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
+import multiprocessing
+import os
 import time
 import warnings
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import gpuop as gp
 from gpuop.runtime.devices import current
 
 from .catalogue import ROWS
+from .given import Arrays
 from .libraries import all_cores, on_cpus, on_cuda
 from .measuring import Measuring
 from .row import Row
@@ -38,41 +40,46 @@ def main() -> None:
     )
     parser.add_argument("--note", default="", help="what the page says of the machine")
     parser.add_argument("--prepare", type=int, default=0, help="processes that first compile what is compiled")
-    parser.add_argument("--share", type=int, nargs=2, default=(0, 1), help=argparse.SUPPRESS)
     given = parser.parse_args()
     rows = [row for key, row in ROWS.items() if any(word in key for word in given.only)]
+    sizes: dict[int, Arrays] = {}
+    if given.prepare > 1:
+        _prepare(rows, given, sizes)
+    found: dict[str, object] = {}
     with gp.use_device(given.device or current().name), all_cores():
-        measuring = _measuring(current().name, given.size, given.seconds)
-        if given.share[1] > 1:
-            _run(rows[given.share[0] :: given.share[1]], measuring, {})
-        else:
-            _prepare(given.prepare)
-            found: dict[str, object] = {}
-            try:
-                _run(rows, measuring, found)
-            finally:  # what was found before Ctrl-C is kept
-                _write(found, measuring, given.note)
+        measuring = _measuring(current().name, given.size, sizes, given.seconds)
+        try:
+            _run(rows, measuring, found)
+        finally:  # what was found before Ctrl-C is kept
+            _write(found, measuring, given.note)
 
 
-def _measuring(device: str, size: int, seconds: float) -> Measuring:
+def _measuring(device: str, size: int, sizes: dict[int, Arrays], seconds: float) -> Measuring:
     if not device.startswith("cuda"):
-        return Measuring(list(on_cpus()), size, lambda: None, seconds)
+        return Measuring(list(on_cpus()), size, sizes, lambda: None, seconds)
     import cupy
 
-    return Measuring(list(on_cuda()), size, cupy.cuda.runtime.deviceSynchronize, seconds)
+    return Measuring(list(on_cuda()), size, sizes, cupy.cuda.runtime.deviceSynchronize, seconds)
 
 
-def _prepare(processes: int) -> None:
-    """Have kernels compiled, gpuop's and others', which their caches keep on disk."""
-    command = [sys.executable, "-m", "benchmarks.library", *sys.argv[1:], "--seconds", "0"]
-    running = [
-        subprocess.Popen(
-            [*command, "--share", str(n), str(processes)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        for n in range(processes if processes > 1 else 0)
-    ]
+def _prepare(rows: list[Row], given: argparse.Namespace, sizes: dict[int, Arrays]) -> None:
+    """Have kernels compiled, gpuop's and others', which their caches keep on disk: by processes that share the arrays."""
+    for row in rows:
+        arrays = sizes.setdefault(given.size // row.part, Arrays(given.size // row.part))
+        for code in (row.call, row.reference, row.torch, row.skimage, row.cv2):
+            for name in row.names(code):
+                getattr(arrays, name, None)
+
+    def prepare(share: list[Row]) -> None:
+        with gp.use_device(given.device or current().name), open(os.devnull, "w") as nothing, redirect_stdout(nothing):
+            _run(share, _measuring(current().name, given.size, sizes, 0), {})
+
+    forked = multiprocessing.get_context("fork")  # before this process has used a device
+    running = [forked.Process(target=prepare, args=(rows[n :: given.prepare],)) for n in range(given.prepare)]
     for process in running:
-        process.wait()
+        process.start()
+    for process in running:
+        process.join()
 
 
 def _run(rows: list[Row], measuring: Measuring, found: dict[str, object]) -> None:
@@ -85,6 +92,8 @@ def _run(rows: list[Row], measuring: Measuring, found: dict[str, object]) -> Non
         except Exception as error:  # noqa: BLE001 - a row that does not run must not end the run of others
             print(f"{row.key}: {type(error).__name__}: {error}", flush=True)
             continue
+        finally:
+            measuring.free()
         found[row.key] = known
         times = ", ".join(f"{name} {ms:.3g} ± {width:.2g}" for name, (ms, width) in known["ms"].items())
         print(f"{row.key}: {times}; error {known.get('error', '–')}; {time.perf_counter() - began:.1f} s", flush=True)
@@ -93,7 +102,8 @@ def _run(rows: list[Row], measuring: Measuring, found: dict[str, object]) -> Non
 def _write(found: dict[str, object], measuring: Measuring, note: str) -> None:
     device = current()
     path = RESULTS / f"library-{device.name.replace(':', '')}.json"
-    before = json.loads(path.read_text())["functions"] if path.exists() else {}
+    written = json.loads(path.read_text()) if path.exists() else {"size": None}
+    before = written["functions"] if written["size"] == measuring.size else {}
     kept = {key: found.get(key) or before[key] for key in ROWS if key in found or key in before}
     head = {"device": device.name, "description": device.description, "size": measuring.size, "note": note}
     lines = [

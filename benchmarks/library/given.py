@@ -7,9 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.fft
 import scipy.ndimage
 
 Array = np.ndarray[Any, Any]
+TILE = 4096  # along an axis; larger images are a multiple of it
 NEAR = np.array([[0.99, 0.1], [-0.1, 0.99]])
 
 
@@ -65,7 +67,10 @@ class Arrays:
 
     @cached_property
     def blobs(self) -> Array:
-        return scipy.ndimage.gaussian_filter(self.image, 6) > 0.5
+        """Large images have the same blobs again and again: SciPy takes long."""
+        tile = min(self.size, TILE)
+        blobs = scipy.ndimage.gaussian_filter(self.image[:tile, :tile], 6) > 0.5
+        return np.tile(blobs, (self.size // tile,) * 2)
 
     @cached_property
     def labels(self) -> Array:
@@ -77,15 +82,17 @@ class Arrays:
 
     @cached_property
     def waves(self) -> Array:
-        return (self.image + 1j * self.other).astype(np.complex64)
+        waves = np.empty(self.shape, np.complex64)
+        waves.real, waves.imag = self.image, self.other
+        return waves
 
     @cached_property
     def spectrum(self) -> Array:
-        return np.fft.rfft2(self.image).astype(np.complex64)
+        return scipy.fft.rfft2(self.image, workers=-1)  # type: ignore[no-any-return]
 
     @cached_property
     def line_spectra(self) -> Array:
-        return np.fft.rfft(self.image).astype(np.complex64)
+        return scipy.fft.rfft(self.image, workers=-1)  # type: ignore[no-any-return]
 
     @cached_property
     def row(self) -> Array:
@@ -101,7 +108,8 @@ class Arrays:
 
     @cached_property
     def order(self) -> Array:
-        return np.argsort(self.image, axis=-1)
+        tile = min(self.size, TILE)
+        return np.tile(np.argsort(self.image[:tile], axis=-1), (self.size // tile, 1))
 
     @cached_property
     def square(self) -> Array:

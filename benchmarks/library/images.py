@@ -110,10 +110,10 @@ MEASUREMENTS = [
     ),
     *(of(name, "image, labels, index") for name in OF_LABELS),
     *(of(name, "image, labels, index", part=2) for name in SLOW_OF_LABELS),
-    of("histogram", "image, 0, 1, 16, labels, index", part=2, compared="list(r)"),
+    of("histogram", "image, 0, 1, 16, labels, index", part=4, compared="list(r)"),
     of("find_objects", "labels", eager=True),
     of("value_indices", "labels", part=2, eager=True),
-    of("labeled_comprehension", "image, labels, index, len, int, 0", part=2, eager=True),
+    of("labeled_comprehension", "image, labels, index, len, int, 0", part=4, eager=True),
     of(
         "distance_transform_edt", "blobs", "cv2.distanceTransform(blobs.view('u1'), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)"
     ),

@@ -27,12 +27,14 @@ class Library:
         calls: the attributes of a row that may have its call, the first one that is not empty.
         modules: by the names that expressions have for them.
         made: an array of NumPy's as one of its own.
+        free: has its pool give back the device's memory that no array has any more.
     """
 
     name: str
     calls: tuple[str, ...]
     modules: dict[str, Any]
     made: Callable[[Any], Any]
+    free: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
         self.kept: dict[tuple[str, int], Any] = {}
@@ -42,12 +44,15 @@ class Library:
         return "" if "random" in row.names(code or "0") else code  # keys are gpuop's alone
 
     def action(self, row: Row, given: Arrays) -> Callable[[], Any]:
-        def array(name: str, value: Any) -> Any:
-            return self.kept.setdefault((name, given.size), self.made(value))
-
         code = self.code(row)
-        scope = scope_of(row.names(code), given, array, self.made)
-        return action(code, self.modules | scope)
+        arrays = lambda name, value: self.array(name, value, given.size)  # noqa: E731
+        return action(code, self.modules | scope_of(row.names(code), given, arrays, self.made))
+
+    def array(self, name: str, value: Any, size: int) -> Any:
+        """One of `Arrays` of a size, made once."""
+        if (name, size) not in self.kept:
+            self.kept[name, size] = self.made(value)
+        return self.kept[name, size]
 
 
 GPUOP = {"np": np, "ndimage": gp.ndimage, "linalg": gp.linalg, "fft": gp.fft, "random": gp.random}
@@ -75,13 +80,12 @@ def on_cuda() -> Iterator[Library]:
     cupy = importlib.import_module("cupy")
     parts = {part: importlib.import_module(f"cupyx.scipy.{part}") for part in ("ndimage", "fft")}
     modules = {"np": cupy, "linalg": cupy.linalg, **parts, "rng": cupy.random.default_rng(0)}
-    yield Library("CuPy", ("reference", "call"), modules, cupy.asarray)
+    yield Library("CuPy", ("reference", "call"), modules, cupy.asarray, cupy.get_default_memory_pool().free_all_blocks)
     if found := _imported("cucim.skimage", *PARTS_OF_SKIMAGE):
         yield Library("cuCIM", ("skimage",), {"skimage": found, "np": cupy}, cupy.asarray)
     if found := _imported("torch"):
-        yield Library(
-            "PyTorch", ("torch",), {"torch": found, "device": "cuda", "np": np}, lambda a: found.as_tensor(a).cuda()
-        )
+        modules = {"torch": found, "device": "cuda", "np": np}
+        yield Library("PyTorch", ("torch",), modules, lambda a: found.as_tensor(a).cuda(), found.cuda.empty_cache)
 
 
 def _imported(name: str, *parts: str) -> Any:

@@ -37,7 +37,9 @@ ROWS = [
     of("inv", "matrices"),
     of("solve", "matrices, positive"),
     of("cholesky", "positive"),
-    of("qr", "matrices", compared="[abs(x) for x in r]"),
+    Row(
+        "linalg", "qr", "linalg.qr(matrices)", compared="[abs(x) for x in r]", torch="torch.linalg.qr(matrices)", part=8
+    ),
     of("eigh", "positive", compared=OF_VALUES),
     of("eigvalsh", "positive"),
     of("svd", "matrices", compared=OF_PRODUCT),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,18 @@ from .row import Row, action, leaves
 
 Action = Callable[[], Any]
 MOST, LEAST, LONG = 9, 3, 0.5  # rounds after the first one, and the seconds of one that has none after it
+LONGEST = 3  # seconds of a first call that is all there is
 TAKEN_AS_CALLED = ("ndimage", "linalg", "fft")  # modules whose functions take arrays of the other libraries
+
+
+@dataclass
+class Others:
+    """What other libraries have for a row; `once` are times of calls that are too long for more."""
+
+    first: Any = None
+    actions: dict[str, Action] = field(default_factory=dict)
+    once: dict[str, tuple[float, float]] = field(default_factory=dict)
+    without: dict[str, str] = field(default_factory=dict)
 
 
 class Measuring:
@@ -27,12 +40,14 @@ class Measuring:
     Args:
         libraries: the first one's results are what others are compared with, and the first one's arrays what gpuop takes.
         wait: for what was enqueued.
+        sizes: what is known of their arrays.
         seconds: that the rounds of what is as quick take, unless three take longer; and of what is slower.
     """
 
-    def __init__(self, libraries: list[Library], size: int, wait: Callable[[], object], seconds: float) -> None:
-        self.libraries, self.wait, self.seconds = libraries, wait, seconds
-        self.sizes: dict[int, Arrays] = {}
+    def __init__(
+        self, libraries: list[Library], size: int, sizes: dict[int, Arrays], wait: Callable[[], object], seconds: float
+    ) -> None:
+        self.libraries, self.sizes, self.wait, self.seconds = libraries, sizes, wait, seconds
         self.fields: dict[tuple[str, int], gp.Field] = {}
         self.size = size
 
@@ -47,39 +62,59 @@ class Measuring:
             `ms`: of each library the median and the width of the middle half; `error`: as of `comparing.difference`;
             `view`: whether the first library's result is a view of what it gets; `without`: why a library has no time.
         """
-        without: dict[str, str] = {}
         ours, result, graph = self._ours(row)
-        actions, first = {"gpuop": ours}, None
+        others = self._others(row)
+        known: dict[str, Any] = {"ms": {}}
+        if self.seconds:
+            known["ms"] = self._times({"gpuop": ours} | others.actions) | others.once
+            if row.compared and others.first is not None:
+                known["error"] = difference(_compared(row, result()), _compared(row, others.first))
+                known |= {"view": True} if self._is_view(row, others.first) else {}
+        else:  # only what is compiled is wanted, which caches keep
+            ours()
+        if graph is not None:
+            graph.release()
+        return known | ({"without": others.without} if others.without else {})
+
+    def free(self) -> None:
+        """Give back the device's memory that no array has any more; where others prepare too, all of it."""
+        if not self.seconds:
+            self.fields.clear()
+            for library in self.libraries:
+                library.kept.clear()
+            gp.release()
+        for library in self.libraries:
+            library.free()
+
+    def _others(self, row: Row) -> Others:
+        found = Others()
         for library in self.libraries:
             if not library.code(row):
                 continue
             try:
                 run = library.action(row, self.given(row))
-                theirs = run()
+                began = time.perf_counter()
+                result = run()
+                self.wait()
+                took = time.perf_counter() - began
             except Exception as error:  # noqa: BLE001 - whatever a library raises that has not the function
-                without[library.name] = f"{type(error).__name__}: {error}".splitlines()[0][:120]
+                found.without[library.name] = f"{type(error).__name__}: {error}".splitlines()[0][:120]
                 continue
             name = "NumPy" if library.name == "SciPy" and row.module not in ("ndimage", "fft") else library.name
-            first = (theirs,) if library is self.libraries[0] else first
-            actions[name] = run
-        known: dict[str, Any] = {"ms": {}}
-        if self.seconds:
-            known = {"ms": self._times(actions)}
-        else:  # only what is compiled is wanted, which caches keep
-            ours()
-        if self.seconds and row.compared and first is not None:
-            known["error"] = difference(_compared(row, result()), _compared(row, first[0]))
-            known |= {"view": True} if self._is_view(row, first[0]) else {}
-        if graph is not None:
-            graph.release()
-        return known | ({"without": without} if without else {})
+            if library is self.libraries[0]:
+                found.first = result
+            if took > LONGEST:
+                found.once[name] = _of_few([took])
+            else:
+                found.actions[name] = run
+        return found
 
     def _ours(self, row: Row) -> tuple[Action, Action, gp.ComputeGraph | None]:
         """What is measured, what gives its result, and a graph if there is one."""
         given = self.given(row)
         if row.module in TAKEN_AS_CALLED:
             kept = self.libraries[0]
-            arrays = lambda name, value: kept.kept.setdefault((name, given.size), kept.made(value))  # noqa: E731
+            arrays = lambda name, value: kept.array(name, value, given.size)  # noqa: E731
             small = lambda a: kept.made(a) if a.ndim > 2 else a  # noqa: E731 - places are arrays as images are
             run = action(row.call, GPUOP | scope_of(row.names(), given, arrays, small))
             return run, run, None
