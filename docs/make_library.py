@@ -169,7 +169,7 @@ def _what(rows: list[Row], plans: Any, devices: Any) -> str:
 
 
 def _call(row: Row) -> str:
-    share = {1: "", 2: " of a half", 8: " of an eighth", 16: " of a sixteenth"}[row.part]
+    share = {1: "", 2: " of a half", 4: " of a quarter", 8: " of an eighth", 16: " of a sixteenth"}[row.part]
     return f"`{row.call.replace('|', chr(92) + '|')}`{share}"
 
 
