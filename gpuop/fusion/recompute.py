@@ -179,8 +179,9 @@ class Recomputing:
         reads = sum(taps(_reading(ops, value)) * ops[0].kernel.grid.threads for ops in readers)
         operations = cost * max(reads - spared, 0) + self._unshared(kernel, apart)
         operations /= 1 if self.types[value].field_shape else UNIFORM
-        nbytes, given = self.types[value].nbytes, sum(self._given(v, made) for v in inputs)
-        saved = nbytes * (1 + len(readers)) - given * (len(readers) - alone)
+        given = {v: self._given(v, made) for v in inputs}
+        more = sum(given[v] for ops in readers for v in inputs if not self._is_read_beside(v, ops))
+        saved = self.types[value].nbytes * (1 + len(readers)) + sum(given.values()) * alone - more
         saved += LAUNCH if not self.types[value].field_shape else 0
         if operations / BALANCE > saved:
             return (
@@ -229,8 +230,18 @@ class Recomputing:
         """The readers of a value as the kernels that they can be joined to, where each place is read once."""
         kernels: dict[object, list[Op]] = {}
         for op in readers:
-            kernels.setdefault((op.kernel.grid, op.fusible.group, self.level[op.number]), []).append(op)
+            kernels.setdefault(self._place(op), []).append(op)
         return list(kernels.values())
+
+    def _is_read_beside(self, value: int, ops: Sequence[Op]) -> bool:
+        """Whether an operator that these can be joined to reads a value already."""
+        users = self.groups.using.get(value, {}).values()
+        others = (user for user in users if not user.kernel.apart and user not in ops)
+        return any(self._place(user) == self._place(ops[0]) for user in others)
+
+    def _place(self, op: Op) -> object:
+        """What operators have in common that one kernel can do side by side."""
+        return op.kernel.grid, op.fusible.group, self.level[op.number]
 
     def _slice(self, value: int) -> list[Op]:
         """The operators of the maker's group that the value needs, producers first."""
