@@ -24,11 +24,12 @@ from gpuop.ndimage.filter_arguments import (
     spread,
     window_axes,
 )
+from gpuop.ndimage.fourier_sums import by_fft, check_exact
 from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, steps_along
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ndimage.weighted_windows import EPSILON, WORTH, added, factors_of, one_by_one
 
-METHODS = ("direct", "separable")
+METHODS = ("direct", "separable", "fft")
 
 
 @of_arrays()
@@ -218,6 +219,9 @@ def _windowed(
 
     def filtered(part: Field, own: Numbers, dtype: str) -> Field:
         whole = dtype not in ("float16", "float32", "float64", "complex64")
+        if method == "fft" and own.size > 1 and part.field_shape.points:
+            check_exact(part, own, at, dtype)
+            return by_fft(name, part, own, shifts, at, dtype)
         wanted = method == "separable" or (method is None and own.size >= WORTH)
         parts = factors_of(own, whole and method is None) if wanted else None
         if parts is not None:
