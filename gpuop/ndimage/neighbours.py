@@ -30,6 +30,7 @@ def neighbourhood(
     dtype: str,
     key: Any,
     others: Sequence[Field] = (),
+    remark: str = "",
 ) -> Field:
     """A field whose value at each point is made of those around it, of each element of tensors by itself.
 
@@ -38,6 +39,7 @@ def neighbourhood(
         dtype: of the result: integers are truncated and wrap around.
         key: all that `value` depends on.
         others: fields that are read too.
+        remark: why its values are taken in this way, for `explain`.
     """
     out = field.type.replace(dtype=dtype)
 
@@ -47,7 +49,7 @@ def neighbourhood(
 
         return stored(value(around), out)
 
-    return gathered(name, out, [field, *others], at_point, (edge, computed, dtype, key))
+    return gathered(name, out, [field, *others], at_point, (edge, computed, dtype, key), remark=remark)
 
 
 def padded_along(field: Field, axis: int, width: tuple[int, int], edge: ImageEdge, dtype: str) -> Field:
