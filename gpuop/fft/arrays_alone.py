@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import inspect
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,18 +12,12 @@ import numpy as np
 
 from gpuop.dsl.fields.arrays import Placeholder, is_array
 from gpuop.dsl.fields.field import Field
+from gpuop.fourier.host_library import host_library
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.runtime.devices import current
 
 Function = Callable[..., Any]
 COSINES = ("dctn", "idctn", "dstn", "idstn")  # CuPy has but some of their types, and gpuop's kernels are as fast
-
-
-def host_library() -> tuple[Any, dict[str, Any]]:
-    """SciPy's transforms with all cores, or NumPy's where there is no SciPy."""
-    if importlib.util.find_spec("scipy") is None:
-        return importlib.import_module("numpy.fft"), {}
-    return importlib.import_module("scipy.fft"), {"workers": os.cpu_count()}
 
 
 def taking_arrays(function: Function, alone: Callable[..., Any]) -> Function:

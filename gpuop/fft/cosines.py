@@ -17,11 +17,11 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
 from gpuop.fft.arrays_alone import taking_arrays, transformed_alone
-from gpuop.fft.axes_transformed import moved
-from gpuop.fft.butterflies import Pair, times
-from gpuop.fft.fourier import fourier, given, scale_of, taken
-from gpuop.fft.passes import read, table
 from gpuop.fft.transforms import ONE, SEVERAL, check_lengths, lengths_of
+from gpuop.fourier.axes_transformed import moved
+from gpuop.fourier.butterflies import Pair, times
+from gpuop.fourier.fourier import fourier, given, scale_of, taken
+from gpuop.fourier.passes import read, table
 from gpuop.ir.types import FieldType
 
 Read = Callable[[Any], Pair]

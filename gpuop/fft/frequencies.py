@@ -11,7 +11,7 @@ import numpy as np
 from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
-from gpuop.fft.axes_transformed import fast_length
+from gpuop.fourier.axes_transformed import fast_length
 from gpuop.ndimage.filter_arguments import axes_of, rank
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ops.rolls import roll

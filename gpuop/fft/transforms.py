@@ -10,7 +10,7 @@ from typing import Any
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.fft.arrays_alone import taking_arrays, transformed_alone
-from gpuop.fft.fourier import fourier, given, scale_of, taken
+from gpuop.fourier.fourier import fourier, given, scale_of, taken
 from gpuop.ir.types import FieldType
 from gpuop.ndimage.filter_arguments import axes_of
 

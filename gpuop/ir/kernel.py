@@ -100,6 +100,7 @@ class Kernel(Launchable):
         pin: the schedule that a user chose.
         precision: how exactly its operators were recorded, of several the least so. It is a label: what it allowed has been
             done to the body, operation by operation, before anything was fused.
+        remark: why it computes what it does in this way, for people.
         dynamic: fields of which no text is to know the extents of their grids (`extents.py`).
         named: those extents by name, of the threads' grid (None) and of each field, where it is lowered without knowing them:
             what it has as numbers then stands for any others.
@@ -120,6 +121,7 @@ class Kernel(Launchable):
     resident: int = 0
     pin: Pin | None = None
     precision: str = EXACT
+    remark: str = ""
     dynamic: frozenset[FieldParam] = frozenset()
     named: tuple[tuple[FieldParam | None, Names], ...] = ()
     large: bool = False

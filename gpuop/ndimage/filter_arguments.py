@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import warnings
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import numpy as np
 
 from gpuop.dsl.fields.arrays import is_array
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.arguments import MOST_NUMBERS
 from gpuop.dsl.recorder.looks import warned
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ir.types import is_integer
@@ -39,6 +41,26 @@ def frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return tuple((name, frozen(item)) for name, item in value.items())
     return tuple(map(frozen, value)) if isinstance(value, (list, tuple)) else value
+
+
+@dataclass(frozen=True)
+class ManyNumbers:
+    """A large array as a constant that can be hashed, which NumPy makes an array of: no list of numbers that are compiled in."""
+
+    values: bytes
+    dtype: str
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, value: Any) -> Any:
+        """An array that has more numbers than constants do; others as they are."""
+        if not is_array(value) or math.prod(value.shape) <= MOST_NUMBERS:
+            return value
+        array = np.asarray(value)
+        return cls(array.tobytes(), array.dtype.str, array.shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.frombuffer(self.values, self.dtype).reshape(self.shape).astype(dtype or self.dtype)
 
 
 class DTypeOfArray(str):

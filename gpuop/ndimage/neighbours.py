@@ -30,6 +30,7 @@ def neighbourhood(
     dtype: str,
     key: Any,
     others: Sequence[Field] = (),
+    remark: str = "",
 ) -> Field:
     """A field whose value at each point is made of those around it, of each element of tensors by itself.
 
@@ -38,6 +39,7 @@ def neighbourhood(
         dtype: of the result: integers are truncated and wrap around.
         key: all that `value` depends on.
         others: fields that are read too.
+        remark: why its values are taken in this way, for `explain`.
     """
     out = field.type.replace(dtype=dtype)
 
@@ -47,7 +49,7 @@ def neighbourhood(
 
         return stored(value(around), out)
 
-    return gathered(name, out, [field, *others], at_point, (edge, computed, dtype, key))
+    return gathered(name, out, [field, *others], at_point, (edge, computed, dtype, key), remark=remark)
 
 
 def padded_along(field: Field, axis: int, width: tuple[int, int], edge: ImageEdge, dtype: str) -> Field:
@@ -55,10 +57,10 @@ def padded_along(field: Field, axis: int, width: tuple[int, int], edge: ImageEdg
     grid = list(field.field_shape)
     grid[axis] += sum(width)
     out = field.type.replace(dtype=dtype, field_shape=Shape(grid))
-    step = steps_along(axis, len(grid), width[0])(0)
 
     def at_point(at: Place, read: Reading) -> Any:
-        return stored(k._convert(read_around(field, at, step, read, edge), dtype), out)
+        place = [*at[:axis], at[axis] - width[0], *at[axis + 1 :]]
+        return stored(k._convert(read_at(field, place, [axis], read, edge), dtype), out)
 
     return gathered("pad", out, [field], at_point, (axis, width, edge, dtype))
 
@@ -66,13 +68,18 @@ def padded_along(field: Field, axis: int, width: tuple[int, int], edge: ImageEdg
 def read_around(field: Field, at: Place, offset: Offset, read: Reading, edge: ImageEdge) -> Any:
     """What is at an offset from a place."""
     place = [p if _none(o) else p + o for p, o in zip(at, offset, strict=False)] + list(at[len(offset) :])
+    return read_at(field, place, [a for a, o in enumerate(offset) if not _none(o)], read, edge)
+
+
+def read_at(field: Field, place: Place, axes: Sequence[int], read: Reading, edge: ImageEdge) -> Any:
+    """What is at a place, which may be outside of the field along some axes."""
     if edge.border != "constant":
         return read.at(field, place, edge.border)
     if field.dtype == "complex64" or field.type.element.holds(edge.cval):
         return read.at(field, place, edge.cval)
-    moved = [(p, n) for p, o, n in zip(place, offset, field.field_shape, strict=False) if not _none(o)]
+    inside = [test for a in axes for test in (place[a] >= 0, place[a] < field.field_shape[a])]
     own = k._convert(read.at(field, place, "clamp"), "float64")
-    return k._where(k._and([test for p, n in moved for test in (p >= 0, p < n)]), own, edge.cval) if moved else own
+    return k._where(k._and(inside), own, edge.cval) if inside else own
 
 
 def _none(step: Any) -> bool:

@@ -10,6 +10,8 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.words.shared_memory import CONSTANT_BYTES
+from gpuop.errors import ArgumentError
 from gpuop.ndimage.filter_arguments import ImageEdge, computed_in, rank
 from gpuop.ndimage.neighbours import MOST, Around, combined, neighbourhood, numbers_at, offsets_at
 
@@ -55,14 +57,25 @@ def one_by_one(
     return field
 
 
-def added(name: str, field: Field, window: Numbers, shifts: Sequence[int], at: ImageEdge, dtype: str) -> Field:
-    """The sum of the neighbours that a window has weights of."""
+def added(
+    name: str, field: Field, window: Numbers, shifts: Sequence[int], at: ImageEdge, dtype: str, remark: str = ""
+) -> Field:
+    """The sum of the neighbours that a window has weights of.
+
+    Raises:
+        ArgumentError: there are more weights than kernels have tables for.
+    """
+    computed = computed_in(field, dtype)
+    if not has_table(window, computed):
+        raise ArgumentError(
+            f"{window.size} weights are too many to be added one after the other, from a table of the kernel: "
+            "`method='fft'` takes any number"
+        )
     taps = [
         (tuple(i - shift for i, shift in zip(place, shifts, strict=True)), float(weight))
         for place, weight in np.ndenumerate(window)
         if abs(weight) > EPSILON
     ]
-    computed = computed_in(field, dtype)
     table = numbers_at([weight for _, weight in taps], computed)
     place = offsets_at([offset for offset, _ in taps])
 
@@ -73,7 +86,14 @@ def added(name: str, field: Field, window: Numbers, shifts: Sequence[int], at: I
             return _in_loops(around, window.astype(computed), shifts)
         return combined(len(taps), lambda n: around(place(n)) * table(n), lambda total, term: total + term)
 
-    return neighbourhood(name, field, total, at, computed, dtype, (tuple(taps), window.shape))
+    return neighbourhood(name, field, total, at, computed, dtype, (tuple(taps), window.shape), remark=remark)
+
+
+def has_table(window: Numbers, computed: str) -> bool:
+    """Whether kernels can have the weights of a window in tables, with their offsets where some are left out."""
+    count = int(np.count_nonzero(np.abs(window) > EPSILON))
+    offsets = 0 if count == window.size else 4 * window.ndim
+    return count <= MOST or count * (np.dtype(computed).itemsize + offsets) <= CONSTANT_BYTES
 
 
 def _in_loops(around: Around, window: Numbers, shifts: Sequence[int]) -> Any:

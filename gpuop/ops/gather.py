@@ -71,6 +71,7 @@ def gathered(
     value: Callable[[Place, Reading], Any],
     key: Any,
     whole: bool = False,
+    remark: str = "",
 ) -> Field:
     """A field whose value at each place is what a function records there.
 
@@ -79,6 +80,7 @@ def gathered(
             are integers where tensors are small, or over the grid's axes only.
         key: with the fields' types all that the function depends on.
         whole: tensors are moved as they are, so places have the grid's axes only.
+        remark: as of `library_call`.
     """
 
     def body() -> None:
@@ -94,7 +96,7 @@ def gathered(
             for n, element in enumerate(np.ndindex(*out.parts)):
                 k._writeTensorElement(k._out0, value(*_placed(point, element, out)), n)
 
-    return library_call(name, (out,), fields, body, key)[0]
+    return library_call(name, (out,), fields, body, key, remark=remark)[0]
 
 
 def _placed(point: Place, element: Place, out: FieldType) -> tuple[Place, Reading]:

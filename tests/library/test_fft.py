@@ -11,7 +11,8 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop import fft
-from gpuop.fft import arrays_alone, fft_library
+from gpuop.fft import arrays_alone
+from gpuop.fourier import fft_library
 
 rng = np.random.default_rng(11)
 REAL = {"rfft", "ihfft"}

@@ -52,11 +52,13 @@ def library_call(
     body: Callable[[], None],
     key: Any,
     whole: bool = False,
+    remark: str = "",
 ) -> tuple[Field, ...]:
     """Record one of gpuop's own operators, once per `key` and field types: its body captures nothing that changes.
 
     Args:
         whole: all of the outputs is written, at places from which that is not seen.
+        remark: why it is this operator, where another one gives the same; `explain` says it.
     """
     with HostSpan("record"):
         nodes = [f.node for f in fields]
@@ -66,6 +68,7 @@ def library_call(
             key,
             repr(key),  # in which zeros of both signs differ, and numbers of other types
             whole,
+            remark,
             chosen(),
             tuple(
                 (f.type, isinstance(n, Leaf) and n.by_value, nodes.index(n)) for f, n in zip(fields, nodes, strict=True)
@@ -79,7 +82,7 @@ def library_call(
                 recorder = Recorder(name, types[0].field_shape, loc, slots_of(types, None))  # names do not matter here
                 recorder.grid_chosen = grid
                 recorder.hints = {n: "abc"[min(i, 2)] for i, n in reversed(list(enumerate(nodes)))}
-                return _library_recording(recorder, types, body, whole)
+                return _library_recording(recorder, types, body, whole, remark)
 
             made = on_grids(recorded)
             found = _library[told] = (made.kernel, made.identity, tuple(nodes.index(n) for n in made.inputs))
@@ -88,11 +91,11 @@ def library_call(
 
 
 def _library_recording(
-    recorder: Recorder, types: tuple[FieldType, ...], body: Callable[[], None], whole: bool
+    recorder: Recorder, types: tuple[FieldType, ...], body: Callable[[], None], whole: bool, remark: str
 ) -> Recording:
     with recorder:
         body()
-    kernel = finish(recorder, chosen())
+    kernel = replace(finish(recorder, chosen()), remark=remark)
     if whole:
         kernel = replace(kernel, outputs=tuple(replace(out, fill=None) for out in kernel.outputs))
     return Recording(kernel, identity(kernel), tuple(recorder.inputs), types)

@@ -228,7 +228,8 @@ def _operators(operators: list[Facts]) -> list[str]:
         where = f"{name} ({op['file']}:{op['line']})" if op["file"] else str(name)
         part = op["part"] if op["method"] in ("registers", "stage") else None
         lines.setdefault((op["method"], part), []).append(where)
-    return [f"  {METHODS[method]}: {', '.join(_times(found))}" for (method, _), found in lines.items()]
+    remarks = dict.fromkeys(f"  {op['name']}: {op['remark']}" for op in operators if op["remark"])
+    return [f"  {METHODS[method]}: {', '.join(_times(found))}" for (method, _), found in lines.items()] + [*remarks]
 
 
 def _times(found: list[str]) -> list[str]:

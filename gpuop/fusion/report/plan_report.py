@@ -109,10 +109,10 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, made: 
 
     Returns:
         number (from 1), name, threads ("480×640"), thread_count, work_group, host, where (a Python function works),
-        operators: a list of {number, name, precision, variant, file, line, method, part}: the method is "alone" (the only one),
-            "registers" (it passes values on to others, or takes them, in registers), "stage" (its values are intermediates,
-            which other threads read), "side by side" (it only shares reads with others) or "recomputed" (its value is
-            computed again where others read it); operators of one part depend on one another, recomputed ones have none;
+        operators: a list of {number, name, precision, variant, remark, file, line, method, part}: the method is "alone" (the
+            only one), "registers" (it passes values on to others, or takes them, in registers), "stage" (its values are
+            intermediates, which other threads read), "side by side" (it only shares reads with others) or "recomputed" (its
+            value is computed again where others read it); operators of one part depend on one another, recomputed ones have none;
         inputs, outputs: lists of {value, name, type, bytes, kernel}, the kernel being the one that makes the value,
             null for a value from outside; read_bytes and written_bytes are their sums;
         what `_effort` says; dynamic: what `_dynamic` says;
@@ -258,6 +258,7 @@ def _operator(op: Op, method: str, part: int | None) -> Facts:
         "name": op.kernel.name,
         "precision": op.precision,
         "variant": op.variant,
+        "remark": op.kernel.remark if isinstance(op.kernel, Kernel) else "",
         "file": file,
         "line": line,
         "method": method,

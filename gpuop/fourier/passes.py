@@ -18,7 +18,7 @@ from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import VectorField
 from gpuop.dsl.operators.operator import library_call
-from gpuop.fft.butterflies import Pair, plus, times, transformed
+from gpuop.fourier.butterflies import Pair, plus, times, transformed
 from gpuop.ir.types import FieldType, Shape
 from gpuop.ops.gather import own_place
 

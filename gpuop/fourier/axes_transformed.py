@@ -10,8 +10,8 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
-from gpuop.fft.butterflies import Pair, times
-from gpuop.fft.passes import Pass, factors, read, table
+from gpuop.fourier.butterflies import Pair, times
+from gpuop.fourier.passes import Pass, factors, read, table
 from gpuop.ir.types import FieldType
 from gpuop.ops.gather import own_place
 

@@ -11,9 +11,9 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import ArgumentError
-from gpuop.fft.axes_transformed import along_axis, by_passes
-from gpuop.fft.fft_library import by_library
-from gpuop.fft.passes import IN_REGISTERS, factors
+from gpuop.fourier.axes_transformed import along_axis, by_passes
+from gpuop.fourier.fft_library import by_library
+from gpuop.fourier.passes import IN_REGISTERS, factors
 from gpuop.ir.types import FieldType
 from gpuop.ops.gather import own_place
 from gpuop.ops.target_choice import Facts, by_target

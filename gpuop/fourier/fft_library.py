@@ -15,7 +15,7 @@ import gpuop.dsl as k
 from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
-from gpuop.fft.arrays_alone import host_library
+from gpuop.fourier.host_library import host_library
 from gpuop.ir.kernel import LibraryCost
 from gpuop.ir.types import FieldType
 from gpuop.ops.device_operator import apply_library
