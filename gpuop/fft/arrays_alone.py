@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields.arrays import Placeholder, is_array
 from gpuop.dsl.fields.field import Field
 from gpuop.fourier.host_library import host_library
@@ -17,7 +18,8 @@ from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.runtime.devices import current
 
 Function = Callable[..., Any]
-COSINES = ("dctn", "idctn", "dstn", "idstn")  # CuPy has but some of their types, and gpuop's kernels are as fast
+CALLS = 256  # different ones that are known
+COSINES = ("dct", "idct", "dst", "idst")  # CuPy has but some of their types, and gpuop's kernels are as fast
 
 
 def taking_arrays(function: Function, alone: Callable[..., Any]) -> Function:
@@ -25,18 +27,26 @@ def taking_arrays(function: Function, alone: Callable[..., Any]) -> Function:
 
     Args:
         function: its first parameter is `x`.
-        alone: the result of an array of float32 or complex64, of the same arguments, where a library has it; else None.
+        alone: of the same arguments, what transforms such an array of float32 or complex64, where a library has it; else None.
     """
     signature, of_any = inspect.signature(function), of_arrays(narrow=True)(function)
+    known: BoundedCache[Any, Function | None] = BoundedCache(CALLS)
+
+    def asked(*args: Any, **kwargs: Any) -> Function | None:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        return alone(**given) if given["method"] is given.get("plan") is None else None
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        given, found = bound.arguments, None
-        if given["method"] is given.get("plan") is None and _is_alone(given["x"]):
-            found = alone(**given)
-        return of_any(*args, **kwargs) if found is None else found
+        if not args and "x" in kwargs:
+            args = (kwargs.pop("x"),)
+        if not args or not _is_alone(x := args[0]):
+            return of_any(*args, **kwargs)
+        key = (current().name, type(x), x.shape, str(x.dtype), repr(args[1:]), repr(kwargs))  # tells 1 and True apart
+        found = known.find(key, lambda: asked(*args, **kwargs))
+        return of_any(*args, **kwargs) if found is None else found(x)
 
     return called
 
@@ -45,30 +55,31 @@ def _is_alone(x: Any) -> bool:
     return is_array(x) and not isinstance(x, (Field, Placeholder)) and str(x.dtype) in ("float32", "complex64")
 
 
-def _library_of(array: Any, name: str) -> Function | None:
-    """The function of the library that has this array in the memory of the device in use."""
+def _library_of(array: Any, name: str, **options: Any) -> Function | None:
+    """The function of the library that has such arrays in the memory of the device in use."""
     target = current().target
     if type(array) is np.ndarray and target.device == "cpu" and target.has_arrays:
-        module, options = host_library()
-        return functools.partial(getattr(module, name), **options) if hasattr(module, name) else None
-    if type(array).__module__.split(".")[0] == "cupy" and target.backend == "cuda" and name not in COSINES:
-        return functools.partial(_of_cupy, name)
+        module, more = host_library()
+        return functools.partial(getattr(module, name), **options, **more) if hasattr(module, name) else None
+    if type(array).__module__.split(".")[0] == "cupy" and target.backend == "cuda" and name.rstrip("n") not in COSINES:
+        return functools.partial(_of_cupy, getattr(importlib.import_module("cupyx.scipy.fft"), name), options)
     return None
 
 
-def _of_cupy(name: str, array: Any, **options: Any) -> Any:
+def _of_cupy(function: Function, options: dict[str, Any], array: Any) -> Any:
     with array.device:
-        return getattr(importlib.import_module("cupyx.scipy.fft"), name)(array, **options)
+        return function(array, **options)
 
 
-def transformed_alone(
+def transforming_alone(
     name: str, array: Any, lengths: Sequence[int], axes: Sequence[int], norm: str | None, **more: Any
-) -> Any:
-    """The array's transform; None where the device has no library for it.
+) -> Function | None:
+    """What transforms such an array; None where the device has no library for it.
 
     Args:
         name: of one axis.
         more: arguments that only cosine and sine transforms have.
     """
-    function = _library_of(array, name + "n")
-    return function and function(array, s=tuple(lengths), axes=tuple(axes), norm=norm, **more)
+    if len(axes) == 1:
+        return _library_of(array, name, n=lengths[0], axis=axes[0], norm=norm, **more)
+    return _library_of(array, name + "n", s=tuple(lengths), axes=tuple(axes), norm=norm, **more)

@@ -16,7 +16,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
-from gpuop.fft.arrays_alone import taking_arrays, transformed_alone
+from gpuop.fft.arrays_alone import taking_arrays, transforming_alone
 from gpuop.fft.transforms import ONE, SEVERAL, check_lengths, lengths_of
 from gpuop.fourier.axes_transformed import moved
 from gpuop.fourier.butterflies import Pair, times
@@ -173,12 +173,12 @@ def cosines(
 
 
 def _of_array(name: str, x: Any, type_: Any, lengths: Any, axes: Any, norm: Any, orthogonalize: bool | None) -> Any:
-    """The transform of an array alone, where the device has a library for it; else None."""
+    """What transforms such an array alone, where the device has a library for it; else None."""
     counts, numbers = lengths_of(FieldType(x.shape, (), x.dtype), lengths, axes)
     if type_ not in BACK or not numbers or min(counts) < 2:
         return None
     scale_of(norm, counts, 1)
-    return transformed_alone(name, x, counts, numbers, norm, type=type_, orthogonalize=orthogonalize)
+    return transforming_alone(name, x, counts, numbers, norm, type=type_, orthogonalize=orthogonalize)
 
 
 def _period(count: int, sines: bool, kind: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
-from gpuop.fft.arrays_alone import taking_arrays, transformed_alone
+from gpuop.fft.arrays_alone import taking_arrays, transforming_alone
 from gpuop.fourier.fourier import fourier, given, scale_of, taken
 from gpuop.ir.types import FieldType
 from gpuop.ndimage.filter_arguments import axes_of
@@ -79,10 +79,10 @@ class Kind:
         return given(made, x.type, scale_of(norm, counts, 1 if self.inverse else -1), self.conjugate)
 
     def of_array(self, x: Any, lengths: Lengths, axes: Any, norm: Any) -> Any:
-        """The transform of an array alone, where the device has a library for it; else None."""
+        """What transforms such an array alone, where the device has a library for it; else None."""
         counts, numbers = self.asked(FieldType(x.shape, (), x.dtype), lengths, axes)
         scale_of(norm, counts, 1)
-        return transformed_alone(self.name, x, counts, numbers, norm) if numbers else None
+        return transforming_alone(self.name, x, counts, numbers, norm) if numbers else None
 
 
 def _last(lengths: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import UnsupportedError
 from gpuop.ndimage.label_groups import LabelGroups, LabelIndex, index_of
-from gpuop.ndimage.measured import is_lazy, measured
+from gpuop.ndimage.measured import is_lazy, measured, values_of
 from gpuop.ops.algebra import apply, astype, clip, where
 from gpuop.ops.along import take
 from gpuop.ops.count_kernels import counted, weighed
@@ -162,10 +162,11 @@ def _median(input: Field, labels: Field | None, index: LabelIndex) -> Field:
 
 
 def as_tuples(made: Any, lazy: bool) -> Any:
-    """Places as SciPy gives them: a tuple, or a list of tuples."""
+    """Places as SciPy gives them: a tuple, or a list of tuples, of the host's numbers."""
     if lazy:
         return made
-    if made.ndim == 1:
-        return tuple(made)
-    rows = made.reshape(-1, made.shape[-1])
-    return list(zip(*(rows[:, n] for n in range(rows.shape[1])), strict=True)) if rows.shape[1] else [()] * len(rows)
+    places = values_of(made)
+    if places.ndim == 1:
+        return tuple(places)
+    rows = places.reshape(-1, places.shape[-1])
+    return list(zip(*rows.T, strict=True)) if rows.shape[1] else [()] * len(rows)

@@ -145,7 +145,7 @@ def test_numpys_library_and_arrays_alone(monkeypatch):
         close(fft.ifft2(z, method="library", norm="ortho"), scipy.fft.ifft2(z, norm="ortho"))
         close(fft.rfftn(z.real, method="library"), scipy.fft.rfftn(z.real))
         close(fft.irfft(z, 7, method="library"), scipy.fft.irfft(z, 7))
-        close(fft.hfft(z), scipy.fft.hfft(z))  # NumPy has none along several axes
+        close(fft.hfft2(z), scipy.fft.hfft2(z))  # NumPy has none along several axes
         with pytest.raises(gp.ArgumentError, match="axis 3 is out of range"):
             fft.fft(z, axis=3)
         with pytest.raises(gp.ArgumentError, match="Invalid norm value"):
@@ -244,3 +244,18 @@ def test_numpys_names_take_fields() -> None:
         )
     with pytest.raises(gp.UnsupportedError, match=r"numpy\.fft\.fft of Fields takes x, n, axis, norm"):
         np.fft.fft(field, out=values)
+
+
+def test_arrays_alone_are_told_apart_by_what_is_passed():
+    """A call that was made before is known by its arguments' values and types."""
+    x = numbers(6, 8, dtype="float32")
+    with gp.use_device("reference"):
+        for _ in range(2):
+            close(fft.rfft(x, axis=1), scipy.fft.rfft(x, axis=1))
+            close(fft.rfft(x, axis=0), scipy.fft.rfft(x, axis=0))
+            close(fft.rfft(x=x, n=6), scipy.fft.rfft(x, n=6))
+            close(fft.rfft(x[:3]), scipy.fft.rfft(x[:3]))
+            with pytest.raises(gp.UnsupportedError, match="axes must be an integer"):
+                fft.rfft(x, axis=1.0)
+            with pytest.raises(TypeError, match="multiple values"):
+                fft.rfft(x, x=x)
