@@ -100,7 +100,10 @@ MORPHOLOGY = [
     of("iterate_structure", "cross, 3", eager=True),
 ]
 OF_LABELS = ("sum_labels", "sum", "mean", "variance", "standard_deviation", "minimum", "maximum")
-SLOW_OF_LABELS = ("center_of_mass", "median", "minimum_position", "maximum_position", "extrema")  # with SciPy
+PLACED, PLACES = (
+    ("center_of_mass", "minimum_position", "maximum_position"),
+    "np.array([[x.item() for x in at] for at in r])",
+)
 MEASUREMENTS = [
     of(
         "label",
@@ -109,7 +112,9 @@ MEASUREMENTS = [
         "skimage.measure.label(blobs, connectivity=1)",
     ),
     *(of(name, "image, labels, index") for name in OF_LABELS),
-    *(of(name, "image, labels, index", part=2) for name in SLOW_OF_LABELS),
+    of("median", "image, labels, index", part=2),
+    *(of(name, "image, labels, index", part=2, compared=PLACES) for name in PLACED),
+    of("extrema", "image, labels, index", part=2, compared=f"[*r[:2], *({PLACES} for r in r[2:])]"),
     of("histogram", "image, 0, 1, 16, labels, index", part=4, compared="list(r)"),
     of("find_objects", "labels", eager=True),
     of("value_indices", "labels", part=2, eager=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -202,3 +203,15 @@ def test_consumers_of_single_values_do_not_wait_on_the_host(device, monkeypatch)
     np.testing.assert_allclose(scaled.numpy(), start / start.sum(dtype="d"), rtol=1e-5)
     said = graph.explain()
     assert graph.kernel_count == 3 and "`max` runs on 1×32 threads, `divide` on 60×300; costs 16 B" in said
+
+
+@pytest.mark.parametrize(("name", "passes"), [("nanmean", 1), ("nanvar", 2)])
+def test_what_two_reductions_need_is_computed_in_both(name, passes):
+    """The mask of what is not NaN does not go through memory: the kernel reads what it is made of anyway."""
+    x = image(1024, 1024)
+    x[::7, ::5] = np.nan
+    graph = graph_of(lambda: {"r": getattr(np, name)(gp.ScalarField(x))})
+    with gp.use_device("reference"):
+        moved = re.search(r"the kernels move .* \(ratio (.*)\)", graph.explain())
+        assert moved and float(moved[1]) < passes + 0.1
+        np.testing.assert_allclose(graph.read("r"), getattr(np, name)(x.astype("d")), rtol=1e-5)
