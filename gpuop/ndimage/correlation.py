@@ -29,6 +29,7 @@ from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ndimage.weighted_windows import EPSILON, WORTH, added, factors_of, one_by_one
 
+METHODS_OF_LINES = ("direct", "fft")
 METHODS = ("direct", "separable", "fft")
 
 
@@ -41,6 +42,8 @@ def correlate1d(
     mode: Any = "reflect",
     cval: Any = 0.0,
     origin: int = 0,
+    *,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.correlate1d: sums along one axis of the values around each point, times weights.
 
@@ -52,15 +55,16 @@ def correlate1d(
         mode: reflect, mirror, nearest, wrap or constant, as SciPy's; also grid-mirror, grid-wrap, grid-constant.
         cval: what is outside, of mode constant.
         origin: how far the window lies towards the axis' end.
+        method: "direct", the default, or "fft", as of `correlate`.
 
     Returns:
         A lazy Field; of an array, an array of the same library.
 
     Raises:
-        ArgumentError: wrong modes, axes, weights or origins; a ValueError and a RuntimeError.
+        ArgumentError: wrong modes, axes, weights, origins or methods; a ValueError and a RuntimeError.
     """
     numbers, number = weights_of(weights), axis_of(axis, rank(input))
-    return by_parts(input, numbers, output, lambda f, w, kind: along(f, w, number, kind, edge(mode, cval), origin))
+    return _along_line("correlate1d", input, numbers, number, output, edge(mode, cval), origin, method)
 
 
 @of_arrays(many="weights")
@@ -72,13 +76,13 @@ def convolve1d(
     mode: Any = "reflect",
     cval: Any = 0.0,
     origin: int = 0,
+    *,
+    method: Any = None,
 ) -> Any:
     """scipy.ndimage.convolve1d: as `correlate1d`, of the weights turned around."""
     turned, number = weights_of(weights)[::-1].conj(), axis_of(axis, rank(input))
     shift = -origin - (len(turned) % 2 == 0)
-    return by_parts(
-        input, turned, output, lambda f, w, kind: along(f, w, number, kind, edge(mode, cval), shift, "convolve1d")
-    )
+    return _along_line("convolve1d", input, turned, number, output, edge(mode, cval), shift, method)
 
 
 @of_arrays(many="weights")
@@ -155,6 +159,21 @@ def by_parts(field: Field, weights: Numbers, output: Any, filtered: Callable[[Fi
     both = field if field.dtype == kind else field.astype(kind)
     made: Any = filtered(both, weights.real.astype(np.float64), kind)
     return made - 1j * filtered(both, weights.imag.astype(np.float64), kind)  # type: ignore[no-any-return]
+
+
+def _along_line(
+    name: str, field: Field, weights: Numbers, axis: int, output: Any, at: ImageEdge, origin: int, method: Any
+) -> Field:
+    check_origin(origin, len(weights), "weights")
+    transformed = method_of(method, METHODS_OF_LINES) == "fft"
+    shifts = [len(weights) // 2 + origin if a == axis else 0 for a in range(rank(field))]
+
+    def filtered(part: Field, own: Numbers, dtype: str) -> Field:
+        if not transformed:
+            return along(part, own, axis, dtype, at, origin, name)
+        return _summed(name, part, spread(own, (axis,), rank(field), "weights"), shifts, at, dtype, method)
+
+    return by_parts(field, weights, output, filtered)
 
 
 def along(

@@ -35,6 +35,14 @@ def test_nested_windows(size, mode, origin):
             np.testing.assert_allclose(found, getattr(scipy.ndimage, name)(image, size, **options), rtol=1e-13)
 
 
+def test_nested_windows_that_end_at_their_own_points():
+    """Nothing is before the field, and `cval` is no value of its dtype."""
+    image, options = IMAGE.astype("uint8"), {"mode": "constant", "cval": 2.5, "origin": -15, "output": "float64"}
+    with gp.use_device("reference"):
+        found = ndimage.uniform_filter1d(image, 31, method="nested", **options)
+    np.testing.assert_allclose(found, scipy.ndimage.uniform_filter1d(image, 31, **options), rtol=1e-13)
+
+
 def test_nested_windows_on_devices(device):
     image = IMAGE.astype("uint8")
     mean = ndimage.uniform_filter1d(gp.ScalarField(image), 16, 0, method="nested")

@@ -62,18 +62,9 @@ def library_call(
     """
     with HostSpan("record"):
         nodes = [f.node for f in fields]
-        told = (
-            name,
-            types,
-            key,
-            repr(key),  # in which zeros of both signs differ, and numbers of other types
-            whole,
-            remark,
-            chosen(),
-            tuple(
-                (f.type, isinstance(n, Leaf) and n.by_value, nodes.index(n)) for f, n in zip(fields, nodes, strict=True)
-            ),
-        )
+        kinds = tuple((f.type, isinstance(f.node, Leaf) and f.node.by_value, nodes.index(f.node)) for f in fields)
+        # of a key zeros of both signs differ, and numbers of other types, in its text
+        told = name, types, key, repr(key), whole, remark, chosen(), kinds
         loc = here()
         found = _library.get(told)
         if found is None:
