@@ -237,7 +237,7 @@ def _times(rows: list[Row], devices: Any, reference: str) -> str:
         head += [f"{device['device']}: gpuop", *names, "factor"]
 
     def cells(row: Row) -> list[str]:
-        found = [f"`{row.name}`"]
+        found = [f"`{row.name}`" + (f", {row.method}" if row.method else "")]
         for device, names in columns:
             known = device["functions"].get(row.key, {"ms": {}})
             ms, factor = known["ms"], _factor(known)

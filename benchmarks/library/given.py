@@ -162,6 +162,7 @@ class Arrays:
     ring = np.array([[0, 1, 1, 1, 0], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [0, 1, 1, 1, 0]], bool)
     taps = np.linspace(-1, 2, 9, dtype="f") ** 3
     window = np.random.default_rng(8).random((5, 5)).astype("f")
+    many = np.random.default_rng(11).random((41, 41)).astype("f")
     near = NEAR
     offset = (3.0, 5.0)
     bins = np.linspace(0, 1, 257, dtype="f")
@@ -179,6 +180,7 @@ CONSTANTS = (
     "ring",
     "taps",
     "window",
+    "many",
     "near",
     "offset",
     "bins",

@@ -27,6 +27,14 @@ FILTERS = [
     of("convolve1d", "image, taps, axis=0", f"cv2.filter2D(image, -1, taps[::-1, None], {R})"),
     of("correlate", "image, window", f"cv2.filter2D(image, -1, window, {R})"),
     of("convolve", "image, window", f"cv2.filter2D(image, -1, window[::-1, ::-1], {R})"),
+    of(
+        "convolve",
+        "image, many, method='fft'",
+        f"cv2.filter2D(image, -1, many[::-1, ::-1], {R})",
+        reference="ndimage.convolve(image, many)",
+        method="fft",
+        part=4,
+    ),
     of("gaussian_filter1d", "image, 2", f"cv2.GaussianBlur(image, (17, 1), 2, {R})"),
     of(
         "gaussian_filter",

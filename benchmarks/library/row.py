@@ -21,6 +21,7 @@ class Row:
         compared: what of a result `r` is compared with the reference's; "" compares nothing.
         skimage, cv2, torch: calls of scikit-image (and of cuCIM, which has its names), OpenCV and PyTorch.
         part: arrays are of the benchmark's size divided by this, along each axis.
+        method: of several rows of a function the `method=` of the call.
         eager: whether it is evaluated when it is called, or computes nothing.
     """
 
@@ -33,11 +34,12 @@ class Row:
     cv2: str = ""
     torch: str = ""
     part: int = 1
+    method: str = ""
     eager: bool = False
 
     @property
     def key(self) -> str:
-        return f"{self.module}.{self.name}"
+        return f"{self.module}.{self.name}" + (f" {self.method}" if self.method else "")
 
     def names(self, code: str = "") -> tuple[str, ...]:
         """The names of an expression, in their order: modules and arrays."""

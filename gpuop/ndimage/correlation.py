@@ -107,7 +107,7 @@ def correlate(
         method: "direct" adds the values of the window one after the other, "separable" along one axis after the other, of weights
             that are products of weights along each: by default 49 weights and more, of integer results if those are integers.
             Sums of integers are the same then, those of floats differ in the last places. "fft" multiplies spectra, in a time
-            that hardly depends on how many weights there are. Its errors are of the size of the largest sums: 3e-7 of the
+            that hardly depends on how many weights there are. Its errors are of the size of the largest sums: 5e-7 of the
             greatest value times the sum of the weights' magnitudes in float32, 1e-15 in float64; where an infinity or NaN is
             among the values, all sums are NaN. Integer results are exact, or it is refused: of integers and integer weights
             that are not too large. By default it is taken of many weights of arrays on CPUs, where results are such integers.
