@@ -55,7 +55,7 @@ def by_size(name: str, field: Field, window: Numbers, shifts: Sequence[int], at:
     if why:
         return added(*told, f"one after the other: {why}")
     transformed = by_fft(*told, f"as {window.size} weights are many, and the sums are exact")
-    if not has_table(window, computed_in(field, dtype)):
+    if not has_table(field, window, at, computed_in(field, dtype)):
         return transformed
     direct = added(*told)
     return by_target(

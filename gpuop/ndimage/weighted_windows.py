@@ -66,11 +66,12 @@ def added(
         ArgumentError: there are more weights than kernels have tables for.
     """
     computed = computed_in(field, dtype)
-    if not has_table(window, computed):
+    if not has_table(field, window, at, computed):
         raise ArgumentError(
             f"{window.size} weights are too many to be added one after the other, from a table of the kernel: "
             "`method='fft'` takes any number"
         )
+    dense = _is_dense(field, window, at)
     taps = [
         (tuple(i - shift for i, shift in zip(place, shifts, strict=True)), float(weight))
         for place, weight in np.ndenumerate(window)
@@ -82,18 +83,29 @@ def added(
     def total(around: Around) -> Any:
         if not taps:
             return around((0,) * rank(field)) * 0.0
-        if MOST < len(taps) == window.size:
-            return _in_loops(around, window.astype(computed), shifts)
+        if len(taps) > MOST and dense:
+            return _in_loops(around, np.where(np.abs(window) > EPSILON, window, 0).astype(computed), shifts)
         return combined(len(taps), lambda n: around(place(n)) * table(n), lambda total, term: total + term)
 
     return neighbourhood(name, field, total, at, computed, dtype, (tuple(taps), window.shape), remark=remark)
 
 
-def has_table(window: Numbers, computed: str) -> bool:
+def has_table(field: Field, window: Numbers, at: ImageEdge, computed: str) -> bool:
     """Whether kernels can have the weights of a window in tables, with their offsets where some are left out."""
-    count = int(np.count_nonzero(np.abs(window) > EPSILON))
-    offsets = 0 if count == window.size else 4 * window.ndim
-    return count <= MOST or count * (np.dtype(computed).itemsize + offsets) <= CONSTANT_BYTES
+    count, each = _count(window), np.dtype(computed).itemsize
+    held = window.size * each if _is_dense(field, window, at) else count * (each + 4 * window.ndim)
+    return count <= MOST or held <= CONSTANT_BYTES
+
+
+def _count(window: Numbers) -> int:
+    """The weights that are some."""
+    return int(np.count_nonzero(np.abs(window) > EPSILON))
+
+
+def _is_dense(field: Field, window: Numbers, at: ImageEdge) -> bool:
+    """Whether a loop takes all weights as they lie: zeros among them too where values are finite, if they are the fewer."""
+    finite = field.type.element.kind in "iub" and bool(np.isfinite(at.cval))
+    return _count(window) == window.size or (finite and 2 * _count(window) > window.size)
 
 
 def _in_loops(around: Around, window: Numbers, shifts: Sequence[int]) -> Any:
