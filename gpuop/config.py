@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuop.errors import GpuopError
+
+IMPORTED = time.time()  # in seconds: files of gpuop's that are younger may not be those that run here
 
 
 def _cache() -> Path:

@@ -15,10 +15,11 @@ import networkx as nx
 
 import gpuop as gp
 import gpuop.dsl
+from gpuop.kept.kept_on_disk import MAKERS
 
 PACKAGE = Path(gp.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-BASE = {"errors", "config", "bounded", "entered", "host_span"}
+BASE = {"errors", "config", "bounded", "entered", "host_span", "kept"}
 CORE = BASE | {"ir", "passes", "codegen", "fusion", "dsl", "show", "runtime", "ops"}
 BELOW = {  # what each part may import
     "errors": set[str](),
@@ -26,6 +27,7 @@ BELOW = {  # what each part may import
     "bounded": set[str](),
     "entered": set[str](),
     "host_span": set[str](),
+    "kept": {"errors", "config"},
     "ir": BASE,
     "passes": BASE | {"ir"},
     "codegen": BASE | {"ir", "passes"},
@@ -161,6 +163,14 @@ def test_imports_point_one_way():
         target = module(name)
         if target is not None and part(target) != part(path) and name != "gpuop":
             assert part(target) in BELOW[part(path)], f"{name_of(path)} imports {name}"
+
+
+def test_what_is_kept_is_made_by_files_that_are_known():
+    """Whose texts and choices are kept on disk may import nothing that is not in the digest of `kept/kept_on_disk.py`."""
+    folders = {folder for folder in MAKERS if folder}
+    files = {part(path) for path in FILES if path.parent == PACKAGE}
+    assert "" in MAKERS and {"codegen", "passes"} <= folders
+    assert set().union(*(BELOW[folder] for folder in folders)) <= folders | files
 
 
 def test_every_part_is_listed():

@@ -22,11 +22,11 @@ from gpuop.graphs.defining import open_graphs
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
+from gpuop.kept.files import Path
 from gpuop.runtime.base.backend import Argument, Backend, Buffer, download
 from gpuop.runtime.base.device_sources import Evaluated
 from gpuop.runtime.base.host_arrays import planes_of
 from gpuop.runtime.devices import current
-from gpuop.runtime.disk.files import Path
 from gpuop.runtime.execute import Prepared
 
 SIZES_KEPT = 64

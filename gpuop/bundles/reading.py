@@ -17,10 +17,10 @@ from gpuop.errors import DeviceError, SemanticError
 from gpuop.fusion.plan import Plan
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
+from gpuop.kept.files import Path, named
 from gpuop.runtime.base.backend import NO_BUNDLES
 from gpuop.runtime.disk.archive import Archive, Damaged, Foreign, opened
 from gpuop.runtime.disk.document import Item, document
-from gpuop.runtime.disk.files import Path, named
 
 MOST_SIZE = 2**31 - 1
 

@@ -25,8 +25,8 @@ from gpuop.fusion.program import Program
 from gpuop.ir.dims import spelled
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
+from gpuop.kept.files import Path, replacing
 from gpuop.runtime.base.backend import Array
-from gpuop.runtime.disk.files import Path, replacing
 
 FORMAT = "gpuop bundle"
 VERSION = 5

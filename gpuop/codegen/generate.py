@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from gpuop.bounded import BoundedCache
 from gpuop.codegen.c.dialect import Dialect, Source
 from gpuop.codegen.c.expressions import Expressions
+from gpuop.codegen.c.kept_sources import SOURCES
 from gpuop.codegen.c.printer import Printer, thread_counts
 from gpuop.codegen.cuda.cuda_dialect import CUDA
 from gpuop.codegen.opencl.opencl_dialect import CPU, OPENCL
@@ -23,6 +25,7 @@ from gpuop.ir.text import content
 from gpuop.ir.types import DOUBLE, Shape
 from gpuop.ir.visit import values, walk, walk_expr
 from gpuop.passes import lower, lowering
+from gpuop.passes.made_before import made_before
 from gpuop.passes.open_extents import Opened, opened
 
 
@@ -70,7 +73,8 @@ def generate(kernel: Kernel, target: Target) -> Source:
         return _of_size(kernel, target, found, found.kernel)
     if config.debug:
         return _generated(kernel, target)
-    return _sources.find((content(kernel), target, lowering()), lambda: _generated(kernel, target))
+    key = content(kernel), target, lowering()
+    return _sources.find(key, lambda: made_before(SOURCES, kernel, target, partial(_generated, kernel, target)))
 
 
 def generate_open(kernel: Kernel, target: Target) -> tuple[Source, Opened]:

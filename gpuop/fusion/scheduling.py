@@ -13,6 +13,7 @@ from gpuop.ir.layout import Layout
 from gpuop.ir.stages import levels
 from gpuop.ir.target import Target
 from gpuop.passes import unscheduled
+from gpuop.passes.made_before import suited
 from gpuop.passes.open_extents import opened
 from gpuop.passes.schedules import choice, unpinned
 from gpuop.passes.schedules.method import Method, Parameters
@@ -38,11 +39,7 @@ def ill_staged(piece: Piece, limits: Limits, layouts: Mapping[int, Layout], dyna
         return set()
     pinned = kernel if limits.pin is None else replace(kernel, pin=limits.pin)
     known = placed(pinned, piece, layouts, dynamic)
-    if (
-        opened(known, limits.target).kernel is not None
-        if known.dynamic
-        else scheduled(known, limits.target) is not None
-    ):
+    if opened(known, limits.target).kernel is not None if known.dynamic else suited(known, limits.target):
         return set()
     value = dict(zip(kernel.intermediates, staged(piece.ops), strict=True))
     found = levels(kernel)

@@ -12,10 +12,10 @@ import numpy as np
 from gpuop.errors import SemanticError, StaysHere
 from gpuop.graphs.inspection import Inspection
 from gpuop.ir.types import FieldType
+from gpuop.kept.files import Path, named, replacing
 from gpuop.runtime.base.backend import Array
 from gpuop.runtime.disk.archive import Archive, Damaged, Foreign, opened
 from gpuop.runtime.disk.document import Item, document
-from gpuop.runtime.disk.files import Path, named, replacing
 
 FORMAT = "gpuop states"
 VERSION = 1

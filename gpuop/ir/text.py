@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import fields
+from functools import lru_cache
 
 from gpuop.ir.kernel import EXACT, Kernel, Names
 from gpuop.ir.nodes import (
@@ -226,6 +228,7 @@ def identity(kernel: Kernel) -> str:
     return hashlib.sha256(KernelText(hints=False).kernel(kernel).encode()).hexdigest()
 
 
+@lru_cache(maxsize=128)  # a kernel is looked for in several caches
 def content(kernel: Kernel) -> str:
     """A digest that two recorded kernels share exactly when the same text is generated from them: names count, and lines of the
     user's, but for those that call operators.
@@ -240,5 +243,14 @@ def content(kernel: Kernel) -> str:
     layouts = {text.numbers[param]: layout for param, layout in kernel.layouts}
     named = [(param and text.numbers[param], names) for param, names in kernel.named]
     temporary = [isinstance(symbol, Var) and symbol.temporary for symbol in text.numbers]
-    lines = [stmt.loc for stmt in walk(kernel.body) if not isinstance(stmt, Comment)]
+    lines = [stmt.loc for stmt in _lines(kernel.body)]
     return hashlib.sha256(repr((shown, facts, layouts, named, temporary, lines)).encode()).hexdigest()
+
+
+def _lines(block: Block) -> Iterator[Stmt]:
+    """The statements that tell of the user's lines: those by which values are combined too."""
+    for stmt in walk(block):
+        if not isinstance(stmt, Comment):
+            yield stmt
+        if isinstance(stmt, Collective) and stmt.combination is not None:
+            yield from _lines(stmt.combination.body)

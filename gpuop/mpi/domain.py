@@ -16,11 +16,11 @@ from gpuop.graphs.graph_window import GraphWindow
 from gpuop.graphs.saving import read, write
 from gpuop.graphs.stepper import times
 from gpuop.ir.types import is_integer
+from gpuop.kept.files import Path
 from gpuop.mpi.communicator import agreed, communicator
 from gpuop.mpi.rank_exchange import Exchanging, exchanging
 from gpuop.mpi.rank_grid import RankGrid
 from gpuop.mpi.rank_window import RankWindow
-from gpuop.runtime.disk.files import Path
 
 Array = NDArray[Any]
 SLOWER = 1.1  # times as long as the best, where more steps between exchanges are not tried any more

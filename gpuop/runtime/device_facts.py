@@ -17,8 +17,8 @@ from gpuop.errors import GpuopError
 from gpuop.fusion.report.workload import ATOMIC, NEIGHBOUR, OPERATION
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.throughput import DeviceFacts
+from gpuop.kept import cache
 from gpuop.runtime.base.backend import Backend, Buffer, Launch
-from gpuop.runtime.disk import cache
 from gpuop.runtime.timed_kernels import AROUND, CALLS, OPERATIONS, TAPS, atomics, calls, chains, copied, taps
 
 VERSION = "facts-2"  # what is measured, and how

@@ -18,8 +18,8 @@ from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import Assign, Expr, FieldParam, If, Index, Let, Read, Ref, Stmt, Var, Write
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import DTYPES, FLOAT, INT, FieldType, Shape, Type
+from gpuop.kept import cache
 from gpuop.runtime.base.backend import Backend
-from gpuop.runtime.disk import cache
 
 REALS = (9, 1, 2, 6, 8)
 NUMBERS = (-(2**31), -5, 0, 7, 9)

@@ -13,8 +13,8 @@ import numpy as np
 
 from gpuop.errors import SemanticError, described
 from gpuop.ir.types import FieldType
+from gpuop.kept.files import named
 from gpuop.runtime.base.backend import Array
-from gpuop.runtime.disk.files import named
 
 HDF5 = (".h5", ".hdf5")
 TIFF = (".tif", ".tiff")

@@ -21,16 +21,16 @@ from gpuop.ir.nodes import Ref, Var
 from gpuop.ir.pin import Pin
 from gpuop.ir.text import content
 from gpuop.ir.visit import Copier
+from gpuop.kept import cache
 from gpuop.passes import lower
-from gpuop.runtime.disk import cache
 
 from .process import DOUBLE, python
 
 OPENCL = [d.name for d in gp.devices() if d.name.startswith("opencl")]
 needs_opencl = pytest.mark.skipif(not OPENCL, reason="no OpenCL driver that works")
-# As DOUBLE, but says how many kernels were built from source: only those are stored.
+# As DOUBLE, but says how many kernels were built from source: only those are stored, where passes are verified.
 COUNTED = (
-    "from gpuop.runtime.disk import cache\nstore, built = cache.store, []\n"
+    "from gpuop.kept import cache\nstore, built = cache.store, []\n"
     "cache.store = lambda *given: (built.append(1), store(*given))\n" + DOUBLE + "print(len(built))"
 )
 
@@ -108,7 +108,8 @@ def test_second_process(name, tmp_path):
         pytest.skip("it keeps what it compiles itself")
 
     def run():
-        total, device, built = python("-c", COUNTED, GPUOP_CACHE=str(tmp_path), GPUOP_DEVICE=name).stdout.split()
+        settings = {"GPUOP_CACHE": str(tmp_path), "GPUOP_DEVICE": name, "GPUOP_VERIFY": "1"}
+        total, device, built = python("-c", COUNTED, **settings).stdout.split()
         assert (total, device) == ("20.0", name)
         return int(built)
 

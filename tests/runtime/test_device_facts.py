@@ -15,10 +15,10 @@ import gpuop as gp
 from gpuop.config import config
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.throughput import DeviceFacts
+from gpuop.kept import cache, files
 from gpuop.runtime import device_facts
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.device_facts import disturbed, facts_of
-from gpuop.runtime.disk import cache, files
 
 from .process import ROOT
 

@@ -12,14 +12,14 @@ import pytest
 
 import gpuop as gp
 from gpuop.config import config
-from gpuop.runtime.disk import cache
-from gpuop.runtime.disk.files import replacing
+from gpuop.kept import cache
+from gpuop.kept.files import replacing
 from tests.interrupts.bytecodes import Places
 
 # Writes half of a file, tells so, and waits.
 HALF = """
 import sys
-from gpuop.runtime.disk.files import replacing
+from gpuop.kept.files import replacing
 with replacing(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()

@@ -11,8 +11,8 @@ import pytest
 import gpuop as gp
 from gpuop.config import config
 from gpuop.ir.ops import OPS
+from gpuop.kept import cache
 from gpuop.runtime import devices
-from gpuop.runtime.disk import cache
 from gpuop.runtime.reference.reference_device import Reference
 from gpuop.runtime.self_test import mistake
 

@@ -19,6 +19,7 @@ from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, limits_of
 from gpuop.host_span import HostSpan
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
+from gpuop.kept import cache
 from gpuop.runtime.base import dlpack
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory, Part
 from gpuop.runtime.base.compiled import CompiledProgram
@@ -43,7 +44,6 @@ from gpuop.runtime.cuda.cuda_stream import CudaMark
 from gpuop.runtime.cuda.cupy_arrays import cupy_arrays
 from gpuop.runtime.cuda.nvrtc import architectures, compile_cuda
 from gpuop.runtime.cuda.nvtx import nvtx_range
-from gpuop.runtime.disk import cache
 from gpuop.runtime.disk.program_cache import DiskPrograms
 
 

@@ -1,1 +1,1 @@
-"""Files: written whole or not at all, and read from anywhere."""
+"""Files that are read from anywhere, and the programs on disk."""

@@ -16,8 +16,8 @@ from typing import IO
 import numpy as np
 
 from gpuop.ir.types import BY_NUMPY, FieldType
+from gpuop.kept.files import Path
 from gpuop.runtime.base.backend import Array
-from gpuop.runtime.disk.files import Path
 
 MAGIC = b"\x93NUMPY\x01\x00"
 # As NumPy writes it of arrays in C's order. Evaluating what stands there, as NumPy does, takes far more for granted.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from gpuop.codegen.c.dialect import Source
+from gpuop.kept import cache
 from gpuop.runtime.base.program_text import ProgramText
-from gpuop.runtime.disk import cache
 
 MOST = 4  # kernels of a program: a driver that loads it for one of them loads all
 

@@ -16,6 +16,7 @@ from gpuop.errors import DeviceError
 from gpuop.fusion.kernel_limits import limits_of
 from gpuop.host_span import HostSpan
 from gpuop.ir.types import FieldType
+from gpuop.kept import cache
 from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Memory, Part, as_device_errors, keeping
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.copy_span import CopySpan
@@ -23,7 +24,6 @@ from gpuop.runtime.base.patience import patiently
 from gpuop.runtime.base.program_text import ProgramText
 from gpuop.runtime.base.queue_in_use import twin
 from gpuop.runtime.base.trace import note_launch
-from gpuop.runtime.disk import cache
 from gpuop.runtime.disk.program_cache import DiskPrograms
 from gpuop.runtime.opencl.opencl_arrays import bring, mapped_arrays, memory_of, new_buffer, reach
 from gpuop.runtime.opencl.opencl_discovery import LATE, features_of, groups_of, target_of

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gpuop.config import config
-from gpuop.runtime.disk.files import replacing
+from gpuop.kept.files import replacing
 
 MAGIC = b"gpuop-1\n"
 DIGEST = 32

@@ -1,0 +1,338 @@
+"""Texts and choices of schedules that other processes have made: found where all is equal that they depend on, and nowhere else."""
+
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop import passes
+from gpuop.bounded import BoundedCache
+from gpuop.codegen import generate as generating
+from gpuop.codegen.generate import generate, target_named
+from gpuop.config import config
+from gpuop.dsl import *
+from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.pin import Pin
+from gpuop.kept import kept_on_disk
+from gpuop.passes import made_before, schedules
+from gpuop.runtime.tuning.chooser import limits_for
+from tests.composed import PIPELINES
+
+from .process import python
+from .test_cache import DAMAGE, OPENCL, needs_opencl
+
+OLD = -1e9  # seconds that files must be older than the import: all are
+
+VARIED = ("harris", "canny", "camera", "auto_exposure", "statistics", "total_of_bytes")
+
+# How many kernels were lowered, how many were asked for schedules, and a sum; then what a graph says of itself.
+COUNTED = """
+import numpy as np
+import gpuop as gp
+from gpuop import ndimage
+from gpuop.codegen import generate as generating
+from gpuop.passes import made_before
+from gpuop.kept import kept_on_disk
+kept_on_disk.SETTLED = -1e9
+made = []
+for module, name in (generating, "lower"), (made_before, "choice"):
+    given = getattr(module, name)
+    setattr(module, name, lambda *args, given=given, name=name: made.append(name) or given(*args))
+image = np.arange(4096, dtype=np.float32).reshape(64, 64) % 7
+smooth = ndimage.gaussian_filter(gp.ScalarField(image), 1)
+found = gp.evaluate(smooth * 2).numpy()
+print(made.count("lower"), made.count("choice"), float(found.sum(dtype=np.float64)))
+with gp.ComputeGraph() as graph:
+    graph.probe(smooth * 2, "out")
+print(*(line for line in graph.explain().splitlines() if "predicted" not in line), sep="\\n")  # by what is measured
+print(graph.source())
+"""
+
+
+@pytest.fixture
+def disk(tmp_path, monkeypatch):
+    """An empty folder of what is kept, which is looked at though passes are verified in tests."""
+    monkeypatch.setattr(config, "cache", tmp_path / "cache")
+    monkeypatch.setattr(config, "verify", False)
+    monkeypatch.setattr(kept_on_disk, "SETTLED", OLD)
+    kept_on_disk.makers.cache_clear()
+    yield tmp_path / "cache"
+    kept_on_disk.makers.cache_clear()
+
+
+@pytest.fixture
+def lowered(disk, monkeypatch):
+    """Generate as a process does that begins; how often kernels were lowered."""
+    made = []
+    monkeypatch.setattr(generating, "lower", lambda kernel, target: made.append(target) or passes.lower(kernel, target))
+
+    def anew(kernel, target):
+        monkeypatch.setattr(generating, "_sources", BoundedCache(8))
+        return generate(kernel, target)
+
+    return made, anew
+
+
+def recorded(factor=2):
+    @gp.operator(name="scaled")
+    def scaled(field):
+        return _readTensor(field) * factor
+
+    return scaled(gp.ScalarField(np.ones((3, 4), np.float32))).node.call.kernel
+
+
+def kernels(name, target):
+    nodes = [field.node for field in PIPELINES[name](67, 130)]
+    steps = plan(program(nodes), limits=limits_for(target)).launches
+    return [step.kernel for step in steps if isinstance(step.kernel, Kernel)]
+
+
+def facts(source):
+    """All that is known of a source; arguments are other objects, and equal."""
+    arguments = [(p.hint, p.type, p.by_value) for p in source.arguments]
+    rest = {name: value for name, value in vars(source).items() if name != "arguments"}
+    return arguments, rest, source.identity, source.own if source.shared else ""
+
+
+@pytest.mark.parametrize("target", ["opencl:cpu", "cuda"])
+@pytest.mark.parametrize("name", VARIED)
+def test_what_is_found_is_what_was_made(lowered, name, target):
+    made, anew = lowered
+    target = target_named(target)
+    for kernel in kernels(name, target):
+        new = anew(kernel, target)
+        count = len(made)
+        found = anew(kernel, target)
+        assert len(made) == count and found is not new
+        assert facts(found) == facts(new)
+
+
+@pytest.mark.parametrize("fill", [0.0, -0.0, float("nan"), float("-inf"), 3])
+def test_what_is_there_before_a_launch(lowered, fill):
+    _, anew = lowered
+    kernel = recorded()
+    filled = replace(kernel, outputs=(replace(kernel.outputs[0], fill=fill),))
+    for _ in range(2):
+        assert repr(anew(filled, target_named("opencl")).fills) == repr({1: fill})
+
+
+def test_another_kernel_target_or_setting_is_none_of_before(lowered, monkeypatch):
+    made, anew = lowered
+    opencl = target_named("opencl")
+    anew(recorded(), opencl)
+    assert len(made) == 1
+    others = [
+        lambda: anew(recorded(3), opencl),
+        lambda: anew(replace(recorded(), pin=Pin("plain")), opencl),
+        lambda: anew(recorded(), target_named("opencl:cpu")),
+        lambda: anew(recorded(), replace(opencl, local_memory_bytes=opencl.local_memory_bytes + 1)),
+        lambda: anew(recorded(), replace(opencl, least_threads=opencl.least_threads + 1)),
+    ]
+    for count, other in enumerate(others, 2):
+        for _ in range(2):
+            other()
+            assert len(made) == count
+    for name, value in (("widen", False), ("schedule", "plain")):
+        monkeypatch.setattr(config, name, value)
+        count = len(made)
+        anew(recorded(), opencl)
+        assert len(made) == count + 1
+    anew(recorded(), opencl)
+    assert len(made) == count + 1
+
+
+@pytest.mark.parametrize("setting", ["verify", "debug"])
+def test_who_wants_to_see_passes_does(lowered, monkeypatch, setting, capsys):
+    made, anew = lowered
+    anew(recorded(), target_named("opencl"))
+    monkeypatch.setattr(config, setting, 1)
+    for count in (2, 3):
+        anew(recorded(), target_named("opencl"))
+        assert len(made) == count
+
+
+def test_passes_that_somebody_has_changed_make_their_own(lowered):
+    made, anew = lowered
+    anew(recorded(), target_named("opencl"))
+    for module, name in ((schedules, "METHODS"), (passes, "PIPELINE")):
+        with mock.patch.object(module, name, getattr(module, name)[1:]):
+            count = len(made)
+            anew(recorded(), target_named("opencl"))
+            anew(recorded(), target_named("opencl"))
+            assert len(made) == count + 2
+    anew(recorded(), target_named("opencl"))
+    assert len(made) == count + 2
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damaged_texts_are_made_again(lowered, disk, damage):
+    made, anew = lowered
+    new = anew(recorded(), target_named("opencl"))
+    (path,) = (path for path in disk.rglob("*") if path.is_file())
+    path.write_bytes(damage(path.read_bytes()))
+    for _ in range(2):
+        assert facts(anew(recorded(), target_named("opencl"))) == facts(new)
+        assert len(made) == 2
+
+
+def test_a_folder_that_cannot_be_written_is_done_without(lowered, tmp_path, monkeypatch):
+    made, anew = lowered
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(config, "cache", tmp_path / "file" / "cache")
+    texts = {anew(recorded(), target_named("opencl")).text for _ in range(2)}
+    assert len(texts) == 1 and len(made) == 2
+
+
+def test_errors_are_those_of_before(disk, monkeypatch):
+    """What is refused is refused again: nothing of it is kept."""
+
+    @gp.operator
+    def chosen(field):
+        _localThreads(1, _target.choose({"cuda:sm_90": 32}))
+        return _readTensor(field) * 2
+
+    kernel = chosen(gp.ScalarField(np.ones((3, 4), np.float32))).node.call.kernel
+    told = set()
+    for _ in range(2):
+        monkeypatch.setattr(generating, "_sources", BoundedCache(8))
+        with pytest.raises(gp.SemanticError) as failed:
+            generate(kernel, target_named("opencl"))
+        told.add(str(failed.value))
+    (message,) = told
+    assert "the table has no entry for opencl" in message and 'choose({"cuda:sm_90": 32})' in message
+    assert not disk.exists()
+
+
+# --- who has made it --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch, disk):
+    """Files in the place of gpuop's."""
+    for folder in kept_on_disk.MAKERS:
+        (tmp_path / "package" / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "package" / folder / "some.py").write_text(f"# of {folder}")
+    monkeypatch.setattr(kept_on_disk, "PACKAGE", str(tmp_path / "package"))
+    return tmp_path / "package"
+
+
+def makers():
+    kept_on_disk.makers.cache_clear()
+    return kept_on_disk.makers()
+
+
+def test_makers_are_told_apart(package):
+    first = makers()
+    assert makers() == first is not None
+    found = {first}
+    for folder in kept_on_disk.MAKERS:
+        (package / folder / "some.py").write_text("# another")
+        found.add(makers())
+        (package / folder / "some.py").rename(package / folder / "other.py")
+        found.add(makers())
+        (package / folder / "one_more.py").write_text("")
+        found.add(makers())
+    assert len(found) == 3 * len(kept_on_disk.MAKERS) + 1 and None not in found
+    with mock.patch.object(np, "__version__", "another"):
+        assert makers() not in found
+    (package / "ir" / "some.txt").write_text("no code")
+    assert makers() in found
+
+
+def test_makers_that_may_have_changed_since_they_were_imported_are_not_known(package, monkeypatch):
+    """A process that lives while gpuop is edited does not keep what it makes as made by the new files."""
+    monkeypatch.setattr(kept_on_disk, "SETTLED", 2.0)
+    monkeypatch.setattr(kept_on_disk, "IMPORTED", (package / "ir" / "some.py").stat().st_ctime + 60)
+    assert makers() is not None
+    long_ago = 1.0
+    (package / "ir" / "some.py").write_text("# edited")
+    os.utime(package / "ir" / "some.py", (long_ago, long_ago))  # as tools do that keep times
+    monkeypatch.setattr(kept_on_disk, "IMPORTED", (package / "ir" / "some.py").stat().st_ctime + 1)
+    assert makers() is None
+
+
+@pytest.mark.parametrize("missing", ["file", "folder"])
+def test_makers_without_files_are_not_known(package, missing):
+    """As where there is bytecode alone."""
+    (package / "passes" / "some.py").unlink()
+    if missing == "folder":
+        (package / "passes").rmdir()
+    assert makers() is None
+
+
+def test_what_others_have_made_is_made_anew_and_written_over(lowered, disk, package):
+    made, anew = lowered
+    for count, text in enumerate(["# one", "# another", "# one"], 1):
+        (package / "passes" / "some.py").write_text(text)
+        kept_on_disk.makers.cache_clear()
+        for _ in range(2):
+            anew(recorded(), target_named("opencl"))
+            assert len(made) == count
+    assert len([path for path in disk.rglob("*") if path.is_file()]) == 1
+
+
+def test_nothing_is_kept_where_makers_are_not_known(lowered, disk, package):
+    made, anew = lowered
+    (package / "passes" / "some.py").unlink()
+    for count in (1, 2):
+        anew(recorded(), target_named("opencl"))
+        assert len(made) == count
+    assert not disk.exists()
+
+
+# --- processes --------------------------------------------------------------------------------------------------------
+
+
+def test_choices_of_schedules_are_found(disk, monkeypatch):
+    """A plan is the same whether its kernels are tried or were tried before."""
+    target = target_named("opencl:cpu")
+    asked = kernels("harris", target)
+    generate(next(kernel for kernel in asked if kernel.intermediates), target)  # of which another kind is kept
+    first = [kernel.name for kernel in kernels("harris", target)]
+    assert any(kernel.intermediates for kernel in kernels("harris", target))
+    monkeypatch.setattr(made_before, "choice", None)
+    assert [kernel.name for kernel in kernels("harris", target)] == first
+    monkeypatch.setattr(config, "schedule", "plain")
+    again = [kernel.name for kernel in kernels("harris", target)]
+    monkeypatch.undo()
+    with mock.patch.object(config, "schedule", "plain"):
+        assert [kernel.name for kernel in kernels("harris", target)] == again != first
+
+
+@needs_opencl
+@pytest.mark.parametrize("name", OPENCL)
+def test_another_process_generates_nothing(name, tmp_path):
+    def run(**settings):
+        settings = {"GPUOP_CACHE": str(tmp_path), "GPUOP_DEVICE": name, **settings}
+        return python("-c", COUNTED, **settings).stdout.split("\n", 1)
+
+    (first, told), (second, again) = run(), run()
+    total = first.split()[2]
+    assert int(first.split()[0]) > 0
+    assert second == f"0 0 {total}" and again == told
+    (plain, _), (same, _) = run(GPUOP_SCHEDULE="plain"), run(GPUOP_SCHEDULE="plain")
+    assert int(plain.split()[0]) > 0 and same.split()[0] == "0"
+    assert plain.split()[2] == same.split()[2] == total
+
+
+@needs_opencl
+def test_processes_that_write_at_once(tmp_path):
+    found: list[str] = []
+
+    def run():
+        found.append(python("-c", COUNTED, GPUOP_CACHE=str(tmp_path), GPUOP_DEVICE=OPENCL[0]).stdout.split("\n", 1))
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({(first.split()[2], told) for first, told in found}) == 1 and len(found) == 3
+    assert all(len(path.name) == 64 for path in Path(tmp_path).rglob("*") if path.is_file())
