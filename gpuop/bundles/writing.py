@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +71,8 @@ def write(
         SemanticError: part of the program runs on the host, or a kernel is compiled for each size that is open.
         CompileError, DeviceError: CUDA's compiler refuses a kernel, or knows no such architecture.
     """
+    import zipfile
+
     head, packings = _described(recorded, targets, recorded[0].sizes)
     head["range"] = [0, 0] if again is None else _range(head, packings, recorded[0].constants, again)
     members = {f"constants/{v}.npy": _npy(array) for v, array in recorded[0].constants.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections import deque
@@ -85,6 +84,8 @@ class Event(StaysHere):
         return self._arrived().__await__()
 
     async def _arrived(self) -> Any:
+        import asyncio
+
         if not self.done:
             loop = asyncio.get_running_loop()
             arrival = loop.create_future()

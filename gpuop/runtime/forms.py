@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -76,6 +74,9 @@ def _sass(text: str, architecture: str) -> str:
     tool = shutil.which("nvdisasm")
     if tool is None:
         raise DeviceError("sass needs nvdisasm, which is not on the PATH; it comes with the CUDA toolkit")
+    import subprocess
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         cubin = Path(folder) / "kernel.cubin"
         cubin.write_bytes(compile_cuda(text, architecture))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.sax.saxutils import escape, quoteattr
+from html import escape
 
 from gpuop.show.scene import Box, Curve, Item, Label, Scene
 
@@ -14,7 +14,7 @@ def svg(scene: Scene) -> str:
     """The text of an SVG file."""
     width, height = f"{scene.width:.0f}", f"{scene.height:.0f}"
     space = f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
-    head = f'<svg {space} width="{width}" height="{height}" font-family={quoteattr(FONT)}>'
+    head = f'<svg {space} width="{width}" height="{height}" font-family="{FONT}">'
     ground = f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
     return "\n".join([head, ground, *map(_item, scene.items), "</svg>\n"])
 
@@ -27,7 +27,7 @@ def _item(item: Item) -> str:
             weight = ' font-weight="600"' if item.bold else ""
             return (
                 f'<text x="{item.x:.1f}" y="{item.y:.1f}" font-size="{item.size:g}" fill="{item.fill}" '
-                f'text-anchor="{item.anchor}"{weight}>{escape(item.text)}</text>'
+                f'text-anchor="{item.anchor}"{weight}>{escape(item.text, quote=False)}</text>'
             )
         case Curve():
             return _curve(item)
@@ -35,12 +35,12 @@ def _item(item: Item) -> str:
 
 def _box(box: Box) -> str:
     dash = ' stroke-dasharray="4 3"' if box.dashed else ""
-    kind = f" class={quoteattr(box.group)}" if box.group else ""
+    kind = f' class="{escape(box.group)}"' if box.group else ""
     shape = (
         f'<rect{kind} x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" '
         f'rx="{box.radius:g}" fill="{box.fill}" stroke="{box.stroke}"{dash}'
     )
-    return shape + (f"><title>{escape(box.tip)}</title></rect>" if box.tip else "/>")
+    return shape + (f"><title>{escape(box.tip, quote=False)}</title></rect>" if box.tip else "/>")
 
 
 def _curve(curve: Curve) -> str:
@@ -55,5 +55,5 @@ def _curve(curve: Curve) -> str:
         x, y = segments[-1][3]
         tip = f"{x:.1f},{y:.1f} {x - 3.5:.1f},{y - ARROW:.1f} {x + 3.5:.1f},{y - ARROW:.1f}"
         lines.append(f'<polygon points="{tip}" fill="{curve.stroke}"/>')
-    title = f"<title>{escape(curve.tip)}</title>" if curve.tip else ""
+    title = f"<title>{escape(curve.tip, quote=False)}</title>" if curve.tip else ""
     return f"<g>{title}{''.join(lines)}</g>"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Task = TypeVar("Task")
 AHEAD = 2  # windows that are read before they are computed, and that wait to be written
@@ -21,7 +23,11 @@ def overlapped(
 
     Only the calling thread computes: devices are chosen by threads.
     """
-    left, read_ahead, written = iter(tasks), deque[tuple[Task, Future[Any]]](), deque[Future[None]]()
+    from concurrent.futures import ThreadPoolExecutor
+
+    left = iter(tasks)
+    read_ahead: deque[tuple[Task, Future[Any]]] = deque()
+    written: deque[Future[None]] = deque()
     reader, writer = (ThreadPoolExecutor(1, f"gpuop-stream-{name}") for name in ("read", "write"))
     try:
         while True:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
@@ -71,10 +68,10 @@ def _refusal(architecture: str) -> str:
 @cache
 def _compilers() -> dict[str, ctypes.CDLL]:
     """The newest library that compiles for an architecture."""
+    from ctypes.util import find_library
+
     found: dict[str, ctypes.CDLL] = {}
-    for library in (
-        _loaded(in_wheels(PACKAGES, "libnvrtc.so")) or _loaded((*_toolkits(), ctypes.util.find_library("nvrtc")))[:1]
-    ):
+    for library in _loaded(in_wheels(PACKAGES, "libnvrtc.so")) or _loaded((*_toolkits(), find_library("nvrtc")))[:1]:
         count = ctypes.c_int()
         library.nvrtcGetNumSupportedArchs(ctypes.byref(count))
         numbers = (ctypes.c_int * count.value)()
@@ -130,10 +127,15 @@ def _check(library: ctypes.CDLL, status: int) -> None:
 
 @cache
 def _nvcc_architectures(nvcc: str) -> tuple[str, ...]:
+    import subprocess
+
     return tuple(subprocess.run([nvcc, "--list-gpu-code"], capture_output=True, text=True).stdout.split())
 
 
 def _nvcc(nvcc: str, text: str, architecture: str, kind: str, options: Sequence[str]) -> tuple[bytes, str]:
+    import subprocess
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         source, result = Path(folder) / "kernel.cu", Path(folder) / f"kernel.{kind}"
         source.write_text(text, encoding="utf-8")

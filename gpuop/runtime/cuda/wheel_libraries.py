@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Iterable, Iterator
 
 
 def in_wheels(packages: Iterable[str], name: str) -> Iterator[str]:
     """Paths of the libraries whose file names begin so, in the order of the packages."""
+    import importlib.metadata
+
     for package in packages:
         try:
             files = importlib.metadata.files(package) or []

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
@@ -63,6 +62,8 @@ class Archive:
     """Members by name."""
 
     def __init__(self, file: IO[bytes]) -> None:
+        import zipfile
+
         self._file = file
         with _damaged():
             whole = zipfile.is_zipfile(file)

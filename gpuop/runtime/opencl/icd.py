@@ -9,7 +9,6 @@ query: call `prepare` before that. Users who set one of the loader's variables t
 import atexit
 import ctypes
 import hashlib
-import importlib.metadata
 import importlib.util
 import os
 import re
@@ -84,6 +83,8 @@ def _named() -> Iterator[Driver]:
 
 
 def _intel_wheel() -> Iterator[Driver]:
+    import importlib.metadata
+
     try:
         files = importlib.metadata.files("intel-opencl-rt") or []
     except importlib.metadata.PackageNotFoundError:
