@@ -12,7 +12,7 @@ from itertools import islice
 
 from gpuop.fusion.cost import BALANCE, LAUNCH, saving, taps, work
 from gpuop.fusion.groups import MOST_COMPARED, Groups
-from gpuop.fusion.other_threads import access_pattern, needs_other_threads
+from gpuop.fusion.other_threads import access_of, access_pattern, needs_other_threads
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.rates import Invariant
 from gpuop.fusion.refusals import refuse
@@ -158,14 +158,17 @@ class Recomputing:
         ops = self._slice(value)
         if sum(1 + len(op.recomputed) for op in ops) > MAX_CHAIN:
             return f"a chain of more than {MAX_CHAIN} operators is not computed at every read"
+        apart = [op for op in self.groups.using[value].values() if self.is_apart(op, value)]
+        staged = all(unstaged(self.groups, self.groups.maker[value], op, value) is None for op in apart)
+        if staged and _gathers(ops):
+            return ""
         kernel, inputs, outputs = splice(ops, {value})
         if outputs != (value,) or not isinstance(kernel, Kernel) or not is_pure(kernel):
             return ""
-        apart = [op for op in self.groups.using[value].values() if self.is_apart(op, value)]
         if not all(fits(reader, param, kernel) for reader, param in _reading(apart, value)):
             return ""
-        if self._is_staged(value, apart, kernel):
-            return ""
+        if staged and (access_pattern(kernel).gathers or work(kernel) > CHEAP):
+            return ""  # it is rather an intermediate of one kernel with its readers: each thread computes its own once then
         made = kernel
         if any(any(element_reads(reader, param)) for reader, param in _reading(apart, value)):
             made = by_element(kernel) or kernel
@@ -188,13 +191,6 @@ class Recomputing:
                 f"computing `{kernel.name}` at every read takes {operations:.3g} operations more, and {saving(saved)}"
             )
         return Chain(kernel, inputs, tuple(ops))
-
-    def _is_staged(self, value: int, readers: list[Op], kernel: Kernel) -> bool:
-        """Whether the value is rather an intermediate of one kernel with its readers: each thread computes its own once then."""
-        maker = self.groups.maker[value]
-        if any(unstaged(self.groups, maker, op, value) is not None for op in readers):
-            return False
-        return bool(access_pattern(kernel).gathers) or work(kernel) > CHEAP
 
     def _unshared(self, kernel: Kernel, readers: list[Op]) -> float:
         """What reads of neighbours cost more in work-groups that share work than in a kernel whose schedule shares these reads."""
@@ -274,6 +270,13 @@ def _is_between(maker: Op, op: Op, value: int) -> bool:
 
 def _params(op: Op, value: int) -> list[FieldParam]:
     return [param for param, given in zip(op.kernel.inputs, op.inputs, strict=True) if given == value]
+
+
+def _gathers(ops: Sequence[Op]) -> bool:
+    """Whether operators of one kernel read at other points what none of them makes."""
+    made = {value for op in ops for value in op.outputs}
+    read = ((op, p, v) for op in ops for p, v in zip(op.fusible.inputs, op.inputs, strict=True))
+    return any(v not in made and p in access_of(op).gathers for op, p, v in read)
 
 
 def _reading(ops: Sequence[Op], value: int) -> list[tuple[Kernel, FieldParam]]:
