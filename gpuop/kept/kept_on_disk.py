@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache as once
-from pathlib import Path
+from glob import glob
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -57,21 +57,21 @@ def makers() -> str | None:
     """A digest of the files that make what is kept; None where they are not there, or may not be those that were imported."""
     digest = hashlib.sha256(f"{sys.version}\0{np.__version__}".encode())
     for folder in MAKERS:
-        paths = sorted(Path(PACKAGE, folder).glob("**/*.py" if folder else "*.py"))
-        texts = list(map(_settled, paths))
-        if not texts:
-            return None
-        for path, text in zip(paths, texts, strict=True):
+        names = glob("**/*.py" if folder else "*.py", root_dir=os.path.join(PACKAGE, folder), recursive=True)
+        texts = {name: _settled(os.path.join(PACKAGE, folder, name)) for name in sorted(names)}
+        for name, text in texts.items():
             if text is None:
                 return None
-            digest.update(f"\0{path.relative_to(PACKAGE)}\0{len(text)}\0".encode() + text)
+            digest.update(f"\0{folder}/{name}\0{len(text)}\0".encode() + text)
+        if not texts:
+            return None
     return digest.hexdigest()
 
 
-def _settled(path: Path) -> bytes | None:
+def _settled(path: str) -> bytes | None:
     """A file as it was when it was imported; None where that is not known."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", buffering=0) as file:
             status = os.fstat(file.fileno())
             return file.read() if max(status.st_mtime, status.st_ctime) < IMPORTED - SETTLED else None
     except OSError:
