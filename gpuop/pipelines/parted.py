@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from gpuop.bounded import BoundedCache
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.pipeline_call import Traced, in_planes
 from gpuop.pipelines.window_stages import Staged, StageUpdate, comes_in_windows, reducing, staged
 from gpuop.windows.footprint import Footprint, Place, kernels_grid, positions, told
 from gpuop.windows.surroundings import Surroundings, surroundings, together, wider
 from gpuop.windows.windowed_kernel import Name, WindowOf
-from gpuop.windows.windowed_program import on_window
+from gpuop.windows.windowed_program import WindowedProgram, on_window
+
+WINDOWS_KEPT = 16  # of stages and extents
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,12 +26,14 @@ class Parted:
         programs: of each stage, and then that of the results; with what each needs around a window.
         at_once: what computes the last stage with the results on the grid, if that can be.
         footprint: what all of them need together: a window is the same for all stages.
+        windows: the programs of stages on windows, before anything is reduced: those of equal extents share kernels.
     """
 
     staged: Staged
     programs: tuple[tuple[Traced, Surroundings], ...]
     footprint: Footprint
     at_once: tuple[tuple[Traced, Surroundings], ...] = ()
+    windows: BoundedCache[Any, WindowedProgram] = field(default_factory=lambda: BoundedCache(WINDOWS_KEPT))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +95,8 @@ def windowed(of: Parted, stage: int, extents: Place, cut: frozenset[int], inner:
     more = len(extents) - len(found.grid)
     axes = frozenset(a - more for a in cut)
     periodic = axes & frozenset(a - more for a in of.footprint.periodic)
-    windows = on_window(made.program, found, WindowOf(found.grid, kernels_grid(extents), axes, periodic))
+    what = WindowOf(found.grid, kernels_grid(extents), axes, periodic)
+    windows = of.windows.find((stage, what), lambda: on_window(made.program, found, what))
     known = {v: of.staged.known.index(n) for v, n in made.program.leaves.items() if not isinstance(n, Leaf)}
     numbers = {leaf: name for name, leaf in windows.numbers.items()}
     if stage != len(of.staged.stages):
