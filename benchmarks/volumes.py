@@ -150,6 +150,7 @@ class MappedLater:
     def __init__(self, path: str) -> None:
         array = np.load(path, mmap_mode="r")
         self.path, self.shape, self.dtype, self.ndim = path, array.shape, array.dtype, array.ndim
+        self.chunks = None  # any part is read as fast
 
     def __getitem__(self, place: Any) -> Any:
         with open(self.path, "rb") as file:  # what is read so is no mapped page of the worker's

@@ -41,6 +41,7 @@ class ArrayFile:
         mode = {"mode": "r"} if kind is None else {"mode": "w+", "shape": kind[0], "dtype": kind[1]}
         array = np.lib.format.open_memmap(self.path, **mode)
         self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+        self.chunks = None  # any part is read as fast
 
     def __getitem__(self, place):
         return np.array(np.load(self.path, mmap_mode="r")[place])

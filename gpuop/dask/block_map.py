@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import accumulate, product
 from operator import getitem
 from typing import Any
 
@@ -28,8 +28,10 @@ from gpuop.dask.block_program import (
     parts_of,
     piece_of,
 )
+from gpuop.dask.sliced_source import SlicedSource
 from gpuop.ir.types import FieldType
-from gpuop.windows.axis_blocks import Chunks, GridBlocks
+from gpuop.windows.axis_blocks import AxisBlock, Chunks, GridBlocks
+from gpuop.windows.pieces import pieces
 
 ALL = slice(None)
 FAN_IN = 8  # parts that a task joins
@@ -44,11 +46,13 @@ class BlockArgument:
         array: Dask's, with the axes in front that count images.
         counted: whether it has images.
         cut: whether it comes in windows.
+        source: what windows are read of, where they are no pieces of its chunks.
     """
 
     array: Any
     counted: bool
     cut: bool
+    source: SlicedSource | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,11 @@ class BlockMap:
     def blocks(self) -> GridBlocks:
         """What results are computed of: windows that are all alike."""
         return GridBlocks(self.program.footprint, self.chunks if self.cut else (), alike=True)
+
+    @cached_property
+    def starts(self) -> list[list[int]]:
+        """Where chunks of images begin along each axis, and the last one ends."""
+        return [[0, *accumulate(chunks)] for chunks in self.images]
 
     @cached_property
     def name(self) -> str:
@@ -187,25 +196,41 @@ class BlockMap:
 
     def _block(
         self, blocks: GridBlocks, image: Chunks, block: Chunks, cutting: _Cutting
-    ) -> tuple[BlockPlace, list[list[Key]]]:
-        """A block, and the keys of the pieces of each argument."""
+    ) -> tuple[BlockPlace, list[list[Any]]]:
+        """A block, and the pieces of each argument: their keys, or what reads them."""
         ends = blocks.at(block)
         images = tuple(chunks[k] for chunks, k in zip(self.images, image, strict=True))
-        lists, shapes, places = list[list[Key]](), [], []
+        lists, shapes, places = list[list[Any]](), [], []
         for given in self.given.values():
             front, at = (images, image) if given.counted else ((), ())
             own = given.array.shape[len(front) :]
             if given.cut and self.cut:
-                found = list(self._pieces(given, blocks, at, block, cutting))
+                if given.source is None:
+                    found = list(self._pieces(given, blocks, at, block, cutting))
+                else:
+                    found = list(self._read(given, given.source, at, ends))
                 shapes.append((*front, *(each.points for each in ends), *own[len(ends) :]))
             else:
                 found = [((given.array.name, *at, *(0,) * len(own)), ())]
                 shapes.append((*front, *own))
-            lists.append([key for key, _ in found])
+            lists.append([piece for piece, _ in found])
             places.append(tuple(there for _, there in found))
         start, stop = (tuple(each.computed[k] for each in ends) for k in (0, 1))
         first, last = (tuple(each.wanted[k] for each in ends) for k in (0, 1))
         return BlockPlace(start if self.cut else None, stop, first, last, images, tuple(shapes), tuple(places)), lists
+
+    def _read(
+        self, given: BlockArgument, source: SlicedSource, image: Chunks, ends: Sequence[AxisBlock]
+    ) -> Iterator[tuple[Any, Slices]]:
+        """What reads a window, with its place there; several parts where it goes on at the other end."""
+        starts = (self.starts[axis][k : k + 2] for axis, k in enumerate(image))
+        front = tuple(slice(*each) for each in starts)
+        behind = tuple(slice(0, n) for n in given.array.shape[len(front) + len(ends) :])
+        windows = (pieces(*each.window, n) for each, n in zip(ends, self.program.footprint.grid, strict=True))
+        for along in product(*windows):
+            taken = tuple(slice(first, last) for _, first, last in along)
+            there = tuple(slice(at, at + last - first) for at, first, last in along)
+            yield source.part((*front, *taken, *behind)), ((ALL,) * len(image) + there)
 
     def _pieces(
         self, given: BlockArgument, blocks: GridBlocks, image: Chunks, block: Chunks, cutting: _Cutting

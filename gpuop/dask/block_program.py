@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Any
 
 import numpy as np
 
 from gpuop.pipelines.pipeline import Pipeline
+from gpuop.pipelines.pipeline_call import on_device
+from gpuop.runtime.devices import current
 from gpuop.windows.footprint import Footprint
+from gpuop.windows.pieces import together
 from gpuop.windows.reused import reused
 
 Slices = tuple[slice, ...]
 Points = tuple[int, ...]
 SPARE = 1.25  # times as much memory a block may have as its points need; else it is copied
 Known = Sequence[tuple[Any, ...]]  # what stages have given, for each image
+_computing = RLock()
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ class BlockProgram:
         for number, (_, arrays) in enumerate(self._images(place, given)):
             before = known[number] if known is not None else ()
             window = self._window(place, stage=stage, known=before)
-            found.append(window(**arrays, **self.constants, **self._options))
+            found.append(self._alone(window, arrays))
         return found
 
     def at_once(self, place: BlockPlace, known: Known | None, given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -92,7 +98,7 @@ class BlockProgram:
         for number, (image, arrays) in enumerate(self._images(place, given)):
             before = known[number] if known is not None else ()
             window = self._window(place, stage=len(self.footprint.stages) - 1, known=before)
-            part, results = window.at_once(**arrays, **self.constants, **self._options)
+            part, results = self._alone(window.at_once, arrays)
             parts.append(part)
             made = _kept(made, place.images, image, results)
         return parts, made
@@ -103,11 +109,10 @@ class BlockProgram:
             yield image, {n: a[image] if n in self.counted else a for n, a in arrays.items()}
 
     def _of_image(self, place: BlockPlace, arrays: dict[str, Any], known: tuple[Any, ...]) -> list[Any]:
-        call = self.pipeline if place.start is None else self._window(place, known=known)
-        results = call(**arrays, **self.constants, **self._options)
-        found = results if isinstance(results, tuple) else (results,)
         if place.start is None:
-            return list(found)
+            with on_device(self.device):
+                return _several(self.pipeline(**arrays, **self.constants))
+        found = _several(self._alone(self._window(place, known=known), arrays))
         grid, kinds = self.footprint.grid, self.footprint.results
         return [place.wanted(r, grid) if k.field_shape == grid else r for r, k in zip(found, kinds, strict=True)]
 
@@ -115,9 +120,16 @@ class BlockProgram:
         assert place.start is not None
         return self.pipeline.window(self.footprint.grid, place.start, place.stop, self.shared, **how)
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {} if self.device is None else {"device": self.device}
+    def _alone(self, window: Callable[..., Any], arrays: dict[str, Any]) -> Any:
+        """Compute a window: one at a time on a CPU, as each takes all cores, while others are read and written."""
+        with on_device(self.device):
+            alone = _computing if current().target.device == "cpu" else nullcontext()
+            with alone:
+                return window(**arrays, **self.constants)
+
+
+def _several(results: Any) -> list[Any]:
+    return list(results) if isinstance(results, tuple) else [results]
 
 
 def _kept(made: list[Any], images: Points, image: Points, results: Sequence[Any]) -> list[Any]:
@@ -125,7 +137,7 @@ def _kept(made: list[Any], images: Points, image: Points, results: Sequence[Any]
     if not images and all(map(_is_tight, results)):
         return list(results)
     if not made:
-        made = [np.empty_like(r, shape=(*images, *r.shape)) for r in results]
+        made = [_new(r, (*images, *r.shape)) for r in results]
     for whole, result in zip(made, results, strict=True):
         whole[image] = result
     return made
@@ -137,14 +149,19 @@ def _is_tight(result: Any) -> bool:
 
 
 def assembled(pieces: Sequence[Any], places: Sequence[Slices], shape: Points) -> Any:
-    """One array of pieces, of their library; a piece that is all of it stays where it is."""
+    """One array of pieces, of their library; a piece that is all of it, and lies together, stays where it is."""
     if len(pieces) == 1:
-        return pieces[0] if hasattr(pieces[0], "__dlpack__") else np.asarray(pieces[0])
-    plain = type(pieces[0]) is np.ndarray
-    whole = reused(shape, pieces[0].dtype) if plain else np.empty_like(pieces[0], shape=shape)
+        piece = pieces[0] if hasattr(pieces[0], "__dlpack__") else np.asarray(pieces[0])
+        return together(piece) if type(piece) is np.ndarray else piece
+    whole = _new(pieces[0], shape)
     for piece, place in zip(pieces, places, strict=True):
         whole[place] = piece
     return whole
+
+
+def _new(like: Any, shape: Points) -> Any:
+    """An array of the same library and dtype; NumPy's in memory that was used before."""
+    return reused(shape, like.dtype) if type(like) is np.ndarray else np.empty_like(like, shape=shape)
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------

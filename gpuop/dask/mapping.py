@@ -14,11 +14,12 @@ from gpuop.dask.block_map import BlockArgument, BlockMap
 from gpuop.dask.block_program import BlockProgram, piece_of
 from gpuop.dask.image_axes import ImageAxes, image_axes
 from gpuop.dask.labelled import labelled
+from gpuop.dask.sliced_source import sliced_source
 from gpuop.dsl.fields.arrays import is_array
 from gpuop.errors import SemanticError, described
 from gpuop.ir.types import FieldType
 from gpuop.pipelines.pipeline import Pipeline, pipeline
-from gpuop.windows.axis_blocks import in_multiples
+from gpuop.windows.axis_blocks import GridBlocks, in_multiples
 from gpuop.windows.footprint import Footprint
 
 
@@ -92,7 +93,10 @@ def explain(
         )
         lines.append(f"{blocks.blocks.overhead:.2f} points are computed for each that is wanted")
     tasks = [task[0] for task in blocks.tasks().values() if isinstance(task, tuple)]
-    lines.append(f"{len(tasks) - tasks.count(piece_of)} tasks compute, {tasks.count(piece_of)} cut pieces of chunks")
+    read = [f"`{name}`" for name, given in blocks.given.items() if given.source is not None]
+    computing, cutting = f"{len(tasks) - tasks.count(piece_of)} tasks compute", tasks.count(piece_of)
+    reading = f", which read windows of {', '.join(read)} themselves" * bool(read)
+    lines.append(computing + reading + f", {cutting} cut pieces of chunks" * (cutting > 0 or not read))
     lines.append(f"a task has {_largest(blocks) / 2**20:.1f} MiB of arguments and results, at most")
     return "\n".join(lines)
 
@@ -179,9 +183,14 @@ def _chunked(
         of, _ = footprint.multiples.get(a, (1, ""))
         chunks.append((extent,) if a in whole else in_multiples(each, of))
     given = {}
+    blocks = GridBlocks(footprint, chunks[count:] if cut else (), alike=True)
     for n, array in lazy.items():
         images = chunks[:count] if n in counted else []
         inner = chunks[count:] if cut and n in parts else []
+        source = sliced_source(array) if inner else None
+        if source is not None and source.is_worth(blocks, len(images)):
+            given[n] = BlockArgument(array, n in counted, True, source)
+            continue
         more = [(m,) for m in array.shape[len(images) + len(inner) :]]
         given[n] = BlockArgument(array.rechunk((*images, *inner, *more)), n in counted, n in parts)
     return given, tuple(chunks)

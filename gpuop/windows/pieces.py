@@ -20,19 +20,20 @@ def window_of(
 ) -> Array:
     """Points of a source, which go on at the other end; `copied` even where they lie together there."""
     if ends is None:
-        return _together(np.asarray(source[index] if index else source[...]), copied)
+        return together(np.asarray(source[index] if index else source[...]), copied)
     found: Any = None
     for parts in product(*(pieces(a, b, n) for (a, b), n in zip(ends, grid, strict=True))):
         piece = np.asarray(source[(*index, *(slice(first, last) for _, first, last in parts))])
         if found is None and all(b - a == last - first for (a, b), (_, first, last) in zip(ends, parts, strict=True)):
-            return _together(piece, copied)
+            return together(piece, copied)
         if found is None:
             found = reused((*(b - a for a, b in ends), *piece.shape[len(ends) :]), piece.dtype)
         found[tuple(slice(at, at + last - first) for at, first, last in parts)] = piece
     return np.asarray(found)
 
 
-def _together(piece: Array, copied: bool) -> Array:
+def together(piece: Array, copied: bool = False) -> Array:
+    """Points as they lie together in memory; `copied` even if they do."""
     if piece.flags.c_contiguous and not copied:
         return piece
     found = reused(piece.shape, piece.dtype)

@@ -30,6 +30,28 @@ def chunked(array, *chunks):
     return da.from_array(array, chunks=chunks)
 
 
+class Store:
+    """What has slices and says what it reads at once."""
+
+    def __init__(self, array, chunks=None):
+        self.array, self.chunks, self.read = array, chunks, []
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+
+    def __getitem__(self, place):
+        found = self.array[place].copy()
+        if found.size:  # Dask looks at no points
+            self.read.append(tuple((s.start, s.stop) for s in place))
+        return found
+
+
+def stored(array, *chunks):
+    return da.from_array(Store(array), chunks=chunks)
+
+
+def computed(array, *chunks):
+    return chunked(array, *chunks) + array.dtype.type(0)
+
+
 def equal(blocks, whole):
     assert blocks.dtype == whole.dtype and blocks.shape == whole.shape
     found = blocks.compute()
@@ -66,9 +88,53 @@ def smoothed(image, times=2):
 
 @pytest.mark.parametrize("chunks", [((1, 1, 4, 5), (3, 6)), (1, 4), (11, 2), (4, 9)], ids=str)
 @pytest.mark.parametrize("border", ["clamp", "wrap", "reflect", "symmetric", 0.25])
-def test_borders_and_chunks(border, chunks):
+@pytest.mark.parametrize("given", [chunked, stored, computed])
+def test_borders_and_chunks(given, border, chunks):
     image, program = rng.random((11, 9), np.float32), pairs(border)
-    equal(gd.map_blocks(program, chunked(image, *chunks)), program(image))
+    equal(gd.map_blocks(program, given(image, *chunks)), program(image))
+
+
+def test_blocks_read_their_windows():
+    image = rng.random((90, 64), np.float32)
+    store = Store(image)
+    lazy = da.from_array(store, chunks=(30, 64), lock=True)
+    blocks = gd.map_blocks(smoothed, lazy)
+    assert not store.read
+    assert "\n3 tasks compute, which read windows of `image` themselves\n" in gd.explain(smoothed, lazy)
+    equal(blocks, smoothed(image))
+    assert sorted(store.read) == [((0, 34), (0, 64)), ((28, 62), (0, 64)), ((56, 90), (0, 64))]
+    shared = da.stack([blocks, lazy]).compute()  # chunks are there for others
+    np.testing.assert_array_equal(shared, [smoothed(image), image])
+
+
+@pytest.mark.parametrize("chunks", [(30, 64), (7, 64), "unknown"], ids=str)
+def test_what_a_store_would_read_again_is_read_in_chunks(chunks):
+    image = rng.random((90, 64), np.float32)
+    store = Store(image, chunks)
+    equal(gd.map_blocks(smoothed, da.from_array(store, chunks=(30, 64))), smoothed(image))
+    windows = [((0, 34), (0, 64)), ((28, 62), (0, 64)), ((56, 90), (0, 64))]
+    assert (sorted(store.read) == windows) == (chunks == (7, 64))
+
+
+def test_windows_of_images_and_of_colours_are_read():
+    movie = rng.random((3, 2, 60, 9, 3), np.float32)
+
+    @gp.pipeline
+    def blurred(image, other):
+        return mean(gp.VectorField(image) + gp.VectorField(other))
+
+    lazy, store = chunked(movie, 2, 1, 30, 9, 3), Store(movie[::-1])
+    other = da.from_array(store, chunks=(3, 2, 60, 9, 1))
+    assert "windows of `image`, `other`" in gd.explain(blurred, lazy, other, batch=2)
+    whole = [[blurred(a, b) for a, b in zip(*each, strict=True)] for each in zip(movie, movie[::-1], strict=True)]
+    equal(gd.map_blocks(blurred, lazy, other, batch=2), np.array(whole))
+    assert ((2, 3), (1, 2), (29, 60), (0, 9), (0, 3)) in store.read
+
+
+def test_chunks_that_lie_elsewhere_are_pieces():
+    image = rng.random((40, 6), np.float32)
+    lazy = da.Array({("turned", k, 0): image[20 * (1 - k) :][:20] for k in range(2)}, "turned", ((20, 20), (6,)), "f")
+    equal(gd.map_blocks(smoothed, lazy), smoothed(np.roll(image, 20, axis=0)))
 
 
 def test_the_values_are_those_of_scipy():
@@ -250,7 +316,7 @@ def test_small_pieces_do_not_hold_chunks():
 
 
 def test_what_it_explains():
-    told = gd.explain(smoothed, chunked(np.ones((40, 60), "f"), 10, 30))
+    told = gd.explain(smoothed, computed(np.ones((40, 60), "f"), 10, 30))
     assert told.splitlines() == [
         "grid 40×60",
         "  axis 0: 2 before, 2 after",
