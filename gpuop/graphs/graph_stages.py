@@ -1,4 +1,4 @@
-"""Reductions over the grid in graphs that step in windows: what each window gives of them, and what all of them make."""
+"""Reductions and updates in graphs that step in windows: what each window gives of them, and what all of them make."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpuop.interop import own
 from gpuop.ir.types import Shape
 from gpuop.ir.values import Leaf, Node, Result
 from gpuop.ops.algebra import copied
-from gpuop.pipelines.window_stages import StageReduction, joint_stages
+from gpuop.pipelines.window_stages import Joint, StageUpdate, joint_stages
 from gpuop.runtime.base.backend import Buffer, download
 from gpuop.runtime.execute import Prepared
 from gpuop.windows.footprint import Footprint, Place
@@ -25,25 +25,40 @@ Combining = Callable[[Any], Sequence[Any]]  # takes a window's parts, and gives 
 
 
 class GraphStages:
-    """The reductions over the grid of what a graph computes, by stages: each is known before the next one.
+    """What windows of a graph make together, reductions over the grid and updates, by stages: each is known before the next one.
 
     Attributes:
         known: the leaf that stands for each of them in the program.
     """
 
     def __init__(self, wanted: Sequence[Node], grid: Shape) -> None:
-        joint = joint_stages(wanted, tuple(grid), lambda node: node.type.field_shape == grid)
-        reduced = ([each for each in stage if isinstance(each, StageReduction)] for stage in joint)
-        self.stages = [stage for stage in reduced if stage]
+        self.stages = joint_stages(wanted, tuple(grid), lambda node: node.type.field_shape == grid)
         nodes = [each.node for stage in self.stages for each in stage]
         self.known: dict[Node, Leaf] = {node: Leaf(node.type, _nothing(node), name=node.name) for node in nodes}
 
     def program(self, seen: Sequence[Node], nexts: Sequence[Node]) -> Program:
-        """What gives values that are seen, what is reduced, in the order of stages, and next values of states."""
-        fields = [own(each.made.field.node) for stage in self.stages for each in stage]
+        """What gives values that are seen, what windows compute of stages, in their order, and next values of states."""
+        fields = [_computed(each) for stage in self.stages for each in stage]
         taken = [copied(Field.of(node)).node if node in self.known else node for node in nexts]
         what = program([*seen, *fields, *taken], self.known)
         return replace(what, leaves={v: self.known.get(node, node) for v, node in what.leaves.items()})
+
+    def parts(self, fields: Iterable[int]) -> set[int]:
+        """Of the values that windows compute, in the order of stages, those of which they give parts as they are."""
+        joint = [each for stage in self.stages for each in stage]
+        return {v for v, each in zip(fields, joint, strict=False) if isinstance(each, StageUpdate)}
+
+    def leaves(self, what: Program) -> set[int]:
+        """The leaves of a program that stand for what stages give."""
+        known = set(self.known.values())
+        return {v for v, node in what.leaves.items() if node in known}
+
+
+def _computed(each: Joint) -> Node:
+    """What windows compute: of an update what its own call gives, for which a leaf stands elsewhere."""
+    if isinstance(each, StageUpdate):
+        return Result(replace(each.node.call), each.node.index)
+    return own(each.field.node)
 
 
 def _nothing(node: Result) -> Adjustable:
@@ -55,10 +70,10 @@ NO_STAGES = GraphStages([], Shape())  # for graphs that compute all of their gri
 
 
 def reduced_before(what: Program, values: Iterable[int], fields: Mapping[int, int]) -> list[int]:
-    """The values whose reductions must be known for others.
+    """The values of which stages must be known for others.
 
     Args:
-        fields: the leaves that stand for reductions, with what is reduced.
+        fields: the leaves that stand for what stages give, with what windows compute of it.
     """
     found: dict[int, None] = {}
     wanted = set(values)
@@ -71,9 +86,9 @@ def reduced_before(what: Program, values: Iterable[int], fields: Mapping[int, in
 
 @dataclass(frozen=True, eq=False)
 class WindowStage:
-    """What gives a window's parts of the reductions of a stage."""
+    """What gives a window's parts of a stage."""
 
-    reductions: Sequence[StageReduction]
+    joint: Sequence[Joint]
     program: Program
     prepared: Prepared
 
@@ -83,12 +98,12 @@ class WindowStage:
         given = {v: states[v] if v in states else argument(node, backend) for v, node in what.leaves.items()}
         values = self.prepared.run(given)
         arrays = iter([download(what.types[v], values[v], backend) for v in what.wanted])
-        return tuple(each.part(arrays, start, stop) for each in self.reductions)
+        return tuple(each.part(arrays, start, stop) for each in self.joint)
 
 
 def make_known(stage: WindowStage, parts: Sequence[Any], needed: Footprint, known: Mapping[Node, Leaf]) -> None:
-    """Set what a stage's reductions are, put together of all windows' parts."""
-    for each, value in zip(stage.reductions, needed.known(parts), strict=True):
+    """Set what a stage gives, put together of all windows' parts."""
+    for each, value in zip(stage.joint, needed.known(parts), strict=True):
         leaf = known[each.node]
         assert isinstance(leaf.source, Adjustable)
         leaf.source.set(np.asarray(value, leaf.type.array_dtype).reshape(leaf.type.array_shape))

@@ -18,7 +18,7 @@ from gpuop.graphs.stepped_graph import SteppedGraph, cut_axes, grid_of, probe_na
 from gpuop.graphs.window_regions import Region, WindowRegions
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
-from gpuop.pipelines.window_stages import StageReduction, reducing
+from gpuop.pipelines.window_stages import Joint, reducing
 from gpuop.runtime.base.backend import Array, Buffer
 from gpuop.windows.footprint import places
 from gpuop.windows.pieces import window_of
@@ -110,14 +110,14 @@ class GraphWindow:
             self._leaves[value] = Leaf(kind, HostArray(array), node.by_value, node.name)
         return self._leaves[value]
 
-    def _stage(self, stage: Sequence[tuple[StageReduction, int | None, int]]) -> WindowStage:
+    def _stage(self, stage: Sequence[tuple[Joint, int | None, int]]) -> WindowStage:
         """What gives a stage's parts, of what is needed here."""
         needed = [(each, field) for each, _, field in stage if field in self._needs.reduced]
-        reductions = [each for each, _ in needed]
+        joint = [each for each, _ in needed]
         inner = [(a - first, b - first) for a, b, (first, _) in zip(self.start, self.stop, self.ends, strict=True)]
         extents = tuple(b - a for a, b in self.ends)
-        what = reducing(self._program([field for _, field in needed]), reductions, inner, extents)
-        return WindowStage(reductions, what, self._graph.compiled(what, self.backend))
+        what = reducing(self._program([field for _, field in needed]), joint, inner, extents)
+        return WindowStage(joint, what, self._graph.compiled(what, self.backend))
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
@@ -169,9 +169,9 @@ class GraphWindow:
         )
 
     def _reduce(self) -> None:
-        """Have what is reduced over the grid known, of the states as they are."""
+        """Have what all windows make together known, of the states as they are."""
         if self._combine is None:
-            first = self._stages[0].reductions[0]
+            first = self._stages[0].joint[0]
             raise SemanticError(f"{first}: windows give parts of it; `combine=` is to give those of all windows")
         self._bound.settle()
         for stage in self._stages:

@@ -37,8 +37,8 @@ class GraphWindowing(Saving):
     def footprint(self, steps: int = 1) -> Footprint:
         """How far around a point of the grid states depend on states, after so many steps. The grid is that of the largest state.
 
-        Nothing is run; what is probed does not count. What states take that is
-        reduced over the grid is a stage. Constants and sensors' frames of the grid are needed as far too.
+        Nothing is run; what is probed does not count. What states take that is reduced over the grid, or updated by atomic
+        operations, is a stage. Constants and sensors' frames of the grid are needed as far too.
 
         Args:
             steps: 0 or more.
@@ -54,7 +54,8 @@ class GraphWindowing(Saving):
         assert what.cycle is not None
         states, seen = dict(what.cycle.nexts), len(self._probes) + len(self._actuators)
         fields = what.wanted[seen : len(what.wanted) - len(self._states)]
-        found = of_steps(turn_of(what, states, fields), list(states), times(steps))[1]
+        turn, parts = turn_of(what, states, fields), stages.parts(fields)
+        found = of_steps(turn, list(states), times(steps), parts, stages.leaves(what))[1]
         return replace(found, stages=tuple(tuple(map(str, stage)) for stage in stages.stages))
 
     def window(
@@ -68,9 +69,9 @@ class GraphWindowing(Saving):
         Args:
             start, stop: for each axis of the grid the first point, and the one behind the last.
             steps: how many steps are taken between; 1 or more.
-            combine: for what is reduced over the grid: takes this window's parts, which can be pickled, and gives a list of those
-                of all windows, as `comm.allgather` of mpi4py's does. It is called where such a probe is read, and at each step
-                where states depend on reductions.
+            combine: for what is reduced over the grid, or updated by atomic operations: takes this window's parts, which can be
+                pickled, and gives a list of those of all windows, as `comm.allgather` of mpi4py's does. It is called where such a
+                probe is read, and at each step where states depend on such values.
 
         Returns:
             A GraphWindow, at tick 0.

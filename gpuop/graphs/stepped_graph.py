@@ -11,7 +11,7 @@ from gpuop.errors import SemanticError
 from gpuop.fusion.program import Program
 from gpuop.graphs.graph_stages import GraphStages, reduced_before
 from gpuop.graphs.window_regions import Compiling
-from gpuop.pipelines.window_stages import StageReduction
+from gpuop.pipelines.window_stages import Joint
 from gpuop.runtime.base.backend import Backend
 from gpuop.windows.footprint import Footprint, Place, of_steps, turn_of
 from gpuop.windows.surroundings import Surroundings
@@ -57,28 +57,28 @@ class SteppedGraph:
         return dict(self.program.cycle.nexts)
 
     @cached_property
-    def staged(self) -> list[list[tuple[StageReduction, int | None, int]]]:
-        """The reductions over the grid, by stages: the leaf that stands for each, if anything needs it, and what is reduced."""
+    def staged(self) -> list[list[tuple[Joint, int | None, int]]]:
+        """What windows make together, by stages: the leaf that stands for it, if anything needs it, and what windows compute."""
         numbers = {node: v for v, node in self.program.leaves.items()}
         fields, known = iter(self.program.wanted[len(self.fields) :]), self.stages.known
         return [[(each, numbers.get(known[each.node]), next(fields)) for each in stage] for stage in self.stages.stages]
 
     @property
     def reduced(self) -> dict[int, int]:
-        """The leaves that stand for reductions, with what is reduced."""
+        """The leaves that stand for what stages give, with what windows compute of it."""
         return {leaf: field for stage in self.staged for _, leaf, field in stage if leaf is not None}
 
     def needs(self, steps: int, start: Place, stop: Place, probed: bool) -> WindowNeeds:
         """What a window needs, of states and, where that is read there, of all that is probed."""
         nexts, reduced, what = self.nexts, self.reduced, self.program
         stepping = reduced_before(what, nexts.values(), reduced)
-        found = WindowNeeds(*_of(what, nexts, stepping, steps), stepping, {}, {}, bool(stepping))
+        found = WindowNeeds(*self._of(stepping, steps), stepping, {}, {}, bool(stepping))
         found.footprint.window(start, stop)  # refuses what must be whole
         cut = cut_axes(start, stop, found.footprint.grid)
         for name, value in self.probes.items() if probed else ():
             before = reduced_before(what, [value], reduced)
             seen = [*found.reduced, *(v for v in before if v not in found.reduced)]
-            more = _of(what, nexts, [*seen, *found.probes.values(), value], steps)
+            more = self._of([*seen, *found.probes.values(), value], steps)
             reason = next((why for axis, why in more[2].whole.items() if axis in cut), "")
             if reason:
                 found.refused[name] = reason
@@ -86,6 +86,12 @@ class SteppedGraph:
                 found = replace(found, turn=more[0], found=more[1], footprint=more[2], reduced=seen)
                 found.probes[name] = value
         return found
+
+    def _of(self, seen: Sequence[int], steps: int) -> tuple[Program, Surroundings, Footprint]:
+        """A turn that computes other values too, and what it needs."""
+        what, stages = self.program, self.stages
+        turn, parts = turn_of(what, self.nexts, seen), stages.parts(what.wanted[len(self.fields) :])
+        return turn, *of_steps(turn, list(self.nexts), steps, parts, stages.leaves(what))
 
 
 @dataclass(frozen=True)
@@ -107,13 +113,6 @@ class WindowNeeds:
     probes: dict[str, int]
     refused: dict[str, str]
     waits: bool
-
-
-def _of(
-    what: Program, nexts: Mapping[int, int], seen: Sequence[int], steps: int
-) -> tuple[Program, Surroundings, Footprint]:
-    turn = turn_of(what, nexts, seen)
-    return turn, *of_steps(turn, list(nexts), steps)
 
 
 def cut_axes(start: Place, stop: Place, grid: Place) -> frozenset[int]:

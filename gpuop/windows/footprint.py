@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -178,15 +178,19 @@ def turn_of(what: Program, states: Mapping[int, int], seen: Sequence[int] = ()) 
     return replace(what, ops=needed_ops(list(what.ops), wanted), wanted=wanted)
 
 
-def of_steps(turn: Program, states: Sequence[int], steps: int) -> tuple[Surroundings, Footprint]:
+def of_steps(
+    turn: Program, states: Sequence[int], steps: int, parts: Collection[int] = (), known: Collection[int] = ()
+) -> tuple[Surroundings, Footprint]:
     """What the states of a program that is repeated need of themselves after so many steps, and what is looked at before each.
 
     Args:
         turn: wants their next values first.
+        parts: wanted values that are put together of parts.
+        known: the leaves that were, which are whole.
     """
     grid = max((Shape(turn.types[v].field_shape) for v in states), key=math.prod, default=Shape())
-    windows = [v for v in turn.leaves if turn.types[v].field_shape == grid]
-    found = surroundings(turn, grid, windows)
+    windows = [v for v in turn.leaves if turn.types[v].field_shape == grid and v not in known]
+    found = surroundings(turn, grid, windows, parts)
     seen = range(len(states), len(turn.wanted))
     given = {leaf: position for position, leaf in enumerate(states)}
     given |= {v: seen.stop + n for n, v in enumerate(v for v in windows if v not in given)}

@@ -153,8 +153,8 @@ def _check_parts(found: Surroundings, what: Program, op: Op, parts: set[int]) ->
     used = {v for each in what.ops for v in each.inputs}.union(what.wanted) - found.parts
     if parts & used:
         found.all_whole(
-            f"{said(op.kernel, op.loc)} updates a field that all windows make together, and more depends on it: of a pipeline it "
-            "would be a stage, but not in turns or steps"
+            f"{said(op.kernel, op.loc)} updates a field that all windows make together, and more depends on it: of a pipeline, or "
+            "of a graph's steps, it would be a stage, but not in turns"
         )
     found.parts |= parts
 
