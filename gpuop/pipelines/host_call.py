@@ -58,9 +58,10 @@ class HostCall(PipelineCall):
     def _suits(self, number: int, kind: FieldType) -> bool:
         """Whether kernels are about as fast on NumPy's arrays.
 
-        Only planes make vectors, which some functions need; and schedules, beside which copies take little time.
+        Only planes make vectors, which some functions need; and schedules, beside which copies take little time. The planes of one
+        point lie as its tensor does.
         """
-        return kind.planes == 1 or (
+        return not (kind.planes > 1 and kind.field_shape) or (
             self.backend.target.widening != "functions" and number not in _around(self._planned({}))
         )
 
@@ -79,7 +80,7 @@ class HostCall(PipelineCall):
                 wrapped = self.backend.wrap(stored(types[v], array))
                 if wrapped is not None:
                     self.memory[v], self.in_place[v] = wrapped, array
-                    if types[v].planes > 1:
+                    if interleaved(types[v]) != planar(types[v]):
                         self.layouts[v] = interleaved(types[v])
 
     def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:

@@ -85,6 +85,22 @@ def boxes(a):
     return sum(padded[k : k + len(a)] for k in range(7))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "bool"])
+def test_tensors_of_one_point(device, dtype):
+    """Their planes lie as the arrays do, so nothing is copied."""
+    a, b = (rng.random((3, 4, 5)) * 3 - 1).astype(dtype)[1:]
+    function = gp.pipeline(
+        lambda a, b: (
+            (gp.MatrixField(a) ^ gp.MatrixField(b)) if dtype == "bool" else gp.MatrixField(a) * gp.MatrixField(b)
+        )
+    )
+    with gp.profile() as told:
+        found = function(a, b)
+    np.testing.assert_allclose(found, a ^ b if dtype == "bool" else a * b, rtol=1e-6)
+    if device != "reference":
+        assert "load" not in str(told)
+
+
 def test_read_only_and_unaligned_arrays(device):
     image = rng.random((5, 6, 3), np.float32)
     image.flags.writeable = False
