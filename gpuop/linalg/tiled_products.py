@@ -1,4 +1,4 @@
-"""Products of large matrices, whose rows and columns are the last axes of grids: in tiles on GPUs, in strips on CPUs.
+"""Products of large matrices, whose rows and columns are the last axes of grids: in tiles on GPUs, in panels on CPUs.
 
 All add in the order of k, one product after the other, so results have equal bits on every device and in whatever tiles.
 """
@@ -11,11 +11,13 @@ from typing import Any
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.alternatives import either
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.precisions import precision
 from gpuop.ir.kernel import EXACT
 from gpuop.ir.types import FieldType
-from gpuop.linalg.products_of_values import Products, broadcast_place
+from gpuop.linalg.product_panels import in_panels, matrix_of
+from gpuop.linalg.products_of_values import Products
 from gpuop.ops.gather import apart
 from gpuop.ops.sort_tiles import single
 
@@ -48,15 +50,16 @@ LARGE = {
 }  # by the bits of a value: registers hold half as many of 64
 SMALL = TileSize(32, 32, 16, (4, 4))
 BUSY = 100  # work-groups that keep a GPU busy
-ROWS, VECTORS, LANES, HIGH = 8, 2, 16, 16  # of a thread of a CPU, its vectors, and the threads of a group
 LEAST = 32  # rows and columns below which a thread computes each value
 
 
 def tiled(a: Field, b: Field, out: FieldType, dtype: str) -> Field:
     """The product of matrices of scalars; other axes are broadcast."""
+    products = Products(dtype)
     with precision(EXACT):
-        body = _TiledProduct(a, b, out, Products(dtype)).body
-        return library_call("matmul", (out,), [a, b], body, "tiled", whole=True)[0]
+        body = _TiledProduct(a, b, out, products).body
+        elsewhere = library_call("matmul", (out,), [a, b], body, "tiled", whole=True)[0]
+        return either(single(), in_panels(a, b, out, products), elsewhere)
 
 
 def interpreted() -> Any:
@@ -88,34 +91,24 @@ class _TiledProduct:
 
     def body(self) -> None:
         """A thread grid for each kind of target: the interpreter has a thread for each value."""
-        alone, on_cpu, tile = interpreted(), single(), self.tile
-        on_gpu = 1 - alone - on_cpu
-        lanes = LANES * VECTORS
-        high = -(-self.rows // (ROWS * HIGH)) * HIGH
+        alone, tile = interpreted(), self.tile
+        on_gpu = 1 - alone
         k._globalThreads(
             self.matrices,
-            on_gpu * -(-self.rows // tile.high) + on_cpu * high + alone * self.rows,
-            on_gpu * (-(-self.columns // tile.wide) * tile.threads)
-            + on_cpu * (-(-self.columns // lanes) * LANES)
-            + alone * self.columns,
+            on_gpu * -(-self.rows // tile.high) + alone * self.rows,
+            on_gpu * (-(-self.columns // tile.wide) * tile.threads) + alone * self.columns,
         )
-        k._localThreads(1, 1 + on_cpu * (HIGH - 1), on_gpu * tile.threads + on_cpu * LANES + alone)
+        k._localThreads(1, 1, on_gpu * tile.threads + alone)
         with k._codegenIf(alone):
             self.value_by_value()
-        with k._codegenElseif(on_cpu):
-            self.strip()
         with k._codegenElse():
             _GroupTile(self, tile).computed()
 
     def left(self, row: Any, column: Any, border: str = "unchecked") -> Any:
-        return self.products.read(self.a, *self._matrix(self.a), row, column, border=border)
+        return self.products.read(self.a, *matrix_of(self.a, self.batch), row, column, border=border)
 
     def right(self, row: Any, column: Any, border: str = "unchecked") -> Any:
-        return self.products.read(self.b, *self._matrix(self.b), row, column, border=border)
-
-    def _matrix(self, field: Field) -> list[Any]:
-        """Which one of a field's."""
-        return broadcast_place(apart(k._groupLayer, self.batch), field.field_shape[:-2])
+        return self.products.read(self.b, *matrix_of(self.b, self.batch), row, column, border=border)
 
     def put(self, value: Any, row: Any, column: Any) -> None:
         k._writeTensor(k._out0, self.products.result(value), *apart(k._groupLayer, self.batch), row, column)
@@ -125,23 +118,6 @@ class _TiledProduct:
         with k._for(self.inner) as n:
             total @= self.products.more(total, self.left(row, n), self.right(n, column))
         self.put(total, row, column)
-
-    def strip(self) -> None:
-        """A thread's values stay in registers, its neighbours along columns are the lanes of vectors, and a group's threads read
-        the same columns of the right matrix one after the other, which are in the cache then. Last ones begin earlier."""
-        vectors = min(VECTORS, self.columns // LANES)
-        sums = self.products.array(ROWS, vectors)
-        row = k._min(k._row * ROWS, self.rows - ROWS)
-        first = k._min(k._groupColumn * (LANES * vectors), self.columns - LANES * vectors)
-        columns = [first + n * LANES + k._localColumn for n in range(vectors)]
-        with k._for(self.inner) as n:
-            values = [self.right(n, column) for column in columns]
-            for i in range(ROWS):
-                value = self.left(row + i, n)
-                for j in range(vectors):
-                    sums[i, j] = self.products.more(sums[i, j], value, values[j])
-        for i, j in itertools.product(range(ROWS), range(vectors)):
-            self.put(sums[i, j], row + i, columns[j])
 
 
 class _GroupTile:

@@ -9,7 +9,8 @@ import pytest
 
 import gpuop as gp
 from gpuop import linalg
-from gpuop.linalg import tiled_products
+from gpuop.linalg import product_panels, tiled_products
+from gpuop.texts import source
 
 rng = np.random.default_rng(11)
 SHAPES = [
@@ -86,6 +87,19 @@ def test_tiles_of_gpus(monkeypatch: pytest.MonkeyPatch, dtype: str, busy: int) -
     with gp.use_device("reference"):
         a, b = values(dtype, 35, 18), values(dtype, 18, 71)  # of no other test: recorded operators are kept
         close(linalg.matmul(a, b), a @ b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "complex64"])
+def test_panels_of_large_matrices(monkeypatch: pytest.MonkeyPatch, device: str, dtype: str) -> None:
+    """Of CPUs, with a last one that begins earlier; the right matrix may be a transposed one, and there may be several."""
+    monkeypatch.setattr(product_panels, "LARGE", 1)
+    monkeypatch.setattr(product_panels, "MANY", 1)
+    a, b = values(dtype, 2, 39, 7), values(dtype, 77, 7)  # of no other test: recorded operators are kept
+    f, g = gp.ScalarField(a), gp.ScalarField(b)
+    close(f @ g.T, a @ b.T)
+    close(f[0] @ gp.ScalarField(np.stack([b.T, b.T])), a[0] @ np.stack([b.T, b.T]))
+    if device.startswith("opencl"):
+        assert ("panels:" in source([f @ g.T], None)) == (dtype != "complex64")
 
 
 def test_of_tensors() -> None:

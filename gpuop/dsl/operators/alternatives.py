@@ -74,13 +74,13 @@ def _check_outputs(first: Kernel, variant: Variant) -> None:
 
 
 def either(condition: TargetExpression, yes: Field, no: Field) -> Field:
-    """The result of one of two calls, of one kernel each, as a target decides; what only the other one needs is not computed."""
+    """The result of one of two calls, as a target decides; what only the other one needs is not computed."""
     made: list[tuple[Variant, tuple[Node, ...]]] = []
     for holds, field in ((True, yes), (False, no)):
         assert isinstance(field.node, Result)
-        kernel, call = field.node.call.kernel, field.node.call
-        assert isinstance(kernel, Kernel)
-        made.append((Variant(kernel, call.identity, (), grid=((condition.known, holds),)), call.inputs))
+        call = field.node.call
+        for variant, inputs in Recording(call.kernel, call.identity, call.inputs, (field.type,)).variants(()):
+            made.append((replace(variant, grid=(*variant.grid, (condition.known, holds))), inputs))
     both = together(made, (yes.type,))
     return results_of(both.kernel, both.identity, both.inputs, here(), both.kinds)[0]
 
