@@ -28,8 +28,11 @@ from gpuop.ndimage.filter_arguments import DTypeOfArray, frozen
 from gpuop.ndimage.labels import structure_of
 from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of, wanted_dtype
 from gpuop.ops.algebra import astype, copied
+from gpuop.ops.gather import flat
 from gpuop.ops.layouts import ravel, reshape
 
+LABEL, COST, BEHIND, BEFORE = range(4)  # parts of what is known of a point,
+PARTS = 4  # side by side
 NONE = -1  # the point before the first one of a queue, and behind the last one
 
 
@@ -76,7 +79,7 @@ def _flooded(input: Field, markers: Field, structure: Any, dtype: str | None) ->
         return astype(markers, dtype or markers.dtype)
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     steps = [sum(int(i - 1) * stride for i, stride in zip(at, strides, strict=True)) for at in np.argwhere(held)]
-    made = _queued(ravel(input), ravel(markers), [step for step in steps if step])
+    made = _queued(ravel(input), markers, [step for step in steps if step])
     made = copied(reshape(made, shape))
     if importlib.util.find_spec("scipy") is not None:
         made = either(_far_from_host(), copied(_on_host(input, markers, held)), made)
@@ -108,15 +111,16 @@ def _queued(values: Field, markers: Field, steps: Sequence[int]) -> Field:
     """The labels of points, of which those so many steps away are neighbours."""
     count = values.field_shape[0]
     room = 2 + np.iinfo(str(values.dtype)).max
-    points, queues = (FieldType(n, (), "int32") for n in (count, room))
-    types = markers.type, points, points, points, queues, queues, points.replace(dtype="bool")
+    held = "int64" if markers.dtype == "int64" else "int32"
+    types = FieldType(PARTS * count, (), held), *(FieldType(room, (), "int32") for _ in range(2))
     top = astype(values, "int32").max()
 
     def body() -> None:
         k._globalThreads(1)
         _Flood(values, markers, k._readTensor(top, border="unchecked")).run(steps)
 
-    return library_call("watershed_ift", types, [values, markers, top], body, tuple(steps), whole=True)[0]
+    records = library_call("watershed_ift", types, [values, markers, top], body, tuple(steps), whole=True)[0]
+    return astype(records[LABEL::PARTS], markers.dtype)
 
 
 class _Flood:
@@ -124,88 +128,98 @@ class _Flood:
 
     Attributes:
         top: the greatest cost; that of points that nothing has reached is one more.
+        records: of each point its label, its cost, or the complement of that of one that was taken, which no path is less than, and
+            the points behind and before it in its queue: side by side, so that caches have them together.
+        first, last: of each queue.
     """
 
     def __init__(self, values: Field, markers: Field, top: Any) -> None:
         self.values, self.markers, self.top = values, markers, k._var(top)
         self.count = values.field_shape[0]
-        self.labels, self.costs, self.behind, self.before = k._out0, k._out1, k._out2, k._out3
-        self.first, self.last, self.done = k._out4, k._out5, k._out6
+        self.records, self.first, self.last = k._out0, k._out1, k._out2
 
     def run(self, steps: Sequence[int]) -> None:
         table = k._constantArray(np.array(steps or [0], np.int32))
         with k._for(self.top + 2) as cost:
             k._writeTensor(self.first, NONE, cost)
             k._writeTensor(self.last, NONE, cost)
-        with k._for(self.count) as point:
-            self._begin(point)
+        with k._for(tuple(self.markers.field_shape)) as place:
+            self._begin(flat(place, self.markers.field_shape), k._readTensor(self.markers, *place, border="unchecked"))
         with k._for(self.top + 1) as cost, k._while(lambda: _at(self.first, cost) >= 0):
             point = k._var(_at(self.first, cost))
-            self._take(point, cost)
-            with k._for(len(steps)) as n:
+            reached = self._taken(point, cost)
+            with k._for(len(steps), unroll=len(steps) <= 8) as n:
                 beside = point + table[n]
                 with k._if((beside >= 0) & (beside < self.count)):
-                    self._reach(point, beside)
+                    self._reach(beside, *reached)
 
-    def _begin(self, point: Any) -> None:
+    def _get(self, part: int, point: Any) -> Any:
+        """A part of what is known of a point."""
+        held = k._var(_at(self.records, point * PARTS + part))
+        return held if part == LABEL else k._convert_int(held)
+
+    def _set(self, part: int, point: Any, value: Any) -> None:
+        k._writeTensor(self.records, value, point * PARTS + part)
+
+    def _begin(self, point: Any, label: Any) -> None:
         """Queue a marker: those above 0 come first."""
-        label = k._readTensor(self.markers, point, border="unchecked")
-        k._writeTensor(self.labels, label, point)
-        k._writeTensor(self.costs, k._where(label != 0, 0, self.top + 1), point)
-        k._writeTensor(self.done, False, point)
-        k._writeTensor(self.behind, NONE, point)
-        k._writeTensor(self.before, NONE, point)
+        for part, value in enumerate((label, k._where(label != 0, 0, self.top + 1), NONE, NONE)):
+            self._set(part, point, value)
         with k._if(label != 0):
             self._put(point, k._convert_int(0), label > 0)
 
-    def _take(self, point: Any, cost: Any) -> None:
-        """Take the first point of a queue away."""
-        following = k._var(_at(self.behind, point))
+    def _taken(self, point: Any, cost: Any) -> tuple[Any, Any, Any]:
+        """Take the first point of a queue away; its value, cost and label, which stay."""
+        following = self._get(BEHIND, point)
         k._writeTensor(self.first, following, cost)
         with k._if(following >= 0):
-            k._writeTensor(self.before, NONE, following)
-        k._writeTensor(self.before, NONE, point)
-        k._writeTensor(self.behind, NONE, point)
-        k._writeTensor(self.done, True, point)
+            self._set(BEFORE, following, NONE)
+        self._set(BEFORE, point, NONE)
+        self._set(BEHIND, point, NONE)
+        own = self._get(COST, point)
+        own = k._var(k._where(own < 0, ~own, own))  # it may have been taken before, from a queue that it had left
+        self._set(COST, point, ~own)
+        return self._value(point), own, self._get(LABEL, point)
 
-    def _reach(self, point: Any, beside: Any) -> None:
-        """Give a neighbour the point's label, where it costs less than what it has."""
-        own, there = (k._convert_int(k._readTensor(self.values, p, border="unchecked")) for p in (point, beside))
-        cost = k._max(_at(self.costs, point), k._max(own - there, there - own))
-        was = k._var(_at(self.costs, beside))
-        with k._if(k._not(_at(self.done, beside)) & (cost < was)):
-            label = k._var(_at(self.labels, point))
-            k._writeTensor(self.costs, cost, beside)
-            k._writeTensor(self.labels, label, beside)
+    def _value(self, point: Any) -> Any:
+        return k._convert_int(k._readTensor(self.values, point, border="unchecked"))
+
+    def _reach(self, beside: Any, own: Any, least: Any, label: Any) -> None:
+        """Give a neighbour the label of a point with this value, where it costs less than what it has."""
+        there, was = self._value(beside), self._get(COST, beside)
+        cost = k._max(least, k._max(own - there, there - own))
+        with k._if(cost < was):
+            self._set(COST, beside, cost)
+            self._set(LABEL, beside, label)
             self._leave(beside, was)
             self._put(beside, cost, label >= 0)
 
     def _leave(self, point: Any, cost: Any) -> None:
         """Take a point out of its queue; one that is alone in it stays there too, as it does in SciPy's."""
-        before, behind = k._var(_at(self.before, point)), k._var(_at(self.behind, point))
+        before, behind = self._get(BEFORE, point), self._get(BEHIND, point)
         with k._if((before >= 0) | (behind >= 0)):
             with k._if(_at(self.first, cost) == point):
                 k._writeTensor(self.first, behind, cost)
             with k._if(_at(self.last, cost) == point):
                 k._writeTensor(self.last, before, cost)
             with k._if(before >= 0):
-                k._writeTensor(self.behind, behind, before)
+                self._set(BEHIND, before, behind)
             with k._if(behind >= 0):
-                k._writeTensor(self.before, before, behind)
+                self._set(BEFORE, behind, before)
 
     def _put(self, point: Any, cost: Any, in_front: Any) -> None:
         """Put a point in front of a queue, or at its end."""
         with k._if(in_front):
-            self._link(point, cost, self.first, self.behind, self.before, self.last)
+            self._link(point, cost, self.first, BEHIND, BEFORE, self.last)
         with k._else():
-            self._link(point, cost, self.last, self.before, self.behind, self.first)
+            self._link(point, cost, self.last, BEFORE, BEHIND, self.first)
 
-    def _link(self, point: Any, cost: Any, end: Any, inward: Any, outward: Any, other_end: Any) -> None:
+    def _link(self, point: Any, cost: Any, end: Any, inward: int, outward: int, other_end: Any) -> None:
         was = k._var(_at(end, cost))
-        k._writeTensor(inward, was, point)
-        k._writeTensor(outward, NONE, point)
+        self._set(inward, point, was)
+        self._set(outward, point, NONE)
         with k._if(was >= 0):
-            k._writeTensor(outward, point, was)
+            self._set(outward, was, point)
         k._writeTensor(end, point, cost)
         with k._if(_at(other_end, cost) < 0):
             k._writeTensor(other_end, point, cost)
