@@ -14,19 +14,17 @@ import gpuop.dsl as k
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.arrays import host_array
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.fields.kinds_of_field import Parameter, is_big_tensor
+from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
-from gpuop.dsl.recorder.value import KERNEL_NAMES, NUMBERS
+from gpuop.dsl.recorder.value import KERNEL_NAMES
 from gpuop.errors import SemanticError
 from gpuop.ir.build import number
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
 from gpuop.ops import complex_algebra, numpy_functions
 from gpuop.ops.axes import names_of_all
 from gpuop.ops.known_calls import known_or
-from gpuop.ops.layouts import grids_spread
-from gpuop.ops.refused import refuse_negative, told
-
-Operand = Any  # a Field or a number
+from gpuop.ops.operands import Operand, beside
+from gpuop.ops.refused import refuse_negative
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ def apply(name: str, *operands: Operand) -> Field:
 def _applied(name: str, *operands: Operand) -> Field:
     rule_name, function = numpy_functions.EVERY[name]
     rule = RULES[rule_name]
-    given, operands = operands, _beside(name, operands)
+    given, operands = operands, beside(name, operands)
     common = common_dtype(operands)
     if common == "complex64":
         return complex_algebra.apply(
@@ -159,39 +157,6 @@ def _dtype_of(operand: Operand) -> str:
     return "float32" if operand.dtype == "unorm8" else str(operand.dtype)
 
 
-def _beside(name: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:
-    """The operands, on one grid; an array, a list or a tuple of the shape of a field's tensors is one for every point."""
-    tensors = {tuple(o.tensor_shape) for o in operands if isinstance(o, Field)} - {()}
-    beside = [
-        _one_tensor(o) if isinstance(o, (np.ndarray, list, tuple)) and _shape(o) in tensors else o for o in operands
-    ]
-    _check_operands(name, beside)
-    return tuple(grids_spread(name, beside))
-
-
-def _shape(value: Operand) -> tuple[int, ...] | None:
-    try:
-        return np.shape(value)
-    except ValueError:  # lists of several lengths
-        return None
-
-
-def _one_tensor(value: Operand) -> Field:
-    tensor = Parameter(value)
-    tensor.name = ""  # it is no variable of the user's
-    return tensor
-
-
-def _check_operands(name: str, operands: Sequence[Operand]) -> None:
-    """Refuse what is neither a field nor a number."""
-    for o in operands:
-        numeric = isinstance(o, (complex, *NUMBERS, np.complexfloating)) or (isinstance(o, np.ndarray) and o.ndim == 0)
-        if numeric or isinstance(o, Field):
-            continue
-        tensors = {f.tensor_shape for f in operands if isinstance(f, Field)} - {()}
-        raise SemanticError(f"{name} of a Field and {told(o, tensors)}")
-
-
 def common_dtype(operands: Sequence[Operand]) -> str:
     """NumPy's common dtype, with float32 where NumPy would turn integers into float64; numbers are weak."""
     fields = [o for o in operands if isinstance(o, Field)]
@@ -199,7 +164,7 @@ def common_dtype(operands: Sequence[Operand]) -> str:
     common = np.result_type(*dtypes).name
     if common == "float64" and "float64" not in dtypes:
         common = "float32"
-    kinds = {np.asarray(o).dtype.kind for o in operands if not isinstance(o, Field)}
+    kinds = {"i" if type(o) is int else np.asarray(o).dtype.kind for o in operands if not isinstance(o, Field)}
     if "c" in kinds:
         common = "complex64"
     elif "f" in kinds and np.dtype(common).kind in "biu":
@@ -242,7 +207,7 @@ def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
     """numpy.where with three arguments."""
     if a is None or b is None:
         raise SemanticError("where of a Field takes three arguments: where(condition, a, b); or see `np.nonzero`")
-    condition, a, b = _beside("where", (condition, a, b))
+    condition, a, b = beside("where", (condition, a, b))
     known = any(isinstance(o, Field) for o in (a, b))
     computed = common_dtype((a, b)) if known else host_array([a, b]).dtype.name
     mask = condition if isinstance(condition, Field) else Field(bool(condition))

@@ -37,12 +37,12 @@ def tensors_differ():
 
 @WRONGS.add("add of a Field and an array: wrap it in a Field (`gp.ScalarField(a)`), or in a `gp.Parameter`")
 def field_and_array():
-    SCALAR + np.ones((4, 5), "f")  # here
+    SCALAR + np.ones((5, 4), "f")  # here
 
 
 @WRONGS.add("add of a Field and an array: wrap it in a Field (`gp.ScalarField(a)`), or in a `gp.Parameter`")
 def array_and_field():
-    np.ones((4, 5), "f") + SCALAR  # here
+    np.ones((5, 4), "f") + SCALAR  # here
 
 
 @WRONGS.add("subtract of a Field and a list")

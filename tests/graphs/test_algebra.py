@@ -407,8 +407,8 @@ def test_refusals():
             lambda: gp.VectorField(np.zeros((3, 2))) * gp.VectorField(np.zeros((3, 3))),
             "multiply: the tensors differ, 2 and 3",
         ),
-        (lambda: f + np.zeros((3, 4)), r"add of a Field and an array: wrap it in a Field"),
-        (lambda: np.zeros((3, 4)) * f, "multiply of a Field and an array"),
+        (lambda: f + np.zeros((4, 3)), r"add of a Field and an array: wrap it in a Field"),
+        (lambda: np.zeros((1, 3, 4)) * f, "multiply of a Field and an array"),
         (lambda: f * [1, 2], "multiply of a Field and a list"),
         (lambda: f + "x", "add of a Field and a str"),
         (lambda: f + None, "add of a Field and"),
@@ -443,11 +443,47 @@ def test_one_tensor_for_every_point(device):
         agree("", got.numpy(), want)
     kernels = {(f * np.float32([1, 2, k])).node.call.identity for k in range(5)}
     assert len(kernels) == 1, "it is a parameter, not a constant"
-    for wrong in (np.ones(4, "f"), (1, 2), np.ones((4, 5, 3), "f"), [[1, 2, 3]]):
+    for wrong in (np.ones(4, "f"), (1, 2), np.ones((4, 5), "f"), [[1, 2, 3]]):
         with pytest.raises(
             gp.SemanticError, match=r"multiply of a Field and (an array|a tuple|a list).* wrap it in a Field"
         ):
             f * wrong
+
+
+def test_arrays_of_a_fields_shape(device):
+    """They are Fields of as many axes of tensors, whose values kernels do not depend on."""
+    a, b = rng.normal(size=(2, 4, 5)).astype("f")
+    f, whole, v = gp.ScalarField(a), rng.integers(0, 9, (4, 5)), rng.normal(size=(4, 5, 3)).astype("f")
+    for got, want in (
+        (f + b, a + b), (b - f, b - a), (f < b, a < b), (np.maximum(b, f), np.maximum(a, b)), (f * whole, a * whole.astype("f")),
+        (np.where(b > 0, f, 0), np.where(b > 0, a, np.float32(0))), (np.where(f > 0, b, f), np.where(a > 0, b, a)),
+        (np.clip(f, b, b + 1), np.clip(a, b, b + 1)), (f + b.tolist(), a + b), (gp.VectorField(v) / v[::-1], v / v[::-1]),
+        (f + b.astype("F"), a + b.astype("F")),
+    ):  # fmt: skip
+        agree("", got.numpy(), want)
+    made = f + np.zeros((4, 5))
+    assert made.dtype == "float64" and set(program([made.node]).names.values()) == {"f", "made"}
+    assert len({(f * (b + k)).node.call.identity for k in range(5)}) == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_integers_of_more_than_64_bits(device, dtype):
+    a = np.arange(6).astype(dtype)
+    f, many = gp.ScalarField(a), 10**30
+
+    @gp.operator
+    def scaled(field):
+        return _readTensor(field) * many
+
+    with np.errstate(over="ignore"):
+        for got, want in (
+            (f * many, a * many), (-many - f, -many - a), (f < many, a < many), (np.maximum(f, many), np.maximum(a, many)),
+            (f + 2**64, a + 2**64), (np.where(f > 1, f, many), np.where(a > 1, a, np.array(many, dtype))), (scaled(f), a * many),
+        ):  # fmt: skip
+            agree("", got.numpy(), want)
+    for refused in (lambda: f * 10**400, lambda: gp.ScalarField(np.int32([1])) * many):
+        with pytest.raises(gp.SemanticError, match="does not fit"):
+            refused()
 
 
 # --- calls that are known -------------------------------------------------------------------------------------------

@@ -259,6 +259,8 @@ def convert(value: Operand, target: Type) -> Expr:
 def _number(value: Number, target: DType) -> Const:
     if isinstance(value, bool):
         return fold_cast(constant(value, BOOL), Type(target), True)
+    if target.kind == "f" and not -(2**63) <= value < 2**64 and DOUBLE.holds(value):
+        value = float(value)  # which no integer of the device's is
     source = DOUBLE if isinstance(value, float) else LONG if -(2**63) <= value < 2**63 else ULONG
     if not source.holds(value):
         raise SemanticError(f"{value} fits no type of the device's")
