@@ -67,6 +67,22 @@ class DTypeOfArray(str):
     """The dtype of an array that a result goes into."""
 
 
+def is_swapped(output: Any) -> bool:
+    """Whether `output=` is a dtype of the other byte order, which no field has."""
+    says = isinstance(output, np.dtype) or (isinstance(output, str) and output.startswith(("<", ">")))
+    return says and not np.dtype(output).isnative
+
+
+def refuse_swapped(name: str, output: Any) -> None:
+    """UnsupportedError for such a dtype."""
+    if is_swapped(output):
+        native = np.dtype(output).name
+        raise UnsupportedError(
+            f"ndimage.{name}: a result of {np.dtype(output).str!r} has the other byte order, which no field has; give "
+            f"`output={native!r}`, and convert NumPy's array of it"
+        )
+
+
 @dataclass(frozen=True)
 class ImageEdge:
     """What is read outside of a field.

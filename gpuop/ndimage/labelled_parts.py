@@ -155,18 +155,20 @@ def histogram(input: Any, min: Any, max: Any, bins: Any, labels: Any = None, ind
         bins: how many.
 
     Returns:
-        int64 counts; of an array of numbers an array of such, None of labels that no point has. Of Fields an int64 Field with the
-        bins along its last axis, 0 of such labels.
+        int64 counts; of an array of numbers an array of such; None in the place of those of labels that no point has. Of Fields an
+        int64 Field with the bins along its last axis, 0 of such labels.
 
     Raises:
         ArgumentError, UnsupportedError: as of `sum_labels`.
     """
     chosen = index_of(index)
     made, points = measured(_histogram, input, labels, chosen, (float(min), float(max), int(bins)))
-    if is_lazy(input, labels) or chosen.shape is None or labels is None:
+    if is_lazy(input, labels) or chosen.values is None or labels is None:
         return made
-    found = np.empty(chosen.shape, object)
     rows, there = made.reshape(-1, made.shape[-1]), values_of(points).reshape(-1).tolist()
+    if chosen.shape is None:
+        return made if there[0] else None
+    found = np.empty(chosen.shape, object)
     for n, at in enumerate(np.ndindex(chosen.shape)):
         found[at] = rows[n] if there[n] else None
     return found

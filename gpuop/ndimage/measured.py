@@ -14,7 +14,7 @@ from gpuop.dsl.fields.arrays import Placeholder, is_array
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.interop import library_of, numpy_dtype
-from gpuop.ndimage.filter_arguments import DTypeOfArray
+from gpuop.ndimage.filter_arguments import DTypeOfArray, refuse_swapped
 from gpuop.pipelines.pipeline import Pipeline, pipeline
 from gpuop.pipelines.takes_arrays import an_array, as_field
 
@@ -84,10 +84,11 @@ def wanted_dtype(name: str, output: Any, shape: tuple[int, ...], lazy: bool, arg
     """The dtype that an argument wants as `output=` does, or that of its array, or None.
 
     Raises:
-        UnsupportedError: it is an array, beside a Field.
+        UnsupportedError: it is an array, beside a Field, or of the other byte order.
         ArgumentError: it has another shape.
     """
     if output is None or not is_array(output):
+        refuse_swapped(name, output)
         return None if output is None else np.dtype(output).name
     if lazy:
         raise UnsupportedError(f"ndimage.{name}: of a Field `{argument}=` is no array; results are Fields")

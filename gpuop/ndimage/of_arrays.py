@@ -13,7 +13,7 @@ from gpuop.dsl.fields.arrays import Placeholder, is_array
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import UnsupportedError
 from gpuop.interop import numpy_dtype
-from gpuop.ndimage.filter_arguments import DTypeOfArray, ManyNumbers, frozen
+from gpuop.ndimage.filter_arguments import DTypeOfArray, ManyNumbers, frozen, is_swapped, refuse_swapped
 from gpuop.pipelines.calls_before import CONSTANT, DATA, RESULT, Anew, CallsBefore
 from gpuop.pipelines.pipeline import Pipeline, pipeline
 from gpuop.pipelines.takes_arrays import an_array, as_field
@@ -60,9 +60,11 @@ def of_arrays(also: str = "", narrow: bool = False, many: str = "") -> Callable[
             if isinstance(array, (Field, Placeholder)):
                 if into is not None:
                     raise UnsupportedError(f"ndimage.{name}: of a Field `output=` is a dtype; its result is a Field")
+                refuse_swapped(name, output)
                 return field_of(array, other, _with_output(rest, output), False), None, ()
             told = _with_output(rest, _name_of(output, into))
-            return _run(run, (_array(array, narrow), _array(other), told, into is not None), into)
+            arguments = _array(array, narrow), _array(other), told, into is not None
+            return _swapped(name, run(*arguments), output) if is_swapped(output) else _run(run, arguments, into)
 
         return before.calling(function, anew)
 
@@ -99,6 +101,13 @@ def _run(run: Pipeline, arguments: tuple[Any, ...], into: Any) -> Anew:
         np.copyto(into, run(*arguments))
         return into, None, ()
     return run.anew(arguments, {"out": into})
+
+
+def _swapped(name: str, made: Any, output: Any) -> Anew:
+    """NumPy's array of a result, in the other byte order."""
+    if not isinstance(made, np.ndarray):
+        refuse_swapped(name, output)
+    return made.astype(made.dtype.newbyteorder()), None, ()
 
 
 def _other_field(other: Any) -> Any:

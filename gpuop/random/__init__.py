@@ -1,5 +1,8 @@
 """Random numbers by explicit keys, as jax.random's: the same bits on every device and wherever they are fused."""
 
+from typing import NoReturn
+
+from gpuop.errors import MissingError
 from gpuop.random.distributions import exponential, normal, poisson
 from gpuop.random.keys import fold_in, key, split
 from gpuop.random.numbers import bernoulli, bits, integers, uniform
@@ -19,3 +22,26 @@ __all__ = [
     "split",
     "uniform",
 ]
+
+INSTEAD = {
+    "rand": "uniform(key, shape)",
+    "random": "uniform(key, shape)",
+    "random_sample": "uniform(key, shape)",
+    "randn": "normal(key, shape)",
+    "standard_normal": "normal(key, shape)",
+    "randint": "integers(key, low, high, shape)",
+    "standard_exponential": "exponential(key, shape)",
+    "shuffle": "permutation(key, x)",
+    "permuted": "permutation(key, x)",
+    "seed": "key(seed)",
+    "default_rng": "key(seed)",
+    "RandomState": "key(seed)",
+    "PRNGKey": "key(seed)",
+}  # names of NumPy's and JAX's
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    way = f"write `gp.random.{INSTEAD[name]}`" if name in INSTEAD else f"it has {', '.join(__all__)}"
+    raise MissingError(f"gpuop.random has no `{name}`; {way}")

@@ -151,6 +151,7 @@ def test_parts():
         alike(ndimage.histogram(*bins, 3), scipy.ndimage.histogram(*bins, 3))
         mine, theirs = ndimage.histogram(*bins, [2, 999, 1]), scipy.ndimage.histogram(*bins, [2, 999, 1])
         assert mine[1] is None and theirs[1] is None
+        assert ndimage.histogram(*bins, 999) is None and scipy.ndimage.histogram(*bins, 999) is None
         assert np.array_equal(mine[0], theirs[0]) and np.array_equal(mine[2], theirs[2])
         truth, rest = VALUES > 0, (0, 1, 3, LABELS, 3)
         alike(ndimage.histogram(truth, *rest), scipy.ndimage.histogram(truth.astype("uint8"), *rest))

@@ -179,6 +179,22 @@ def test_signatures():
         assert all(variable or ours[n].default == p.default for n, p in theirs.items()), name
 
 
+@pytest.mark.parametrize("output", [">f4", np.dtype(">f8"), "<f4"])
+def test_results_of_either_byte_order(output: Any) -> None:
+    a = np.random.default_rng(3).random((5, 6), np.float32)
+    for _ in range(2):  # the second call is a known one
+        mine, theirs = ndimage.uniform_filter(a, 3, output=output), scipy.ndimage.uniform_filter(a, 3, output=output)
+        assert mine.dtype.str == theirs.dtype.str
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+    if output != "<f4":
+        with pytest.raises(
+            gp.UnsupportedError, match="has the other byte order, which no field has; give `output='float"
+        ):
+            ndimage.uniform_filter(gp.ScalarField(a), 3, output=output)
+        with pytest.raises(gp.UnsupportedError, match="label: a result of '>i4' has the other byte order"):
+            ndimage.label(a > 0.5, output=">i4")
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

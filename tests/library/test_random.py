@@ -160,6 +160,8 @@ def test_numbers_fuse_and_other_keys_compile_nothing() -> None:
         (lambda: random.integers(random.key(1), 0, 300, 3, "uint8"), "uint8 does not hold all integers from 0 to 299"),
         (lambda: random.poisson(random.key(1), -1.0), "lam is a mean from 0 to 1e"),
         (lambda: random.choice(random.key(1), 3, 4, replace=False), "of 3 no 4 are chosen"),
+        (lambda: gp.random.rand(3), r"gpuop.random has no `rand`; write `gp.random.uniform\(key, shape\)`"),
+        (lambda: gp.random.laplace, "gpuop.random has no `laplace`; it has bernoulli, bits, choice"),
     ],
 )
 def test_wrong_arguments(wrong: Any, message: str) -> None:
