@@ -53,8 +53,8 @@ class ManyNumbers:
 
     @classmethod
     def of(cls, value: Any) -> Any:
-        """An array that has more numbers than constants do; others as they are."""
-        if not is_array(value) or math.prod(value.shape) <= MOST_NUMBERS:
+        """An array of so many numbers that a few such have more than constants do; others as they are."""
+        if not is_array(value) or math.prod(value.shape) <= MOST_NUMBERS // 4:
             return value
         array = np.asarray(value)
         return cls(array.tobytes(), array.dtype.str, array.shape)

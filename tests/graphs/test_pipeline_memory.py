@@ -87,7 +87,7 @@ def boxes(a):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "bool"])
 def test_tensors_of_one_point(device, dtype):
-    """Their planes lie as the arrays do, so nothing is copied."""
+    """Their planes lie as the arrays do, so nothing is copied on CPUs."""
     a, b = (rng.random((3, 4, 5)) * 3 - 1).astype(dtype)[1:]
     function = gp.pipeline(
         lambda a, b: (
@@ -97,7 +97,7 @@ def test_tensors_of_one_point(device, dtype):
     with gp.profile() as told:
         found = function(a, b)
     np.testing.assert_allclose(found, a ^ b if dtype == "bool" else a * b, rtol=1e-6)
-    if device != "reference":
+    if device.startswith("opencl") and current().target.device == "cpu":
         assert "load" not in str(told)
 
 
