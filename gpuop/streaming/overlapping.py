@@ -29,15 +29,18 @@ def overlapped(
     read_ahead: deque[tuple[Task, Future[Any]]] = deque()
     written: deque[Future[None]] = deque()
     reader, writer = (ThreadPoolExecutor(1, f"gpuop-stream-{name}") for name in ("read", "write"))
+
+    def go_on(task: Task, given: Future[Any]) -> None:
+        """What is computed, and of what, is held by nothing here afterwards: the next window is read into that memory."""
+        written.append(writer.submit(write, task, compute(task, given.result())))
+
     try:
         while True:
             while len(read_ahead) < AHEAD and (task := next(left, None)) is not None:
                 read_ahead.append((task, reader.submit(read, task)))
             if not read_ahead:
                 break
-            task, given = read_ahead.popleft()
-            found = compute(task, given.result())
-            written.append(writer.submit(write, task, found))
+            go_on(*read_ahead.popleft())
             while len(written) > AHEAD:
                 written.popleft().result()
         for each in written:

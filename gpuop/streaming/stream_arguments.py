@@ -16,12 +16,18 @@ def check_points(extents: Sequence[int]) -> None:
         raise SemanticError(f"a stream goes through points, and {what}; call the pipeline itself")
 
 
-def source_names(made: Pipeline, constants: dict[str, Any]) -> list[str]:
-    """Those of the arguments that are sources."""
+def source_names(made: Pipeline, constants: dict[str, Any], count: int) -> list[str]:
+    """Those of the arguments that are sources, of which so many are given."""
     parameters = made.signature.parameters
     unknown = next((name for name in constants if name not in parameters), None)
     if unknown is not None and not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         raise SemanticError(
             f"neither gp.stream nor pipeline `{made.name}` takes `{unknown}=`; `chunks=` says how large windows are"
         )
-    return [name for name in parameters if name not in constants]
+    names = [name for name in parameters if name not in constants]
+    if count > len(names) and not any(each.kind is each.VAR_POSITIONAL for each in parameters.values()):
+        raise SemanticError(
+            f"`source=` has {count} arrays, one for each argument, and pipeline `{made.name}` takes {len(names)}; images in files "
+            "of their own are a single source, with `batch=1`: an array, or what has a shape, a dtype and slices and opens them"
+        )
+    return names

@@ -26,7 +26,7 @@ class StreamCut:
         self, made: Pipeline, sources: Sequence[Any], batch: int, shared: tuple[str, ...], constants: dict[str, Any]
     ) -> None:
         self.pipeline, self.sources, self.shared, self.constants = made, sources, shared, constants
-        names = source_names(made, constants)
+        names = source_names(made, constants, len(sources))
         if not sources:
             raise SemanticError("`source=` has no arrays; give one for each argument of the pipeline")
         check_points(sources[0].shape)

@@ -453,6 +453,10 @@ def test_wrong_arguments(reference, tmp_path, x):
         ({"source": x, "batch": 2}, "from 0 to 1, not 2: the pipeline gets the others"),
         ({"source": np.float32(3)}, "a 0-D array has no axes; call the pipeline itself"),
         ({"source": ()}, "`source=` has no arrays; give one for each argument"),
+        (
+            {"source": [x] * 9, "batch": 1},
+            "`source=` has 9 arrays, one for each argument, .* takes .; images in files of their own",
+        ),
         ({"source": x, "chunks": None}, '`chunks=` is "auto" or .* not None'),
         ({"source": x, "out": locked}, "`out=` is a read-only array; give one that can be written"),
         ({"source": x, "out": (None, None)}, "`out=` has 2 arrays, and 1 results are of the grid"),
