@@ -148,7 +148,7 @@ POINTS = [
 ]
 MAKING = [
     of("copy", "image", "image.clone()"),
-    of("empty_like", "image", compared=""),
+    of("empty_like", "image", reference="np.zeros_like(image)"),  # it gives zeros
     of("zeros_like", "image", "zeros_like"),
     of("ones_like", "image", "ones_like"),
     of("full_like", "image, 2", "full_like"),
