@@ -33,7 +33,7 @@ METHODS_OF_LINES = ("direct", "fft")
 METHODS = ("direct", "separable", "fft")
 
 
-@of_arrays(many="weights")
+@of_arrays()
 def correlate1d(
     input: Any,
     weights: Any,
@@ -67,7 +67,7 @@ def correlate1d(
     return _along_line("correlate1d", input, numbers, number, output, edge(mode, cval), origin, method)
 
 
-@of_arrays(many="weights")
+@of_arrays()
 def convolve1d(
     input: Any,
     weights: Any,
@@ -85,7 +85,7 @@ def convolve1d(
     return _along_line("convolve1d", input, turned, number, output, edge(mode, cval), shift, method)
 
 
-@of_arrays(many="weights")
+@of_arrays()
 def correlate(
     input: Any,
     weights: Any,
@@ -121,7 +121,7 @@ def correlate(
     return _windowed("correlate", input, weights, output, edge(mode, cval), origin, axes, method, turned=False)
 
 
-@of_arrays(many="weights")
+@of_arrays()
 def convolve(
     input: Any,
     weights: Any,

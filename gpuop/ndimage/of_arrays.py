@@ -28,14 +28,13 @@ def is_of_an_array() -> bool:
     return _of_arrays.get()
 
 
-def of_arrays(also: str = "", narrow: bool = False, many: str = "") -> Callable[[Function], Function]:
+def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Function]:
     """Make of a function of a field one that takes an array too: then it is a pipeline, kept for the array's type and all else.
 
     `output=` is SciPy's: a dtype, or for arrays an array of the same library that the result goes into, which is returned.
 
     Args:
         also: another argument that is a field or None, beside the first one.
-        many: another argument that may be an array of many numbers.
         narrow: complex128, which no field has, is taken as complex64.
     """
 
@@ -56,7 +55,7 @@ def of_arrays(also: str = "", narrow: bool = False, many: str = "") -> Callable[
             given = dict(signature.bind(*args, **kwargs).arguments)
             array, other, output = given.pop(first), given.pop(also, None), given.pop("output", usual)
             into = output if output is not None and is_array(output) else None
-            rest = {n: frozen(ManyNumbers.of(v) if n == many else v) for n, v in given.items()}
+            rest = {n: frozen(ManyNumbers.of(v)) for n, v in given.items()}
             if isinstance(array, (Field, Placeholder)):
                 if into is not None:
                     raise UnsupportedError(f"ndimage.{name}: of a Field `output=` is a dtype; its result is a Field")

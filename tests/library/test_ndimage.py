@@ -253,3 +253,15 @@ def test_some_of_scipys_own_tests():
     few = "test_grey_erosion0 or test_grey_dilation0 or test_black_tophat0 and not 03"
     passed, failed, text = run("-k", few, files=("test_morphology",))
     assert (failed, passed > 5) == (0, True), text[-2000:]
+
+
+@pytest.mark.parametrize("name", ["maximum_filter", "median_filter", "binary_erosion", "grey_dilation"])
+def test_large_footprints(name):
+    """Of more numbers than constants have, and two of them."""
+    where = np.random.default_rng(3).random((65, 64)) > 0.5
+    image = np.random.default_rng(4).random((70, 75), np.float32)
+    options = {"grey_dilation": {"footprint": where, "structure": where * 0.5}, "binary_erosion": {"structure": where}}
+    given = options.get(name, {"footprint": where})
+    with gp.use_device("reference"):
+        found = getattr(ndimage, name)(image, **given)
+    np.testing.assert_allclose(found, getattr(scipy.ndimage, name)(image, **given), rtol=1e-6)
