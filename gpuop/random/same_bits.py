@@ -119,14 +119,10 @@ def normal_of(words: Sequence[Any], of: Floats) -> Any:
 
 
 def _erfinv_over_x(w: Any, of: Floats) -> Any:
-    """By a polynomial, and by others of its root for few numbers: warps that have none of these leave them out, vectors choose."""
     (_, middle, first), *others = of.erfinv
-    found = k._var(polynomial(w - middle, first))
-    for start, other_middle, coefficients in others:
-        with k._codegenIf(k._target.device == "gpu"), k._if(w >= start):
-            found.assign(polynomial(k._sqrt(w) - other_middle, coefficients))
-        with k._codegenElse():
-            found.assign(k._where(w < start, found, polynomial(k._sqrt(w) - other_middle, coefficients)))
+    root, found = k._sqrt(w), polynomial(w - middle, first)
+    for start, middle, coefficients in others:
+        found = k._where(w < start, found, polynomial(root - middle, coefficients))
     return found
 
 
