@@ -59,7 +59,7 @@ class Config:
         device: GPUOP_DEVICE, the default device.
         debug: GPUOP_DEBUG: 1 launches, 2 fusion, 3 recorded IR, 4 source, 5 IR after each pass.
         dump: GPUOP_DUMP, a folder that generated source is written to.
-        cache: GPUOP_CACHE, the folder of compiled kernels.
+        cache: GPUOP_CACHE, the folder of compiled kernels, and of the texts that they are made of.
         widen: GPUOP_WIDEN; 0: a thread handles one point, always.
         schedule: GPUOP_SCHEDULE, "auto" or "plain": each value is computed by the thread of its point, in a kernel without stages.
         tune: GPUOP_TUNE, as of `gp.tuning`: whether what was measured before is used, and what was not is measured.

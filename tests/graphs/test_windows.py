@@ -11,6 +11,7 @@ from scipy import ndimage
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.errors import SemanticError
+from gpuop.pipelines import parted
 from gpuop.runtime.devices import current
 from gpuop.windows.reused import let_go, reused
 from tests.fuzz.windowed import WindowedProgram, taken
@@ -321,6 +322,22 @@ def test_what_reduces_tensors_alone_is_no_stage():
     assert program.footprint(x).stages == ()
     found = program.window((6, 5), (2, 0), (4, 5))(x[2:4])
     np.testing.assert_allclose(found, x[2:4].sum(-1), rtol=1e-6)
+
+
+def test_windows_of_one_shape_are_made_once_wherever_their_points_are(monkeypatch):
+    """Where in a window the points are that count is known to what reduces them, and to nothing before that."""
+    made, on_window = [], parted.on_window
+    monkeypatch.setattr(parted, "on_window", lambda *given: made.append(given[2].window) or on_window(*given))
+    program, x = gp.pipeline(lambda x: np.count_nonzero(blurred(gp.ScalarField(x)) > 0.5)), image(12, 8)
+    with gp.use_device("reference"):
+        needed = program.footprint(x)
+        places = [(0, 5), (5, 9), (9, 12)]
+        (count,) = needed.known(
+            program.window(x.shape, (a, 0), (b, 8), stage=0)(x[slice(*needed.window((a, 0), (b, 8))[0])])
+            for a, b in places
+        )
+    assert made == [(6, 8), (4, 8)]
+    assert count == (ndimage.uniform_filter(x.astype("d"), 3, mode="nearest") > 0.5).sum()
 
 
 def test_stages_are_asked_for_in_order():
