@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuop.pipelines.pipeline import Pipeline
 from gpuop.pipelines.pipeline_call import on_device
-from gpuop.runtime.devices import current
+from gpuop.pipelines.window_call import takes_cores
 from gpuop.windows.footprint import Footprint
 from gpuop.windows.pieces import together
 from gpuop.windows.reused import reused
@@ -122,10 +122,8 @@ class BlockProgram:
 
     def _alone(self, window: Callable[..., Any], arrays: dict[str, Any]) -> Any:
         """Compute a window: one at a time on a CPU, as each takes all cores, while others are read and written."""
-        with on_device(self.device):
-            alone = _computing if current().target.device == "cpu" else nullcontext()
-            with alone:
-                return window(**arrays, **self.constants)
+        with on_device(self.device), _computing if takes_cores() else nullcontext():
+            return window(**arrays, **self.constants)
 
 
 def _several(results: Any) -> list[Any]:

@@ -220,6 +220,11 @@ class PipelineWindow:
         return tuple(found) if made.traced.several else found[0]
 
 
+def takes_cores() -> bool:
+    """Whether the device in use computes each window by the host's cores, all that there are."""
+    return current().target.device == "cpu"
+
+
 def _slices(ends: Ends) -> tuple[slice, ...]:
     return tuple(slice(*each) for each in ends)
 

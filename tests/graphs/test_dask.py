@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from time import sleep
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy import ndimage
 
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.pipelines.window_call import PipelineWindow
 from gpuop.runtime.reference.reference_device import Reference
 from tests.fuzz.windowed import WindowedProgram
 
@@ -305,6 +307,25 @@ def test_the_device_of_workers(monkeypatch):
     with gp.use_device(gp.devices()[0].name):
         equal(blocks, image)
     assert used
+
+
+def test_windows_are_computed_one_at_a_time(monkeypatch):
+    """On a CPU, whatever the number of threads that read and write others."""
+    running, most, call = [], [], PipelineWindow.__call__
+
+    def noted(window, *args, **named):
+        running.append(window)
+        most.append(len(running))
+        sleep(0.02)
+        found = call(window, *args, **named)
+        running.remove(window)
+        return found
+
+    monkeypatch.setattr(PipelineWindow, "__call__", noted)
+    image = rng.random((40, 6), np.float32)
+    blocks = gd.map_blocks(smoothed, chunked(image, 5, 6), device="reference")
+    np.testing.assert_array_equal(blocks.compute(scheduler="threads", num_workers=4), smoothed(image))
+    assert most == [1] * 8
 
 
 def test_small_pieces_do_not_hold_chunks():
