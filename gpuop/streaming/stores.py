@@ -15,6 +15,7 @@ from gpuop.errors import SemanticError, described
 from gpuop.ir.types import FieldType
 from gpuop.kept.files import named
 from gpuop.runtime.base.backend import Array
+from gpuop.streaming.spared import spare_in_hdf5, spare_in_zarr
 
 HDF5 = (".h5", ".hdf5")
 TIFF = (".tif", ".tiff")
@@ -84,7 +85,7 @@ def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[
         kept: the file is gone on with, as it has some of the result.
 
     Raises:
-        SemanticError: an array of another shape or dtype, or as of `opened`.
+        SemanticError: an array of another shape or dtype, or as of `opened`; a file or folder with something else in it.
         OSError: it cannot be written.
     """
     if out is None:
@@ -104,11 +105,14 @@ def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[
     if ending in TIFF:
         return _tiff(path, shape, kind.array_dtype)
     if ending in HDF5:
-        file = _package("h5py", path).File(path, "a" if name else "w")
+        h5py = _package("h5py", path)
+        spare_in_hdf5(h5py, path, name)
+        file = h5py.File(path, "a" if name else "w")
         if name in file:
             del file[name]
         return file.create_dataset(name or "data", shape, kind.array_dtype, chunks=tuple(chunks))
     zarr = _package("zarr", path)
+    spare_in_zarr(path)
     return zarr.open_array(path, mode="w", shape=shape, chunks=tuple(chunks), dtype=kind.array_dtype)
 
 
