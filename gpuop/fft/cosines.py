@@ -177,6 +177,8 @@ def _of_array(name: str, x: Any, type_: Any, lengths: Any, axes: Any, norm: Any,
     counts, numbers = lengths_of(FieldType(x.shape, (), x.dtype), lengths, axes)
     if type_ not in BACK or not numbers or min(counts) < 2:
         return None
+    if orthogonalize is not None and str(x.dtype) == "complex64":  # of which SciPy scales one part alone
+        return None
     scale_of(norm, counts, 1)
     return transforming_alone(name, x, counts, numbers, norm, type=type_, orthogonalize=orthogonalize)
 

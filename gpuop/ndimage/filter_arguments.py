@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import warnings
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ SMALL = ("bool", "int8", "uint8", "int16", "uint16", "float16", "float32", "unor
 def frozen(value: Any) -> Any:
     """An argument as a constant that can be hashed: arrays and lists as tuples."""
     if isinstance(value, (np.ndarray, np.generic)):
-        return frozen(value.tolist())
+        return frozen(np.asarray(value).tolist())  # of masked arrays all numbers, as in SciPy
     if is_array(value):
         return frozen(np.asarray(value))
     if isinstance(value, dict):
@@ -53,10 +52,19 @@ class ManyNumbers:
 
     @classmethod
     def of(cls, value: Any) -> Any:
-        """An array of so many numbers that a few such have more than constants do; others as they are."""
-        if not is_array(value) or math.prod(value.shape) <= MOST_NUMBERS // 4:
+        """An array, or a list, of so many numbers that a few such have more than constants do; others as they are."""
+        first = value
+        while isinstance(first, (list, tuple)) and first:
+            first = first[0]
+        if not is_array(value) and (first is value or not isinstance(first, (bool, int, float, complex, np.generic))):
             return value
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+            array = np.array(array.tolist()) if array.dtype.hasobject else array
+        except ValueError:  # lists of several lengths
+            return value
+        if array.size <= MOST_NUMBERS // 4 or array.dtype.kind not in "biufc":
+            return value
         return cls(array.tobytes(), array.dtype.str, array.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:

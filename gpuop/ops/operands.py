@@ -26,12 +26,26 @@ def beside(name: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:
 
 
 def _as_operand(value: Operand, fields: Sequence[Field]) -> Operand:
-    """An array of the shape of a field's tensors is one for every point, one of a field's shape a Field."""
+    """An array of the shape of a field's tensors is one for every point, one that NumPy stretches to a field's shape a Field."""
     shape = _shape(value)
     if shape in {tuple(f.tensor_shape) for f in fields} - {()}:
         return _unnamed(Parameter(value))
-    alike = next((f for f in fields if f.field_shape and tuple(f.type.array_shape) == shape), None)
-    return value if alike is None else _unnamed(Field(value, len(alike.tensor_shape)))
+    for f in fields:
+        if f.field_shape and shape and (tuple(f.type.array_shape) == shape or _stretches(value, shape, f)):
+            grid = len(shape) - len(f.tensor_shape)
+            if shape[grid:] == tuple(f.tensor_shape):
+                return _unnamed(Field(value, len(f.tensor_shape)))
+            return _unnamed(Field(np.reshape(value, shape[:grid]), 0))
+    return value
+
+
+def _stretches(value: Operand, shape: tuple[int, ...], field: Field) -> bool:
+    """Whether an array has a number, or a tensor, for points of a field, by NumPy's rules."""
+    whole, grid = tuple(field.type.array_shape), len(shape) - len(field.tensor_shape)
+    if not isinstance(value, np.ndarray) or grid < 1 or len(shape) > len(whole):
+        return False
+    alike = all(n in (1, of) for n, of in zip(shape[::-1], whole[::-1], strict=False))
+    return alike and (shape[grid:] == tuple(field.tensor_shape) or set(shape[grid:]) == {1})
 
 
 def _shape(value: Operand) -> tuple[int, ...] | None:
@@ -46,10 +60,14 @@ def _unnamed(field: Field) -> Field:
     return field
 
 
+def _is_number(value: Operand) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biufc"
+
+
 def _check(name: str, operands: Sequence[Operand]) -> None:
     """Refuse what is neither a field nor a number."""
     for o in operands:
-        numeric = isinstance(o, (complex, *NUMBERS, np.complexfloating)) or (isinstance(o, np.ndarray) and o.ndim == 0)
+        numeric = isinstance(o, (complex, *NUMBERS, np.complexfloating)) or _is_number(o)
         if numeric or isinstance(o, Field):
             continue
         tensors = {f.tensor_shape for f in operands if isinstance(f, Field)} - {()}

@@ -80,7 +80,7 @@ class HostCall(PipelineCall):
                 wrapped = self.backend.wrap(stored(types[v], array))
                 if wrapped is not None:
                     self.memory[v], self.in_place[v] = wrapped, array
-                    if interleaved(types[v]) != planar(types[v]):
+                    if types[v].planes > 1 and types[v].field_shape:
                         self.layouts[v] = interleaved(types[v])
 
     def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:

@@ -126,6 +126,10 @@ def window_bytes() -> tuple[int, int]:
     """The bytes that a window has on the device in use, and that it may have."""
     backend = current()
     on_cpu = backend.target.device == "cpu" or not backend.total_memory
-    total = backend.total_memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    near = min(total // SHARE, NEAR if on_cpu else FAR)
-    return near, min(total // SHARE, LARGER * near)
+    near = min(memory() // SHARE, NEAR if on_cpu else FAR)
+    return near, min(memory() // SHARE, LARGER * near)
+
+
+def memory() -> int:
+    """The bytes of memory that the device in use has; the host's where it does not say so."""
+    return current().total_memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -13,7 +13,7 @@ from gpuop.errors import SemanticError
 from gpuop.ir.types import is_integer
 from gpuop.pipelines.parted import Parted
 from gpuop.pipelines.pipeline import Pipeline
-from gpuop.streaming.chunking import Chunking, chosen, multiple, window_bytes
+from gpuop.streaming.chunking import Chunking, chosen, memory, multiple, window_bytes
 from gpuop.streaming.stream_arguments import check_points, source_names
 
 FIELDS = 2  # fields between arguments and results that a window has at once, as a rule
@@ -59,17 +59,30 @@ class StreamCut:
         needed = self.of.footprint
         if isinstance(chunks, str) and chunks == "auto":
             self.chunking = chosen(needed, self._point_bytes(), self._units(out), *window_bytes())
+            room, asked = memory(), self._point_bytes() * math.prod(self.grid)
+            if self.uncut and asked > room:
+                raise SemanticError(
+                    f"the grid {self.grid} takes {asked} bytes where there are {room}, and {self.uncut}"
+                )
             return
         given = tuple(chunks) if isinstance(chunks, Iterable) else (chunks,)
         if len(given) != len(self.grid) or not all(is_integer(n) and n > 0 for n in given):
             raise SemanticError(
                 f'`chunks=` is "auto" or an extent for each axis of the grid {self.grid}, not {chunks!r}'
             )
+        if len(needed.whole) == len(self.grid) and any(c < n for c, n in zip(given, self.grid, strict=True)):
+            raise SemanticError(f"`chunks=` {given} cuts the grid {self.grid}, and {self.uncut}")
         sizes = (-(-int(c) // multiple(needed, a)) * multiple(needed, a) for a, c in enumerate(given))
         whole = needed.whole.keys()
         self.chunking = Chunking(
             needed, tuple(n if a in whole else min(c, n) for a, (c, n) in enumerate(zip(sizes, self.grid, strict=True)))
         )
+
+    @property
+    def uncut(self) -> str:
+        """Why no axis can be cut; empty if one can."""
+        whole = self.of.footprint.whole
+        return f"none of its axes can be cut: {whole[0]}" if len(whole) == len(self.grid) else ""
 
     def _point_bytes(self) -> int:
         points = math.prod(self.grid)

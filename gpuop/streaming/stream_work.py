@@ -38,6 +38,7 @@ class StreamWork(StreamCut):
         if len(wanted) != sum(self.inside):
             raise SemanticError(
                 f"`out=` has {len(wanted)} arrays, and {sum(self.inside)} results are of the grid; reductions are returned"
+                + f"; {self.uncut}" * bool(self.uncut)
             )
         check_apart(self.named, wanted)
         with writing_alone(wanted):

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop import ndimage
+from gpuop.streaming import stream_cut
 
 ONE_MORE = gp.pipeline(lambda a: gp.ScalarField(a) + 1)
 
@@ -43,3 +45,19 @@ def test_results_spare_what_is_no_array(tmp_path):
         np.testing.assert_array_equal(file["made"], source + 1)
         assert sorted(file) == ["group", "kept", "made"] and "kept" in file["group"]
     assert (tmp_path / "file.zarr").read_text() == (tmp_path / "notes.h5").read_text() == "notes"
+
+
+def test_what_cannot_be_cut_is_refused(monkeypatch):
+    """By the chunks that are asked for, and where it takes more memory than there is."""
+    labels = gp.pipeline(lambda volume: ndimage.label(gp.ScalarField(volume) > 0.5)[0])
+    volume = np.random.default_rng(0).random((6, 5, 7), np.float32)
+    with pytest.raises(
+        gp.SemanticError, match=r"`chunks=` \(3, 5, 7\) cuts the grid \(6, 5, 7\), and none of its axes can be cut"
+    ):
+        gp.stream(labels, volume, chunks=(3, 5, 7), progress=False)
+    with pytest.raises(gp.SemanticError, match=r"0 results are of the grid.*none of its axes can be cut: operator"):
+        gp.stream(labels, volume, "labels.npy", progress=False)
+    np.testing.assert_array_equal(gp.stream(labels, volume, chunks=(6, 5, 7), progress=False), labels(volume))
+    monkeypatch.setattr(stream_cut, "memory", lambda: 1000)
+    with pytest.raises(gp.SemanticError, match=r"takes \d+ bytes where there are 1000, and none of its axes"):
+        gp.stream(labels, volume, progress=False)

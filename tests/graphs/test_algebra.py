@@ -535,3 +535,31 @@ def test_extremes_with_numbers(device):
     for each, want in zip(found, [*wanted, np.full_like(x, np.nan)], strict=True):
         np.testing.assert_array_equal(each, want)
     np.testing.assert_array_equal(np.signbit(found[0])[2:4], [True, False])
+
+
+def test_arrays_that_stretch_to_a_field(device):
+    """By NumPy's rules, and the tensors of a field stay what they are."""
+    a, v = rng.normal(size=(6, 5)).astype("f"), rng.normal(size=(6, 5, 3)).astype("f")
+    f, vectors = gp.ScalarField(a), gp.VectorField(v)
+    for got, want in (
+        (f - a.mean(0), a - a.mean(0)), (a[:, :1] / f, a[:, :1] / a), (np.maximum(f, a[:1]), np.maximum(a, a[:1])),
+        (np.where(a[0] > 0, f, 0), np.where(a[0] > 0, a, np.float32(0))), (vectors * a[..., None], v * a[..., None]),
+        (v[:1] - vectors, v[:1] - v), (vectors + v[0], v + v[0]), (gp.ScalarField(np.stack([a, -a])) + a, np.stack([a + a, 0 * a])),
+    ):  # fmt: skip
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("beside", "reason"),
+    [
+        (np.ones(4, "f"), "wrap it in a Field"),
+        (np.array(3, object), "beside a Field are Fields and numbers"),
+        (
+            np.ma.masked_array(np.ones((6, 5), "f"), np.eye(6, 5) > 0),
+            r"a Field has no mask: give `a\.filled\(number\)`",
+        ),
+    ],
+)
+def test_arrays_that_are_no_operands(beside, reason):
+    with pytest.raises(gp.SemanticError, match=reason):
+        gp.ScalarField(np.zeros((6, 5), "f")) + beside

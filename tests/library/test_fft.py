@@ -259,3 +259,12 @@ def test_arrays_alone_are_told_apart_by_what_is_passed():
                 fft.rfft(x, axis=1.0)
             with pytest.raises(TypeError, match="multiple values"):
                 fft.rfft(x, x=x)
+
+
+@pytest.mark.parametrize("name", ["dct", "idct", "dst", "idst"])
+def test_both_parts_are_orthogonalized(name):
+    """SciPy's own scales one of them alone."""
+    z, theirs = numbers(8), getattr(scipy.fft, name)
+    with gp.use_device("reference"):
+        for options in ({"type": 2, "orthogonalize": True}, {"type": 3, "norm": "ortho", "orthogonalize": False}):
+            close(getattr(fft, name)(z, **options), theirs(z.real, **options) + 1j * theirs(z.imag, **options))

@@ -101,6 +101,10 @@ def numbers(value: ArrayLike) -> Array:
         )
     if remedy(value) and hasattr(value, "__dask_graph__") and value.__dask_graph__() is not None:
         raise SemanticError(f"{described(value)} is to be computed yet, and may have no room in memory{remedy(value)}")
+    if isinstance(value, np.ndarray) and hasattr(value, "mask") and np.any(value.mask):
+        raise SemanticError(
+            "a Field has no mask: give `a.filled(number)` of the masked array, or a Field of `a.data` and one of `a.mask`"
+        )
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O" and not isinstance(value, np.ndarray) and hasattr(type(value), "__dlpack__"):
