@@ -65,7 +65,8 @@ class Windowing(InWindows):
 
         Arguments are windows [start - halo, stop + halo) by `footprint`, cut at the ends of the grid, but not where its ends
         meet: `footprint.window(start, stop)` says which points these are. `_row`, `_rows`, `.shape`, borders, random numbers
-        and `_assert` mean the whole grid. All windows of one shape have the same kernels.
+        and `_assert` mean the whole grid. All windows of one shape have the same kernels; those of a stage that reduces where the
+        wanted points lie at the same place in them too.
 
         Args:
             whole: the extents of the grid.

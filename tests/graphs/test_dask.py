@@ -349,6 +349,15 @@ def test_what_it_explains():
     ]
 
 
+def test_it_explains_how_often_reductions_are_compiled():
+    """What is wanted lies elsewhere in the first windows, in those between and in the last ones."""
+    told = gd.explain(lambda x: smoothed(x).sum(), computed(np.ones((40, 60), "f"), 10, 20))
+    assert (
+        "4×3 blocks, computed of windows of 14×24 points, all alike: compiled once; what is reduced lies at 9 places"
+        in told
+    )
+
+
 def test_xarray():
     xarray = pytest.importorskip("xarray")
     image = rng.random((3, 8, 9), np.float32)
