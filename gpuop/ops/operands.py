@@ -15,6 +15,7 @@ from gpuop.ops.layouts import grids_spread
 from gpuop.ops.refused import told
 
 Operand = Any  # a Field or a number
+NUMERIC = "biufc"  # NumPy's kinds of numbers
 
 
 def beside(name: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:
@@ -42,7 +43,7 @@ def _as_operand(value: Operand, fields: Sequence[Field]) -> Operand:
 def _stretches(value: Operand, shape: tuple[int, ...], field: Field) -> bool:
     """Whether an array has a number, or a tensor, for points of a field, by NumPy's rules."""
     whole, grid = tuple(field.type.array_shape), len(shape) - len(field.tensor_shape)
-    if not isinstance(value, np.ndarray) or grid < 1 or len(shape) > len(whole):
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in NUMERIC or grid < 1 or len(shape) > len(whole):
         return False
     alike = all(n in (1, of) for n, of in zip(shape[::-1], whole[::-1], strict=False))
     return alike and (shape[grid:] == tuple(field.tensor_shape) or set(shape[grid:]) == {1})
@@ -61,7 +62,7 @@ def _unnamed(field: Field) -> Field:
 
 
 def _is_number(value: Operand) -> bool:
-    return isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biufc"
+    return isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in NUMERIC
 
 
 def _check(name: str, operands: Sequence[Operand]) -> None:
