@@ -75,7 +75,7 @@ class BlockMap:
 
     @cached_property
     def blocks(self) -> GridBlocks:
-        """What results are computed of: windows that are all alike."""
+        """What blocks are computed of: windows that are all alike."""
         return GridBlocks(self.program.footprint, self.chunks if self.cut else (), alike=True)
 
     @cached_property
@@ -155,28 +155,25 @@ class BlockMap:
         name, footprint = self.name, self.program.footprint
         tasks: dict[Any, Any] = {f"{name}-program": self.program}
         cutting = _Cutting(f"{name}-piece", tasks)
-        parts = GridBlocks(footprint, self.chunks if self.cut else (), alike=False) if footprint.stages else None
         several = (any(map(self.parted, footprint.results)) and not self.at_once) or not self.cut
         more = (0,) * (len(self.chunks_of(footprint.results[0])) - len(self.images) - len(self.counts))
         for image in np.ndindex(*map(len, self.images)):
             known = None
-            for stage in range(len(footprint.stages) if self.cut and parts is not None else 0):
-                known = self._stage(tasks, image, stage, known, parts, cutting)
+            for stage in range(len(footprint.stages) if self.cut else 0):
+                known = self._stage(tasks, image, stage, known, cutting)
             for block in np.ndindex(*self.counts) if several else [(0,) * len(self.counts)]:
-                place, lists = self._block(self.blocks, image, block, cutting)
+                place, lists = self._block(image, block, cutting)
                 key = (name, *image, *block, *more) if self._is_single else (name, *image, *block)
                 task = block_of if self._is_single else blocks_of
                 tasks[key] = (task, f"{name}-program", place, known, *lists)
         return tasks
 
-    def _stage(
-        self, tasks: dict[Any, Any], image: Chunks, stage: int, known: Key | None, parts: Any, cutting: _Cutting
-    ) -> Key:
+    def _stage(self, tasks: dict[Any, Any], image: Chunks, stage: int, known: Key | None, cutting: _Cutting) -> Key:
         """The key of what stages have given, this one too: the root of a tree of what blocks give."""
         name = f"{self.name}-stage{stage}"
         level: list[Key] = []
         for block in np.ndindex(*self.counts):
-            place, lists = self._block(parts, image, block, cutting)
+            place, lists = self._block(image, block, cutting)
             level.append((name, *image, *block))
             if self.at_once and stage == len(self.program.footprint.stages) - 1:
                 both = (f"{self.name}-both", *image, *block)
@@ -194,11 +191,9 @@ class BlockMap:
         tasks[root] = (known_after, f"{self.name}-program", level[0], known)
         return root
 
-    def _block(
-        self, blocks: GridBlocks, image: Chunks, block: Chunks, cutting: _Cutting
-    ) -> tuple[BlockPlace, list[list[Any]]]:
+    def _block(self, image: Chunks, block: Chunks, cutting: _Cutting) -> tuple[BlockPlace, list[list[Any]]]:
         """A block, and the pieces of each argument: their keys, or what reads them."""
-        ends = blocks.at(block)
+        ends = self.blocks.at(block)
         images = tuple(chunks[k] for chunks, k in zip(self.images, image, strict=True))
         lists, shapes, places = list[list[Any]](), [], []
         for given in self.given.values():
@@ -206,7 +201,7 @@ class BlockMap:
             own = given.array.shape[len(front) :]
             if given.cut and self.cut:
                 if given.source is None:
-                    found = list(self._pieces(given, blocks, at, block, cutting))
+                    found = list(self._pieces(given, at, block, cutting))
                 else:
                     found = list(self._read(given, given.source, at, ends))
                 shapes.append((*front, *(each.points for each in ends), *own[len(ends) :]))
@@ -233,12 +228,12 @@ class BlockMap:
             yield source.part((*front, *taken, *behind)), ((ALL,) * len(image) + there)
 
     def _pieces(
-        self, given: BlockArgument, blocks: GridBlocks, image: Chunks, block: Chunks, cutting: _Cutting
+        self, given: BlockArgument, image: Chunks, block: Chunks, cutting: _Cutting
     ) -> Iterator[tuple[Key, Slices]]:
         """The keys of a window's pieces, each with its place in the window."""
         front = (ALL,) * len(image)
         tensor = given.array.ndim - len(image) - len(block)
-        for along in product(*(blocks.needed[axis][k] for axis, k in enumerate(block))):
+        for along in product(*(self.blocks.needed[axis][k] for axis, k in enumerate(block))):
             key = (given.array.name, *image, *(piece.chunk for piece in along), *(0,) * tensor)
             there = (*front, *(piece.there for piece in along))
             extents = [chunks[piece.chunk] for chunks, piece in zip(self.chunks, along, strict=True)]

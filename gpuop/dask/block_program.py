@@ -45,9 +45,8 @@ class BlockPlace:
     places: tuple[tuple[Slices, ...], ...]
 
     def wanted(self, result: Any, grid: Points) -> Any:
-        """The wanted points of a result on the grid, of which some, or all, were computed."""
-        start = self.start if self.start is not None and result.shape[: len(grid)] != grid else (0,) * len(grid)
-        return result[tuple(slice(a - at, b - at) for a, b, at in zip(self.first, self.last, start, strict=True))]
+        """The wanted points of a result on the grid: of what stages have given all are there."""
+        return result[tuple(map(slice, self.first, self.last))] if result.shape[: len(grid)] == grid else result
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,8 @@ class BlockProgram:
 
     def _window(self, place: BlockPlace, **how: Any) -> Any:
         assert place.start is not None
-        return self.pipeline.window(self.footprint.grid, place.start, place.stop, self.shared, **how)
+        grid, computed = self.footprint.grid, (place.start, place.stop)
+        return self.pipeline.window(grid, place.first, place.last, self.shared, computed=computed, **how)
 
     def _alone(self, window: Callable[..., Any], arrays: dict[str, Any]) -> Any:
         """Compute a window: one at a time on a CPU, as each takes all cores, while others are read and written."""

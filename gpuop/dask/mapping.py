@@ -89,8 +89,9 @@ def explain(
     if blocks.cut:
         windows = "×".join(str(axis[0].points) for axis in blocks.blocks.axes)
         line = f"{'×'.join(map(str, blocks.counts))} blocks, computed of windows of {windows} points, all alike: compiled once"
-        if blocks.program.footprint.stages:
-            line += f"; what is reduced lies at {_places(blocks)} places in them, and is compiled for each"
+        sizes = prod(len({*chunks}) for chunks in blocks.chunks)
+        if blocks.program.footprint.stages and sizes > 1:
+            line += f"; what is reduced is compiled for each of {sizes} sizes of blocks"
         lines.append(line)
         lines.append(f"{blocks.blocks.overhead:.2f} points are computed for each that is wanted")
     tasks = [task[0] for task in blocks.tasks().values() if isinstance(task, tuple)]
@@ -100,15 +101,6 @@ def explain(
     lines.append(computing + reading + f", {cutting} cut pieces of chunks" * (cutting > 0 or not read))
     lines.append(f"a task has {_largest(blocks) / 2**20:.1f} MiB of arguments and results, at most")
     return "\n".join(lines)
-
-
-def _places(blocks: BlockMap) -> int:
-    """At how many places in windows the points of blocks lie."""
-    each = (
-        {(block.wanted[0] - block.window[0], block.wanted[1] - block.window[0]) for block in axis}
-        for axis in blocks.blocks.axes
-    )
-    return prod(map(len, each))
 
 
 def _largest(blocks: BlockMap) -> int:

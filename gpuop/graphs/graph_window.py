@@ -18,7 +18,8 @@ from gpuop.graphs.stepped_graph import SteppedGraph, cut_axes, grid_of, probe_na
 from gpuop.graphs.window_regions import Region, WindowRegions
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
-from gpuop.pipelines.window_stages import Joint, reducing
+from gpuop.pipelines.window_reductions import reducing
+from gpuop.pipelines.window_stages import Joint
 from gpuop.runtime.base.backend import Array, Buffer
 from gpuop.windows.footprint import places
 from gpuop.windows.pieces import window_of
@@ -83,14 +84,23 @@ class GraphWindow:
 
     # --- programs -------------------------------------------------------------------------------------------------
 
-    def _program(self, wanted: Sequence[int], kept: Collection[int] = ()) -> Program:
-        """A program on the window, whose leaves have its points; `kept` are leaves whoever reads them."""
+    def _program(
+        self, wanted: Sequence[int], kept: Collection[int] = (), joint: Sequence[Joint] | None = None
+    ) -> Program:
+        """A program on the window, whose leaves have its points; `kept` are leaves whoever reads them.
+
+        Args:
+            joint: the stage whose parts are wanted, made of what is `wanted`.
+        """
         needs, whole = self._needs, self.footprint.grid
         found, cut = needs.found, cut_axes(self.start, self.stop, whole)
         turn = replace(needs.turn, ops=needed_ops(list(needs.turn.ops), tuple(wanted)), wanted=tuple(wanted))
         extents = tuple(b - a for a, b in self.ends)
-        of = WindowOf(found.grid, type(found.grid)(extents), cut, cut & frozenset(self.footprint.periodic))
+        of = WindowOf(found.grid, type(found.grid)(extents), cut, cut & frozenset(self.footprint.periodic), cut)
         made = on_window(turn, found, of)
+        if joint is not None:
+            points = tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
+            made = reducing(made, joint, points, extents)
         used = {*made.program.wanted, *kept, *(v for op in made.program.ops for v in op.inputs)}
         leaves: dict[int, Node] = {v: node for v, node in made.program.leaves.items() if v in used}
         for v in leaves.keys() & found.cut if cut else ():
@@ -114,9 +124,7 @@ class GraphWindow:
         """What gives a stage's parts, of what is needed here."""
         needed = [(each, field) for each, _, field in stage if field in self._needs.reduced]
         joint = [each for each, _ in needed]
-        inner = [(a - first, b - first) for a, b, (first, _) in zip(self.start, self.stop, self.ends, strict=True)]
-        extents = tuple(b - a for a, b in self.ends)
-        what = reducing(self._program([field for _, field in needed]), joint, inner, extents)
+        what = self._program([field for _, field in needed], joint=joint)
         return WindowStage(joint, what, self._graph.compiled(what, self.backend))
 
     # --- steps ----------------------------------------------------------------------------------------------------

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import Value
 from gpuop.errors import BoundsError, SemanticError, described
 from gpuop.ir.types import FieldType, is_integer
 from gpuop.ops.axes import Axis, axes_of, type_of
-from gpuop.ops.gather import Place, gathered
+from gpuop.ops.gather import Place, Reading, gathered
 
 ADVICE = "`.numpy()` gives an array, which takes every index of NumPy's"
 
@@ -119,6 +120,21 @@ def sliced(field: Field, index: Any) -> Field:
         found,
         whole,
     )
+
+
+def sliced_from(field: Field, firsts: Mapping[int, Field], grid: Sequence[int]) -> Field:
+    """So many points of a grid, from a place on that is known when they are computed: JAX's `dynamic_slice`, of what is inside.
+
+    Args:
+        firsts: by axes of the grid where the points begin, a 0D field of an integer; at 0 along others.
+        grid: how many points along each axis.
+    """
+
+    def value(at: Place, read: Reading) -> Any:
+        return read.at(field, [own + k._readTensor(firsts[a]) if a in firsts else own for a, own in enumerate(at)])
+
+    out = field.type.replace(field_shape=grid)
+    return gathered("slice", out, [field, *firsts.values()], value, ("from", tuple(firsts)), True)
 
 
 # --- what is taken --------------------------------------------------------------------------------------------------

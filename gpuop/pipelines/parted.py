@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from gpuop.bounded import BoundedCache
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.pipeline_call import Traced, in_planes
-from gpuop.pipelines.window_stages import Staged, StageUpdate, comes_in_windows, reducing, staged
+from gpuop.pipelines.window_reductions import reducing
+from gpuop.pipelines.window_stages import Staged, StageUpdate, comes_in_windows, staged
 from gpuop.windows.footprint import Footprint, Place, kernels_grid, positions, told
 from gpuop.windows.surroundings import Surroundings, surroundings, together, wider
 from gpuop.windows.windowed_kernel import Name, WindowOf
 from gpuop.windows.windowed_program import WindowedProgram, on_window
 
+CutAxes: TypeAlias = tuple[frozenset[int], frozenset[int]]  # those that are not all computed, and those not all wanted
 WINDOWS_KEPT = 16  # of stages and extents
 
 
@@ -84,24 +86,26 @@ def _around(made: Traced, grid: Place, shared: Sequence[int], updates: Sequence[
     return surroundings(made.program, kernels_grid(grid), windows, parts)
 
 
-def windowed(of: Parted, stage: int, extents: Place, cut: frozenset[int], inner: Sequence[tuple[int, int]]) -> Windowed:
+def windowed(of: Parted, stage: int, extents: Place, cut: CutAxes, points: Place) -> Windowed:
     """The program of a stage for windows of these extents, cut along some axes.
 
     Args:
         stage: its number; as many as there are stages for the results, and one more for these and the last stage at once.
-        inner: where in a window the points are that are wanted.
+        points: how many are wanted along each axis of the grid.
     """
     made, found = (*of.programs, *of.at_once)[stage]
     more = len(extents) - len(found.grid)
-    axes = frozenset(a - more for a in cut)
+    axes, partial = (frozenset(a - more for a in each) for each in cut)
     periodic = axes & frozenset(a - more for a in of.footprint.periodic)
-    what = WindowOf(found.grid, kernels_grid(extents), axes, periodic)
+    what = WindowOf(found.grid, kernels_grid(extents), axes, periodic, partial)
     windows = of.windows.find((stage, what), lambda: on_window(made.program, found, what))
     known = {v: of.staged.known.index(n) for v, n in made.program.leaves.items() if not isinstance(n, Leaf)}
+    joint = of.staged.joint(stage)
+    if joint:
+        windows = reducing(windows, joint, points, extents)
     numbers = {leaf: name for name, leaf in windows.numbers.items()}
-    if stage != len(of.staged.stages):
-        joint = of.staged.joint(stage)
-        reduced = reducing(windows.program, joint, inner, extents)
+    if joint:
+        reduced = windows.program
         results = tuple(k.replace(field_shape=extents) for k in made.kinds[len(joint) :])
         parts = reduced.wanted[: len(reduced.wanted) - len(results)]
         kinds = (*(reduced.types[v] for v in parts), *results)

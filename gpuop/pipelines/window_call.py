@@ -18,7 +18,7 @@ from gpuop.interop import numpy_dtype
 from gpuop.pipelines.calls_before import TracedCall
 from gpuop.pipelines.device_call import DeviceCall
 from gpuop.pipelines.host_call import HostCall
-from gpuop.pipelines.parted import Parted, Windowed, parted, windowed
+from gpuop.pipelines.parted import CutAxes, Parted, Windowed, parted, windowed
 from gpuop.pipelines.pipeline_call import PipelineCall, Traced, check_out, on_device
 from gpuop.pipelines.window_parts import WindowPart
 from gpuop.runtime.base.backend import Argument, Array, Backend
@@ -69,16 +69,16 @@ class InWindows(Tokenized, ABC):
         """What computes windows of a grid; `shared` are the places of arguments that are whole."""
         return self._parted.find((made, grid, shared), lambda: parted(made, grid, shared))
 
-    def _window(self, of: Parted, stage: int, extents: Place, cut: frozenset[int], inner: Ends) -> Windowed:
-        where = inner if of.staged.reduces(stage) else ()
-        return self._windowed.find((of, stage, extents, cut, where), lambda: windowed(of, stage, extents, cut, inner))
+    def _window(self, of: Parted, stage: int, extents: Place, cut: CutAxes, points: Place) -> Windowed:
+        key = of, stage, extents, cut, points if of.staged.reduces(stage) else ()
+        return self._windowed.find(key, lambda: windowed(of, stage, extents, cut, points))
 
 
 class PipelineWindow:
     """The points [start, stop) of a grid, as a pipeline computes them: called as the pipeline, with windows.
 
     Args:
-        pipeline, whole, start, stop, shared, stage, known: as of `pipeline.window`.
+        pipeline, whole, start, stop, shared, stage, known, computed: as of `pipeline.window`.
     """
 
     def __init__(
@@ -90,9 +90,17 @@ class PipelineWindow:
         shared: tuple[str, ...],
         stage: int | None,
         known: tuple[Any, ...],
+        computed: tuple[Sequence[int], Sequence[int]] | None,
     ) -> None:
         self.pipeline, self.whole, self.shared, self.stage, self.known = pipeline, whole, shared, stage, known
         self.start, self.stop = places(start, stop, whole)
+        self.computed = places(*computed, whole) if computed is not None else (self.start, self.stop)
+        ends = zip(*self.computed, self.start, self.stop, strict=True)
+        if not all(first <= a and b <= last for first, last, a, b in ends):
+            raise SemanticError(
+                f"the points from {self.start} to {self.stop} are wanted, and not all of them are computed, from "
+                f"{self.computed[0]} to {self.computed[1]}"
+            )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute.
@@ -125,11 +133,13 @@ class PipelineWindow:
         device = pipeline._on_device(given)
         traced = pipeline._trace(bound, whole, device).traced
         of = pipeline._parts(traced, self.whole, tuple(k for k, name in enumerate(given) if name not in windows))
-        ends = of.footprint.window(self.start, self.stop)
+        of.footprint.window(self.start, self.stop)  # which refuses points within work-groups
+        ends = of.footprint.window(*self.computed)
         self._check(given, windows, ends)
         stage = self._stage(of)
         extents, inner = _extents(ends), self._inner(ends)
-        made = pipeline._window(of, stage + 2 * with_results, extents, self._cut(), inner)
+        cut = self._cut(*self.computed), self._cut(self.start, self.stop)
+        made = pipeline._window(of, stage + 2 * with_results, extents, cut, self._points)
         kind, backend = DeviceCall if device else HostCall, current()
         passed = self._passed(of, made, ends, backend)
         if stage < len(of.staged.stages):
@@ -150,7 +160,7 @@ class PipelineWindow:
         unknown = [name for name in self.shared if name not in given]
         if unknown:
             raise SemanticError(f"pipeline `{self.pipeline.name}` has no array {unknown[0]!r} to share")
-        axes, least = len(self.whole), [b - a for a, b in zip(self.start, self.stop, strict=True)]
+        axes, least = len(self.whole), [b - a for a, b in zip(*self.computed, strict=True)]
         shapes = {n: tuple(a.shape[:axes]) for n, a in given.items() if n not in self.shared and len(a.shape) >= axes}
         like = next((s for s in shapes.values() if all(m >= n for m, n in zip(s, least, strict=True))), None)
         return {n for n, shape in shapes.items() if shape == like}
@@ -162,8 +172,9 @@ class PipelineWindow:
             if name in windows and got != extents:
                 told = ", ".join(f"{a}:{b}" for a, b in ends)
                 raise SemanticError(
-                    f"pipeline `{self.pipeline.name}`: the points from {self.start} to {self.stop} need a window [{told}], of "
-                    f"extents {extents}, and `{name}` has {got}; `footprint(…).window(start, stop)` says what is needed"
+                    f"pipeline `{self.pipeline.name}`: the points from {self.computed[0]} to {self.computed[1]} need a window "
+                    f"[{told}], of extents {extents}, and `{name}` has {got}; `footprint(…).window(start, stop)` says what is "
+                    "needed"
                 )
 
     def _stage(self, of: Parted) -> int:
@@ -181,12 +192,18 @@ class PipelineWindow:
 
     # --- the window -----------------------------------------------------------------------------------------------
 
+    @property
+    def _points(self) -> Place:
+        """How many points are wanted along each axis."""
+        return tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
+
     def _inner(self, ends: Ends) -> Ends:
         """Where in the window the points are that are wanted."""
         return tuple((a - first, b - first) for a, b, (first, _) in zip(self.start, self.stop, ends, strict=True))
 
-    def _cut(self) -> frozenset[int]:
-        each = enumerate(zip(self.start, self.stop, self.whole, strict=True))
+    def _cut(self, start: Place, stop: Place) -> frozenset[int]:
+        """The axes along which these are not all points of the grid."""
+        each = enumerate(zip(start, stop, self.whole, strict=True))
         return frozenset(axis for axis, (a, b, n) in each if (a, b) != (0, n))
 
     def _passed(self, of: Parted, made: Windowed, ends: Ends, backend: Backend) -> dict[int, Argument]:
@@ -205,8 +222,9 @@ class PipelineWindow:
     # --- results --------------------------------------------------------------------------------------------------
 
     def _outs(self, made: Windowed, out: Any) -> Sequence[Any]:
-        points = [b - a for a, b in zip(self.start, self.stop, strict=True)]
-        kinds = [k.replace(field_shape=points) if c else k for k, c in zip(made.traced.kinds, made.cut, strict=True)]
+        kinds = [
+            k.replace(field_shape=self._points) if c else k for k, c in zip(made.traced.kinds, made.cut, strict=True)
+        ]
         return check_out(self.pipeline.name, out, kinds)
 
     def _results(self, call: PipelineCall, made: Windowed, inner: Ends, outs: Sequence[Any] | None) -> Any:

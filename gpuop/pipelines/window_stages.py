@@ -11,14 +11,14 @@ import numpy as np
 
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.sources import Deferred
-from gpuop.fusion.program import Program, program
+from gpuop.fusion.program import program
 from gpuop.interop import own
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, Node, Result, calls
 from gpuop.ops.reducers import Reducer, reducer_of
 from gpuop.ops.reductions import Reduced, reduced_by, reductions
-from gpuop.ops.slicing import sliced
+from gpuop.ops.slicing import sliced_from
 from gpuop.pipelines.pipeline_call import Traced, traced
 from gpuop.pipelines.window_parts import Region, UpdatedPart, WindowPart
 from gpuop.runtime.base.backend import Array
@@ -26,7 +26,7 @@ from gpuop.windows.combining import combined
 from gpuop.windows.footprint import Place, kernels_grid
 from gpuop.windows.reaching import said
 
-Ends: TypeAlias = Sequence[tuple[int, int]]  # where in a window the points are that are wanted, for each axis
+Firsts: TypeAlias = Mapping[int, Field]  # where in a window the points begin that are wanted, by axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +65,10 @@ class StageReduction:
         whole = "complex64" if given.result == "complex64" else given.held  # complex numbers are held as two
         return replace(given, name=name, divisor=0, result=whole)
 
-    def of_window(self, field: Field, inner: Ends) -> list[Field]:
+    def of_window(self, field: Field, firsts: Firsts, points: Place) -> list[Field]:
         """What a window gives: values, and before them where places are wanted the extreme ones."""
         axes, given = list(self.made.axes), self.reducer
-        field = sliced(field, tuple(slice(*ends) for ends in inner))
+        field = field if points == field.field_shape else sliced_from(field, firsts, points)
         flat = None if len(axes) == len(field.type.array_shape) else axes[0]
         found = [reduced_by(given, field, axes, flat)]
         if given.places:
@@ -136,7 +136,7 @@ class StageUpdate:
         """The type of what a window computes."""
         return self.node.type
 
-    def of_window(self, field: Field, inner: Ends) -> list[Field]:
+    def of_window(self, field: Field, firsts: Firsts, points: Place) -> list[Field]:
         """What a window gives."""
         return [field]
 
@@ -244,34 +244,3 @@ def comes_in_windows(node: Node, grid: Place, shared: Collection[int]) -> bool:
 def _level(node: Node, levels: Mapping[Call, int]) -> int:
     """How many stages come before a value."""
     return levels[node.call] if isinstance(node, Result) else 0
-
-
-def reducing(what: Program, of: Sequence[Joint], inner: Ends, window: Place) -> Program:
-    """A program on windows with the reductions of what it gives first, of the points that are wanted; then what it gives else."""
-    fields, wanted = [], list[Field]()
-    for each in of:
-        kind = each.taken(window)
-        field = Field.of(Leaf(kind.folded), kind=kind)
-        fields.append(field.node)
-        wanted += each.of_window(field, inner)
-    more = program([f.node for f in wanted], fields)
-    leaves = {v: what.wanted[fields.index(node)] for v, node in more.leaves.items()}
-    first, count = max(what.types) + 1, max((op.number for op in what.ops), default=-1) + 1
-    moved = {v: leaves.get(v, v + first) for v in more.types}
-    ops = tuple(
-        replace(
-            op,
-            number=op.number + count,
-            inputs=tuple(moved[v] for v in op.inputs),
-            outputs=tuple(moved[v] for v in op.outputs),
-        )
-        for op in more.ops
-    )
-    return replace(
-        what,
-        ops=(*what.ops, *ops),
-        wanted=(*(moved[v] for v in more.wanted), *what.wanted[len(of) :]),
-        types=what.types | {moved[v]: kind for v, kind in more.types.items() if v not in leaves},
-        key=(*what.key, more.key, tuple(leaves.items())),
-        names={},
-    )

@@ -60,13 +60,14 @@ class Windowing(InWindows):
         shared: str | Iterable[str] = (),
         stage: int | None = None,
         known: Sequence[Any] = (),
+        computed: tuple[Sequence[int], Sequence[int]] | None = None,
     ) -> PipelineWindow:
         """What computes the points [start, stop) of a grid, of windows of its arguments; results have the bits of the whole.
 
         Arguments are windows [start - halo, stop + halo) by `footprint`, cut at the ends of the grid, but not where its ends
         meet: `footprint.window(start, stop)` says which points these are. `_row`, `_rows`, `.shape`, borders, random numbers
-        and `_assert` mean the whole grid. All windows of one shape have the same kernels; those of a stage that reduces where the
-        wanted points lie at the same place in them too.
+        and `_assert` mean the whole grid.
+        All windows of one shape have the same kernels; those of a stage that reduces where as many points are wanted.
 
         Args:
             whole: the extents of the grid.
@@ -76,6 +77,8 @@ class Windowing(InWindows):
             stage: where the pipeline reduces over the grid, the stage (of `footprint.stages`) of which the window's parts are
                 wanted; None: the results.
             known: what earlier stages have given: all that `footprint.known` has made of the parts of each, in order.
+            computed: the first of the points that are computed, and the one behind the last, where they are more than [start,
+                stop): so windows at the ends of a grid may be as long as others. Arguments are windows of these.
 
         Returns:
             What is called as the pipeline, with windows. Results of other grids are those of the whole. Of a stage it gives a
@@ -87,7 +90,7 @@ class Windowing(InWindows):
         """
         grid = tuple(int(n) for n in whole) if not is_integer(whole) else (int(whole),)
         names = (shared,) if isinstance(shared, str) else tuple(shared)
-        return PipelineWindow(self, grid, start, stop, names, stage, tuple(known))
+        return PipelineWindow(self, grid, start, stop, names, stage, tuple(known), computed)
 
 
 def _standing(value: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -89,9 +88,8 @@ class StreamWork(StreamCut):
             return found
 
         def write(place: Place, found: list[Array]) -> None:
-            _, inner = self._owned(place)
-            grid = [array[inner] for array, inside in zip(found, self.inside, strict=True) if inside]
-            self._write(place, grid, outs, journal)
+            on_grid = [array for array, inside in zip(found, self.inside, strict=True) if inside]
+            self._write(place, on_grid, outs, journal)
             progress.step()
 
         todo = [place for place in self._places() if place not in there] if outs else []
@@ -137,7 +135,7 @@ class StreamWork(StreamCut):
 
         done = [place for place in self._places() if (stage, place) in journal.done]
         todo = [place for place in self._places() if (stage, place) not in journal.done]
-        overlapped(todo or done[:1], partial(self._read, exactly=True), compute, note)
+        overlapped(todo or done[:1], self._read, compute, note)
         return self._joined(stage, parts, journal, known)
 
     def _with_results(
@@ -156,7 +154,7 @@ class StreamWork(StreamCut):
                 self._write(place, results, outs, journal)
                 progress.step()
 
-        overlapped(todo or [next(self._places())], partial(self._read, exactly=True), compute, write)
+        overlapped(todo or [next(self._places())], self._read, compute, write)
         given = self._joined(self.stages, parts, journal, known)
         return {image: known[image] + given[image] for image in known}
 
@@ -176,21 +174,15 @@ class StreamWork(StreamCut):
     def _split(self, place: Place) -> tuple[Place, Place]:
         return place[: len(self.lead)], place[len(self.lead) :]
 
-    def _owned(self, place: Place) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-        """Where a chunk's points are in the grid, and in what is computed for it."""
-        _, chunk = self._split(place)
-        (start, stop), (first, _) = self.chunking.points(chunk), self.chunking.computed(chunk)
-        owned = tuple(map(slice, start, stop))
-        return owned, tuple(slice(a - f, b - f) for a, b, f in zip(start, stop, first, strict=True))
-
     def _at(self, place: Place) -> tuple[Any, ...]:
         """Where a chunk is in results."""
-        return (*self._split(place)[0], *self._owned(place)[0])
+        image, chunk = self._split(place)
+        return (*image, *map(slice, *self.chunking.points(chunk)))
 
-    def _read(self, place: Place, exactly: bool = False) -> list[Array]:
-        """The arguments of a window, in memory; `exactly` of a chunk's points."""
+    def _read(self, place: Place) -> list[Array]:
+        """The arguments of a window, in memory."""
         index, chunk = self._split(place)
-        ends = self.of.footprint.window(*(self.chunking.points if exactly else self.chunking.computed)(chunk))
+        ends = self.of.footprint.window(*self.chunking.computed(chunk))
         found = [
             window_of(
                 source, index if batched else (), ends if windowed else None, self.grid, mapping(source) is not None
@@ -203,8 +195,9 @@ class StreamWork(StreamCut):
 
     def _window(self, place: Place, stage: int | None, known: Known) -> PipelineWindow:
         image, chunk = self._split(place)
-        start, stop = (self.chunking.computed if stage is None else self.chunking.points)(chunk)
-        return self.pipeline.window(self.grid, start, stop, self.shared, stage, known[image])
+        start, stop = self.chunking.points(chunk)
+        computed = self.chunking.computed(chunk)
+        return self.pipeline.window(self.grid, start, stop, self.shared, stage, known[image], computed)
 
     def _called(self, place: Place, given: Sequence[Array], stage: int | None, known: Known) -> Any:
         call = self._window(place, stage, known) if self.is_cut else self.pipeline

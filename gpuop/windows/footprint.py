@@ -203,6 +203,6 @@ def of_steps(
 def positions(what: Program, found: Surroundings) -> list[int]:
     """The axes along which results depend on positions in the whole."""
     grid = found.grid
-    cut = WindowOf(grid, grid, frozenset(range(len(grid))) - found.whole.keys(), frozenset(found.periodic))
-    names = on_window(what, found, cut).numbers if cut.cut else ()
+    axes = frozenset(range(len(grid))) - found.whole.keys()
+    names = on_window(what, found, WindowOf(grid, grid, axes, frozenset(found.periodic), axes)).numbers if axes else ()
     return sorted({axis for name, axis in names if name == "origin"})

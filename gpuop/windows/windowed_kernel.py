@@ -29,12 +29,14 @@ class WindowOf:
         window: those of the window.
         cut: the axes along which it is not all of the grid.
         periodic: those of them whose ends meet.
+        partial: the axes along which not all of the grid is wanted: those that are cut, and others that windows have wholly.
     """
 
     whole: Shape
     window: Shape
     cut: frozenset[int]
     periodic: frozenset[int]
+    partial: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -148,13 +150,13 @@ class _Copy(Copier):
     def _is_within(self) -> Expr:
         """Whether the thread's point is one of those that are wanted."""
         if self.within is None:
-            self.within = self._between([(0, 0)] * len(self.axes))
+            self.within = self._between([(0, 0)] * len(self.axes), self.extents.partial)
         return self.within
 
-    def _between(self, margin: Collection[tuple[int, int]]) -> Expr:
+    def _between(self, margin: Collection[tuple[int, int]], axes: frozenset[int]) -> Expr:
         found: Expr = constant(True, BOOL)
         for axis, (before, after) in enumerate(margin):
-            if axis in self.extents.cut:
+            if axis in axes:
                 first, last = self._number("first", axis), self._number("last", axis)
                 b = collector(self.head)
                 at = self._first(axis, b)
@@ -183,7 +185,7 @@ class _Copy(Copier):
         if isinstance(made, While):
             made = self._while(made)
         seen = made.effect & Effect.HOST or (isinstance(made, Atomic) and isinstance(made.memory, FieldParam))
-        if seen and self.extents.cut:
+        if seen and self.extents.partial:
             made = If(self._is_within(), (made,), (), made.loc)
         return (*local, *before, made)
 
@@ -192,7 +194,7 @@ class _Copy(Copier):
         if not self.extents.cut:
             return loop
         out: list[Stmt] = []
-        cond = collector(out, loop.loc).apply("and", loop.cond, self._between(self.margin))
+        cond = collector(out, loop.loc).apply("and", loop.cond, self._between(self.margin, self.extents.cut))
         return replace(loop, head=(*loop.head, *out), cond=cond)
 
     def _local(self, stmt: Let) -> Block:

@@ -150,18 +150,19 @@ class WindowedProgram:
 
     def in_windows(self, windows: Iterable[Ends], needed: Footprint) -> Array:
         """The result, put together of windows, with as much around each as a footprint says."""
-        given = [(ends, taken(self.array, needed.window(*ends)), self.weights) for ends in windows]
+        longer = {ends: _longer(ends, needed) for ends in windows}
+        given = [(ends, taken(self.array, needed.window(*more)), self.weights) for ends, more in longer.items()]
         known: tuple[Any, ...] = ()
-        for stage in range(len(needed.stages)):
-            calls = ((self._window(ends, stage, known), arrays) for ends, *arrays in given)
-            known += needed.known([window(*arrays) for window, arrays in calls])
-        found = np.full(self.grid, np.nan, np.float32)
-        for (start, stop), *arrays in given:
-            found[tuple(map(slice, start, stop))] = self._window((start, stop), None, known)(*arrays)
-        return found
 
-    def _window(self, ends: Ends, stage: int | None, known: tuple[Any, ...]) -> Any:
-        return self.pipeline.window(self.grid, *ends, "weights", stage, known)
+        def window(ends: Ends, stage: int | None) -> Any:
+            return self.pipeline.window(self.grid, *ends, "weights", stage, known, longer[ends])
+
+        for stage in range(len(needed.stages)):
+            known += needed.known([window(ends, stage)(*arrays) for ends, *arrays in given])
+        found = np.full(self.grid, np.nan, np.float32)
+        for ends, *arrays in given:
+            found[tuple(map(slice, *ends))] = window(ends, None)(*arrays)
+        return found
 
     def notices(self, axis: int, times: int = 8) -> bool | None:
         """Whether some input shows that windows have a point less along an axis; None if that leaves them as they are."""
@@ -185,6 +186,15 @@ class WindowedProgram:
             object.__setattr__(parted, "footprint", less)
         ends = [[(0, n)] if k != axis else [(i, i + 1) for i in range(n)] for k, n in enumerate(self.grid)]
         return self.in_windows((tuple(zip(*place, strict=True)) for place in product(*ends)), less)
+
+
+def _longer(ends: Ends, needed: Footprint) -> Ends:
+    """As many points or a few more, as windows at the ends of a grid have that are as long as others."""
+    more = np.random.default_rng(list(map(sum, ends))).integers(0, 3, (2, len(ends[0])))
+    more[:, list(needed.multiples)] = 0
+    start, stop = ends
+    first = tuple(max(a - int(n), 0) for a, n in zip(start, more[0], strict=True))
+    return first, tuple(min(b + int(n), m) for b, n, m in zip(stop, more[1], needed.grid, strict=True))
 
 
 def _counted() -> Any:

@@ -9,10 +9,12 @@ import pytest
 from scipy import ndimage
 
 import gpuop as gp
+import gpuop.ndimage
 from gpuop.dsl import *
 from gpuop.errors import SemanticError
 from gpuop.pipelines import parted
 from gpuop.runtime.devices import current
+from gpuop.windows.axis_blocks import GridBlocks
 from gpuop.windows.reused import let_go, reused
 from tests.fuzz.windowed import WindowedProgram, taken
 
@@ -338,6 +340,58 @@ def test_windows_of_one_shape_are_made_once_wherever_their_points_are(monkeypatc
         )
     assert made == [(6, 8), (4, 8)]
     assert count == (ndimage.uniform_filter(x.astype("d"), 3, mode="nearest") > 0.5).sum()
+
+
+def test_one_compilation_serves_reductions_in_windows_of_one_shape(device, monkeypatch):
+    """Windows at the ends of the grid are as long as others, and what counts lies elsewhere in them."""
+    compiled = []
+    backend = type(current())
+    make = backend.compile_all
+    monkeypatch.setattr(backend, "compile_all", lambda self, kernels: compiled.extend(kernels) or make(self, kernels))
+    x, weights = np.random.default_rng(3).integers(0, 3, (20, 18), np.int32), np.ones((3, 3), np.int32)
+
+    @gp.pipeline
+    def program(x):
+        field = gpuop.ndimage.convolve(gp.ScalarField(x), weights)
+        return field.max(axis=0), field.argmin(), np.count_nonzero(field > 7)
+
+    needed = program.footprint(x)
+    blocks, parts, once = GridBlocks(needed, ((5,) * 4, (6,) * 3), alike=True), [], 0
+    for place in np.ndindex(4, 3):
+        axes = blocks.at(place)
+        wanted, computed = (
+            [tuple(getattr(each, name)[k] for each in axes) for k in (0, 1)] for name in ("wanted", "computed")
+        )
+        window = program.window(x.shape, *wanted, stage=0, computed=computed)
+        parts.append(window(x[tuple(slice(*each.window) for each in axes)]))
+        once = once or len(compiled)
+    whole = ndimage.convolve(x, weights)
+    for found, expected in zip(needed.known(parts), (whole.max(0), whole.argmin(), (whole > 7).sum()), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert once == len(compiled) > 0
+
+
+def test_what_is_wanted_is_computed():
+    program = gp.pipeline(lambda x: gp.ScalarField(x).max())
+    for computed in (((3, 0), (6, 9)), ((2, 0), (5, 9)), ((2, 1), (6, 9))):
+        with pytest.raises(
+            SemanticError, match=r"from \(2, 0\) to \(6, 9\) are wanted, and not all of them are computed, from"
+        ):
+            program.window((9, 9), (2, 0), (6, 9), computed=computed)
+    with pytest.raises(SemanticError, match="are none of a grid"):
+        program.window((9, 9), (2, 0), (6, 9), computed=((0, 0), (10, 9)))
+
+
+def test_what_is_computed_of_all_of_an_axis_counts_where_it_is_wanted():
+    """Windows that are lengthened to all of an axis, each of which is to count its own points."""
+    program, x = (
+        gp.pipeline(lambda x: np.histogram(gp.ScalarField(x), 4, (0, 4))[0]),
+        np.arange(12, dtype="f").reshape(3, 4) % 4,
+    )
+    needed = program.footprint(x)
+    parts = [program.window((3, 4), (0, k), (3, k + 2), stage=0, computed=((0, 0), (3, 4)))(x) for k in (0, 2)]
+    (found,) = needed.known(parts)
+    np.testing.assert_array_equal(found, np.histogram(x, 4, (0, 4))[0])
 
 
 def test_stages_are_asked_for_in_order():
