@@ -34,13 +34,11 @@ class PointBody(Copier):
     """A copy of the body.
 
     Args:
-        windows: what the strip holds in registers; None for a group that may need points outside.
+        windows: what the strip holds in registers.
         stored: the arrays of values that are written at once.
     """
 
-    def __init__(
-        self, frame: Frame, part: TilePart, at: TilePoint, windows: StripWindows | None, stored: Lanes
-    ) -> None:
+    def __init__(self, frame: Frame, part: TilePart, at: TilePoint, windows: StripWindows, stored: Lanes) -> None:
         super().__init__(part.kernel.body)
         self.frame, self.part, self.at = frame, part, at
         self.windows, self.stored = windows, stored
@@ -76,7 +74,7 @@ class PointBody(Copier):
 
     def _is_there(self, op: str, at: Index, bound: int) -> bool:
         """Whether a test for places beyond an edge is of one that the group reads, which reads none there."""
-        if self.windows is None or at.kind != "global" or at.axis not in self.at.real:
+        if not self.windows.inner or at.kind != "global" or at.axis not in self.at.real:
             return False
         low, high = self.part.span(self.frame.source.domain.axes.index(at.axis) - len(self.frame.source.domain.axes))
         beyond = self.frame.source.domain.extent(at.axis) - 1
@@ -86,7 +84,7 @@ class PointBody(Copier):
 
     def _read(self, read: Read) -> Expr:
         away = distance(read) if read.field in self.part.near else None
-        if away is not None and self.windows is not None:
+        if away is not None:
             held = self._held(read, away)
             if held is not None:
                 return held
@@ -96,7 +94,6 @@ class PointBody(Copier):
 
     def _held(self, read: Read, away: tuple[int, ...]) -> Expr | None:
         """The value, where it is in registers."""
-        assert self.windows is not None
         if read.field in self.frame.tiles.arrays:
             window = self.windows.found.get((read.field, None))
             return (
@@ -138,7 +135,7 @@ class PointBody(Copier):
 
     def _far(self, read: Read, away: tuple[int, ...] | None) -> Expr:
         """The value in the field."""
-        inner, virtual = self.windows is not None, self.part.rule is not None and self.frame.tiles.chain.virtual
+        inner, virtual = self.windows.inner, self.part.rule is not None and self.frame.tiles.chain.virtual
         element = None if read.element is None else self.expr(read.element)
         border, fill, point = read.border, read.fill, read.point
         if point is None:

@@ -52,17 +52,17 @@ class Frame:
     def place(self, part: TilePart, region: Region, at: Along, inner: bool, b: Builder) -> TilePoint:
         """A point of a region, of a group in the interior or of any."""
         computed = {"row": region.computed.rows, "column": region.computed.columns}
-        needed = {"row": region.needed.rows, "column": region.needed.columns}
         tile: Along = {}
         grid: Along = {}
         real: Along = {}
         tests: list[Expr] = []
         for axis in self.axes:
-            before, behind = computed[axis][0], needed[axis][1]
+            before = computed[axis][0]
             tile[axis] = b.apply("sub", at[axis], before)
             grid[axis] = real[axis] = b.apply("add", self.first[axis], tile[axis])
             if not inner:
-                real[axis] = self._real(part, axis, grid[axis], (before, behind), tests, b)
+                halo = before, self.last(region, axis) - self.source.domain.extent(axis) + 1
+                real[axis] = self._real(part, axis, grid[axis], halo, tests, b)
                 tile[axis] = b.apply("sub", real[axis], self.first[axis])
         return TilePoint(at, tile, grid, real, tuple(tests))
 
@@ -80,6 +80,11 @@ class Frame:
         at = place(b, coordinate, border)
         mirrored = border in MIRRORS and (before or behind)
         return place(b, Coordinate(at, constant(n, INT), n, -1, n), "clamp") if mirrored else at  # shows its range
+
+    def last(self, region: Region, axis: str) -> int:
+        """The last point along an axis that any group needs of a region."""
+        halo = {"row": region.needed.rows, "column": region.needed.columns}[axis]
+        return self.source.domain.extent(axis) - 1 + halo[1]
 
     def point(self, at: Along) -> tuple[Expr, ...]:
         """The coordinates of a point of the grid."""

@@ -1,4 +1,8 @@
-"""The windows of a strip of neighbouring columns, in registers: each value is loaded once, several at a time."""
+"""The windows of a strip of neighbouring points, in registers: each value is loaded once, several at a time.
+
+A group at an edge of the grid loads what borders put there, value by value. So it has the windows of all points that lie in the
+grid; what it computes of others, as of windows that went on, is put right behind (`tiled.py`).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from gpuop.ir.nodes import Array, Const, Declare, Expr, FieldParam, Load, Read, 
 from gpuop.ir.types import Type
 from gpuop.ir.visit import expressions
 from gpuop.passes.points_per_thread import elements
-from gpuop.passes.schedules.tile_chain import Span, TilePart, distance, loaded
+from gpuop.passes.schedules.tile_chain import NEAREST, WRAP, Rule, Span, TilePart, distance, loaded
 from gpuop.passes.schedules.tile_frame import Along, Frame
 from gpuop.passes.schedules.tile_regions import MOST_HELD, Region
 from gpuop.passes.schedules.walk import numbered
@@ -23,6 +27,7 @@ class StripWindow:
 
     Attributes:
         element: of the field's tensor; None where it holds whole tensors, from local memory.
+        rule: what stands outside of the grid.
     """
 
     field: FieldParam
@@ -30,13 +35,18 @@ class StripWindow:
     array: Array
     rows: Span
     columns: Span
+    rule: Rule
 
 
 class StripWindows:
-    """All windows of a part."""
+    """All windows of a part.
 
-    def __init__(self, frame: Frame, part: TilePart, region: Region) -> None:
-        self.frame, self.part, self.region = frame, part, region
+    Args:
+        inner: whether they are those of a group in the interior, which needs no points outside of the grid.
+    """
+
+    def __init__(self, frame: Frame, part: TilePart, region: Region, inner: bool) -> None:
+        self.frame, self.part, self.region, self.inner = frame, part, region, inner
         self.lanes = region.strip[1]
         self.found: dict[tuple[FieldParam, Expr | None], StripWindow] = {}
         for read in expressions(part.kernel.body):
@@ -47,9 +57,13 @@ class StripWindows:
         kept = self.frame.tiles.arrays.get(read.field)
         if kept is not None:
             self._hold(read.field, None, kept.type, near)
-        elif not any((*near.low[:-2], *near.high[:-2])) and not isinstance(read.element, Ref):
+        elif not any((*near.low[:-2], *near.high[:-2])) and not isinstance(read.element, Ref) and self._is_known(near):
             for element in elements(read.field, read.element):
                 self._hold(read.field, element, Type(read.field.type.storage), near)
+
+    def _is_known(self, near: Surrounding) -> bool:
+        """Whether it is known what stands outside, where that is needed."""
+        return self.inner or len(near.borders) <= 1
 
     def _hold(self, field: FieldParam, element: Expr | None, kind: Type, near: Surrounding) -> None:
         rows, columns = loaded(near, self.lanes)
@@ -57,7 +71,9 @@ class StripWindows:
         shape = (self.region.strip[0] + rows[1] - rows[0], self.lanes + columns[1] - columns[0])
         array = Array(f"{field.hint}{plane}_window", kind, shape)
         if max(self.region.strip) > 1 and array.elements <= MOST_HELD:
-            self.found.setdefault((field, element), StripWindow(field, element, array, rows, columns))
+            rule = next(iter(near.borders), WRAP if self.frame.tiles.chain.virtual else NEAREST)
+            rule = NEAREST if rule[0] == "unchecked" else rule
+            self.found.setdefault((field, element), StripWindow(field, element, array, rows, columns, rule))
 
     def reach(self, axis: str) -> Span:
         """How many points before and behind its own a thread accesses in memory."""
@@ -66,14 +82,14 @@ class StripWindows:
         return max((-low for low, _ in spans), default=0), max((high for _, high in spans), default=0)
 
     def load(self, at: Along, out: list[Stmt]) -> None:
-        """Load them for the strip that begins at a point of the region, of a group in the interior."""
+        """Load them for the strip that begins at a point of the region."""
         for window in self.found.values():
             out.append(Declare(window.array))
             out += numbered("r", 0, window.array.extents[0], partial(self._row, window, at))
 
     def _row(self, window: StripWindow, at: Along, k: Expr, out: list[Stmt]) -> None:
         width = window.array.extents[1]
-        if window.element is not None and self.frame.tiles.wide and self.lanes > 1:
+        if window.element is not None and self.frame.tiles.wide and self.lanes > 1 and self.inner:
             lanes = Array("lanes", window.array.type, (self.lanes,))
             out.append(Declare(lanes))
             out += numbered("piece", 0, width // self.lanes, partial(self._piece, window, lanes, at, k))
@@ -100,7 +116,9 @@ class StripWindows:
             value: Expr = Load(kept, self.index(region, at, (k, c), away, out), kept.type)
         else:
             element = window.element if window.field.type.planes > 1 else None
-            value = Read(window.field, window.array.type, self._point(window, at, k, c, out), element, "unchecked")
+            border, fill = ("unchecked", None) if self.inner else window.rule
+            point = self._point(window, at, k, c, out)
+            value = Read(window.field, window.array.type, point, element, border, fill)
         out.append(Store(window.array, (k, c), b.bind(value)))
 
     def _point(self, window: StripWindow, at: Along, k: Expr, c: Expr, out: list[Stmt]) -> tuple[Expr, ...]:
@@ -108,8 +126,13 @@ class StripWindows:
         b = collector(out, hint="at")
         moved = {axis: b.apply("add", at[axis], n) for axis, n in zip(self.frame.axes[::-1], (c, k), strict=False)}
         grid = self.frame.place(self.part, self.region, moved, True, b).grid
-        away = {"row": window.rows[0], "column": window.columns[0]}
-        return self.frame.point({axis: b.apply("add", grid[axis], away[axis]) for axis in grid})
+        away, points = {"row": window.rows, "column": window.columns}, dict[str, Expr]()
+        for axis, own in grid.items():
+            points[axis] = b.apply("add", own, away[axis][0])
+            if not self.inner:
+                last = self.frame.last(self.region, axis) + away[axis][1]
+                points[axis] = b.apply("min", points[axis], last)  # farther ones are not needed
+        return self.frame.point(points)
 
     def index(
         self, kept: Region, at: Along, more: tuple[Expr, Expr], away: tuple[int, int], out: list[Stmt]

@@ -30,6 +30,7 @@ from gpuop.ir.visit import walk
 from gpuop.passes.points_per_thread import elements
 from gpuop.passes.schedules.tile_body import Lanes, PointBody
 from gpuop.passes.schedules.tile_chain import TilePart
+from gpuop.passes.schedules.tile_edges import outside
 from gpuop.passes.schedules.tile_frame import Along, Frame
 from gpuop.passes.schedules.tile_regions import THREADS, Region, Tiles
 from gpuop.passes.schedules.tile_windows import StripWindows
@@ -97,7 +98,7 @@ class Tiled:
         """How many points before and behind a tile a group accesses, if it is in the interior."""
         far = dict.fromkeys(self.frame.axes, (0, 0))
         for part, region in zip(self.tiles.chain.parts, self.tiles.regions, strict=True):
-            windows = StripWindows(self.frame, part, region)
+            windows = StripWindows(self.frame, part, region, True)
             halos = {"row": region.computed.rows, "column": region.computed.columns}
             for axis, (least, most) in far.items():
                 low, high = windows.reach(axis)
@@ -107,7 +108,7 @@ class Tiled:
     # --- parts --------------------------------------------------------------------------------------------------
 
     def _part(self, part: TilePart, region: Region) -> Block:
-        edge = self._strips(part, region, False)
+        edge = (*self._strips(part, region, False), *_turning(outside(self.frame, part, region)))
         if self.interior is None:
             return edge
         inner = self._strips(part, region, True)
@@ -132,11 +133,11 @@ class Tiled:
 
     def _strip(self, part: TilePart, region: Region, first: Along, inner: bool, out: list[Stmt]) -> None:
         rows, columns = region.strip
-        windows = StripWindows(self.frame, part, region) if inner else None
+        windows = StripWindows(self.frame, part, region, inner)
         stored = self._stored(part, columns) if inner else {}
         out += map(Declare, stored.values())
-        if windows is not None:
-            windows.load({axis: first[axis] for axis in self.frame.axes}, out)
+        windows.load({axis: first[axis] for axis in self.frame.axes}, out)
+        held = inner or bool(windows.found)
 
         def row(k: Expr, out: list[Stmt]) -> None:
             down = collector(out, hint="down").apply("add", first["row"], k)
@@ -149,14 +150,14 @@ class Tiled:
                 out += PointBody(self.frame, part, place, windows, stored).copy()
 
             lanes = numbered("lane", 0, columns, point)
-            out += lanes if inner else _turning(lanes)
+            out += lanes if held else _turning(lanes)
             if stored:
                 here = {axis: {"row": down, "column": first["column"]}[axis] for axis in self.frame.axes}
                 grid = self.frame.place(part, region, here, True, collector(out, hint="at")).grid
                 out += [Wide(field, a, False, self.frame.point(grid), e) for (field, e), a in stored.items()]
 
         strips = numbered("k", 0, rows, row)
-        out += strips if inner else _turning(strips)
+        out += strips if held else _turning(strips)
 
     def _stored(self, part: TilePart, columns: int) -> Lanes:
         """The arrays that hold what a thread writes at once: values that it always writes, to rows that lie so."""
