@@ -50,10 +50,10 @@ def refuse(kernel: Kernel) -> str:
     if best is None:
         return "a tile of its stages does not fit in local memory"
     tiles = Tiles(chain, **best, wide=_is_wide(kernel, LANES))
-    again = tiles.computed - sum(part.work for part in chain.parts)
+    again = tiles.computed - sum(part.work for part in chain.parts) + CACHED * tiles.bytes_beside
     stored = sum(param.type.storage.bits // 8 * param.type.planes for param in kernel.intermediates)
     if kernel.intermediates and again > 2 * STORED * stored:
-        return "to compute stages around tiles would take longer than to read them from memory"
+        return "to compute stages around tiles, of layers that no thread keeps, would take longer than to read them from memory"
     return ""
 
 

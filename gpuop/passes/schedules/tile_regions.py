@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuop.ir.footprints import Surrounding
@@ -177,15 +178,23 @@ class Tiles:
     @property
     def bytes_read(self) -> float:
         """Bytes of fields that a group reads for a point of its tile, by whole lines of the cache."""
-        done = 0
+        return sum(nbytes * layers for nbytes, layers in self._reads())
+
+    @property
+    def bytes_beside(self) -> float:
+        """Those of them in other layers than the first, of which no thread has more than its own."""
+        return sum(nbytes * (layers - 1) for nbytes, layers in self._reads())
+
+    def _reads(self) -> Iterator[tuple[float, int]]:
+        """For each field that a part reads the bytes of a layer, for a point of the tile, and of how many layers they are read."""
         for part, region in zip(self.chain.parts, self.regions, strict=True):
             for field, near in part.near.items():
                 if field not in self.arrays:
                     halo = region.computed.around(near)
                     line = (self.columns + sum(halo.columns)) * field.type.storage.bits // 8 + LINE
                     planes = field.type.planes if self.chain.source.domain.elements == 1 else 1
-                    done += (self.rows + sum(halo.rows)) * line * planes
-        return done / (self.rows * self.columns)
+                    layers = math.prod(b - a + 1 for a, b in zip(near.low[:-2], near.high[:-2], strict=True))
+                    yield (self.rows + sum(halo.rows)) * line * planes / (self.rows * self.columns), layers
 
 
 def _join(a: Span, b: Span) -> Span:
