@@ -28,6 +28,7 @@ MOST_TALL = 32
 MOST_LOCAL = 49152  # bytes of a group
 FREE_LOCAL = 22528  # bytes of a group, with which enough of them run at a time, and the cache is not short of memory
 CACHED = 5.0  # operations that a GPU does in the time in which it reads a byte from its cache, which 16 KiB more double
+FAR = 8.0  # from layers that no other thread of the group reads
 STORED = 16.0  # and from memory
 
 
@@ -50,7 +51,7 @@ def refuse(kernel: Kernel) -> str:
     if best is None:
         return "a tile of its stages does not fit in local memory"
     tiles = Tiles(chain, **best, wide=_is_wide(kernel, LANES))
-    again = tiles.computed - sum(part.work for part in chain.parts) + CACHED * tiles.bytes_beside
+    again = tiles.computed - sum(part.work for part in chain.parts) + FAR * tiles.bytes_beside
     stored = sum(param.type.storage.bits // 8 * param.type.planes for param in kernel.intermediates)
     if kernel.intermediates and again > 2 * STORED * stored:
         return "to compute stages around tiles, of layers that no thread keeps, would take longer than to read them from memory"
