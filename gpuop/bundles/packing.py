@@ -103,10 +103,9 @@ class Packing:
 
     def threads(self, source: Source, sized: Opened) -> list[Any]:
         """As `thread_counts` has them: along columns, rows, and layers × elements."""
-        assert sized.kernel is not None
         shape = sized.grid.shape
         ones = (1,) * (3 - len(shape))
-        per_thread = (*ones, *(sized.kernel.per_thread or (1,) * len(shape)))
+        per_thread = (*ones, *(sized.per_thread or (1,) * len(shape)))
         counts = zip((*ones, *shape), per_thread, (sized.grid.elements, 1, 1), source.group[::-1], strict=True)
         return [open_number(n, self.sizes, each, times, multiple) for n, each, times, multiple in counts][::-1]
 

@@ -93,10 +93,14 @@ def generate_open(kernel: Kernel, target: Target) -> tuple[Source, Opened]:
     return _of_size(kernel, target, found, found.kernel), found
 
 
-def _of_size(kernel: Kernel, target: Target, found: Opened, lowered: Kernel) -> Source:
+def _of_size(kernel: Kernel, target: Target, found: Opened, greatest: Kernel) -> Source:
     """The text of a kernel that gets its extents, to be launched on these."""
-    source = _sources.find((found.key, target, lowering()), lambda: _printed(lowered, target))
-    threads = thread_counts(lowered.launch(found.grid), Shape(reversed(source.group)))
+
+    def printed() -> Source:
+        return _printed(found.lowered or lower(greatest, target), target)
+
+    source = _sources.find((found.key, target, lowering()), lambda: made_before(SOURCES, greatest, target, printed))
+    threads = thread_counts(found.threads, Shape(reversed(source.group)))
     fields = (*kernel.inputs, *kernel.written)
     return replace(source, threads=threads, arguments=fields, extents=found.values)
 

@@ -142,14 +142,6 @@ class Kernel(Launchable):
             return Shape(numbers(self.group))
         return Shape(*OPEN_GROUPS[len(self.domain.shape)]) if self.named else self.domain.group
 
-    def launch(self, grid: Domain) -> Domain:
-        """The threads for a grid of other extents, where extents are arguments."""
-        if self.per_thread is None:
-            return grid
-        return Domain(
-            Shape(*(-(-n // each) for n, each in zip(grid.shape, self.per_thread, strict=True))), grid.elements
-        )
-
     def is_open(self, axis: str) -> bool:
         """Whether its extent along an axis is an argument."""
         names = dict(self.named).get(None, ())

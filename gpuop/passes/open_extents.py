@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from gpuop.bounded import BoundedCache
 from gpuop.ir.extents import MOST_GROUPS, Extents, extents_of, is_regular, resized
@@ -21,8 +22,10 @@ from gpuop.ir.text import content, identity
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import Shape
 from gpuop.ir.visit import expressions
+from gpuop.kept.kept_on_disk import KeptOnDisk
 from gpuop.passes import lower, lowering, schedules, unscheduled
 from gpuop.passes.flat_grid import flat
+from gpuop.passes.made_before import made_before
 from gpuop.passes.points_per_thread import is_large, others_points
 
 LEAST = (2, 17, 33, 65, 129, 257)  # extents that ranges begin with: where these are small, other things are decided
@@ -40,30 +43,56 @@ class Opened:
 
     Attributes:
         key: equal for kernels that differ in their extents alone.
-        kernel: as it is printed; None where it cannot do without them.
+        kernel: as recorded, of the greatest extents of its range; None where it cannot do without them.
+        lowered: that kernel as it is printed; None where another process has lowered it.
         values: the extents that it gets, in the order of its arguments.
         grid: of its points, of these extents.
+        per_thread: the points that a thread has along each axis, as `Kernel.per_thread`.
         least, most: the ends of the range of each of `values`.
         reason: why it is compiled for each size, as the end of a sentence.
     """
 
     key: str = ""
     kernel: Kernel | None = None
+    lowered: Kernel | None = None
     values: tuple[int, ...] = ()
     grid: Domain = NOWHERE
+    per_thread: Shape | None = None
     least: tuple[int, ...] = ()
     most: tuple[int, ...] = ()
     reason: str = ""
 
+    @property
+    def threads(self) -> Domain:
+        """Those that are launched for `grid`."""
+        if self.per_thread is None:
+            return self.grid
+        shape = Shape(*(-(-n // each) for n, each in zip(self.grid.shape, self.per_thread, strict=True)))
+        return Domain(shape, self.grid.elements)
+
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    kernel: Kernel | None
+class _OpenRange:
+    """What is the same for all extents of a range; the range is empty where there is none."""
+
     least: tuple[int, ...] = ()
     most: tuple[int, ...] = ()
+    per_thread: Shape | None = None
+    kernel: Kernel | None = None
+    lowered: Kernel | None = None
 
 
-_found: BoundedCache[object, _Found] = BoundedCache(KEPT)
+def _written(found: _OpenRange) -> list[Any]:
+    return [found.least, found.most, found.per_thread]
+
+
+def _read(facts: list[Any]) -> _OpenRange:
+    least, most, per_thread = facts
+    return _OpenRange(tuple(least), tuple(most), None if per_thread is None else Shape(per_thread))
+
+
+RANGES = KeptOnDisk("range", _written, _read)
+_ranges: BoundedCache[object, _OpenRange] = BoundedCache(KEPT)
 
 
 def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
@@ -84,14 +113,16 @@ def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
     kept = kernel.intermediates and target.vector_length > 1  # which no thread computes anew wherever it reads them
     for pin in (None,) if kept else (None, Pin(schedules.PLAIN)):
         open_ = replace(kernel, pin=pin, large=large)
-        key = content(resized(open_, extents, _most(extents)))
-        found = _found.find((key, target, lowering()), partial(_searched, open_, target, extents))
+        greatest = resized(open_, extents, _most(extents))
+        key = content(greatest)
+        found = _ranges.find((key, target, lowering()), partial(_range, open_, target, extents, greatest))
         if found.kernel is None:
             reason = reason or "what its threads do depends on its extents"
         elif outside := _outside(found, values):
             reason = outside
         else:
-            return Opened(key, found.kernel, values, kernel.domain, found.least, found.most)
+            ends = found.least, found.most
+            return Opened(key, found.kernel, found.lowered, values, kernel.domain, found.per_thread, *ends)
     return Opened(reason=reason)
 
 
@@ -121,14 +152,22 @@ def _refusal(kernel: Kernel) -> str:
     return ""
 
 
-def _outside(found: _Found, values: Iterable[int]) -> str:
+def _outside(found: _OpenRange, values: Iterable[int]) -> str:
     """Why these extents have another text; empty where they have this one."""
     ranges = zip(values, found.least, found.most, strict=True)
     n, least, most = next((each for each in ranges if not each[1] <= each[0] <= each[2]), (0, 0, 0))
     return f"an extent is {n}, not within {least} to {most}" if most else ""
 
 
-def _searched(kernel: Kernel, target: Target, extents: Extents) -> _Found:
+def _range(kernel: Kernel, target: Target, extents: Extents, greatest: Kernel) -> _OpenRange:
+    """The range of a kernel, which `greatest` stands for on disk: it tells all that the range depends on."""
+    found = made_before(RANGES, greatest, target, partial(_searched, kernel, target, extents))
+    if not found.most:
+        return found
+    return replace(found, kernel=resized(kernel, extents, dict(zip(extents.values, found.most, strict=True))))
+
+
+def _searched(kernel: Kernel, target: Target, extents: Extents) -> _OpenRange:
     """The widest range for which the kernel is lowered alike."""
     for part in PARTS:
         most = _most(extents, part)
@@ -140,8 +179,9 @@ def _searched(kernel: Kernel, target: Target, extents: Extents) -> _Found:
             ends = _ends(most, {name: least + k for k, name in enumerate(most)})
             others = (_lowered(resized(kernel, extents, values), target) for values in ends)
             if all(other is not None and identity(other) == known for other in others):
-                return _Found(largest, tuple(least + k for k in range(len(most))), tuple(most.values()))
-    return _Found(None)
+                first = tuple(least + k for k in range(len(most)))
+                return _OpenRange(first, tuple(most.values()), largest.per_thread, lowered=largest)
+    return _OpenRange()
 
 
 def _lowered(kernel: Kernel, target: Target) -> Kernel | None:

@@ -28,8 +28,6 @@ from tests.composed import PIPELINES
 from .process import python
 from .test_cache import DAMAGE, OPENCL, needs_opencl
 
-OLD = -1e9  # seconds that files must be older than the import: all are
-
 VARIED = ("harris", "canny", "camera", "auto_exposure", "statistics", "total_of_bytes")
 
 # How many kernels were lowered, how many were asked for schedules, and a sum; then what a graph says of itself.
@@ -54,17 +52,6 @@ with gp.ComputeGraph() as graph:
 print(*(line for line in graph.explain().splitlines() if "predicted" not in line), sep="\\n")  # by what is measured
 print(graph.source())
 """
-
-
-@pytest.fixture
-def disk(tmp_path, monkeypatch):
-    """An empty folder of what is kept, which is looked at though passes are verified in tests."""
-    monkeypatch.setattr(config, "cache", tmp_path / "cache")
-    monkeypatch.setattr(config, "verify", False)
-    monkeypatch.setattr(kept_on_disk, "SETTLED", OLD)
-    kept_on_disk.makers.cache_clear()
-    yield tmp_path / "cache"
-    kept_on_disk.makers.cache_clear()
 
 
 @pytest.fixture
@@ -211,16 +198,6 @@ def test_errors_are_those_of_before(disk, monkeypatch):
 
 
 # --- who has made it --------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def package(tmp_path, monkeypatch, disk):
-    """Files in the place of gpuop's."""
-    for folder in kept_on_disk.MAKERS:
-        (tmp_path / "package" / folder).mkdir(parents=True, exist_ok=True)
-        (tmp_path / "package" / folder / "some.py").write_text(f"# of {folder}")
-    monkeypatch.setattr(kept_on_disk, "PACKAGE", str(tmp_path / "package"))
-    return tmp_path / "package"
 
 
 def makers():
