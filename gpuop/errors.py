@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sys
 import threading
 import warnings
@@ -16,7 +17,10 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-OTHERS = (PACKAGE, os.path.dirname(np.__file__) + os.sep)  # whose lines the user did not write
+WRITTEN_WITH = (PACKAGE, os.path.dirname(np.__file__) + os.sep)  # what a user's line calls by name
+PYTHON = os.path.dirname(os.__file__) + os.sep  # its standard library; other libraries may be installed below it
+CALLERS = ("dask", "distributed", "joblib", "toolz", "xarray")  # libraries that call what users give them
+INSTALLED = re.compile(rf"[\\/](?:site|dist)-packages[\\/](?:({'|'.join(CALLERS)})[\\/])?")
 OPERATORS = tuple(
     os.path.join(PACKAGE, part) + os.sep for part in ("ops", "testing")
 )  # kernels as a user would write them
@@ -44,8 +48,18 @@ class Loc:
         return f"{self.path}:{self.line}"
 
 
+def is_users(file: str) -> bool:
+    """Whether a user wrote a file, or a library that is written with this one: neither this package, NumPy nor Python did, nor a
+    library that only calls what it is given, as Dask and threads do.
+    """
+    if file.startswith((*WRITTEN_WITH, "<frozen ")):
+        return False
+    installed = INSTALLED.search(file)
+    return not installed[1] if installed else not file.startswith(PYTHON)
+
+
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
-    """The nearest frame outside this package and NumPy, from the given one outwards: the line that the user wrote."""
+    """The nearest frame of a user's file, from the given one outwards: the line that the user wrote; None where others call."""
     frame = frame or sys._getframe(1)
     while frame is not None and not _writers[frame.f_code.co_filename][0]:
         frame = frame.f_back
@@ -68,8 +82,7 @@ class _Writers(dict[str, tuple[bool, bool]]):
     """Of files, whether the user's lines are in them, and whether lines that write kernels are: asked for each operation."""
 
     def __missing__(self, file: str) -> tuple[bool, bool]:
-        users = not file.startswith(OTHERS)
-        found = self[file] = users, users or file.startswith(OPERATORS)
+        found = self[file] = is_users(file), not file.startswith(WRITTEN_WITH) or file.startswith(OPERATORS)
         return found
 
 
@@ -80,7 +93,7 @@ _blamed = threading.local()
 
 
 def here() -> Loc | None:
-    """The user's current line."""
+    """The user's current line; None where a library or a thread calls, and no line of the user's."""
     if getattr(_blamed, "loc", None) is not None:
         return _blamed.loc  # type: ignore[no-any-return]
     frame = user_frame()
@@ -89,20 +102,20 @@ def here() -> Loc | None:
 
 def warn(message: str) -> None:
     """Warn at the user's line, once for each."""
-    frame = user_frame()
-    if frame is not None:
-        seen = frame.f_globals.setdefault("__warningregistry__", {})
-        warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno, registry=seen)
+    frame = user_frame() or sys._getframe(1)
+    seen = frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno, registry=seen)
 
 
 @contextmanager
-def blaming(loc: Loc) -> Iterator[None]:
-    """Meanwhile `here` is this line: for what follows from a line that has run already, such as a `return`."""
+def blaming(loc: Loc | None) -> Iterator[None]:
+    """Meanwhile `here` is this line, if there is one: for what follows from a line that has run already, such as a `return`."""
+    before = getattr(_blamed, "loc", None)
     _blamed.loc = loc
     try:
         yield
     finally:
-        _blamed.loc = None
+        _blamed.loc = before
 
 
 def located(message: str, loc: Loc | None) -> str:

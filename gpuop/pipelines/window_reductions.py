@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuop.dsl.fields.field import Field
+from gpuop.errors import blaming
 from gpuop.fusion.program import Program, program
 from gpuop.ir.values import Leaf, Node
 from gpuop.pipelines.window_stages import Joint
@@ -29,7 +30,8 @@ def reducing(on: WindowedProgram, of: Sequence[Joint], points: Place, window: Pl
         kind = each.taken(window)
         field = Field.of(Leaf(kind.folded), kind=kind)
         fields.append(field.node)
-        wanted += each.of_window(field, firsts, points)
+        with blaming(each.node.call.loc):  # not who calls this, as Dask may
+            wanted += each.of_window(field, firsts, points)
     given = {first.node: ("first", axis - len(window) + len(kernels_grid(window))) for axis, first in firsts.items()}
     more = program([f.node for f in wanted], [*fields, *given])
     last = max(what.types) + 1

@@ -58,7 +58,7 @@ class _Content:
 
     def place(self, op: Op) -> str:
         line = f"{op.loc.path.replace(chr(92), '/').rpartition('/')[2]}:{op.loc.line}" if op.loc is not None else ""
-        return line if op.number in self.own else f"recomputed, {line}"
+        return line if op.number in self.own else ", ".join(filter(None, ("recomputed", line)))
 
     def edges(self, sizes: list[tuple[float, float]]) -> list[tuple[Edge, int]]:
         """Edges between boxes, each with the value that it stands for."""
@@ -143,7 +143,8 @@ def _fill(scene: Scene, plan: Plan, content: _Content, layout: LayeredLayout, pa
         )
     for op, node in zip(content.ops, layout.boxes, strict=False):
         x, y, dashed = node.x + left, node.y + top, op.number not in content.own
-        tip = f"{op.kernel.name} at {op.loc}" + ", computed again wherever it is read" * dashed
+        at = f" at {op.loc}" if op.loc is not None else ""
+        tip = f"{op.kernel.name}{at}" + ", computed again wherever it is read" * dashed
         scene.items.append(Box(x, y, node.width, node.height, "#ffffff", stroke, 5, dashed, tip, "operator"))
         scene.items.append(Label(x + node.width / 2, y + 15, op.kernel.name, LARGE, anchor="middle"))
         scene.items.append(Label(x + node.width / 2, y + 28, content.place(op), SMALL, GREY, "middle"))

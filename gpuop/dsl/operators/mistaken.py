@@ -10,7 +10,7 @@ from types import FrameType
 
 from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.value import Value
-from gpuop.errors import OTHERS, Loc, SemanticError
+from gpuop.errors import Loc, SemanticError, is_users
 
 ENDLESS = (
     "what this calls ends in itself without end; a kernel repeats by `with _for(n) as i:` or `with _while(condition):`"
@@ -32,7 +32,7 @@ def explained() -> Iterator[None]:
 def _written(error: BaseException) -> Loc | None:
     """The line of the body that an error comes from."""
     lines = (Loc(f.f_code.co_filename, n) for f, n in walk_tb(error.__traceback__))
-    return next((loc for loc in lines if not loc.file.startswith(OTHERS)), None)
+    return next((loc for loc in lines if is_users(loc.file)), None)
 
 
 def explain(error: BaseException | None) -> None:

@@ -137,7 +137,7 @@ class Operator(Tokenized):
         self.constants: dict[str, set[Any]] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        loc = here()
+        loc = here() or def_line(self.function.__code__)  # that a library calls
         with HostSpan("record"):
             made = self._results(args, kwargs)
             results = results_of(made.kernel, made.identity, made.inputs, loc, made.kinds)
