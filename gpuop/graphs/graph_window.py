@@ -116,7 +116,7 @@ class GraphWindow:
         if value not in self._leaves:
             node = self._needs.turn.leaves[value]
             assert isinstance(node, Leaf)
-            array = window_of(np.asarray(node.source.read()[0]), (), self.ends, self.footprint.grid)
+            array = window_of(self._graph.constant(node), (), self.ends, self.footprint.grid)
             self._leaves[value] = Leaf(kind, HostArray(array), node.by_value, node.name)
         return self._leaves[value]
 

@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError
-from gpuop.fusion.program import Program
+from gpuop.evaluation import argument
+from gpuop.fusion.program import Program, program
 from gpuop.graphs.graph_stages import GraphStages, reduced_before
 from gpuop.graphs.window_regions import Compiling
+from gpuop.interop import own
+from gpuop.ir.values import Leaf
 from gpuop.pipelines.window_stages import Joint
-from gpuop.runtime.base.backend import Backend
+from gpuop.runtime.base.backend import Array, Backend, download
 from gpuop.windows.footprint import Footprint, Place, of_steps, turn_of
 from gpuop.windows.surroundings import Surroundings
 
@@ -67,6 +72,15 @@ class SteppedGraph:
     def reduced(self) -> dict[int, int]:
         """The leaves that stand for what stages give, with what windows compute of it."""
         return {leaf: field for stage in self.staged for _, leaf, field in stage if leaf is not None}
+
+    def constant(self, node: Leaf) -> Array:
+        """The values of a field of the grid that are no state's: they stay as they are, as no Parameter is on a grid."""
+        assert node.source.version is None
+        if not node.source.borrowed:
+            return np.asarray(node.source.read()[0])
+        what = program([own(node)])
+        given = {v: argument(leaf, self.backend) for v, leaf in what.leaves.items()}
+        return download(node.type, self.compiled(what, self.backend).run(given)[what.wanted[0]], self.backend)
 
     def needs(self, steps: int, start: Place, stop: Place, probed: bool) -> WindowNeeds:
         """What a window needs, of states and, where that is read there, of all that is probed."""
