@@ -8,9 +8,10 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from types import FrameType
 from typing import Any, ClassVar, NoReturn
 
@@ -133,6 +134,12 @@ def article(noun: str) -> str:
 def described(value: object) -> str:
     """What the user gave, in words: a list, an int."""
     return article(type(value).__name__) if value is not None else "None"
+
+
+def meant(given: str, known: Iterable[str]) -> str:
+    """The name that is near one that there is not, as a question that ends a sentence; nothing where none is near."""
+    near = get_close_matches(given, list(known), 1)
+    return f". Did you mean {near[0]!r}?" if near else ""
 
 
 class GpuopError(Exception):

@@ -13,6 +13,7 @@ import numpy as np
 from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields.arrays import Placeholder, is_array
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.decorated import bind_of_library
 from gpuop.fourier.host_library import host_library
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.runtime.devices import current
@@ -33,7 +34,7 @@ def taking_arrays(function: Function, alone: Callable[..., Any]) -> Function:
     known: BoundedCache[Any, Function | None] = BoundedCache(CALLS)
 
     def asked(*args: Any, **kwargs: Any) -> Function | None:
-        bound = signature.bind(*args, **kwargs)
+        bound = bind_of_library(function.__name__, signature, args, kwargs)
         bound.apply_defaults()
         given = bound.arguments
         return alone(**given) if given["method"] is given.get("plan") is None else None

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpuop.dsl.fields.arrays import Placeholder, is_array
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.decorated import bind_of_library
 from gpuop.errors import UnsupportedError
 from gpuop.interop import numpy_dtype
 from gpuop.ndimage.filter_arguments import DTypeOfArray, ManyNumbers, frozen, is_swapped, refuse_swapped
@@ -52,7 +53,7 @@ def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Func
         before = CallsBefore(signature, {first: DATA, also or first: DATA, "output": RESULT}, CONSTANT)
 
         def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
-            given = dict(signature.bind(*args, **kwargs).arguments)
+            given = dict(bind_of_library(name, signature, args, kwargs).arguments)
             array, other, output = given.pop(first), given.pop(also, None), given.pop("output", usual)
             into = output if output is not None and is_array(output) else None
             rest = {n: frozen(ManyNumbers.of(v)) for n, v in given.items()}

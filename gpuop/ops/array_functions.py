@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuop.dsl.fields import services
+from gpuop.dsl.operators.mistaken import with_near_name
 from gpuop.errors import UnsupportedError
 from gpuop.ops import (
     algebra,
@@ -55,8 +56,9 @@ class ArrayFunction:
         try:
             _signature(self.call).bind(*args, **kwargs)
         except TypeError as wrong:
-            taken = ", ".join(_signature(self.call).parameters)
-            raise UnsupportedError(f"numpy.{name} of Fields takes {taken}: {wrong}") from None
+            signature = _signature(self.call)
+            told = with_near_name(wrong, signature)
+            raise UnsupportedError(f"numpy.{name} of Fields takes {', '.join(signature.parameters)}: {told}") from None
         return self.call(*args, **kwargs)
 
 

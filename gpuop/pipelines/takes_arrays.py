@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuop.dsl.fields.arrays import Placeholder, is_array
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.decorated import bind_of_library
 from gpuop.dsl.recorder.value import Value
 from gpuop.errors import SemanticError
 from gpuop.ir.types import is_integer
@@ -31,7 +32,7 @@ def takes_arrays(*names: str) -> Callable[[Function], Function]:
         before = CallsBefore(signature, dict.fromkeys(names, DATA))
 
         def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
-            bound = signature.bind(*args, **kwargs)
+            bound = bind_of_library(function.__name__, signature, args, kwargs)
             given = {name: bound.arguments[name] for name in names if name in bound.arguments}
             if any(isinstance(value, (Field, Placeholder)) for value in given.values()):
                 return function(*args, **kwargs), None, ()

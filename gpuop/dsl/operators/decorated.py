@@ -10,7 +10,8 @@ from operator import is_
 from types import FunctionType
 from typing import Any, ClassVar, SupportsIndex, TypeVar
 
-from gpuop.errors import SemanticError, described
+from gpuop.dsl.operators.mistaken import with_near_name
+from gpuop.errors import SemanticError, UnsupportedError, described
 
 Chosen = bool | str | Iterable[str]  # arguments by their names; True: all
 Dynamic = bool | tuple[str, ...]
@@ -155,9 +156,27 @@ def bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, 
     """The arguments of a call; TypeError as Python's, which tells of a name that there is not before one that is missing."""
     try:
         return signature.bind(*args, **kwargs)
-    except TypeError:
-        signature.bind_partial(*args, **kwargs)
-        raise
+    except TypeError as missing:
+        wrong = missing
+        try:
+            signature.bind_partial(*args, **kwargs)
+        except TypeError as unknown:
+            wrong = unknown
+        raise TypeError(with_near_name(wrong, signature)) from None
+
+
+def bind_of_library(
+    name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> inspect.BoundArguments:
+    """The arguments of a call of a function of the library.
+
+    Raises:
+        UnsupportedError: they are not those that it takes; a TypeError.
+    """
+    try:
+        return bind(signature, args, kwargs)
+    except TypeError as wrong:
+        raise UnsupportedError(f"{name}: {wrong}") from None
 
 
 def _leads_to(module: str, name: str) -> Any:

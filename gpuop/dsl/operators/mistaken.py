@@ -1,8 +1,11 @@
-"""What errors of Python's in a body come from: nested functions that assign names around them, and calls without end."""
+"""What errors of Python's in a body come from: nested functions that assign names around them, calls without end, arguments
+that a word does not take."""
 
 from __future__ import annotations
 
+import inspect
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import walk_tb
@@ -10,7 +13,7 @@ from types import FrameType
 
 from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.value import Value
-from gpuop.errors import Loc, SemanticError, is_users
+from gpuop.errors import GpuopError, Loc, SemanticError, is_users, meant
 
 ENDLESS = (
     "what this calls ends in itself without end; a kernel repeats by `with _for(n) as i:` or `with _while(condition):`"
@@ -24,7 +27,7 @@ def explained() -> Iterator[None]:
         yield
     except RecursionError as error:
         raise SemanticError(ENDLESS, _written(error)) from None
-    except UnboundLocalError as error:
+    except (UnboundLocalError, TypeError) as error:
         explain(error)
         raise
 
@@ -41,19 +44,45 @@ def explain(error: BaseException | None) -> None:
     Raises:
         SemanticError: at the line of the error.
     """
-    name = re.search(r"'(\w+)'", str(error))
-    trace = error.__traceback__ if isinstance(error, UnboundLocalError) else None
-    if name is None or trace is None:
+    if not isinstance(error, (UnboundLocalError, TypeError)) or isinstance(error, GpuopError):
         return
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    message = _meant(name[1], trace.tb_frame)
+    *_, (frame, line) = walk_tb(error.__traceback__)
+    message = _misnamed(str(error), frame) if isinstance(error, UnboundLocalError) else _miscalled(error, frame)
     if message:
-        raise SemanticError(message, Loc(trace.tb_frame.f_code.co_filename, trace.tb_lineno)) from error
+        raise SemanticError(message, Loc(frame.f_code.co_filename, line)) from error
 
 
-def _meant(name: str, frame: FrameType) -> str:
-    """What the name is around the function that made it its own; empty where that is nothing of ours."""
+def with_near_name(wrong: TypeError, signature: inspect.Signature) -> str:
+    """What Python says of a call's arguments, and which name is near one that there is not."""
+    unknown = re.match(r".*unexpected keyword argument '(\w+)'", str(wrong))
+    names = (p.name for p in signature.parameters.values() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD))
+    return f"{unknown[0]}{meant(unknown[1], names)}" if unknown else str(wrong)
+
+
+def _miscalled(error: TypeError, frame: FrameType) -> str:
+    """What a word of the vocabulary takes; empty where the user has not called one."""
+    called = re.match(r"(_\w+)(?:\.__init__)?\(\) ", str(error))
+    word = getattr(sys.modules["gpuop.dsl"], called[1], None) if called else None
+    own = {**frame.f_globals, **frame.f_locals}
+    if (
+        called is None
+        or not callable(word)
+        or own.get(called[1], word) is not word
+        or frame.f_code.co_filename.startswith(OTHERS)
+    ):
+        return ""
+    signature = inspect.signature(word)
+    taken = signature.replace(
+        parameters=[p.replace(annotation=p.empty) for p in signature.parameters.values()],
+        return_annotation=signature.empty,
+    )
+    what = with_near_name(TypeError(str(error)[called.end() :]), signature)
+    return f"`{called[1]}{taken}` {'has too many arguments' if what.startswith('takes ') else what}"
+
+
+def _misnamed(error: str, frame: FrameType) -> str:
+    """What a name is around the function that made it its own; empty where that is nothing of ours."""
+    name = error.split("'")[1]
     function, known, outer = frame.f_code.co_name, frame.f_globals.get(name), frame.f_back
     if isinstance(known, OutputRef):
         return f"an output is not assigned; write `_writeTensor({name}, v)`"

@@ -6,7 +6,7 @@ The first dimensions of such a field are one axis of the kernel, counted in row-
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from gpuop.dsl.recorder.record import Recorder, current
 from gpuop.dsl.recorder.value import Operand, Value, apply, integer
 from gpuop.dsl.words.indices import coordinate, linear_place
 from gpuop.dsl.words.shared_memory import shown
-from gpuop.errors import SemanticError
+from gpuop.errors import SemanticError, meant
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import constant
 from gpuop.ir.dims import spelled
@@ -183,14 +183,11 @@ def by_name(
     Raises:
         SemanticError: a name that there is not, coordinates beside names, or a dimension that the threads have not.
     """
+    _check_names(name, kind, named)
     if place:
         raise SemanticError(f"{name}: coordinates stand one by one or by name, not both")
     split = len(kind.field_shape)
     grid, tensor = kind.names[:split], kind.names[split:]
-    for given in named:
-        if given not in kind.names:
-            had = f"it has {spelled(kind.names)}" if kind.names else "its dimensions have no names"
-            raise SemanticError(f"{name} has no dimension {given!r}: {had}; reads take `border=` and `offset=` besides")
     element = None
     if any(n in named for n in tensor):
         missing = [n for n in tensor if n not in named]
@@ -202,6 +199,20 @@ def by_name(
         return (), element
     names = grid or ("",) * split
     return tuple(named[n] if n in named else _own_along(recorder, name, kind, a) for a, n in enumerate(names)), element
+
+
+def _check_names(name: str, kind: FieldType, named: Iterable[str]) -> None:
+    """Refuse names that are no dimensions, as those of arguments are that are misspelt."""
+    for given in named:
+        if given in kind.names:
+            continue
+        if given == "border":  # reads have it
+            raise SemanticError(f"{name} is written, and writes take no `border=`: what is outside is dropped")
+        had = f"it has {spelled(kind.names)}" if kind.names else "its dimensions have no names"
+        near = meant(given, ("border", "offset", *filter(None, kind.names)))
+        raise SemanticError(
+            f"{name} has no dimension {given!r}: {had}; reads take `border=` and `offset=` besides{near}"
+        )
 
 
 def displaced(
@@ -221,6 +232,7 @@ def displaced(
         SemanticError: coordinates or names beside it, or not as many dimensions as the field and the threads have.
     """
     count, threads = len(kind.field_shape), len(_grid(recorder))
+    _check_names(name, kind, named)
     if place or named:
         raise SemanticError(f"{name}: `offset=` is from the thread's own point, so no coordinates stand beside it")
     vector = isinstance(offset, Value) and offset.type.lanes > 1

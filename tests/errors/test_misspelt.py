@@ -1,0 +1,112 @@
+"""Arguments that there are not: each message names the one that is unknown, and the one that is near."""
+
+from __future__ import annotations
+
+import pytest
+
+import gpuop as gp
+import gpuop.dsl as k
+from gpuop.dsl import *
+
+from .wrong import SCALAR, Wrongs
+
+WRONGS = Wrongs()
+ARRAY = SCALAR.numpy()
+
+
+@WRONGS.add("reads take `border=` and `offset=` besides. Did you mean 'border'?")
+def border_beside_coordinates():
+    gp.operator(lambda f: _readTensor(f, _row, _column, boarder="clamp"))(SCALAR)  # here
+
+
+@WRONGS.add("`f` has no dimension 'boarder'")
+def border_of_a_sample():
+    gp.operator(lambda f: _sampleTensor(f, _row * 1.5, _column, boarder="zero"))(SCALAR)  # here
+
+
+@WRONGS.add(
+    "_out0 has no dimension 'ofset': its dimensions have no names; reads take `border=` and `offset=` besides. Did"
+)
+def offset_of_a_write():
+    gp.operator(lambda f: _writeTensor(_out0, 1, ofset=(0, 1)))(SCALAR)  # here
+
+
+@WRONGS.add(
+    "`f` has no dimension 'colum': it has row:column; reads take `border=` and `offset=` besides. Did you mean 'column'?"
+)
+def dimension():
+    named = gp.Field(ARRAY, 0, dims="row:column")
+    gp.operator(lambda f: _readTensor(f, colum=0))(named)  # here
+
+
+@WRONGS.add("_out0 is written, and writes take no `border=`: what is outside is dropped")
+def border_of_a_write():
+    gp.operator(lambda f: _writeTensor(_out0, 1, _row, _column, border="clamp"))(SCALAR)  # here
+
+
+@WRONGS.add("`_for(*bounds, step=1, unroll=1)` got an unexpected keyword argument 'unrol'. Did you mean 'unroll'?")
+def loop():
+    @gp.operator
+    def wrong(f):
+        with k._for(3, unrol=True):  # here
+            pass
+
+    wrong(SCALAR)
+
+
+@WRONGS.add(
+    "`_localThreads(*shape, whole_groups=False, groups=None)` got an unexpected keyword argument 'whole_group'. Did"
+)
+def threads_in_cogs_form():
+    with gp.GPUOperator(SCALAR.type):
+        _localThreads(8, 8, whole_group=True)  # here
+
+
+@WRONGS.add("`_floatVar(init=0)` has too many arguments")
+def too_many():
+    gp.operator(lambda f: _floatVar(1, 2))(SCALAR)  # here
+
+
+@WRONGS.add("missing 1 required positional argument: 'field'")
+def too_few():
+    gp.operator(lambda f: _readTensor(border="zero"))(SCALAR)  # here
+
+
+@WRONGS.add("operator `scaled`: got an unexpected keyword argument 'factr'. Did you mean 'factor'?")
+def argument_of_an_operator():
+    @gp.operator
+    def scaled(f, factor):
+        return _readTensor(f) * factor
+
+    scaled(SCALAR, factr=2)  # here
+
+
+@WRONGS.add("gaussian_filter: got an unexpected keyword argument 'sigm'. Did you mean 'sigma'?")
+def filter_of_a_field():
+    gp.ndimage.gaussian_filter(SCALAR, sigm=1)  # here
+
+
+@WRONGS.add("fft: got an unexpected keyword argument 'axs'. Did you mean 'axis'?")
+def transform_of_an_array():
+    gp.fft.fft(ARRAY, axs=1)  # here
+
+
+@WRONGS.add("matmul: missing a required argument: 'x2'")
+def product():
+    gp.linalg.matmul(ARRAY)  # here
+
+
+@pytest.mark.parametrize("wrong", WRONGS.all)
+def test_message_and_line(wrong):
+    wrong.check()
+
+
+def test_others_words_are_pythons():
+    """A function of the user's that has a word's name has Python's message."""
+
+    def _for(count):
+        return count
+
+    with pytest.raises(TypeError, match="unexpected keyword argument 'unrol'") as caught:
+        gp.operator(lambda f: _readTensor(f) * _for(unrol=1))(SCALAR)
+    assert not isinstance(caught.value, gp.GpuopError)
