@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 import os
 import re
 import sys
@@ -17,6 +18,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+MOST_BITS = 128  # of integers that messages write out
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 WRITTEN_WITH = (PACKAGE, os.path.dirname(np.__file__) + os.sep)  # what a user's line calls by name
 PYTHON = os.path.dirname(os.__file__) + os.sep  # its standard library; other libraries may be installed below it
@@ -129,6 +131,12 @@ def located(message: str, loc: Loc | None) -> str:
 def article(noun: str) -> str:
     """The noun after "a" or "an": a float, an int."""
     return f"an {noun}" if noun[:1] in "aeioAEIO" or noun.startswith("nd") else f"a {noun}"
+
+
+def written_out(number: object) -> str:
+    """A number of Python's, for a message; integers of hundreds of digits, of which Python refuses some, by their magnitude."""
+    bits = number.bit_length() if isinstance(number, int) else 0
+    return repr(number) if bits <= MOST_BITS else f"~1e{round(bits * math.log10(2))}"
 
 
 def described(value: object) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.errors import Loc, SemanticError, article
+from gpuop.errors import Loc, SemanticError, article, written_out
 from gpuop.ir import meaning
 from gpuop.ir.nodes import ATOMS, Apply, Bits, Cast, Const, Expr, Index, Lane, Let, Pack, Ref, Stmt, Var
 from gpuop.ir.ops import OPS, Row
@@ -49,7 +49,7 @@ def literal(value: Number, others: Sequence[Type] = ()) -> Const:
         dtype = _widest([t for t in others if t.kind == "f"]) if "f" in kinds else FLOAT
     if dtype is not BOOL and not dtype.holds(value):
         raise SemanticError(
-            f"{value} does not fit {dtype.c}; convert the other side first, or give the number a type with "
+            f"{written_out(value)} does not fit {dtype.c}; convert the other side first, or give the number a type with "
             "`_convert(x, dtype)`"
         )
     return constant(value, dtype)

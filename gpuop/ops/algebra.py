@@ -17,7 +17,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.value import KERNEL_NAMES
-from gpuop.errors import SemanticError
+from gpuop.errors import SemanticError, written_out
 from gpuop.ir.build import number
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
 from gpuop.ops import complex_algebra, numpy_functions
@@ -69,6 +69,7 @@ BITS, LOGIC = Rule(_same, _same, "biu"), Rule(_truth, _same)
 ORDER, INTEGRAL, SHIFT = Rule(_same, _same), Rule(_number, _same), Rule(_number, _same, "biu")
 INTEGER, BIT_COUNT = Rule(_same, _same, "iu"), Rule(_number, _byte, "biu")
 
+WIDER = ("int32", "int64", "uint64", "float32", "float64")  # dtypes that hold more than others, the first ones least
 RULES = {
     "arithmetic": ARITHMETIC, "division": DIVISION, "floating": FLOATING, "comparison": COMPARISON, "equality": EQUALITY,
     "test": TEST, "bits": BITS, "shift": SHIFT, "logic": LOGIC, "order": ORDER, "integral": INTEGRAL,
@@ -180,7 +181,9 @@ def _checked(name: str, operand: Operand, dtype: str) -> Any:
         return operand
     given = operand if isinstance(operand, int) else np.asarray(operand)[()].item()
     if dtype != "complex64" and dtype != "bool" and not BY_NUMPY[dtype].holds(given):
-        raise SemanticError(f"{name}: the number {given} does not fit {dtype}")
+        wider = next((each for each in WIDER if BY_NUMPY[each].holds(given)), None)
+        advice = f"; convert the Field first, as in `f.astype({wider!r})`" if wider else ""
+        raise SemanticError(f"{name}: the number {written_out(given)} does not fit {dtype}{advice}")
     return given
 
 

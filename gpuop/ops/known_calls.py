@@ -94,7 +94,7 @@ def _key(name: str, operands: Sequence[Any]) -> Any:
             nodes.append(node)
             parts += kind, kind.names, isinstance(node, Leaf) and node.by_value, nodes.index(node)
         elif isinstance(operand, (int, float, np.number)):
-            parts += type(operand), repr(operand)  # of zeros with their signs
+            parts += type(operand), operand if type(operand) is int else repr(operand)  # of zeros with their signs
         else:
             return None
     return tuple(parts)

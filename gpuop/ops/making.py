@@ -66,6 +66,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Field:
         raise SemanticError(
             "full: the value is a number or an array, not a Field; `np.broadcast_to(f, shape)` spreads one"
         )
+    if (dtype is not None or isinstance(shape, FieldType)) and number(fill_value) is not None:
+        return filled(_declared(shape, dtype, None), fill_value)
     value = host_array(fill_value)
     kind = _declared(shape, dtype, value.dtype)
     if not value.ndim:

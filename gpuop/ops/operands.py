@@ -71,5 +71,4 @@ def _check(name: str, operands: Sequence[Operand]) -> None:
         numeric = isinstance(o, (complex, *NUMBERS, np.complexfloating)) or _is_number(o)
         if numeric or isinstance(o, Field):
             continue
-        tensors = {f.tensor_shape for f in operands if isinstance(f, Field)} - {()}
-        raise SemanticError(f"{name} of a Field and {told(o, tensors)}")
+        raise SemanticError(f"{name} of a Field and {told(o, [f for f in operands if isinstance(f, Field)])}")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpuop.dsl.fields.arrays import Placeholder, numbers
+from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError, described
-from gpuop.ir.types import Shape
 
 
-def told(operand: Any, tensors: Set[Shape]) -> str:
-    """What an operand is, and what to do."""
+def told(operand: Any, fields: Sequence[Field]) -> str:
+    """What an operand is beside fields, and what to do."""
     advice = "wrap it in a Field (`gp.ScalarField(a)`)"
     if isinstance(operand, Placeholder):
         return f"an array argument of the pipeline: {advice}"
@@ -22,11 +22,28 @@ def told(operand: Any, tensors: Set[Shape]) -> str:
         array = numbers(operand)
     except SemanticError:
         return f"{kind}: beside a Field are Fields and numbers"
-    for tensor in tensors:
+    for tensor in {f.tensor_shape for f in fields} - {()}:
         if array.ndim == len(tensor):
             has, wants = ("×".join(map(str, shape)) for shape in (array.shape, tensor))
             return f"{kind} of {has} numbers: the Field's tensors have {wants}; give as many, or {advice}"
-    return f"{kind}: {advice}, or in a `gp.Parameter` if every point takes all of it"
+    every = "in a `gp.Parameter` if every point takes all of it"
+    for whole in (tuple(f.type.array_shape) for f in fields):
+        if not _stretch(array.shape, whole) and array.shape != whole[: array.ndim]:
+            has, wants = ("×".join(map(str, shape)) for shape in (array.shape, whole))
+            return (
+                f"{kind} of shape {has}: the Field has {wants}, and counted from the last axis extents must be equal, or one "
+                f"side 1; wrap it {every}"
+            )
+    return f"{kind}: {advice}, or {every}"
+
+
+def _stretch(*shapes: tuple[int, ...]) -> bool:
+    """Whether NumPy's rules bring arrays of these shapes to one."""
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        return False
+    return True
 
 
 def refuse_negative(exponent: Any) -> None:

@@ -298,6 +298,22 @@ def write_and_return():
     both(SCALAR)
 
 
+@WRONGS.add("what a Field holds at each point is `_readTensor(f)` there, and `f.numpy()` of all points is for the host")
+def return_an_array():
+    @gp.operator
+    def broken(field):
+        return field.numpy()  # here
+
+    broken(SCALAR)
+
+
+@WRONGS.add(
+    "a kernel value has no attribute 'numpy'; it exists only on the device; return it, and call `.numpy()` of the Field"
+)
+def array_of_a_value():
+    gp.operator(lambda f: _readTensor(f).numpy())(SCALAR)  # here
+
+
 @WRONGS.add("operator `broken` returns a dict; it returns kernel values, or nothing after `_writeTensor`")
 def return_a_dict():
     @gp.operator

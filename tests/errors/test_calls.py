@@ -20,7 +20,8 @@ def scaled(field, factor=1):
 
 BOUND = (
     "arrays and lists are constants that are compiled in, of at most 4096; "
-    "make it a Field (`gp.ScalarField(a)`) or a `gp.Parameter`"
+    "make it a Field (`gp.ScalarField(a)`) or a `gp.Parameter`; sums with so many weights are "
+    '`gpuop.ndimage.convolve(f, weights, method="fft")`'
 )
 
 

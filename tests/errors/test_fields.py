@@ -35,12 +35,18 @@ def tensors_differ():
     VECTOR2 * VECTOR3  # here
 
 
-@WRONGS.add("add of a Field and an array: wrap it in a Field (`gp.ScalarField(a)`), or in a `gp.Parameter`")
+@WRONGS.add(
+    "add of a Field and an array of shape 5×4: the Field has 4×5, and counted from the last axis extents must be equal, or one "
+    "side 1; wrap it in a `gp.Parameter` if every point takes all of it"
+)
 def field_and_array():
     SCALAR + np.ones((5, 4), "f")  # here
 
 
-@WRONGS.add("add of a Field and an array: wrap it in a Field (`gp.ScalarField(a)`), or in a `gp.Parameter`")
+@WRONGS.add(
+    "add of a Field and an array of shape 5×4: the Field has 4×5, and counted from the last axis extents must be equal, or one "
+    "side 1; wrap it in a `gp.Parameter` if every point takes all of it"
+)
 def array_and_field():
     np.ones((5, 4), "f") + SCALAR  # here
 
@@ -57,7 +63,7 @@ def bits_of_floats():
     SCALAR & SCALAR  # here
 
 
-@WRONGS.add(f"add: the number {2**70} does not fit int32")
+@WRONGS.add(f"add: the number {2**70} does not fit int32; convert the Field first, as in `f.astype('float32')`")
 def a_number_beyond_all_integers():
     gp.ScalarField([1, 2]) + 2**70  # here
 
@@ -250,7 +256,7 @@ def evaluate_a_list():
     gp.evaluate([SCALAR])  # here
 
 
-@WRONGS.add("where of a Field and an array: wrap it in a Field")
+@WRONGS.add("where of a Field and an array of shape 3: the Field has 4×5, and counted from the last axis")
 def where_of_an_array():
     np.where(SCALAR > 1, 1, np.ones(3))  # here
 
@@ -278,6 +284,33 @@ def field_of_a_ragged_list():
 @WRONGS.add("an integer of this list does not fit int32; give a NumPy array of int64")
 def field_of_big_integers():
     gp.ScalarField([1, 2**40])  # here
+
+
+@WRONGS.add("this integer does not fit int32; give a NumPy array of float64")
+def field_of_a_big_integer():
+    gp.ScalarField(10**30)  # here
+
+
+@WRONGS.add("multiply: the number ~1e5000 does not fit float32")
+def more_digits_than_python_writes():
+    SCALAR * 10**5000  # here
+
+
+@WRONGS.add(
+    f"fill_value={10**30} does not fit the field's dtype, int32; its least and greatest value are fill_value=-math.inf"
+)
+def filled_with_a_big_integer():
+    np.full_like(SCALAR, 10**30, "int32")  # here
+
+
+@WRONGS.add("add of a Field and an array of shape 4×5×2: the Field has 4×5×3")
+def array_of_other_tensors():
+    VECTOR3 + np.ones((4, 5, 2))  # here
+
+
+@WRONGS.add("add of a Field and an array: wrap it in a Field (`gp.ScalarField(a)`)")
+def array_of_which_the_field_is_stretched():
+    SCALAR + np.ones((2, 4, 5), "f")  # here
 
 
 @WRONGS.add("a shape is made of integers, not (3.5,)")

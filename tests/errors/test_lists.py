@@ -22,7 +22,8 @@ def without_with():
 
 
 @WRONGS.add(
-    "a constant table is made of numbers that are known in Python, not of a ScalarField; read Fields with `_readTensor`"
+    "`_window` takes numbers that are known in Python, not a Field; loop over one by `with _for(w.field_shape) as place:`, and "
+    "read `_readTensor(w, *place)`; sums with so many weights are"
 )
 def window_of_a_field():
     @gp.operator

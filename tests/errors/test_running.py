@@ -300,7 +300,10 @@ def array_method():
     gp.pipeline(lambda image: gp.ScalarField(image / image.max()))(ARRAY)  # here
 
 
-@WRONGS.add("this Field stands for an argument of a pipeline; it has values only while the pipeline runs")
+@WRONGS.add(
+    "this Field stands for an argument of a pipeline; it has values only while the pipeline runs: return it, and the call gives "
+    "its array; inside, `np.where(c, a, b)` chooses by values, and a 0D Field is a number in arithmetic as it is"
+)
 def values_while_traced():
     @gp.pipeline
     def brighter(image):

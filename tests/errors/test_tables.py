@@ -66,7 +66,7 @@ def four_dimensions():
         _constantArray([[[[1]]]])  # here
 
 
-@WRONGS.add("the tables of a kernel hold 64512 bytes, not 64516; read a Field instead")
+@WRONGS.add("the tables of a kernel hold 64512 bytes, not 64516; read a Field instead; sums with so many weights are")
 def large_table():
     with gp.GPUOperator(SCALAR.type):
         _constantArray(np.zeros(16129, "int32"))  # here

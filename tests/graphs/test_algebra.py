@@ -407,7 +407,7 @@ def test_refusals():
             lambda: gp.VectorField(np.zeros((3, 2))) * gp.VectorField(np.zeros((3, 3))),
             "multiply: the tensors differ, 2 and 3",
         ),
-        (lambda: f + np.zeros((4, 3)), r"add of a Field and an array: wrap it in a Field"),
+        (lambda: f + np.zeros((4, 3)), "add of a Field and an array of shape 4×3: the Field has 3×4"),
         (lambda: np.zeros((1, 3, 4)) * f, "multiply of a Field and an array"),
         (lambda: f * [1, 2], "multiply of a Field and a list"),
         (lambda: f + "x", "add of a Field and a str"),
@@ -552,7 +552,7 @@ def test_arrays_that_stretch_to_a_field(device):
 @pytest.mark.parametrize(
     ("beside", "reason"),
     [
-        (np.ones(4, "f"), "wrap it in a Field"),
+        (np.ones(4, "f"), "an array of shape 4: the Field has "),
         (np.array(3, object), "beside a Field are Fields and numbers"),
         (
             np.ma.masked_array(np.ones((6, 5), "f"), np.eye(6, 5) > 0),

@@ -35,6 +35,7 @@ def test_constant_tensors(device):
     assert gp.full(gp.FieldType(2, 4, "unorm8"), [0, 0.5, 1, 1]).numpy().tolist() == [[0, 128, 255, 255]] * 2
     v = gp.VectorField(image(4, 5, 3))
     same_bits(np.full_like(v, 2.5).numpy(), np.full((4, 5, 3), 2.5, "f"))
+    same_bits(np.full_like(v, 10**30).numpy(), np.full((4, 5, 3), 10**30, "f"))
     assert np.ones_like(v, dtype="int8").type == gp.FieldType((4, 5), 3, "int8")
 
 

@@ -144,7 +144,8 @@ def host_array(value: ArrayLike) -> Array:
         low, high = int(array.min()), int(array.max())
         if not (0 <= high < 2**63 if kind == "u" else -(2**31) <= low <= high < 2**31):
             wide = "int64" if -(2**63) <= low <= high < 2**63 else "uint64" if 0 <= low <= high < 2**64 else "float64"
-            raise SemanticError(f"an integer of this list does not fit int32; give a NumPy array of {wide}")
+            what = "an integer of this list" if array.ndim else "this integer"
+            raise SemanticError(f"{what} does not fit int32; give a NumPy array of {wide}")
     return array.astype({"i": "int32", "u": "int64", "f": "float32", "c": "complex64"}.get(kind, array.dtype.name))
 
 

@@ -78,5 +78,6 @@ class Deferred(LeafSource):
 
     def read(self) -> NoReturn:
         raise SemanticError(
-            "this Field stands for an argument of a pipeline; it has values only while the pipeline runs"
+            "this Field stands for an argument of a pipeline; it has values only while the pipeline runs: return it, and the "
+            "call gives its array; inside, `np.where(c, a, b)` chooses by values, and a 0D Field is a number in arithmetic as it is"
         )

@@ -13,6 +13,7 @@ from gpuop.dsl.fields.arrays import is_array, remedy
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.target_facts import TargetExpression, TargetRecord
 from gpuop.dsl.recorder.value import Value
+from gpuop.dsl.words.shared_memory import MANY_WEIGHTS
 from gpuop.errors import SemanticError, described
 from gpuop.ir.types import FieldType
 
@@ -76,7 +77,7 @@ def check_size(owner: str, given: Mapping[str, Any]) -> None:
         if count > MOST_NUMBERS:
             raise SemanticError(
                 f"argument `{name}` of {owner} has {count} numbers: arrays and lists are constants that are compiled in, of at "
-                f"most {MOST_NUMBERS}; make it a Field (`gp.ScalarField(a)`) or a `gp.Parameter`"
+                f"most {MOST_NUMBERS}; make it a Field (`gp.ScalarField(a)`) or a `gp.Parameter`{MANY_WEIGHTS}"
             )
 
 

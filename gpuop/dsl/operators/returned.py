@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gpuop.dsl.fields.arrays import is_array
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.declared import is_open
 from gpuop.dsl.operators.gpu_operator import slots_of
@@ -23,6 +24,7 @@ MATRICES = (
     "; a matrix is written by its elements, which count row by row: `_writeTensorElement(_out0, value, 1)` of "
     "`outputs=gp.FieldType(f.field_shape, (2, 2))`"
 )
+ARRAYS = "; what a Field holds at each point is `_readTensor(f)` there, and `f.numpy()` of all points is for the host"
 
 
 def write_returned(recorder: Recorder, returned: Any, fields: list[Field], declared: Any, default: Any) -> None:
@@ -40,7 +42,7 @@ def write_returned(recorder: Recorder, returned: Any, fields: list[Field], decla
             nested = isinstance(value, (tuple, list))
             raise SemanticError(
                 f"operator `{recorder.name}` returns {described(value)}{' in a list' * nested}; it returns kernel values, or "
-                f"nothing after `_writeTensor`{MATRICES * nested}"
+                f"nothing after `_writeTensor`{MATRICES * nested}{ARRAYS * is_array(value)}"
             )
     if declared is None:
         atoms = [literal_atom(value) for value in values]

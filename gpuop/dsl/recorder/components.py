@@ -14,6 +14,7 @@ _PAIR = "of a complex number, a pair of floats, it is"
 INSTEAD = {  # of what arrays have
     "conj": f"{_PAIR} `_complexConj(z)`", "conjugate": f"{_PAIR} `_complexConj(z)`", "real": f"{_PAIR} `z.x`",
     "imag": f"{_PAIR} `z.y`", "astype": "`_convert(x, dtype)` converts",
+    "numpy": "it exists only on the device; return it, and call `.numpy()` of the Field that the operator gives",
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.recorder.field_like import FieldLike
-from gpuop.errors import SemanticError, described
+from gpuop.errors import SemanticError, described, written_out
 from gpuop.ir.build import Builder, constant, fold_cast, number
 from gpuop.ir.nodes import Const, Expr
 from gpuop.ir.types import BOOL, FLOAT, FieldType, Type
@@ -60,7 +60,7 @@ def _unfit(kind: FieldType, given: Any, name: str) -> SemanticError:
     ends = f"; its least and greatest value are {name}=-math.inf and {name}=math.inf"
     advice = ends if kind.element.kind in "iu" else "; write True or False" if kind.element is BOOL else ""
     whose = "output" if name == "default" else "field"
-    return SemanticError(f"{name}={given!r} does not fit the {whose}'s dtype, {kind.dtype}{advice}")
+    return SemanticError(f"{name}={written_out(given)} does not fit the {whose}'s dtype, {kind.dtype}{advice}")
 
 
 def uniform(fill: Fill) -> bool:

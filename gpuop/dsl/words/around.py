@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.value import Value, apply
 from gpuop.dsl.words.indices import _ravel
 from gpuop.dsl.words.loops import _for
-from gpuop.dsl.words.shared_memory import _constantArray, constants_of
+from gpuop.dsl.words.shared_memory import MANY_WEIGHTS, _constantArray, constants_of
 from gpuop.errors import SemanticError
 from gpuop.ir.types import is_integer
 
@@ -33,6 +34,11 @@ class _window(_for):
     word = "_window"
 
     def __init__(self, weights: Any, *, centre: Any = None, unroll: Any = None) -> None:
+        if isinstance(weights, FieldLike):
+            raise SemanticError(
+                "`_window` takes numbers that are known in Python, not a Field; loop over one by `with _for(w.field_shape) as "
+                f"place:`, and read `_readTensor(w, *place)`{MANY_WEIGHTS}"
+            )
         numbers = constants_of(weights)
         self.shape = numbers.shape
         self.centre = _centre(self.shape, centre)

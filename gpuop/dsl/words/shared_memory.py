@@ -19,6 +19,7 @@ from gpuop.ir.types import BY_NUMPY, INT, Type
 
 UNNAMED = "shared"  # memory of groups that no name is given to
 CONSTANT_BYTES = 64512  # devices have 65,536 for constant memory, and drivers put more into it
+MANY_WEIGHTS = '; sums with so many weights are `gpuop.ndimage.convolve(f, weights, method="fft")`'
 _MADE_OF = "a constant table is made of numbers that are known in Python"
 Declared = TypeVar("Declared")
 
@@ -186,7 +187,9 @@ def _constantArray(values: Any) -> ArrayVariable:
     table = np.ascontiguousarray(table).view(table.real.dtype) if pairs else table
     size = table.nbytes + sum(d.array.nbytes for d in recorder.shared if d.array.space == "constant")
     if size > CONSTANT_BYTES:
-        raise SemanticError(f"the tables of a kernel hold {CONSTANT_BYTES} bytes, not {size}; read a Field instead")
+        raise SemanticError(
+            f"the tables of a kernel hold {CONSTANT_BYTES} bytes, not {size}; read a Field instead{MANY_WEIGHTS}"
+        )
     kind = Type(BY_NUMPY[table.dtype.name])
     array = Array(
         assigned_name(caller()) or "table", kind, table.shape, "constant", values=tuple(table.ravel().tolist())
