@@ -17,7 +17,7 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError
 from gpuop.fft.arrays_alone import taking_arrays, transforming_alone
-from gpuop.fft.transforms import ONE, SEVERAL, check_lengths, lengths_of
+from gpuop.fft.transforms import ONE, SEVERAL, check_lengths, lengths_of, one_length
 from gpuop.fourier.axes_transformed import moved
 from gpuop.fourier.butterflies import Pair, times
 from gpuop.fourier.fourier import fourier, given, scale_of, taken
@@ -219,7 +219,7 @@ def _documented(function: Callable[..., Any], name: str, several: bool) -> Calla
     function.__doc__ = DOCUMENTED.format(name=full, what=what, lengths=SEVERAL if several else ONE)
 
     def alone(x: Any, type: Any, norm: Any, orthogonalize: Any, **given: Any) -> Any:
-        lengths, along = (given["s"], given["axes"]) if several else (given["n"], (given["axis"],))
+        lengths, along = (given["s"], given["axes"]) if several else (one_length(name, given["n"]), (given["axis"],))
         return _of_array(name, x, type, lengths, along, norm, orthogonalize)
 
     return taking_arrays(function, alone)
@@ -238,7 +238,7 @@ def _along_one(name: str) -> Callable[..., Any]:
         *,
         method: str | None = None,
     ) -> Any:
-        return cosines(name, x, type, n, (axis,), norm, orthogonalize, method)
+        return cosines(name, x, type, one_length(name, n), (axis,), norm, orthogonalize, method)
 
     return _documented(function, name, False)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from gpuop.fft.arrays_alone import taking_arrays, transforming_alone
 from gpuop.fourier.fourier import fourier, given, scale_of, taken
 from gpuop.ir.types import FieldType
 from gpuop.ndimage.filter_arguments import axes_of
+from gpuop.ndimage.plain_numbers import whole
 
 Lengths = Any  # an integer, a sequence of them, or None
 
@@ -103,7 +103,7 @@ def lengths_of(x: Field | FieldType, lengths: Lengths, axes: Any) -> tuple[list[
     if len(given_lengths) != len(numbers):
         raise ArgumentError("when given, axes and shape arguments have to be of the same length")
     wanted = [x.field_shape[a] if n in (None, -1) else n for a, n in zip(numbers, given_lengths, strict=True)]
-    return [operator.index(n) for n in wanted], numbers
+    return [whole(n, "s") for n in wanted], numbers
 
 
 def check_lengths(name: str, counts: Sequence[int]) -> None:
@@ -111,6 +111,13 @@ def check_lengths(name: str, counts: Sequence[int]) -> None:
     for count in counts:
         if count < 1:
             raise ArgumentError(f"{name}: invalid number of data points ({count}) specified")
+
+
+def one_length(name: str, n: Any) -> Any:
+    """The length along one axis, of which -1 is none: it stands for an axis' own only where there are several."""
+    if n is not None:
+        check_lengths(name, [whole(n, "n")])
+    return n
 
 
 def _without_plan(plan: Any) -> None:
@@ -142,7 +149,8 @@ def _documented(function: Made, kind: Kind, suffix: str) -> Made:
     )
 
     def alone(x: Any, norm: Any, n: Any = None, s: Any = None, axis: Any = None, axes: Any = None, **_: Any) -> Any:
-        return kind.of_array(x, s, axes, norm) if suffix else kind.of_array(x, n, (axis,), norm)
+        lengths, along = (s, axes) if suffix else (one_length(name, n), (axis,))
+        return kind.of_array(x, lengths, along, norm)
 
     return taking_arrays(function, alone)
 
@@ -160,7 +168,7 @@ def _along_one(kind: Kind) -> Made:
         method: str | None = None,
     ) -> Any:
         _without_plan(plan)
-        return kind.of(x, n, (axis,), norm, method)
+        return kind.of(x, one_length(kind.name, n), (axis,), norm, method)
 
     return _documented(function, kind, "")
 

@@ -16,8 +16,9 @@ from gpuop.dsl.operators.alternatives import either
 from gpuop.errors import ArgumentError
 from gpuop.ndimage.between_points import Between, Knots, Spline, Table, any_of, between, knots_at, table_of
 from gpuop.ndimage.even_zooms import MOST_COLUMNS, evenly
-from gpuop.ndimage.filter_arguments import SMALL, each, rank, result_dtype
+from gpuop.ndimage.filter_arguments import SMALL, checked_cval, each, rank, result_dtype
 from gpuop.ndimage.of_arrays import is_of_an_array
+from gpuop.ndimage.plain_numbers import real
 from gpuop.ndimage.spline_weights import check_mode, check_order
 from gpuop.ops.gather import Place
 from gpuop.ops.making import filled
@@ -28,7 +29,7 @@ SMALL_EXTENT = 2**20  # up to it coordinates in float32 are mapped into a field 
 
 def spline_of(order: Any, mode: Any, cval: Any, prefilter: Any) -> Spline:
     """The arguments that all functions of interpolation have."""
-    return Spline(check_order(order), check_mode(mode), cval, bool(prefilter))
+    return Spline(check_order(order), check_mode(mode), checked_cval(cval), bool(prefilter))
 
 
 def axes_placed(field: Field) -> int:
@@ -112,7 +113,7 @@ def steps_of(shift: Any, count: int) -> list[Any]:
 def moved(name: str, field: Field, spline: Spline, output: Any, steps: Sequence[Any]) -> Field:
     """The same so far from the result's point as fields say, which kernels read."""
     fields = [step for step in steps if isinstance(step, Field)]
-    numbers = [None if isinstance(step, Field) else float(step) for step in steps]
+    numbers = [None if isinstance(step, Field) else real(step, "shift") for step in steps]
 
     def places(point: Place) -> list[Any]:
         read = (
@@ -177,7 +178,7 @@ def _between_passes(dtype: str, computed: str) -> str:
 
 def of_degrees(angle: float) -> tuple[float, float]:
     """The cosine and the sine, exact of what is a multiple of 90°."""
-    turns, rest = divmod(float(angle), 90.0)
+    turns, rest = divmod(real(angle, "angle"), 90.0)
     if rest > 45:
         across, along = math.cos(math.radians(90 - rest)), math.sin(math.radians(90 - rest))
     else:

@@ -27,6 +27,7 @@ from gpuop.ndimage.filter_arguments import (
 from gpuop.ndimage.fourier_sums import by_fft, by_size, check_exact, has_transform
 from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, steps_along
 from gpuop.ndimage.of_arrays import of_arrays
+from gpuop.ndimage.plain_numbers import numbers_of, whole
 from gpuop.ndimage.weighted_windows import EPSILON, WORTH, added, factors_of, one_by_one
 
 METHODS_OF_LINES = ("direct", "fft")
@@ -81,7 +82,7 @@ def convolve1d(
 ) -> Any:
     """scipy.ndimage.convolve1d: as `correlate1d`, of the weights turned around."""
     turned, number = weights_of(weights)[::-1].conj(), axis_of(axis, rank(input))
-    shift = -origin - (len(turned) % 2 == 0)
+    shift = -whole(origin, "origin") - (len(turned) % 2 == 0)
     return _along_line("convolve1d", input, turned, number, output, edge(mode, cval), shift, method)
 
 
@@ -139,7 +140,7 @@ def convolve(
 
 def weights_of(weights: Any) -> Numbers:
     """The weights of an axis."""
-    numbers = np.asarray(weights)
+    numbers = numbers_of(weights, "weights")
     if numbers.ndim != 1 or not numbers.size:
         raise ArgumentError(
             f"no filter weights given: they are one number or more in a row, not of shape {numbers.shape}"
@@ -228,12 +229,12 @@ def _windowed(
     name: str, field: Field, weights: Any, output: Any, at: ImageEdge, origin: Any, axes: Any, method: Any, turned: bool
 ) -> Field:
     method = method_of(method, METHODS)
-    numbers, chosen = np.asarray(weights), window_axes(axes, rank(field))
+    numbers, chosen = numbers_of(weights, "weights"), window_axes(axes, rank(field))
     window = spread(numbers, chosen, rank(field), "weights")
     origins = dict(zip(chosen, each(origin, len(chosen), "origin"), strict=True))
     if turned:
         window = np.flip(window).conj()
-        origins = {a: -o - (window.shape[a] % 2 == 0) for a, o in origins.items()}
+        origins = {a: -whole(o, "origin") - (window.shape[a] % 2 == 0) for a, o in origins.items()}
     for a, o in origins.items():
         check_origin(o, window.shape[a], "weights")
     if not window.size:

@@ -12,9 +12,10 @@ from gpuop.dsl.operators.alternatives import either
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ir.types import FieldType
 from gpuop.ndimage.binary_morphology import generate_binary_structure
-from gpuop.ndimage.filter_arguments import each, frozen
+from gpuop.ndimage.filter_arguments import each
 from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of, wanted_dtype
 from gpuop.ndimage.nearest import NONE, Metric, cost, nearest
+from gpuop.ndimage.plain_numbers import frozen, numbers_of
 from gpuop.ndimage.searched_lines import searched
 from gpuop.ndimage.swept_distances import sweeps, swept
 from gpuop.ops.algebra import astype
@@ -57,7 +58,7 @@ def distance_transform_edt(
         ArgumentError: nothing is wanted, or arrays of wrong shapes or dtypes; a ValueError and a RuntimeError.
         UnsupportedError: arrays beside a Field; a TypeError.
     """
-    lengths = None if sampling is None else tuple(map(float, each(frozen(sampling), _rank(input), "sampling")))
+    lengths = None if sampling is None else _sampled(sampling, _rank(input))
     wanted = _Wanted("distance_transform_edt", "float64", return_distances, return_indices, distances, indices)
     return wanted.of(input, Metric("euclidean", lengths), "past the first")
 
@@ -100,10 +101,16 @@ def distance_transform_bf(
     if name is None:
         raise ArgumentError(f"distance metric not supported: {metric!r} is none of {', '.join(NAMES)}")
     plain = sampling is None or name != "euclidean"
-    lengths = None if plain else tuple(map(float, each(frozen(sampling), _rank(input), "sampling")))
+    lengths = None if plain else _sampled(sampling, _rank(input))
     dtype = "float64" if name == "euclidean" else "uint32"
     wanted = _Wanted("distance_transform_bf", dtype, return_distances, return_indices, distances, indices)
     return wanted.of(input, Metric(name, lengths), "first")
+
+
+def _sampled(sampling: Any, count: int) -> tuple[float, ...]:
+    """The distances of points along each axis."""
+    lengths = numbers_of(each(frozen(sampling), count, "sampling"), "sampling")
+    return tuple(map(float, lengths))
 
 
 def _rank(input: Any) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +28,7 @@ from gpuop.ndimage.filter_arguments import (
 from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, offsets_at
 from gpuop.ndimage.nested_windows import METHODS, LineWindow
 from gpuop.ndimage.of_arrays import of_arrays
+from gpuop.ndimage.plain_numbers import whole
 
 Operation = Callable[[Any, Any], Any]
 OPERATIONS: dict[str, Operation] = {"minimum": lambda a, b: k._min(a, b), "maximum": lambda a, b: k._max(a, b)}
@@ -62,7 +62,7 @@ def minimum_filter1d(
         UnsupportedError: complex numbers; a TypeError.
     """
     number, at = axis_of(axis, rank(input)), edge(mode, cval)
-    return line("minimum", input, operator.index(size), number, output, at, origin, method_of(method, METHODS))
+    return line("minimum", input, whole(size, "size"), number, output, at, origin, method_of(method, METHODS))
 
 
 @of_arrays()
@@ -79,7 +79,7 @@ def maximum_filter1d(
 ) -> Any:
     """scipy.ndimage.maximum_filter1d: as `minimum_filter1d`, the greatest."""
     number, at = axis_of(axis, rank(input)), edge(mode, cval)
-    return line("maximum", input, operator.index(size), number, output, at, origin, method_of(method, METHODS))
+    return line("maximum", input, whole(size, "size"), number, output, at, origin, method_of(method, METHODS))
 
 
 @of_arrays()

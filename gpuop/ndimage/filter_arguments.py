@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.fields.arrays import is_array
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.operators.arguments import MOST_NUMBERS
+from gpuop.dsl.recorder.fills import numeric
 from gpuop.dsl.recorder.looks import warned
-from gpuop.errors import ArgumentError, UnsupportedError
+from gpuop.errors import ArgumentError, UnsupportedError, described
 from gpuop.ir.types import is_integer
+from gpuop.ndimage.plain_numbers import whole
 
 MODES = {  # SciPy's words, and the borders of reads that they are
     "reflect": "symmetric",
@@ -29,46 +28,6 @@ MODES = {  # SciPy's words, and the borders of reads that they are
 }
 # Dtypes that float32 holds all values of.
 SMALL = ("bool", "int8", "uint8", "int16", "uint16", "float16", "float32", "unorm8")
-
-
-def frozen(value: Any) -> Any:
-    """An argument as a constant that can be hashed: arrays and lists as tuples."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return frozen(np.asarray(value).tolist())  # of masked arrays all numbers, as in SciPy
-    if is_array(value):
-        return frozen(np.asarray(value))
-    if isinstance(value, dict):
-        return tuple((name, frozen(item)) for name, item in value.items())
-    return tuple(map(frozen, value)) if isinstance(value, (list, tuple)) else value
-
-
-@dataclass(frozen=True)
-class ManyNumbers:
-    """A large array as a constant that can be hashed, which NumPy makes an array of: no list of numbers that are compiled in."""
-
-    values: bytes
-    dtype: str
-    shape: tuple[int, ...]
-
-    @classmethod
-    def of(cls, value: Any) -> Any:
-        """An array, or a list, of so many numbers that a few such have more than constants do; others as they are."""
-        first = value
-        while isinstance(first, (list, tuple)) and first:
-            first = first[0]
-        if not is_array(value) and (first is value or not isinstance(first, (bool, int, float, complex, np.generic))):
-            return value
-        try:
-            array = np.asarray(value)
-            array = np.array(array.tolist()) if array.dtype.hasobject else array
-        except ValueError:  # lists of several lengths
-            return value
-        if array.size <= MOST_NUMBERS // 4 or array.dtype.kind not in "biufc":
-            return value
-        return cls(array.tobytes(), array.dtype.str, array.shape)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.frombuffer(self.values, self.dtype).reshape(self.shape).astype(dtype or self.dtype)
 
 
 class DTypeOfArray(str):
@@ -108,7 +67,19 @@ def edge(mode: Any, cval: Any) -> ImageEdge:
     if not isinstance(mode, str) or mode not in MODES:
         hint = f"; that is a border of kernels, called {_by_border(mode)!r} here" if mode in set(MODES.values()) else ""
         raise ArgumentError(f"`mode` is one of {', '.join(MODES)}, not {mode!r}{hint}")
-    return ImageEdge(MODES[mode], cval if MODES[mode] == "constant" else 0.0)
+    outside = checked_cval(cval)
+    return ImageEdge(MODES[mode], outside if MODES[mode] == "constant" else 0.0)
+
+
+def checked_cval(cval: Any) -> Any:
+    """What is outside.
+
+    Raises:
+        UnsupportedError: it is no number; a TypeError.
+    """
+    if not numeric(cval):
+        raise UnsupportedError(f"`cval` is a number, not {described(cval)}")
+    return cval
 
 
 def _by_border(border: str) -> str:
@@ -122,7 +93,7 @@ def rank(field: Field) -> int:
 
 def axis_of(axis: Any, count: int) -> int:
     """The number of an axis."""
-    number = operator.index(axis)
+    number = whole(axis, "axis")
     if not -count <= number < count:
         raise ArgumentError(f"axis {axis} is out of range: the field has {count} axes")
     return number % count
@@ -137,7 +108,7 @@ def axes_of(axes: Any, count: int) -> tuple[int, ...]:
         message = (
             f"axes must be an integer, iterable of integers, or None; {axes!r} cannot be interpreted as an integer"
         )
-        raise UnsupportedError(message) if given is axes else ArgumentError(message)
+        raise UnsupportedError(message) if given is axes or np.isscalar(axes) else ArgumentError(message)
     numbers = tuple(axis_of(a, count) for a in given)
     if len(set(numbers)) != len(numbers):
         raise ArgumentError(f"axes must be unique, and these are {axes}")
@@ -165,7 +136,7 @@ def each(value: Any, count: int, name: str) -> list[Any]:
 
 def check_origin(origin: int, size: int, what: str = "points") -> None:
     """Refuse a window that does not hold its own point."""
-    if not -(size // 2) <= origin <= (size - 1) // 2:
+    if not -(size // 2) <= whole(origin, "origin") <= (size - 1) // 2:
         raise ArgumentError(
             f"Invalid origin {origin}: of {size} {what} it lies in -{size // 2} … {(size - 1) // 2}, so that the window holds "
             "its own point"
@@ -231,7 +202,7 @@ def as_output(made: Field, output: Any) -> Field:
 
 def windows(size: Any, count: int, name: str = "size") -> list[int]:
     """The extents of a window along each axis."""
-    return [operator.index(n) for n in each(size, count, name)]
+    return [whole(n, name) for n in each(size, count, name)]
 
 
 def spread(window: np.ndarray[Any, Any], axes: Sequence[int], count: int, name: str) -> np.ndarray[Any, Any]:

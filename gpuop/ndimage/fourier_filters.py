@@ -15,6 +15,7 @@ from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import ArgumentError
 from gpuop.ndimage.filter_arguments import axis_of, each, rank
 from gpuop.ndimage.of_arrays import of_arrays
+from gpuop.ndimage.plain_numbers import numbers_of
 
 NEAR = 0.5  # below it differences of a sine and a cosine are taken from their series
 SERIES = (1.0, -1 / 10, 1 / 280, -1 / 15120, 1 / 1330560, -1 / 172972800)
@@ -146,7 +147,7 @@ def _axes(field: Field, values: Any, n: int, axis: int, name: str) -> list[tuple
     count, shape = rank(field), field.field_shape
     half = axis_of(axis, count)
     rows = []
-    for at, value in enumerate(each(values, count, name)):
+    for at, value in enumerate(numbers_of(each(values, count, name), name)):
         real = at == half and n >= 0
         points = np.arange(shape[at])
         turns = points if real else np.where(points < (shape[at] + 1) // 2, points, points - shape[at])

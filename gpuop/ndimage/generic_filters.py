@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from gpuop.ndimage.filter_arguments import (
 from gpuop.ndimage.line_values import LineValues, ResultLine
 from gpuop.ndimage.neighbours import MOST, Around, neighbourhood, steps_along
 from gpuop.ndimage.of_arrays import of_arrays, with_more
+from gpuop.ndimage.plain_numbers import whole
 from gpuop.ndimage.window_values import window_values
 
 PADS = {
@@ -139,7 +139,7 @@ def _by_lines(
     input: Any, function: Any, filter_size: Any, axis: Any, output: Any, mode: Any, cval: Any, origin: Any
 ) -> Field:
     field, number = _real(input), axis_of(axis, rank(input))
-    size, at = operator.index(filter_size), edge(mode, cval)
+    size, at = whole(filter_size, "filter_size"), edge(mode, cval)
     if size < 1:
         raise ArgumentError(f"invalid filter size {size}: it is 1 or more")
     check_origin(origin, size)

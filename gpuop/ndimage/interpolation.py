@@ -24,6 +24,7 @@ from gpuop.ndimage.coordinates import (
 )
 from gpuop.ndimage.filter_arguments import advise, each, rank, result_dtype
 from gpuop.ndimage.of_arrays import of_arrays
+from gpuop.ndimage.plain_numbers import numbers_of, real
 from gpuop.ops.gather import Place
 
 
@@ -132,7 +133,7 @@ def _affine(
     shape = tuple(input.field_shape if output_shape is None else output_shape)
     if not shape:
         raise ArgumentError("input and output rank must be > 0")
-    numbers, shift = _matrix(np.asarray(matrix, np.float64), offset, count, len(shape))
+    numbers, shift = _matrix(numbers_of(matrix, "matrix").astype(np.float64), offset, count, len(shape))
     if numbers.ndim == 1:
         at = [(np.arange(n) + s / m) * m for n, s, m in zip(shape, shift, numbers, strict=True)]
         return along_axes("affine_transform", input, spline, at, output)
@@ -157,7 +158,7 @@ def _matrix(matrix: Numbers, offset: Any, count: int, columns: int) -> tuple[Num
         raise ArgumentError(
             f"affine matrix has wrong number of columns, {matrix.shape[-1]}: the result has {columns} axes"
         )
-    return matrix, np.asarray(each(offset, count, "offset"), np.float64)
+    return matrix, numbers_of(each(offset, count, "offset"), "offset").astype(np.float64)
 
 
 @of_arrays()
@@ -185,7 +186,7 @@ def shift(
     spline, steps = spline_of(order, mode, cval, prefilter), steps_of(shift, axes_placed(input))
     if any(isinstance(step, Field) for step in steps):
         return moved("shift", input, spline, output, steps)
-    at = [np.arange(n) + -float(step) for n, step in zip(input.field_shape, steps, strict=True)]
+    at = [np.arange(n) + -real(step, "shift") for n, step in zip(input.field_shape, steps, strict=True)]
     return along_axes("shift", input, spline, at, output)
 
 
@@ -221,7 +222,9 @@ def zoom(
         advise(f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.", 3)
     at = []
     for n, factor in zip(input.field_shape, factors, strict=True):
-        points = round(n * factor)
+        points = round(n * real(factor, "zoom"))
+        if points < 0:
+            raise ArgumentError(f"zoom: a factor is no less than 0, and this is {factor}")
         old, new = (n, points) if grid_mode else (n - 1, points - 1)
         step = old / new if new else 1.0
         at.append((np.arange(points) + 0.5) * step - 0.5 if grid_mode else np.arange(points) * step)

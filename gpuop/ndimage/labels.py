@@ -10,10 +10,11 @@ from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ndimage.binary_morphology import generate_binary_structure
-from gpuop.ndimage.filter_arguments import DTypeOfArray, frozen
+from gpuop.ndimage.filter_arguments import DTypeOfArray
 from gpuop.ndimage.forests import forest, numbered
 from gpuop.ndimage.mask_words import links_of
 from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of, wanted_dtype
+from gpuop.ndimage.plain_numbers import frozen
 from gpuop.ops.algebra import astype
 
 

@@ -14,7 +14,8 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.decorated import bind_of_library
 from gpuop.errors import UnsupportedError
 from gpuop.interop import numpy_dtype
-from gpuop.ndimage.filter_arguments import DTypeOfArray, ManyNumbers, frozen, is_swapped, refuse_swapped
+from gpuop.ndimage.filter_arguments import DTypeOfArray, is_swapped, refuse_swapped
+from gpuop.ndimage.plain_numbers import ManyNumbers, frozen
 from gpuop.pipelines.calls_before import CONSTANT, DATA, RESULT, Anew, CallsBefore
 from gpuop.pipelines.pipeline import Pipeline, pipeline
 from gpuop.pipelines.takes_arrays import an_array, as_field
@@ -88,7 +89,12 @@ def _name_of(output: Any, into: Any) -> Any:
     """The name of the dtype that `output=` asks for."""
     if into is not None:
         return numpy_dtype(into).name
-    return output if output is None or output is _NO_OUTPUT else np.dtype(output).name
+    if output is None or output is _NO_OUTPUT:
+        return output
+    try:
+        return np.dtype(output).name
+    except TypeError:
+        raise UnsupportedError(f"`output` is a dtype or an array, not {output!r}") from None
 
 
 def _with_output(rest: dict[str, Any], output: Any) -> tuple[Any, ...]:

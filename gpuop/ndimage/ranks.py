@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from gpuop.ndimage.extrema import compared_in, extremum, footprint_of, one_mode,
 from gpuop.ndimage.filter_arguments import edge, method_of, rank, result_dtype, window_axes
 from gpuop.ndimage.neighbours import Around, neighbourhood
 from gpuop.ndimage.of_arrays import of_arrays
+from gpuop.ndimage.plain_numbers import real, whole
 
 METHODS = ("network", "counts")
 WRITTEN_OUT = 64  # values that are selected from by comparisons of pairs
@@ -51,7 +51,7 @@ def rank_filter(
         ArgumentError: wrong ranks, windows, modes, axes, origins or methods; a ValueError and a RuntimeError.
         UnsupportedError: complex numbers; a TypeError.
     """
-    return _ranked(input, lambda count: operator.index(rank), size, footprint, output, mode, cval, origin, axes, method)
+    return _ranked(input, lambda count: whole(rank, "rank"), size, footprint, output, mode, cval, origin, axes, method)
 
 
 @of_arrays()
@@ -88,7 +88,8 @@ def percentile_filter(
     """scipy.ndimage.percentile_filter: `rank_filter` of a share of the window, in percent; -20 is 80."""
 
     def at(count: int) -> int:
-        share = percentile + 100.0 if percentile < 0 else percentile
+        share = real(percentile, "percentile")
+        share += 100.0 if share < 0 else 0.0
         if not 0 <= share <= 100:
             raise ArgumentError(f"invalid percentile {percentile}: it is in -100 … 100")
         return count - 1 if share == 100 else int(float(count) * share / 100.0)

@@ -25,6 +25,7 @@ from gpuop.ndimage.filter_arguments import (
 )
 from gpuop.ndimage.nested_windows import METHODS, LineWindow
 from gpuop.ndimage.of_arrays import of_arrays
+from gpuop.ndimage.plain_numbers import numbers_of, real, whole
 from gpuop.ndimage.recursive_gaussian import recursive
 
 NONE = 1e-15  # a standard deviation that filters nothing
@@ -103,7 +104,7 @@ def gaussian_filter(
     )
     field, dtype = input, result_dtype(output, input)
     for axis, deviation, derivative, outside, reach in rows:
-        if deviation > NONE:
+        if real(deviation, "sigma") > NONE:
             field = _blurred(field, deviation, axis, derivative, dtype, edge(outside, cval), truncate, reach, method)
     return field.astype(dtype)
 
@@ -119,18 +120,19 @@ def _blurred(
     radius: Any,
     method: Any,
 ) -> Field:
+    deviation, order = float(numbers_of(sigma, "sigma")), whole(order, "order")
     if method == "recursive":
-        if order or not float(sigma) > NONE:
+        if order or not deviation > NONE:
             raise ArgumentError("`method='recursive'` is of the order 0 and standard deviations above 0")
-        return recursive(field, float(sigma), axis, result_dtype(output, field), at)
-    reach = int(truncate * float(sigma) + 0.5) if radius is None else radius
+        return recursive(field, deviation, axis, result_dtype(output, field), at)
+    reach = int(real(truncate, "truncate") * deviation + 0.5) if radius is None else radius
     try:
         reach = operator.index(reach)
     except TypeError:
         raise ArgumentError(f"Radius must be a nonnegative integer, not {described(reach)}") from None
     if reach < 0:
         raise ArgumentError(f"Radius must be a nonnegative integer, not {reach}")
-    return along(field, gaussian_weights(float(sigma), order, reach)[::-1], axis, output, at)
+    return along(field, gaussian_weights(deviation, order, reach)[::-1], axis, output, at)
 
 
 def gaussian_weights(sigma: float, order: int, radius: int) -> list[float]:
@@ -176,7 +178,7 @@ def uniform_filter1d(
         ArgumentError: wrong sizes, modes, axes, origins or methods; a ValueError and a RuntimeError.
     """
     number, at = axis_of(axis, rank(input)), edge(mode, cval)
-    return _mean(input, operator.index(size), number, output, at, origin, method_of(method, METHODS))
+    return _mean(input, whole(size, "size"), number, output, at, origin, method_of(method, METHODS))
 
 
 @of_arrays()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from gpuop.ndimage.filter_arguments import ImageEdge, axes_of, check_origin, eac
 from gpuop.ndimage.generic_filters import padded
 from gpuop.ndimage.neighbours import MOST, Around, neighbourhood
 from gpuop.ndimage.of_arrays import of_arrays
+from gpuop.ndimage.plain_numbers import whole
 from gpuop.ndimage.window_values import window_values
 
 # What gives the same of integers if these are converted first to what it makes of them.
@@ -86,7 +86,7 @@ def _window(field: Field, function: Any, size: Any, footprint: Any, origin: Any,
         raise ArgumentError("`axes` must be compatible with the dimensionality of the window, which has as many")
     if not held.size:
         raise ArgumentError("All elements of `size` must be positive integers.")
-    origins = [operator.index(o) for o in each(0 if origin is None else origin, len(chosen), "origin")]
+    origins = [whole(o, "origin") for o in each(0 if origin is None else origin, len(chosen), "origin")]
     for shift, n in zip(origins, held.shape, strict=True):
         check_origin(shift, n)
     return ReducedWindow(function, held, chosen, tuple(origins), footprint is not None)

@@ -24,9 +24,10 @@ from gpuop.dsl.operators.host import HostOperator
 from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ir.types import FieldType
-from gpuop.ndimage.filter_arguments import DTypeOfArray, frozen
+from gpuop.ndimage.filter_arguments import DTypeOfArray
 from gpuop.ndimage.labels import structure_of
 from gpuop.ndimage.measured import as_array, is_lazy, measured, shape_of, wanted_dtype
+from gpuop.ndimage.plain_numbers import frozen
 from gpuop.ops.algebra import astype, copied
 from gpuop.ops.gather import flat
 from gpuop.ops.layouts import ravel, reshape

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.dsl.fields.arrays import NUMERIC
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import Parameter
 from gpuop.dsl.recorder.value import NUMBERS
@@ -15,7 +16,6 @@ from gpuop.ops.layouts import grids_spread
 from gpuop.ops.refused import told
 
 Operand = Any  # a Field or a number
-NUMERIC = "biufc"  # NumPy's kinds of numbers
 
 
 def beside(name: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:

@@ -19,6 +19,7 @@ Array = NDArray[Any]
 # The type of a field, and its numbers, which are made when they are asked for
 Made = tuple[FieldType, Callable[[], Array]]
 Making = Callable[[Array], Made]
+NUMERIC = "biufc"  # NumPy's kinds of numbers
 WORDS = {"U": "text", "S": "bytes", "M": "dates", "m": "time spans", "V": "records"}
 
 
@@ -120,7 +121,7 @@ def numbers(value: ArrayLike) -> Array:
 
 
 def check_numbers(dtype: np.dtype[Any]) -> None:
-    if dtype.kind not in "biufc":
+    if dtype.kind not in NUMERIC:
         raise SemanticError(f"fields are made of numbers, not of {WORDS.get(dtype.kind, 'Python objects')}")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.fields.arrays import is_array, remedy
+from gpuop.dsl.fields.arrays import NUMERIC, is_array, remedy
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.target_facts import TargetExpression, TargetRecord
 from gpuop.dsl.recorder.value import Value
@@ -64,7 +64,7 @@ def check(operator: str, bound: inspect.BoundArguments) -> None:
                 f"argument `{name}` of operator `{operator}` is an array of another library; "
                 "wrap it in a Field (`gp.ScalarField(a)`) or a `gp.Parameter`"
             )
-        if isinstance(value, np.ndarray) and value.dtype.kind not in "biufc":
+        if isinstance(value, np.ndarray) and value.dtype.kind not in NUMERIC:
             raise SemanticError(
                 f"argument `{name}` of operator `{operator}` is an array of {value.dtype}, not of numbers"
             )
