@@ -111,7 +111,8 @@ def correlate(
             that hardly depends on how many weights there are. Its errors are of the size of the largest sums: 5e-7 of the
             greatest value times the sum of the weights' magnitudes in float32, 1e-15 in float64; where an infinity or NaN is
             among the values, all sums are NaN. Integer results are exact, or it is refused: of integers and integer weights
-            that are not too large. By default it is taken of many weights of arrays on CPUs, where results are such integers.
+            that are not too large. By default it is taken of many weights of arrays on CPUs, where results are such integers; a
+            warning says where it would take a tenth of the time.
 
     Returns:
         A lazy Field; of an array, an array of the same library.

@@ -18,7 +18,7 @@ from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import VectorField
 from gpuop.dsl.operators.operator import library_call
-from gpuop.errors import ArgumentError
+from gpuop.errors import ArgumentError, warn
 from gpuop.fourier.axes_transformed import fast_length
 from gpuop.fourier.butterflies import times
 from gpuop.fourier.fourier import fourier
@@ -33,6 +33,8 @@ from gpuop.ops.gather import Place, Reading, flat, gathered, own_place
 from gpuop.ops.target_choice import by_target
 
 MANY = 256  # weights for each value that is transformed, from which on transforms take less time
+DEAR = 10  # times as many, from which on the user is told
+TENTH = "takes a tenth of the time on a CPU, or less"
 ROUNDED = 20 * 2.0**-53  # of transforms of doubles and back, for each doubling of their length, at most
 _responses: BoundedCache[Any, Field] = BoundedCache(4)  # each has as many numbers as an image
 
@@ -49,10 +51,13 @@ def by_size(name: str, field: Field, window: Numbers, shifts: Sequence[int], at:
     """
     told = name, field, window, shifts, at, dtype
     lengths = lengths_of(field, window)
-    if np.count_nonzero(window) * field.field_shape.points < MANY * math.prod(lengths):
+    times_less = np.count_nonzero(window) * field.field_shape.points / (MANY * math.prod(lengths))
+    if times_less < 1:
         return added(*told)
-    why = _why_direct(field, window, at, dtype)
+    why = _why_direct(field, window, at, dtype, TENTH if times_less >= DEAR else "does less")
     if why:
+        if TENTH in why:
+            warn(f"ndimage.{name} adds {window.size} weights one after the other at every point: {why}")
         return added(*told, f"one after the other: {why}")
     transformed = by_fft(*told, f"as {window.size} weights are many, and the sums are exact")
     if not has_table(field, window, at, computed_in(field, dtype)):
@@ -67,14 +72,14 @@ def by_size(name: str, field: Field, window: Numbers, shifts: Sequence[int], at:
     )
 
 
-def _why_direct(field: Field, window: Numbers, at: ImageEdge, dtype: str) -> str:
-    """Why many weights are not taken by transforms."""
+def _why_direct(field: Field, window: Numbers, at: ImageEdge, dtype: str, less: str) -> str:
+    """Why many weights are not taken by transforms, and what these would spare."""
     if not _is_whole(field, dtype):
-        return "`method='fft'` does less, but an infinity or NaN is then in all sums, and zeros are only near 0"
+        return f"`method='fft'` {less}, but an infinity or NaN is then in all sums, and zeros are only near 0"
     if why := why_inexact(field, window, at):
         return f"`method='fft'` is not sure to give the same integers: {why}"
     if not is_of_an_array():
-        return "`method='fft'` does less, and gives the same, but has no windows, in which images are computed in parts"
+        return f"`method='fft'` {less}, and gives the same, but has no windows, in which images are computed in parts"
     return ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -192,6 +193,31 @@ def test_explain_says_why():
     assert "the weights, or `cval`, are no integers" in explained(image, weights + 0.5)
     assert "`method='fft'`" not in explained(image, weights, method="direct")
     assert "`method='fft'`" not in explained(image, weights[:3, :3])
+
+
+def test_sums_that_take_ten_times_as_long_are_told_once():
+    image, weights = image_of((300, 300), "float32"), RANDOM.standard_normal((70, 70))
+    dear = "ndimage.convolve adds 4900 weights one after the other at every point: `method='fft'` takes a tenth of the time"
+    whole = RANDOM.integers(1, 9, weights.shape)
+    with gp.use_device("reference"):
+        for given, window, output, told in (
+            (image, weights, None, f"{dear} on a CPU, or less, but an infinity or NaN is then in all sums"),
+            (
+                image.astype("uint8"),
+                whole,
+                "int32",
+                f"{dear} on a CPU, or less, and gives the same, but has no windows",
+            ),
+            (image.astype("uint8"), weights, "int32", None),  # it is not sure to give the same integers
+            (image, weights[:40, :40], None, None),
+        ):
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("default")
+                for _ in range(2):
+                    ndimage.convolve(gp.ScalarField(given), window, output)
+                ndimage.convolve(gp.ScalarField(given), window, output, method="direct")
+            assert [str(each.message)[: len(told or "")] for each in seen] == [told] * (told is not None)
+            assert all(each.filename == __file__ for each in seen)
 
 
 @pytest.mark.parametrize(
