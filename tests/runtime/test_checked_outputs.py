@@ -52,6 +52,25 @@ def two_statements(right: bool) -> Any:
 
 
 @bugs.add(
+    f"thread (column 0) writes the output at (column 0), and thread (column 4) reads it in {{there}}, {ORDER}; {ONE}",
+    there="# read",
+)
+def lost_updates_of_a_histogram(right: bool) -> Any:
+    @gp.operator(outputs=gp.FieldType(4, (), "int32"), default=0)
+    def counted(f):
+        _globalThreads(f)
+        place = _convert_int(_readTensor(f)) % 4
+        if right:
+            _atomic_add(_pointerTo(_out0, place), 1)
+        else:
+            count = _var(_readTensor(_out0, place))  # read
+            count += 1
+            _writeTensor(_out0, count, place)  # here
+
+    return counted(LINE)
+
+
+@bugs.add(
     f"thread (column 0) writes the output at (column 0), and thread (column 32) writes it with another value in the same line, "
     f"{ORDER}; {ONE} (no barrier orders different work-groups)"
 )

@@ -83,6 +83,27 @@ def all_write_one(right: bool) -> Any:
 
 
 @bugs.add(
+    f"thread (column 0) writes `counts[0]`, and thread (column 4) of its work-group reads it in the same line, {ORDER}; {SYNC}, "
+    "or use atomics"
+)
+def lost_updates_of_a_groups_histogram(right: bool) -> Any:
+    @gp.operator(outputs=gp.FieldType(40, (), "int32"))
+    def counted(f):
+        _localThreads(8)
+        counts = _local(_intArray(8))
+        counts[_localColumn] = 0
+        _syncThreadsLocal()
+        if right:
+            _atomic_add(_pointerTo(counts[_localColumn % 4]), 1)
+        else:
+            counts[_localColumn % 4] += 1  # here
+        _syncThreadsLocal()
+        return counts[_localColumn]
+
+    return counted(LINE)
+
+
+@bugs.add(
     f"thread (column 0) reads `found`, and thread (column 3) of its work-group writes it in {{there}}, {ORDER}; {SYNC}",
     there="# found",
 )

@@ -101,7 +101,7 @@ class Findings:
         value = " with another value" if race.does == race.did == "writes" else ""
         self.fail(
             f"{self.thread(race.thread)} {done}, and {other} {before}{value} {self.where(race.line)}, in no certain order; "
-            f"{_advice(race, local)}"
+            f"{_advice(race, local, race.line == self.line)}"
         )
 
     def where(self, line: int) -> str:
@@ -121,13 +121,13 @@ class Findings:
         )
 
 
-def _advice(race: Race, local: bool) -> str:
+def _advice(race: Race, local: bool, updates: bool) -> str:
     if {race.does, race.did} == {"writes", "updates"} and not local:
         return "use atomics in both places, or two outputs"
     if not local or race.does == race.did:
         apart = " (no barrier orders different work-groups)" if not race.one_group else ""
         return f"let one thread write it, or use atomics{apart}"
-    return f"put {SYNC} between the two"
+    return f"put {SYNC} between the two{', or use atomics' * updates}"  # one statement that reads and writes updates
 
 
 def _element(array: Array, element: int) -> str:
