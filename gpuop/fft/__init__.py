@@ -3,7 +3,7 @@
 from typing import NoReturn
 
 import gpuop.fft.fft_names  # noqa: F401 - it has NumPy's functions take fields
-from gpuop.errors import MissingError
+from gpuop.errors import MissingError, meant
 from gpuop.fft.cosines import dct, dctn, dst, dstn, idct, idctn, idst, idstn
 from gpuop.fft.frequencies import fftfreq, fftshift, ifftshift, next_fast_len, prev_fast_len, rfftfreq
 from gpuop.fft.transforms import (
@@ -66,4 +66,6 @@ __all__ = [
 def __getattr__(name: str) -> NoReturn:
     if name.startswith("__"):
         raise AttributeError(name)
-    raise MissingError(f"gpuop.fft has no `{name}`; `scipy.fft.{name}`, if there is one, takes `f.numpy()`")
+    raise MissingError(
+        f"gpuop.fft has no `{name}`; `scipy.fft.{name}`, if there is one, takes `f.numpy()`{meant(name, __all__)}"
+    )

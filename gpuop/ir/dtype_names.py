@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.errors import SemanticError
+from gpuop.errors import SemanticError, meant
 
 
 class DTypeName(str):
@@ -51,5 +51,7 @@ def dtype_name(dtype: Any) -> DTypeName:
         with suppress(TypeError, ValueError):
             name = str(np.dtype(dtype).newbyteorder("=").name)
     if name not in FIELD_DTYPES or name == "unorm8":
-        raise SemanticError(f"fields have no dtype {name!r}; one of {', '.join(FIELD_DTYPES)}")
+        raise SemanticError(
+            f"fields have no dtype {name!r}; one of {', '.join(FIELD_DTYPES)}{meant(name, FIELD_DTYPES)}"
+        )
     return FIELD_DTYPES[name]

@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from gpuop.errors import MissingError
+from gpuop.errors import MissingError, meant
 from gpuop.ndimage.binary_morphology import (
     binary_closing,
     binary_dilation,
@@ -132,4 +132,6 @@ __all__ = [
 def __getattr__(name: str) -> NoReturn:
     if name.startswith("__"):
         raise AttributeError(name)
-    raise MissingError(f"gpuop.ndimage has no `{name}`; `scipy.ndimage.{name}`, if there is one, takes `f.numpy()`")
+    raise MissingError(
+        f"gpuop.ndimage has no `{name}`; `scipy.ndimage.{name}`, if there is one, takes `f.numpy()`{meant(name, __all__)}"
+    )

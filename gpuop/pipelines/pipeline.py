@@ -239,8 +239,9 @@ class Pipeline(Windowing):
         for f in fields:
             if not isinstance(f, Field):
                 code = self.function.__code__
+                what = "an array argument as it is" if isinstance(f, Placeholder) else described(f)
                 raise SemanticError(
-                    f"pipeline `{self.name}` returns {described(f)}; it returns a Field or a tuple of Fields",
+                    f"pipeline `{self.name}` returns {what}; it returns a Field or a tuple of Fields, as `gp.ScalarField(image)`",
                     return_line(code) or def_line(code),
                 )
         made = traced([own(f.node) for f in fields], [f.type for f in fields], several, self.optimize)

@@ -101,7 +101,7 @@ OF_ONE_POINT = (
 )
 INDEXED = (
     "a recorded value is nothing to NumPy, and no index of its arrays: it exists only on the device; "
-    "`table = _constantArray(array)` makes a table"
+    "`table = _constantArray(array)` makes a table for computed indices, as in `table[i]`; `_where(c, a, b)` chooses"
 )
 
 

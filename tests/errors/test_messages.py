@@ -180,7 +180,8 @@ def numpy_extreme():
 
 # NumPy functions that are written in Python: the line is the user's, not NumPy's.
 OF_SEVERAL = (
-    "makes a table for computed indices, as in `table[i]`; `_sum(values)`, `_min` and `_max` take lists of values"
+    "makes a table for computed indices, as in `table[i]`; `_where(c, a, b)` chooses, and `_sum(values)`, `_min` and `_max` "
+    "take lists of values"
 )
 
 

@@ -96,6 +96,52 @@ def product():
     gp.linalg.matmul(ARRAY)  # here
 
 
+@WRONGS.add("operator `alone`: too many positional arguments; it takes (f)")
+def fields_of_an_operator_of_one():
+    @gp.operator
+    def alone(f: gp.Field):
+        return _readTensor(f)
+
+    alone(SCALAR, SCALAR)  # here
+
+
+@WRONGS.add("a Field is not called; `_readTensor(f, row, column)` is its value at a place")
+def field_as_in_halide():
+    gp.operator(lambda f: f(_row, _column))(SCALAR)  # here
+
+
+@WRONGS.add("writes want an output first, `_out0` … `_out9`, not a computed value")
+def write_of_a_value_to_an_output():
+    gp.operator(lambda f: _writeTensor(_readTensor(f), _out0))(SCALAR)  # here
+
+
+@WRONGS.add("_atomic_add takes a pointer, as `_atomic_add(_pointerTo(v)…)`, not `_out0` as a whole")
+def atomic_function_of_an_output():
+    gp.operator(lambda f: _atomic_add(_out0, 1))(SCALAR)  # here
+
+
+@WRONGS.add("an operator is made of a Python function, not of a ScalarField; write a `def`")
+def operator_of_a_field():
+    gp.operator(SCALAR)  # here
+
+
+@WRONGS.add("fields have no dtype 'complex128'; one of bool, ")
+def dtype():
+    gp.ScalarField(ARRAY.astype(complex))  # here
+
+
+@WRONGS.add("complex64, unorm8. Did you mean 'complex64'?")
+def near_dtype():
+    gp.ScalarField(ARRAY, dtype="complex128")  # here
+
+
+@WRONGS.add(
+    "gpuop.ndimage has no `gausian_filter`; `scipy.ndimage.gausian_filter`, if there is one, takes `f.numpy()`. Did you mean"
+)
+def function_of_the_library():
+    gp.ndimage.gausian_filter(SCALAR, 1)  # here
+
+
 @pytest.mark.parametrize("wrong", WRONGS.all)
 def test_message_and_line(wrong):
     wrong.check()

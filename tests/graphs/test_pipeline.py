@@ -161,7 +161,10 @@ def test_other_errors():
         echo(np.ones(3), {1: 2})
     with pytest.raises(gp.SemanticError, match=r"pipeline `<lambda>`: missing a required argument: 'a'"):
         echo()
-    with pytest.raises(gp.SemanticError, match=r"returns a Placeholder; it returns a Field or a tuple of Fields"):
+    with pytest.raises(
+        gp.SemanticError,
+        match=r"returns an array argument as it is; it returns a Field or a tuple of Fields, as `gp.ScalarField\(image\)`",
+    ):
         gp.pipeline(lambda a: a)(np.ones(3))
     with pytest.raises(gp.SemanticError, match=r"returns None"):
         gp.pipeline(lambda a: None)(np.ones(3))

@@ -10,7 +10,7 @@ from operator import is_
 from types import FunctionType
 from typing import Any, ClassVar, SupportsIndex, TypeVar
 
-from gpuop.dsl.operators.mistaken import with_near_name
+from gpuop.dsl.operators.mistaken import unannotated, with_near_name
 from gpuop.errors import SemanticError, UnsupportedError, described
 
 Chosen = bool | str | Iterable[str]  # arguments by their names; True: all
@@ -162,7 +162,8 @@ def bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, 
             signature.bind_partial(*args, **kwargs)
         except TypeError as unknown:
             wrong = unknown
-        raise TypeError(with_near_name(wrong, signature)) from None
+        many = f"; it takes {unannotated(signature)}" if "too many" in str(wrong) else ""
+        raise TypeError(f"{with_near_name(wrong, signature)}{many}") from None
 
 
 def bind_of_library(

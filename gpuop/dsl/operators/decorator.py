@@ -196,7 +196,7 @@ def operator(
     """
     settings = outputs, name, default, None if precision is None else checked(precision), inout, inputs, dynamic
     given = settings, None if tune is None else space_of(tune)
-    return operator_of(function, *given) if function else lambda f: operator_of(f, *given)
+    return operator_of(function, *given) if function is not None else lambda f: operator_of(f, *given)
 
 
 def operator_of(function: Any, settings: tuple[Any, Any, Any, Any, Any, Any, Any], space: Space | None) -> Operator:

@@ -60,7 +60,9 @@ def with_near_name(wrong: TypeError, signature: inspect.Signature) -> str:
 
 
 def _miscalled(error: TypeError, frame: FrameType) -> str:
-    """What a word of the vocabulary takes; empty where the user has not called one."""
+    """What a word of the vocabulary takes; empty where the user has not called one, nor a Field."""
+    if re.match(r"'(\w*Field|Parameter)' object is not callable", str(error)):
+        return "a Field is not called; `_readTensor(f, row, column)` is its value at a place"
     called = re.match(r"(_\w+)(?:\.__init__)?\(\) ", str(error))
     word = getattr(sys.modules["gpuop.dsl"], called[1], None) if called else None
     own = {**frame.f_globals, **frame.f_locals}
@@ -72,12 +74,14 @@ def _miscalled(error: TypeError, frame: FrameType) -> str:
     ):
         return ""
     signature = inspect.signature(word)
-    taken = signature.replace(
-        parameters=[p.replace(annotation=p.empty) for p in signature.parameters.values()],
-        return_annotation=signature.empty,
-    )
     what = with_near_name(TypeError(str(error)[called.end() :]), signature)
-    return f"`{called[1]}{taken}` {'has too many arguments' if what.startswith('takes ') else what}"
+    return f"`{called[1]}{unannotated(signature)}` {'has too many arguments' if what.startswith('takes ') else what}"
+
+
+def unannotated(signature: inspect.Signature) -> str:
+    """A signature as a call has it, without types."""
+    names = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return str(signature.replace(parameters=names, return_annotation=signature.empty))
 
 
 def _misnamed(error: str, frame: FrameType) -> str:

@@ -147,8 +147,8 @@ class Value(Arithmetic["Value"]):
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise UnsupportedError(
             "a recorded value is nothing to NumPy, and no index of its arrays: it exists only on the device; "
-            "`table = _constantArray(array)` makes a table for computed indices, as in `table[i]`; `_sum(values)`, `_min` and "
-            "`_max` take lists of values"
+            "`table = _constantArray(array)` makes a table for computed indices, as in `table[i]`; `_where(c, a, b)` chooses, and "
+            "`_sum(values)`, `_min` and `_max` take lists of values"
         )
 
     def __int__(self) -> NoReturn:

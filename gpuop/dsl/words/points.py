@@ -14,6 +14,7 @@ from gpuop.dsl.recorder.record import Recorder
 from gpuop.dsl.recorder.updated import UpdatedField
 from gpuop.dsl.recorder.value import Operand, Value, integer
 from gpuop.dsl.words.dimensions import brought, by_name, check_own, coordinates, displaced, folded_point
+from gpuop.dsl.words.shared_memory import shown
 from gpuop.errors import SemanticError, described
 from gpuop.ir.borders import WORDS
 from gpuop.ir.build import constant
@@ -84,7 +85,7 @@ def _output(recorder: Recorder, out: Operand) -> OutputSlot:
             "`inout=` names"
         )
     if not isinstance(out, OutputRef):
-        raise SemanticError(f"writes want an output, `_out0` … `_out9`, not {described(out)}")
+        raise SemanticError(f"writes want an output first, `_out0` … `_out9`, not {shown(out)}")
     if recorder.updated:
         names = ", ".join(f"`{updated.name}`" for updated in recorder.updated.values())
         raise SemanticError(f"operator `{recorder.name}` updates {names}, and has no {out}: write the argument itself")

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpuop.dsl.recorder.assigned import assigned_name
 from gpuop.dsl.recorder.field_like import FieldLike
+from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.record import Recorder, caller, current
 from gpuop.dsl.recorder.value import Operand, Value, convert
 from gpuop.dsl.recorder.variable import ArrayVariable, Variable, in_scope
@@ -124,6 +125,8 @@ def shown(given: Any) -> str:
         return f"the variable `{given.hint}`"
     if isinstance(given, ArrayVariable):
         return f"the array `{given._array.hint}`"
+    if isinstance(given, OutputRef):
+        return f"`{given}` as a whole"
     return "a computed value" if isinstance(given, Value) else described(given)
 
 
