@@ -139,7 +139,7 @@ class ComputeGraph(GraphWindowing):
                 "this field was made before the `with` of the graph, and is a constant inside; make the state inside of it"
             )
         if not isinstance(value, Field):
-            raise SemanticError(f"`.next` takes a Field, not {described(value)}")
+            raise SemanticError(f"`.next` takes a Field, such as `np.full_like(state, 0)`, not {described(value)}")
         if value.type != state.type:
             instead = f"; `.astype({str(state.dtype)!r})` converts" if value.dtype != state.dtype else ""
             raise SemanticError(

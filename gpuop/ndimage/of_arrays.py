@@ -12,7 +12,7 @@ import numpy as np
 from gpuop.dsl.fields.arrays import Placeholder, is_array
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.decorated import bind_of_library
-from gpuop.errors import UnsupportedError
+from gpuop.errors import ArgumentError, UnsupportedError, described
 from gpuop.interop import numpy_dtype
 from gpuop.ndimage.filter_arguments import DTypeOfArray, is_swapped, refuse_swapped
 from gpuop.ndimage.plain_numbers import ManyNumbers, frozen
@@ -134,7 +134,13 @@ def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def with_more(function: Callable[..., Any], arguments: Any, keywords: Any) -> Callable[..., Any]:
-    """A function of the user's with further arguments, arrays among them."""
+    """A function of the user's with further arguments, arrays among them.
+
+    Raises:
+        ArgumentError: it is none; a ValueError.
+    """
+    if not callable(function):
+        raise ArgumentError(f"the function is a callable, not {described(function)}")
     if not arguments and not keywords:
         return function
     return lambda *values: function(*values, *arguments, **(keywords or {}))

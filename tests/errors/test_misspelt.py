@@ -130,6 +130,11 @@ def dtype():
     gp.ScalarField(ARRAY.astype(complex))  # here
 
 
+@WRONGS.add("4 is no dtype; extents stand in a tuple, as in `gp.zeros((rows, columns))`")
+def extents_one_by_one():
+    gp.zeros(3, 4)  # here
+
+
 @WRONGS.add("complex64, unorm8. Did you mean 'complex64'?")
 def near_dtype():
     gp.ScalarField(ARRAY, dtype="complex128")  # here

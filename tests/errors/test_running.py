@@ -39,7 +39,7 @@ def next_of_another_type():
         state.next = state > 1  # here
 
 
-@WRONGS.add("`.next` takes a Field, not an ndarray")
+@WRONGS.add("`.next` takes a Field, such as `np.full_like(state, 0)`, not an ndarray")
 def next_of_an_array():
     with gp.ComputeGraph():
         state = gp.ScalarField(ARRAY)

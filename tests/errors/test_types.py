@@ -114,7 +114,7 @@ def array_operand():
     gp.operator(lambda f: _readTensor(f) * weights)(SCALAR)  # here
 
 
-@WRONGS.add("a str cannot stand in a kernel")
+@WRONGS.add("a str cannot stand in a kernel; a kernel computes with numbers")
 def string_operand():
     gp.operator(lambda f: _readTensor(f) + "1")(SCALAR)  # here
 

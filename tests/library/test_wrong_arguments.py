@@ -35,6 +35,8 @@ FILTERS = [
     (lambda m, x: m.maximum_filter(x, "a"), f"`size` {INTEGER} 'a'"),
     (lambda m, x: m.rank_filter(x, "a", 3), f"`rank` {INTEGER} 'a'"),
     (lambda m, x: m.percentile_filter(x, "a", 3), f"`percentile` {NUMBER} 'a'"),
+    (lambda m, x: m.generic_filter(x, 3, 3), "the function is a callable, not an int"),
+    (lambda m, x: m.geometric_transform(x, 3), "the function is a callable, not an int"),
     (lambda m, x: m.zoom(x, "a"), f"`zoom` {NUMBER} 'a'"),
     (lambda m, x: m.zoom(x, -1), "zoom: a factor is no less than 0, and this is -1"),
     (lambda m, x: m.rotate(x, "a"), f"`angle` {NUMBER} 'a'"),
