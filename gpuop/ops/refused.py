@@ -27,8 +27,9 @@ def told(operand: Any, fields: Sequence[Field]) -> str:
             has, wants = ("×".join(map(str, shape)) for shape in (array.shape, tensor))
             return f"{kind} of {has} numbers: the Field's tensors have {wants}; give as many, or {advice}"
     every = "in a `gp.Parameter` if every point takes all of it"
-    for whole in (tuple(f.type.array_shape) for f in fields):
-        if not _stretch(array.shape, whole) and array.shape != whole[: array.ndim]:
+    for f in fields:
+        whole = tuple(f.type.array_shape)
+        if not _stretch(array.shape, whole) and array.shape != tuple(f.field_shape):
             has, wants = ("×".join(map(str, shape)) for shape in (array.shape, whole))
             return (
                 f"{kind} of shape {has}: the Field has {wants}, and counted from the last axis extents must be equal, or one "

@@ -303,6 +303,11 @@ def filled_with_a_big_integer():
     np.full_like(SCALAR, 10**30, "int32")  # here
 
 
+@WRONGS.add("add of a Field and an array of shape 4: the Field has 4×5, and counted from the last axis")
+def array_of_the_first_axis():
+    SCALAR + np.ones(4, "f")  # here
+
+
 @WRONGS.add("add of a Field and an array of shape 4×5×2: the Field has 4×5×3")
 def array_of_other_tensors():
     VECTOR3 + np.ones((4, 5, 2))  # here

@@ -61,17 +61,14 @@ def with_near_name(wrong: TypeError, signature: inspect.Signature) -> str:
 
 def _miscalled(error: TypeError, frame: FrameType) -> str:
     """What a word of the vocabulary takes; empty where the user has not called one, nor a Field."""
+    if frame.f_code.co_filename.startswith(OTHERS):
+        return ""
     if re.match(r"'(\w*Field|Parameter)' object is not callable", str(error)):
         return "a Field is not called; `_readTensor(f, row, column)` is its value at a place"
     called = re.match(r"(_\w+)(?:\.__init__)?\(\) ", str(error))
     word = getattr(sys.modules["gpuop.dsl"], called[1], None) if called else None
     own = {**frame.f_globals, **frame.f_locals}
-    if (
-        called is None
-        or not callable(word)
-        or own.get(called[1], word) is not word
-        or frame.f_code.co_filename.startswith(OTHERS)
-    ):
+    if called is None or not callable(word) or own.get(called[1], word) is not word:
         return ""
     signature = inspect.signature(word)
     what = with_near_name(TypeError(str(error)[called.end() :]), signature)
@@ -86,7 +83,7 @@ def unannotated(signature: inspect.Signature) -> str:
 
 def _misnamed(error: str, frame: FrameType) -> str:
     """What a name is around the function that made it its own; empty where that is nothing of ours."""
-    name = error.split("'")[1]
+    name = error.partition("'")[2].partition("'")[0]
     function, known, outer = frame.f_code.co_name, frame.f_globals.get(name), frame.f_back
     if isinstance(known, OutputRef):
         return f"an output is not assigned; write `_writeTensor({name}, v)`"
