@@ -13,7 +13,7 @@ from types import FrameType
 
 from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.value import Value
-from gpuop.errors import GpuopError, Loc, SemanticError, is_users, meant
+from gpuop.errors import GpuopError, Loc, SemanticError, is_users, meant, user_frame
 
 ENDLESS = (
     "what this calls ends in itself without end; a kernel repeats by `with _for(n) as i:` or `with _while(condition):`"
@@ -61,7 +61,7 @@ def with_near_name(wrong: TypeError, signature: inspect.Signature) -> str:
 
 def _miscalled(error: TypeError, frame: FrameType) -> str:
     """What a word of the vocabulary takes; empty where the user has not called one, nor a Field."""
-    if frame.f_code.co_filename.startswith(OTHERS):
+    if user_frame(frame) is not frame:
         return ""
     if re.match(r"'(\w*Field|Parameter)' object is not callable", str(error)):
         return "a Field is not called; `_readTensor(f, row, column)` is its value at a place"
