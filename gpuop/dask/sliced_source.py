@@ -18,10 +18,8 @@ from gpuop.windows.pieces import pieces
 
 Slices = tuple[slice, ...]
 GETTERS = (getter, getter_inline, getter_nofancy)  # what `da.from_array` has its chunks read by
-STORED, IN_MEMORY = (
-    1.5,
-    3.0,
-)  # times that windows may read points; where it were more, chunks are, and pieces are cut of them
+# times that windows may read points; where it were more, chunks are, and pieces are cut of them
+STORED, IN_MEMORY = 1.5, 3.0
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,8 @@ from gpuop.windows.axis_blocks import GridBlocks
 from gpuop.windows.footprint import Footprint, Place
 
 NEAR, FAR = 1 << 26, 1 << 30  # bytes of a window on a CPU, whose caches are small, and on a GPU
-LITTLE, LARGER = (
-    1.25,
-    4,
-)  # times the points that are wanted; where more are computed, windows are up to so many times as large
+# times the points that are wanted; where more are computed, windows are up to so many times as large
+LITTLE, LARGER = 1.25, 4
 SHARE = 32  # of a device's memory a window may have at most one part in so many
 
 
@@ -126,8 +124,9 @@ def window_bytes() -> tuple[int, int]:
     """The bytes that a window has on the device in use, and that it may have."""
     backend = current()
     on_cpu = backend.target.device == "cpu" or not backend.total_memory
-    near = min(memory() // SHARE, NEAR if on_cpu else FAR)
-    return near, min(memory() // SHARE, LARGER * near)
+    most = memory() // SHARE
+    near = min(most, NEAR if on_cpu else FAR)
+    return near, min(most, LARGER * near)
 
 
 def memory() -> int:
