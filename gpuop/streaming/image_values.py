@@ -29,9 +29,16 @@ class ImageValues:
         self.arrays = [np.empty((*lead, *kinds[n].array_shape), kinds[n].array_dtype) for n in self.others]
         self.left: set[Place] = set(np.ndindex(*lead)) if self.others else set()
 
-    def put(self, image: Place, results: Sequence[Array]) -> None:
-        """What an image gives: any of its windows gives the same."""
-        if image in self.left:
-            self.left.remove(image)
-            for array, n in zip(self.arrays, self.others, strict=True):
-                array[image] = results[n]
+    def put(self, image: Place, results: Sequence[Array]) -> list[Array]:
+        """What an image gives, of its results: any of its windows gives the same. Empty if it was known, or it gives none."""
+        if image not in self.left:
+            return []
+        found = [results[n] for n in self.others]
+        self.take(image, found)
+        return found
+
+    def take(self, image: Place, found: Sequence[Array]) -> None:
+        """What an image has given."""
+        self.left.discard(image)
+        for array, value in zip(self.arrays, found, strict=True):
+            array[image] = value

@@ -1,4 +1,4 @@
-"""What a stream has done, in a file beside its result: a line for each chunk, written behind it."""
+"""What a stream has done, in a file beside its result: a line for each chunk, written behind it, and one for an image's values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import IO, Any
 
@@ -15,12 +15,33 @@ import numpy as np
 
 from gpuop.errors import SemanticError
 from gpuop.pipelines.window_parts import WindowPart
-from gpuop.streaming.stores import in_zarr
+from gpuop.runtime.base.backend import Array
+from gpuop.streaming.stores import HDF5, IN_ZARR, file_of, in_file
 from gpuop.streaming.stream_identity import differences
 from gpuop.windows.footprint import Place
 
 ENDING = ".gpuop-stream"
 Key = tuple[int, Place]  # a stage and a chunk
+
+
+def beside(out: Any) -> list[str]:
+    """The files that a stream has for a result, if that is in a file: the first one has what is noted.
+
+    They lie beside the file, or the zarr, that the result is in; a file of HDF5's has one for each array, and one by which only
+    one stream writes to it at a time.
+    """
+    file = file_of(out)
+    if file is None:
+        return []
+    path = os.path.realpath(file)
+    if found := IN_ZARR.fullmatch(path):
+        return [_beside(found[1], found[2])]
+    _, name, kind = in_file(out) if isinstance(out, (str, os.PathLike)) else ("", "", "")
+    return [_beside(path, name or "data"), _beside(path)] if kind in HDF5 else [_beside(path)]
+
+
+def _beside(path: str, name: str | None = None) -> str:
+    return path + (":" + name.replace("/", ":") if name else "") + ENDING
 
 
 def locked(path: str) -> IO[bytes]:
@@ -30,9 +51,7 @@ def locked(path: str) -> IO[bytes]:
         SemanticError: another one has it.
         OSError: there is no such folder.
     """
-    if in_zarr(folder := os.path.dirname(path)):
-        os.makedirs(folder, exist_ok=True)  # of a zarr whose first array is to be made
-    if not os.path.isdir(folder):
+    if not os.path.isdir(folder := os.path.dirname(path)):
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
     while True:
         file = open(path, "ab+", buffering=0)  # noqa: SIM115 - closed by who asked for it
@@ -53,23 +72,24 @@ class Journal:
         paths: of a file beside each result, which no other stream has meanwhile: the first one has the lines. Without any
             nothing is kept.
         told: what tells this stream from others, as text.
-        resume: go on where a file of the same stream ends.
+        resume: what is done is noted for later streams too, and it is gone on where a file of the same stream ends,
+        there: if all results are there.
 
     Attributes:
-        done: chunks that were written, with what they gave of a stage, or a checksum for each result.
+        done: chunks that were written, with what they gave of a stage, or a checksum for each result; images, with their values.
         noted: whether there are such.
 
     Raises:
         SemanticError: the file is of another stream, or another process writes to a result.
     """
 
-    def __init__(self, paths: Sequence[str], told: Mapping[str, str], resume: bool) -> None:
-        self.files, self.done, self.noted = list[IO[bytes]](), dict[Key, Any](), False
+    def __init__(self, paths: Sequence[str], told: Mapping[str, str], resume: bool, there: bool) -> None:
+        self.files, self.done, self.noted, self.stays = list[IO[bytes]](), dict[Key, Any](), False, resume
         try:
             for path in paths:
                 self.files.append(locked(path))
             if paths:
-                self._begin(self.files[0], told, resume)
+                self._begin(self.files[0], told, resume and there)
         except BaseException:
             self._let_go([file for file in self.files if not os.fstat(file.fileno()).st_size])
             raise
@@ -109,9 +129,17 @@ class Journal:
             replace(part, pieces=_pieces(plain)) for part, plain in zip(like, self.done[stage, place], strict=True)
         )
 
+    def note_values(self, stage: int, image: Place, values: Sequence[Array]) -> None:
+        """What an image gives besides results on the grid is known."""
+        self.note(stage, image, map(_text, values))
+
+    def values(self, stage: int) -> Iterator[tuple[Place, list[Array]]]:
+        """The images of which that is known."""
+        return ((image, [*map(_array, texts)]) for (of, image), texts in self.done.items() if of == stage)
+
     def close(self, finished: bool) -> None:
-        """Let go of the files; the first one is needed only if something is done, and not all."""
-        self._let_go(self.files[1:] if self.noted and not finished else self.files)
+        """Let go of the files; the first one is needed if something is done, and not all, or that is to be known later."""
+        self._let_go(self.files[1:] if self.noted and (self.stays or not finished) else self.files)
 
     def _let_go(self, unneeded: Sequence[IO[bytes]]) -> None:
         for file in unneeded:
@@ -141,10 +169,10 @@ def _text(array: Any) -> list[Any]:
     return [array.dtype.str, array.shape, base64.b64encode(array.tobytes()).decode()]
 
 
+def _array(text: Any) -> Array:
+    dtype, shape, values = text
+    return np.frombuffer(base64.b64decode(values), np.dtype(dtype)).reshape(shape)
+
+
 def _pieces(plain: Any) -> dict[Any, Any]:
-    return {
-        tuple(map(tuple, region)): tuple(
-            np.frombuffer(base64.b64decode(text), np.dtype(dtype)).reshape(shape) for dtype, shape, text in piece
-        )
-        for region, piece in plain
-    }
+    return {tuple(map(tuple, region)): tuple(map(_array, piece)) for region, piece in plain}

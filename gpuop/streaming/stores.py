@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import mmap
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from gpuop.streaming.spared import spare_in_hdf5, spare_in_zarr
 
 HDF5 = (".h5", ".hdf5")
 TIFF = (".tif", ".tiff")
+IN_ZARR = re.compile(r"(.*?\.zarr)(?:/+(.*))?", re.IGNORECASE | re.DOTALL)  # a zarr, and what is in it
 LEVEL = "multiscales"  # where an OME-Zarr says which of its arrays has all points
 
 
@@ -78,11 +81,12 @@ def _to_read(path: str, name: str, kind: str) -> Any:
     return _of_group(_package("zarr", path).open(path, mode="r"))
 
 
-def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[int], kept: bool) -> Any:
+def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[int], kept: str) -> Any:
     """An array to write: the caller's, one in a file, or a new one.
 
     Args:
-        kept: the file is gone on with, as it has some of the result.
+        kept: "r+" goes on with a file, as it has some of the result; "r" wants to know what it has, for which HDF5 would change the
+            file's time; "" makes it.
 
     Raises:
         SemanticError: an array of another shape or dtype, or as of `opened`; a file or folder with something else in it.
@@ -97,7 +101,7 @@ def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[
     path, name, ending = in_file(out)
     if kept:
         try:
-            return _fitting(_read(_again, path, name, ending), shape, kind.array_dtype)
+            return _fitting(_read(partial(_again, mode=kept), path, name, ending), shape, kind.array_dtype)
         except SemanticError as wrong:
             raise SemanticError(f"{wrong.message}; leave out `resume=` to begin anew") from wrong
     if ending == ".npy":
@@ -178,13 +182,13 @@ def _bases(array: Any) -> Iterator[Any]:
         array = array.base
 
 
-def _again(path: str, name: str, ending: str) -> Any:
+def _again(path: str, name: str, ending: str, mode: Any) -> Any:
     if ending == ".npy":
         return np.lib.format.open_memmap(path, mode="r+")
     if ending in TIFF:
         return _package("tifffile", path).memmap(path, mode="r+")
     if ending in HDF5:
-        return _dataset(_package("h5py", path).File(path, "r+"), name, path)
+        return _dataset(_package("h5py", path).File(path, mode), name, path)
     return _package("zarr", path).open_array(path, mode="r+")
 
 
@@ -202,7 +206,7 @@ def in_file(given: Any) -> tuple[str, str, str]:
         raise SemanticError(f"a source is an array or the path of one, not {described(given)}")
     path, _, name = named(given).partition(":/")
     kind = os.path.splitext(path.rstrip("/"))[1].lower()
-    if in_zarr(path):
+    if IN_ZARR.fullmatch(path):
         kind = ".zarr"
     if kind not in (".npy", ".zarr", *TIFF, *HDF5):
         raise SemanticError(
@@ -210,11 +214,6 @@ def in_file(given: Any) -> tuple[str, str, str]:
             "`volume.h5:/data`)"
         )
     return path, name, kind
-
-
-def in_zarr(path: str) -> bool:
-    """Whether a path is of a zarr, or of what is in one."""
-    return any(folder.endswith(".zarr") for folder in path.lower().split(os.sep))
 
 
 def _package(name: str, path: str) -> Any:

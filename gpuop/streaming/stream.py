@@ -31,12 +31,12 @@ def stream(
         function: a pipeline, or a function that becomes one.
         source: an array that has a shape, a dtype and slices, or the path of one (.npy, .tif, .zarr, `volume.h5:/data`); or a
             tuple of them, one for each argument.
-        out: the same for each result on the grid, of which files are made; None: new arrays in memory. Reductions have none.
+        out: an array or a path for each result on the grid, which replaces an array there; None: new arrays in memory.
         chunks: the extents of a chunk, or "auto": by the device's memory, the store's chunks, and what is recomputed.
         batch: how many of the first axes count images, each of which is computed by itself.
         shared: arguments, by their names, that are needed whole; those of another grid are anyway.
         progress: whether a line on stderr says what is done, of how much.
-        resume: go on with what an earlier stream, the same by docs/windows.md, has left beside `out`, if there is any.
+        resume: go on with what an earlier stream, the same by docs/windows.md, has left beside `out`; leave that when done, too.
         constants: the function's other arguments, by their names.
 
     Returns:

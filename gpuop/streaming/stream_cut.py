@@ -115,6 +115,11 @@ class StreamCut:
         return len(self.of.staged.stages) if self.is_cut else 0
 
     @property
+    def values_stage(self) -> int:
+        """The number of what images give besides these."""
+        return self.results_stage + 1
+
+    @property
     def at_once(self) -> bool:
         """Whether the last stage and the results are one pass."""
         return self.is_cut and self.of.footprint.at_once

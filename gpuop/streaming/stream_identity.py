@@ -25,7 +25,7 @@ SHORT = 9  # numbers that are shown
 DIGEST = "#"  # begins what no user would understand
 
 
-def stream_identity(of: Parted, sources: Mapping[str, Any], chunking: Chunking, files: Sequence[str]) -> dict[str, str]:
+def stream_identity(of: Parted, sources: Mapping[str, Any], chunking: Chunking, outs: Sequence[str]) -> dict[str, str]:
     """Each fact by what users call it."""
     told = {"the program": _digest([repr([traced.program.key for traced, _ in of.programs]).encode()])}
     told["the device"] = current().description
@@ -35,7 +35,7 @@ def stream_identity(of: Parted, sources: Mapping[str, Any], chunking: Chunking, 
         told[f"`{name}`"] = f"{'×'.join(map(str, source.shape))} {np.dtype(source.dtype)}"
         told[f"the values of `{name}`"] = _values(source)
     told["`chunks=`"] = "×".join(map(str, chunking.chunk))
-    told["`out=`"] = " ".join(map(os.path.realpath, files))
+    told["`out=`"] = " ".join(outs)
     return told
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ from gpuop.errors import SemanticError
 from gpuop.pipelines.window_call import PipelineWindow
 from gpuop.runtime.base.backend import Array
 from gpuop.streaming.image_values import ImageValues
-from gpuop.streaming.journal import ENDING, Journal
+from gpuop.streaming.journal import ENDING, Journal, beside
 from gpuop.streaming.overlapping import overlapped
 from gpuop.streaming.progress import Progress
 from gpuop.streaming.stores import checksum, created, file_of, is_written, mapping, unmapped, written
@@ -41,10 +42,10 @@ class StreamWork(StreamCut):
             )
         check_apart(self.named, wanted)
         with writing_alone(wanted):
-            journal = self._journal([file_of(each) for each in wanted], resume)
+            journal = self._journal(wanted, resume)
             finished = False
             try:
-                results = self._results(self._outs(wanted, journal), journal, progress)
+                results = self._results(wanted, journal, progress)
                 finished = True
             finally:
                 journal.close(finished)
@@ -52,56 +53,76 @@ class StreamWork(StreamCut):
                 let_go()
         return results
 
-    def _journal(self, files: Sequence[str | None], resume: bool) -> Journal:
+    def _journal(self, wanted: Sequence[Any], resume: bool) -> Journal:
         """What is done already, if all files are there that have it."""
-        known = [file for file in files if file is not None]
-        if not known:
+        files = [file for each in wanted if (file := file_of(each)) is not None]
+        if not files:
             if resume:
                 raise SemanticError("`resume=` wants a file of results, `out=`, beside which it is noted what is done")
-            return Journal((), {}, resume)
-        told = stream_identity(self.of, self.named, self.chunking, known)
-        beside = dict.fromkeys(os.path.realpath(file) + ENDING for file in known)
-        return Journal([*beside], told, resume and all(map(os.path.exists, known)))
+            return Journal((), {}, False, False)
+        each = [paths for paths in map(beside, wanted) if paths]
+        told = stream_identity(self.of, self.named, self.chunking, [first.removesuffix(ENDING) for first, *_ in each])
+        return Journal([*dict.fromkeys(chain(*each))], told, resume, all(map(os.path.exists, files)))
 
-    def _outs(self, wanted: Sequence[Any], journal: Journal) -> list[Any]:
+    def _outs(self, wanted: Sequence[Any], kept: str) -> list[Any]:
         kinds = [kind for kind, inside in zip(self.kinds, self.inside, strict=True) if inside]
         chunk = [1] * len(self.lead) + list(self.chunking.chunk)
         return [
-            created(each, kind, (*self.lead, *kind.array_shape), [*chunk, *kind.tensor_shape], journal.resumed)
+            created(each, kind, (*self.lead, *kind.array_shape), [*chunk, *kind.tensor_shape], kept)
             for each, kind in zip(wanted, kinds, strict=True)
         ]
 
-    def _results(self, outs: Sequence[Any], journal: Journal, progress: Progress) -> Any:
-        images, alone = [*np.ndindex(*self.lead)], not (outs or self.is_cut)  # a call for each, which is a pass
-        known: Known = dict.fromkeys(images, ())
-        total = (self.stages + bool(outs or alone)) * math.prod(self.chunking.counts) * len(images)
+    def _results(self, wanted: Sequence[Any], journal: Journal, progress: Progress) -> Any:
+        passes = self.stages + bool(wanted or not self.is_cut)  # which are calls, of images that are not cut
+        total = passes * math.prod((*self.chunking.counts, *self.lead))
+        outs = self._outs(wanted, "r" if journal.resumed else "")
         there = self._there(outs, journal)
         progress.begin(total, len(there) + sum(stage < self.stages for stage, _ in journal.done))
+        values = ImageValues(self.lead, self.kinds, self.inside)
+        for image, found in journal.values(self.values_stage):
+            values.take(image, found)
+        todo = [place for place in self._places() if place not in there] if outs else []
+        if todo or values.left:
+            if journal.resumed:
+                outs.clear()  # a file of HDF5's that is read is not opened to write
+                outs += self._outs(wanted, "r+")
+            self._compute(todo, values, outs, journal, progress)
+        on_grid, rest = iter(outs), iter(values.arrays)
+        results = [next(on_grid if inside else rest) for inside in self.inside]
+        return tuple(results) if self.several else results[0]
+
+    def _compute(
+        self, todo: Sequence[Place], values: ImageValues, outs: Sequence[Any], journal: Journal, progress: Progress
+    ) -> None:
+        """Compute and write chunks of results, and the values of images of which they are not known."""
+        known: Known = dict.fromkeys(np.ndindex(*self.lead), ())
         for stage in range(self.stages):
             given = self._stage(stage, known, journal, progress)
-            known = {image: known[image] + given[image] for image in images}
-        values = ImageValues(self.lead, self.kinds, self.inside)
+            known = {image: known[image] + given[image] for image in known}
 
         def compute(place: Place, given: Sequence[Array]) -> list[Array]:
             found: list[Array] = self._called(place, given, None, known)
-            values.put(self._split(place)[0], found)
             return found
+
+        def put(place: Place, found: list[Array]) -> None:
+            image, _ = self._split(place)
+            if new := values.put(image, found):
+                journal.note_values(self.values_stage, image, new)
+            if not outs and not self.is_cut:
+                progress.step()
 
         def write(place: Place, found: list[Array]) -> None:
             on_grid = [array for array, inside in zip(found, self.inside, strict=True) if inside]
             self._write(place, on_grid, outs, journal)
+            put(place, found)
             progress.step()
 
-        todo = [place for place in self._places() if place not in there] if outs else []
         if self.at_once:
             known = self._with_results(todo, known, outs, journal, progress)
         else:
             overlapped(todo, self._read, compute, write)
         left = [(*image, *next(self.chunking.places())) for image in sorted(values.left)]
-        overlapped(left, self._read, compute, lambda *_: progress.step() if alone else None)
-        on_grid, rest = iter(outs), iter(values.arrays)
-        results = [next(on_grid if inside else rest) for inside in self.inside]
-        return tuple(results) if self.several else results[0]
+        overlapped(left, self._read, compute, put)
 
     def _write(self, place: Place, results: Sequence[Array], outs: Sequence[Any], journal: Journal) -> None:
         """Write a chunk's points of results on the grid."""
