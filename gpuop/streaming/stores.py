@@ -26,18 +26,20 @@ LEVEL = "multiscales"  # where an OME-Zarr says which of its arrays has all poin
 
 
 class TiffStack:
-    """A TIFF file whose pages are compressed: the first axis is that of the pages."""
+    """A TIFF file whose pages are compressed: the first axis is that of the pages, or there is one page."""
 
     def __init__(self, path: str, tifffile: Any) -> None:
         with tifffile.TiffFile(path) as file:
             series = file.series[0]
             self.shape, self.dtype, pages = tuple(series.shape), np.dtype(series.dtype), len(series.pages)
-        if pages != self.shape[0]:
+        if pages not in (1, self.shape[0]):
             raise SemanticError(f"{path}: a compressed TIFF file is read page by page, and its first axis has others")
-        self.path, self.chunks = path, (1, *self.shape[1:])
+        self.path, self.chunks = path, self.shape if pages == 1 else (1, *self.shape[1:])
         self._read: Callable[[range], Array] = lambda pages: tifffile.imread(path, key=pages)
 
     def __getitem__(self, place: Any) -> Array:
+        if self.chunks == self.shape:  # of one page
+            return np.asarray(self._read(range(1)).reshape(self.shape)[place])
         first, *rest = place if isinstance(place, tuple) else (place,)
         pages = range(self.shape[0])[first] if first is not Ellipsis else range(self.shape[0])
         several = pages if isinstance(pages, range) else range(pages, pages + 1)
@@ -203,7 +205,8 @@ def _fitting(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def in_file(given: Any) -> tuple[str, str, str]:
     """A path, the name of an array in the file, and the kind of file."""
     if not isinstance(given, (str, os.PathLike)):
-        raise SemanticError(f"a source is an array or the path of one, not {described(given)}")
+        instead = "; write `list(…)` around it" * isinstance(given, Iterator)
+        raise SemanticError(f"a source is an array, its path, or a list of paths, not {described(given)}{instead}")
     path, _, name = named(given).partition(":/")
     kind = os.path.splitext(path.rstrip("/"))[1].lower()
     if IN_ZARR.fullmatch(path):

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuop.pipelines.pipeline import Pipeline, pipeline
 from gpuop.streaming.progress import Progress
-from gpuop.streaming.stores import opened
+from gpuop.streaming.stacked_files import source_of
 from gpuop.streaming.stream_work import StreamWork
 
 
@@ -29,8 +29,8 @@ def stream(
 
     Args:
         function: a pipeline, or a function that becomes one.
-        source: an array that has a shape, a dtype and slices, or the path of one (.npy, .tif, .zarr, `volume.h5:/data`); or a
-            tuple of them, one for each argument.
+        source: an array that has a shape, a dtype and slices, or the path of one (.npy, .tif, .zarr, `volume.h5:/data`), or a
+            list of paths, whose arrays are stacked; or a tuple of these, one for each argument.
         out: an array or a path for each result on the grid, which replaces an array there; None: new arrays in memory.
         chunks: the extents of a chunk, or "auto": by the device's memory, the store's chunks, and what is recomputed.
         batch: how many of the first axes count images, each of which is computed by itself.
@@ -43,11 +43,11 @@ def stream(
         What the pipeline returns, as it lies in `out`; reductions as NumPy's arrays, of images with their axes in front.
 
     Raises:
-        SemanticError: what `pipeline.window` raises; a file that is damaged, unknown, left by another stream, or a source's.
+        SemanticError: what `pipeline.window` raises; files that are damaged, unknown, another stream's, a source's, or differ.
         OSError: a file cannot be opened or written.
     """
     made = function if isinstance(function, Pipeline) else pipeline(function)
-    sources = [opened(each) for each in (source if isinstance(source, (tuple, list)) else (source,))]
+    sources = [source_of(each) for each in (source if isinstance(source, tuple) else (source,))]
     work = StreamWork(made, sources, batch, (shared,) if isinstance(shared, str) else tuple(shared), constants)
     work.cut(chunks, out)
     return work.run(out, resume, Progress(made.name, work.plan, progress))

@@ -27,7 +27,7 @@ def source_names(made: Pipeline, constants: dict[str, Any], count: int) -> list[
     names = [name for name in parameters if name not in constants]
     if count > len(names) and not any(each.kind is each.VAR_POSITIONAL for each in parameters.values()):
         raise SemanticError(
-            f"`source=` has {count} arrays, one for each argument, and pipeline `{made.name}` takes {len(names)}; images in files "
-            "of their own are a single source, with `batch=1`: an array, or what has a shape, a dtype and slices and opens them"
+            f"`source=` has {count} arrays, one for each argument, and pipeline `{made.name}` takes {len(names)}; images in "
+            "files of their own are a single source, the list of their paths, with `batch=1`"
         )
     return names

@@ -16,6 +16,7 @@ from gpuop.pipelines.parted import Parted
 from gpuop.runtime.base.backend import Array
 from gpuop.runtime.devices import current
 from gpuop.streaming.chunking import Chunking
+from gpuop.streaming.stacked_files import arrays_of
 from gpuop.streaming.stores import mapping
 from gpuop.streaming.whereabouts import Whereabouts
 
@@ -33,7 +34,7 @@ def stream_identity(of: Parted, sources: Mapping[str, Any], chunking: Chunking, 
         told[name if name not in told else f"{name} {number}"] = value
     for name, source in sources.items():
         told[f"`{name}`"] = f"{'×'.join(map(str, source.shape))} {np.dtype(source.dtype)}"
-        told[f"the values of `{name}`"] = _values(source)
+        told[f"the values of `{name}`"] = _digest(_values(each).encode() for each in arrays_of(source))
     told["`chunks=`"] = "×".join(map(str, chunking.chunk))
     told["`out=`"] = " ".join(outs)
     return told

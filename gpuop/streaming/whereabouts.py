@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.errors import SemanticError
+from gpuop.streaming.stacked_files import arrays_of
 from gpuop.streaming.stores import in_file, mapping
 
 WORK = 1 << 12  # how long it is looked for an address that two arrays have
@@ -76,9 +77,10 @@ def check_apart(sources: Mapping[str, Any], outs: Sequence[Any]) -> None:
         outs: as they are given; None of those that get memory of their own.
     """
     made = [Whereabouts.of(out) for out in outs if out is not None]
-    for out in made:
-        for name, source in sources.items():
-            if out.meets(Whereabouts.of(source)):
+    for name, source in sources.items() if made else ():
+        for place in map(Whereabouts.of, arrays_of(source)):
+            out = next(filter(place.meets, made), None)
+            if out is not None:
                 raise SemanticError(
                     f"`out=`{_said(out)} lies where `{name}` is read from, and windows that are read later would have results in "
                     "them; stream to another array or file, and copy or rename that"

@@ -446,7 +446,11 @@ def test_wrong_arguments(reference, tmp_path, x):
     locked.flags.writeable = False
     for arguments, message in (
         ({"source": "x.raw"}, r"files are \.npy, \.tif, \.zarr .*, or \.h5"),
-        ({"source": [[1, 2]]}, "a source is an array or the path of one, not a list"),
+        (
+            {"source": ([1, 2],)},
+            "a list as a source has paths of files, not an int; arrays, one for each argument, are a tuple",
+        ),
+        ({"source": 1}, r"a source is an array, its path, or a list of paths, not an int\n"),
         ({"source": x, "out": np.zeros((3, 3), "f")}, r"`out=` is \(3, 3\) float32, and the result \(33, 40\) float32"),
         ({"source": x, "chunks": (4,)}, '`chunks=` is "auto" or an extent for each axis'),
         ({"source": x, "resume": True}, "`resume=` wants a file of results"),
@@ -455,8 +459,8 @@ def test_wrong_arguments(reference, tmp_path, x):
         ({"source": np.float32(3)}, "a 0-D array has no axes; call the pipeline itself"),
         ({"source": ()}, "`source=` has no arrays; give one for each argument"),
         (
-            {"source": [x] * 9, "batch": 1},
-            "`source=` has 9 arrays, one for each argument, .* takes .; images in files of their own",
+            {"source": (x,) * 9, "batch": 1},
+            "`source=` has 9 arrays, one for each argument, .* takes .; images in files of their own .* the list of their paths",
         ),
         ({"source": x, "chunks": None}, '`chunks=` is "auto" or .* not None'),
         ({"source": x, "out": locked}, "`out=` is a read-only array; give one that can be written"),
