@@ -298,6 +298,36 @@ def test_steps_end_when_a_probe_says_so(way):
     assert on_ranks(2, run, "reference") == [([False, True, True], 6)] * 2
 
 
+def test_every_third_step_is_looked_at(way):
+    """A step of the graph is three turns, of which probes see the last."""
+
+    @gp.operator
+    def spread(u):
+        around = ((0, 1), (1, 0), (0, -1), (-1, 0))
+        return 0.25 * sum(_readTensor(u, _row + r, _column + c, border="zero") for r, c in around)
+
+    start, cross = image(12, 10), ndimage.generate_binary_structure(2, 1) * 0.25
+    cross[1, 1] = 0
+
+    def run(comm):
+        with gp.ComputeGraph() as graph:
+            u = gp.ScalarField(start)
+            u.next = gp.iterate(spread, u, times=3)
+            graph.probe(u, "u"), graph.probe(u.std(), "spread")
+        domain, found = Domain(comm, graph, every=1), []
+        for _ in range(3):
+            domain.step()
+            found.append((domain.gather("u"), domain.gather("spread")))
+        return found
+
+    expected = start
+    for u, spread_of_u in on_ranks(2, run, "reference")[0]:
+        for _ in range(3):
+            expected = ndimage.convolve(expected, cross, mode="constant")
+        np.testing.assert_allclose(u, expected, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(spread_of_u, expected.std(), rtol=1e-5)
+
+
 def test_states_of_other_kinds(way):
     """Vectors, integers and complex numbers go whole; what is on no grid is each rank's own; a state may follow another."""
     wave = (image(9, 4) + 1j * image(9, 4)).astype(np.complex64)
