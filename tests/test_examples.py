@@ -49,6 +49,7 @@ OF_ARRAYS = [
     "group_sums",
     "heat_ranks",
     "image_batch",
+    "label_volume",
     "libraries",
     "mul2",
     "parameter_table",
@@ -232,6 +233,32 @@ def test_a_volume_in_parts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         found, count = volume.surfaces(cells, steep=1.5)
     certain = np.abs(slope - 1.5) > 1e-4
     assert np.array_equal(found[certain], slope[certain] > 1.5) and count == found.sum() and 50 < count < 450
+
+
+def test_cells_of_a_volume(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = example("label_volume")
+    arguments = ["--layers", "70", "--size", "30", "--slab", "23", "--connectivity", "2"]
+    assert cells.main([*arguments, "--device", name]) == 0
+    assert re.search(r"^9 cells in .*\n70×30×30 points: SciPy’s numbers\n\Z", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_labels_of_slabs_are_those_of_the_whole(tmp_path: Path) -> None:
+    """Whatever is connected, and wherever it is cut."""
+    cells, rng, out = example("label_volume"), np.random.default_rng(8), tmp_path / "cells.npy"
+    corners = np.zeros((3, 3, 3), bool)
+    corners[1, 1, 1] = corners[0, 0, 2] = corners[2, 2, 0] = corners[1, 0, 0] = corners[1, 2, 2] = True
+    structures = [None, *(ndimage.generate_binary_structure(3, n) for n in (1, 2, 3)), corners]
+    volumes = [((13, 7, 5), 4, 0.2), ((6, 1, 19), 1, 0.4), ((8, 11, 2), 4, 0.15)]
+    cases = [(rng.random(shape) < some, slab, each) for shape, slab, some in volumes for each in structures]
+    cases += [
+        (mask, 2, None) for mask in (np.zeros((5, 4, 6)), np.ones((5, 4, 6)), np.eye(9), rng.random((17, 6)) < 0.5)
+    ]
+    with gp.use_device("reference"):
+        for mask, slab, structure in cases:
+            expected, count = ndimage.label(mask, structure)
+            assert cells.label(mask, out, slab, structure) == count
+            assert np.array_equal(np.load(out), expected)
+    assert [*tmp_path.iterdir()] == [out]
 
 
 def test_a_batch_of_images(capsys: pytest.CaptureFixture[str]) -> None:
