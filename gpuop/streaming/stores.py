@@ -190,7 +190,7 @@ def _again(path: str, name: str, ending: str, mode: Any) -> Any:
     if ending in TIFF:
         return _package("tifffile", path).memmap(path, mode="r+")
     if ending in HDF5:
-        return _dataset(_package("h5py", path).File(path, mode), name, path)
+        return _dataset(_package("h5py", path).File(path, mode), name or "data", path)
     return _package("zarr", path).open_array(path, mode="r+")
 
 

@@ -169,9 +169,9 @@ def test_arrays_of_one_file_are_done_each_by_itself(tmp_path, x, package):
     """And a stream that reads one goes on after one that has made it, however often."""
     pytest.importorskip(package)
     path = f"{tmp_path}/y.h5:" if package == "h5py" else f"{tmp_path}/y.zarr"
-    source, reads = Source(x), []
+    source, reads, first = Source(x), [], f"{tmp_path}/y.h5" if package == "h5py" else f"{path}/data"
     for _ in range(3):
-        check(gp.stream(above, source, (f"{path}/a",), chunks=CHUNKS, progress=False, resume=True), wanted(x)[above])
+        check(gp.stream(above, source, (first,), chunks=CHUNKS, progress=False, resume=True), wanted(x)[above])
         found = gp.stream(halved, source, f"{path}/in/b", chunks=CHUNKS, progress=False, resume=True)
         check(found, wanted(x)[halved])
         del found
@@ -179,3 +179,21 @@ def test_arrays_of_one_file_are_done_each_by_itself(tmp_path, x, package):
         again = gp.stream(halved, f"{path}/in/b", tmp_path / "z.npy", chunks=CHUNKS, progress=False, resume=True)
         check(again, (x / np.float32(4),))
     assert len({*reads}) == 1
+
+
+def test_several_results(tmp_path, x):
+    """Are done together; one in another file is another stream's."""
+    source, names = Source(x), [tmp_path / name for name in ("a.npy", "b.npy", "c.npy")]
+
+    def run(*outs):
+        two = gp.pipeline(lambda x: (gp.ScalarField(x) + 1, gp.ScalarField(x) > 9))
+        return gp.stream(two, source, outs, chunks=CHUNKS, progress=False, resume=True)
+
+    for _ in range(2):
+        check(run(*names[:2]), (x + 1, x > 9))
+    assert source.reads == 5
+    np.save(names[2], x > 9)
+    with pytest.raises(SemanticError, match=r"these differ: `out=` \(.*a\.npy .*b\.npy then, .*a\.npy .*c\.npy now\)"):
+        run(names[0], names[2])
+    np.save(names[1], x > 100)
+    check(run(*names[:2]), (x + 1, x > 9))
