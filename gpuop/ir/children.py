@@ -84,10 +84,15 @@ def _holds_nodes(hint: Any) -> bool:
     return (hint in NODES and hint is not Const) or hint in SYMBOLS or any(map(_holds_nodes, get_args(hint)))
 
 
+def none(node: Any) -> tuple[Any, ...]:
+    """The children of a node that never has any."""
+    return ()
+
+
 def _taking(names: Names, many: Names = (), maybe: set[str] | frozenset[str] = frozenset()) -> Callable[[Any], Any]:
     """A function that gives the children in some fields of a node: the fastest one that these fields allow."""
     if not names:
-        return lambda node: ()
+        return none
     take = attrgetter(*names)
     if maybe.isdisjoint(names) and not many:
         return take if len(names) > 1 else lambda node: (take(node),)

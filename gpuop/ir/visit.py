@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from gpuop.ir.children import CHILDREN
+from gpuop.ir.children import CHILDREN, none
 from gpuop.ir.nodes import (
     Array,
     Assert,
@@ -42,6 +42,9 @@ from gpuop.ir.nodes import (
 MapExpr = Callable[[Expr], Expr]
 Symbol = Var | Array | FieldParam
 Node = TypeVar("Node", Expr, Stmt)
+# Most nodes have no blocks, and most operands none of their own: walks pass these by.
+NESTING = frozenset(cls for cls, children in CHILDREN.items() if children.blocks is not none)
+COMPOSED = frozenset(cls for cls, children in CHILDREN.items() if children.values is not none)
 
 
 def operands(expr: Expr) -> tuple[Expr, ...]:
@@ -83,8 +86,9 @@ def walk(block: Block) -> Iterator[Stmt]:
     while pending:
         stmt = pending.pop()
         yield stmt
-        for inner in reversed(blocks(stmt)):
-            pending += reversed(inner)
+        if type(stmt) in NESTING:
+            for inner in reversed(blocks(stmt)):
+                pending += reversed(inner)
 
 
 def walk_expr(expr: Expr) -> Iterator[Expr]:
@@ -95,9 +99,8 @@ def walk_expr(expr: Expr) -> Iterator[Expr]:
 def expressions(block: Block) -> Iterator[Expr]:
     """Every expression of a block, operands included."""
     for stmt in walk(block):
-        found = values(stmt)
-        if found:
-            yield from _expressions([*reversed(found)])
+        if type(stmt) in COMPOSED:
+            yield from _expressions([*reversed(values(stmt))])
 
 
 def _expressions(pending: list[Expr]) -> Iterator[Expr]:
@@ -105,8 +108,8 @@ def _expressions(pending: list[Expr]) -> Iterator[Expr]:
     while pending:
         expr = pending.pop()
         yield expr
-        if inner := CHILDREN[type(expr)].values(expr):
-            pending += reversed(inner)
+        if type(expr) in COMPOSED:
+            pending += reversed(CHILDREN[type(expr)].values(expr))
 
 
 def fields_read(block: Block) -> set[FieldParam]:

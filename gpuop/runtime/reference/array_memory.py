@@ -22,6 +22,17 @@ UPDATES: dict[str, Any] = {
 }  # fmt: skip
 
 
+def spread(value: Values, count: int) -> Values:
+    """A value for each of so many threads, which may be the same array."""
+    return value if value.shape == (count,) else np.broadcast_to(value, count)
+
+
+def inside(at: Values, n: int) -> Values:
+    """Places brought to 0 … n - 1. NumPy's own function looks up the limits of types, which takes longer than the rest."""
+    wide = at if at.dtype.itemsize > 2 else at.astype(np.int32)
+    return np.asarray(np.minimum(np.maximum(wide, 0), n - 1))
+
+
 class ArrayMemory:
     """The memory of some threads. Places outside are read inside (as borders say), and not written.
 
@@ -37,6 +48,7 @@ class ArrayMemory:
         self.fields = fields
         self.arrays: dict[Array, Lanes] = {}
         self.each = np.arange(self.count)
+        self.one_owner = np.zeros(self.count, np.int64)
 
     # --- fields -------------------------------------------------------------------------------------------------
 
@@ -49,7 +61,7 @@ class ArrayMemory:
             for at, n in zip((np.asarray(p, np.int64) for p in point), grid, strict=True):
                 outside = outside | (at < 0) | (at >= n)
                 where = where * n + BORDERS[read.border].numpy(at, n)
-        chosen = range(len(planes)) if element is None else [np.clip(element, 0, len(planes) - 1)]
+        chosen = range(len(planes)) if element is None else [inside(element, len(planes))]
         values = [planes[k, where] for k in chosen]
         if read.border != "fill" or point is None:
             return values
@@ -82,7 +94,7 @@ class ArrayMemory:
         return where, active
 
     def all(self, value: Values) -> Values:
-        return np.broadcast_to(value, self.count)
+        return spread(value, self.count)
 
     # --- arrays -------------------------------------------------------------------------------------------------
 
@@ -97,18 +109,16 @@ class ArrayMemory:
         ]
 
     def owner(self, array: Array) -> Values:
-        return {"private": self.each, "local": self.where.member, "constant": np.zeros(self.count, np.int64)}[
-            array.space
-        ]
+        return {"private": self.each, "local": self.where.member, "constant": self.one_owner}[array.space]
 
     def place(self, array: Array, index: Lanes) -> tuple[Values, Mask]:
         """The element that each thread means, brought inside, and whether it was there."""
-        where, inside = np.zeros(self.count, np.int64), np.ones(self.count, np.bool_)
+        where, there = np.zeros(self.count, np.int64), np.ones(self.count, np.bool_)
         for i, n in zip(index, array.extents, strict=True):
             at = self.all(i)
-            inside &= (at >= 0) & (at < n)
-            where = where * n + np.clip(at, 0, n - 1)
-        return where, inside
+            there &= (at >= 0) & (at < n)
+            where = where * n + inside(at, n)
+        return where, there
 
     def load(self, memory: Array | FieldParam, index: Lanes, active: Mask) -> Lanes:
         if isinstance(memory, FieldParam):
@@ -120,8 +130,8 @@ class ArrayMemory:
         """Elements ahead of a flat offset; of those that are left and no less than a least one, where the index has such limits."""
         flat, (offset, *limits) = self.fields[field].reshape(-1), index
         steps = (np.maximum(k, limits[1]) if len(limits) > 1 else k for k in ahead)
-        inside = (np.minimum(k, limits[0] - 1) if limits else k for k in steps)
-        return [flat[np.clip(offset + k, 0, max(flat.size - 1, 0))] for k in inside]
+        left = (np.minimum(k, limits[0] - 1) if limits else k for k in steps)
+        return [flat[inside(offset + k, max(flat.size, 1))] for k in left]
 
     def store(self, memory: Array | FieldParam, index: Lanes, values: Lanes, active: Mask) -> None:
         if isinstance(memory, FieldParam):

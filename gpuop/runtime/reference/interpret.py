@@ -57,7 +57,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.ops import OPS
 from gpuop.ir.symbolic import TargetConst
-from gpuop.runtime.reference.array_memory import ArrayMemory
+from gpuop.runtime.reference.array_memory import ArrayMemory, spread
 from gpuop.runtime.reference.positions import Positions, chunks
 
 Lanes = list[NDArray[Any]]
@@ -83,6 +83,13 @@ def formatted(text: str, values: Sequence[Any]) -> str:
     return re.sub(r"(%[-+ #0-9]*)(?:\.\d+)?[aA]", r"\1s", text) % tuple(shown)
 
 
+def _both(mask: Mask | None, turn: Mask | None) -> Mask | None:
+    """The threads that two masks have, of which None has all."""
+    if mask is None or turn is None:
+        return turn if mask is None else mask
+    return mask & turn
+
+
 class _Loop:
     """The threads still in a loop, and those still in its turn."""
 
@@ -101,18 +108,20 @@ class Threads:
         self.memory = memory
         self.vars: dict[Var, Lanes] = {}
         self.loops: list[_Loop] = []
-        self.active: Mask = np.ones(self.count, np.bool_)
+        self.everyone: Mask = np.ones(self.count, np.bool_)
+        self.active = self.everyone
 
     # --- statements ---------------------------------------------------------------------------------------------
 
     def block(self, block: Block, mask: Mask | None) -> None:
+        known, active = False, mask
+        before: Mask | None = None
         for stmt in block:
-            active = mask
-            if self.loops:
-                turn = self.loops[-1].turn
-                active = turn if mask is None else mask & turn
-            if active is not None and not active.any():
-                return
+            turn = self.loops[-1].turn if self.loops else None
+            if not known or turn is not before:  # masks are replaced, never changed
+                known, before, active = True, turn, _both(mask, turn)
+                if active is not None and not active.any():
+                    return
             self.active = self.all(active)
             self.stmt(stmt, active)
 
@@ -159,7 +168,7 @@ class Threads:
             case Wide():
                 self.wide(stmt)
             case Print(format=text, args=args):
-                self.print(text, [np.broadcast_to(self.lanes(a)[0], self.count) for a in args])
+                self.print(text, [self.all_of(a) for a in args])
             case Barrier() | Assert() | Comment():
                 pass  # all threads take each statement together; assertions are for checked execution
             case _:
@@ -167,10 +176,10 @@ class Threads:
 
     def all_of(self, expr: Expr) -> NDArray[Any]:
         """A scalar's value in each thread."""
-        return np.broadcast_to(self.lanes(expr)[0], self.count)
+        return spread(self.lanes(expr)[0], self.count)
 
     def atomic(self, stmt: Atomic) -> None:
-        args = [np.broadcast_to(self.lanes(a)[0], self.count) for a in stmt.args]
+        args = [self.all_of(a) for a in stmt.args]
         index, element = self.point(stmt.index) or [], self.element(stmt.element)
         old = self.memory.atomic(stmt.op, stmt.memory, index, element, args, self.active, stmt.var is not None)
         if stmt.var is not None:
@@ -191,24 +200,22 @@ class Threads:
         return None if element is None else self.lanes(element)[0]
 
     def truth(self, cond: Expr, active: Mask) -> Mask:
-        return np.broadcast_to(self.lanes(cond)[0], self.count)
+        return self.all_of(cond)
 
     def all(self, mask: Mask | None) -> Mask:
-        return np.ones(self.count, np.bool_) if mask is None else mask
+        return self.everyone if mask is None else mask
 
     def loop(self, stmt: For | While, mask: Mask | None) -> None:
         loop = _Loop(self.count)
         loop.inside = loop.turn = self.all(mask)
         self.loops.append(loop)
         if isinstance(stmt, For):
-            start, stop, step = (
-                np.broadcast_to(self.lanes(e)[0], self.count) for e in (stmt.start, stmt.stop, stmt.step)
-            )
-            counter = start.astype(np.int64)
+            start, stop, step = (self.all_of(e) for e in (stmt.start, stmt.stop, stmt.step))
+            counter, up, down = start.astype(np.int64), step > 0, step < 0
         while True:
             loop.turn = loop.inside
             if isinstance(stmt, For):
-                holds = np.where(step > 0, counter < stop, (counter > stop) & (step < 0))
+                holds = np.where(up, counter < stop, (counter > stop) & down)
                 self.vars[stmt.var] = [counter.astype(np.int32)]
             else:
                 self.block(stmt.head, loop.turn)
