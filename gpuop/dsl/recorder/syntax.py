@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from types import CodeType
@@ -17,6 +18,8 @@ PARSING = threading.Lock()  # Python 3.11 counts the depth of all threads' synta
 BLOCKS = {
     "_if", "_elseif", "_else", "_codegenIf", "_codegenElseif", "_codegenElse", "_for", "_window", "_while", "_forEachTensorElement",
 }  # fmt: skip
+
+BLOCK_FIELDS = ("body", "orelse", "finalbody", "handlers", "cases")  # what holds statements in a syntax tree
 
 
 @once_per_code
@@ -61,7 +64,17 @@ def _functions(file: str) -> dict[tuple[str, int], list[ast.FunctionDef]]:
     """The functions of a file by name and first line; none where the source is not available."""
     found: dict[tuple[str, int], list[ast.FunctionDef]] = {}
     with suppress(SyntaxError), PARSING:
-        for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
+        for node in _statements(ast.parse("".join(linecache.getlines(file)))):
             if isinstance(node, ast.FunctionDef):
                 found.setdefault((node.name, _first_line(node)), []).append(node)
     return found
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """The statements of a file, with what stands between them and their blocks; expressions are most of a tree, and passed by."""
+    pending: list[ast.AST] = [*tree.body]
+    while pending:
+        node = pending.pop()
+        yield node
+        for block in BLOCK_FIELDS:
+            pending += getattr(node, block, ())
