@@ -118,6 +118,8 @@ def _mapping(cls: type, names: Names, many: Names = ()) -> Callable[[Any, Callab
     positions = [field.name for field in fields(cls) if field.init]
     takers = [(positions.index(name), attrgetter(name), name in many) for name in names]
     take = attrgetter(*positions) if len(positions) > 1 else lambda node: (getattr(node, positions[0]),)
+    if len(names) == 1:
+        return _mapping_one(cls, *takers[0], take)
 
     def mapped(node: Any, f: Callable[[Any], Any]) -> Any:
         fresh: list[Any] | None = None
@@ -132,6 +134,31 @@ def _mapping(cls: type, names: Names, many: Names = ()) -> Callable[[Any, Callab
         return cls(*fresh) if fresh else node
 
     return mapped
+
+
+def _mapping_one(
+    cls: type, position: int, get: Callable[[Any], Any], several: bool, take: Callable[[Any], Any]
+) -> Callable[[Any, Callable[[Any], Any]], Any]:
+    """The same of one field, as most nodes have."""
+
+    def mapped_many(node: Any, f: Callable[[Any], Any]) -> Any:
+        held = get(node)
+        moved = held and tuple(map(f, held))
+        if not held or all(map(is_, held, moved)):
+            return node
+        fresh = list(take(node))
+        fresh[position] = moved
+        return cls(*fresh)
+
+    def mapped_one(node: Any, f: Callable[[Any], Any]) -> Any:
+        held = get(node)
+        if held is None or (moved := f(held)) is held:
+            return node
+        fresh = list(take(node))
+        fresh[position] = moved
+        return cls(*fresh)
+
+    return mapped_many if several else mapped_one
 
 
 class _Table(dict[type, Children]):

@@ -89,9 +89,7 @@ def line_of(read: Read) -> tuple[Line, int] | None:
 def refuse(kernel: Kernel) -> str:
     if found := unfit(kernel):
         return found
-    if without_tables(kernel) != kernel.body:
-        return "it has tables"
-    domain, target, lines = kernel.domain, kernel.target, lines_of(kernel)
+    domain, target = kernel.domain, kernel.target
     assert target is not None
     if domain.extent("column") % LANES == 0 or domain.extent("column") < LONG:
         return "its rows are words, or short"
@@ -105,6 +103,9 @@ def refuse(kernel: Kernel) -> str:
         or any(o.fill is not None for o in kernel.outputs)
     ):
         return "its fields are not all in memory of their own"
+    if without_tables(kernel) != kernel.body:
+        return "it has tables"
+    lines = lines_of(kernel)
     if lines is None or max(lines.halo) > ACCESS:
         return "it reads far away"
     if domain.threads < target.least_threads * ACCESS:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Assign, Let, While
@@ -46,6 +47,7 @@ AGAIN, STAGED_AGAIN = 0.2, 0.6  # of a row's time for each that another thread l
 DEEP = "its stages build on one another"
 
 
+@lru_cache(maxsize=64)  # several methods ask for it in turn
 def unfit(kernel: Kernel) -> str:
     """Why no thread can walk over its points."""
     assert kernel.target is not None
@@ -55,9 +57,11 @@ def unfit(kernel: Kernel) -> str:
         return "its grid has no rows"
     if tells_groups(kernel) or kernel.whole:
         return "it can tell its work-groups"
-    found = [unrepeatable(stmt, kernel) for stmt in statements(kernel.body)] + [refused_reads(kernel)]
-    if any(found):
-        return next(filter(None, found))
+    for stmt in statements(kernel.body):
+        if found := unrepeatable(stmt, kernel):
+            return found
+    if found := refused_reads(kernel):
+        return found
     shared = {output.over for output in kernel.outputs}
     if any(view.field in shared and window != OWN for view, window in windows_of(kernel).found.items()):
         return "it updates what neighbours read"
