@@ -24,7 +24,7 @@ from gpuop.ir.nodes import (
     While,
     Write,
 )
-from gpuop.ir.visit import blocks, loaded, map_blocks, values, walk_expr
+from gpuop.ir.visit import blocks, loaded, map_blocks, values, walk, walk_expr
 
 
 def restricted(kernel: Kernel, outputs: tuple[Output, ...]) -> Kernel:
@@ -41,7 +41,9 @@ def _writing(block: Block, kept: set[FieldParam]) -> Block:
 
 def without_dead_code(kernel: Kernel) -> Kernel:
     """The kernel with only what its outputs and other effects need."""
-    return replace(kernel, body=_live(kernel.body, set(), loaded(kernel.body)))
+    body = kernel.body
+    arrays = loaded(body) if any(isinstance(stmt, Declare) for stmt in walk(body)) else set()
+    return replace(kernel, body=_live(body, set(), arrays))
 
 
 def _live(block: Block, live: set[Var], arrays: set[Array], looping: bool = False) -> Block:

@@ -35,12 +35,12 @@ class Ranges:
     def exact(self, expr: Expr) -> Range:
         """Bounds of the value as if no type limited it."""
         match expr:
-            case Stride(field=field, what=what, value=value) if field in self.open and what != "tensorElements":
-                return 1, value
-            case Const(value=value) | Stride(value=value):
-                return int(value), int(value)
-            case Ref(var=var) if var in self.known:
+            case Ref(var=var) if var in self.known:  # most are
                 return self.known[var]
+            case Const(value=value):
+                return int(value), int(value)
+            case Stride(field=field, what=what, value=value):
+                return (1 if field in self.open and what != "tensorElements" else value), value
             case Index():
                 return self.kernel.bounds(expr)
             case Load(memory=Array(space="constant", values=values)):

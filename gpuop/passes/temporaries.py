@@ -38,7 +38,9 @@ class _Inliner:
         out: list[Stmt] = []
         for stmt in block:
             if blocks(stmt):
-                out += self.release({e.var for inner in blocks(stmt) for e in expressions(inner) if isinstance(e, Ref)})
+                if self.waiting:
+                    used = {e.var for inner in blocks(stmt) for e in expressions(inner) if isinstance(e, Ref)}
+                    out += self.release(used)
                 if isinstance(stmt, For):  # C evaluates these before every turn
                     out += self.release({b.var for b in (stmt.stop, stmt.step) if isinstance(b, Ref)}, unstable=True)
                 stmt = stmt if isinstance(stmt, While) else map_values(stmt, self.expr)
