@@ -14,11 +14,12 @@ import pytest
 import gpuop as gp
 from gpuop.codegen.generate import generate
 from gpuop.dsl import *
+from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.passes import schedules
-from gpuop.passes.schedules.vector_rows import VECTOR_ROWS
+from gpuop.passes.schedules.vector_rows import VECTOR_ROWS, axis_of
 from gpuop.runtime import devices
 from tests.borders import CHECKED, away
 from tests.conftest import Vectorized
@@ -72,6 +73,41 @@ def test_sizes_and_borders(device, shape, border):
     with vectors():
         assert not VECTOR_ROWS.refuse(kernel_of(stencil(gp.Field(x))))
         np.testing.assert_array_equal(stencil(gp.Field(x)).numpy(), want)
+
+
+@pytest.mark.parametrize("border", CHECKED)
+@pytest.mark.parametrize("shape", [(11, 3, 20), (1, 2, 33), (7, 1, 40)], ids=str)
+def test_windows_along_layers_alone(device, shape, border):
+    """A thread has rows of several layers, which share what they load."""
+    x = data(shape)
+
+    @gp.operator
+    def stencil(f):
+        taps = (_readTensor(f, _layer + k, _row, _column, border=border) * (k + 4) for k in range(-3, 3))
+        return sum(taps) + _layer * 100 + _row
+
+    layers, rows, _ = np.indices(shape)
+    want = sum(away(x, k, 0, 0, border=border) * (k + 4) for k in range(-3, 3)) + layers * 100 + rows
+    with vectors():
+        assert axis_of(kernel_of(stencil(gp.Field(x)))) == "layer"
+        np.testing.assert_array_equal(stencil(gp.Field(x)).numpy(), want)
+
+
+def test_windows_of_many_layers_are_a_kernel_of_their_own():
+    """What rows read of many layers is far in memory; of a few it is near enough to be read again."""
+
+    @gp.operator
+    def along(f, reach):
+        return sum(_readTensor(f, _layer + k, _row, _column) for k in range(-reach, reach + 1))
+
+    @gp.operator
+    def down(f):
+        return sum(_readTensor(f, _layer, _row + k, _column) for k in (-1, 0, 1))
+
+    f = gp.Field(np.ones((64, 96, 128), np.float32))
+    limits = Limits(target=TARGET)
+    counts = [len(plan(program([down(along(f, reach)).node]), limits=limits).launches) for reach in (4, 5)]
+    assert counts == [1, 2]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -40,6 +40,7 @@ ENOUGH = 32  # times as many rows as are computed anew above each block
 THREADS = 16  # that keep the cores of a CPU busy,
 WORTH = 1 << 18  # if each has so many values to compute at least: to wake another core takes as long
 TURNS = 16  # that a loop whose bounds are not known is taken to make
+MOST_LAYERS = 9  # that are read for one of rows: threads with rows of several layers read them less often
 FEW = 1.15  # times as many points as are needed, at which it matters little how many are computed
 
 
@@ -66,8 +67,16 @@ def _reads(kernel: Kernel) -> str:
                     return "an intermediate is read through several borders"
         if (found := LanePlaces(stage).obstacle()) or (found := _tensors(stage)):
             return found
+    if leads(kernel).walk == "row" and max(map(_layers, stages(kernel))) > MOST_LAYERS:
+        return "its stages read many layers, which are far from one another in memory"
     wrapped = {border == "wrap" for border, _ in borders.values()}
     return "some of its intermediates wrap around, others do not" if len(wrapped) > 1 else ""
+
+
+def _layers(stage: Kernel) -> int:
+    """How many layers of its fields a stage reads for one."""
+    near = (f for f in footprints(stage).values() if f is not None and len(f.low) > 2)
+    return max((f.high[-3] - f.low[-3] + 1 for f in near), default=1)
 
 
 def _tensors(stage: Kernel) -> str:

@@ -1,5 +1,7 @@
 """Stencils in the vectors of CPUs: a thread has neighbours in a row, of several rows, which share what they load.
 
+Where windows reach along layers alone, a thread has the same row of several layers, as what others read of these is far in memory.
+
 Rows are common to a vector, and their borders stay as they are. Where no read along the row leaves its field, columns need no
 borders; elsewhere, vectors are loaded from lines that have been put together (`edge_vectors.py`). At the end of a row that is no
 multiple of them, and of the grid, vectors overlap. Where conditions say in which part of a row a point is, each part has its code.
@@ -13,6 +15,7 @@ from dataclasses import replace
 
 from gpuop.ir.build import collector, constant
 from gpuop.ir.extents import extent, shown_extents
+from gpuop.ir.footprints import footprints
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     Apply,
@@ -78,7 +81,9 @@ def unjoined(kernel: Kernel, each: float = 1.0) -> str:
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     """Rows of a thread: four where rows share what they load."""
     counts = [rows for rows in (4, 2, 1, 8) if rows <= most_rows(kernel)]
-    if not _shares_rows(kernel):
+    if axis_of(kernel) == "layer":
+        counts.sort(reverse=True)
+    elif not _shares_rows(kernel):
         counts.sort()
     return tuple({"rows": rows} for rows in counts)
 
@@ -86,7 +91,20 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 def most_rows(kernel: Kernel) -> int:
     """The rows of a thread, whose statements are repeated for each."""
     values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, Let))
-    return min(max(MOST_VALUES // 2 // max(values, 1), 1), kernel.domain.extent("row"))
+    return min(max(MOST_VALUES // 2 // max(values, 1), 1), kernel.domain.extent(axis_of(kernel)))
+
+
+def axis_of(kernel: Kernel) -> str:
+    """The axis along which a thread has several points."""
+    near = footprints(kernel).values()
+    if len(kernel.domain.shape) < 3 or None in near:
+        return "row"
+    beside = any(f is not None and any((*f.low[-2:], *f.high[-2:])) for f in near)
+    return (
+        "layer"
+        if not beside and any(f is not None and len(f.low) > 2 and f.low[-3] < f.high[-3] for f in near)
+        else "row"
+    )
 
 
 def _shares_rows(kernel: Kernel) -> bool:
@@ -102,7 +120,7 @@ def _shares_rows(kernel: Kernel) -> bool:
 
 
 def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
-    return {"rows": min(parameters["rows"], MOST_ROWS, kernel.domain.extent("row"))}
+    return {"rows": min(parameters["rows"], MOST_ROWS, kernel.domain.extent(axis_of(kernel)))}
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
@@ -118,16 +136,16 @@ class RowsOfVectors(ABC):
     """
 
     def __init__(self, kernel: Kernel, lanes: int, rows: int) -> None:
-        self.source, self.lanes, self.rows = kernel, lanes, rows
+        self.source, self.lanes, self.rows, self.axis = kernel, lanes, rows, axis_of(kernel)
         self.first, self.top = Var("first", Type(INT)), Var("top", Type(INT))
 
     def kernel(self) -> Kernel:
         source, domain = self.source, self.source.domain
-        (start, behind), head, sizes = self.columns(), list[Stmt](), {"column": self.lanes, "row": self.rows}
-        head.append(Comment(f"{self.lanes} columns and {self.rows} rows of {'x'.join(shown_extents(source))}"))
+        (start, behind), head, sizes = self.columns(), list[Stmt](), {"column": self.lanes, self.axis: self.rows}
+        head.append(Comment(f"{self.lanes} columns and {self.rows} {self.axis}s of {'x'.join(shown_extents(source))}"))
         self.begin(self.first, COLUMN, self.lanes, behind, start, head)
         if self.rows > 1:
-            self.begin(self.top, ROW, self.rows, 0, 0, head)
+            self.begin(self.top, Index("global", self.axis), self.rows, 0, 0, head)
         each = Shape(*(sizes.get(axis, 1) for axis in domain.axes))
         shape = Shape(*(-(-n // many) for n, many in zip(domain.shape, each, strict=True)))
         body = (*source.shared("constant"), *head, *self.body())
@@ -191,7 +209,7 @@ class _VectorRows(RowsOfVectors):
         for index in positions(self.source, self.source.domain):
             if index.kind == "global_size":
                 found[index] = extent(self.source, index.axis)
-            elif index.axis == "row" and self.rows > 1:
+            elif index.axis == self.axis and self.rows > 1:
                 found[index] = b.apply("add", Ref(self.top), row + index.offset)
             elif index.axis == "column":
                 found[index] = lanes.apply("add", lanes.apply("add", first, index.offset), lane)
