@@ -22,6 +22,8 @@ from gpuop.pipelines.pipeline import Pipeline, pipeline
 from gpuop.windows.axis_blocks import GridBlocks, in_multiples
 from gpuop.windows.footprint import Footprint
 
+MANY = 3.0  # points that are computed for each that is wanted, from which on chunks are told to be small
+
 
 def map_blocks(
     function: Callable[..., Any],
@@ -93,7 +95,10 @@ def explain(
         if blocks.program.footprint.stages and sizes > 1:
             line += f"; what is reduced is compiled for each of {sizes} sizes of blocks"
         lines.append(line)
-        lines.append(f"{blocks.blocks.overhead:.2f} points are computed for each that is wanted")
+        again = blocks.blocks.overhead
+        lines.append(
+            f"{again:.2f} points are computed for each that is wanted" + "; larger chunks need fewer" * (again > MANY)
+        )
     tasks = [task[0] for task in blocks.tasks().values() if isinstance(task, tuple)]
     read = [f"`{name}`" for name, given in blocks.given.items() if given.source is not None]
     computing, cutting = f"{len(tasks) - tasks.count(piece_of)} tasks compute", tasks.count(piece_of)

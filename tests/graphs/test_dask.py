@@ -352,6 +352,9 @@ def test_what_it_explains():
 def test_it_explains_how_often_reductions_are_compiled():
     """Once for blocks of one size, wherever what is wanted lies in their windows."""
     total = gp.pipeline(lambda x: smoothed(x).sum())
+    assert "25.00 points are computed for each that is wanted; larger chunks need fewer" in gd.explain(
+        total, computed(np.ones((40, 60), "f"), 1, 1)
+    )
     once = "4×3 blocks, computed of windows of 14×24 points, all alike: compiled once\n"
     assert once in gd.explain(total, computed(np.ones((40, 60), "f"), 10, 20))
     several = "4×3 blocks, computed of windows of 14×24 points, all alike: compiled once; what is reduced is compiled for each of 4"
