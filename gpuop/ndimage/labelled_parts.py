@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,7 @@ def find_objects(input: Any, max_label: int = 0) -> Boxes:
     """
     given = _with_integers("find_objects", input)
     shape = shape_of(given)
+    max_label = operator.index(max_label)
     if max_label < 1:
         max_label = int(values_of(measured(_greatest, given, None))) if 0 not in shape else 0
     if max_label < 1:

@@ -44,7 +44,7 @@ class Windowing(InWindows):
         bound, given = self._bound(args, kwargs)
         made = self._trace(bound, {n: Like.of(a, a.shape) for n, a in given.items()}, self._on_device(given)).traced
         places = tuple(k for k, name in enumerate(given) if name in shared)
-        of_arguments = _grids(made)
+        of_arguments = _grids(made, places)
         largest = max((*of_arguments, *(tuple(kind.field_shape) for kind in made.kinds)), key=math.prod)
         found = self._parts(made, largest, places)
         if largest in of_arguments or not of_arguments or not _is_whole(found):
@@ -102,10 +102,11 @@ def _standing(value: Any) -> Any:
     return value
 
 
-def _grids(traced: Traced) -> list[Place]:
-    """The grids of a program's arguments."""
-    leaves = (n.source for n in traced.program.leaves.values() if isinstance(n, Leaf))
-    return [tuple(s.kind.field_shape) for s in leaves if isinstance(s, Deferred)]
+def _grids(traced: Traced, shared: Collection[int]) -> list[Place]:
+    """The grids of a program's arguments, but for those that are whole."""
+    sources = (n.source for n in traced.program.leaves.values() if isinstance(n, Leaf))
+    given = [s for s in sources if isinstance(s, Deferred)]
+    return [tuple(s.kind.field_shape) for s in given if s.placeholder.position not in shared]
 
 
 def _is_whole(of: Parted) -> bool:

@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import IO, Any
 
@@ -101,8 +102,9 @@ class Journal:
             _check(file.name, first, told)
             self.noted = len(lines) > 1
             for line in lines[:-1]:  # behind the last newline is what was not written whole
-                stage, place, facts = json.loads(line)
-                self.done[stage, tuple(place)] = facts
+                with suppress(ValueError, TypeError):  # a note that was damaged: its chunk is computed again
+                    stage, place, facts = json.loads(line)
+                    self.done[stage, tuple(place)] = facts
             file.truncate(file.seek(0, os.SEEK_END) - len(lines[-1]))
         else:
             file.truncate(0)

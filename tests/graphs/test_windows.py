@@ -394,6 +394,23 @@ def test_what_is_computed_of_all_of_an_axis_counts_where_it_is_wanted():
     np.testing.assert_array_equal(found, np.histogram(x, 4, (0, 4))[0])
 
 
+def test_tables_that_are_shared_are_no_grid():
+    """However many numbers a table has."""
+    x, table = (
+        np.random.default_rng(5).integers(0, 200, (4, 5, 6), np.int32),
+        np.arange(200, dtype=np.int32)[::-1].copy(),
+    )
+
+    @gp.operator
+    def looked_up(x, table):
+        _writeTensor(_out0, _readTensor(table, _readTensor(x)))
+
+    program = gp.pipeline(lambda x, table: looked_up(gp.ScalarField(x), gp.ScalarField(table)))
+    out = np.zeros_like(x)
+    gp.stream(program, (x, table), out, chunks=(2, 5, 6), shared="table", progress=False)
+    np.testing.assert_array_equal(out, table[x])
+
+
 def test_stages_are_asked_for_in_order():
     program, x = gp.pipeline(lambda x: gp.ScalarField(x) - gp.ScalarField(x).max()), image(6, 6)
     with pytest.raises(SemanticError, match=r"reduces over the grid: operator `max`.*as `known=`, 1 arrays"):

@@ -147,6 +147,7 @@ def test_parts():
     assert list(found) == list(expected) and all(np.array_equal(found[n], expected[n]) for n in expected)
     with gp.use_device("reference"):
         assert ndimage.find_objects(LABELS) == objects == ndimage.find_objects(field)
+        assert ndimage.find_objects(LABELS, LABELS.max()) == scipy.ndimage.find_objects(LABELS, LABELS.max())
         assert ndimage.find_objects(holes, 3) == scipy.ndimage.find_objects(holes, 3)
         alike(ndimage.histogram(*bins, 3), scipy.ndimage.histogram(*bins, 3))
         mine, theirs = ndimage.histogram(*bins, [2, 999, 1]), scipy.ndimage.histogram(*bins, [2, 999, 1])

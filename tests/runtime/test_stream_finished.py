@@ -141,6 +141,18 @@ def test_results_that_were_changed_or_removed(tmp_path, x, out):
     check(run(above), wanted(x)[above])
 
 
+def test_damaged_notes_are_none(tmp_path, x):
+    out = str(tmp_path / "y.npy")
+    gp.stream(halved, x, out, chunks=CHUNKS, progress=False, resume=True)
+    (notes,) = tmp_path.glob("*.gpuop-stream")
+    first, *lines = notes.read_bytes().split(b"\n")
+    np.load(out, mmap_mode="r+")[:] = -1
+    lines[1] = lines[1].replace(b"[", b"]", 1)
+    notes.write_bytes(b"\n".join([first, *lines]))
+    gp.stream(halved, x, out, chunks=CHUNKS, progress=False, resume=True)
+    np.testing.assert_array_equal(np.load(out), np.float32(x) / 2)
+
+
 def test_other_streams_are_told_from_one_that_is_done(tmp_path, x):
     """As from one that is not: nothing is computed, and the result stays. Without `resume=` it is made anew, and nothing kept."""
     file, out, left = tmp_path / "x.npy", tmp_path / "y.npy", tmp_path / "y.npy.gpuop-stream"

@@ -84,6 +84,18 @@ def test_borders(shape, first, second, border):
         np.testing.assert_array_equal(result.numpy(), want)
 
 
+@pytest.mark.parametrize("border", [*CHECKED, 7], ids=str)
+@pytest.mark.parametrize("shape", [(26, 32), (17, 13)], ids=str)
+def test_borders_of_copies(shape, border):
+    """An input that is copied to local memory, as its window is large: what stands outside may lie at the other end of the grid."""
+    x = np.random.default_rng(4).integers(-9, 10, shape).astype(np.int32)
+    with tiling():
+        large = taps(gp.ScalarField(x), [(-1, 1), (3, -3)], border)
+        np.testing.assert_array_equal(large.numpy(), summed(x, [(-1, 1), (3, -3)], border))
+        twice = taps(large, ACROSS, border)
+        np.testing.assert_array_equal(twice.numpy(), summed(summed(x, [(-1, 1), (3, -3)], border), ACROSS, border))
+
+
 @pytest.mark.parametrize(("form", "shape"), [("interpreted", (40, 48)), *((d, (37, 45)) for d in DRIVERS)], ids=str)
 def test_drivers(form, shape):
     """Groups at edges are partly outside, and all their threads wait at every barrier."""

@@ -28,7 +28,7 @@ MOST_TALL = 32
 MOST_LOCAL = 49152  # bytes of a group
 FREE_LOCAL = 22528  # bytes of a group, with which enough of them run at a time, and the cache is not short of memory
 CACHED = 5.0  # operations that a GPU does in the time in which it reads a byte from its cache, which 16 KiB more double
-FAR = 10.0  # from layers that no other thread of the group reads
+FAR = 12.0  # from layers that no other thread of the group reads
 STORED = 16.0  # and from memory
 
 
