@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from types import FrameType
 from typing import Any, ClassVar, NoReturn
@@ -31,10 +31,15 @@ OPERATORS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Loc:
-    """A line of the user's program."""
+    """A line of the user's program.
+
+    Attributes:
+        through: the functions of the library that lead from there to an operator of its own.
+    """
 
     file: str
     line: int
+    through: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def text(self) -> str:
@@ -46,6 +51,12 @@ class Loc:
         """The file, relative to the working directory when it lies below it."""
         relative = os.path.relpath(self.file) if os.path.isabs(self.file) else self.file
         return self.file if relative.startswith("..") else relative
+
+    @property
+    def called(self) -> str:
+        """The function of the library that the line calls by name, if it is known."""
+        words = set(re.findall(r"\w+", self.text)) if self.through else ()
+        return next((name for name in self.through if name in words), "")
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}"
@@ -101,6 +112,18 @@ def here() -> Loc | None:
         return _blamed.loc  # type: ignore[no-any-return]
     frame = user_frame()
     return Loc(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
+
+
+def called_here() -> Loc | None:
+    """As `here`, for an operator of the library's: its line knows which functions have led to it."""
+    if getattr(_blamed, "loc", None) is not None:
+        return _blamed.loc  # type: ignore[no-any-return]
+    frame: FrameType | None = sys._getframe(1)
+    names = []
+    while frame is not None and not _writers[frame.f_code.co_filename][0]:
+        names.append(frame.f_code.co_name)
+        frame = frame.f_back
+    return Loc(frame.f_code.co_filename, frame.f_lineno, tuple(reversed(names))) if frame is not None else None
 
 
 def warn(message: str) -> None:

@@ -8,7 +8,7 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.alternatives import together
 from gpuop.dsl.operators.gpu_operator import results_of
-from gpuop.errors import here
+from gpuop.errors import called_here
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.symbolic import Plain
 from gpuop.ir.values import Node, Result
@@ -24,7 +24,7 @@ def by_target(choices: Sequence[tuple[Facts, Field]]) -> Field:
         choices: fields of one type, the only results of kernels, each with facts of the targets that it is for.
     """
     made = together([_variant(field, facts) for facts, field in choices], (choices[0][1].type,))
-    return results_of(made.kernel, made.identity, made.inputs, here(), made.kinds)[0]
+    return results_of(made.kernel, made.identity, made.inputs, called_here(), made.kinds)[0]
 
 
 def _variant(field: Field, facts: Facts) -> tuple[Variant, tuple[Node, ...]]:

@@ -71,9 +71,11 @@ class Reaching:
 
 
 def said(kernel: Any, loc: Loc | None = None) -> str:
-    """An operator, as reasons name it."""
+    """An operator, as reasons name it: one of the library's by the function that the user's line calls."""
     at = loc or kernel.loc
-    return f"operator `{kernel.name}`" + (f" ({at})" if at is not None else "")
+    if at is None:
+        return f"operator `{kernel.name}`"
+    return f"operator `{at.called or kernel.name}` ({at})"
 
 
 def reaching(kernel: Kernel, cut: Collection[FieldParam], name: str) -> Reaching:

@@ -15,6 +15,13 @@ from gpuop.windows.combining import combined, uncombined
 from gpuop.windows.nearness import group_of
 from gpuop.windows.reaching import ENDLESS, PLURAL, Around, Reaching, reaching, said
 
+INSTEAD = {
+    "label": 'label slabs, and join them, as "Objects of a volume" in docs/windows.md and examples/label_volume.py do; of a '
+    "batch of images, `batch=1` labels each by itself"
+} | dict.fromkeys(
+    ("bincount", "center_of_mass", "mean", "ravel", "sum", "sum_labels"),
+    "in windows `np.histogram(f, n, (0, n))` counts numbers below n, and an operator with `_atomic_add` adds up values",
+)  # what users call that windows have another way for
 Margin: TypeAlias = tuple[tuple[int, int], ...]  # points before and after, for each axis
 
 
@@ -132,12 +139,18 @@ def _takes(found: Surroundings, what: Program, op: Op) -> bool:
         found.all_whole(f"{name} {uncombined(op.kernel)}")
     elif given:
         whose = next((str(what.types[v]) for v in op.outputs if what.types[v].field_shape != found.grid), "")
-        found.all_whole(
-            f"{name} makes of a field in windows one of another grid, {whose or 'by other threads'}: have windows end before it"
-        )
+        found.all_whole(f"{name} {_of_all(op, whose)}")
     elif found.grid in shapes and found.grid:
         found.all_whole(f"{name} makes a field of the whole grid by threads of another: give it as an argument")
     return False
+
+
+def _of_all(op: Op, made: str) -> str:
+    """Why an operator that makes a field of another grid needs all of one, and what to do instead."""
+    called = op.loc.called if op.loc is not None else ""
+    if called in INSTEAD:
+        return f"takes the whole field: {INSTEAD[called]}"
+    return f"makes of a field in windows one of another grid, {made or 'by other threads'}: have windows end before it"
 
 
 def _parts(found: Surroundings, op: Op, kernel: Kernel) -> set[int]:

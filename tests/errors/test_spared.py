@@ -47,6 +47,28 @@ def test_results_spare_what_is_no_array(tmp_path):
     assert (tmp_path / "file.zarr").read_text() == (tmp_path / "notes.h5").read_text() == "notes"
 
 
+LABELS = np.arange(420).reshape(12, 5, 7) % 9
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda v: ndimage.label(gp.ScalarField(v) > 4)[0], "label` .* takes the whole field: label slabs.*volume.py.*`batch=1`"),
+        (lambda v: ndimage.sum_labels(gp.ScalarField(v), gp.ScalarField(v), [1, 2]), "sum_labels` .*takes.*`_atomic_add`"),
+        (lambda v: ndimage.center_of_mass(gp.ScalarField(v), gp.ScalarField(v), [1]), "center_of_mass` .*takes.*`_atomic_add`"),
+        (lambda v: np.bincount(gp.ScalarField(v).ravel(), minlength=256), r"ravel` .*`np.histogram\(f, n, \(0, n\)\)`"),
+        (lambda v: ndimage.distance_transform_edt(gp.ScalarField(v)), "distance_transform_edt` .*makes of a field in windows"),
+        (lambda v: np.median(gp.ScalarField(v)), "median` .*makes of a field in windows one of another grid"),
+        (lambda v: gp.ScalarField(v).reshape(7, 5, 12), "reshape` .*makes of a field in windows one of another grid, 7×5×12"),
+    ],
+)  # fmt: skip
+def test_reasons_name_what_the_line_calls(function, told):
+    """And not the operators that this is made of."""
+    line = rf"none of its axes can be cut: operator `(?=\w+` \(.*test_spared.py:\d+\)){told}"
+    with pytest.raises(gp.SemanticError, match=line):
+        gp.stream(function, LABELS.astype("uint8"), chunks=(3, 3, 3), progress=False)
+
+
 def test_what_cannot_be_cut_is_refused(monkeypatch):
     """By the chunks that are asked for, and where it takes more memory than there is."""
     labels = gp.pipeline(lambda volume: ndimage.label(gp.ScalarField(volume) > 0.5)[0])

@@ -263,7 +263,7 @@ def test_axes_that_stay_whole():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda a: gd.map_blocks(lambda x: gp.ScalarField(x).T, a), r"no axis can be cut: operator `transpose` \("),
+        (lambda a: gd.map_blocks(lambda x: gp.ScalarField(x).T, a), r"no axis can be cut: operator `T` \("),
         (lambda a: gd.map_blocks(smoothed, a, batch=3), "`batch=` is how many leading axes count images, from 0 to 2, not 3"),
         (lambda a: gd.map_blocks(smoothed, a, batch=2), "all axes of `image` count images, .*: leave the pipeline at least one"),
         (lambda a: gd.map_blocks(smoothed, a, axes=()), "all axes of `image` count images"),

@@ -248,7 +248,7 @@ def test_what_cannot_be_cut_is_refused():
             "a condition on the whole grid holds: say `times=`",
         ),
         (lambda f: np.roll(above(f), 1, 0), 'under border="wrap", and .*: cut another axis, or give both one border'),
-        (lambda f: f.T + 1, "`transpose` .* reads `a` along rows at the thread's column"),
+        (lambda f: f.T + 1, "`T` .* reads `a` along rows at the thread's column"),
         (lambda f: f[::-1] + f, "`slice` .* reads `a` along rows"),
         (
             lambda f: f[1:] - f[:-1],

@@ -31,7 +31,7 @@ from gpuop.dsl.recorder.precisions import chosen
 from gpuop.dsl.recorder.record import Recorder
 from gpuop.dsl.recorder.syntax import check_returns
 from gpuop.dsl.recorder.value import NUMBERS
-from gpuop.errors import SemanticError, blaming, here, warn
+from gpuop.errors import SemanticError, blaming, called_here, here, warn
 from gpuop.host_span import HostSpan
 from gpuop.ir.kernel import Launchable
 from gpuop.ir.text import identity
@@ -65,7 +65,7 @@ def library_call(
         kinds = tuple((f.type, isinstance(f.node, Leaf) and f.node.by_value, nodes.index(f.node)) for f in fields)
         # of a key zeros of both signs differ, and numbers of other types, in its text
         told = name, types, key, repr(key), whole, remark, chosen(), kinds
-        loc = here()
+        loc = called_here()
         found = _library.get(told)
         if found is None:
 
