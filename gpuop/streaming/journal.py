@@ -158,7 +158,8 @@ def _check(path: str, first: bytes, told: Mapping[str, str]) -> None:
         others = "what it begins with"
     if others:
         raise SemanticError(
-            f"{path} is of another stream, as these differ: {others}; leave out `resume=` to begin anew"
+            f"{path} is of another stream, as these differ: {others}; delete the result, or this file, and `resume=True` begins "
+            "anew"
         )
 
 

@@ -6,55 +6,80 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
+from inspect import getclosurevars, unwrap
 from typing import Any
 
 import numpy as np
 
 from gpuop.errors import SemanticError
 from gpuop.ir.values import Leaf
-from gpuop.pipelines.parted import Parted
 from gpuop.runtime.base.backend import Array
 from gpuop.runtime.devices import current
-from gpuop.streaming.chunking import Chunking
 from gpuop.streaming.stacked_files import arrays_of
 from gpuop.streaming.stores import mapping
+from gpuop.streaming.stream_cut import StreamCut
 from gpuop.streaming.whereabouts import Whereabouts
 
+PLAIN = (bool, int, float, complex, str, list, tuple, np.generic, type(None))  # constants that are told as they are
 MOST = 1 << 28  # bytes of an array in memory that are compared
 FEW = 16  # points along each axis, of arrays that are elsewhere
 SHORT = 9  # numbers that are shown
 DIGEST = "#"  # begins what no user would understand
+LONGEST = 60  # characters of a constant that are shown
+DETAIL = (
+    ": "  # in names, behind the fact that it explains: it is compared only where that differs, and told in its place
+)
 
 
-def stream_identity(of: Parted, sources: Mapping[str, Any], chunking: Chunking, outs: Sequence[str]) -> dict[str, str]:
+def stream_identity(asked: StreamCut, outs: Sequence[str]) -> dict[str, str]:
     """Each fact by what users call it."""
-    told = {"the program": _digest([repr([traced.program.key for traced, _ in of.programs]).encode()])}
+    program = "the program"
+    told = {program: _digest([repr([traced.program.key for traced, _ in asked.of.programs]).encode()])}
+    for name, value in asked.constants.items():
+        if isinstance(value, PLAIN):
+            told[f"{program}{DETAIL}`{name}=`"] = _shown(value)
     told["the device"] = current().description
-    for number, (name, value) in enumerate(_captured(of)):
-        told[name if name not in told else f"{name} {number}"] = value
-    for name, source in sources.items():
+    for number, (name, text, called) in enumerate(_captured(asked)):
+        name = name if name not in told else f"{name} {number}"
+        told[name] = text
+        if called:
+            told[f"{name}{DETAIL}the captured array `{called}`"] = text
+    for name, source in asked.named.items():
         told[f"`{name}`"] = f"{'×'.join(map(str, source.shape))} {np.dtype(source.dtype)}"
-        told[f"the values of `{name}`"] = _digest(_values(each).encode() for each in arrays_of(source))
-    told["`chunks=`"] = "×".join(map(str, chunking.chunk))
+        values = f"the values of `{name}`"
+        told[values] = _digest(_values(each).encode() for each in arrays_of(source))
+        if written := max(filter(None, map(_written, arrays_of(source))), default=None):
+            told[f"{values}{DETAIL}a file of `{name}`"] = "{1}, written {0}".format(*written)
+    told["`chunks=`"] = "×".join(map(str, asked.chunking.chunk))
     told["`out=`"] = " ".join(outs)
     return told
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> str:
     """What differs, in words."""
+    pairs = {name: (str(then.get(name, "none")), str(now.get(name, "none"))) for name in (*now, *then)}
+    differ = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
     found = []
-    for name in dict.fromkeys((*now, *then)):
-        a, b = (str(told.get(name, "none")) for told in (then, now))
-        if a != b:
-            found.append(name if DIGEST in (a[:1], b[:1]) else f"{name} ({a} then, {b} now)")
+    for name, (a, b) in differ.items():
+        fact, _, detail = name.partition(DETAIL)
+        explained = not detail and any(other.startswith(fact + DETAIL) for other in differ)
+        if fact in differ and not explained:
+            shown = detail or fact
+            found.append(shown if DIGEST in (a[:1], b[:1]) else f"{shown} ({a} then, {b} now)")
     return ", ".join(found)
 
 
-def _captured(of: Parted) -> Iterator[tuple[str, str]]:
-    """The values that the program has of its own: of Parameters, and of arrays that it captures."""
+def _shown(value: Any) -> str:
+    text = str(value) if isinstance(value, np.generic) else repr(value)
+    return text if len(text) <= LONGEST else _digest([text.encode()])
+
+
+def _captured(asked: StreamCut) -> Iterator[tuple[str, str, str]]:
+    """The values that the program has of its own, of Parameters and of arrays that it captures, and variables that have these."""
     leaves = {
         leaf.number: leaf
-        for traced, _ in of.programs
+        for traced, _ in asked.of.programs
         for leaf in traced.program.leaves.values()
         if isinstance(leaf, Leaf)
     }
@@ -63,7 +88,26 @@ def _captured(of: Parted) -> Iterator[tuple[str, str]]:
             value, _ = leaf.source.read()
             kind = "Parameter" if leaf.source.role == "parameter" else "the captured array"
             text = str(value.tolist()) if value.size <= SHORT else _digest(_blocks(value))
-            yield f"{kind} `{leaf.name}`" if leaf.name else kind, text
+            called = "" if leaf.name else _called(leaf, value, asked.pipeline.function)
+            yield f"{kind} `{leaf.name}`" if leaf.name else kind, text, called
+
+
+def _called(leaf: Leaf, value: Array, function: Any) -> str:
+    """The variable that a function has an array by, or a Field of it; empty where that is not known."""
+    try:
+        seen = getclosurevars(unwrap(function))
+    except TypeError:  # an object that is called
+        return ""
+    known = {**seen.globals, **seen.nonlocals}
+    return next(
+        (name for name, each in known.items() if getattr(each, "node", None) is leaf or _holds(each, value)), ""
+    )
+
+
+def _holds(given: Any, value: Array) -> bool:
+    """Whether a Field's values may be those of this array."""
+    same = isinstance(given, np.ndarray) and given.shape == value.shape
+    return same and np.array_equal(given.astype(value.dtype), value)
 
 
 def _values(source: Any) -> str:
@@ -81,6 +125,13 @@ def _stamp(source: Any) -> str:
         return ""
     found = os.stat(path)
     return f"{found.st_size} {found.st_mtime_ns}"
+
+
+def _written(source: Any) -> tuple[str, str] | None:
+    """When such a file was written, and its path."""
+    if not (stamp := _stamp(source)):
+        return None
+    return str(datetime.fromtimestamp(int(stamp.split()[1]) / 1e9)), str(Whereabouts.of(source).path)
 
 
 def _blocks(array: Array) -> Iterator[Any]:

@@ -61,7 +61,7 @@ class StreamWork(StreamCut):
                 raise SemanticError("`resume=` wants a file of results, `out=`, beside which it is noted what is done")
             return Journal((), {}, False, False)
         each = [paths for paths in map(beside, wanted) if paths]
-        told = stream_identity(self.of, self.named, self.chunking, [first.removesuffix(ENDING) for first, *_ in each])
+        told = stream_identity(self, [first.removesuffix(ENDING) for first, *_ in each])
         return Journal([*dict.fromkeys(chain(*each))], told, resume, all(map(os.path.exists, files)))
 
     def _outs(self, wanted: Sequence[Any], kept: str) -> list[Any]:

@@ -162,18 +162,50 @@ def test_other_streams_are_told_from_one_that_is_done(tmp_path, x):
         return gp.stream(function, file, out, chunks=chunks, progress=False, resume=resume)
 
     run()
-    with pytest.raises(SemanticError, match="of another stream, as these differ: the program; leave out `resume=`"):
+    with pytest.raises(SemanticError, match="of another stream, as these differ: the program; delete the result"):
         run(lambda x: gp.ScalarField(x) / 3)
     with pytest.raises(SemanticError, match=r"differ: `chunks=` \(8×40 then, 16×40 now\)"):
         run(chunks=(16, 40))
     os.utime(file, (0, 0))
-    with pytest.raises(SemanticError, match="differ: the values of `x`"):
+    with pytest.raises(SemanticError, match="differ: a file of `x` "):
         run()
     check(np.load(out), wanted(x)[halved])
     assert left.exists()
     np.testing.assert_array_equal(run(lambda x: gp.ScalarField(x) + 3, resume=False), x + 3)
     assert not left.exists()
     check(run(), wanted(x)[halved])  # which is not known to be done
+
+
+def test_what_differs_is_told_by_its_name(tmp_path, x):
+    """Constants then and now, files when they were written, arrays by their variables; what is deleted begins anew."""
+    file, out, flat = tmp_path / "x.npy", tmp_path / "y.npy", np.ones(40)
+    table = gp.ScalarField(np.arange(40, dtype="f"))
+    np.save(file, x)
+
+    def scaled(x, *, by=1.0):
+        return gp.ScalarField(x) * by + gp.ScalarField(flat).sum() + table.sum()
+
+    def run(**constants):
+        return gp.stream(scaled, file, out, chunks=CHUNKS, progress=False, resume=True, **constants)
+
+    def refused(what, **constants):
+        with pytest.raises(
+            SemanticError, match=f"these differ: {what}; delete the result, or this file, and `resume=True`"
+        ):
+            run(**constants)
+
+    run(by=2.0)
+    refused(r"`by=` \(2.0 then, 1.5 now\)", by=1.5)
+    flat[3] = 2
+    refused("the captured array `flat`", by=2.0)
+    flat[3], table = 1, gp.ScalarField(np.ones(40, dtype="f"))
+    refused("the captured array `table`", by=2.0)
+    table = gp.ScalarField(np.arange(40, dtype="f"))
+    os.utime(file, (0, 10**9))
+    when = r"\d+-\d\d-\d\d \d\d:\d\d:\d\d"
+    refused(rf"a file of `x` \({file}, written {when}.* then, {file}, written {when} now\)", by=2.0)
+    out.unlink()
+    np.testing.assert_allclose(run(by=2.0), x * 2.0 + 40 + 780, rtol=1e-5)
 
 
 @pytest.mark.parametrize("package", ["h5py", "zarr"])
