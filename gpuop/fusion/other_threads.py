@@ -77,12 +77,12 @@ def needs_other_threads(producer: Op, consumer: Op, value: int) -> str | None:
         return f"`{made.name}` runs on {made.domain} threads, `{used.name}` on {used.domain}"
     out = made.outputs[producer.outputs.index(value)].param
     if out in access_of(producer).scatters:
-        line = _line(access_of(producer).scatters[out])
+        line = _line(producer, access_of(producer).scatters[out])
         return f"`{made.name}` writes {out.hint} at computed places ({line}), so other threads' values are needed"
     for position, given in enumerate(consumer.inputs):
         param = used.inputs[position]
         if given == value and param in access_of(consumer).gathers:
-            line = _line(access_of(consumer).gathers[param])
+            line = _line(consumer, access_of(consumer).gathers[param])
             if used.whole and _reads_own(used, param):
                 return f"`{used.name}` reads `{param.hint}` in surplus threads too ({line}), for which `{made.name}` has no values"
             return f"`{used.name}` reads `{param.hint}` at other points ({line}), so other threads' values are needed"
@@ -95,5 +95,5 @@ def _reads_own(kernel: Kernel, param: FieldParam) -> bool:
     return all(e.point == own for e in expressions(kernel.body) if isinstance(e, Read) and e.field is param)
 
 
-def _line(loc: Loc | None) -> str:
-    return str(loc) if loc is not None else "the library"
+def _line(op: Op, loc: Loc | None) -> str:
+    return str(op.line(loc) or "the library")

@@ -54,6 +54,11 @@ class Op:
         """Its name for people, with the precision where it is not exact."""
         return self.kernel.name + (f" [{self.precision}]" if self.precision != EXACT else "")
 
+    def line(self, loc: Loc | None) -> Loc | None:
+        """The user's line of one of its statements, which are those of the call that was recorded, whoever called it first."""
+        called = self.kernel.called if isinstance(self.kernel, Kernel) else None
+        return self.loc if called is not None and loc == called else loc
+
     def __repr__(self) -> str:
         return f"{self.kernel.name}#{self.number}"
 

@@ -67,7 +67,7 @@ def unfit(ops: Iterable[Op]) -> str | None:
             hazard, loc = found
             return (
                 f"`{whole.kernel.name}` runs whole work-groups, and `{op.kernel.name}` {hazard} "
-                f"({loc if loc is not None else 'the library'}), which surplus threads must not"
+                f"({op.line(loc) or 'the library'}), which surplus threads must not"
             )
     return None
 

@@ -107,6 +107,8 @@ class Kernel(Launchable):
         large: whether such a kernel is for outputs that CPUs write past their caches.
         per_thread: the points of it that a thread has along each axis, where extents are arguments and `points` are not None.
         looked: where Python has asked for extents while it was recorded, which may be constants of it then.
+        called: of one of the library's operators, the user's line for which it was recorded, which its statements have; other
+            calls use it again.
     """
 
     domain: Domain
@@ -127,6 +129,7 @@ class Kernel(Launchable):
     large: bool = False
     per_thread: Shape | None = None
     looked: Loc | None = None
+    called: Loc | None = None
 
     def layout(self, param: FieldParam) -> Layout:
         return dict(self.layouts).get(param) or own(param.type)

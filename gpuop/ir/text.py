@@ -238,7 +238,7 @@ def content(kernel: Kernel) -> str:
     facts = {
         f.name: getattr(kernel, f.name)
         for f in fields(kernel)
-        if f.name not in ("body", "layouts", "named", "looked", "remark", *SHOWN)
+        if f.name not in ("body", "layouts", "named", "looked", "called", "remark", *SHOWN)
     }
     layouts = {text.numbers[param]: layout for param, layout in kernel.layouts}
     named = [(param and text.numbers[param], names) for param, names in kernel.named]

@@ -11,9 +11,11 @@ import gpuop as gp
 from gpuop.dsl import *
 from gpuop.fusion import refusals
 from gpuop.fusion.groups import Groups
+from gpuop.fusion.other_threads import needs_other_threads
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import program
 from gpuop.fusion.report.explain import explain
+from gpuop.fusion.surplus import unfit
 
 SENTENCE = "`solo` wants to be alone"
 field = gp.ScalarField(np.arange(1 << 16, dtype=np.float32))
@@ -86,3 +88,42 @@ def test_every_refusal_is_listed() -> None:
         name for name, f in vars(refusals).items() if getattr(f, "__module__", "") == refusals.__name__ and callable(f)
     ]
     assert [rule.__name__ for rule in refusals.refusals] == [name for name in functions if name != "refuse"]
+
+
+CALLS = {  # operators of the library's that read or write elsewhere
+    "recorded by itself": "np.roll(first(f), 2)",
+    "decorated": "gp.cog.bilateralFilter(first(f), np.ones(3), 0.1)",
+    "written at computed places": "np.cumsum(np.cumsum(f).reshape(132))",
+    "in surplus threads": "grouped(f) + np.histogram(f, 132, (0, 1))[0]",
+}
+
+
+@gp.operator
+def grouped(f):
+    _localThreads(32, whole_groups=True)
+    return _readTensor(f) * 2
+
+
+def reasons(call: str, line: int) -> list[str]:
+    """What keeps the operators of a call in a line of a file from one another."""
+    f = gp.ScalarField(np.ones(132, np.float32))
+    made = eval(compile("\n" * (line - 1) + call, "calls.py", "eval"), globals(), {"f": f})
+    ops = program([made.node]).ops
+    given = [(a, b, value) for b in ops for value in b.inputs for a in ops if value in a.outputs]
+    apart = [needs_other_threads(a, b, value) for a, b, value in given] + [unfit((a, b)) for a in ops for b in ops]
+    return [reason for reason in apart if reason is not None]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_reasons_name_the_call_that_is_explained(name: str) -> None:
+    """The library's operators are recorded once: what they do is told of each call, not at the line of the first."""
+    before, after = (reasons(CALLS[name], line) for line in (3, 8))
+    assert any("(calls.py:3)" in reason for reason in before)
+    assert after == [reason.replace("calls.py:3", "calls.py:8") for reason in before]
+
+
+def test_reasons_name_lines_of_operators_of_ones_own() -> None:
+    line = slope.function.__code__.co_firstlineno + 2
+    for call in (3, 8):
+        (reason,) = reasons("slope(first(f))", call)
+        assert f"test_refusals.py:{line})" in reason

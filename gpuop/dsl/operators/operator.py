@@ -31,7 +31,7 @@ from gpuop.dsl.recorder.precisions import chosen
 from gpuop.dsl.recorder.record import Recorder
 from gpuop.dsl.recorder.syntax import check_returns
 from gpuop.dsl.recorder.value import NUMBERS
-from gpuop.errors import SemanticError, blaming, called_here, here, warn
+from gpuop.errors import SemanticError, blaming, called_here, here, is_users, warn
 from gpuop.host_span import HostSpan
 from gpuop.ir.kernel import Launchable
 from gpuop.ir.text import identity
@@ -86,7 +86,7 @@ def _library_recording(
 ) -> Recording:
     with recorder:
         body()
-    kernel = replace(finish(recorder, chosen()), remark=remark)
+    kernel = replace(finish(recorder, chosen()), remark=remark, called=recorder.loc)
     if whole:
         kernel = replace(kernel, outputs=tuple(replace(out, fill=None) for out in kernel.outputs))
     return Recording(kernel, identity(kernel), tuple(recorder.inputs), types)
@@ -229,7 +229,8 @@ class Operator(Tokenized):
         kinds = tuple(slot.kind for slot in recorder.outputs)
         inputs = zip(kernel.inputs, recorder.inputs, strict=True)
         dynamic = frozenset(param for param, node in inputs if self._is_dynamic(names.get(node, "")))
-        kernel = replace(kernel, dynamic=dynamic) if dynamic else kernel
+        called = None if is_users(self.function.__code__.co_filename) else here()
+        kernel = replace(kernel, dynamic=dynamic, called=called) if dynamic or called else kernel
         return Recording(kernel, identity(kernel), tuple(recorder.inputs), kinds)
 
     def _record(self, bound: inspect.BoundArguments, grid_chosen: Grid) -> Recorder:

@@ -186,7 +186,7 @@ def _dynamic(kernel: Launchable, launch: PlannedLaunch, target: Target | None) -
     if target is None or not isinstance(kernel, Kernel) or not kernel.dynamic:
         return None
     found = opened(kernel, target)
-    looks = [op.kernel.looked for op in launch.ops if isinstance(op.kernel, Kernel) and op.kernel.looked]
+    looks = [op.line(op.kernel.looked) for op in launch.ops if isinstance(op.kernel, Kernel) and op.kernel.looked]
     return {
         "extents": list(found.values),
         "reason": found.reason,
