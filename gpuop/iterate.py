@@ -42,7 +42,7 @@ def iterate(
         function: of as many fields as there are in `u`; returns as many, of the same types.
         u: a Field, or a tuple or list of them.
         times: the number of turns; with `until`, the most.
-        until: of the same fields; a 0D scalar field that ends the iteration when it is true. Only that number goes to the
+        until: of the same fields; a 0D field of bool, which ends the iteration when it is true. Only that number goes to the
             host, which waits for it.
         every: how many turns pass from one look at the condition to the next; the first look is after so many.
 
@@ -51,7 +51,7 @@ def iterate(
 
     Raises:
         SemanticError: neither `times` nor `until`, or values that these cannot have; results of the function that are not
-            of the types of `u`; a condition that is no 0D scalar.
+            of the types of `u`; a condition that is no 0D bool.
     """
     _check(function, u, times, until, every)
     several = isinstance(u, (tuple, list))
@@ -143,10 +143,10 @@ def _remedy(state: Field, following: Field) -> str:
 
 def _condition(name: str, until: Callable[..., Any], states: Sequence[Field]) -> list[Node]:
     ends = _of_states(until, states, f"the condition of `{name}`")
-    if not isinstance(ends, Field) or ends.type.array_shape or ends.dtype == "complex64":
+    if not isinstance(ends, Field) or ends.type.array_shape or ends.dtype != "bool":
         what = f"a {ends.type} field" if isinstance(ends, Field) else described(ends)
         raise SemanticError(
-            f"iterate: the condition of `{name}` is {what}; it is a 0D scalar field, as `abs(u).max() < 1e-3`"
+            f"iterate: the condition of `{name}` is {what}; it is a 0D field of bool, as `abs(u).max() < 1e-3`"
         )
     return [_computed(ends)]
 

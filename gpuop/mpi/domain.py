@@ -144,14 +144,14 @@ class Domain(StaysHere):
 
         Args:
             n: how many steps; 0 or more.
-            until: a probed 0D scalar field, or a probe's name; steps end when it is true.
+            until: a probed 0D field of bool, or a probe's name; steps end when it is true.
             every: how many steps pass from one look at it to the next; the first look is after so many.
 
         Returns:
             Whether `until` was true.
 
         Raises:
-            SemanticError: n is negative, or no integer; as of `gather`, or a condition that is no 0D scalar.
+            SemanticError: n is negative, or no integer; as of `gather`, or a condition that is no 0D bool.
         """
         left = times(n)
         if until is None:
@@ -170,10 +170,9 @@ class Domain(StaysHere):
     def _holds(self, until: Field | str) -> bool:
         """What rank 0 finds: all go on alike."""
         value = self._read(until)
-        if value.shape:
-            raise SemanticError(
-                f"`until` is a 0D scalar field, not {value.dtype} of {value.shape}: reduce it, as by `.max()`"
-            )
+        if value.shape or value.dtype != bool:
+            what = f"{value.dtype} of {value.shape}" if value.shape else str(value.dtype)
+            raise SemanticError(f"`until` is a 0D field of bool, not {what}: probe a condition, as `u.max() < 1e-3`")
         return bool(self._comm.allgather(bool(value))[0])
 
     def gather(self, what: Field | str) -> Array | None:

@@ -93,14 +93,26 @@ def nothing():
     gp.iterate(lambda u: None, SCALAR, times=2)  # here
 
 
-@WRONGS.add("iterate: the condition of `twice` is a 4×5 bool field; it is a 0D scalar field, as `abs(u).max() < 1e-3`")
+@WRONGS.add("iterate: the condition of `twice` is a 4×5 bool field; it is a 0D field of bool, as `abs(u).max() < 1e-3`")
 def condition_at_every_point():
     gp.iterate(twice, SCALAR, until=lambda u: u > 9)  # here
 
 
-@WRONGS.add("iterate: the condition of `twice` is a bool; it is a 0D scalar field")
+@WRONGS.add("iterate: the condition of `twice` is a bool; it is a 0D field of bool")
 def condition_of_python():
     gp.iterate(twice, SCALAR, until=lambda u: True)  # here
+
+
+@WRONGS.add(
+    "iterate: the condition of `twice` is a 0D float32 field; it is a 0D field of bool, as `abs(u).max() < 1e-3`"
+)
+def condition_without_a_comparison():
+    gp.iterate(twice, SCALAR, until=lambda u: u.mean())  # here
+
+
+@WRONGS.add("iterate: the condition of `twice` is a 0D int64 field; it is a 0D field of bool")
+def condition_that_counts():
+    gp.iterate(twice, SCALAR, until=lambda u: (u > 9).sum(), times=3)  # here
 
 
 @WRONGS.add("or stands for what `iterate` passes on")

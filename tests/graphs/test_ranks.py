@@ -460,7 +460,11 @@ def test_a_step_moves_no_more_than_halos(monkeypatch, hosts):
         ),
         (
             lambda comm, graph: Domain(comm, graph, axes=(0, 1), every=1).step(2, until="u"),
-            r"`until` is a 0D scalar field, not float32 of \(., .\): reduce it",
+            r"`until` is a 0D field of bool, not float32 of \(., .\): probe a condition, as `u.max\(\) < 1e-3`",
+        ),
+        (
+            lambda comm, graph: Domain(comm, graph, axes=(0, 1), every=1).step(2, until="mean"),
+            "`until` is a 0D field of bool, not float32: probe a condition",
         ),
         (
             lambda comm, graph: Domain(comm, graph, axes=(0, 1), every=1).step(2, until="u", every=0),
@@ -479,6 +483,7 @@ def test_what_is_refused(wrong, told):
             u.next = np.cumsum(u, 1) if "must be whole" in told else u + 1
             graph.probe(np.cumsum(u, 0), "most")
             graph.probe(u, "u")
+            graph.probe(u.mean(), "mean")
         return wrong(comm, graph)
 
     with pytest.raises(gp.SemanticError, match=told):
