@@ -1,5 +1,7 @@
 """gpuop: operators on tensor fields, written in Python, fused, and run on any GPU, or on the CPU where there is none."""
 
+from typing import TYPE_CHECKING, NoReturn
+
 import gpuop.array_namespace
 import gpuop.cog
 import gpuop.fft
@@ -23,7 +25,7 @@ from gpuop.dsl.operators.decorator import operator
 from gpuop.dsl.operators.gpu_operator import GPUOperator
 from gpuop.dsl.operators.host import HostOperator
 from gpuop.dsl.recorder.precisions import precision
-from gpuop.errors import ArgumentError, CompileError, DeviceError, GpuopError, SemanticError, UnsupportedError
+from gpuop.errors import ArgumentError, CompileError, DeviceError, GpuopError, SemanticError, UnsupportedError, missing
 from gpuop.evaluation import evaluate, release
 from gpuop.graphs.compute_graph import ComputeGraph
 from gpuop.graphs.streams import Actuator, Sensor
@@ -109,3 +111,9 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__", "dsl"]
+
+
+if not TYPE_CHECKING:  # a checker is to say of a name that there is none
+
+    def __getattr__(name: str) -> NoReturn:
+        raise missing(__name__, name, __all__)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib.util import find_spec
 from types import FrameType
 from typing import Any, ClassVar, NoReturn
 
@@ -219,6 +220,15 @@ class SemanticError(GpuopError):
 
 class MissingError(SemanticError, AttributeError):
     """There is no such attribute, or not yet."""
+
+
+def missing(module: str, name: str, known: Iterable[str]) -> AttributeError:
+    """What a module raises for a name that it has not: with a near one, or the `import` of what is a module of its own."""
+    if name.startswith("_"):
+        return AttributeError(f"module {module!r} has no attribute {name!r}")
+    if find_spec(f"{module}.{name}") is not None:
+        return MissingError(f"{module}.{name} is a module: `import {module}.{name}`")
+    return MissingError(f"{module} has no `{name}`{meant(name, known)}")
 
 
 class UnsupportedError(SemanticError, TypeError):

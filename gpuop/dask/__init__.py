@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn
 
 try:
     import dask.array as _  # noqa: F401 - what is missing is said here
@@ -10,8 +11,15 @@ except ImportError as _missing:
     raise ImportError(f"gpuop.dask works on arrays of Dask ({_missing}): `pip install gpuop[dask]`") from None
 
 from gpuop.dask.mapping import explain, map_blocks
+from gpuop.errors import missing
 
 with suppress(ImportError):  # Dask does without
     import gpuop.dask.dataarray_accessor  # noqa: F401 - `DataArray.gpuop`
 
 __all__ = ["explain", "map_blocks"]
+
+
+if not TYPE_CHECKING:  # a checker is to say of a name that there is none
+
+    def __getattr__(name: str) -> NoReturn:
+        raise missing(__name__, name, __all__)

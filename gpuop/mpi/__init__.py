@@ -1,5 +1,14 @@
 """Simulations on a grid that is spread over MPI's ranks: graphs step on windows, and exchange halos every few steps."""
 
+from typing import TYPE_CHECKING, NoReturn
+
+from gpuop.errors import missing
 from gpuop.mpi.domain import Domain
 
 __all__ = ["Domain"]
+
+
+if not TYPE_CHECKING:  # a checker is to say of a name that there is none
+
+    def __getattr__(name: str) -> NoReturn:
+        raise missing(__name__, name, __all__)

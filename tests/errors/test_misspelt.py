@@ -147,6 +147,36 @@ def function_of_the_library():
     gp.ndimage.gausian_filter(SCALAR, 1)  # here
 
 
+@WRONGS.add("gpuop has no `ScalerField`. Did you mean 'ScalarField'?")
+def name_of_gpuop():
+    gp.ScalerField(ARRAY)  # here
+
+
+@WRONGS.add("gpuop has no `quux`")
+def name_like_no_other():
+    gp.quux  # here
+
+
+@WRONGS.add("gpuop.tune_commands is a module: `import gpuop.tune_commands`")
+def module_that_is_not_imported():
+    gp.tune_commands  # here
+
+
+@WRONGS.add("gpuop.dask has no `mapblocks`. Did you mean 'map_blocks'?")
+def name_of_dask():
+    pytest.importorskip("dask.array")
+    import gpuop.dask
+
+    gpuop.dask.mapblocks  # here
+
+
+@WRONGS.add("gpuop.mpi has no `Domian`. Did you mean 'Domain'?")
+def name_of_mpi():
+    import gpuop.mpi
+
+    gpuop.mpi.Domian  # here
+
+
 @pytest.mark.parametrize("wrong", WRONGS.all)
 def test_message_and_line(wrong):
     wrong.check()
