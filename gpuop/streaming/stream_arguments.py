@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpuop.errors import SemanticError
+from gpuop.errors import SemanticError, meant
 from gpuop.pipelines.pipeline import Pipeline
+
+OPTIONS = ("source", "out", "chunks", "batch", "shared", "progress", "resume")  # of gp.stream
 
 
 def check_points(extents: Sequence[int]) -> None:
@@ -21,8 +23,10 @@ def source_names(made: Pipeline, constants: dict[str, Any], count: int) -> list[
     parameters = made.signature.parameters
     unknown = next((name for name in constants if name not in parameters), None)
     if unknown is not None and not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        near = meant(unknown, (*parameters, *OPTIONS))
         raise SemanticError(
-            f"neither gp.stream nor pipeline `{made.name}` takes `{unknown}=`; `chunks=` says how large windows are"
+            f"neither gp.stream nor pipeline `{made.name}` takes `{unknown}=`"
+            f"{near or '; `chunks=` says how large windows are'}"
         )
     names = [name for name in parameters if name not in constants]
     if count > len(names) and not any(each.kind is each.VAR_POSITIONAL for each in parameters.values()):

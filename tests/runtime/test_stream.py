@@ -475,6 +475,10 @@ def test_arguments_that_nobody_takes(reference, tmp_path, x, capsys):
         SemanticError, match=r"neither gp\.stream nor pipeline `program` takes `memory=`; `chunks=` says how"
     ):
         gp.stream(program, x, memory=1e9)
+    blurred = gp.pipeline(lambda x, sigma=1.0: gp.ScalarField(x) * sigma)
+    for wrong, near in (("sgima", "sigma"), ("chunk", "chunks"), ("resum", "resume")):
+        with pytest.raises(SemanticError, match=rf"takes `{wrong}=`\. Did you mean '{near}'\?(?!; `chunks=`)"):
+            gp.stream(blurred, x, **{wrong: 2})
     with pytest.raises(FileNotFoundError, match=r"there is no such folder: .*none'"):
         gp.stream(program, x, tmp_path / "none" / "y.npy")
     capsys.readouterr()
