@@ -56,7 +56,28 @@ def opened(source: Any) -> Any:
     """
     if hasattr(source, "shape") and hasattr(source, "dtype"):
         return source
+    if isinstance(source, (str, os.PathLike)):
+        _check_alone(named(source))
     return _read(_to_read, *in_file(source))
+
+
+def _check_alone(path: str) -> None:
+    """That a path is not meant for several files: a folder, or a pattern of names."""
+    folder, pattern = os.path.split(path)
+    if os.path.isdir(path) and not IN_ZARR.fullmatch(path):
+        folder, pattern, what = path, "*" + next(_endings(path), TIFF[0]), "a folder"
+    elif "*" in path and not os.path.exists(path):
+        what = "a pattern of names"
+    else:
+        return
+    listed = f'sorted(Path("{folder or "."}").glob("{pattern}"))'
+    raise SemanticError(f"{path} is {what}, and a source is an array, its path, or a list of paths: `{listed}`")
+
+
+def _endings(folder: str) -> Iterator[str]:
+    """The endings of the files in a folder that are read."""
+    found = (os.path.splitext(name)[1] for name in sorted(os.listdir(folder)))
+    return (ending for ending in found if ending.lower() in (".npy", *TIFF, *HDF5))
 
 
 def _read(how: Callable[[str, str, str], Any], path: str, name: str, kind: str) -> Any:

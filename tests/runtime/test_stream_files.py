@@ -139,6 +139,22 @@ def test_what_is_no_list_of_alike_files(tmp_path, images):
         gp.stream(smoothed, paths, (paths[3],), batch=1, progress=False)
 
 
+def test_folders_and_patterns_become_lists(tmp_path, images):
+    """What is told is what to write."""
+    files(tmp_path, images, ".npy")
+    (tmp_path / "empty").mkdir()
+    for source, what, listed in (
+        (tmp_path, "a folder", rf'sorted\(Path\("{tmp_path}"\).glob\("\*\.npy"\)\)'),
+        (str(tmp_path / "empty"), "a folder", rf'sorted\(Path\("{tmp_path}/empty"\).glob\("\*\.tif"\)\)'),
+        (f"{tmp_path}/*.npy", "a pattern of names", rf'sorted\(Path\("{tmp_path}"\).glob\("\*\.npy"\)\)'),
+        ("t*.tif", "a pattern of names", r'sorted\(Path\("\."\).glob\("t\*\.tif"\)\)'),
+    ):
+        with pytest.raises(SemanticError, match=rf" is {what}, and a source is .* or a list of paths: `{listed}`"):
+            gp.stream(smoothed, source, batch=1, progress=False)
+    found = gp.stream(smoothed, sorted(tmp_path.glob("*.npy")), batch=1, progress=False)
+    np.testing.assert_allclose(found[0], expected(images), rtol=1e-5)
+
+
 def test_each_file_tells_a_stream_from_others(tmp_path, images, monkeypatch):
     """Also one that is not read any more; files are found wherever it goes on from."""
     paths, out = files(tmp_path, images, ".npy"), tmp_path / "y.npy"
