@@ -163,7 +163,22 @@ def python_round():
     gp.operator(lambda f: round(_readTensor(f)))(SCALAR)  # here
 
 
+@WRONGS.add("use the kernel's own functions (`_exp(x)` for `math.exp(x)`)")
+def python_exponential():
+    gp.operator(lambda f: math.exp(_readTensor(f)))(SCALAR)  # here
+
+
+@WRONGS.add("use the kernel's own functions (`_atan2(a, b)` for `math.atan2(a, b)`)")
+def python_angle():
+    gp.operator(lambda f: math.atan2(_readTensor(f), 2.0))(SCALAR)  # here
+
+
 @WRONGS.add("use the kernel's own functions (`_sin(x)` for `math.sin(x)`)")
+def python_function_without_a_word():
+    gp.operator(lambda f: math.modf(_readTensor(f)))(SCALAR)  # here
+
+
+@WRONGS.add("use the kernel's own functions (`_sqrt(x)` for `math.sqrt(x)`)")
 def python_math():
     gp.operator(lambda f: math.sqrt(_readTensor(f)))(SCALAR)  # here
 
@@ -171,6 +186,16 @@ def python_math():
 @WRONGS.add("numpy.sqrt does not take kernel values; kernels have functions of their own, as `_sqrt(x)`")
 def numpy_function():
     gp.operator(lambda f: np.sqrt(_readTensor(f)))(SCALAR)  # here
+
+
+@WRONGS.add("numpy.exp does not take kernel values; kernels have functions of their own, as `_exp(x)`")
+def numpy_exponential():
+    gp.operator(lambda f: np.exp(_readTensor(f)))(SCALAR)  # here
+
+
+@WRONGS.add("numpy.arcsinh does not take kernel values; kernels have functions of their own, as `_asinh(x)`")
+def numpy_inverse():
+    gp.operator(lambda f: np.arcsinh(_readTensor(f)))(SCALAR)  # here
 
 
 @WRONGS.add("numpy.maximum does not take kernel values; kernels have functions of their own, as `_max(a, b)`")

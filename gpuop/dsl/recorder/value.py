@@ -13,6 +13,7 @@ from gpuop.dsl.recorder.assigned import unpacked
 from gpuop.dsl.recorder.components import COMPONENTS, INSTEAD, SWIZZLE, component, lane_of
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.outputs import OutputRef
+from gpuop.dsl.recorder.own_words import ANY, of_math, own_word
 from gpuop.dsl.recorder.record import current
 from gpuop.dsl.recorder.stand_ins import COMPLEX, beside_complex, is_complex, of_field, pair
 from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
@@ -30,7 +31,6 @@ KERNEL_NAMES = {
     "greater_equal": "ge", "equal": "eq", "not_equal": "ne", "logical_not": "not",
 }  # fmt: skip
 SAME_NAMES = ("add", "power", "absolute", "invert", "left_shift", "right_shift")
-EXTREMES = {"maximum": "_max(a, b)", "fmax": "_max(a, b)", "minimum": "_min(a, b)", "fmin": "_min(a, b)"}
 LISTS = "of several values there are `_sum`, `_min`, `_max`, `_and` (all), `_or` (any), `_sort`; `_constantArray` makes a table"
 ADVICE: dict[type, str] = {type(None): "did a function forget its `return`?", str: "a kernel computes with numbers"}
 ADVICE |= dict.fromkeys((list, tuple), LISTS)
@@ -96,9 +96,9 @@ class Value(Arithmetic["Value"]):
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Value:
         """Arithmetic with NumPy's scalars on the left ends up here; NumPy's other functions do not work on values."""
         if method != "__call__" or options or ufunc.__name__ not in (*KERNEL_NAMES, *SAME_NAMES):
-            own = EXTREMES.get(ufunc.__name__, "_sqrt(x)")
             raise UnsupportedError(
-                f"numpy.{ufunc.__name__} does not take kernel values; kernels have functions of their own, as `{own}`"
+                f"numpy.{ufunc.__name__} does not take kernel values; kernels have functions of their own, as "
+                f"`{own_word(ufunc.__name__) or ANY}`"
             )
         return self._operate(ufunc.__name__, *operands)
 
@@ -157,7 +157,7 @@ class Value(Arithmetic["Value"]):
     def __float__(self) -> NoReturn:
         raise SemanticError(
             "a recorded value is not a Python float: it exists only on the device; "
-            "use the kernel's own functions (`_sin(x)` for `math.sin(x)`), or `_convert_float(x)`"
+            f"use the kernel's own functions ({of_math()}), or `_convert_float(x)`"
         )
 
     def __round__(self, digits: Any = None) -> NoReturn:
