@@ -20,7 +20,8 @@ INSTEAD = {
     "batch of images, `batch=1` labels each by itself"
 } | dict.fromkeys(
     ("bincount", "center_of_mass", "mean", "ravel", "sum", "sum_labels"),
-    "in windows `np.histogram(f, n, (0, n))` counts numbers below n, and an operator with `_atomic_add` adds up values",
+    'in windows `np.histogram(f, n, (0, n))` counts numbers below n, and an operator with `_atomic_add` adds up values: "Areas '
+    'and centroids" in docs/windows.md',
 )  # what users call that windows have another way for
 Margin: TypeAlias = tuple[tuple[int, int], ...]  # points before and after, for each axis
 
