@@ -27,15 +27,17 @@ def whole(value: Any, name: str) -> int:
 
 
 def real(value: Any, name: str) -> float:
-    """A real number as argument.
+    """A real number as argument: no text of one, which Python would take.
 
     Raises:
         UnsupportedError: it is none; a TypeError.
     """
     try:
-        return float(value)
+        if not _is_text(value):
+            return float(value)
     except (TypeError, ValueError):
-        raise UnsupportedError(f"`{name}` is a number, not {_shown(value)}") from None
+        pass
+    raise UnsupportedError(f"`{name}` is a number, not {_shown(value)}")
 
 
 def numbers_of(values: Any, name: str) -> Numbers:
@@ -51,8 +53,13 @@ def numbers_of(values: Any, name: str) -> Numbers:
         raise ArgumentError(f"`{name}` is a number, or numbers in rows of one length") from None
 
 
+def _is_text(value: Any) -> bool:
+    """Whether it is a text, or an array of such."""
+    return isinstance(value, (str, bytes)) or (isinstance(value, np.ndarray) and value.dtype.kind in "SU")
+
+
 def _shown(value: Any) -> str:
-    return repr(value) if isinstance(value, (str, int, float, complex)) else described(value)
+    return repr(value) if isinstance(value, (str, bytes, int, float, complex)) else described(value)
 
 
 def frozen(value: Any) -> Any:

@@ -120,7 +120,8 @@ def _blurred(
     radius: Any,
     method: Any,
 ) -> Field:
-    deviation, order = float(numbers_of(sigma, "sigma")), whole(order, "order")
+    numbers_of(sigma, "sigma")  # what is no number at all is a ValueError, as in SciPy
+    deviation, order = real(sigma, "sigma"), whole(order, "order")
     if method == "recursive":
         if order or not deviation > NONE:
             raise ArgumentError("`method='recursive'` is of the order 0 and standard deviations above 0")

@@ -147,6 +147,11 @@ def function_of_the_library():
     gp.ndimage.gausian_filter(SCALAR, 1)  # here
 
 
+@WRONGS.add("an output is declared by a FieldType, Dims or \"same\", not by 'sam'. Did you mean 'same'?")
+def output_of_the_same_type():
+    gp.operator(outputs="sam")(lambda f: _readTensor(f))(SCALAR)  # here
+
+
 @WRONGS.add("gpuop has no `ScalerField`. Did you mean 'ScalarField'?")
 def name_of_gpuop():
     gp.ScalerField(ARRAY)  # here

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.gpu_operator import MAX_OUTPUTS
-from gpuop.errors import SemanticError, described
+from gpuop.errors import SemanticError, described, meant
 from gpuop.ir.dims import Dims
 from gpuop.ir.types import FieldType, Shape
 
@@ -133,13 +133,17 @@ def result_type(declared: Any, given: Mapping[str, Any], dtype: Any) -> Any:
         given: the arguments; an extent that is not known is that of the first one that has a dimension of the name.
 
     Raises:
-        SemanticError: no argument has such a dimension, or is a Field.
+        SemanticError: no argument has such a dimension, or is a Field; another word.
     """
     if isinstance(declared, str) and declared == SAME:
         first = next((v.type for v in given.values() if isinstance(v, Field)), None)
         if first is None:
             raise SemanticError('`outputs="same"` is the type of the first Field, and no argument is one')
         return first
+    if isinstance(declared, str):
+        raise SemanticError(
+            f'an output is declared by a FieldType, Dims or "{SAME}", not by {declared!r}{meant(declared, (SAME,))}'
+        )
     if not isinstance(declared, Dims):
         return declared
     dims = declared
