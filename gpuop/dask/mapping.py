@@ -89,16 +89,7 @@ def explain(
     if blocks.images:
         lines.append(f"{images} images in {prod(map(len, blocks.images))} blocks")
     if blocks.cut:
-        windows = "×".join(str(axis[0].points) for axis in blocks.blocks.axes)
-        line = f"{'×'.join(map(str, blocks.counts))} blocks, computed of windows of {windows} points, all alike: compiled once"
-        sizes = prod(len({*chunks}) for chunks in blocks.chunks)
-        if blocks.program.footprint.stages and sizes > 1:
-            line += f"; what is reduced is compiled for each of {sizes} sizes of blocks"
-        lines.append(line)
-        again = blocks.blocks.overhead
-        lines.append(
-            f"{again:.2f} points are computed for each that is wanted" + "; larger chunks need fewer" * (again > MANY)
-        )
+        lines += _windows(blocks)
     tasks = [task[0] for task in blocks.tasks().values() if isinstance(task, tuple)]
     read = [f"`{name}`" for name, given in blocks.given.items() if given.source is not None]
     computing, cutting = f"{len(tasks) - tasks.count(piece_of)} tasks compute", tasks.count(piece_of)
@@ -106,6 +97,19 @@ def explain(
     lines.append(computing + reading + f", {cutting} cut pieces of chunks" * (cutting > 0 or not read))
     lines.append(f"a task has {_largest(blocks) / 2**20:.1f} MiB of arguments and results, at most")
     return "\n".join(lines)
+
+
+def _windows(blocks: BlockMap) -> list[str]:
+    """What blocks are computed of."""
+    windows = "×".join(str(axis[0].points) for axis in blocks.blocks.axes)
+    line = (
+        f"{'×'.join(map(str, blocks.counts))} blocks, computed of windows of {windows} points, all alike: compiled once"
+    )
+    sizes = prod(len({*chunks}) for chunks in blocks.chunks)
+    if blocks.program.footprint.stages and sizes > 1:
+        line += f"; what is reduced is compiled for each of {sizes} sizes of blocks"
+    again = f"{blocks.blocks.overhead:.2f} points are computed for each that is wanted"
+    return [line, again + "; larger chunks need fewer" * (blocks.blocks.overhead > MANY)]
 
 
 def _largest(blocks: BlockMap) -> int:
