@@ -51,7 +51,9 @@ def dtype_name(dtype: Any) -> DTypeName:
         with suppress(TypeError, ValueError):
             name = str(np.dtype(dtype).newbyteorder("=").name)
     if isinstance(dtype, int):
-        raise SemanticError(f"{dtype} is no dtype; extents stand in a tuple, as in `gp.zeros((rows, columns))`")
+        raise SemanticError(
+            f"fields have no dtype '{dtype}'; extents stand in a tuple, as in `gp.zeros((rows, columns))`"
+        )
     if name not in FIELD_DTYPES or name == "unorm8":
         raise SemanticError(
             f"fields have no dtype {name!r}; one of {', '.join(FIELD_DTYPES)}{meant(name, FIELD_DTYPES)}"

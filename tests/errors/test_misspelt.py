@@ -130,7 +130,7 @@ def dtype():
     gp.ScalarField(ARRAY.astype(complex))  # here
 
 
-@WRONGS.add("4 is no dtype; extents stand in a tuple, as in `gp.zeros((rows, columns))`")
+@WRONGS.add("fields have no dtype '4'; extents stand in a tuple, as in `gp.zeros((rows, columns))`")
 def extents_one_by_one():
     gp.zeros(3, 4)  # here
 
@@ -164,7 +164,11 @@ def name_like_no_other():
 
 @WRONGS.add("gpuop.tune_commands is a module: `import gpuop.tune_commands`")
 def module_that_is_not_imported():
-    gp.tune_commands  # here
+    imported = vars(gp).pop("tune_commands", None)  # by another test
+    try:
+        gp.tune_commands  # here
+    finally:
+        vars(gp).update({"tune_commands": imported} if imported else {})
 
 
 @WRONGS.add("gpuop.dask has no `mapblocks`. Did you mean 'map_blocks'?")

@@ -268,7 +268,7 @@ def test_misuse():
             gp.Parameter(1.0).next = state
         with pytest.raises(gp.SemanticError, match=r"takes a field of the same type, not 2×3 int32"):
             gp.ScalarField(START).next = gp.ScalarField(START.astype("i"))
-        with pytest.raises(gp.SemanticError, match=r"takes a Field, not a float"):
+        with pytest.raises(gp.SemanticError, match=r"takes a Field, such as `np.full_like\(state, 0\)`, not a float"):
             gp.ScalarField(START).next = 1.0
         with pytest.raises(gp.SemanticError, match=r"there is a probe 'seen' already"):
             graph.probe(state, "seen")
