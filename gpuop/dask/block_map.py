@@ -76,7 +76,7 @@ class BlockMap:
     @cached_property
     def blocks(self) -> GridBlocks:
         """What blocks are computed of: windows that are all alike."""
-        return GridBlocks(self.program.footprint, self.chunks if self.cut else (), alike=True)
+        return GridBlocks(self.program.footprint, self.chunks if self.cut else ())
 
     @cached_property
     def starts(self) -> list[list[int]]:

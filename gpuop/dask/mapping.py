@@ -194,7 +194,7 @@ def _chunked(
         of, _ = footprint.multiples.get(a, (1, ""))
         chunks.append((extent,) if a in whole else in_multiples(each, of))
     given = {}
-    blocks = GridBlocks(footprint, chunks[count:] if cut else (), alike=True)
+    blocks = GridBlocks(footprint, chunks[count:] if cut else ())
     for n, array in lazy.items():
         images = chunks[:count] if n in counted else []
         inner = chunks[count:] if cut and n in parts else []

@@ -84,9 +84,7 @@ class GraphWindow:
 
     # --- programs -------------------------------------------------------------------------------------------------
 
-    def _program(
-        self, wanted: Sequence[int], kept: Collection[int] = (), joint: Sequence[Joint] | None = None
-    ) -> Program:
+    def _program(self, wanted: Sequence[int], kept: Collection[int] = (), joint: Sequence[Joint] = ()) -> Program:
         """A program on the window, whose leaves have its points; `kept` are leaves whoever reads them.
 
         Args:
@@ -98,7 +96,7 @@ class GraphWindow:
         extents = tuple(b - a for a, b in self.ends)
         of = WindowOf(found.grid, type(found.grid)(extents), cut, cut & frozenset(self.footprint.periodic), cut)
         made = on_window(turn, found, of)
-        if joint is not None:
+        if joint:
             points = tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
             made = reducing(made, joint, points, extents)
         used = {*made.program.wanted, *kept, *(v for op in made.program.ops for v in op.inputs)}

@@ -133,7 +133,8 @@ class PipelineWindow:
         device = pipeline._on_device(given)
         traced = pipeline._trace(bound, whole, device).traced
         of = pipeline._parts(traced, self.whole, tuple(k for k, name in enumerate(given) if name not in windows))
-        of.footprint.window(self.start, self.stop)  # which refuses points within work-groups
+        if self.computed != (self.start, self.stop):
+            of.footprint.window(self.start, self.stop)  # which refuses points within work-groups
         ends = of.footprint.window(*self.computed)
         self._check(given, windows, ends)
         stage = self._stage(of)

@@ -35,7 +35,7 @@ class Chunking:
     def blocks(self) -> GridBlocks:
         """What is computed for each chunk."""
         each = zip(self.chunk, self.needed.grid, strict=True)
-        return GridBlocks(self.needed, [tuple(min(c, n - a) for a in range(0, n, c)) for c, n in each], alike=True)
+        return GridBlocks(self.needed, [tuple(min(c, n - a) for a in range(0, n, c)) for c, n in each])
 
     @property
     def counts(self) -> Place:

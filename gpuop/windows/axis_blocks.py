@@ -43,22 +43,22 @@ class ChunkPiece:
 
 
 class GridBlocks:
-    """The blocks of a grid.
+    """The blocks of a grid, of windows that are equally long, so that all have the same kernels.
+
+    Along axes with work-groups only points of blocks are computed.
 
     Args:
         chunks: along each axis.
-        alike: whether windows are equally long, so that all have the same kernels; else only points of blocks are computed, as
-            they are along axes with work-groups.
 
     Attributes:
         axes: the blocks along each axis.
     """
 
-    def __init__(self, footprint: Footprint, chunks: Sequence[Chunks], alike: bool) -> None:
+    def __init__(self, footprint: Footprint, chunks: Sequence[Chunks]) -> None:
         self.chunks = tuple(chunks)
         periodic, groups = footprint.periodic, footprint.multiples
         self.axes = [
-            _axis_blocks(each, footprint.halo[axis], axis in periodic, alike and axis not in groups)
+            _axis_blocks(each, footprint.halo[axis], axis in periodic, axis not in groups)
             for axis, each in enumerate(chunks)
         ]
 

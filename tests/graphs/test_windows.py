@@ -356,7 +356,7 @@ def test_one_compilation_serves_reductions_in_windows_of_one_shape(device, monke
         return field.max(axis=0), field.argmin(), np.count_nonzero(field > 7)
 
     needed = program.footprint(x)
-    blocks, parts, once = GridBlocks(needed, ((5,) * 4, (6,) * 3), alike=True), [], 0
+    blocks, parts, once = GridBlocks(needed, ((5,) * 4, (6,) * 3)), [], 0
     for place in np.ndindex(4, 3):
         axes = blocks.at(place)
         wanted, computed = (

@@ -49,10 +49,9 @@ class StripWindows:
         self.frame, self.part, self.region, self.inner = frame, part, region, inner
         self.lanes = region.strip[1]
         self.found: dict[tuple[FieldParam, Expr | None], StripWindow] = {}
-        alone = not inner and not any(any((*near.low, *near.high)) for near in part.near.values())
-        for read in (
-            expressions(part.kernel.body) if not alone else ()
-        ):  # what has no neighbours is computed where it belongs
+        if not inner and not any(any((*near.low, *near.high)) for near in part.near.values()):
+            return  # what has no neighbours is computed where it belongs
+        for read in expressions(part.kernel.body):
             if isinstance(read, Read) and read.field in part.near and distance(read) is not None:
                 self._add(read, part.near[read.field])
 
