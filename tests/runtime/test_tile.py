@@ -96,6 +96,37 @@ def test_borders_of_copies(shape, border):
         np.testing.assert_array_equal(twice.numpy(), summed(summed(x, [(-1, 1), (3, -3)], border), ACROSS, border))
 
 
+VIEWS = {
+    "part": lambda f: f[1:],
+    "inner part": lambda f: f[2:, 1:],
+    "columns": lambda f: f[:, 3:],
+    "reversed": lambda f: f[::-1],
+    "strided": lambda f: f[:, ::2],
+    "one row, far": lambda f: f[::-100],
+    "one row": lambda f: f[2:3],
+    "one point": lambda f: f[-1:, -1:],
+    "transposed": lambda f: f.T,
+    "square, transposed": lambda f: f[: min(f.shape), : min(f.shape)].T,
+    "rolled": lambda f: np.roll(f, (2, -3), (0, 1)),
+}
+
+
+@pytest.mark.parametrize("form", ["interpreted", *DRIVERS[:1]])
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("border", ["wrap", "clamp", 7], ids=str)
+def test_what_reads_elsewhere(form, border, view):
+    """A stage that is a part of a field, or a field in another order, knows where it is: beyond the grid nothing goes on."""
+    for shape in (6, 5), (26, 19), (17, 36):
+        x = np.random.default_rng(6).integers(-9, 10, shape).astype(np.int32)
+        with tiling(form):
+            f = VIEWS[view](gp.ScalarField(x))
+            once, twice = taps(f, ACROSS, border), taps(taps(f, AROUND, border), DOWN, border)
+            gp.evaluate(once, twice)
+        want = VIEWS[view](x)
+        np.testing.assert_array_equal(once.numpy(), summed(want, ACROSS, border))
+        np.testing.assert_array_equal(twice.numpy(), summed(summed(want, AROUND, border), DOWN, border))
+
+
 @pytest.mark.parametrize(("form", "shape"), [("interpreted", (40, 48)), *((d, (37, 45)) for d in DRIVERS)], ids=str)
 def test_drivers(form, shape):
     """Groups at edges are partly outside, and all their threads wait at every barrier."""

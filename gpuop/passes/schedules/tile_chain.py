@@ -13,7 +13,6 @@ from gpuop.ir.nodes import GRID_AXES, Apply, Block, Const, FieldParam, Index, Le
 from gpuop.ir.stages import levels, stage, stages
 from gpuop.ir.types import Type
 from gpuop.ir.visit import Copier, blocks, expressions, operands, times, values, walk, walk_expr
-from gpuop.passes.points_per_thread import is_own
 from gpuop.passes.scalarize import ELEMENT
 
 Span = tuple[int, int]  # the least and the greatest offset, the own point among them
@@ -159,7 +158,7 @@ class TileChain:
         if not all(map(_wraps, before)) or any(rules - {WRAP} for rules in self.rules.values()):
             return 'borders other than "wrap" come before one'
         for part in self.parts[:-1]:
-            if _knows_positions(part.kernel):
+            if _knows_positions(part):
                 return "values under wrap depend on where they are"
         return ""
 
@@ -202,17 +201,11 @@ def _reading(kernel: Kernel, fields: dict[FieldParam, FieldParam]) -> Kernel:
     return replace(kernel, inputs=inputs, body=Copier(kernel.body, fields=fields).copy())
 
 
-def _knows_positions(kernel: Kernel) -> bool:
-    """Whether values depend on positions otherwise than by what is read near them."""
-    for stmt in walk(kernel.body):
+def _knows_positions(part: TilePart) -> bool:
+    """Whether values depend on positions otherwise than by what is read at constant distances on the grid, as slices' do."""
+    for stmt in walk(part.kernel.body):
         for e in (each for value in values(stmt) for each in walk_expr(value)):
-            used = (
-                operands(e)
-                if not isinstance(e, Read)
-                else (e.point or ())
-                if is_own(e.field) and distance(e) is None
-                else ()
-            )
+            used = operands(e) if not isinstance(e, Read) else () if e.field in part.near else (e.point or ())
             if any(isinstance(at, Index) and at.axis in GRID_AXES for at in (*used, *values(stmt))):
                 return True
     return False
