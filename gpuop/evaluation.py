@@ -176,13 +176,13 @@ class Computation:
         given = _ComputedBefore(backend)
         needed, self.found = calls(self.nodes, given), given.found
         self.versions = given.versions(needed)  # before any is read: a parameter set meanwhile makes the values stale
-        shape = shape_of(self.nodes, needed)
+        shape = shape_of(self.nodes, needed, self.found)
         what = None if shape is None else shape.numbered()
         ready = None if what is None else _plans.get(_plan_key(what.key, backend, pinned()))
         if what is not None and ready is not None:
             self.leaves, self.wanted, self.prepared = what.leaves, what.wanted, ready.on(backend)
             return
-        new = program(self.nodes, given)
+        new = program(self.nodes, self.found)
         self.leaves, self.wanted, self.prepared = new.leaves, new.wanted, prepare(new, backend, pinned())
         if shape is not None:
             shape.keep(new)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from gpuop.bounded import BoundedCache
@@ -50,18 +51,22 @@ class ProgramShape:
 _known: BoundedCache[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[int, ...]]] = BoundedCache(MOST_KEPT)
 
 
-def shape_of(wanted: Sequence[Node], needed: Sequence[Call]) -> ProgramShape | None:
-    """The shape of a graph; None where more than that decides: dynamic extents, layouts of others' memory."""
+def shape_of(wanted: Sequence[Node], needed: Sequence[Call], given: Container[Node] = ()) -> ProgramShape | None:
+    """The shape of a graph; None where more than that decides: dynamic extents, layouts of others' memory.
+
+    Values in `given` count as leaves, also where their call is needed for another output.
+    """
     if len(needed) > MOST_CALLS:
         return None
     numbers: dict[Node, int] = {}
     leaves: list[Node] = []
     told: list[Any] = []
+    following = count()
 
     def number(node: Node) -> int:
         found = numbers.get(node)
         if found is None:
-            found = numbers[node] = len(numbers)
+            found = numbers[node] = next(following)
             leaves.append(node)
             told.append((found, node.type, isinstance(node, Leaf) and node.by_value))
         return found
@@ -72,7 +77,9 @@ def shape_of(wanted: Sequence[Node], needed: Sequence[Call]) -> ProgramShape | N
             return None
         told.append((call.identity, *map(number, call.inputs)))
         for index in range(len(kernel.outputs)):
-            numbers[Result(call, index)] = len(numbers)
+            made = next(following)  # also of an output that is given, so that it matters which one is
+            if Result(call, index) not in given:
+                numbers[Result(call, index)] = made
     told.append(tuple(map(number, wanted)))
     if any(isinstance(node, Leaf) and (node.source.dynamic or node.source.layout is not None) for node in leaves):
         return None

@@ -133,8 +133,10 @@ class Recomputing:
         return read <= 2 * written and all(map(self._in_memory, made))
 
     def _in_memory(self, value: int) -> bool:
-        """Whether some reader has a value from memory, though its maker has it in registers."""
+        """Whether some reader has a value from memory: all have where its maker has no registers to take it from."""
         maker, users = self.groups.maker[value], self.groups.using[value].values()
+        if maker.kernel.apart:
+            return True
         apart = [user for user in users if self._apart(maker, user, value)]
         kept = any(unstaged(self.groups, maker, user, value) is not None for user in apart)
         return kept and not isinstance(self.chain(value), Chain)
